@@ -1,0 +1,97 @@
+# What is found, what is missing, and how to get it. Core libraries are required; the executor
+# (torch wheel) and the window (Qt 6) are tiers that build only where their parts are.
+include_guard()
+
+find_package(Threads REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(Boost REQUIRED)
+find_package(Eigen3 REQUIRED NO_MODULE)
+find_package(CLI11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_path(TESSERA_XXHASH_INCLUDE xxhash.h REQUIRED)
+find_path(TESSERA_VALIJSON_INCLUDE valijson/validator.hpp REQUIRED)
+find_path(TESSERA_RANDOM123_INCLUDE Random123/philox.h REQUIRED)
+find_library(TESSERA_PCRE2 pcre2-8 REQUIRED)
+find_library(TESSERA_UTF8PROC utf8proc REQUIRED)
+if(TESSERA_TESTS)
+  find_package(GTest REQUIRED)
+  find_path(TESSERA_RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)
+  find_library(TESSERA_RAPIDCHECK rapidcheck REQUIRED)
+endif()
+find_package(MPI COMPONENTS C)
+
+set(TESSERA_TIERS "core: found" CACHE INTERNAL "")
+function(tessera_tier line)
+  set(TESSERA_TIERS "${TESSERA_TIERS};${line}" CACHE INTERNAL "")
+endfunction()
+
+# --- executor: torch from a Python wheel, linked by path (find_package(Torch) would demand a CUDA
+# toolkit although nothing here needs one) -----------------------------------------------------
+set(TESSERA_HAVE_TORCH FALSE)
+if(NOT TESSERA_EXECUTOR STREQUAL "OFF")
+  if(NOT TESSERA_PYTHON)
+    if(DEFINED ENV{TESSERA_VENV})
+      set(TESSERA_PYTHON "$ENV{TESSERA_VENV}/bin/python3")
+    elseif(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
+      set(TESSERA_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
+    else()
+      set(TESSERA_PYTHON python3)
+    endif()
+  endif()
+  execute_process(
+    COMMAND ${TESSERA_PYTHON} -c
+      "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
+    OUTPUT_VARIABLE TESSERA_TORCH_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(EXISTS "${TESSERA_TORCH_DIR}/lib/libtorch_cpu.so")
+    set(TESSERA_HAVE_TORCH TRUE)
+    get_filename_component(TESSERA_SITE "${TESSERA_TORCH_DIR}" DIRECTORY)
+    add_library(tessera_torch INTERFACE)
+    target_include_directories(tessera_torch SYSTEM INTERFACE
+      "${TESSERA_TORCH_DIR}/include" "${TESSERA_TORCH_DIR}/include/torch/csrc/api/include"
+      "${TESSERA_SITE}/nvidia/cu13/include" "${TESSERA_SITE}/nvidia/nccl/include")
+    # Only what is called is linked; libtorch_cuda is kept although nothing names it directly.
+    target_link_libraries(tessera_torch INTERFACE
+      "${TESSERA_TORCH_DIR}/lib/libtorch_cpu.so" "${TESSERA_TORCH_DIR}/lib/libc10.so"
+      "-Wl,--no-as-needed" "${TESSERA_TORCH_DIR}/lib/libtorch_cuda.so"
+      "${TESSERA_TORCH_DIR}/lib/libc10_cuda.so" "-Wl,--as-needed"
+      "${TESSERA_SITE}/nvidia/nccl/lib/libnccl.so.2"
+      "${TESSERA_SITE}/nvidia/cu13/lib/libcudart.so.13")
+    target_link_options(tessera_torch INTERFACE
+      "-Wl,-rpath,${TESSERA_TORCH_DIR}/lib:${TESSERA_SITE}/nvidia/nccl/lib:${TESSERA_SITE}/nvidia/cu13/lib:${TESSERA_SITE}/nvidia/cudnn/lib"
+      "-Wl,-rpath-link,${TESSERA_TORCH_DIR}/lib" "-Wl,--allow-shlib-undefined")
+    tessera_tier("executor: torch in ${TESSERA_TORCH_DIR}")
+  elseif(TESSERA_EXECUTOR STREQUAL "ON")
+    message(FATAL_ERROR "The executor needs the torch wheel: scripts/setup.sh installs it, or pass "
+                        "-DTESSERA_PYTHON=<python with torch 2.11.0>")
+  else()
+    tessera_tier("executor: missing the torch wheel (scripts/setup.sh, or pip install torch==2.11.0)")
+  endif()
+endif()
+if(MPI_C_FOUND)
+  tessera_tier("MPI: ${MPI_C_VERSION}")
+else()
+  tessera_tier("MPI: missing (apt install libopenmpi-dev openmpi-bin)")
+endif()
+
+set(TESSERA_HAVE_QT FALSE)
+if(NOT TESSERA_GUI STREQUAL "OFF")
+  find_package(Qt6 QUIET COMPONENTS Widgets Svg)
+  find_package(QCustomPlotQt6 QUIET)
+  if(Qt6_FOUND AND QCustomPlotQt6_FOUND)
+    set(TESSERA_HAVE_QT TRUE)
+    tessera_tier("window: Qt ${Qt6_VERSION}")
+  elseif(TESSERA_GUI STREQUAL "ON")
+    message(FATAL_ERROR "The window needs Qt 6 and QCustomPlot: "
+                        "apt install qt6-base-dev qt6-svg-dev libqcustomplot-dev")
+  else()
+    tessera_tier("window: missing (apt install qt6-base-dev qt6-svg-dev libqcustomplot-dev)")
+  endif()
+endif()
+
+function(tessera_print_tiers)
+  message(STATUS "Tessera tiers:")
+  foreach(line ${TESSERA_TIERS})
+    message(STATUS "  ${line}")
+  endforeach()
+endfunction()

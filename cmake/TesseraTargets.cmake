@@ -1,0 +1,50 @@
+# The two functions that every folder uses: one library, one test binary. Includes are written from
+# the repository root, e.g. #include "planner/plan/plan.h".
+include_guard()
+
+find_program(TESSERA_CCACHE ccache)
+if(TESSERA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TESSERA_CCACHE}")
+endif()
+
+if(TESSERA_SANITIZE)
+  add_compile_options(-fsanitize=${TESSERA_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${TESSERA_SANITIZE})
+endif()
+
+function(tessera_compile_settings name)
+  target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
+                         $<$<BOOL:${TESSERA_WERROR}>:-Werror>)
+endfunction()
+
+# tessera_library(NAME SOURCES a.cc ... [PUBLIC lib ...] [PRIVATE lib ...])
+function(tessera_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(tessera_${name} STATIC ${arg_SOURCES})
+  add_library(tessera::${name} ALIAS tessera_${name})
+  set_target_properties(tessera_${name} PROPERTIES EXPORT_NAME ${name})
+  tessera_compile_settings(tessera_${name})
+  target_link_libraries(tessera_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# tessera_test(NAME SOURCES a_test.cc ... LIBS lib ... [LABEL label] [RANKS n])
+# One GoogleTest binary, run as one CTest entry; scripts/test.sh counts the cases.
+function(tessera_test name)
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  tessera_compile_settings(${name})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock_main)
+  target_compile_definitions(${name} PRIVATE
+    TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TESSERA_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

@@ -1,0 +1,51 @@
+// The GPUs of a cluster and the links between them, as a cluster YAML describes them.
+//
+// A plain value. Rates are what the hardware sheet states, one way; what is really reached comes
+// from a calibration.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cost_models/spec/problem.h"
+#include "cost_models/spec/units.h"
+
+namespace tessera {
+
+struct DeviceSpec {
+  std::string name;  // "H200-SXM-141GB", or "cpu"
+  Bytes memory;
+  FlopsPerSecond peak_bf16;
+  BytesPerSecond hbm;
+
+  bool operator==(const DeviceSpec&) const = default;
+};
+
+struct ClusterSpec {
+  std::string name;
+  DeviceSpec device;
+  std::int64_t gpus_per_node = 0;
+  std::int64_t nodes = 0;
+  std::string intra_link;        // free text: "NVLink4 + NVSwitch"
+  BytesPerSecond intra_per_gpu;  // one way
+  std::string inter_fabric;      // free text; empty on one node
+  std::int64_t nics_per_node = 0;
+  BytesPerSecond nic;            // one way, per card
+  double oversubscription = 1.0;
+  double price_per_gpu_hour = 0.0;  // 0 = not stated
+
+  std::int64_t gpus() const { return gpus_per_node * nodes; }
+  bool operator==(const ClusterSpec&) const = default;
+};
+
+/// Reads a cluster YAML or a preset's name (configs/clusters/NAME.yaml); unknown keys are refused
+/// with a suggestion. nullopt when anything was appended to `problems`.
+std::optional<ClusterSpec> read_cluster_spec(const std::filesystem::path& where,
+                                             Problems& problems);
+std::optional<ClusterSpec> parse_cluster_spec(std::string_view text, const std::string& file,
+                                              Problems& problems);
+
+}  // namespace tessera

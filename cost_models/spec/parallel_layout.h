@@ -1,0 +1,59 @@
+// How one role's model is cut over its ranks: the parallel degrees and the pipeline stages.
+//
+// A plain value; `ranks = tp * cp * dp * pp` with dp = dp_replicate * dp_shard. Degrees count ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+
+/// Layers [first, last) held by one stage and chunk.
+struct LayerRange {
+  std::int64_t first = 0, last = 0;
+  bool operator==(const LayerRange&) const = default;
+};
+
+struct ParallelLayout {
+  int tp = 1;            // tensor parallel
+  int cp = 1;            // context parallel
+  int pp = 1;            // pipeline stages
+  int vpp = 1;           // virtual stages (chunks) per rank
+  int dp_replicate = 1;  // replicas of the (sharded) model
+  int dp_shard = 1;      // FSDP shards of each replica; > 1 means zero 3
+  int ep = 1;            // expert parallel, divides tp * cp * dp with etp
+  int etp = 1;
+  int zero = 0;          // 0, 1 (optimizer), 2 (+ gradients), 3 (+ parameters)
+  bool sequence_parallel = false;
+  /// Chunk c of stage p is stages[c * pp + p]; in layer order, covering every layer once.
+  std::vector<LayerRange> stages;
+
+  int dp() const { return dp_replicate * dp_shard; }
+  int ranks() const { return tp * cp * pp * dp(); }
+  bool operator==(const ParallelLayout&) const = default;
+};
+
+/// Stages as even as they get: part i of pp * vpp chunks by the split rule.
+std::vector<LayerRange> even_stages(std::int64_t layers, int pp, int vpp = 1);
+
+/// Appends what is impossible about `layout` for a model of `layers` layers on `ranks` ranks.
+void validate(const ParallelLayout& layout, std::int64_t layers, std::int64_t ranks,
+              const std::string& file, const std::string& place, Problems& problems);
+
+/// "tp2 pp2 dp1" with only the degrees above one (and always tp, pp, dp).
+std::string describe(const ParallelLayout& layout);
+
+/// Order of the axes over a role's ranks.
+enum class RankOrder {
+  contiguous,  // tp fastest, then cp, pp, dp: HybridFlow's training order and vLLM's
+  megatron,    // tp, cp, dp, pp: pipeline slowest
+  strided,     // rollout only: HybridFlow's generation groups inside the actor's blocks
+  list,        // the plan lists the ranks itself
+};
+std::string_view name_of(RankOrder order);
+
+}  // namespace tessera

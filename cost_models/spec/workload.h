@@ -1,0 +1,90 @@
+// What one reinforcement-learning iteration has to do, as a workload YAML describes it.
+//
+// A plain value. Token counts are per sequence, batches in prompts.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+
+/// The role a model plays. The rollout engine holds the actor's weights in a layout of its own.
+enum class Role { actor, rollout, critic, reference, reward };
+inline constexpr int kRoleCount = 5;
+std::string_view name_of(Role role);
+std::optional<Role> role_from(std::string_view name);
+
+/// The phases of an iteration: one list for calls, simulator tasks, `timing_s/*`, traces and
+/// comparison.
+enum class Phase {
+  load, gen, reshard, old_log_prob, ref, values, reward, adv, update_critic, update_actor,
+  save_checkpoint,
+};
+inline constexpr int kPhaseCount = 11;
+std::string_view name_of(Phase phase);
+std::optional<Phase> phase_from(std::string_view name);
+
+/// What a call does with its model.
+enum class CallKind { generate, infer, train, compute };
+std::string_view name_of(CallKind kind);
+
+/// One node of an algorithm's dataflow; edges follow from the names of inputs and outputs.
+struct Call {
+  Phase phase = Phase::gen;  // also the call's name
+  Role role = Role::actor;
+  CallKind kind = CallKind::infer;
+  std::vector<std::string> inputs, outputs;
+
+  bool operator==(const Call&) const = default;
+};
+using Dataflow = std::vector<Call>;
+
+/// Where the KL to the reference policy enters.
+enum class KlPlace { none, loss, reward };
+std::string_view name_of(KlPlace place);
+
+/// Clipped log-normal response lengths.
+struct LengthSpec {
+  double mean = 0;
+  double cv = 0;          // standard deviation / mean; 0 = fixed
+  std::int64_t max = 0;
+
+  bool operator==(const LengthSpec&) const = default;
+};
+
+struct Workload {
+  std::string algorithm;  // "ppo", "grpo", or "custom" with its own dataflow
+  Dataflow dataflow;      // resolved
+  std::int64_t prompts_per_step = 0;
+  std::int64_t samples_per_prompt = 1;
+  std::int64_t prompt_tokens = 0;
+  LengthSpec response_tokens;
+  std::int64_t mini_batches = 1;  // per epoch
+  std::int64_t epochs = 1;        // passes over one rollout
+  KlPlace kl = KlPlace::none;
+  std::string critic_model, reward_model;  // path or preset; empty = the actor's spec / a rule
+
+  std::int64_t sequences() const { return prompts_per_step * samples_per_prompt; }
+  bool operator==(const Workload&) const = default;
+};
+
+/// The preset's calls ("ppo" has a critic; a reference only where `kl` is not none).
+Dataflow preset_dataflow(std::string_view algorithm, KlPlace kl, bool reward_model);
+
+/// Indices of `dataflow` in an order that respects inputs and outputs. Cycles, duplicate producers
+/// and inputs that nobody makes (other than "prompts") are appended to `problems`.
+std::vector<int> topological_order(const Dataflow& dataflow, const std::string& file,
+                                   Problems& problems);
+
+/// Reads a workload YAML or a preset's name (configs/workloads/NAME.yaml).
+std::optional<Workload> read_workload(const std::filesystem::path& where, Problems& problems);
+std::optional<Workload> parse_workload(std::string_view text, const std::string& file,
+                                       Problems& problems);
+
+}  // namespace tessera

@@ -1,0 +1,187 @@
+// The Plan: everything that planner, simulator, executor and GUI share.
+//
+// Immutable data: models, cluster, workload, roles with their ranks and layouts, the schedule, the
+// prediction and the certificate. Every value is written out; no reader derives a default of its
+// own. plan_json.h reads and writes it. Times in seconds, sizes in bytes, ranks global.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cost_models/layout/rank_map.h"
+#include "cost_models/layout/reshard_plan.h"
+#include "cost_models/spec/cluster_spec.h"
+#include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/parallel_layout.h"
+#include "cost_models/spec/units.h"
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+
+inline constexpr int kPlanVersion = 1;
+
+struct ModelSource {
+  ModelSpec spec;
+  std::string path;           // as the user gave it
+  std::string config_sha256;  // of config.json
+  bool operator==(const ModelSource&) const = default;
+};
+
+enum class Recompute { none, selective, full };
+std::string_view name_of(Recompute recompute);
+
+/// Bytes of one rank in one phase, by class. Classes that a role does not have are zero.
+struct MemoryUse {
+  std::int64_t weights = 0, gradients = 0, master_weights = 0, optimizer = 0, activations = 0,
+               logits = 0, kv_cache = 0, communication = 0, reshard = 0, workspace = 0,
+               reserve = 0;
+
+  std::int64_t total() const {
+    return weights + gradients + master_weights + optimizer + activations + logits + kv_cache +
+           communication + reshard + workspace + reserve;
+  }
+  bool operator==(const MemoryUse&) const = default;
+};
+
+struct RoleDTypes {
+  DType param = DType::bf16, grad = DType::fp32, master = DType::fp32, kv = DType::bf16,
+        wire = DType::bf16;
+  bool operator==(const RoleDTypes&) const = default;
+};
+
+/// Token limits per call and the optimizer's batch. 0 = the role has no such call.
+struct Batching {
+  std::int64_t mini_batch = 0;  // sequences per optimizer step, over all ranks
+  std::int64_t update_tokens = 0, log_prob_tokens = 0, values_tokens = 0, reward_tokens = 0,
+               prefill_tokens = 0;      // per micro-batch and model replica
+  std::int64_t max_sequences = 0;       // rollout: sequences decoded at once per replica
+  bool operator==(const Batching&) const = default;
+};
+
+struct Offload {
+  bool parameters = false, gradients = false, optimizer = false;
+  bool operator==(const Offload&) const = default;
+};
+
+struct RolePlan {
+  Role role = Role::actor;
+  std::string model;       // key into Plan::models
+  std::vector<int> ranks;  // global, ascending unless rank_order is `list`
+  RankOrder rank_order = RankOrder::contiguous;
+  ParallelLayout layout;
+  RoleDTypes dtypes;
+  Batching batching;
+  Recompute recompute = Recompute::none;
+  Offload offload;
+  std::map<Phase, MemoryUse> memory;  // of the role's fullest rank, in each phase
+  bool operator==(const RolePlan&) const = default;
+};
+
+/// One call in the order of execution; `after` names phases that must have ended.
+struct ScheduledCall {
+  Phase phase = Phase::gen;
+  Role role = Role::actor;
+  std::vector<Phase> after;
+  bool operator==(const ScheduledCall&) const = default;
+};
+
+enum class ReshardMode { minimal, full };
+enum class ReshardTransport { automatic, copy_engine, all_gather, send_recv, host };
+std::string_view name_of(ReshardMode mode);
+std::string_view name_of(ReshardTransport transport);
+
+/// One pair of layouts between which weights move in every step.
+struct PlannedReshard {
+  Role from = Role::actor, to = Role::rollout;
+  ReshardMode mode = ReshardMode::minimal;
+  ReshardTransport transport = ReshardTransport::automatic;
+  std::int64_t bucket_bytes = 0;
+  bool keep = true;  // the rollout shard stays mapped in every phase; false = unmap
+  std::string digest;  // xxh3 of the ReshardPlan, 16 hex digits
+  std::int64_t bytes_received = 0, lower_bound_bytes = 0, total_received_bytes = 0, peak_bytes = 0;
+  bool operator==(const PlannedReshard&) const = default;
+};
+
+struct EnvironmentVariable {
+  std::string name, value, reason;
+  bool operator==(const EnvironmentVariable&) const = default;
+};
+
+struct Prediction {
+  double step_s = 0;
+  std::map<Phase, double> phases_s;
+  double exposed_comm_s = 0;
+  double tokens_per_s_per_gpu = 0;
+  double mfu = 0;
+  std::int64_t peak_bytes = 0;           // of the fullest rank
+  double step_error_s = 0;               // one standard deviation, 0 = unknown
+  std::vector<std::string> measured_constants, assumed_constants;
+  bool operator==(const Prediction&) const = default;
+};
+
+/// The best plan of one placement class that lost, and by how much.
+struct RunnerUp {
+  std::string placement;    // "colocated", "actor+reference | critic", ...
+  std::string description;  // its layouts
+  double step_s = 0;
+  bool operator==(const RunnerUp&) const = default;
+};
+
+struct Certificate {
+  std::string objective;  // "step_s"
+  double value = 0, lower_bound = 0, gap = 0;
+  std::int64_t evaluated = 0, pruned = 0;
+  std::vector<RunnerUp> runner_up;  // best of each other placement, ascending
+  double margin = 0;  // relative model error that would flip the choice
+  bool operator==(const Certificate&) const = default;
+};
+
+struct Provenance {
+  std::string tessera_version, calibration, created;  // created: ISO 8601, UTC
+  bool operator==(const Provenance&) const = default;
+};
+
+struct Plan {
+  std::map<std::string, ModelSource> models;  // "actor", and "critic", "reward" where they differ
+  std::string engine;                         // "tessera"
+  ClusterSpec cluster;
+  Workload workload;
+  std::vector<ScheduledCall> schedule;
+  std::vector<RolePlan> roles;  // in the order of enum Role
+  std::vector<PlannedReshard> reshard;
+  std::vector<EnvironmentVariable> environment;
+  Prediction prediction;
+  Certificate certificate;
+  Provenance provenance;
+
+  /// The role's plan, or nullptr where the algorithm has no such role.
+  const RolePlan* find(Role role) const;
+  /// The architecture a role runs: its model with the head it needs (the critic has a value head).
+  ModelSpec model_of(Role role) const;
+  /// Ranks of the whole plan: 1 + the highest rank of any role.
+  int world_size() const;
+
+  bool operator==(const Plan&) const = default;
+};
+
+/// The rank map of a role of the plan (strided maps look at the actor's). Precondition: the plan is
+/// valid and has the role.
+RankMap rank_map_of(const Plan& plan, Role role);
+
+/// The byte-exact reshard of one pair of the plan, in its mode.
+ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair);
+
+/// The ranks' own schedule: phases after which weights move (gen needs a reshard before it).
+/// Default schedule of a dataflow on this placement.
+std::vector<ScheduledCall> default_schedule(const Workload& workload);
+
+/// Appends everything about a plan that contradicts itself: layouts against ranks and models,
+/// schedule against dataflow, batching that does not divide.
+void validate(const Plan& plan, const std::string& file, Problems& problems);
+
+}  // namespace tessera

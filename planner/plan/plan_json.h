@@ -1,0 +1,25 @@
+// plan.json, version 1: reading and writing a Plan.
+//
+// Write -> read -> write is byte-equal. Unknown keys, wrong types, duplicate keys, other versions,
+// and depth beyond 64 are Problems with a JSON pointer as their place.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+std::string to_json(const Plan& plan);
+
+/// Parses, checks against the schema and validates. nullopt when anything was appended.
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file, Problems& problems);
+std::optional<Plan> read_plan(const std::filesystem::path& file, Problems& problems);
+
+/// Writes atomically (temporary file, fsync, rename). Throws Error(io).
+void write_plan(const Plan& plan, const std::filesystem::path& file);
+
+}  // namespace tessera

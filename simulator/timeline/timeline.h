@@ -1,0 +1,58 @@
+// What happened when, on which rank and stream: predicted by the simulator or measured by a run.
+//
+// Integer nanoseconds from the start of the timeline. A plain value; spans are sorted by (rank,
+// stream, start, id). One writer turns predicted and measured timelines into one Perfetto-loadable
+// trace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/spec/workload.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+enum class Stream : std::uint8_t { phases, compute, communication, copy };
+std::string_view name_of(Stream stream);
+
+struct Span {
+  std::int64_t start_ns = 0, end_ns = 0;
+  int rank = 0;
+  Stream stream = Stream::compute;
+  Phase phase = Phase::gen;
+  int step = 0;
+  std::string name;         // the phase's name on the phases stream; else the task
+  std::int64_t bytes = 0;   // moved, for communication and copies
+  bool operator==(const Span&) const = default;
+};
+
+/// Memory in use on one rank from `time_ns` on.
+struct MemorySample {
+  std::int64_t time_ns = 0;
+  int rank = 0;
+  MemoryUse use;
+  bool operator==(const MemorySample&) const = default;
+};
+
+struct Timeline {
+  std::string source;  // "predicted" or "measured"
+  std::vector<Span> spans;
+  std::vector<MemorySample> memory;
+  bool operator==(const Timeline&) const = default;
+};
+
+/// Sorts spans and samples into the order stated above.
+void sort(Timeline& timeline);
+
+/// Chrome trace JSON: pid = rank (measured ranks follow predicted ones under their own process
+/// names), tid = stream, X events nested within a tid, memory as counters.
+std::string to_chrome_trace(const std::vector<const Timeline*>& timelines);
+
+/// Reads the trace that to_chrome_trace wrote of a single timeline.
+bool parse_chrome_trace(std::string_view text, const std::string& file, Timeline& timeline,
+                        Problems& problems);
+
+}  // namespace tessera

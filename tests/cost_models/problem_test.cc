@@ -1,0 +1,44 @@
+#include "cost_models/spec/problem.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cost_models/spec/dtype.h"
+
+namespace tessera {
+namespace {
+
+TEST(Problem, SaysWhereWhatWasFoundAndWhatWasExpected) {
+  const Problem problem{.file = "plan.json",
+                        .place = "/roles/0/layout/tp",
+                        .found = "-1",
+                        .expected = "a positive integer",
+                        .hint = "degrees count ranks"};
+  EXPECT_EQ(to_string(problem),
+            "plan.json:/roles/0/layout/tp: found -1, expected a positive integer (degrees count "
+            "ranks)");
+}
+
+TEST(Problem, SuggestsTheNearestKnownWordOnly) {
+  const std::vector<std::string> known{"tensor_parallel", "nodes", "nics_per_node"};
+  EXPECT_EQ(did_you_mean("node", known), "did you mean 'nodes'?");
+  EXPECT_EQ(did_you_mean("tensor_paralel", known), "did you mean 'tensor_parallel'?");
+  EXPECT_EQ(did_you_mean("quantum", known), "");
+}
+
+TEST(Problem, AnErrorCarriesEveryProblem) {
+  const Error error(ExitCode::bad_input, Problems{{.file = "a", .found = "x"}, {.file = "b"}});
+  EXPECT_EQ(error.problems().size(), 2u);
+  EXPECT_NE(std::string(error.what()).find("b"), std::string::npos);
+}
+
+TEST(DType, ReadsEverySpellingOfATypeBack) {
+  for (const char* name : {"bf16", "bfloat16", "BF16"}) EXPECT_EQ(dtype_from(name), DType::bf16);
+  EXPECT_EQ(dtype_from("float8"), std::nullopt);
+  EXPECT_EQ(size_of(DType::bf16), 2);
+}
+
+}  // namespace
+}  // namespace tessera
