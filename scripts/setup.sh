@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs what Tessera needs on Debian 12 or Ubuntu 24.04: system packages (apt) and a Python
+# environment in .venv with the torch wheel that the executor links. Can be repeated; does only what
+# is missing.
+#
+# usage: scripts/setup.sh [--dry-run] [--core | --no-gui] [--with-nvcc] [--test]
+#   --dry-run    say what would be done, do nothing
+#   --core       planner, simulator and command line only: no torch, no Qt
+#   --no-gui     everything but the window
+#   --with-nvcc  also a CUDA compiler from PyPI, where no CUDA toolkit is installed
+#   --test       also what the tests compare with (transformers, safetensors, shellcheck)
+# environment: TESSERA_VENV  use this Python environment instead of .venv
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dry_run=0 torch=1 gui=1 nvcc=0 test=0
+for argument in "$@"; do
+  case "$argument" in
+    --dry-run) dry_run=1 ;;
+    --core) torch=0 gui=0 ;;
+    --no-gui) gui=0 ;;
+    --with-nvcc) nvcc=1 ;;
+    --test) test=1 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "setup.sh: unknown argument '$argument' (see --help)" >&2; exit 64 ;;
+  esac
+done
+
+run() {
+  echo "+ $*"
+  if [ "$dry_run" = 0 ]; then "$@"; fi
+}
+
+packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
+  libcli11-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libvalijson-dev nlohmann-json3-dev
+  libpcre2-dev libutf8proc-dev libxxhash-dev librandom123-dev libeigen3-dev libboost-graph-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin)
+if [ "$gui" = 1 ]; then packages+=(qt6-base-dev libqt6svg6-dev libqcustomplot-dev); fi
+if [ "$test" = 1 ]; then packages+=(shellcheck clang-format-16 clang-tidy-16); fi
+
+missing=()
+for package in "${packages[@]}"; do
+  # qt6-svg-dev is Debian's package behind the name that Ubuntu uses.
+  case "$package" in libqt6svg6-dev) check=qt6-svg-dev ;; *) check=$package ;; esac
+  if ! dpkg -s "$check" >/dev/null 2>&1 && ! dpkg -s "$package" >/dev/null 2>&1; then
+    missing+=("$package")
+  fi
+done
+if [ "${#missing[@]}" -gt 0 ]; then
+  sudo=()
+  if [ "$(id -u)" != 0 ]; then sudo=(sudo); fi
+  echo "setup: installing ${#missing[@]} system packages"
+  run "${sudo[@]}" apt-get update -qq
+  run "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}"
+else
+  echo "setup: all system packages are there"
+fi
+
+venv=${TESSERA_VENV:-.venv}
+install_python() {  # install_python MODULE REQUIREMENT...: unless MODULE can be found already
+  local module=$1
+  shift
+  if "$venv/bin/python3" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$module') is None)" 2>/dev/null; then
+    echo "setup: $module is there"
+  else
+    run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check "$@"
+  fi
+}
+if [ "$torch" = 1 ]; then
+  if [ ! -x "$venv/bin/python3" ]; then run python3 -m venv "$venv"; fi
+  echo "setup: torch 2.11.0 with its CUDA libraries (4.7 GB on disk)"
+  install_python torch torch==2.11.0 numpy
+  if [ "$test" = 1 ]; then install_python transformers transformers==5.17.0 safetensors==0.8.0; fi
+  if [ "$nvcc" = 1 ] && ! command -v nvcc >/dev/null; then
+    run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check \
+      'cuda-toolkit[nvcc,cccl,cudart,nvml]==13.0.2' nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
+  fi
+fi
+echo "setup: done"
