@@ -3,7 +3,8 @@
 //
 // Shapes are those of a saved Hugging Face checkpoint ([out, in] for a linear weight). A tied
 // lm_head is not a row of its own: `model.embed_tokens.weight` is then held by the first and the
-// last stage (gradients summed, counted once in norms and files).
+// last stage (gradients summed, counted once in norms and files). The parts of one fused storage
+// tensor are consecutive rows.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,74 @@
+#include "cost_models/layout/sharding.h"
+
+namespace tessera {
+namespace {
+
+/// Units of the parameter that TP part `part` of `parts` computes with.
+Interval units_of(const Parameter& parameter, int parts, int part) {
+  if (parameter.unit != SplitUnit::kv_heads) return split(parameter.units, parts, part);
+  const std::int64_t group = parameter.queries_per_unit;
+  const Interval queries = split(parameter.units * group, parts, part);
+  if (queries.empty()) return {0, 0};
+  return {queries.lo / group, (queries.hi + group - 1) / group};
+}
+
+bool stage_has_layer(const ParallelLayout& layout, int stage, std::int64_t layer) {
+  for (size_t chunk = static_cast<size_t>(stage); chunk < layout.stages.size();
+       chunk += static_cast<size_t>(layout.pp)) {
+    const LayerRange& range = layout.stages[chunk];
+    if (layer >= range.first && layer < range.last) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool holds(const Parameter& parameter, const ParallelLayout& layout, const RankCoord& coord) {
+  const bool first = coord.pp == 0, last = coord.pp == layout.pp - 1;
+  switch (parameter.place) {
+    case StagePlace::embedding:
+      return first;
+    case StagePlace::layer:
+      return stage_has_layer(layout, coord.pp, parameter.layer);
+    case StagePlace::head:
+      return last;
+    case StagePlace::embedding_and_head:
+      return first || last;
+  }
+  return false;
+}
+
+std::optional<Box> compute_box(const Parameter& parameter, const ParallelLayout& layout,
+                               const RankCoord& coord) {
+  if (!holds(parameter, layout, coord)) return std::nullopt;
+  Box box = whole(parameter.shape);
+  if (parameter.split_dim < 0) return box;
+  const Interval units = units_of(parameter, layout.tp, coord.tp);
+  if (units.empty()) return std::nullopt;
+  return restricted(box, parameter.split_dim,
+                    {units.lo * parameter.unit_size, units.hi * parameter.unit_size});
+}
+
+std::optional<Box> stored_box(const Parameter& parameter, const ParallelLayout& layout,
+                              const RankCoord& coord) {
+  const std::optional<Box> box = compute_box(parameter, layout, coord);
+  if (!box || layout.dp_shard <= 1 || box->rank == 0) return box;
+  const int dim = parameter.split_dim < 0 ? 0 : parameter.split_dim;
+  const Interval rows = box->dims[static_cast<size_t>(dim)];
+  const std::int64_t unit = parameter.split_dim < 0 ? 1 : parameter.unit_size;
+  const std::int64_t step = rows.size() / unit >= layout.dp_shard ? unit : 1;
+  const Interval part = split(rows.size() / step, layout.dp_shard, coord.dp_shard);
+  if (part.empty()) return std::nullopt;
+  return restricted(*box, dim, {rows.lo + part.lo * step, rows.lo + part.hi * step});
+}
+
+std::int64_t stored_elements(const ParameterTable& table, const ParallelLayout& layout,
+                             const RankCoord& coord) {
+  std::int64_t sum = 0;
+  for (const Parameter& row : table.rows) {
+    if (const auto box = stored_box(row, layout, coord)) sum += volume(*box);
+  }
+  return sum;
+}
+
+}  // namespace tessera

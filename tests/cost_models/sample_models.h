@@ -1,0 +1,37 @@
+// Small models that the layout tests cut.
+#pragma once
+
+#include "cost_models/spec/model_spec.h"
+
+namespace tessera {
+
+/// A Qwen2 whose layers, heads and ffn any tp and pp up to 4 divide.
+inline ModelSpec even_model(std::int64_t layers = 8) {
+  return {.family = ModelFamily::qwen2,
+          .layers = layers,
+          .hidden = 32,
+          .query_heads = 8,
+          .kv_heads = 8,
+          .head_dim = 4,
+          .ffn = 64,
+          .vocab = 64,
+          .max_positions = 128,
+          .qkv_bias = true};
+}
+
+/// Nothing divides evenly: odd vocabulary, shared KV heads, odd ffn, tied embeddings, qk-norm.
+inline ModelSpec odd_model(std::int64_t layers = 3) {
+  return {.family = ModelFamily::qwen3,
+          .layers = layers,
+          .hidden = 10,
+          .query_heads = 6,
+          .kv_heads = 2,
+          .head_dim = 3,
+          .ffn = 11,
+          .vocab = 131,
+          .max_positions = 128,
+          .tied_embeddings = true,
+          .qk_norm = true};
+}
+
+}  // namespace tessera
