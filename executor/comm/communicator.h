@@ -71,9 +71,9 @@ class Communicator {
   /// Makes every pending and later operation of this group throw PeerLost. Any thread may call it.
   virtual void abort() = 0;
 
-  /// A group of some members, given as ranks within this group in the order of the new group.
-  /// Collective over this communicator's members that are listed; others get nullptr. Every member
-  /// of this communicator calls it with the same list.
+  /// New groups of some members, given as ranks within this group in the order of the new group.
+  /// Every member of this communicator calls it. Members name either all the same list, or each the
+  /// list of its own group (lists equal or disjoint); who is not in the list it names gets nullptr.
   virtual std::unique_ptr<Communicator> split(std::span<const int> members) = 0;
 };
 
