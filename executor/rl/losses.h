@@ -1,0 +1,76 @@
+// What the actor and the critic minimise, with exact gradients for every token.
+//
+// Inputs are flat arrays over `rows` (rows.h), fp64. Gradients are of the returned loss and 0 where
+// an entry is not valid. Metrics carry verl's names and are means over the valid tokens at hand.
+// Source: verl 0.9.1, core_algos.compute_policy_loss_*, compute_value_loss, workers/utils/losses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "executor/rl/aggregate.h"
+#include "executor/rl/kl.h"
+#include "executor/rl/rows.h"
+
+namespace tessera {
+
+enum class PolicyLossMode : std::uint8_t { vanilla, gspo, cispo, dro };
+/// verl's `policy_loss.loss_mode`.
+std::string_view name_of(PolicyLossMode mode);
+std::optional<PolicyLossMode> policy_loss_mode_from(std::string_view name);
+
+struct PolicyLossOptions {
+  PolicyLossMode mode = PolicyLossMode::vanilla;
+  double clip_ratio = 0.2;
+  /// The bounds really used; unset = clip_ratio. As both default to 0.2, clip_ratio alone changes
+  /// nothing.
+  std::optional<double> clip_ratio_low = 0.2, clip_ratio_high = 0.2;
+  double clip_ratio_c = 3.0;  // dual clip, where the advantage is negative
+  double dro_beta = 0;        // dro only; > 0 there
+};
+
+/// One mini- or micro-batch for the actor. Optional arrays may be empty.
+struct PolicyBatch {
+  const Rows& rows;
+  View log_prob, old_log_prob, advantages;
+  View rollout_is_weights = {};  // multiply the token losses, not the metrics
+  View ref_log_prob = {};        // for the KL loss
+  View entropy = {};             // for the entropy bonus
+};
+
+struct Loss {
+  double value = 0;
+  Array gradient;  // with respect to log_prob (policy) or values (critic)
+  Metrics metrics;
+};
+
+/// Metrics: actor/pg_clipfrac, actor/pg_clipfrac_lower, actor/ppo_kl.
+Loss policy_loss(const PolicyBatch& batch, const PolicyLossOptions& options,
+                 const Aggregation& aggregation);
+
+struct ActorOptions {
+  PolicyLossOptions policy;
+  double entropy_coeff = 0;
+  bool use_kl_loss = false;
+  double kl_loss_coef = 0.001;
+  KlPenalty kl_loss_type{.estimator = KlEstimator::k3};
+};
+
+struct ActorLoss {
+  double value = 0;
+  Array log_prob_gradient, entropy_gradient;  // the latter empty where no entropy was given
+  Metrics metrics;  // policy_loss's and actor/pg_loss, entropy_loss, kl_loss, kl_coef
+};
+
+/// policy loss - entropy_coeff x entropy + kl_loss_coef x KL(log_prob, ref), each aggregated with
+/// the same mode and counts.
+ActorLoss actor_objective(const PolicyBatch& batch, const ActorOptions& options,
+                          const Aggregation& aggregation);
+
+/// 0.5 x aggregate of max((v - return)^2, (v clipped to old value +- range - return)^2). Metric:
+/// critic/vf_clipfrac.
+Loss value_loss(const Rows& rows, View values, View old_values, View returns,
+                double cliprange_value, const Aggregation& aggregation);
+
+}  // namespace tessera
