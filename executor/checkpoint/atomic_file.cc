@@ -1,0 +1,101 @@
+#include "executor/checkpoint/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kLargestWrite = std::size_t{1} << 30;  // Linux cuts one write at 2 GiB
+
+std::filesystem::path directory_of(const std::filesystem::path& file) {
+  return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path temporary,
+                       int descriptor)
+    : target_(std::move(target)), temporary_(std::move(temporary)), descriptor_(descriptor) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : target_(std::move(other.target_)),
+      temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+std::optional<AtomicFile> AtomicFile::create(const std::filesystem::path& target,
+                                             Problems& problems) {
+  std::string name = (directory_of(target) / ("." + target.filename().string() + ".XXXXXX"));
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) {
+    problems.push_back({.file = target.string(), .found = std::strerror(errno),
+                        .expected = "a folder that can be written"});
+    return std::nullopt;
+  }
+  ::fchmod(descriptor, 0644);
+  return AtomicFile(target, name, descriptor);
+}
+
+bool AtomicFile::failed(Problems& problems, const char* doing) const {
+  problems.push_back({.file = target_.string(),
+                      .found = std::string(std::strerror(errno)) + " while " + doing});
+  return false;
+}
+
+bool AtomicFile::write(std::span<const std::byte> bytes, Problems& problems) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failed(problems, "writing");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool AtomicFile::write(std::string_view text, Problems& problems) {
+  return write(std::as_bytes(std::span(text)), problems);
+}
+
+bool AtomicFile::commit(Problems& problems) {
+  if (::fsync(descriptor_) != 0) return failed(problems, "flushing");
+  if (::close(std::exchange(descriptor_, -1)) != 0 ||
+      ::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    failed(problems, "renaming");
+    ::unlink(temporary_.c_str());
+    return false;
+  }
+  return sync_directory(directory_of(target_), problems);
+}
+
+bool write_file_atomically(const std::filesystem::path& target, std::string_view text,
+                           Problems& problems) {
+  auto file = AtomicFile::create(target, problems);
+  return file && file->write(text, problems) && file->commit(problems);
+}
+
+bool sync_directory(const std::filesystem::path& directory, Problems& problems) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  if (!synced) {
+    problems.push_back({.file = directory.string(),
+                        .found = std::string(std::strerror(errno)) + " while flushing the folder"});
+  }
+  if (descriptor >= 0) ::close(descriptor);
+  return synced;
+}
+
+}  // namespace tessera

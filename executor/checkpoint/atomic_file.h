@@ -1,0 +1,48 @@
+// A file that appears under its name only when it is complete and on disk.
+//
+// Bytes go to a temporary file beside the target; commit() flushes it (fsync), renames it over the
+// target and flushes the directory. Without commit() the temporary file is removed. One thread.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+
+class AtomicFile {
+ public:
+  /// Creates the temporary file; nullopt with one Problem when that fails.
+  static std::optional<AtomicFile> create(const std::filesystem::path& target, Problems& problems);
+
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  ~AtomicFile();
+
+  /// Appends; false with one Problem (errno's text) when the disk refuses.
+  bool write(std::span<const std::byte> bytes, Problems& problems);
+  bool write(std::string_view text, Problems& problems);
+
+  /// Makes the file visible under its name. Call once.
+  bool commit(Problems& problems);
+
+ private:
+  AtomicFile(std::filesystem::path target, std::filesystem::path temporary, int descriptor);
+  bool failed(Problems& problems, const char* doing) const;
+
+  std::filesystem::path target_, temporary_;
+  int descriptor_ = -1;
+};
+
+/// A small file in one go.
+bool write_file_atomically(const std::filesystem::path& target, std::string_view text,
+                           Problems& problems);
+
+/// Flushes a directory's entries to disk.
+bool sync_directory(const std::filesystem::path& directory, Problems& problems);
+
+}  // namespace tessera
