@@ -41,7 +41,8 @@ std::optional<AtomicFile> AtomicFile::create(const std::filesystem::path& target
   std::string name = (directory_of(target) / ("." + target.filename().string() + ".XXXXXX"));
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) {
-    problems.push_back({.file = target.string(), .found = std::strerror(errno),
+    problems.push_back({.file = target.string(),
+                        .found = std::strerror(errno),
                         .expected = "a folder that can be written"});
     return std::nullopt;
   }
@@ -50,8 +51,8 @@ std::optional<AtomicFile> AtomicFile::create(const std::filesystem::path& target
 }
 
 bool AtomicFile::failed(Problems& problems, const char* doing) const {
-  problems.push_back({.file = target_.string(),
-                      .found = std::string(std::strerror(errno)) + " while " + doing});
+  problems.push_back(
+      {.file = target_.string(), .found = std::string(std::strerror(errno)) + " while " + doing});
   return false;
 }
 

@@ -19,7 +19,7 @@ std::optional<MappedFile> MappedFile::open(const std::filesystem::path& path, Pr
   // O_NONBLOCK: opening a named pipe must not hang before it is refused.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return fail(std::strerror(errno), "a readable file");
-  struct stat status{};
+  struct stat status {};
   const bool known = ::fstat(descriptor, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(descriptor);

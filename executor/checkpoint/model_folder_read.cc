@@ -15,15 +15,16 @@ constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
 bool within(const fs::path& inner, const fs::path& outer) {
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
-         outer.end();
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
 /// The file to open for `name`, or nothing with a Problem when it leads out of the folder.
 std::optional<fs::path> resolved(const fs::path& folder, const std::string& name,
                                  const std::string& listed_in, Problems& problems) {
   const auto refuse = [&](std::string found, std::string expected) {
-    problems.push_back({.file = listed_in, .place = name, .found = std::move(found),
+    problems.push_back({.file = listed_in,
+                        .place = name,
+                        .found = std::move(found),
                         .expected = std::move(expected)});
     return std::nullopt;
   };
@@ -57,14 +58,16 @@ struct Index {
 std::optional<Index> read_index(const fs::path& path, Problems& problems) {
   const std::size_t before = problems.size();
   const auto refuse = [&](std::string place, std::string found, std::string expected) {
-    problems.push_back({.file = path.string(), .place = std::move(place),
-                        .found = std::move(found), .expected = std::move(expected)});
+    problems.push_back({.file = path.string(),
+                        .place = std::move(place),
+                        .found = std::move(found),
+                        .expected = std::move(expected)});
   };
   const auto text = MappedFile::open(path, problems);
   if (!text) return std::nullopt;
-  const auto document = parse_json(
-      {reinterpret_cast<const char*>(text->bytes().data()), text->bytes().size()}, path.string(),
-      problems);
+  const auto document =
+      parse_json({reinterpret_cast<const char*>(text->bytes().data()), text->bytes().size()},
+                 path.string(), problems);
   if (!document) return std::nullopt;
   const Node* map = document->root.find("weight_map");
   if (map == nullptr || !map->is(Kind::map)) {
@@ -86,8 +89,8 @@ std::optional<Index> read_index(const fs::path& path, Problems& problems) {
     // Some writers store a whole number as 123.0; both are read.
     const bool numeric = total->is(Kind::integer) || total->is(Kind::number);
     if (numeric && total->number >= 0 && total->number < 0x1p62) {
-      index.total_size = total->is(Kind::integer) ? total->integer
-                                                  : static_cast<std::int64_t>(total->number);
+      index.total_size =
+          total->is(Kind::integer) ? total->integer : static_cast<std::int64_t>(total->number);
     } else {
       refuse("/metadata/total_size", describe(*total), "a number of bytes");
     }
@@ -124,24 +127,28 @@ void check_index(const Index& index, const std::map<std::string, TensorView>& te
     const auto listed = index.file_of.find(name);
     const std::string& holder = listed_name.at(tensor.file);
     if (listed == index.file_of.end()) {
-      problems.push_back({.file = file, .place = "/weight_map",
+      problems.push_back({.file = file,
+                          .place = "/weight_map",
                           .found = "no entry for " + name,
                           .expected = "'" + holder + "', which holds it"});
     } else if (listed->second != holder) {
-      problems.push_back({.file = file, .place = "/weight_map/" + name,
+      problems.push_back({.file = file,
+                          .place = "/weight_map/" + name,
                           .found = "'" + listed->second + "'",
                           .expected = "'" + holder + "', which holds it"});
     }
   }
   for (const auto& [name, holder] : index.file_of) {
     if (!tensors.contains(name)) {
-      problems.push_back({.file = file, .place = "/weight_map/" + name,
+      problems.push_back({.file = file,
+                          .place = "/weight_map/" + name,
                           .found = "'" + holder + "', which does not hold it",
                           .expected = "the file that holds it"});
     }
   }
   if (index.total_size && *index.total_size != total) {
-    problems.push_back({.file = file, .place = "/metadata/total_size",
+    problems.push_back({.file = file,
+                        .place = "/metadata/total_size",
                         .found = std::to_string(*index.total_size),
                         .expected = std::to_string(total) + ", the bytes of all tensors"});
   }
@@ -185,7 +192,8 @@ std::optional<ModelFolder> ModelFolder::open(const fs::path& folder, Problems& p
     for (const TensorView& tensor : file->tensors) {
       const auto [at, added] = result.tensors_.emplace(tensor.name, tensor);
       if (!added) {
-        problems.push_back({.file = tensor.file, .place = tensor.name,
+        problems.push_back({.file = tensor.file,
+                            .place = tensor.name,
                             .found = "a tensor that " + at->second.file + " holds too",
                             .expected = "every tensor once"});
       }
@@ -211,10 +219,13 @@ bool check_tensors(const ModelFolder& folder, const ParameterTable& table, Probl
     known.insert(row.name);
     const TensorView* tensor = folder.find(row.name);
     if (tensor == nullptr) {
-      problems.push_back({.file = folder.path().string(), .place = row.name,
-                          .found = "no such tensor", .expected = "shape " + text_of(row.shape)});
+      problems.push_back({.file = folder.path().string(),
+                          .place = row.name,
+                          .found = "no such tensor",
+                          .expected = "shape " + text_of(row.shape)});
     } else if (tensor->shape != row.shape) {
-      problems.push_back({.file = tensor->file, .place = row.name,
+      problems.push_back({.file = tensor->file,
+                          .place = row.name,
                           .found = "shape " + text_of(tensor->shape),
                           .expected = "shape " + text_of(row.shape) + " by config.json"});
     }
@@ -222,7 +233,9 @@ bool check_tensors(const ModelFolder& folder, const ParameterTable& table, Probl
   for (const auto& [name, tensor] : folder.tensors()) {
     const bool tied_head = table.model.tied_embeddings && name == "lm_head.weight";
     if (known.contains(name) || tied_head || name.ends_with(".rotary_emb.inv_freq")) continue;
-    problems.push_back({.file = tensor.file, .place = name, .found = "an unknown tensor",
+    problems.push_back({.file = tensor.file,
+                        .place = name,
+                        .found = "an unknown tensor",
                         .expected = "only the tensors of the model in config.json"});
   }
   return problems.size() == before;

@@ -23,8 +23,7 @@ std::vector<Shard> shards_of(std::span<const TensorSpec> tensors, std::int64_t l
   std::vector<Shard> shards;
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const bool wider =
-        i > 0 && size_of(tensors[i].dtype) > size_of(tensors[i - 1].dtype);
+    const bool wider = i > 0 && size_of(tensors[i].dtype) > size_of(tensors[i - 1].dtype);
     if (shards.empty() || wider || bytes + tensors[i].bytes() > limit) {
       shards.push_back({i, i});
       bytes = 0;
@@ -44,10 +43,14 @@ std::string shard_name(std::size_t index, std::size_t count) {
 
 std::string torch_name(DType dtype) {
   switch (dtype) {
-    case DType::fp32: return "float32";
-    case DType::bf16: return "bfloat16";
-    case DType::fp16: return "float16";
-    default: return std::string(name_of(dtype));
+    case DType::fp32:
+      return "float32";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::fp16:
+      return "float16";
+    default:
+      return std::string(name_of(dtype));
   }
 }
 
@@ -91,8 +94,7 @@ bool write_index(const fs::path& folder, std::span<const TensorSpec> tensors,
   Node index = map_node();
   add(index, "metadata", std::move(metadata));
   add(index, "weight_map", std::move(map));
-  return write_file_atomically(folder / "model.safetensors.index.json", json_text(index),
-                               problems);
+  return write_file_atomically(folder / "model.safetensors.index.json", json_text(index), problems);
 }
 
 bool write_shards(const fs::path& folder, const ModelFolderContents& contents,
@@ -100,8 +102,8 @@ bool write_shards(const fs::path& folder, const ModelFolderContents& contents,
   const auto shards = shards_of(contents.tensors, contents.max_shard_bytes);
   std::vector<std::byte> buffer;
   for (std::size_t s = 0; s < shards.size(); ++s) {
-    const auto tensors = std::span(contents.tensors)
-                             .subspan(shards[s].first, shards[s].last - shards[s].first);
+    const auto tensors =
+        std::span(contents.tensors).subspan(shards[s].first, shards[s].last - shards[s].first);
     auto writer = SafetensorsWriter::create(folder / shard_name(s, shards.size()), tensors,
                                             {{"format", "pt"}}, problems);
     if (!writer) return false;
@@ -136,8 +138,10 @@ bool write_model_folder(const fs::path& folder, const ModelFolderContents& conte
                         const TensorSource& source, Problems& problems) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(folder, error))) {
-    problems.push_back({.file = folder.string(), .found = "something that exists",
-                        .expected = "a new folder", .hint = "nothing is ever overwritten"});
+    problems.push_back({.file = folder.string(),
+                        .found = "something that exists",
+                        .expected = "a new folder",
+                        .hint = "nothing is ever overwritten"});
     return false;
   }
   const auto config = adjusted_config(contents, (folder / "config.json").string(), problems);
@@ -147,15 +151,15 @@ bool write_model_folder(const fs::path& folder, const ModelFolderContents& conte
   fs::remove_all(partial, error);
   fs::create_directories(partial, error);
   if (error) {
-    problems.push_back({.file = folder.string(), .found = error.message(),
+    problems.push_back({.file = folder.string(),
+                        .found = error.message(),
                         .expected = "a place that can be written"});
     return false;
   }
-  const bool written =
-      write_shards(partial, contents, source, problems) &&
-      (contents.tokenizer_from.empty() ||
-       copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
-      write_file_atomically(partial / "config.json", *config, problems);
+  const bool written = write_shards(partial, contents, source, problems) &&
+                       (contents.tokenizer_from.empty() ||
+                        copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
+                       write_file_atomically(partial / "config.json", *config, problems);
   if (written) fs::rename(partial, folder, error);
   if (written && !error) {
     return sync_directory(folder.has_parent_path() ? folder.parent_path() : ".", problems);

@@ -34,8 +34,8 @@ struct Header {
   std::vector<TensorView> tensors;
 
   void refuse(const std::string& place, std::string found, std::string expected) {
-    problems.push_back({.file = file, .place = place, .found = std::move(found),
-                        .expected = std::move(expected)});
+    problems.push_back(
+        {.file = file, .place = place, .found = std::move(found), .expected = std::move(expected)});
   }
 };
 
@@ -165,12 +165,18 @@ void check_coverage(Header& header) {
 
 std::string_view safetensors_name(DType dtype) {
   switch (dtype) {
-    case DType::fp32: return "F32";
-    case DType::bf16: return "BF16";
-    case DType::fp16: return "F16";
-    case DType::int64: return "I64";
-    case DType::int32: return "I32";
-    case DType::uint8: return "U8";
+    case DType::fp32:
+      return "F32";
+    case DType::bf16:
+      return "BF16";
+    case DType::fp16:
+      return "F16";
+    case DType::int64:
+      return "I64";
+    case DType::int32:
+      return "I32";
+    case DType::uint8:
+      return "U8";
   }
   return "";
 }
@@ -229,9 +235,9 @@ std::optional<SafetensorsFile> parse_safetensors(std::span<const std::byte> byte
     return refused("length " + std::to_string(length), "at most 100000000 bytes");
   }
   if (length > bytes.size() - kLengthBytes) {
-    return refused("length " + std::to_string(length),
-                   "at most the " + std::to_string(bytes.size() - kLengthBytes) +
-                       " bytes that follow");
+    return refused(
+        "length " + std::to_string(length),
+        "at most the " + std::to_string(bytes.size() - kLengthBytes) + " bytes that follow");
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
   if (!text.starts_with('{')) return refused("no '{' at its start", "a JSON object");
@@ -276,17 +282,18 @@ std::optional<SafetensorsWriter> SafetensorsWriter::create(
   }
   const std::string text = header_json(tensors, metadata);
   if (static_cast<std::int64_t>(text.size()) > kMaxSafetensorsHeader) {
-    problems.push_back({.file = path.string(), .place = "header",
+    problems.push_back({.file = path.string(),
+                        .place = "header",
                         .found = std::to_string(text.size()) + " bytes of header",
-                        .expected = "at most 100000000", .hint = "write more, smaller shards"});
+                        .expected = "at most 100000000",
+                        .hint = "write more, smaller shards"});
     return std::nullopt;
   }
   auto file = AtomicFile::create(path, problems);
   if (!file) return std::nullopt;
   std::byte length[kLengthBytes];
   for (std::size_t i = 0; i < kLengthBytes; ++i) length[i] = std::byte(text.size() >> (8 * i));
-  if (!file->write(std::span<const std::byte>(length), problems) ||
-      !file->write(text, problems)) {
+  if (!file->write(std::span<const std::byte>(length), problems) || !file->write(text, problems)) {
     return std::nullopt;
   }
   return SafetensorsWriter(std::move(*file), total);

@@ -1,4 +1,5 @@
-// The safetensors format: named tensors in one file, read through a mapping and written as a stream.
+// The safetensors format: named tensors in one file, read through a mapping and written as a
+// stream.
 //
 // Rules as safetensors/src/tensor.rs (0.8): 8 bytes little-endian header length, at most
 // 100,000,000 bytes of JSON that start with '{' and have no duplicate keys, then the data, whose

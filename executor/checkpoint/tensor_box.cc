@@ -24,7 +24,7 @@ std::uint16_t to_half(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);  // NaN
+  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);   // NaN
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // >= 65520
   if (magnitude < 0x38800000u) {  // below 2^-14: adding 0.5 leaves round(value * 2^24) in the bits
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
@@ -99,10 +99,14 @@ void copy_run(const std::byte* source, std::int64_t step, std::byte* destination
 Run run_for(DType from, DType to) {
   if (from == to) {
     switch (size_of(from)) {
-      case 8: return copy_run<std::uint64_t>;
-      case 4: return copy_run<std::uint32_t>;
-      case 2: return copy_run<std::uint16_t>;
-      default: return copy_run<std::uint8_t>;
+      case 8:
+        return copy_run<std::uint64_t>;
+      case 4:
+        return copy_run<std::uint32_t>;
+      case 2:
+        return copy_run<std::uint16_t>;
+      default:
+        return copy_run<std::uint8_t>;
     }
   }
   if (from == DType::fp32 && to == DType::bf16) return convert_run<DType::fp32, DType::bf16>;
@@ -173,8 +177,8 @@ void copy_plane(Run run, const std::byte* source, std::int64_t from_bytes, std::
     const std::int64_t count = std::min(width, plane.columns - column);
     for (std::int64_t row = 0; row < plane.rows; ++row) {
       run(source + (row * plane.row_stride + column * plane.column_stride) * from_bytes,
-          plane.column_stride,
-          destination + (row * plane.destination_row + column) * to_bytes, count);
+          plane.column_stride, destination + (row * plane.destination_row + column) * to_bytes,
+          count);
     }
   }
 }
@@ -185,13 +189,15 @@ bool read_box(const TensorView& tensor, const Box& box, int outer_dim, void* des
               DType dtype, Problems& problems) {
   const Run run = run_for(tensor.dtype, dtype);
   if (run == nullptr) {
-    problems.push_back({.file = tensor.file, .place = tensor.name,
+    problems.push_back({.file = tensor.file,
+                        .place = tensor.name,
                         .found = std::string(name_of(tensor.dtype)),
                         .expected = "a type that converts to " + std::string(name_of(dtype))});
     return false;
   }
   if (!inside(box, tensor.shape)) {
-    problems.push_back({.file = tensor.file, .place = tensor.name,
+    problems.push_back({.file = tensor.file,
+                        .place = tensor.name,
                         .found = "shape " + shape_text(tensor.shape),
                         .expected = "a tensor that holds the part this rank needs"});
     return false;
@@ -211,8 +217,10 @@ bool read_box(const TensorView& tensor, const Box& box, int outer_dim, void* des
   }
   auto rest = walk.size;
   rest[outer] = rest[3] = 1;
-  const Plane plane{.rows = walk.size[outer], .columns = walk.size[3],
-                    .row_stride = walk.stride[outer], .column_stride = walk.stride[3],
+  const Plane plane{.rows = walk.size[outer],
+                    .columns = walk.size[3],
+                    .row_stride = walk.stride[outer],
+                    .column_stride = walk.stride[3],
                     .destination_row = destination_stride[outer]};
   auto* const to = static_cast<std::byte*>(destination);
   for (std::int64_t i = 0; i < rest[0]; ++i) {
@@ -220,8 +228,8 @@ bool read_box(const TensorView& tensor, const Box& box, int outer_dim, void* des
       for (std::int64_t k = 0; k < rest[2]; ++k) {
         const std::int64_t source =
             walk.first + i * walk.stride[0] + j * walk.stride[1] + k * walk.stride[2];
-        const std::int64_t target = i * destination_stride[0] + j * destination_stride[1] +
-                                    k * destination_stride[2];
+        const std::int64_t target =
+            i * destination_stride[0] + j * destination_stride[1] + k * destination_stride[2];
         copy_plane(run, tensor.data.data() + source * from_bytes, from_bytes,
                    to + target * to_bytes, to_bytes, plane);
       }
