@@ -31,15 +31,21 @@ function(tessera_library name)
 endfunction()
 
 # tessera_test(NAME SOURCES a_test.cc ... LIBS lib ... [LABEL label] [RANKS n])
-# One GoogleTest binary, run as one CTest entry; scripts/test.sh counts the cases.
+# One GoogleTest binary, run as one CTest entry; scripts/test.sh counts the cases. With RANKS it runs
+# under mpirun on so many ranks (and brings its own main).
 function(tessera_test name)
-  cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "" "LABEL;TIMEOUT;RANKS" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   tessera_compile_settings(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE
     TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TESSERA_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  add_test(NAME ${name} COMMAND ${name})
+  if(arg_RANKS)
+    add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe
+             -n ${arg_RANKS} $<TARGET_FILE:${name}>)
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+  endif()
   if(NOT arg_LABEL)
     set(arg_LABEL unit)
   endif()
