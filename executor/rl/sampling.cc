@@ -1,0 +1,121 @@
+#include "executor/rl/sampling.h"
+
+#include <Random123/philox.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+namespace {
+
+/// The position of the largest logit, the first among equals. Throws where the row is no row of
+/// logits.
+std::size_t largest(std::span<const float> logits) {
+  std::size_t best = 0;
+  bool bad = logits.empty();
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > logits[best]) best = i;
+    bad = bad || std::isnan(logits[i]);
+  }
+  if (bad || !std::isfinite(logits[best])) {
+    throw Error(ExitCode::internal, "a row of logits holds NaN, +inf or nothing finite");
+  }
+  return best;
+}
+
+struct Distribution {
+  std::vector<std::int64_t> weights;  // integer, by token
+  double log_normalizer = 0;          // of exp((logit - largest) / temperature)
+};
+
+Distribution distribution_of(std::span<const float> logits, double top, double temperature) {
+  Distribution result;
+  result.weights.reserve(logits.size());
+  double sum = 0;
+  for (const float logit : logits) {
+    const double p = std::exp((static_cast<double>(logit) - top) / temperature);
+    sum += p;
+    result.weights.push_back(static_cast<std::int64_t>(p * kWeightScale));
+  }
+  result.log_normalizer = std::log(sum);
+  return result;
+}
+
+/// Sets the weights that top-k and top-p exclude to 0.
+void restrict_weights(std::span<const float> logits, const SamplingOptions& options,
+                      std::vector<std::int64_t>& weights) {
+  const std::size_t k = options.top_k > 0 ? static_cast<std::size_t>(options.top_k) : logits.size();
+  if (k >= logits.size() && options.top_p >= 1) return;
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto before = [&](std::int32_t a, std::int32_t b) {
+    const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  const auto kept = order.begin() + static_cast<std::ptrdiff_t>(std::min(k, order.size()));
+  std::partial_sort(order.begin(), kept, order.end(), before);
+
+  std::int64_t total = 0;
+  for (auto it = order.begin(); it != kept; ++it) total += weights[static_cast<std::size_t>(*it)];
+  const double limit = options.top_p >= 1 ? std::numeric_limits<double>::infinity()
+                                          : options.top_p * static_cast<double>(total);
+  std::int64_t running = 0;
+  for (auto it = order.begin(); it != order.end(); ++it) {
+    std::int64_t& weight = weights[static_cast<std::size_t>(*it)];
+    const bool within = it < kept && (running == 0 || static_cast<double>(running) < limit);
+    running += within ? weight : 0;
+    if (!within) weight = 0;
+  }
+}
+
+}  // namespace
+
+std::array<std::uint32_t, 4> random_words(std::uint64_t seed, const DrawIndex& index) {
+  const r123::Philox4x32::ctr_type counter = {
+      {index.step, index.prompt, index.sample, index.position}};
+  const r123::Philox4x32::key_type key = {
+      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
+  const auto words = r123::Philox4x32()(counter, key);
+  return {words[0], words[1], words[2], words[3]};
+}
+
+double uniform(std::uint64_t seed, const DrawIndex& index) {
+  const auto words = random_words(seed, index);
+  const std::uint64_t bits = (std::uint64_t{words[0]} << 32) | words[1];
+  return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+std::int64_t threshold(double uniform, std::int64_t total) {
+  const auto below = static_cast<std::int64_t>(uniform * static_cast<double>(total));
+  return std::min(below, total - 1);
+}
+
+Draw draw(std::span<const float> logits, const SamplingOptions& options, double uniform) {
+  const std::size_t best = largest(logits);
+  const double top = logits[best];
+  const bool greedy = options.temperature == 0;
+  const double temperature = greedy ? 1 : options.temperature;
+  Distribution all = distribution_of(logits, top, temperature);
+
+  std::size_t token = best;
+  if (!greedy) {
+    restrict_weights(logits, options, all.weights);
+    const std::int64_t total =
+        std::accumulate(all.weights.begin(), all.weights.end(), std::int64_t{0});
+    const std::int64_t target = threshold(uniform, total);
+    token = 0;
+    for (std::int64_t running = all.weights[0]; running <= target; running += all.weights[token]) {
+      ++token;
+    }
+  }
+  const double log_prob =
+      (static_cast<double>(logits[token]) - top) / temperature - all.log_normalizer;
+  return {static_cast<std::int32_t>(token), static_cast<float>(log_prob)};
+}
+
+}  // namespace tessera

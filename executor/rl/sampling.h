@@ -1,0 +1,54 @@
+// Drawing tokens so that a draw depends on what it is for and on nothing else.
+//
+// The random number of a draw is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC 2011) at key = seed and counter = (step, prompt, sample, position): batch, replica,
+// layout and resume cannot change it. The draw inverts the cumulative distribution in the order of
+// token ids. Probabilities are taken as integers, floor(2^40 exp((logit - largest) / temperature)),
+// so that sums have no rounding and any order of summation, on any device, decides alike; a token
+// less likely than 2^-40 of the most likely one is never drawn.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace tessera {
+
+/// Which token is drawn. `position` counts from 0 at the response's first token.
+struct DrawIndex {
+  std::uint32_t step = 0, prompt = 0, sample = 0, position = 0;
+};
+
+/// The four words of Philox4x32-10 at this counter.
+std::array<std::uint32_t, 4> random_words(std::uint64_t seed, const DrawIndex& index);
+
+/// Of the first two words: 53 bits, in [0, 1).
+double uniform(std::uint64_t seed, const DrawIndex& index);
+
+struct SamplingOptions {
+  double temperature = 1;  // 0 = greedy: the largest logit, the lowest id among equals
+  std::int64_t top_k = 0;  // <= 0: off. Keeps the k largest logits, lower ids first among equals
+  /// 1: off. Keeps the most likely tokens (of the top k) until their share reaches top_p; the token
+  /// that reaches it is kept, so at least one is.
+  double top_p = 1;
+};
+
+struct Draw {
+  std::int32_t token = 0;
+  /// log softmax(logits / temperature) at the token over the whole vocabulary, as training computes
+  /// it: top-k and top-p do not enter. Greedy: temperature 1.
+  float log_prob = 0;
+};
+
+/// Draws from one row of logits with `uniform` in [0, 1). Logits may be -inf but not all of them.
+/// Throws Error{internal} where a logit is NaN or +inf.
+Draw draw(std::span<const float> logits, const SamplingOptions& options, double uniform);
+
+/// 2^40, the integer weight of the most likely token.
+inline constexpr double kWeightScale = 1099511627776.0;
+
+/// The largest integer weight sum that `uniform` leaves below the drawn token, for weights that sum
+/// to `total`: the first token whose running sum exceeds it is drawn.
+std::int64_t threshold(double uniform, std::int64_t total);
+
+}  // namespace tessera
