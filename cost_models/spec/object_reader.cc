@@ -206,7 +206,9 @@ void ObjectReader::optional(std::string_view key, double& out, Real range) {
 }
 void ObjectReader::required(std::string_view key, bool& out) { read(key, true, out); }
 void ObjectReader::optional(std::string_view key, bool& out) { read(key, false, out); }
-void ObjectReader::required(std::string_view key, std::string& out) { read(key, true, out, false); }
+void ObjectReader::required(std::string_view key, std::string& out, bool may_be_empty) {
+  read(key, true, out, may_be_empty);
+}
 void ObjectReader::optional(std::string_view key, std::string& out) { read(key, false, out, true); }
 
 void ObjectReader::optional(std::string_view key, std::optional<std::int64_t>& out, Whole range) {

@@ -48,7 +48,7 @@ class ObjectReader {
   void required(std::string_view key, int& out, Whole range = {});
   void required(std::string_view key, double& out, Real range = {});
   void required(std::string_view key, bool& out);
-  void required(std::string_view key, std::string& out);  // not empty
+  void required(std::string_view key, std::string& out, bool may_be_empty = false);
   void optional(std::string_view key, std::int64_t& out, Whole range = {});
   void optional(std::string_view key, int& out, Whole range = {});
   void optional(std::string_view key, double& out, Real range = {});

@@ -76,7 +76,9 @@ class TreeBuilder : public YAML::EventHandler {
       refuse(mark, "an empty key", "a name");
       throw Stop{};
     }
-    value(mark, Node{});
+    // yaml-cpp's mark of an empty value is that of the token after it.
+    value(open_.empty() || !open_.back().node->is(Node::Kind::map) ? mark : open_.back().key_mark,
+          Node{});
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
@@ -112,6 +114,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Open {
     Node* node;
     std::unordered_set<std::string> keys;
+    YAML::Mark key_mark;  // of the last key
   };
 
   bool expects_key() const {
@@ -134,6 +137,7 @@ class TreeBuilder : public YAML::EventHandler {
       refuse(mark, "the key '" + text + "' again", "every key once");
     }
     map.node->keys.push_back(text);
+    map.key_mark = mark;
   }
 
   Node* value(const YAML::Mark& mark, Node node) {
@@ -160,7 +164,7 @@ class TreeBuilder : public YAML::EventHandler {
       throw Stop{};
     }
     Node* const placed = value(mark, std::move(node));
-    open_.push_back({placed, {}});
+    open_.push_back({placed, {}, mark});
   }
 
   Node plain(const YAML::Mark& mark, const std::string& text) {

@@ -74,7 +74,9 @@ struct Workload {
   bool operator==(const Workload&) const = default;
 };
 
-/// The preset's calls ("ppo" has a critic; a reference only where `kl` is not none).
+/// The preset's calls ("ppo" has a critic; a reference only where `kl` is not none). A reward that
+/// is a rule is a call of kind `compute`, which needs no ranks; so is `adv`. Updates make nothing
+/// that another call of the same step reads.
 Dataflow preset_dataflow(std::string_view algorithm, KlPlace kl, bool reward_model);
 
 /// Indices of `dataflow` in an order that respects inputs and outputs. Cycles, duplicate producers

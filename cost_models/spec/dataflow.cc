@@ -1,0 +1,155 @@
+// Names of roles, phases and call kinds, the presets' calls, and the order of a dataflow.
+#include <algorithm>
+#include <array>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/strong_components.hpp>
+#include <boost/graph/topological_sort.hpp>
+#include <iterator>
+#include <map>
+
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::array<std::string_view, kRoleCount> kRoles{"actor", "rollout", "critic", "reference",
+                                                          "reward"};
+constexpr std::array<std::string_view, kPhaseCount> kPhases{
+    "load", "gen",           "reshard",      "old_log_prob",   "ref", "values", "reward",
+    "adv",  "update_critic", "update_actor", "save_checkpoint"};
+constexpr std::array<std::string_view, 4> kKinds{"generate", "infer", "train", "compute"};
+constexpr std::array<std::string_view, 3> kKlPlaces{"none", "loss", "reward"};
+
+template <class Enum, std::size_t N>
+std::optional<Enum> from_name(std::string_view name, const std::array<std::string_view, N>& names) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
+
+/// Consumer -> producer, so that a depth-first visit in the calls' own order keeps that order where
+/// it is already valid.
+using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+
+std::string cycle_of(const Graph& graph, const Dataflow& dataflow) {
+  std::vector<int> component(dataflow.size());
+  boost::strong_components(graph, boost::make_iterator_property_map(
+                                      component.begin(), boost::get(boost::vertex_index, graph)));
+  const auto looping = [&](std::size_t i) {
+    return std::count(component.begin(), component.end(), component[i]) > 1 ||
+           boost::edge(i, i, graph).second;
+  };
+  std::string names;
+  int reported = -1;
+  for (std::size_t i = 0; i < dataflow.size(); ++i) {
+    if (!looping(i) || (reported >= 0 && component[i] != reported)) continue;
+    reported = component[i];
+    names += (names.empty() ? "" : ", ") + std::string(name_of(dataflow[i].phase));
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string_view name_of(Role role) { return kRoles[static_cast<std::size_t>(role)]; }
+std::string_view name_of(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
+std::string_view name_of(CallKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(KlPlace place) { return kKlPlaces[static_cast<std::size_t>(place)]; }
+std::optional<Role> role_from(std::string_view name) { return from_name<Role>(name, kRoles); }
+std::optional<Phase> phase_from(std::string_view name) { return from_name<Phase>(name, kPhases); }
+
+Dataflow preset_dataflow(std::string_view algorithm, KlPlace kl, bool reward_model) {
+  const bool critic = algorithm == "ppo";
+  Dataflow calls{
+      {Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}},
+      {Phase::old_log_prob, Role::actor, CallKind::infer, {"responses"}, {"old_log_probs"}}};
+  if (kl != KlPlace::none) {
+    calls.push_back(
+        {Phase::ref, Role::reference, CallKind::infer, {"responses"}, {"ref_log_probs"}});
+  }
+  if (critic) {
+    calls.push_back({Phase::values, Role::critic, CallKind::infer, {"responses"}, {"values"}});
+  }
+  calls.push_back({Phase::reward,
+                   Role::reward,
+                   reward_model ? CallKind::infer : CallKind::compute,
+                   {"responses"},
+                   {"scores"}});
+  Call adv{Phase::adv, Role::actor, CallKind::compute, {"scores"}, {"advantages"}};
+  if (kl == KlPlace::reward) {
+    adv.inputs.insert(adv.inputs.end(), {"old_log_probs", "ref_log_probs"});
+  }
+  if (critic) {
+    adv.inputs.push_back("values");
+    adv.outputs.push_back("returns");
+  }
+  calls.push_back(std::move(adv));
+  if (critic) {
+    calls.push_back({Phase::update_critic,
+                     Role::critic,
+                     CallKind::train,
+                     {"responses", "values", "returns"},
+                     {}});
+  }
+  Call update{Phase::update_actor,
+              Role::actor,
+              CallKind::train,
+              {"responses", "old_log_probs", "advantages"},
+              {}};
+  if (kl == KlPlace::loss) update.inputs.push_back("ref_log_probs");
+  calls.push_back(std::move(update));
+  return calls;
+}
+
+std::vector<int> topological_order(const Dataflow& dataflow, const std::string& file,
+                                   Problems& problems) {
+  const std::size_t before = problems.size();
+  const auto refuse = [&](std::size_t call, std::string found, std::string expected,
+                          std::string hint = {}) {
+    problems.push_back({file,
+                        "dataflow call " + std::to_string(call) + " (" +
+                            std::string(name_of(dataflow[call].phase)) + ")",
+                        std::move(found), std::move(expected), std::move(hint)});
+  };
+  std::map<std::string, std::size_t> producer;
+  std::map<Phase, std::size_t> first;
+  for (std::size_t i = 0; i < dataflow.size(); ++i) {
+    if (!first.emplace(dataflow[i].phase, i).second) {
+      refuse(i, "the call a second time", "every call once");
+    }
+    for (const std::string& output : dataflow[i].outputs) {
+      if (output == "prompts") {
+        refuse(i, "the output 'prompts'", "another name", "prompts come from the data");
+      } else if (!producer.emplace(output, i).second) {
+        refuse(i, "the output '" + output + "' a second time", "one producer");
+      }
+    }
+  }
+  Graph graph(dataflow.size());
+  std::vector<std::string> names{"prompts"};
+  for (const auto& [name, call] : producer) names.push_back(name);
+  for (std::size_t i = 0; i < dataflow.size(); ++i) {
+    for (const std::string& input : dataflow[i].inputs) {
+      const auto made = producer.find(input);
+      if (made != producer.end()) {
+        boost::add_edge(i, made->second, graph);
+      } else if (input != "prompts") {
+        refuse(i, "the input '" + input + "'", "an output of a call, or prompts",
+               did_you_mean(input, names));
+      }
+    }
+  }
+  std::vector<int> order;
+  try {
+    boost::topological_sort(graph, std::back_inserter(order));
+  } catch (const boost::not_a_dag&) {
+    problems.push_back({file,
+                        "dataflow",
+                        "a cycle through " + cycle_of(graph, dataflow),
+                        "calls that can be put in an order",
+                        {}});
+  }
+  return problems.size() == before ? order : std::vector<int>{};
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// Clusters and workloads as parts of a parsed document: what a YAML file and plan.json share.
+//
+// In a YAML file absent keys take the documented defaults; in a plan (`Defaults::refused`) every
+// value must be written out. Units stand in the keys.
+#pragma once
+
+#include "cost_models/spec/cluster_spec.h"
+#include "cost_models/spec/object_reader.h"
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+
+enum class Defaults { allowed, refused };
+
+/// Reads every key of the map, refuses unknown ones and checks the values against each other.
+/// Problems are appended to the reader's list; the result then holds what could be read.
+ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults);
+Workload workload_from(ObjectReader& reader, Defaults defaults);
+
+/// The calls of a list below `key`, in its order.
+Dataflow dataflow_from(ObjectReader& reader, std::string_view key);
+
+/// Trees that cluster_from, workload_from and dataflow_from read back as equal values.
+Node to_node(const ClusterSpec& cluster);
+Node to_node(const Workload& workload);  // without the dataflow
+Node to_node(const Dataflow& dataflow);
+
+/// x such that the reader's x * unit is `value` again; where no double does that, the nearest one
+/// that a second round trip reproduces.
+double in_unit(double value, double unit);
+
+}  // namespace tessera

@@ -1,0 +1,211 @@
+#include "cost_models/spec/workload.h"
+
+#include <array>
+#include <utility>
+
+#include "cost_models/spec/preset.h"
+#include "cost_models/spec/spec_document.h"
+#include "cost_models/spec/strict_yaml.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::array kEveryRole{Role::actor, Role::rollout, Role::critic, Role::reference,
+                                Role::reward};
+constexpr std::array kCallPhases{Phase::gen,           Phase::old_log_prob, Phase::ref,
+                                 Phase::values,        Phase::reward,       Phase::adv,
+                                 Phase::update_critic, Phase::update_actor};
+constexpr std::array kEveryKind{CallKind::generate, CallKind::infer, CallKind::train,
+                                CallKind::compute};
+constexpr std::array kEveryKlPlace{KlPlace::none, KlPlace::loss, KlPlace::reward};
+constexpr Whole kTokens{.least = 1, .most = std::int64_t{1} << 30};
+constexpr Whole kSequences{.least = 1, .most = std::int64_t{1} << 30};
+
+/// "ppo", "grpo", or a list of calls; returns whether the list was given.
+bool read_algorithm(ObjectReader& reader, Workload& workload) {
+  const Node* const node = reader.find("algorithm");
+  if (node != nullptr && node->is(Node::Kind::list)) {
+    workload.algorithm = "custom";
+    workload.dataflow = dataflow_from(reader, "algorithm");
+    return true;
+  }
+  const std::vector<std::string> presets{"ppo", "grpo"};
+  if (node != nullptr && node->is(Node::Kind::string) &&
+      (node->text == presets[0] || node->text == presets[1])) {
+    workload.algorithm = node->text;
+  } else {
+    const bool text = node != nullptr && node->is(Node::Kind::string);
+    reader.refuse("algorithm", "ppo, grpo, or a list of calls",
+                  text ? did_you_mean(node->text, presets) : "");
+  }
+  return false;
+}
+
+void read_lengths(ObjectReader& reader, LengthSpec& lengths, bool resolved) {
+  auto given = reader.object("response_tokens");
+  if (!given) return;
+  if (!resolved && given->find("csv") != nullptr) {
+    given->refuse("csv", "mean, cv and max",
+                  "length tables are not supported: state the table's mean, cv and max");
+    return;
+  }
+  given->required("max", lengths.max, kTokens);
+  if (resolved) {
+    given->required("mean", lengths.mean, kAboveZero);
+    given->required("cv", lengths.cv, kFromZero);
+  } else {
+    lengths.mean = static_cast<double>(lengths.max);
+    given->optional("mean", lengths.mean, kAboveZero);
+    given->optional("cv", lengths.cv, kFromZero);
+  }
+  if (lengths.max > 0 && lengths.mean > static_cast<double>(lengths.max)) {
+    given->refuse("mean", "at most max = " + std::to_string(lengths.max));
+  }
+  given->refuse_unknown_keys();
+}
+
+void read_version(ObjectReader& reader) {
+  std::int64_t version = 1;
+  reader.optional("version", version);
+  if (version != 1) reader.refuse("version", "version 1", "this tessera reads version 1 only");
+}
+
+void read_models(ObjectReader& reader, Workload& workload, bool resolved) {
+  auto models = reader.object("models", resolved);
+  if (!models) return;
+  if (resolved) {
+    models->required("critic", workload.critic_model, true);
+    models->required("reward", workload.reward_model, true);
+  } else {
+    models->optional("critic", workload.critic_model);
+    models->optional("reward", workload.reward_model);
+  }
+  models->refuse_unknown_keys();
+}
+
+/// A custom dataflow of a file must be a DAG, and its calls must agree with `kl` and the models.
+void check_custom(ObjectReader& reader, const Workload& workload) {
+  Problems found;
+  topological_order(workload.dataflow, reader.file(), found);
+  for (const Problem& problem : found) {
+    reader.refuse("algorithm", problem.found + " in " + problem.place, problem.expected,
+                  problem.hint);
+  }
+  bool reference = false;
+  for (const Call& call : workload.dataflow) reference |= call.role == Role::reference;
+  if ((workload.kl != KlPlace::none) && !reference) {
+    reader.refuse("kl", "none", "the dataflow has no call of the reference");
+  }
+}
+
+}  // namespace
+
+Dataflow dataflow_from(ObjectReader& reader, std::string_view key) {
+  Dataflow dataflow;
+  for (ObjectReader& item : reader.objects(key)) {
+    Call call;
+    item.required("call", call.phase, kCallPhases);
+    item.required("role", call.role, kEveryRole);
+    item.required("kind", call.kind, kEveryKind);
+    item.list("inputs", call.inputs);
+    item.list("outputs", call.outputs);
+    item.refuse_unknown_keys();
+    dataflow.push_back(std::move(call));
+  }
+  return dataflow;
+}
+
+Workload workload_from(ObjectReader& reader, Defaults defaults) {
+  const bool resolved = defaults == Defaults::refused;
+  Workload workload;
+  bool custom = false;
+  if (resolved) {
+    reader.required("algorithm", workload.algorithm);
+  } else {
+    read_version(reader);
+    custom = read_algorithm(reader, workload);
+  }
+  const auto field = [&](std::string_view key, auto& out, auto... range) {
+    resolved ? reader.required(key, out, range...) : reader.optional(key, out, range...);
+  };
+  reader.required("prompts_per_step", workload.prompts_per_step, kSequences);
+  field("samples_per_prompt", workload.samples_per_prompt, kSequences);
+  reader.required("prompt_tokens", workload.prompt_tokens, kTokens);
+  read_lengths(reader, workload.response_tokens, resolved);
+  field("mini_batches", workload.mini_batches, kSequences);
+  field("epochs", workload.epochs, kPositive);
+  field("kl", workload.kl, kEveryKlPlace);
+  read_models(reader, workload, resolved);
+  reader.refuse_unknown_keys();
+  if (workload.prompts_per_step > 0 && workload.prompts_per_step % workload.mini_batches != 0) {
+    reader.refuse("mini_batches",
+                  "a divisor of prompts_per_step = " + std::to_string(workload.prompts_per_step));
+  }
+  if (custom) {
+    check_custom(reader, workload);
+  } else if (!resolved && !workload.algorithm.empty()) {
+    workload.dataflow =
+        preset_dataflow(workload.algorithm, workload.kl, !workload.reward_model.empty());
+  }
+  return workload;
+}
+
+Node to_node(const Dataflow& dataflow) {
+  const auto names = [](const std::vector<std::string>& values) {
+    Node list = list_node();
+    for (const std::string& value : values) list.items.push_back(node_of(value));
+    return list;
+  };
+  Node list = list_node();
+  for (const Call& call : dataflow) {
+    Node node = map_node();
+    add(node, "call", node_of(name_of(call.phase)));
+    add(node, "role", node_of(name_of(call.role)));
+    add(node, "kind", node_of(name_of(call.kind)));
+    add(node, "inputs", names(call.inputs));
+    add(node, "outputs", names(call.outputs));
+    list.items.push_back(std::move(node));
+  }
+  return list;
+}
+
+Node to_node(const Workload& workload) {
+  Node lengths = map_node();
+  add(lengths, "mean", node_of(workload.response_tokens.mean));
+  add(lengths, "cv", node_of(workload.response_tokens.cv));
+  add(lengths, "max", node_of(workload.response_tokens.max));
+  Node models = map_node();
+  add(models, "critic", node_of(workload.critic_model));
+  add(models, "reward", node_of(workload.reward_model));
+  Node node = map_node();
+  add(node, "algorithm", node_of(workload.algorithm));
+  add(node, "prompts_per_step", node_of(workload.prompts_per_step));
+  add(node, "samples_per_prompt", node_of(workload.samples_per_prompt));
+  add(node, "prompt_tokens", node_of(workload.prompt_tokens));
+  add(node, "response_tokens", std::move(lengths));
+  add(node, "mini_batches", node_of(workload.mini_batches));
+  add(node, "epochs", node_of(workload.epochs));
+  add(node, "kl", node_of(name_of(workload.kl)));
+  add(node, "models", std::move(models));
+  return node;
+}
+
+std::optional<Workload> parse_workload(std::string_view text, const std::string& file,
+                                       Problems& problems) {
+  const std::size_t before = problems.size();
+  const auto document = parse_yaml(text, file, problems);
+  if (!document) return std::nullopt;
+  ObjectReader reader(*document, problems);
+  Workload workload = workload_from(reader, Defaults::allowed);
+  if (problems.size() != before) return std::nullopt;
+  return workload;
+}
+
+std::optional<Workload> read_workload(const std::filesystem::path& where, Problems& problems) {
+  const auto file = find_config(where, "workloads", ".yaml", problems);
+  if (!file) return std::nullopt;
+  const auto text = read_text_file(*file, std::size_t{1} << 20, problems);
+  return text ? parse_workload(*text, file->string(), problems) : std::nullopt;
+}
+
+}  // namespace tessera
