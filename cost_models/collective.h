@@ -1,0 +1,47 @@
+// Time of communication between ranks, and of copies.
+//
+// Pure functions; seconds and bytes. Sources: nccl-tests doc/PERFORMANCE.md for the bytes on the
+// wire; the form alpha + V/B + ramp sqrt(V) fitted to NCCL's curves (calibration.h); the two-level
+// form of groups that span nodes is the ring within the node followed by the ring across nodes on
+// one network card per GPU (Thakur et al. 2005 for the rings, HybridFlow App. C for the levels).
+#pragma once
+
+#include "cost_models/calibration.h"
+#include "cost_models/spec/cluster_spec.h"
+#include "cost_models/spec/units.h"
+
+namespace tessera {
+
+/// A group of ranks as a network sees it: how many, on how many nodes.
+struct GroupShape {
+  int ranks = 1;
+  int nodes = 1;
+  bool operator==(const GroupShape&) const = default;
+};
+
+/// The shape of a group of `count` global ranks `first, first + stride, ...`.
+GroupShape group_shape(const ClusterSpec& cluster, int count, int stride, int first = 0);
+
+/// Bytes that each rank sends in a collective over n ranks; `bytes` is the whole buffer: the
+/// gathered result of all_gather, the input of reduce_scatter and all_reduce, one rank's send
+/// buffer of all_to_all, the message of broadcast, send_receive and copies. all_reduce 2 (n-1)/n S;
+/// all_gather, reduce_scatter, all_to_all (n-1)/n S; the others S.
+double wire_bytes(Collective collective, double bytes, int ranks);
+
+/// Time of one collective. Groups of one rank cost nothing. Constants of the nearest measured group
+/// size are interpolated: alpha linearly in n, bandwidth and ramp in 1/n.
+double collective_seconds(Collective collective, double bytes, GroupShape group,
+                          const ClusterSpec& cluster, const Calibration& calibration);
+
+/// One way, per GPU, between nodes: cards x rate / GPUs / oversubscription x efficiency.
+double inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
+
+/// Moving weights: the busiest destination receives `intra` bytes from its own node and `inter`
+/// bytes from others, in `messages` messages. Both kinds move at the same time; the slower decides.
+double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,
+                       const Calibration& calibration);
+
+/// Device to host or back.
+double host_copy_seconds(double bytes, const Calibration& calibration);
+
+}  // namespace tessera

@@ -1,0 +1,93 @@
+// Time that one rank computes: GEMMs, attention, elementwise kernels, launches, optimizer.
+//
+// Pure functions of a model, a tensor-parallel degree, a batch and a Calibration. Seconds of one
+// rank that has its device (or core) to itself, communication not included (tp_seconds counts that
+// of tensor parallelism). Per operator: roofline time max(flop / rate, bytes / bandwidth) + floor,
+// times the measured ratio at this size (Williams et al. 2009; grid and ratios: aiconfigurator's
+// tables, Apache-2.0). FLOPs: 2 m n k per GEMM; causal attention 4 n_q d s^2 / 2 forward; backward
+// of a GEMM is two GEMMs, of attention 2.5 x its forward FLOPs (Dao 2023, FlashAttention-2).
+#pragma once
+
+#include <cstdint>
+
+#include "cost_models/calibration.h"
+#include "cost_models/collective.h"
+#include "cost_models/memory.h"
+#include "cost_models/spec/dtype.h"
+#include "cost_models/spec/model_spec.h"
+
+namespace tessera {
+
+/// Operators that the executor dispatches; each costs Calibration::dispatch_s of host time. Counted
+/// in executor/model (decoder, scores, decode) and executor/train; `per_sequence` ones repeat for
+/// every packed sequence because attention runs sequence by sequence there.
+struct OperatorCounts {
+  int layer_forward = 40, layer_forward_per_sequence = 9;
+  int layer_backward = 62, layer_backward_per_sequence = 14;
+  int layer_decode = 40, layer_decode_per_sequence = 0;
+  int embedding = 6, head_forward = 24, head_backward = 30, sample = 30;
+  int optimizer_per_step = 40, optimizer_per_tensor = 3;
+};
+inline constexpr OperatorCounts kOperators;
+
+/// Sequences packed into one call. `squared` = sum of the squared lengths (attention's work).
+struct TokenBatch {
+  double tokens = 0, sequences = 0, squared = 0;
+};
+
+/// Time split into the device's and the host's part; total() follows Calibration::
+/// overlapped_dispatch once per pass, so parts of a pass are added before.
+struct Work {
+  double device_s = 0, host_s = 0;
+  Work& operator+=(const Work& other);
+  friend Work operator+(Work a, const Work& b) { return a += b; }
+  friend Work operator*(double factor, Work work);
+  double total(const Calibration& calibration) const;
+};
+
+/// y[m,n] = x[m,k] w[n,k]^T.
+double matmul_seconds(double m, double n, double k, DType dtype, const Calibration& calibration);
+/// Reads and writes of `bytes` by elementwise kernels.
+double stream_seconds(double bytes, const Calibration& calibration);
+
+/// One layer, forward.
+Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration);
+/// One layer, backward (gradients of inputs and of weights); full recompute adds a forward.
+Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute recompute,
+                    const Calibration& calibration);
+/// One layer of one decode step: `sequences` at `context` cached tokens on average.
+Work layer_decode(const RankModel& rank, double sequences, double context,
+                  const Calibration& calibration);
+
+/// The embedding's lookup, and the head: log-probabilities over the vocabulary slice, or values.
+Work embedding_forward(const RankModel& rank, const TokenBatch& batch, const Calibration&);
+Work head_forward(const RankModel& rank, const TokenBatch& batch, const Calibration&);
+/// The logits are computed again from the kept hidden states (kLogitRows at a time).
+Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibration&);
+/// Logits of the last token of each sequence and the draw from them.
+Work sample(const RankModel& rank, double sequences, const Calibration& calibration);
+
+/// One step of AdamW on `elements` parameters of which this rank updates 1/shards: gradient read,
+/// master weight and both moments read and written, parameter written; norm and clipping pass once
+/// over the gradients. `tensors` = tensors that the rank holds.
+Work optimizer_step(double elements, int shards, double tensors, const RoleDTypes& dtypes,
+                    const Calibration& calibration);
+
+/// Tensor-parallel communication of one layer (2 all-reduces of tokens x hidden; Narayanan et al.
+/// 2021, sec. 2.3), of the embedding (1) and of the head (3 of one number per token: maximum, sum,
+/// target; plus entropy). The backward pass moves the same.
+double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                        const ClusterSpec& cluster, const Calibration& calibration);
+double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                            const ClusterSpec& cluster, const Calibration& calibration);
+double head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                       const ClusterSpec& cluster, const Calibration& calibration);
+/// Gathering one step's logits over the group, for the draw.
+double sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
+                         const ClusterSpec& cluster, const Calibration& calibration);
+
+/// Model FLOPs of a token, forward: 2 x (parameters without the input embedding) + causal attention
+/// 2 n_q d s per layer. Training is three times that; the denominator of MFU.
+double forward_flops_per_token(const ModelSpec& model, double sequence_tokens);
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#include "cost_models/lengths.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera {
+namespace {
+
+double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+struct LogNormal {
+  double mu = 0, sigma = 0;
+};
+
+LogNormal log_normal(const LengthSpec& lengths) {
+  const double variance = std::log1p(lengths.cv * lengths.cv);
+  return {std::log(lengths.mean) - variance / 2, std::sqrt(variance)};
+}
+
+double cap(const LengthSpec& lengths) {
+  return lengths.max > 0 ? static_cast<double>(lengths.max) : HUGE_VAL;
+}
+
+// E[min(X, max)^power] of the log-normal X.
+double clipped_moment(const LengthSpec& lengths, int power) {
+  const double limit = cap(lengths);
+  if (lengths.cv <= 0) return std::pow(std::min(lengths.mean, limit), power);
+  const auto [mu, sigma] = log_normal(lengths);
+  const double whole = std::exp(power * mu + power * power * sigma * sigma / 2);
+  if (std::isinf(limit)) return whole;
+  const double edge = (std::log(limit) - mu) / sigma;
+  return whole * normal_cdf(edge - power * sigma) + std::pow(limit, power) * (1 - normal_cdf(edge));
+}
+
+// Where integration over positions ends: the cap, or beyond any length that is likely at all.
+double horizon(const LengthSpec& lengths, double sequences) {
+  if (lengths.cv <= 0) return std::min(lengths.mean, cap(lengths));
+  const auto [mu, sigma] = log_normal(lengths);
+  return std::min(cap(lengths), std::exp(mu + sigma * std::sqrt(2 * std::log(1e4 + sequences))));
+}
+
+}  // namespace
+
+double survival(const LengthSpec& lengths, double tokens) {
+  if (tokens >= cap(lengths)) return 0;
+  if (lengths.cv <= 0) return tokens < lengths.mean ? 1 : 0;
+  if (tokens <= 0) return 1;
+  const auto [mu, sigma] = log_normal(lengths);
+  return 1 - normal_cdf((std::log(tokens) - mu) / sigma);
+}
+
+double mean_length(const LengthSpec& lengths) { return clipped_moment(lengths, 1); }
+double mean_square_length(const LengthSpec& lengths) { return clipped_moment(lengths, 2); }
+
+double decode_seconds(const LengthSpec& lengths, double prompt_tokens, double sequences,
+                      const std::function<double(double alive, double context)>& step,
+                      int segments) {
+  const double end = horizon(lengths, sequences);
+  const double width = end / segments;
+  double seconds = 0;
+  for (int i = 0; i < segments; ++i) {
+    const double position = (i + 0.5) * width;
+    const double alive = survival(lengths, position);
+    const double any = 1 - std::pow(1 - alive, sequences);
+    if (any <= 1e-12) break;
+    seconds += width * any * step(sequences * alive / any, prompt_tokens + position);
+  }
+  return seconds;
+}
+
+double longest_length(const LengthSpec& lengths, double sequences) {
+  return decode_seconds(
+      lengths, 0, sequences, [](double, double) { return 1.0; }, 256);
+}
+
+}  // namespace tessera
