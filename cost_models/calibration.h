@@ -117,10 +117,10 @@ struct NamedConstant {
   Constant Calibration::*member;
 };
 inline constexpr std::array<NamedConstant, 19> kConstants = {{
-    {"matmul_flops", &Calibration::matmul_flops},
+    {"matmul_flop_per_s", &Calibration::matmul_flops},
     {"fp32_factor", &Calibration::fp32_factor},
-    {"memory_bandwidth", &Calibration::memory_bandwidth},
-    {"stream_bandwidth", &Calibration::stream_bandwidth},
+    {"memory_bytes_per_s", &Calibration::memory_bandwidth},
+    {"stream_bytes_per_s", &Calibration::stream_bandwidth},
     {"matmul_floor_s", &Calibration::matmul_floor_s},
     {"attention_floor_s", &Calibration::attention_floor_s},
     {"attention_backward", &Calibration::attention_backward},
@@ -132,7 +132,7 @@ inline constexpr std::array<NamedConstant, 19> kConstants = {{
     {"sustained", &Calibration::sustained},
     {"inter_latency_s", &Calibration::inter_latency_s},
     {"inter_efficiency", &Calibration::inter_efficiency},
-    {"host_bandwidth", &Calibration::host_bandwidth},
+    {"host_bytes_per_s", &Calibration::host_bandwidth},
     {"reserve_bytes", &Calibration::reserve_bytes},
     {"fragmentation", &Calibration::fragmentation},
     {"idle_share", &Calibration::idle_share},
@@ -149,6 +149,9 @@ std::optional<Calibration> parse_calibration(std::string_view text, const std::s
                                              Problems& problems);
 std::optional<Calibration> read_calibration(const std::filesystem::path& file, Problems& problems);
 void write_calibration(const Calibration& calibration, const std::filesystem::path& file);
+
+/// A file, or a preset's name (configs/calibrations/NAME.json).
+std::optional<Calibration> find_calibration(const std::filesystem::path& where, Problems& problems);
 
 /// Name of the shipped calibration for a device ("h200" for "H200-SXM-141GB", "cpu"), or nullopt.
 std::optional<std::string> shipped_calibration(const DeviceSpec& device);

@@ -1,0 +1,192 @@
+// Oracles: our own measurements on 8 x H200 (copied here as numbers), closed forms, Monte Carlo.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "cost_models/calibration.h"
+#include "cost_models/collective.h"
+#include "cost_models/compute.h"
+#include "cost_models/lengths.h"
+
+namespace tessera {
+namespace {
+
+Calibration shipped(const std::string& name) {
+  Problems problems;
+  auto calibration = find_calibration(name, problems);
+  EXPECT_TRUE(calibration) << (problems.empty() ? "" : to_string(problems[0]));
+  return calibration.value_or(Calibration{});
+}
+
+ClusterSpec cluster_of(std::int64_t nodes) {
+  ClusterSpec cluster;
+  cluster.device = {"H200-SXM-141GB", from_gib(141), tflop_per_s(989), gb_per_s(4800)};
+  cluster.gpus_per_node = 8;
+  cluster.nodes = nodes;
+  cluster.intra_per_gpu = gb_per_s(450);
+  cluster.nics_per_node = 8;
+  cluster.nic = gb_per_s(50);
+  return cluster;
+}
+
+ModelSpec qwen2_7b() {
+  ModelSpec model;
+  model.layers = 28;
+  model.hidden = 3584;
+  model.query_heads = 28;
+  model.kv_heads = 4;
+  model.head_dim = 128;
+  model.ffn = 18944;
+  model.vocab = 152064;
+  return model;
+}
+
+TEST(Matmul, Reaches786TflopsAt8192CubedOnH200) {
+  const Calibration h200 = shipped("h200");
+  const double seconds = matmul_seconds(8192, 8192, 8192, DType::bf16, h200);
+  EXPECT_NEAR(2 * std::pow(8192.0, 3) / seconds / 1e12, 786, 786 * 0.05);
+}
+
+TEST(Matmul, PredictsTheMeasuredDecodeGemmsOfA7BLayerWithin10Percent) {
+  const Calibration h200 = shipped("h200");
+  const double measured_us[][2] = {{1, 130}, {64, 131}, {128, 138}, {256, 176}, {512, 321}};
+  for (const auto& [batch, us] : measured_us) {
+    double seconds = 0;
+    for (const auto& [n, k] : {std::pair{4608, 3584}, {3584, 3584}, {37888, 3584}, {3584, 18944}}) {
+      seconds += matmul_seconds(batch, n, k, DType::bf16, h200);
+    }
+    EXPECT_NEAR(seconds * 1e6, us, us * 0.10) << "batch " << batch;
+  }
+}
+
+TEST(Collective, MatchesMeasuredNcclOn8H200Within4Percent) {
+  const Calibration h200 = shipped("h200");
+  const ClusterSpec cluster = cluster_of(1);
+  const auto bus = [&](Collective what, double bytes, int ranks) {
+    const GroupShape group{ranks, 1};
+    return wire_bytes(what, bytes, ranks) / collective_seconds(what, bytes, group, cluster, h200) /
+           1e9;
+  };
+  EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 8), 362, 362 * 0.04);
+  EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 4), 355, 355 * 0.04);
+  EXPECT_NEAR(bus(Collective::all_reduce, 4.3e9, 8), 365, 365 * 0.04);
+  EXPECT_NEAR(bus(Collective::reduce_scatter, 4.3e9, 8), 356, 356 * 0.04);
+  EXPECT_NEAR(bus(Collective::all_to_all, 4.3e9, 8), 342, 342 * 0.04);
+}
+
+TEST(Collective, CostsNothingAloneAndMoreAcrossNodes) {
+  const Calibration h200 = shipped("h200");
+  const ClusterSpec cluster = cluster_of(4);
+  const auto seconds = [&](int ranks, int nodes) {
+    return collective_seconds(Collective::all_reduce, 1e9, {ranks, nodes}, cluster, h200);
+  };
+  EXPECT_EQ(seconds(1, 1), 0);
+  EXPECT_GT(seconds(16, 2), seconds(8, 1));
+  EXPECT_GT(seconds(32, 4), seconds(16, 2));
+  // 2 (M-1)/M x (S/g) over one 46 GB/s card per GPU, plus the ring inside the node.
+  const double inter = 2 * 0.5 * 1e9 / 8 / 46e9;
+  EXPECT_NEAR(seconds(16, 2), seconds(8, 1) + inter, 1e-4);
+}
+
+TEST(Collective, InterpolatesGroupSizesThatNobodyMeasured) {
+  const Calibration h200 = shipped("h200");
+  const ClusterSpec cluster = cluster_of(1);
+  const auto seconds = [&](int ranks) {
+    return collective_seconds(Collective::all_gather, 1e8, {ranks, 1}, cluster, h200);
+  };
+  EXPECT_GT(seconds(6), seconds(4));
+  EXPECT_LT(seconds(6), seconds(8));
+}
+
+TEST(GroupShape, CountsTheNodesOfAStridedGroup) {
+  const ClusterSpec cluster = cluster_of(4);
+  EXPECT_EQ(group_shape(cluster, 8, 1), (GroupShape{8, 1}));
+  EXPECT_EQ(group_shape(cluster, 4, 8), (GroupShape{4, 4}));
+  EXPECT_EQ(group_shape(cluster, 4, 4), (GroupShape{4, 2}));
+  EXPECT_EQ(group_shape(cluster, 2, 2, 6), (GroupShape{2, 2}));
+}
+
+TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
+  const Calibration h200 = shipped("h200");
+  const RankModel rank{qwen2_7b(), 1, DType::bf16};
+  const auto attention = [&](double batch, double context) {
+    const Work with = layer_decode(rank, batch, context, h200);
+    double rest = 0;
+    for (const auto& [n, k] : {std::pair{4608, 3584}, {3584, 3584}, {37888, 3584}, {3584, 18944}}) {
+      rest += matmul_seconds(batch, n, k, DType::bf16, h200);
+    }
+    // Elementwise kernels of one layer, from their bytes and floors.
+    const double bytes = batch * 2 * (10 * 3584 + 2 * 32 * 128 + 5 * 18944);
+    rest += stream_seconds(bytes, h200) + (kOperators.layer_decode - 5) * 2e-6;
+    return (with.device_s - rest) * 1e6;
+  };
+  EXPECT_NEAR(attention(256, 1024), 136, 136 * 0.12);
+  EXPECT_NEAR(attention(256, 4096), 484, 484 * 0.12);
+}
+
+TEST(HostBoundWork, IsTheSumOnCpusAndTheMaximumOnGpus) {
+  Calibration calibration;
+  calibration.overlapped_dispatch = false;
+  EXPECT_DOUBLE_EQ((Work{2, 3}).total(calibration), 5);
+  calibration.overlapped_dispatch = true;
+  EXPECT_DOUBLE_EQ((Work{2, 3}).total(calibration), 3);
+}
+
+TEST(LayerBackward, CostsTwiceTheForwardGemmsOfLargeBatches) {
+  const Calibration h200 = shipped("h200");
+  const RankModel rank{qwen2_7b(), 1, DType::bf16};
+  const TokenBatch batch{16384, 16, 16 * 1024.0 * 1024.0};
+  const double forward = layer_forward(rank, batch, h200).device_s;
+  const double backward = layer_backward(rank, batch, Recompute::none, h200).device_s;
+  EXPECT_GT(backward, 1.8 * forward);
+  EXPECT_LT(backward, 2.4 * forward);
+  EXPECT_NEAR(layer_backward(rank, batch, Recompute::full, h200).device_s, backward + forward,
+              1e-9);
+}
+
+TEST(ForwardFlops, AreTwicePsiPlusCausalAttentionOfQwen2_7B) {
+  // 7,615,616,512 parameters, of which embedding 544,997,376 and norms and biases do not multiply.
+  const double matmul = 7'615'616'512.0 - 544'997'376.0 - (2 * 28 + 1) * 3584.0 - 28 * 4608.0;
+  EXPECT_NEAR(forward_flops_per_token(qwen2_7b(), 0), 2 * matmul, 1);
+  EXPECT_NEAR(forward_flops_per_token(qwen2_7b(), 1000) - 2 * matmul, 2.0 * 28 * 3584 * 1000, 1);
+}
+
+TEST(Lengths, MomentsAndLongestAgreeWithMonteCarlo) {
+  const LengthSpec lengths{800, 0.7, 2048};
+  std::mt19937_64 engine(7);
+  const double variance = std::log1p(0.49);
+  std::lognormal_distribution<double> draw(std::log(800.0) - variance / 2, std::sqrt(variance));
+  double sum = 0, square = 0, above = 0, longest = 0;
+  constexpr int kRounds = 4000, kGroup = 64;
+  for (int round = 0; round < kRounds; ++round) {
+    double most = 0;
+    for (int i = 0; i < kGroup; ++i) {
+      const double length = std::min(draw(engine), 2048.0);
+      sum += length;
+      square += length * length;
+      above += length > 1000 ? 1 : 0;
+      most = std::max(most, length);
+    }
+    longest += most;
+  }
+  constexpr double kDraws = static_cast<double>(kRounds) * kGroup;
+  EXPECT_NEAR(mean_length(lengths), sum / kDraws, 0.01 * sum / kDraws);
+  EXPECT_NEAR(mean_square_length(lengths), square / kDraws, 0.01 * square / kDraws);
+  EXPECT_NEAR(survival(lengths, 1000), above / kDraws, 0.005);
+  EXPECT_NEAR(longest_length(lengths, kGroup), longest / kRounds, 0.01 * longest / kRounds);
+}
+
+TEST(Lengths, FixedOnesDecodeEveryStepWithAllSequences) {
+  const LengthSpec lengths{100, 0, 100};
+  double alive_most = 0;
+  const double seconds = decode_seconds(lengths, 10, 8, [&](double alive, double context) {
+    alive_most = std::max(alive_most, alive);
+    return alive + context;
+  });
+  EXPECT_DOUBLE_EQ(alive_most, 8);
+  EXPECT_NEAR(seconds, 100 * 8 + 100 * 10 + 100 * 50, 1e-6);
+}
+
+}  // namespace
+}  // namespace tessera
