@@ -26,6 +26,20 @@ struct ParallelGroups;  // executor/comm/groups.h
 at::ScalarType scalar_type(DType type);
 DType dtype_of(at::ScalarType type);
 
+/// Table rows of one layer's tensors; -1 where the model has none.
+struct LayerRows {
+  int input_norm = -1, post_norm = -1, q_norm = -1, k_norm = -1;
+  int q = -1, k = -1, v = -1, o = -1, gate = -1, up = -1, down = -1;
+  int q_bias = -1, k_bias = -1, v_bias = -1, o_bias = -1;
+  int gate_bias = -1, up_bias = -1, down_bias = -1;
+};
+
+struct ModelRows {
+  int embedding = -1, final_norm = -1;
+  int head = -1;  // lm_head, the tied embedding, or the value head
+  std::vector<LayerRows> layers;
+};
+
 struct Weights {
   ParameterTable table;
   ParallelLayout layout;
@@ -34,10 +48,16 @@ struct Weights {
   ArenaLayout arena;
   torch::Tensor storage;               // 1-D, `dtype`, arena.bytes long
   std::vector<torch::Tensor> tensors;  // by table row, memory order; undefined where not held
+  ModelRows rows;
+  torch::Tensor inverse_frequencies;  // of the rotary embedding, fp32 [head_dim / 2]
 
   const ModelSpec& model() const { return table.model; }
   torch::Device device() const { return storage.device(); }
   bool holds(int row) const { return tensors[static_cast<std::size_t>(row)].defined(); }
+  /// A row's tensor; undefined for row -1 and where not held.
+  torch::Tensor tensor(int row) const {
+    return row < 0 ? torch::Tensor() : tensors[static_cast<std::size_t>(row)];
+  }
   /// The tensor of a checkpoint name. Precondition: this rank holds it.
   const torch::Tensor& at(const std::string& name) const;
 };
@@ -95,6 +115,7 @@ void reduce_shared_gradients(const Weights& weights, const ParallelGroups& group
 
 /// The range of the row's outermost local dim that this rank counts in norms and sums over a
 /// replica: of all the ranks that hold an element exactly one counts it. Empty where others do.
-Interval counted_range(const Weights& weights, int row);
+Interval counted_range(const Parameter& parameter, const ParallelLayout& layout,
+                       const RankCoord& coord);
 
 }  // namespace tessera

@@ -1,0 +1,103 @@
+#include "executor/model/decoder.h"
+
+#include "executor/comm/groups.h"
+#include "executor/model/decoder_layer.h"
+#include "executor/model/parallel_ops.h"
+
+namespace tessera {
+namespace {
+
+using torch::Tensor;
+
+LayerRange chunk_layers(const Weights& weights, int chunk) {
+  const auto index = static_cast<std::size_t>(chunk * weights.layout.pp + weights.coord.pp);
+  return weights.layout.stages.at(index);
+}
+
+}  // namespace
+
+PackedTokens pack_tokens(std::span<const std::vector<std::int64_t>> sequences,
+                         torch::Device device) {
+  PackedTokens packed;
+  std::vector<std::int64_t> ids, positions;
+  for (const auto& sequence : sequences) {
+    packed.lengths.push_back(static_cast<std::int64_t>(sequence.size()));
+    ids.insert(ids.end(), sequence.begin(), sequence.end());
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      positions.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+  packed.ids = torch::tensor(ids, torch::kInt64).to(device);
+  packed.positions = torch::tensor(positions, torch::kInt64).to(device);
+  return packed;
+}
+
+bool is_first_chunk(const Weights& weights, int chunk) {
+  return chunk == 0 && weights.coord.pp == 0;
+}
+
+bool is_last_chunk(const Weights& weights, int chunk) {
+  return chunk == weights.layout.vpp - 1 && weights.coord.pp == weights.layout.pp - 1;
+}
+
+Tensor embed_tokens(const Weights& weights, const Tensor& ids, Communicator* tp) {
+  const Tensor table = weights.tensor(weights.rows.embedding);
+  if (tp == nullptr) return at::embedding(table, ids);
+  const Interval rows = vocab_range(weights);
+  const Tensor outside = (ids < rows.lo).logical_or_(ids >= rows.hi);
+  const Tensor local = (ids - rows.lo).masked_fill_(outside, 0);
+  const Tensor part = at::embedding(table, local).masked_fill(outside.unsqueeze(1), 0);
+  return reduce_from_tp(part, tp);
+}
+
+Tensor final_norm(const Weights& weights, const Tensor& hidden) {
+  return rms_norm(hidden, weights.tensor(weights.rows.final_norm), weights.model().norm_epsilon);
+}
+
+HeadStates project_heads(const Weights& weights, const LayerRows& rows, const Tensor& normed,
+                         const RopeTable& rope, Communicator* tp) {
+  const std::int64_t dim = weights.model().head_dim;
+  const double epsilon = weights.model().norm_epsilon;
+  const auto [q, k, v] = column_parallel(
+      normed, {weights.tensor(rows.q), weights.tensor(rows.k), weights.tensor(rows.v)},
+      {weights.tensor(rows.q_bias), weights.tensor(rows.k_bias), weights.tensor(rows.v_bias)}, tp);
+  const auto heads = [&](const Tensor& x) { return x.unflatten(1, {-1, dim}); };
+  const auto normalised = [&](const Tensor& x, int norm) {
+    if (norm < 0) return heads(x);
+    return rms_norm(x.reshape({-1, dim}), weights.tensor(norm), epsilon).view({x.size(0), -1, dim});
+  };
+  return {apply_rope(normalised(q, rows.q_norm), rope),
+          apply_rope(normalised(k, rows.k_norm), rope), heads(v)};
+}
+
+Tensor after_attention(const Weights& weights, const LayerRows& rows, const Tensor& hidden,
+                       const Tensor& attended, Communicator* tp) {
+  const Tensor x =
+      hidden + row_parallel(attended, weights.tensor(rows.o), weights.tensor(rows.o_bias), tp);
+  const Tensor normed = rms_norm(x, weights.tensor(rows.post_norm), weights.model().norm_epsilon);
+  const Projections mlp =
+      column_parallel(normed, {weights.tensor(rows.gate), weights.tensor(rows.up), {}},
+                      {weights.tensor(rows.gate_bias), weights.tensor(rows.up_bias), {}}, tp);
+  return x + row_parallel(swiglu(mlp.a, mlp.b), weights.tensor(rows.down),
+                          weights.tensor(rows.down_bias), tp);
+}
+
+Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
+                     const PackedTokens& tokens, const Tensor& hidden, int chunk) {
+  const ModelSpec& model = weights.model();
+  Communicator* tp = groups.tp.get();
+  Tensor x = is_first_chunk(weights, chunk) ? embed_tokens(weights, tokens.ids, tp) : hidden;
+  const AttentionPlan plan = plan_attention(weights, tokens.lengths);
+  const RopeTable rope = rope_table(weights.inverse_frequencies, model.rope.attention_factor,
+                                    tokens.positions, scalar_type(weights.dtype));
+  const LayerRange range = chunk_layers(weights, chunk);
+  for (std::int64_t layer = range.first; layer < range.last; ++layer) {
+    const LayerRows& rows = weights.rows.layers[static_cast<std::size_t>(layer)];
+    const Tensor normed = rms_norm(x, weights.tensor(rows.input_norm), model.norm_epsilon);
+    const HeadStates heads = project_heads(weights, rows, normed, rope, tp);
+    x = after_attention(weights, rows, x, attend(plan, heads.q, heads.k, heads.v), tp);
+  }
+  return is_last_chunk(weights, chunk) ? final_norm(weights, x) : x;
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+// The steps of a decoder layer that the packed forward pass and cached decoding share.
+//
+// All are collective over the tensor-parallel group; `tp` is nullptr without one.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "executor/model/attention.h"
+#include "executor/model/layer_ops.h"
+#include "executor/model/rope.h"
+#include "executor/model/weights.h"
+
+namespace tessera {
+
+/// Embeddings of `ids`, [tokens, hidden]. Precondition: this rank is on the first stage.
+torch::Tensor embed_tokens(const Weights& weights, const torch::Tensor& ids, Communicator* tp);
+
+/// [tokens, heads, head_dim] of this rank; q and k normalised (where the model does) and rotated.
+struct HeadStates {
+  torch::Tensor q, k, v;
+};
+HeadStates project_heads(const Weights& weights, const LayerRows& rows, const torch::Tensor& normed,
+                         const RopeTable& rope, Communicator* tp);
+
+/// Output projection, residual, and the feed-forward half of the layer.
+torch::Tensor after_attention(const Weights& weights, const LayerRows& rows,
+                              const torch::Tensor& hidden, const torch::Tensor& attended,
+                              Communicator* tp);
+
+torch::Tensor final_norm(const Weights& weights, const torch::Tensor& hidden);
+
+}  // namespace tessera

@@ -1,0 +1,77 @@
+#include "executor/model/parallel_ops.h"
+
+#include "cost_models/layout/split.h"
+#include "executor/model/weights.h"
+
+namespace tessera {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+bool alone(const Communicator* tp) { return tp == nullptr || tp->size() == 1; }
+
+bool recording(const torch::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
+
+/// An all-reduced copy of x.
+torch::Tensor all_reduced(const torch::Tensor& x, Communicator* tp) {
+  torch::Tensor sum = x.clone(at::MemoryFormat::Contiguous);
+  all_reduce_(sum, tp);
+  return sum;
+}
+
+struct CopyToTp : torch::autograd::Function<CopyToTp> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, Communicator* tp) {
+    context->saved_data["tp"] = reinterpret_cast<std::int64_t>(tp);
+    return x.view_as(x);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    auto* tp = reinterpret_cast<Communicator*>(context->saved_data["tp"].toInt());
+    return {all_reduced(gradients[0], tp), torch::Tensor()};
+  }
+};
+
+struct ReduceFromTp : torch::autograd::Function<ReduceFromTp> {
+  static torch::Tensor forward(AutogradContext*, const torch::Tensor& x, Communicator* tp) {
+    return all_reduced(x, tp);
+  }
+  static variable_list backward(AutogradContext*, variable_list gradients) {
+    return {gradients[0], torch::Tensor()};
+  }
+};
+
+}  // namespace
+
+torch::Tensor copy_to_tp(const torch::Tensor& x, Communicator* tp) {
+  return alone(tp) || !recording(x) ? x : CopyToTp::apply(x, tp);
+}
+
+torch::Tensor reduce_from_tp(const torch::Tensor& x, Communicator* tp) {
+  if (alone(tp)) return x;
+  return recording(x) ? ReduceFromTp::apply(x, tp) : all_reduced(x, tp);
+}
+
+void all_reduce_(torch::Tensor& x, Communicator* tp, ReduceOp op) {
+  if (alone(tp)) return;
+  TORCH_CHECK(x.is_contiguous());
+  tp->all_reduce(x.data_ptr(), static_cast<std::size_t>(x.numel()), dtype_of(x.scalar_type()), op);
+}
+
+torch::Tensor gather_columns(const torch::Tensor& x, std::int64_t columns, Communicator* tp) {
+  if (alone(tp)) return x;
+  const std::int64_t size = tp->size(), rows = x.size(0);
+  const std::int64_t widest = (columns + size - 1) / size;
+  const Interval own = split(columns, size, tp->rank());
+  torch::Tensor mine = torch::empty({rows, widest}, x.options());
+  mine.narrow(1, 0, own.size()).copy_(x);
+  torch::Tensor all = torch::empty({size, rows, widest}, x.options());
+  tp->all_gather(mine.data_ptr(), all.data_ptr(), static_cast<std::size_t>(mine.numel()),
+                 dtype_of(x.scalar_type()));
+  std::vector<torch::Tensor> blocks;
+  for (std::int64_t rank = 0; rank < size; ++rank) {
+    blocks.push_back(all[rank].narrow(1, 0, split(columns, size, rank).size()));
+  }
+  return torch::cat(blocks, 1);
+}
+
+}  // namespace tessera
