@@ -1,10 +1,11 @@
-// Clusters and workloads as parts of a parsed document: what a YAML file and plan.json share.
+// Models, clusters and workloads as parts of a parsed document: what a YAML file and plan.json share.
 //
 // In a YAML file absent keys take the documented defaults; in a plan (`Defaults::refused`) every
 // value must be written out. Units stand in the keys.
 #pragma once
 
 #include "cost_models/spec/cluster_spec.h"
+#include "cost_models/spec/model_spec.h"
 #include "cost_models/spec/object_reader.h"
 #include "cost_models/spec/workload.h"
 
@@ -17,10 +18,14 @@ enum class Defaults { allowed, refused };
 ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults);
 Workload workload_from(ObjectReader& reader, Defaults defaults);
 
+/// A model with every field written out (a plan's `spec`, not a config.json).
+ModelSpec model_from(ObjectReader& reader);
+
 /// The calls of a list below `key`, in its order.
 Dataflow dataflow_from(ObjectReader& reader, std::string_view key);
 
-/// Trees that cluster_from, workload_from and dataflow_from read back as equal values.
+/// Trees that model_from, cluster_from, workload_from and dataflow_from read back as equal values.
+Node to_node(const ModelSpec& model);
 Node to_node(const ClusterSpec& cluster);
 Node to_node(const Workload& workload);  // without the dataflow
 Node to_node(const Dataflow& dataflow);

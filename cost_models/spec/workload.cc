@@ -10,8 +10,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::array kEveryRole{Role::actor, Role::rollout, Role::critic, Role::reference,
-                                Role::reward};
 constexpr std::array kCallPhases{Phase::gen,           Phase::old_log_prob, Phase::ref,
                                  Phase::values,        Phase::reward,       Phase::adv,
                                  Phase::update_critic, Phase::update_actor};

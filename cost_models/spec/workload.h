@@ -3,6 +3,7 @@
 // A plain value. Token counts are per sequence, batches in prompts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,7 +17,9 @@ namespace tessera {
 
 /// The role a model plays. The rollout engine holds the actor's weights in a layout of its own.
 enum class Role { actor, rollout, critic, reference, reward };
-inline constexpr int kRoleCount = 5;
+inline constexpr std::array kEveryRole{Role::actor, Role::rollout, Role::critic, Role::reference,
+                                       Role::reward};
+inline constexpr int kRoleCount = kEveryRole.size();
 std::string_view name_of(Role role);
 std::optional<Role> role_from(std::string_view name);
 
@@ -26,7 +29,11 @@ enum class Phase {
   load, gen, reshard, old_log_prob, ref, values, reward, adv, update_critic, update_actor,
   save_checkpoint,
 };
-inline constexpr int kPhaseCount = 11;
+inline constexpr std::array kEveryPhase{
+    Phase::load,   Phase::gen,    Phase::reshard, Phase::old_log_prob,  Phase::ref,
+    Phase::values, Phase::reward, Phase::adv,     Phase::update_critic, Phase::update_actor,
+    Phase::save_checkpoint};
+inline constexpr int kPhaseCount = kEveryPhase.size();
 std::string_view name_of(Phase phase);
 std::optional<Phase> phase_from(std::string_view name);
 

@@ -1,0 +1,85 @@
+#include "planner/plan/plan.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tessera {
+namespace {
+
+constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
+constexpr std::array<std::string_view, 2> kModes{"minimal", "full"};
+constexpr std::array<std::string_view, 5> kTransports{"automatic", "copy_engine", "all_gather",
+                                                      "send_recv", "host"};
+
+}  // namespace
+
+std::string_view name_of(Recompute recompute) {
+  return kRecompute[static_cast<std::size_t>(recompute)];
+}
+std::string_view name_of(ReshardMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
+std::string_view name_of(ReshardTransport transport) {
+  return kTransports[static_cast<std::size_t>(transport)];
+}
+
+const RolePlan* Plan::find(Role role) const {
+  for (const RolePlan& candidate : roles) {
+    if (candidate.role == role) return &candidate;
+  }
+  return nullptr;
+}
+
+ModelSpec Plan::model_of(Role role) const {
+  const RolePlan* const plan = find(role);
+  TESSERA_CHECK(plan != nullptr);
+  ModelSpec spec = models.at(plan->model).spec;
+  const bool scores = role == Role::critic || role == Role::reward;
+  spec.head = scores ? ModelHead::value : ModelHead::language_model;
+  return spec;
+}
+
+int Plan::world_size() const {
+  int highest = -1;
+  for (const RolePlan& role : roles) {
+    for (const int rank : role.ranks) highest = std::max(highest, rank);
+  }
+  return highest + 1;
+}
+
+RankMap rank_map_of(const Plan& plan, Role role) {
+  const RolePlan* const wanted = plan.find(role);
+  TESSERA_CHECK(wanted != nullptr);
+  Problems problems;
+  RankMap training;
+  if (wanted->rank_order == RankOrder::strided) training = rank_map_of(plan, Role::actor);
+  RankMap map = make_rank_map(wanted->rank_order, wanted->layout, wanted->ranks,
+                              wanted->rank_order == RankOrder::strided ? &training : nullptr,
+                              "rank_map", problems);
+  TESSERA_CHECK(problems.empty());
+  return map;
+}
+
+std::vector<ScheduledCall> default_schedule(const Workload& workload) {
+  Problems problems;
+  const std::vector<int> order = topological_order(workload.dataflow, "", problems);
+  TESSERA_CHECK(problems.empty());
+  std::vector<ScheduledCall> schedule;
+  for (const int i : order) {
+    const Call& call = workload.dataflow[static_cast<std::size_t>(i)];
+    ScheduledCall scheduled{call.phase, call.role, {}};
+    if (call.kind == CallKind::generate) {
+      schedule.push_back({Phase::reshard, Role::actor, {}});
+      scheduled.after.push_back(Phase::reshard);
+    }
+    for (const Call& other : workload.dataflow) {
+      const bool feeds = std::any_of(
+          other.outputs.begin(), other.outputs.end(), [&](const std::string& output) {
+            return std::find(call.inputs.begin(), call.inputs.end(), output) != call.inputs.end();
+          });
+      if (feeds) scheduled.after.push_back(other.phase);
+    }
+    schedule.push_back(std::move(scheduled));
+  }
+  return schedule;
+}
+
+}  // namespace tessera
