@@ -53,7 +53,9 @@ void read_token(ObjectReader& reader, std::string_view key, std::optional<std::i
   reader.optional(key, token, kNotNegative);
 }
 
-Node token_node(const std::optional<std::int64_t>& token) { return token ? node_of(*token) : Node{}; }
+Node token_node(const std::optional<std::int64_t>& token) {
+  return token ? node_of(*token) : Node{};
+}
 
 }  // namespace
 

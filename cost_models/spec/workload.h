@@ -26,13 +26,22 @@ std::optional<Role> role_from(std::string_view name);
 /// The phases of an iteration: one list for calls, simulator tasks, `timing_s/*`, traces and
 /// comparison.
 enum class Phase {
-  load, gen, reshard, old_log_prob, ref, values, reward, adv, update_critic, update_actor,
+  load,
+  gen,
+  reshard,
+  old_log_prob,
+  ref,
+  values,
+  reward,
+  adv,
+  update_critic,
+  update_actor,
   save_checkpoint,
 };
 inline constexpr std::array kEveryPhase{
-    Phase::load,   Phase::gen,    Phase::reshard, Phase::old_log_prob,  Phase::ref,
-    Phase::values, Phase::reward, Phase::adv,     Phase::update_critic, Phase::update_actor,
-    Phase::save_checkpoint};
+    Phase::load,          Phase::gen,          Phase::reshard,        Phase::old_log_prob,
+    Phase::ref,           Phase::values,       Phase::reward,         Phase::adv,
+    Phase::update_critic, Phase::update_actor, Phase::save_checkpoint};
 inline constexpr int kPhaseCount = kEveryPhase.size();
 std::string_view name_of(Phase phase);
 std::optional<Phase> phase_from(std::string_view name);
@@ -59,7 +68,7 @@ std::string_view name_of(KlPlace place);
 /// Clipped log-normal response lengths.
 struct LengthSpec {
   double mean = 0;
-  double cv = 0;          // standard deviation / mean; 0 = fixed
+  double cv = 0;  // standard deviation / mean; 0 = fixed
   std::int64_t max = 0;
 
   bool operator==(const LengthSpec&) const = default;

@@ -71,8 +71,8 @@ std::vector<ScheduledCall> default_schedule(const Workload& workload) {
       scheduled.after.push_back(Phase::reshard);
     }
     for (const Call& other : workload.dataflow) {
-      const bool feeds = std::any_of(
-          other.outputs.begin(), other.outputs.end(), [&](const std::string& output) {
+      const bool feeds =
+          std::any_of(other.outputs.begin(), other.outputs.end(), [&](const std::string& output) {
             return std::find(call.inputs.begin(), call.inputs.end(), output) != call.inputs.end();
           });
       if (feeds) scheduled.after.push_back(other.phase);

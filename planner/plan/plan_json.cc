@@ -434,8 +434,7 @@ bool known_version(ObjectReader& reader) {
     return true;
   }
   reader.refuse("tessera_plan",
-                version == nullptr ? "no 'tessera_plan'"
-                                   : "plan version " + describe(*version),
+                version == nullptr ? "no 'tessera_plan'" : "plan version " + describe(*version),
                 "plan version " + std::to_string(kPlanVersion),
                 version == nullptr ? "this is not a plan of tessera" : "");
   return false;

@@ -32,9 +32,8 @@ struct Checker {
 std::string in_quotes(std::string_view text) { return '"' + std::string(text) + '"'; }
 
 bool has_call(const Workload& workload, Role role, CallKind kind) {
-  return std::any_of(workload.dataflow.begin(), workload.dataflow.end(), [&](const Call& call) {
-    return call.role == role && call.kind == kind;
-  });
+  return std::any_of(workload.dataflow.begin(), workload.dataflow.end(),
+                     [&](const Call& call) { return call.role == role && call.kind == kind; });
 }
 
 bool needs_ranks(const Workload& workload, Role role) {
@@ -48,14 +47,16 @@ void Checker::check_models() {
     refuse("/models", "no 'actor'", "the actor's model");
   }
   for (const auto& [name, source] : plan.models) {
-    const bool used = std::any_of(plan.roles.begin(), plan.roles.end(), [&, &key = name](
-                                      const RolePlan& role) { return role.model == key; });
+    const bool used =
+        std::any_of(plan.roles.begin(), plan.roles.end(),
+                    [&, &key = name](const RolePlan& role) { return role.model == key; });
     if (!used) refuse("/models/" + name, "a model that no role uses", "models of roles only");
     const std::string& digest = source.config_sha256;
-    const bool hex = digest.size() == 64 &&
-                     digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+    const bool hex =
+        digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (!digest.empty() && !hex) {
-      refuse("/models/" + name + "/config_sha256", in_quotes(digest), "64 hexadecimal digits, or \"\"");
+      refuse("/models/" + name + "/config_sha256", in_quotes(digest),
+             "64 hexadecimal digits, or \"\"");
     }
   }
 }
@@ -88,7 +89,8 @@ void Checker::check_schedule() {
     const std::string name(name_of(scheduled.phase));
     for (const Phase phase : scheduled.after) {
       if (!before.contains(phase)) {
-        refuse(place + "/after", in_quotes(name_of(phase)), "phases that come earlier in the schedule");
+        refuse(place + "/after", in_quotes(name_of(phase)),
+               "phases that come earlier in the schedule");
       }
     }
     if (!before.insert(scheduled.phase).second) {
@@ -130,8 +132,8 @@ void Checker::check_schedule() {
         const bool needed =
             std::find(call.inputs.begin(), call.inputs.end(), output) != call.inputs.end();
         if (!needed || ended[call.phase].contains(other.phase)) continue;
-        refuse("/schedule", in_quotes(name) + " without waiting for '" +
-                                std::string(name_of(other.phase)) + "'",
+        refuse("/schedule",
+               in_quotes(name) + " without waiting for '" + std::string(name_of(other.phase)) + "'",
                "an order in which '" + output + "' is made before it is used");
       }
     }
@@ -166,14 +168,14 @@ void Checker::check_map(const RolePlan& role, const std::string& place) {
   RankMap training;
   if (role.rank_order == RankOrder::strided) {
     const RolePlan* const actor = plan.find(Role::actor);
-    if (role.role != Role::rollout || actor == nullptr ||
-        actor->rank_order == RankOrder::strided) {
+    if (role.role != Role::rollout || actor == nullptr || actor->rank_order == RankOrder::strided) {
       refuse(place + "/rank_map", "strided", "contiguous, megatron or a list",
              "only the rollout can be strided over the actor's ranks");
       return;
     }
     Problems hidden;  // the actor's own are reported at its place
-    training = make_rank_map(actor->rank_order, actor->layout, actor->ranks, nullptr, place, hidden);
+    training =
+        make_rank_map(actor->rank_order, actor->layout, actor->ranks, nullptr, place, hidden);
     if (!hidden.empty()) return;
   }
   const std::size_t before = problems.size();
@@ -206,9 +208,9 @@ void Checker::check_batching(const RolePlan& role, const std::string& place) {
              "a positive integer", "the rollout decodes so many sequences at once");
     }
   } else if (work.sequences() % dp != 0) {
-    refuse(place + "/layout", "dp " + std::to_string(dp),
-           "a divisor of prompts_per_step x samples_per_prompt = " +
-               std::to_string(work.sequences()));
+    refuse(
+        place + "/layout", "dp " + std::to_string(dp),
+        "a divisor of prompts_per_step x samples_per_prompt = " + std::to_string(work.sequences()));
   }
 }
 
@@ -257,8 +259,7 @@ void Checker::check_reshard() {
     const PlannedReshard& pair = plan.reshard[i];
     const std::string place = "/reshard/" + std::to_string(i);
     if (pair.from != Role::actor || pair.to != Role::rollout) {
-      refuse(place,
-             std::string(name_of(pair.from)) + " to " + std::string(name_of(pair.to)),
+      refuse(place, std::string(name_of(pair.from)) + " to " + std::string(name_of(pair.to)),
              "actor to rollout");
     }
     if (!pairs.emplace(pair.from, pair.to).second) {
@@ -285,9 +286,8 @@ void Checker::check_environment() {
     const std::string& name = plan.environment[i].name;
     const std::string place = "/environment/" + std::to_string(i) + "/name";
     const bool good = !std::isdigit(static_cast<unsigned char>(name[0])) &&
-                      std::all_of(name.begin(), name.end(), [](unsigned char c) {
-                        return std::isalnum(c) != 0 || c == '_';
-                      });
+                      std::all_of(name.begin(), name.end(),
+                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
     if (!good) refuse(place, in_quotes(name), "a variable's name");
     if (!seen.insert(name).second) {
       refuse(place, in_quotes(name) + " a second time", "every variable once");

@@ -20,8 +20,8 @@ double any_number() {
 }
 
 std::string any_text() {
-  static const std::vector<std::string> kTexts{"", "plain", "\"quoted\" \\ \n\t\x01", "\xC3\xA9 \xF0\x9F\x98\x80",
-                                               "a/b~c"};
+  static const std::vector<std::string> kTexts{"", "plain", "\"quoted\" \\ \n\t\x01",
+                                               "\xC3\xA9 \xF0\x9F\x98\x80", "a/b~c"};
   return *rc::gen::elementOf(kTexts);
 }
 
@@ -100,9 +100,9 @@ TEST(PlanJson, AnyValidPlanReadsBackEqualAndWritesTheSameBytes) {
 TEST(PlanJson, HasTheKeysOfVersionOneInTheirOrder) {
   const std::string text = to_json(sample_plan());
   std::size_t last = 0;
-  for (const char* key : {"tessera_plan", "models", "engine", "cluster", "workload", "dataflow",
-                          "schedule", "roles", "reshard", "environment", "prediction",
-                          "certificate", "provenance"}) {
+  for (const char* key :
+       {"tessera_plan", "models", "engine", "cluster", "workload", "dataflow", "schedule", "roles",
+        "reshard", "environment", "prediction", "certificate", "provenance"}) {
     const std::size_t at = text.find("\n  \"" + std::string(key) + "\": ");
     ASSERT_NE(at, std::string::npos) << key;
     EXPECT_GT(at + 1, last) << key;
@@ -179,12 +179,12 @@ TEST(PlanJson, PlacesCarryLineColumnAndPointer) {
   const std::string good = "\"mini_batch\": 256";
   const std::size_t at = text.find(good);
   text.replace(at, good.size(), "\"mini_batch\": 255");
-  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+  const auto line =
+      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
   Problems problems;
   EXPECT_FALSE(parse_plan(text, "plan.json", problems));
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems[0].place,
-            std::to_string(line) + ":23 (/roles/0/batching/mini_batch)");
+  EXPECT_EQ(problems[0].place, std::to_string(line) + ":23 (/roles/0/batching/mini_batch)");
 }
 
 TEST(PlanJson, EveryTruncationIsRefusedWithoutACrash) {

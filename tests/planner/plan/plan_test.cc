@@ -86,11 +86,16 @@ TEST(Plan, EveryContradictionIsRefusedAtItsPlace) {
       {"/schedule", "\"gen\" without waiting for 'reshard'",
        [](Plan& p) { p.schedule[1].after.clear(); }},
       {"/schedule", "\"update_actor\" without waiting for 'adv'",
-       [](Plan& p) { p.schedule.back().after = {Phase::gen, Phase::old_log_prob}; }},
+       [](Plan& p) {
+         p.schedule.back().after = {Phase::gen, Phase::old_log_prob};
+       }},
       {"/roles/0/ranks", "no ranks", [](Plan& p) { p.roles[0].ranks.clear(); }},
       {"/roles/0/ranks", "7", [](Plan& p) { p.roles[0].ranks[3] = 7; }},
       {"/roles/0/ranks", "1 a second time", [](Plan& p) { p.roles[0].ranks[2] = 1; }},
-      {"/roles/0/ranks", "1 after 2", [](Plan& p) { p.roles[0].ranks = {0, 2, 1, 3}; }},
+      {"/roles/0/ranks", "1 after 2",
+       [](Plan& p) {
+         p.roles[0].ranks = {0, 2, 1, 3};
+       }},
       {"/roles/1/role", "\"actor\"", [](Plan& p) { p.roles[1].role = Role::actor; }},
       {"/roles", "no 'critic'", [](Plan& p) { p.roles.erase(p.roles.begin() + 2); }},
       {"/roles/4/role", "\"reward\"",
@@ -98,14 +103,15 @@ TEST(Plan, EveryContradictionIsRefusedAtItsPlace) {
       {"/roles/2/model", "\"value\"", [](Plan& p) { p.roles[2].model = "value"; }},
       {"/roles/0/layout", "= 8", [](Plan& p) { p.roles[0].layout.tp = 4; }},
       {"/roles/0/layout/stages", "1 ranges", [](Plan& p) { p.roles[0].layout.stages.pop_back(); }},
-      {"/roles/0/layout/zero", "3", [](Plan& p) { p.roles[2].layout.zero = 3;
-                                                  p.roles[0].layout.dp_shard = 2;
-                                                  p.roles[0].layout.tp = 1;
-                                                  p.roles[0].layout.zero = 1; }},
+      {"/roles/2/layout/zero", "3 with dp_shard 1", [](Plan& p) { p.roles[2].layout.zero = 3; }},
       {"/roles/2/rank_map", "strided", [](Plan& p) { p.roles[2].rank_order = RankOrder::strided; }},
-      {"/roles/1/rank_map", "", [](Plan& p) { p.roles[1].ranks = {0, 1};
-                                              p.roles[1].layout.dp_replicate = 1; }},
-      {"/roles/0/batching/mini_batch", "128", [](Plan& p) { p.roles[0].batching.mini_batch = 128; }},
+      {"/roles/1/rank_map", "",
+       [](Plan& p) {
+         p.roles[1].ranks = {0, 1};
+         p.roles[1].layout.dp_replicate = 1;
+       }},
+      {"/roles/0/batching/mini_batch", "128",
+       [](Plan& p) { p.roles[0].batching.mini_batch = 128; }},
       {"/roles/1/batching/max_sequences", "0",
        [](Plan& p) { p.roles[1].batching.max_sequences = 0; }},
       {"/reshard", "no pair", [](Plan& p) { p.reshard.clear(); }},

@@ -67,13 +67,14 @@ inline Plan sample_plan() {
   plan.workload.dataflow = preset_dataflow("ppo", KlPlace::reward, false);
   plan.schedule = default_schedule(plan.workload);
   const std::vector<int> all{0, 1, 2, 3};
-  plan.roles = {sample_role(Role::actor, all, 2, 2, 1, 256),
-                sample_role(Role::rollout, all, 2, 1, 2, 0),
-                sample_role(Role::critic, all, 1, 2, 2, 256),
-                sample_role(Role::reference, all, 4, 1, 1, 0)};
+  plan.roles = {
+      sample_role(Role::actor, all, 2, 2, 1, 256), sample_role(Role::rollout, all, 2, 1, 2, 0),
+      sample_role(Role::critic, all, 1, 2, 2, 256), sample_role(Role::reference, all, 4, 1, 1, 0)};
   plan.roles[1].rank_order = RankOrder::strided;
-  plan.reshard.push_back({.bucket_bytes = 1 << 20, .bytes_received = 2048,
-                          .lower_bound_bytes = 2048, .total_received_bytes = 8192});
+  plan.reshard.push_back({.bucket_bytes = 1 << 20,
+                          .bytes_received = 2048,
+                          .lower_bound_bytes = 2048,
+                          .total_received_bytes = 8192});
   plan.environment.push_back({"NCCL_CUMEM_ENABLE", "0", "as verl sets it"});
   plan.prediction = {.step_s = 0.1, .phases_s = {{Phase::gen, 0.05}}, .mfu = 1.0 / 3};
   plan.certificate = {.objective = "step_s", .value = 0.1, .runner_up = {{"split", "tp1", 0.2}}};
