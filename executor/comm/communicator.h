@@ -51,8 +51,8 @@ class Communicator {
   virtual int rank() const = 0;  // within the group
   virtual int size() const = 0;
 
-  /// In place on `count` elements of every member. bf16 and fp16 sums accumulate in fp32; the
-  /// result has the same bits on every member and in every run.
+  /// In place on `count` elements of every member. The result has the same bits on every member and
+  /// in every run. bf16 and fp16 sums accumulate in fp32 (NCCL rounds its partial sums).
   virtual void all_reduce(void* data, std::size_t count, DType type, ReduceOp op) = 0;
   /// `receive` holds size() blocks of `count` elements in rank order. `send` may be its own block.
   virtual void all_gather(const void* send, void* receive, std::size_t count, DType type) = 0;

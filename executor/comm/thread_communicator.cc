@@ -284,4 +284,8 @@ void run_ranks(int ranks, const std::function<void(Communicator& world)>& fn) {
   if (first) std::rethrow_exception(first);
 }
 
+std::unique_ptr<Communicator> make_solo_world() {
+  return std::make_unique<ThreadCommunicator>(std::make_shared<Group>(std::vector<int>{0}), 0);
+}
+
 }  // namespace tessera

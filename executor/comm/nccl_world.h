@@ -1,0 +1,63 @@
+// Ranks as processes (or threads) with one GPU each, over NCCL.
+//
+// Operations are ordered on the caller's stream and return at once; barrier waits. The
+// communicators are non-blocking: a watchdog thread per process looks at them every 100 ms and
+// aborts one whose peer failed, whose work stands still for `timeout_s`, or that a peer gave up;
+// the next call, or the one that waits, then throws PeerLost. NVLS (multicast) stays off unless the
+// environment turns it on. NCCL rounds partial 16-bit sums to the type. Free of torch; loads on
+// machines without a GPU.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "executor/comm/comm_times.h"
+#include "executor/comm/communicator.h"
+
+namespace tessera {
+
+/// What rank 0 makes and every rank of a world needs (ncclUniqueId).
+using NcclId = std::array<char, 128>;
+NcclId make_nccl_id();
+
+/// Where ranks tell one another that a group was given up: NCCL's own abort is local. Used from
+/// several threads.
+class AbortBoard {
+ public:
+  virtual ~AbortBoard() = default;
+  virtual void post(const std::string& group, int rank) = 0;
+  /// The rank that gave the group up, if any.
+  virtual std::optional<int> look(const std::string& group) = 0;
+};
+
+enum class CtaPolicy { standard, efficiency, zero };  // zero: copy engines instead of SMs
+
+struct NcclOptions {
+  int device = 0;          // made current on the calling thread
+  void* stream = nullptr;  // cudaStream_t, outlives the world; nullptr = the default stream
+  double timeout_s = 600;
+  CtaPolicy cta_policy = CtaPolicy::standard;
+  /// NCCL launches every operation of a non-blocking communicator from a thread of its own;
+  /// blocking ones launch sooner, but a peer that never comes is then noticed by the launcher only.
+  bool blocking = false;
+  /// Groups share their parent's buffers: less memory, but an abort then ends parent and groups.
+  bool share_resources = false;
+  std::shared_ptr<AbortBoard> board;  // nullptr = an abort is noticed by its timeout only
+};
+
+/// Collective over the ranks that got the same id. PeerLost when they do not come in time; Error
+/// (missing) when the NCCL library is not the one this was compiled for, or there is no such
+/// device.
+std::unique_ptr<Communicator> make_nccl_world(const NcclId& id, int rank, int size,
+                                              const NcclOptions& options);
+
+/// Marks times on a CUDA stream by events; see comm_times.h.
+std::unique_ptr<DeviceClock> make_cuda_clock(void* stream);
+
+/// Number of CUDA devices; 0 without a driver.
+int cuda_device_count();
+
+}  // namespace tessera
