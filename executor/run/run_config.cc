@@ -1,0 +1,473 @@
+#include "executor/run/run_config.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "cost_models/spec/object_reader.h"
+#include "cost_models/spec/preset.h"
+#include "cost_models/spec/strict_yaml.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::array kEstimators{AdvantageEstimator::gae, AdvantageEstimator::grpo};
+constexpr std::array kDecays{LrDecay::constant, LrDecay::cosine};
+constexpr std::array kAggregations{
+    AggregationMode::token_mean, AggregationMode::token_sum, AggregationMode::seq_mean_token_sum,
+    AggregationMode::seq_mean_token_mean, AggregationMode::seq_mean_token_sum_norm};
+constexpr std::array kPolicyLosses{PolicyLossMode::vanilla, PolicyLossMode::gspo,
+                                   PolicyLossMode::cispo, PolicyLossMode::dro};
+
+struct Refusal {
+  const char *key, *reason;
+};
+
+/// Keys that verl has and tessera does not: the reason instead of "unknown".
+void refuse_unsupported(ObjectReader& reader, std::initializer_list<Refusal> refusals) {
+  for (const Refusal& refusal : refusals) {
+    if (reader.find(refusal.key) == nullptr) continue;
+    reader.refuse(refusal.key, "verl's key '" + std::string(refusal.key) + "'",
+                  "keys that tessera supports", refusal.reason);
+  }
+}
+
+/// A value that the plan fixes; the file may repeat it.
+void fixed(ObjectReader& reader, std::string_view key, std::int64_t planned,
+           const std::string& where) {
+  std::int64_t value = planned;
+  reader.optional(key, value);
+  if (value != planned) {
+    reader.refuse(key, std::to_string(planned) + ", the plan's " + where,
+                  "plan again, or leave the key out");
+  }
+}
+
+void fixed(ObjectReader& reader, std::string_view key, bool planned, const std::string& where) {
+  bool value = planned;
+  reader.optional(key, value);
+  if (value != planned) {
+    reader.refuse(key, std::string(planned ? "true" : "false") + ", as the plan's " + where,
+                  "plan again, or leave the key out");
+  }
+}
+
+void fixed(ObjectReader& reader, std::string_view key, const std::string& planned,
+           const std::string& where) {
+  std::string value = planned;
+  reader.optional(key, value);
+  if (value != planned) {
+    reader.refuse(key, "\"" + planned + "\", the plan's " + where,
+                  "plan again, or leave the key out");
+  }
+}
+
+void read_seed(ObjectReader& reader, std::string_view key, std::uint64_t& seed) {
+  auto value = static_cast<std::int64_t>(seed);
+  reader.optional(key, value, kNotNegative);
+  seed = static_cast<std::uint64_t>(value);
+}
+
+void read_kl_type(ObjectReader& reader, std::string_view key, KlPenalty& penalty) {
+  std::string name;
+  reader.optional(key, name);
+  if (name.empty()) return;
+  if (const auto known = kl_penalty_from(name)) {
+    penalty = *known;
+  } else {
+    reader.refuse(key, "kl, k1, abs, mse, k2, low_var_kl or k3, each with an optional +",
+                  name == "full" ? "verl documents it but does not implement it" : "");
+  }
+}
+
+void read_aggregation(ObjectReader& reader, Aggregation& aggregation) {
+  reader.optional("loss_agg_mode", aggregation.mode, kAggregations);
+  reader.optional("loss_scale_factor", aggregation.loss_scale_factor, kAboveZero);
+}
+
+void read_optim(ObjectReader& parent, OptimConfig& optim) {
+  auto reader = parent.object("optim", false);
+  if (!reader) return;
+  reader->optional("lr", optim.lr, kFromZero);
+  reader->optional("lr_scheduler_type", optim.decay, kDecays);
+  reader->optional("lr_warmup_steps", optim.lr_warmup_steps);
+  reader->optional("lr_warmup_steps_ratio", optim.lr_warmup_steps_ratio, kFraction);
+  reader->optional("min_lr_ratio", optim.min_lr_ratio, kFraction);
+  reader->optional("weight_decay", optim.weight_decay, kFromZero);
+  reader->optional("eps", optim.eps, kAboveZero);
+  std::vector<double> betas{optim.beta1, optim.beta2};
+  reader->list("betas", betas, Real{.least = 0, .most = 1}, false);
+  if (betas.size() != 2 || betas[0] >= 1 || betas[1] >= 1) {
+    reader->refuse("betas", "two numbers from 0 to below 1");
+  } else {
+    optim.beta1 = betas[0];
+    optim.beta2 = betas[1];
+  }
+  refuse_unsupported(*reader, {{"optimizer", "the optimizer is AdamW"},
+                               {"num_cycles", "cosine takes half a wave"},
+                               {"override_optimizer_config", "the optimizer is AdamW"},
+                               {"total_training_steps", "it follows from trainer and the plan"}});
+  reader->refuse_unknown_keys();
+}
+
+class RunReader {
+ public:
+  RunReader(ObjectReader& root, const Plan& plan) : root_(root), plan_(plan) {}
+
+  RunConfig read() {
+    std::int64_t version = 1;
+    root_.optional("version", version);
+    if (version != 1) root_.refuse("version", "version 1");
+    trainer();  // first: its seed is the default of the others
+    data();
+    algorithm();
+    actor_rollout_ref();
+    critic();
+    if (auto reward = root_.object("reward", false)) {
+      reward->optional("function", config_.reward.function);
+      refuse_unsupported(*reward,
+                         {{"reward_manager", "name a rule in reward.function"},
+                          {"custom_reward_function", "Python functions cannot be called"},
+                          {"sandbox_fusion", "there is no sandbox service"}});
+      reward->refuse_unknown_keys();
+    }
+    refuse_unsupported(
+        root_, {{"reward_model", "the plan's roles say which reward model runs where"},
+                {"custom_reward_function", "name a rule in reward.function"},
+                {"ray_kwargs", "there is no Ray"},
+                {"global_profiler", "every run writes trace.json"},
+                {"transfer_queue", "ranks exchange data themselves"}});
+    root_.refuse_unknown_keys();
+    return std::move(config_);
+  }
+
+ private:
+  const RolePlan* role(Role which) const { return plan_.find(which); }
+
+  void trainer() {
+    auto reader = root_.object("trainer");
+    if (!reader) return;
+    TrainerConfig& trainer = config_.trainer;
+    constexpr Whole kSteps{.least = 1, .most = 1'000'000'000};
+    reader->required("total_training_steps", trainer.total_training_steps, kSteps);
+    read_seed(*reader, "seed", trainer.seed);
+    reader->optional("save_freq", trainer.save_freq);
+    std::string replay;
+    reader->optional("rollout_replay", replay);
+    trainer.rollout_replay = replay;
+    fixed(*reader, "nnodes", plan_.cluster.nodes, "cluster.nodes");
+    fixed(*reader, "n_gpus_per_node", plan_.cluster.gpus_per_node, "cluster.gpus_per_node");
+    const std::int64_t updates =
+        trainer.total_training_steps * plan_.workload.epochs * plan_.workload.mini_batches;
+    trainer.actor_updates = trainer.critic_updates = updates;
+    refuse_unsupported(
+        *reader, {{"total_epochs", "state total_training_steps"},
+                  {"test_freq", "validation during a run is not supported"},
+                  {"val_before_train", "validation during a run is not supported"},
+                  {"critic_warmup", "the actor is updated from the first step"},
+                  {"logger", "every run writes metrics.jsonl"},
+                  {"project_name", "the run's folder names it"},
+                  {"experiment_name", "the run's folder names it"},
+                  {"default_local_dir", "the run's folder is an argument of tessera run"},
+                  {"resume_mode", "pass --resume to tessera run"},
+                  {"resume_from_path", "pass --resume to tessera run"},
+                  {"balance_batch", "batches are always balanced by tokens"},
+                  {"rollout_data_dir", "every run writes samples.jsonl"},
+                  {"device", "the plan's cluster says it"}});
+    reader->refuse_unknown_keys();
+  }
+
+  void data() {
+    DataConfig& data = config_.data;
+    data.max_prompt_length = plan_.workload.prompt_tokens;
+    data.seed = config_.rollout.seed = config_.trainer.seed;
+    auto reader = root_.object("data");
+    if (!reader) return;
+    std::vector<std::string> files;
+    const Node* const given = reader->find("train_files");
+    if (given != nullptr && given->is(Node::Kind::string) && !given->text.empty()) {
+      files.push_back(given->text);
+    } else {
+      reader->list("train_files", files);
+      if (given != nullptr && given->is(Node::Kind::list) && files.empty()) {
+        reader->refuse("train_files", "at least one file");
+      }
+    }
+    data.train_files.assign(files.begin(), files.end());
+    reader->optional("max_prompt_length", data.max_prompt_length, kPositive);
+    reader->optional("shuffle", data.shuffle);
+    read_seed(*reader, "seed", data.seed);
+    fixed(*reader, "train_batch_size", plan_.workload.prompts_per_step,
+          "workload.prompts_per_step");
+    fixed(*reader, "max_response_length", plan_.workload.response_tokens.max,
+          "workload.response_tokens.max");
+    refuse_unsupported(*reader,
+                       {{"val_files", "validation during a run is not supported"},
+                        {"val_batch_size", "validation during a run is not supported"},
+                        {"gen_batch_size", "a step generates train_batch_size prompts"},
+                        {"tokenizer", "the tokenizer is the model's"},
+                        {"truncation", "prompts that are too long are errors"},
+                        {"filter_overlong_prompts", "prompts that are too long are errors"},
+                        {"custom_cls", "Python classes cannot be loaded"},
+                        {"image_key", "models are language models"},
+                        {"prompt_key", "the files have verl's five fields"}});
+    reader->refuse_unknown_keys();
+  }
+
+  void algorithm() {
+    AlgorithmConfig& algorithm = config_.algorithm;
+    const bool values = std::any_of(
+        plan_.workload.dataflow.begin(), plan_.workload.dataflow.end(),
+        [](const Call& call) { return call.phase == Phase::values; });
+    const auto planned = values ? AdvantageEstimator::gae : AdvantageEstimator::grpo;
+    algorithm.advantage.estimator = planned;
+    algorithm.use_kl_in_reward = plan_.workload.kl == KlPlace::reward;
+    auto reader = root_.object("algorithm", false);
+    if (!reader) return;
+    AdvantageOptions& advantage = algorithm.advantage;
+    reader->optional("adv_estimator", advantage.estimator, kEstimators);
+    if (advantage.estimator != planned) {
+      reader->refuse("adv_estimator",
+                     std::string(name_of(planned)) + ", as the plan's dataflow has " +
+                         (values ? "a call 'values'" : "no call 'values'"));
+    }
+    reader->optional("gamma", advantage.gamma, kFraction);
+    reader->optional("lam", advantage.lam, kFraction);
+    reader->optional("norm_adv_by_std_in_grpo", advantage.norm_adv_by_std_in_grpo);
+    fixed(*reader, "use_kl_in_reward", algorithm.use_kl_in_reward, "workload.kl");
+    read_kl_type(*reader, "kl_penalty", algorithm.kl_penalty);
+    kl_control(*reader);
+    refuse_unsupported(
+        *reader, {{"use_pf_ppo", "PF-PPO is not supported"},
+                  {"pf_ppo", "PF-PPO is not supported"},
+                  {"filter_groups", "dynamic sampling is not supported"},
+                  {"rollout_correction", "rollouts come from the policy that is trained"},
+                  {"gdpo_reward_keys", "gdpo is not supported"},
+                  {"gdpo_reward_weights", "gdpo is not supported"}});
+    reader->refuse_unknown_keys();
+  }
+
+  void kl_control(ObjectReader& parent) {
+    auto reader = parent.object("kl_ctrl", false);
+    if (!reader) return;
+    KlControlConfig& control = config_.algorithm.kl_ctrl;
+    std::string type = "fixed";
+    reader->optional("type", type);
+    if (type != "fixed" && type != "adaptive") {
+      const std::vector<std::string> types{"fixed", "adaptive"};
+      reader->refuse("type", "fixed or adaptive", did_you_mean(type, types));
+    }
+    control.adaptive = type == "adaptive";
+    reader->optional("kl_coef", control.kl_coef, kFromZero);
+    reader->optional("target_kl", control.target_kl, kAboveZero);
+    reader->optional("horizon", control.horizon, kAboveZero);
+    reader->refuse_unknown_keys();
+  }
+
+  void actor_rollout_ref() {
+    config_.actor.objective.use_kl_loss = plan_.workload.kl == KlPlace::loss;
+    auto reader = root_.object("actor_rollout_ref", false);
+    if (!reader) return;
+    model(*reader, Role::actor);
+    if (auto actor = reader->object("actor", false)) this->actor(*actor);
+    if (auto rollout = reader->object("rollout", false)) this->rollout(*rollout);
+    if (auto ref = reader->object("ref", false)) {
+      log_prob_limit(*ref, Role::reference);
+      engine_keys(*ref);
+      ref->refuse_unknown_keys();
+    }
+    refuse_unsupported(*reader, {{"hybrid_engine", "the plan's roles say who shares GPUs"},
+                                 {"nccl_timeout", "lost peers are found by their processes"}});
+    reader->refuse_unknown_keys();
+  }
+
+  void model(ObjectReader& parent, Role which) {
+    auto reader = parent.object("model", false);
+    if (!reader) return;
+    if (const RolePlan* planned = role(which)) {
+      const auto source = plan_.models.find(planned->model);
+      if (source != plan_.models.end()) {
+        fixed(*reader, "path", source->second.path, "models." + planned->model + ".path");
+      }
+      fixed(*reader, "enable_gradient_checkpointing", planned->recompute == Recompute::full,
+            "recompute");
+    }
+    fixed(*reader, "use_remove_padding", true, "packed batches");
+    refuse_unsupported(*reader,
+                       {{"trust_remote_code", "remote code is never run"},
+                        {"custom_chat_template", "the tokenizer's files say it"},
+                        {"lora_rank", "LoRA is not supported"},
+                        {"lora_alpha", "LoRA is not supported"},
+                        {"override_config", "edit the model's config.json"},
+                        {"external_lib", "Python modules cannot be loaded"},
+                        {"tokenizer_path", "the tokenizer is the model's"},
+                        {"use_liger", "tessera has kernels of its own"}});
+    reader->refuse_unknown_keys();
+  }
+
+  /// Keys about verl's engines, which the plan replaces.
+  void engine_keys(ObjectReader& reader) {
+    refuse_unsupported(
+        reader,
+        {{"strategy", "the plan's layouts say how a role is cut"},
+         {"fsdp_config", "the plan's layout, offload and dtypes say it"},
+         {"megatron", "the plan's layout says it"},
+         {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
+         {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
+         {"ppo_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
+         {"log_prob_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
+         {"log_prob_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
+         {"forward_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
+         {"checkpoint", "every checkpoint holds everything"},
+         {"profiler", "every run writes trace.json"},
+         {"use_torch_compile", "there is no Python to compile"}});
+  }
+
+  void log_prob_limit(ObjectReader& reader, Role which) {
+    fixed(reader, "log_prob_use_dynamic_bsz", true, "token limits");
+    if (const RolePlan* planned = role(which)) {
+      fixed(reader, "log_prob_max_token_len_per_gpu", planned->batching.log_prob_tokens,
+            std::string(name_of(which)) + " batching.tokens_per_call.log_prob");
+    }
+  }
+
+  /// What actor and critic have in common in the plan.
+  void update_keys(ObjectReader& reader, Role which) {
+    const Workload& work = plan_.workload;
+    fixed(reader, "ppo_mini_batch_size", work.prompts_per_step / work.mini_batches,
+          "prompts_per_step / mini_batches");
+    fixed(reader, "ppo_epochs", work.epochs, "workload.epochs");
+    fixed(reader, "use_dynamic_bsz", true, "token limits");
+    if (const RolePlan* planned = role(which)) {
+      fixed(reader, "ppo_max_token_len_per_gpu", planned->batching.update_tokens,
+            std::string(name_of(which)) + " batching.tokens_per_call.update");
+    }
+    engine_keys(reader);
+    refuse_unsupported(reader, {{"shuffle", "mini-batches follow the order of the prompts"},
+                                {"data_loader_seed", "mini-batches follow the prompts' order"}});
+  }
+
+  void actor(ObjectReader& reader) {
+    ActorConfig& actor = config_.actor;
+    read_optim(reader, actor.optim);
+    PolicyLossOptions& policy = actor.objective.policy;
+    reader.optional("clip_ratio", policy.clip_ratio, kFromZero);
+    read_clip(reader, "clip_ratio_low", policy.clip_ratio_low);
+    read_clip(reader, "clip_ratio_high", policy.clip_ratio_high);
+    reader.optional("clip_ratio_c", policy.clip_ratio_c, Real{.least = 1, .above = true});
+    if (auto loss = reader.object("policy_loss", false)) {
+      loss->optional("loss_mode", policy.mode, kPolicyLosses);
+      loss->optional("dro_beta", policy.dro_beta, kAboveZero);
+      if (policy.mode == PolicyLossMode::dro && policy.dro_beta <= 0) {
+        loss->refuse("dro_beta", "a number above 0 with loss_mode dro");
+      }
+      loss->refuse_unknown_keys();
+    }
+    reader.optional("entropy_coeff", actor.objective.entropy_coeff);
+    fixed(reader, "use_kl_loss", actor.objective.use_kl_loss, "workload.kl");
+    reader.optional("kl_loss_coef", actor.objective.kl_loss_coef, kFromZero);
+    read_kl_type(reader, "kl_loss_type", actor.objective.kl_loss_type);
+    read_aggregation(reader, actor.aggregation);
+    reader.optional("grad_clip", actor.grad_clip, kAboveZero);
+    update_keys(reader, Role::actor);
+    reader.refuse_unknown_keys();
+  }
+
+  /// null means clip_ratio; absent means verl's 0.2.
+  void read_clip(ObjectReader& reader, std::string_view key, std::optional<double>& bound) {
+    const Node* const given = reader.find(key);
+    if (given != nullptr && given->is(Node::Kind::null)) bound.reset();
+    reader.optional(key, bound, kFromZero);
+  }
+
+  void rollout(ObjectReader& reader) {
+    RolloutConfig& rollout = config_.rollout;
+    reader.optional("temperature", rollout.sampling.temperature, kFromZero);
+    reader.optional("top_p", rollout.sampling.top_p, Real{.least = 0, .most = 1, .above = true});
+    reader.optional("top_k", rollout.sampling.top_k, Whole{.least = -1});
+    read_seed(reader, "seed", rollout.seed);
+    fixed(reader, "n", plan_.workload.samples_per_prompt, "workload.samples_per_prompt");
+    fixed(reader, "prompt_length", plan_.workload.prompt_tokens, "workload.prompt_tokens");
+    fixed(reader, "response_length", plan_.workload.response_tokens.max,
+          "workload.response_tokens.max");
+    if (const RolePlan* planned = role(Role::rollout)) {
+      fixed(reader, "tensor_model_parallel_size", planned->layout.tp, "rollout layout.tp");
+      fixed(reader, "pipeline_model_parallel_size", planned->layout.pp, "rollout layout.pp");
+      fixed(reader, "data_parallel_size", planned->layout.dp(), "rollout data parallelism");
+      fixed(reader, "max_num_seqs", planned->batching.max_sequences,
+            "rollout batching.max_sequences");
+      fixed(reader, "max_num_batched_tokens", planned->batching.prefill_tokens,
+            "rollout batching.tokens_per_call.prefill");
+    }
+    log_prob_limit(reader, Role::actor);
+    engine_keys(reader);
+    refuse_unsupported(
+        reader, {{"name", "the rollout engine is tessera's own"},
+                 {"mode", "the plan's schedule says it"},
+                 {"gpu_memory_utilization", "the plan's memory says it"},
+                 {"enforce_eager", "the engine decides"},
+                 {"free_cache_engine", "KV memory is always released"},
+                 {"load_format", "weights arrive by a reshard"},
+                 {"dtype", "the plan's dtypes say it"},
+                 {"ignore_eos", "a response ends with its end token"},
+                 {"do_sample", "temperature 0 is greedy"},
+                 {"max_model_len", "prompt and response lengths say it"},
+                 {"enable_chunked_prefill", "the engine decides"},
+                 {"enable_prefix_caching", "samples of a prompt always share it"},
+                 {"checkpoint_engine", "the plan's reshard says it"},
+                 {"calculate_log_probs", "rollouts always return them"},
+                 {"multi_turn", "multi-turn rollouts are not supported"},
+                 {"val_kwargs", "validation during a run is not supported"}});
+    reader.refuse_unknown_keys();
+  }
+
+  void critic() {
+    CriticConfig& critic = config_.critic;
+    critic.aggregation = config_.actor.aggregation;
+    auto reader = root_.object("critic", false);
+    if (!reader) return;
+    fixed(*reader, "enable", role(Role::critic) != nullptr, "roles");
+    if (role(Role::critic) == nullptr) {
+      const bool only_disabled = reader->keys() == std::vector<std::string>{"enable"};
+      if (!only_disabled) root_.refuse("critic", "no 'critic'", "the plan has no critic");
+      return;
+    }
+    model(*reader, Role::critic);
+    read_optim(*reader, critic.optim);
+    reader->optional("cliprange_value", critic.cliprange_value, kAboveZero);
+    reader->optional("grad_clip", critic.grad_clip, kAboveZero);
+    read_aggregation(*reader, critic.aggregation);
+    update_keys(*reader, Role::critic);
+    reader->refuse_unknown_keys();
+  }
+
+  ObjectReader& root_;
+  const Plan& plan_;
+  RunConfig config_;
+};
+
+}  // namespace
+
+std::optional<RunConfig> parse_run_config(std::string_view text, const std::string& file,
+                                          const Plan& plan, Problems& problems) {
+  const std::size_t before = problems.size();
+  const auto document = parse_yaml(text, file, problems);
+  if (!document) return std::nullopt;
+  ObjectReader root(*document, problems);
+  if (problems.size() != before) return std::nullopt;
+  RunConfig config = RunReader(root, plan).read();
+  if (problems.size() != before) return std::nullopt;
+  return config;
+}
+
+std::optional<RunConfig> read_run_config(const std::filesystem::path& where, const Plan& plan,
+                                         Problems& problems) {
+  const auto file = find_config(where, "runs", ".yaml", problems);
+  if (!file) return std::nullopt;
+  const auto text = read_text_file(*file, std::size_t{1} << 20, problems);
+  return text ? parse_run_config(*text, file->string(), plan, problems) : std::nullopt;
+}
+
+}  // namespace tessera
