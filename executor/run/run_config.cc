@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <initializer_list>
-#include <limits>
 #include <utility>
 
 #include "cost_models/spec/object_reader.h"
@@ -45,7 +45,8 @@ void fixed(ObjectReader& reader, std::string_view key, std::int64_t planned,
   }
 }
 
-void fixed(ObjectReader& reader, std::string_view key, bool planned, const std::string& where) {
+void fixed(ObjectReader& reader, std::string_view key, std::same_as<bool> auto planned,
+           const std::string& where) {
   bool value = planned;
   reader.optional(key, value);
   if (value != planned) {
@@ -127,18 +128,17 @@ class RunReader {
     critic();
     if (auto reward = root_.object("reward", false)) {
       reward->optional("function", config_.reward.function);
-      refuse_unsupported(*reward,
-                         {{"reward_manager", "name a rule in reward.function"},
-                          {"custom_reward_function", "Python functions cannot be called"},
-                          {"sandbox_fusion", "there is no sandbox service"}});
+      refuse_unsupported(*reward, {{"reward_manager", "name a rule in reward.function"},
+                                   {"custom_reward_function", "Python functions cannot be called"},
+                                   {"sandbox_fusion", "there is no sandbox service"}});
       reward->refuse_unknown_keys();
     }
-    refuse_unsupported(
-        root_, {{"reward_model", "the plan's roles say which reward model runs where"},
-                {"custom_reward_function", "name a rule in reward.function"},
-                {"ray_kwargs", "there is no Ray"},
-                {"global_profiler", "every run writes trace.json"},
-                {"transfer_queue", "ranks exchange data themselves"}});
+    refuse_unsupported(root_,
+                       {{"reward_model", "the plan's roles say which reward model runs where"},
+                        {"custom_reward_function", "name a rule in reward.function"},
+                        {"ray_kwargs", "there is no Ray"},
+                        {"global_profiler", "every run writes trace.json"},
+                        {"transfer_queue", "ranks exchange data themselves"}});
     root_.refuse_unknown_keys();
     return std::move(config_);
   }
@@ -162,20 +162,20 @@ class RunReader {
     const std::int64_t updates =
         trainer.total_training_steps * plan_.workload.epochs * plan_.workload.mini_batches;
     trainer.actor_updates = trainer.critic_updates = updates;
-    refuse_unsupported(
-        *reader, {{"total_epochs", "state total_training_steps"},
-                  {"test_freq", "validation during a run is not supported"},
-                  {"val_before_train", "validation during a run is not supported"},
-                  {"critic_warmup", "the actor is updated from the first step"},
-                  {"logger", "every run writes metrics.jsonl"},
-                  {"project_name", "the run's folder names it"},
-                  {"experiment_name", "the run's folder names it"},
-                  {"default_local_dir", "the run's folder is an argument of tessera run"},
-                  {"resume_mode", "pass --resume to tessera run"},
-                  {"resume_from_path", "pass --resume to tessera run"},
-                  {"balance_batch", "batches are always balanced by tokens"},
-                  {"rollout_data_dir", "every run writes samples.jsonl"},
-                  {"device", "the plan's cluster says it"}});
+    refuse_unsupported(*reader,
+                       {{"total_epochs", "state total_training_steps"},
+                        {"test_freq", "validation during a run is not supported"},
+                        {"val_before_train", "validation during a run is not supported"},
+                        {"critic_warmup", "the actor is updated from the first step"},
+                        {"logger", "every run writes metrics.jsonl"},
+                        {"project_name", "the run's folder names it"},
+                        {"experiment_name", "the run's folder names it"},
+                        {"default_local_dir", "the run's folder is an argument of tessera run"},
+                        {"resume_mode", "pass --resume to tessera run"},
+                        {"resume_from_path", "pass --resume to tessera run"},
+                        {"balance_batch", "batches are always balanced by tokens"},
+                        {"rollout_data_dir", "every run writes samples.jsonl"},
+                        {"device", "the plan's cluster says it"}});
     reader->refuse_unknown_keys();
   }
 
@@ -218,9 +218,8 @@ class RunReader {
 
   void algorithm() {
     AlgorithmConfig& algorithm = config_.algorithm;
-    const bool values = std::any_of(
-        plan_.workload.dataflow.begin(), plan_.workload.dataflow.end(),
-        [](const Call& call) { return call.phase == Phase::values; });
+    const bool values = std::any_of(plan_.workload.dataflow.begin(), plan_.workload.dataflow.end(),
+                                    [](const Call& call) { return call.phase == Phase::values; });
     const auto planned = values ? AdvantageEstimator::gae : AdvantageEstimator::grpo;
     algorithm.advantage.estimator = planned;
     algorithm.use_kl_in_reward = plan_.workload.kl == KlPlace::reward;
@@ -229,9 +228,9 @@ class RunReader {
     AdvantageOptions& advantage = algorithm.advantage;
     reader->optional("adv_estimator", advantage.estimator, kEstimators);
     if (advantage.estimator != planned) {
-      reader->refuse("adv_estimator",
-                     std::string(name_of(planned)) + ", as the plan's dataflow has " +
-                         (values ? "a call 'values'" : "no call 'values'"));
+      reader->refuse("adv_estimator", std::string(name_of(planned)) +
+                                          ", as the plan's dataflow has " +
+                                          (values ? "a call 'values'" : "no call 'values'"));
     }
     reader->optional("gamma", advantage.gamma, kFraction);
     reader->optional("lam", advantage.lam, kFraction);
@@ -239,13 +238,13 @@ class RunReader {
     fixed(*reader, "use_kl_in_reward", algorithm.use_kl_in_reward, "workload.kl");
     read_kl_type(*reader, "kl_penalty", algorithm.kl_penalty);
     kl_control(*reader);
-    refuse_unsupported(
-        *reader, {{"use_pf_ppo", "PF-PPO is not supported"},
-                  {"pf_ppo", "PF-PPO is not supported"},
-                  {"filter_groups", "dynamic sampling is not supported"},
-                  {"rollout_correction", "rollouts come from the policy that is trained"},
-                  {"gdpo_reward_keys", "gdpo is not supported"},
-                  {"gdpo_reward_weights", "gdpo is not supported"}});
+    refuse_unsupported(*reader,
+                       {{"use_pf_ppo", "PF-PPO is not supported"},
+                        {"pf_ppo", "PF-PPO is not supported"},
+                        {"filter_groups", "dynamic sampling is not supported"},
+                        {"rollout_correction", "rollouts come from the policy that is trained"},
+                        {"gdpo_reward_keys", "gdpo is not supported"},
+                        {"gdpo_reward_weights", "gdpo is not supported"}});
     reader->refuse_unknown_keys();
   }
 
@@ -295,15 +294,14 @@ class RunReader {
             "recompute");
     }
     fixed(*reader, "use_remove_padding", true, "packed batches");
-    refuse_unsupported(*reader,
-                       {{"trust_remote_code", "remote code is never run"},
-                        {"custom_chat_template", "the tokenizer's files say it"},
-                        {"lora_rank", "LoRA is not supported"},
-                        {"lora_alpha", "LoRA is not supported"},
-                        {"override_config", "edit the model's config.json"},
-                        {"external_lib", "Python modules cannot be loaded"},
-                        {"tokenizer_path", "the tokenizer is the model's"},
-                        {"use_liger", "tessera has kernels of its own"}});
+    refuse_unsupported(*reader, {{"trust_remote_code", "remote code is never run"},
+                                 {"custom_chat_template", "the tokenizer's files say it"},
+                                 {"lora_rank", "LoRA is not supported"},
+                                 {"lora_alpha", "LoRA is not supported"},
+                                 {"override_config", "edit the model's config.json"},
+                                 {"external_lib", "Python modules cannot be loaded"},
+                                 {"tokenizer_path", "the tokenizer is the model's"},
+                                 {"use_liger", "tessera has kernels of its own"}});
     reader->refuse_unknown_keys();
   }
 
@@ -403,23 +401,22 @@ class RunReader {
     }
     log_prob_limit(reader, Role::actor);
     engine_keys(reader);
-    refuse_unsupported(
-        reader, {{"name", "the rollout engine is tessera's own"},
-                 {"mode", "the plan's schedule says it"},
-                 {"gpu_memory_utilization", "the plan's memory says it"},
-                 {"enforce_eager", "the engine decides"},
-                 {"free_cache_engine", "KV memory is always released"},
-                 {"load_format", "weights arrive by a reshard"},
-                 {"dtype", "the plan's dtypes say it"},
-                 {"ignore_eos", "a response ends with its end token"},
-                 {"do_sample", "temperature 0 is greedy"},
-                 {"max_model_len", "prompt and response lengths say it"},
-                 {"enable_chunked_prefill", "the engine decides"},
-                 {"enable_prefix_caching", "samples of a prompt always share it"},
-                 {"checkpoint_engine", "the plan's reshard says it"},
-                 {"calculate_log_probs", "rollouts always return them"},
-                 {"multi_turn", "multi-turn rollouts are not supported"},
-                 {"val_kwargs", "validation during a run is not supported"}});
+    refuse_unsupported(reader, {{"name", "the rollout engine is tessera's own"},
+                                {"mode", "the plan's schedule says it"},
+                                {"gpu_memory_utilization", "the plan's memory says it"},
+                                {"enforce_eager", "the engine decides"},
+                                {"free_cache_engine", "KV memory is always released"},
+                                {"load_format", "weights arrive by a reshard"},
+                                {"dtype", "the plan's dtypes say it"},
+                                {"ignore_eos", "a response ends with its end token"},
+                                {"do_sample", "temperature 0 is greedy"},
+                                {"max_model_len", "prompt and response lengths say it"},
+                                {"enable_chunked_prefill", "the engine decides"},
+                                {"enable_prefix_caching", "samples of a prompt always share it"},
+                                {"checkpoint_engine", "the plan's reshard says it"},
+                                {"calculate_log_probs", "rollouts always return them"},
+                                {"multi_turn", "multi-turn rollouts are not supported"},
+                                {"val_kwargs", "validation during a run is not supported"}});
     reader.refuse_unknown_keys();
   }
 

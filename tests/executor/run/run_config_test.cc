@@ -1,0 +1,187 @@
+#include "executor/run/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/cost_models/malformed.h"
+#include "tests/planner/plan/sample_plan.h"
+
+namespace tessera {
+namespace {
+
+constexpr char kGood[] =
+    "version: 1\n"
+    "data:\n"
+    "  train_files: [a.jsonl]\n"
+    "  train_batch_size: 32\n"
+    "algorithm:\n"
+    "  lam: 0.95\n"
+    "  kl_ctrl: {type: adaptive, kl_coef: 0.01}\n"
+    "actor_rollout_ref:\n"
+    "  actor:\n"
+    "    optim: {lr: 1e-3, betas: [0.9, 0.95], lr_scheduler_type: cosine}\n"
+    "    clip_ratio_high: 0.28\n"
+    "    loss_agg_mode: token-mean\n"
+    "  rollout:\n"
+    "    top_p: 0.9\n"
+    "critic:\n"
+    "  cliprange_value: 0.4\n"
+    "trainer:\n"
+    "  total_training_steps: 20\n"
+    "  seed: 7\n";
+
+Plan grpo_plan() {
+  Plan plan = sample_plan();
+  plan.workload.algorithm = "grpo";
+  plan.workload.kl = KlPlace::loss;
+  plan.workload.dataflow = preset_dataflow("grpo", KlPlace::loss, false);
+  plan.schedule = default_schedule(plan.workload);
+  std::erase_if(plan.roles, [](const RolePlan& role) { return role.role == Role::critic; });
+  return plan;
+}
+
+TEST(RunConfig, ReadsWhatTheFileSays) {
+  Problems problems;
+  const auto config = parse_run_config(kGood, "run.yaml", sample_plan(), problems);
+  ASSERT_TRUE(config) << to_string(problems.at(0));
+  EXPECT_EQ(config->data.train_files, (std::vector<std::filesystem::path>{"a.jsonl"}));
+  EXPECT_EQ(config->algorithm.advantage.lam, 0.95);
+  EXPECT_TRUE(config->algorithm.kl_ctrl.adaptive);
+  EXPECT_EQ(config->algorithm.kl_ctrl.kl_coef, 0.01);
+  EXPECT_EQ(config->actor.optim.lr, 1e-3);
+  EXPECT_EQ(config->actor.optim.beta2, 0.95);
+  EXPECT_EQ(config->actor.optim.decay, LrDecay::cosine);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_high, 0.28);
+  EXPECT_EQ(config->rollout.sampling.top_p, 0.9);
+  EXPECT_EQ(config->critic.cliprange_value, 0.4);
+  EXPECT_EQ(config->trainer.seed, 7u);
+}
+
+TEST(RunConfig, DefaultsAreVerlsAndThePlans) {
+  Problems problems;
+  const auto config = parse_run_config(kGood, "run.yaml", sample_plan(), problems);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->algorithm.advantage.estimator, AdvantageEstimator::gae);
+  EXPECT_TRUE(config->algorithm.use_kl_in_reward);
+  EXPECT_FALSE(config->actor.objective.use_kl_loss);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_low, 0.2);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_c, 3.0);
+  EXPECT_EQ(config->actor.objective.kl_loss_type.estimator, KlEstimator::k3);
+  EXPECT_EQ(config->critic.optim.lr, 1e-5);
+  EXPECT_EQ(config->critic.aggregation.mode, AggregationMode::token_mean);
+  EXPECT_EQ(config->data.max_prompt_length, 8);
+  EXPECT_EQ(config->rollout.seed, 7u);
+  EXPECT_EQ(config->data.seed, 7u);
+  EXPECT_EQ(config->trainer.actor_updates, 20 * 1 * 2);  // steps x epochs x mini_batches
+  EXPECT_EQ(config->trainer.save_freq, -1);
+  EXPECT_EQ(config->reward.function, "fraction");
+}
+
+TEST(RunConfig, AGrpoPlanTakesGroupAdvantagesAndItsKlLoss) {
+  std::string text = kGood;
+  text.erase(text.find("critic:"), text.find("trainer:") - text.find("critic:"));
+  Problems problems;
+  const auto config = parse_run_config(text, "run.yaml", grpo_plan(), problems);
+  ASSERT_TRUE(config) << to_string(problems.at(0));
+  EXPECT_EQ(config->algorithm.advantage.estimator, AdvantageEstimator::grpo);
+  EXPECT_TRUE(config->actor.objective.use_kl_loss);
+  EXPECT_FALSE(config->algorithm.use_kl_in_reward);
+  EXPECT_FALSE(parse_run_config(kGood, "run.yaml", grpo_plan(), problems));
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].expected, "no 'critic'");
+}
+
+TEST(RunConfig, ANullClipBoundMeansClipRatio) {
+  std::string text = kGood;
+  const std::string key = "clip_ratio_high: 0.28";
+  text.replace(text.find(key), key.size(), "clip_ratio_high: null");
+  Problems problems;
+  const auto config = parse_run_config(text, "run.yaml", sample_plan(), problems);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_high, std::nullopt);
+}
+
+TEST(RunConfig, PresetsReadForTheirPlans) {
+  Plan plan = sample_plan();
+  Problems problems;
+  EXPECT_TRUE(read_run_config("ppo-digits", plan, problems)) << to_string(problems.at(0));
+  const auto grpo = read_run_config("grpo-digits", grpo_plan(), problems);
+  ASSERT_TRUE(grpo) << to_string(problems.at(0));
+  EXPECT_EQ(grpo->actor.optim.lr, 1e-3);
+  EXPECT_EQ(grpo->actor.optim.beta2, 0.95);
+  EXPECT_EQ(grpo->actor.objective.entropy_coeff, 0.01);
+}
+
+TEST(RunConfig, RefusesEveryMalformedFileWithItsPlaceAndReason) {
+  const std::string actor = "actor_rollout_ref.actor.", rollout = "actor_rollout_ref.rollout.";
+  const Edit edits[] = {
+      // contradictions of the plan name both values
+      {"train_batch_size: 32", "train_batch_size: 64", "4:21 (data.train_batch_size)", "64",
+       "32, the plan's workload.prompts_per_step"},
+      {"train_batch_size: 32", "max_response_length: 512", "4:24 (data.max_response_length)", "512",
+       "4, the plan's"},
+      {"top_p: 0.9", "n: 8", "14:8 (" + rollout + "n)", "8", "16, the plan's"},
+      {"top_p: 0.9", "tensor_model_parallel_size: 4",
+       "14:33 (" + rollout + "tensor_model_parallel_size)", "4", "2, the plan's"},
+      {"clip_ratio_high: 0.28", "ppo_mini_batch_size: 32",
+       "11:26 (" + actor + "ppo_mini_batch_size)", "32", "16, the plan's"},
+      {"clip_ratio_high: 0.28", "ppo_epochs: 2", "11:17 (" + actor + "ppo_epochs)", "2",
+       "1, the plan's"},
+      {"clip_ratio_high: 0.28", "use_kl_loss: true", "11:18 (" + actor + "use_kl_loss)", "true",
+       "false, as the plan's workload.kl"},
+      {"lam: 0.95", "use_kl_in_reward: false", "6:21 (algorithm.use_kl_in_reward)", "false",
+       "true, as the plan's"},
+      {"lam: 0.95", "adv_estimator: grpo", "6:18 (algorithm.adv_estimator)", "\"grpo\"", "gae"},
+      {"seed: 7", "nnodes: 2", "19:11 (trainer.nnodes)", "2", "1, the plan's"},
+      {"  rollout:\n", "  model: {path: other}\n  rollout:\n",
+       "13:17 (actor_rollout_ref.model.path)", "\"other\"", "\"tiny\", the plan's"},
+      // keys of verl with a reason, and unknown ones
+      {"clip_ratio_high: 0.28", "strategy: fsdp", "11:15 (" + actor + "strategy)",
+       "verl's key 'strategy'", "supports"},
+      {"top_p: 0.9", "gpu_memory_utilization: 0.5", "14:29 (" + rollout + "gpu_memory_utilization)",
+       "verl's key", "supports"},
+      {"seed: 7", "logger: [console]", "19:11 (trainer.logger)", "verl's key 'logger'", ""},
+      {"seed: 7", "total_epochs: 1", "19:17 (trainer.total_epochs)", "verl's key", ""},
+      {"lam: 0.95", "lambda: 0.95", "6:11 (algorithm.lambda)", "the unknown key 'lambda'", ""},
+      {"version: 1\n", "ppo_trainer: {}\n", "1:14 (ppo_trainer)", "the unknown key", ""},
+      // wrong values
+      {"version: 1", "version: 3", "1:10 (version)", "3", "version 1"},
+      {"data:\n  train_files: [a.jsonl]\n  train_batch_size: 32\n", "", "1:1 (data)", "no 'data'",
+       "a value"},
+      {"train_files: [a.jsonl]", "train_files: []", "3:16 (data.train_files)", "0 items",
+       "at least one file"},
+      {"train_files: [a.jsonl]", "train_files: [1]", "3:17 (data.train_files)", "1", "a string"},
+      {"lam: 0.95", "lam: 1.5", "6:8 (algorithm.lam)", "1.5", "from 0 to 1"},
+      {"lam: 0.95", "kl_penalty: full", "6:15 (algorithm.kl_penalty)", "\"full\"", "kl, k1"},
+      {"type: adaptive", "type: adaptve", "7:19 (algorithm.kl_ctrl.type)", "\"adaptve\"",
+       "fixed or adaptive"},
+      {"lr: 1e-3", "lr: -1e-3", "10:17 (" + actor + "optim.lr)", "-0.001", "at least 0"},
+      {"lr: 1e-3", "lr: 1e-3x", "10:17 (" + actor + "optim.lr)", "\"1e-3x\"", "a number"},
+      {"betas: [0.9, 0.95]", "betas: [0.9]", "10:30 (" + actor + "optim.betas)", "1 items", "two"},
+      {"betas: [0.9, 0.95]", "betas: [0.9, 1]", "10:30 (" + actor + "optim.betas)", "2 items",
+       "below 1"},
+      {"cosine", "linear", "10:62 (" + actor + "optim.lr_scheduler_type)", "\"linear\"",
+       "constant, cosine"},
+      {"token-mean", "token_mean", "12:20 (" + actor + "loss_agg_mode)", "\"token_mean\"",
+       "token-mean"},
+      {"clip_ratio_high: 0.28", "policy_loss: {loss_mode: dro}", "11:18", "no 'dro_beta'",
+       "above 0"},
+      {"clip_ratio_high: 0.28", "clip_ratio_c: 1", "11:19 (" + actor + "clip_ratio_c)", "1",
+       "above 1"},
+      {"top_p: 0.9", "top_p: 0", "14:12 (" + rollout + "top_p)", "0", "above 0 to 1"},
+      {"top_p: 0.9", "top_p: 0.9\n    top_p: 1", "15:5", "the key 'top_p' again", "once"},
+      {"cliprange_value: 0.4", "cliprange_value: no", "16:20 (critic.cliprange_value)", "\"no\"",
+       "a number"},
+      {"  total_training_steps: 20\n", "", "18:3 (trainer.total_training_steps)", "no 'total", ""},
+      {"seed: 7", "seed: -7", "19:9 (trainer.seed)", "-7", "at least 0"},
+      {kGood, "[]", "1:1", "a list of 0 items", "a map"},
+  };
+  const Plan plan = sample_plan();
+  expect_refused(kGood, edits, [&](const std::string& text, Problems& problems) {
+    return parse_run_config(text, "run.yaml", plan, problems).has_value();
+  });
+}
+
+}  // namespace
+}  // namespace tessera
