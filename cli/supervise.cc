@@ -1,0 +1,269 @@
+#include "cli/supervise.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto kPoll = 20ms;
+constexpr auto kGrace = 2500ms;  // for the launcher to clear up after a death
+constexpr int kNotFound = 127;   // exit code of a child that could not start the launcher
+
+std::atomic<int> interrupts = 0;
+void on_interrupt(int) { ++interrupts; }
+
+/// Restores the handlers of SIGINT and SIGTERM at the end.
+class InterruptCounter {
+ public:
+  InterruptCounter() {
+    interrupts = 0;
+    struct sigaction action {};
+    action.sa_handler = on_interrupt;
+    ::sigaction(SIGINT, &action, &before_int_);
+    ::sigaction(SIGTERM, &action, &before_term_);
+  }
+  ~InterruptCounter() {
+    ::sigaction(SIGINT, &before_int_, nullptr);
+    ::sigaction(SIGTERM, &before_term_, nullptr);
+  }
+  InterruptCounter(const InterruptCounter&) = delete;
+
+ private:
+  struct sigaction before_int_ {
+  }, before_term_{};
+};
+
+/// torchrun of the venv that TESSERA_VENV names, or of the PATH.
+std::string torchrun() {
+  const char* venv = std::getenv("TESSERA_VENV");
+  return venv != nullptr ? std::string(venv) + "/bin/torchrun" : "torchrun";
+}
+
+/// Becomes the launcher. Only calls that are safe between fork and exec.
+[[noreturn]] void become(const std::vector<char*>& argv) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);              // ends with its parent, whatever ends that
+  const int null = ::open("/dev/null", O_RDONLY);  // a background group must not read the terminal
+  if (null >= 0) ::dup2(null, STDIN_FILENO);
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGTERM, SIG_DFL);
+  ::execvp(argv[0], argv.data());
+  ::_exit(kNotFound);
+}
+
+void prepare_environment(const SupervisedRun& run) {
+  // Ranks usually outnumber the cores here: who waits gives its core away.
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned threads = std::max(1u, cores / static_cast<unsigned>(std::max(1, run.ranks)));
+  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 0);
+}
+
+pid_t start(const std::vector<std::string>& command) {
+  std::vector<std::string> words = command;
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) become(argv);
+  if (pid < 0) throw Error(ExitCode::internal, "fork failed");
+  ::setpgid(pid, pid);  // both sides: whoever comes first
+  return pid;
+}
+
+/// Processes whose parent is this one.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return found;
+  while (const dirent* entry = ::readdir(proc)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    std::ifstream in("/proc/" + std::string(entry->d_name) + "/stat");
+    std::string stat;
+    std::getline(in, stat);
+    const std::size_t close = stat.rfind(')');
+    if (close == std::string::npos || close + 4 > stat.size()) continue;
+    if (std::atoi(stat.c_str() + close + 4) == ::getpid()) found.push_back(pid);
+  }
+  ::closedir(proc);
+  return found;
+}
+
+/// Kills the launcher, the ranks it left and what those left. As their subreaper this process
+/// becomes the parent of every orphan.
+void kill_all(pid_t launcher, const std::filesystem::path& run) {
+  if (launcher > 0) ::kill(-launcher, SIGKILL);
+  for (const RankStatus& rank : read_rank_statuses(run)) {
+    if (rank.state == RankState::running && is_alive(rank.pid)) ::kill(rank.pid, SIGKILL);
+  }
+  const Clock::time_point until = Clock::now() + 1s;
+  while (Clock::now() < until) {
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    const std::vector<pid_t> left = children();
+    if (left.empty()) return;
+    for (const pid_t pid : left) ::kill(pid, SIGKILL);
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+/// The rank that is gone without a mark, the lowest where several are.
+int unmarked_dead(const std::filesystem::path& run) {
+  for (const RankStatus& rank : read_rank_statuses(run)) {
+    if (rank.state != RankState::running || is_alive(rank.pid)) continue;
+    // It may have marked itself between the two looks.
+    const auto again = read_rank_status(run / "ranks" / std::to_string(rank.rank));
+    if (again && again->state == RankState::running) return rank.rank;
+  }
+  return -1;
+}
+
+/// A rank that marked its own failure: the others wait for it in vain.
+bool one_failed(const std::filesystem::path& run) {
+  const std::vector<RankStatus> all = read_rank_statuses(run);
+  return std::any_of(all.begin(), all.end(), [](const RankStatus& rank) {
+    return rank.state == RankState::finished && rank.exit_code != 0 &&
+           rank.exit_code != static_cast<int>(ExitCode::stopped);
+  });
+}
+
+/// Watches until the launcher has ended or had to be killed.
+RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
+  RunEnd end;
+  std::optional<Clock::time_point> died;
+  for (;; std::this_thread::sleep_for(kPoll)) {
+    int status = 0;
+    const bool ended = ::waitpid(launcher, &status, WNOHANG) == launcher;
+    if (end.first_dead < 0) end.first_dead = unmarked_dead(run.run);
+    if (!died && (end.first_dead >= 0 || one_failed(run.run))) died = Clock::now();
+    if (interrupts > 0 && !end.stopped) {
+      end.stopped = true;
+      request_stop(run.run);
+      log << "stopping after the current phase; interrupt again to kill\n" << std::flush;
+    }
+    if (ended) {
+      end.launcher_code = code_of(status);
+      kill_all(-1, run.run);
+      return end;
+    }
+    if (interrupts > 1 || (died && Clock::now() - *died > kGrace)) {
+      kill_all(launcher, run.run);
+      end.launcher_code = 128 + SIGKILL;
+      return end;
+    }
+  }
+}
+
+std::string where(const RankStatus& rank) {
+  return "rank " + std::to_string(rank.rank) + " in phase " + rank.phase + " of step " +
+         std::to_string(rank.step);
+}
+
+}  // namespace
+
+std::vector<std::string> launcher_command(const SupervisedRun& run) {
+  std::vector<std::string> words;
+  if (run.gpu) {
+    words = {torchrun(), "--standalone", "--no-python", "--nproc-per-node",
+             std::to_string(run.ranks)};
+  } else {
+    words = {"mpirun", "--quiet", "--allow-run-as-root",    "--oversubscribe", "--bind-to",
+             "none",   "-n",      std::to_string(run.ranks)};
+  }
+  words.insert(words.end(), run.command.begin(), run.command.end());
+  return words;
+}
+
+Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd& end) {
+  const auto find = [&](auto wanted) -> const RankStatus* {
+    const auto found = std::find_if(ranks.begin(), ranks.end(), wanted);
+    return found == ranks.end() ? nullptr : &*found;
+  };
+  const auto unmarked = [](const RankStatus& r) { return r.state == RankState::running; };
+  const auto finished = [](const RankStatus& r, int code) {
+    return r.state == RankState::finished && r.exit_code == code;
+  };
+  constexpr int kLost = static_cast<int>(ExitCode::peer_lost);
+  constexpr int kStopped = static_cast<int>(ExitCode::stopped);
+
+  // A rank's own error comes first: what follows it is its consequence.
+  if (const RankStatus* failed = find([&](const RankStatus& r) {
+        return r.state == RankState::finished && r.exit_code != 0 && r.exit_code != kLost &&
+               r.exit_code != kStopped;
+      })) {
+    return {failed->exit_code,
+            where(*failed) + " failed with code " + std::to_string(failed->exit_code)};
+  }
+  const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
+  if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
+  if (end.stopped && (dead != nullptr || end.launcher_code > 128)) {
+    return {kStopped, "stopped by the user, killed"};
+  }
+  if (dead != nullptr) return {kLost, "lost " + where(*dead)};
+  if (const RankStatus* lost = find([&](const RankStatus& r) { return finished(r, kLost); })) {
+    return {kLost, where(*lost) + " lost a peer"};
+  }
+  if (end.stopped || find([&](const RankStatus& r) { return finished(r, kStopped); })) {
+    return {kStopped, "stopped by the user"};
+  }
+  if (end.launcher_code == kNotFound && ranks.empty()) {
+    return {static_cast<int>(ExitCode::missing),
+            "the launcher or the program is missing: mpirun (apt install openmpi-bin) for CPUs, "
+            "torchrun (scripts/setup.sh) for GPUs"};
+  }
+  if (end.launcher_code == 0 && static_cast<int>(ranks.size()) == rank_count) return {};
+  for (int rank = 0; rank < rank_count; ++rank) {
+    if (find([&](const RankStatus& r) { return r.rank == rank; })) continue;
+    if (end.launcher_code != 0 && end.launcher_code < 128) {  // a refusal before the files
+      return {end.launcher_code, "the ranks ended with code " + std::to_string(end.launcher_code)};
+    }
+    return {kLost, "rank " + std::to_string(rank) + " did not start"};
+  }
+  if (const RankStatus* killed =
+          find([](const RankStatus& r) { return r.state == RankState::terminated; })) {
+    return {kLost, where(*killed) + " was terminated"};
+  }
+  return {static_cast<int>(ExitCode::internal),
+          "the launcher ended with code " + std::to_string(end.launcher_code)};
+}
+
+int supervise(const SupervisedRun& run, std::ostream& log) {
+  const std::string& program = run.command.front();
+  if (program.find('/') != std::string::npos && ::access(program.c_str(), X_OK) != 0) {
+    log << program << " is missing or cannot be executed: build it, or install all of Tessera\n";
+    return static_cast<int>(ExitCode::missing);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(run.run / "ranks", ignored);
+  std::filesystem::remove(run.run / "stop", ignored);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const InterruptCounter counter;
+  prepare_environment(run);
+  const RunEnd end = watch(start(launcher_command(run)), run, log);
+  const Verdict verdict = judge(read_rank_statuses(run.run), run.ranks, end);
+  if (!verdict.message.empty()) log << verdict.message << '\n' << std::flush;
+  return verdict.exit_code;
+}
+
+}  // namespace tessera

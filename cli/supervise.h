@@ -1,0 +1,48 @@
+// The parent of a run's ranks on this host: starts the launcher, watches, cleans up.
+//
+// mpirun starts ranks on CPUs, torchrun on GPUs. The launcher sits in a process group of its own,
+// so that Ctrl-C reaches this process only: the first creates RUN/stop, the second kills. When a
+// rank dies the files in RUN/ranks tell which and in which phase. One run per process; installs
+// handlers for SIGINT and SIGTERM.
+#pragma once
+
+#include <filesystem>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "simulator/timeline/rank_status.h"
+
+namespace tessera {
+
+struct SupervisedRun {
+  std::vector<std::string> command;  // the ranks' program and arguments
+  int ranks = 1;
+  bool gpu = false;
+  std::filesystem::path run;  // the run's folder; exists
+};
+
+/// Runs to the end and returns the exit code of `tessera run`: 0; the ranks' own code; 75 when a
+/// rank was lost, told on `log` with its phase; 130 when stopped; 69 without a launcher. No rank is
+/// alive afterwards.
+int supervise(const SupervisedRun& run, std::ostream& log);
+
+/// What the launcher ended with and which unmarked rank was seen dead first (-1 = none was seen).
+struct RunEnd {
+  int launcher_code = 0;
+  int first_dead = -1;
+  bool stopped = false;  // the user asked for it
+};
+
+struct Verdict {
+  int exit_code = 0;
+  std::string message;  // empty for 0
+};
+
+/// Judges a run whose processes have all ended.
+Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd& end);
+
+/// argv of the launcher with the ranks' command.
+std::vector<std::string> launcher_command(const SupervisedRun& run);
+
+}  // namespace tessera

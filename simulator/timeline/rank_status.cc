@@ -1,0 +1,181 @@
+#include "simulator/timeline/rank_status.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <new>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'T', 'S', 'R', 'R', 'A', 'N', 'K', '1'};
+
+std::int64_t now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);  // safe in a signal handler
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+}  // namespace
+
+/// The file. The current phase is phases[turn % 2]: a rank killed while it writes the other one
+/// leaves a whole phase behind.
+struct RankStatusFile::Record {
+  struct Phase {
+    std::array<char, 24> name;
+    std::int64_t step, since_ns;
+  };
+  std::array<char, 8> magic;
+  std::int32_t rank, pid;
+  std::atomic<std::int32_t> state, exit_code;
+  std::atomic<std::int64_t> ended_ns;
+  std::atomic<std::int64_t> turn;
+  std::array<Phase, 2> phases;
+
+  /// Only the first end counts.
+  void end(RankState as, int code) {
+    auto running = static_cast<std::int32_t>(RankState::running);
+    if (state.compare_exchange_strong(running, static_cast<std::int32_t>(as))) {
+      exit_code = code;
+      ended_ns = now_ns();
+    }
+  }
+};
+
+namespace {
+std::atomic<void*> handled_record = nullptr;  // the record that SIGTERM ends
+}
+
+void RankStatusFile::on_terminate(int signal) {
+  if (void* record = handled_record) static_cast<Record*>(record)->end(RankState::terminated, 0);
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+RankStatusFile::RankStatusFile(const std::filesystem::path& run, int rank) {
+  const std::filesystem::path file = run / "ranks" / std::to_string(rank);
+  std::error_code ignored;
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  // A new file, moved into place: who still has the old one mapped does not see this rank.
+  const std::string fresh = file.string() + ".new";
+  const int fd = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  void* mapped = MAP_FAILED;
+  if (fd >= 0 && ::ftruncate(fd, sizeof(Record)) == 0) {
+    mapped = ::mmap(nullptr, sizeof(Record), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (mapped == MAP_FAILED) {
+    throw Error(ExitCode::io, file.string() + ": " + std::strerror(error));
+  }
+  record_ = new (mapped) Record{};
+  record_->magic = kMagic;
+  record_->rank = rank;
+  record_->pid = static_cast<std::int32_t>(::getpid());
+  enter("load", 0);
+  if (::rename(fresh.c_str(), file.c_str()) != 0) {
+    const std::string reason = std::strerror(errno);
+    ::munmap(record_, sizeof(Record));
+    throw Error(ExitCode::io, file.string() + ": " + reason);
+  }
+  handled_record = record_;
+  struct sigaction action {};
+  action.sa_handler = on_terminate;
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+RankStatusFile::~RankStatusFile() {
+  handled_record = nullptr;
+  ::munmap(record_, sizeof(Record));
+}
+
+void RankStatusFile::enter(std::string_view phase, std::int64_t step) {
+  const std::int64_t next = record_->turn + 1;
+  Record::Phase& into = record_->phases[static_cast<std::size_t>(next % 2)];
+  into.name.fill(0);
+  std::copy_n(phase.begin(), std::min(phase.size(), into.name.size() - 1), into.name.begin());
+  into.step = step;
+  into.since_ns = now_ns();
+  record_->turn = next;
+}
+
+void RankStatusFile::finish(int exit_code) { record_->end(RankState::finished, exit_code); }
+
+std::optional<RankStatus> read_rank_status(const std::filesystem::path& file) {
+  using Record = RankStatusFile::Record;
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::error_code error;
+  void* mapped = MAP_FAILED;
+  if (std::filesystem::file_size(file, error) == sizeof(Record) && !error) {
+    mapped = ::mmap(nullptr, sizeof(Record), PROT_READ, MAP_SHARED, fd, 0);
+  }
+  ::close(fd);
+  if (mapped == MAP_FAILED) return std::nullopt;
+  const auto* record = static_cast<const Record*>(mapped);
+  std::optional<RankStatus> status;
+  const std::int32_t state = record->state;
+  if (record->magic == kMagic && state >= 0 && state <= 2) {
+    const Record::Phase& phase = record->phases[static_cast<std::size_t>(record->turn & 1)];
+    status = RankStatus{
+        .rank = record->rank,
+        .pid = record->pid,
+        .phase = std::string(phase.name.data(), ::strnlen(phase.name.data(), phase.name.size())),
+        .step = phase.step,
+        .phase_since_ns = phase.since_ns,
+        .ended_ns = record->ended_ns,
+        .state = static_cast<RankState>(state),
+        .exit_code = record->exit_code};
+  }
+  ::munmap(mapped, sizeof(Record));
+  return status;
+}
+
+std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& run) {
+  std::vector<RankStatus> all;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(run / "ranks", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (std::optional<RankStatus> status = read_rank_status(entry.path())) {
+      all.push_back(std::move(*status));
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const RankStatus& a, const RankStatus& b) { return a.rank < b.rank; });
+  return all;
+}
+
+bool is_alive(int pid) {
+  if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH)) return false;
+  // "pid (name) state ...": the name may hold anything, so look behind its last parenthesis.
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(in, stat);
+  const std::size_t close = stat.rfind(')');
+  return close == std::string::npos || close + 2 >= stat.size() ||
+         (stat[close + 2] != 'Z' && stat[close + 2] != 'X');
+}
+
+void request_stop(const std::filesystem::path& run) {
+  const int fd = ::open((run / "stop").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) throw Error(ExitCode::io, (run / "stop").string() + ": " + std::strerror(errno));
+  ::close(fd);
+}
+
+bool stop_requested(const std::filesystem::path& run) {
+  return ::access((run / "stop").c_str(), F_OK) == 0;
+}
+
+}  // namespace tessera

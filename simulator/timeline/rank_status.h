@@ -1,0 +1,66 @@
+// What every rank of a run is doing, as files that outlive the ranks.
+//
+// RUN/ranks/<rank> is a small file that the rank keeps mapped: what it wrote last is still there
+// after SIGKILL. The rank writes; the parent of the run, the window and people after a crash read.
+// RUN/stop asks all ranks to end. Times are nanoseconds of the system clock since 1970.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// `terminated`: ended by SIGTERM, as launchers do to the survivors of a failure. A rank that died
+/// of anything else stays `running` in its file.
+enum class RankState : std::int32_t { running, finished, terminated };
+
+struct RankStatus {
+  int rank = 0;
+  int pid = 0;
+  std::string phase;  // at most 23 characters
+  std::int64_t step = 0;
+  std::int64_t phase_since_ns = 0;
+  std::int64_t ended_ns = 0;  // 0 while running
+  RankState state = RankState::running;
+  int exit_code = 0;  // of a finished rank
+};
+
+/// A rank's own file. One per process; its thread writes, a signal handler may end it.
+class RankStatusFile {
+ public:
+  /// Creates RUN/ranks/<rank>, replacing what an earlier run left, in phase "load" of step 0. From
+  /// then on SIGTERM marks the file before it ends the process. Error (io) when it cannot.
+  RankStatusFile(const std::filesystem::path& run, int rank);
+  ~RankStatusFile();
+  RankStatusFile(const RankStatusFile&) = delete;
+  RankStatusFile& operator=(const RankStatusFile&) = delete;
+
+  void enter(std::string_view phase, std::int64_t step);
+  /// Marks the rank as finished; to be called last, with the code that the process exits with.
+  void finish(int exit_code);
+
+ private:
+  struct Record;
+  friend std::optional<RankStatus> read_rank_status(const std::filesystem::path& file);
+  static void on_terminate(int signal);
+  Record* record_;
+};
+
+/// One file, or nullopt where there is none that is complete.
+std::optional<RankStatus> read_rank_status(const std::filesystem::path& file);
+
+/// All files of a run, by rank.
+std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& run);
+
+/// True while the process exists and has not ended (a zombie has).
+bool is_alive(int pid);
+
+/// Asks the ranks to end; they look between phases.
+void request_stop(const std::filesystem::path& run);
+bool stop_requested(const std::filesystem::path& run);
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// A rank without a model: steps through phases with a barrier in each, over MPI.
+//
+// usage: fake_rank RUN [--kill RANK PHASE] [--fail RANK CODE] [--deaf]
+// --kill: the rank takes SIGKILL in that phase of step 2. --fail: it ends with that code there.
+// --deaf: never looks for RUN/stop.
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/comm/mpi_world.h"
+#include "simulator/timeline/rank_status.h"
+
+int main(int argc, char** argv) {
+  using namespace tessera;
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const std::string run = words.at(0), action = words.size() > 1 ? words[1] : "";
+  const int target = words.size() > 3 ? std::atoi(words[2].c_str()) : -1;
+  const int rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK"));
+  RankStatusFile status(run, rank);
+  int code = 0;
+  try {
+    const auto world = open_mpi_world({.timeout_s = 20});
+    for (int step = 1; step <= 400; ++step) {
+      for (const char* phase : {"gen", "reshard", "update_actor"}) {
+        status.enter(phase, step);
+        if (action == "--kill" && rank == target && step == 2 && words[3] == phase) {
+          ::raise(SIGKILL);
+        }
+        if (action == "--fail" && rank == target && step == 2) {
+          status.finish(std::atoi(words[3].c_str()));
+          return std::atoi(words[3].c_str());
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        int stop = action != "--deaf" && stop_requested(run) ? 1 : 0;
+        world->all_reduce(&stop, 1, DType::int32, ReduceOp::max);
+        if (stop != 0) {
+          status.finish(130);
+          return 130;
+        }
+      }
+      if (action == "--short" && step == 2) break;
+    }
+  } catch (const PeerLost&) {
+    code = 75;
+  }
+  status.finish(code);
+  return code;
+}
