@@ -35,16 +35,12 @@ packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   libcli11-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libvalijson-dev nlohmann-json3-dev
   libpcre2-dev libutf8proc-dev libxxhash-dev librandom123-dev libeigen3-dev libboost-graph-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin)
-if [ "$gui" = 1 ]; then packages+=(qt6-base-dev libqt6svg6-dev libqcustomplot-dev); fi
+if [ "$gui" = 1 ]; then packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev); fi
 if [ "$test" = 1 ]; then packages+=(shellcheck clang-format-16 clang-tidy-16); fi
 
 missing=()
 for package in "${packages[@]}"; do
-  # qt6-svg-dev is Debian's package behind the name that Ubuntu uses.
-  case "$package" in libqt6svg6-dev) check=qt6-svg-dev ;; *) check=$package ;; esac
-  if ! dpkg -s "$check" >/dev/null 2>&1 && ! dpkg -s "$package" >/dev/null 2>&1; then
-    missing+=("$package")
-  fi
+  if ! dpkg -s "$package" >/dev/null 2>&1; then missing+=("$package"); fi
 done
 if [ "${#missing[@]}" -gt 0 ]; then
   sudo=()

@@ -32,10 +32,10 @@ struct ArenaSlot {
 };
 
 struct ArenaLayout {
-  std::vector<ArenaSlot> slots;   // in table order, only what is held
-  std::vector<int> slot_of;       // by table row; -1 = not held
+  std::vector<ArenaSlot> slots;  // in table order, only what is held
+  std::vector<int> slot_of;      // by table row; -1 = not held
   std::int64_t element_bytes = 2;
-  std::int64_t bytes = 0;         // of the whole arena, padding included
+  std::int64_t bytes = 0;  // of the whole arena, padding included
 };
 
 /// Lays out what the rank at `coord` computes with (compute_box), or with `stored` what it stores
