@@ -24,8 +24,8 @@ struct Span {
   Stream stream = Stream::compute;
   Phase phase = Phase::gen;
   int step = 0;
-  std::string name;         // the phase's name on the phases stream; else the task
-  std::int64_t bytes = 0;   // moved, for communication and copies
+  std::string name;        // the phase's name on the phases stream; else the task
+  std::int64_t bytes = 0;  // moved, for communication and copies
   bool operator==(const Span&) const = default;
 };
 
@@ -50,9 +50,5 @@ void sort(Timeline& timeline);
 /// Chrome trace JSON: pid = rank (measured ranks follow predicted ones under their own process
 /// names), tid = stream, X events nested within a tid, memory as counters.
 std::string to_chrome_trace(const std::vector<const Timeline*>& timelines);
-
-/// Reads the trace that to_chrome_trace wrote of a single timeline.
-bool parse_chrome_trace(std::string_view text, const std::string& file, Timeline& timeline,
-                        Problems& problems);
 
 }  // namespace tessera

@@ -1,0 +1,161 @@
+// tessera run: prepares the run's folder, starts the ranks and stays their parent.
+#include <yaml-cpp/yaml.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/dispatch.h"
+#include "cli/supervise.h"
+#include "cost_models/spec/preset.h"
+#include "planner/interop/capabilities.h"
+#include "planner/plan/plan_json.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  std::string plan, config, output, device = "auto";
+  std::vector<std::string> overrides;  // KEY=VALUE with dots in KEY
+  int ranks = 0;                       // 0 = as many as the plan places
+};
+
+Plan checked_plan(const std::string& file) {
+  Problems problems;
+  const std::optional<Plan> plan = read_plan(file, problems);
+  if (plan) {
+    for (Problem& problem : outside_capabilities(*plan, file)) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  return *plan;
+}
+
+/// Sets `key` (a.b.c) of a YAML map to `value`, itself YAML.
+void set_key(YAML::Node node, const std::string& word) {
+  const size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw Error(ExitCode::usage, "--set " + word + ": expected KEY=VALUE");
+  }
+  const std::string key = word.substr(0, equals);
+  for (size_t at = 0;;) {
+    const size_t dot = key.find('.', at);
+    const std::string part = key.substr(at, dot == std::string::npos ? dot : dot - at);
+    if (dot == std::string::npos) {
+      node[part] = YAML::Load(word.substr(equals + 1));
+      return;
+    }
+    YAML::Node child = node[part];
+    if (!child.IsMap()) child = node[part] = YAML::Node(YAML::NodeType::Map);
+    node.reset(child);
+    at = dot + 1;
+  }
+}
+
+/// The configuration as the ranks read it: the file as it is, or with the overrides merged in.
+std::string merged_config(const RunOptions& options) {
+  Problems problems;
+  const std::optional<fs::path> file =
+      find_preset("runs", options.config, ".yaml", problems);
+  if (!file) throw Error(ExitCode::bad_input, std::move(problems));
+  std::ifstream in(*file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (options.overrides.empty()) return text;
+  try {
+    YAML::Node root = YAML::Load(text);
+    for (const std::string& word : options.overrides) set_key(root, word);
+    return YAML::Dump(root) + "\n";
+  } catch (const YAML::Exception& error) {
+    throw Error(ExitCode::bad_input, {Problem{.file = file->string(), .found = error.what()}});
+  }
+}
+
+std::string default_output(const std::string& plan) {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char time[32];
+  std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", &utc);
+  return "runs/" + fs::path(plan).stem().string() + "-" + time;
+}
+
+void write_text(const fs::path& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  if (!out.flush()) throw Error(ExitCode::io, "cannot write " + file.string());
+}
+
+/// A run never overwrites another.
+void create_folder(const fs::path& run) {
+  std::error_code error;
+  if (run.has_parent_path()) fs::create_directories(run.parent_path(), error);
+  if (!fs::create_directory(run, error)) {
+    throw Error(error ? ExitCode::io : ExitCode::bad_input,
+                {Problem{.file = run.string(),
+                         .found = error ? error.message() : "a folder that exists",
+                         .expected = "a new folder for this run"}});
+  }
+}
+
+int run(RunOptions options) {
+  const Plan plan = checked_plan(options.plan);
+  if (options.ranks != 0 && options.ranks != plan.world_size()) {
+    throw Error(ExitCode::bad_input,
+                {Problem{.file = options.plan,
+                         .place = "--ranks",
+                         .found = std::to_string(options.ranks),
+                         .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
+  }
+  const std::string config = merged_config(options);
+  const fs::path program = find_program("tessera-run");
+  if (options.output.empty()) options.output = default_output(options.plan);
+  const fs::path folder = fs::absolute(options.output);
+  create_folder(folder);
+  write_plan(plan, folder / "plan.json");
+  write_text(folder / "run.yaml", config);
+
+  const bool gpu = options.device == "cuda" ||
+                   (options.device == "auto" && plan.cluster.device.name != "CPU" &&
+                    plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
+  const SupervisedRun supervised{
+      .command = {program.string(), "train", "--run", folder.string(), "--device",
+                  gpu ? "cuda" : "cpu"},
+      .ranks = plan.world_size(),
+      .gpu = gpu,
+      .run = folder};
+  std::fprintf(stderr, "run: %d %s ranks, in %s\n", supervised.ranks, gpu ? "GPU" : "CPU",
+               options.output.c_str());
+  return supervise(supervised, std::cerr);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("run", "Execute a plan: one process per rank");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("plan", options->plan, "plan.json")->required();
+  command->add_option("--config", options->config, "run.yaml or a preset (configs/runs)")
+      ->required();
+  command->add_option("--set", options->overrides, "KEY=VALUE that replaces a key of the config");
+  command->add_option("--ranks", options->ranks, "Checked against the plan");
+  command->add_option("--device", options->device, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command->add_option("-o,--output", options->output, "Folder of the run; must not exist");
+  command->callback([options] {
+    const int code = run(*options);
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,140 @@
+#include "simulator/timeline/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace tessera {
+namespace {
+
+/// Measured ranks follow the predicted ones, so that both show in one view.
+constexpr int kSourceStride = 100000;
+
+std::string json_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+      out += escaped;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+/// Nanoseconds as the microseconds that the format wants, without loss.
+std::string microseconds(std::int64_t ns) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(ns / 1000),
+                static_cast<long long>(ns % 1000));
+  return text;
+}
+
+class TraceWriter {
+ public:
+  void add(const Timeline& timeline, int pid_offset) {
+    std::set<int> ranks;
+    for (const Span& span : timeline.spans) {
+      ranks.insert(span.rank);
+      event("{\"ph\":\"X\",\"pid\":" + std::to_string(pid_offset + span.rank) +
+            ",\"tid\":" + std::to_string(static_cast<int>(span.stream)) + ",\"ts\":" +
+            microseconds(span.start_ns) + ",\"dur\":" + microseconds(span.end_ns - span.start_ns) +
+            ",\"name\":" + json_string(span.name) + ",\"cat\":" + json_string(name_of(span.phase)) +
+            ",\"args\":{\"step\":" + std::to_string(span.step) +
+            ",\"bytes\":" + std::to_string(span.bytes) + "}}");
+    }
+    for (const MemorySample& sample : timeline.memory) {
+      ranks.insert(sample.rank);
+      counter(sample, pid_offset);
+    }
+    for (const int rank : ranks) name_process(timeline.source, rank, pid_offset);
+  }
+
+  std::string finish() && { return std::move(text_) + "\n]}\n"; }
+
+ private:
+  void event(const std::string& json) {
+    text_ += first_ ? "\n" : ",\n";
+    first_ = false;
+    text_ += json;
+  }
+
+  void counter(const MemorySample& sample, int pid_offset) {
+    const MemoryUse& use = sample.use;
+    const std::array<std::pair<const char*, std::int64_t>, 11> classes{{
+        {"weights", use.weights},
+        {"gradients", use.gradients},
+        {"master_weights", use.master_weights},
+        {"optimizer", use.optimizer},
+        {"activations", use.activations},
+        {"logits", use.logits},
+        {"kv_cache", use.kv_cache},
+        {"communication", use.communication},
+        {"reshard", use.reshard},
+        {"workspace", use.workspace},
+        {"reserve", use.reserve},
+    }};
+    std::string args;
+    for (const auto& [name, bytes] : classes) {
+      args += (args.empty() ? "\"" : ",\"") + std::string(name) + "\":" + std::to_string(bytes);
+    }
+    event("{\"ph\":\"C\",\"pid\":" + std::to_string(pid_offset + sample.rank) + ",\"ts\":" +
+          microseconds(sample.time_ns) + ",\"name\":\"memory_bytes\",\"args\":{" + args + "}}");
+  }
+
+  void name_process(const std::string& source, int rank, int pid_offset) {
+    const std::string pid = std::to_string(pid_offset + rank);
+    event("{\"ph\":\"M\",\"pid\":" + pid + ",\"name\":\"process_name\",\"args\":{\"name\":" +
+          json_string("rank " + std::to_string(rank) + " (" + source + ")") + "}}");
+    event("{\"ph\":\"M\",\"pid\":" + pid +
+          ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":" +
+          std::to_string(2 * rank + (pid_offset > 0 ? 1 : 0)) + "}}");
+    for (const Stream stream :
+         {Stream::phases, Stream::compute, Stream::communication, Stream::copy}) {
+      event("{\"ph\":\"M\",\"pid\":" + pid +
+            ",\"tid\":" + std::to_string(static_cast<int>(stream)) +
+            ",\"name\":\"thread_name\",\"args\":{\"name\":" + json_string(name_of(stream)) + "}}");
+    }
+  }
+
+  std::string text_ = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  bool first_ = true;
+};
+
+}  // namespace
+
+std::string_view name_of(Stream stream) {
+  constexpr std::array<std::string_view, 4> kNames{"phases", "compute", "communication", "copy"};
+  return kNames[static_cast<size_t>(stream)];
+}
+
+void sort(Timeline& timeline) {
+  std::stable_sort(timeline.spans.begin(), timeline.spans.end(), [](const Span& a, const Span& b) {
+    return std::tie(a.rank, a.stream, a.start_ns, b.end_ns) <
+           std::tie(b.rank, b.stream, b.start_ns, a.end_ns);
+  });
+  std::stable_sort(timeline.memory.begin(), timeline.memory.end(),
+                   [](const MemorySample& a, const MemorySample& b) {
+                     return std::tie(a.rank, a.time_ns) < std::tie(b.rank, b.time_ns);
+                   });
+}
+
+std::string to_chrome_trace(const std::vector<const Timeline*>& timelines) {
+  TraceWriter writer;
+  int offset = 0;
+  for (const Timeline* timeline : timelines) {
+    writer.add(*timeline, offset);
+    offset += kSourceStride;
+  }
+  return std::move(writer).finish();
+}
+
+}  // namespace tessera
