@@ -1,0 +1,55 @@
+// tessera: plans, simulates, compares; starts the executor and the window for everything else.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/dispatch.h"
+#include "cost_models/spec/problem.h"
+
+namespace {
+
+int report(const tessera::Error& error) {
+  std::fprintf(stderr, "tessera: %s\n", error.what());
+  return static_cast<int>(error.code());
+}
+
+int parse(int argc, char** argv) {
+  CLI::App app{"Plans, simulates and runs the parallelism of LLM reinforcement learning.",
+               "tessera"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", TESSERA_VERSION);
+  app.footer(tessera::external_commands_help());
+  tessera::add_plan(app);
+  tessera::add_explain(app);
+  tessera::add_simulate(app);
+  tessera::add_run(app);
+  tessera::add_compare(app);
+  tessera::add_doctor(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool wants_help = error.get_exit_code() == 0;
+    app.exit(error);
+    return static_cast<int>(wants_help ? tessera::ExitCode::ok : tessera::ExitCode::usage);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    // Commands of the executor and the window live in programs of their own, as git's do.
+    if (argc > 1 && tessera::is_external_command(argv[1])) {
+      return tessera::run_external_command(argc, argv);
+    }
+    return parse(argc, argv);
+  } catch (const tessera::Error& error) {
+    return report(error);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tessera: internal error: %s\n", error.what());
+    return static_cast<int>(tessera::ExitCode::internal);
+  }
+}
