@@ -1,0 +1,29 @@
+// What ranks tell one another between phases: parts of the experience, numbers, the wish to stop.
+//
+// Over a communicator on host memory that spans the world. Collective over the world.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "executor/comm/communicator.h"
+#include "executor/rl/experience.h"
+
+namespace tessera {
+
+/// Adds every rank's `mine` with these fields to `experience` on every rank.
+void share_sequences(Communicator& world, std::span<const Sequence> mine, SequenceFields fields,
+                     Experience& experience);
+
+/// Numbers of all ranks by name; where several ranks report a name the largest wins.
+std::map<std::string, double> share_numbers(Communicator& world,
+                                            const std::map<std::string, double>& mine);
+
+/// Strings of all ranks in rank order.
+std::vector<std::string> share_texts(Communicator& world, const std::string& mine);
+
+/// True on every rank when any rank says so.
+bool any_rank(Communicator& world, bool mine);
+
+}  // namespace tessera
