@@ -10,6 +10,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/layout/box.h"
@@ -62,6 +63,10 @@ struct ReshardPlan {
   Bytes min_max_sent; // fractional optimum of the busiest sender
   std::uint64_t digest = 0;  // xxh3 of the transfers
 };
+
+/// Moves only what a destination lacks, or gathers every tensor whole and slices it there.
+enum class ReshardMode { minimal, full };
+std::string_view name_of(ReshardMode mode);
 
 struct ReshardOptions {
   /// Node of a rank: replicas on the destination's node are preferred. Default: one node.

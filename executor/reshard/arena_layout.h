@@ -39,9 +39,9 @@ struct ArenaLayout {
 };
 
 /// Lays out what the rank at `coord` computes with (compute_box), or with `stored` what it stores
-/// (stored_box: FSDP shards). Slots start at multiples of `alignment` bytes, except that the parts of
-/// one fused storage tensor (q|k|v, gate|up) follow each other without a gap: their slots together
-/// are one contiguous matrix.
+/// (stored_box: FSDP shards). Slots start at multiples of `alignment` bytes, except that the parts
+/// of one fused storage tensor (q|k|v, gate|up) follow each other without a gap: their slots
+/// together are one contiguous matrix.
 ArenaLayout arena_layout(const ParameterTable& table, const ParallelLayout& layout,
                          const RankCoord& coord, DType dtype, bool stored = false,
                          std::int64_t alignment = 256);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/layout/reshard_plan.h"
 #include "executor/reshard/byte_schedule.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
 

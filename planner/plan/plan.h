@@ -58,9 +58,7 @@ struct ScheduledCall {
   bool operator==(const ScheduledCall&) const = default;
 };
 
-enum class ReshardMode { minimal, full };
 enum class ReshardTransport { automatic, copy_engine, all_gather, send_recv, host };
-std::string_view name_of(ReshardMode mode);
 std::string_view name_of(ReshardTransport transport);
 
 /// One pair of layouts between which weights move in every step.
