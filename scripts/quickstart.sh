@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# From nothing to a learned model: installs what is missing, builds, plans a small GRPO job, simulates
+# it, runs it for real with a reshard in every step (on 4 GPUs where there are as many, else on 4 CPU
+# ranks), and sets the prediction beside the measurement.
+#
+# usage: scripts/quickstart.sh [--dry-run] [--ranks 4] [--steps 60] [--out quickstart-run]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+dry_run=0 steps=60 out=quickstart-run
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --dry-run) dry_run=1 ;;
+    --steps) steps=${2:?--steps needs a number}; shift ;;
+    --out) out=${2:?--out needs a folder}; shift ;;
+    -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "quickstart.sh: unknown argument '$1' (see --help)" >&2; exit 64 ;;
+  esac
+  shift
+done
+
+step() { printf '\n== %s\n' "$*"; }
+run() {
+  echo "+ $*"
+  if [ "$dry_run" = 0 ]; then "$@"; fi
+}
+
+step "1/7 Set-up"
+if [ "$dry_run" = 1 ]; then scripts/setup.sh --dry-run; else scripts/setup.sh; fi
+
+step "2/7 Build (build/release)"
+run cmake --preset release -DTESSERA_TESTS=OFF
+run cmake --build --preset release -j "$(nproc)"
+tessera=build/release/cli/tessera
+
+# A run never overwrites another: take the first free name.
+number=1
+while [ -e "$out" ]; do
+  number=$((number + 1))
+  out=${out%-[0-9]*}-$number
+done
+
+step "3/7 A random tiny Qwen2 and 3-digit reversal, in $out"
+run mkdir -p "$out"
+run $tessera init-model --model tiny-qwen2-digits --digits --seed 1 -o "$out/model"
+run $tessera make-data --task reverse --digits 3 --count 1024 --seed 1 -o "$out/prompts.jsonl"
+
+step "4/7 Calibrate this machine (at most 30 s)"
+run $tessera calibrate --quick --ranks 4 -o "$out/calibration.json"
+
+step "5/7 Plan and simulate"
+plan_inputs=(--model "$out/model" --cluster local-cpu --workload grpo-digits
+  --calibration "$out/calibration.json")
+fixed=(actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2)
+run $tessera plan "${plan_inputs[@]}" -o "$out/free-plan.json"
+run $tessera plan "${plan_inputs[@]}" --fix "${fixed[@]}" -o "$out/plan.json"
+run $tessera simulate "$out/plan.json" --calibration "$out/calibration.json" --trace "$out/predicted-trace.json"
+
+step "6/7 Run: GRPO, TP2 x PP2 -> TP2 x DP2, weights resharded in every step"
+run $tessera run "$out/plan.json" --config configs/runs/grpo-digits.yaml \
+  --set "data.train_files=$out/prompts.jsonl" --set "trainer.total_training_steps=$steps" \
+  --ranks 4 -o "$out/run"
+
+step "7/7 Prediction against measurement"
+run $tessera compare "$out/plan.json" "$out/run"
+run $tessera bench rl "$out/plan.json" --config configs/runs/grpo-digits.yaml \
+  --set "data.train_files=$out/prompts.jsonl" --ranks 4 --steps 6 --reshard both
+
+cat <<EOF
+
+Where to look:
+  $out/run/metrics.jsonl       every step's numbers (verl's names)
+  $out/run/trace.json          predicted and measured, for ui.perfetto.dev
+  $out/run/hf                  the trained model, loadable by transformers
+  $tessera gui --plan $out/plan.json --run $out/run     the window
+EOF
