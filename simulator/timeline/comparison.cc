@@ -1,0 +1,102 @@
+#include "simulator/timeline/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace tessera {
+namespace {
+
+struct Summary {
+  double mean = 0, deviation = 0;
+  bool present = false;
+};
+
+Summary summarise(const std::vector<StepNumbers>& run, size_t first, const std::string& name) {
+  std::vector<double> values;
+  for (size_t i = first; i < run.size(); ++i) {
+    const auto found = run[i].data.find(name);
+    if (found != run[i].data.end()) values.push_back(found->second);
+  }
+  if (values.empty()) return {};
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += value;
+  const double mean = sum / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, std::sqrt(squares / static_cast<double>(values.size())), true};
+}
+
+std::string line(const char* format, auto... values) {
+  char text[200];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
+
+}  // namespace
+
+Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up) {
+  const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
+  Comparison result;
+  result.steps = static_cast<std::int64_t>(run.size() - first);
+  const Summary step = summarise(run, first, "timing_s/step");
+  const auto add = [&](const std::string& phase, double predicted, const Summary& measured) {
+    result.phases.push_back({phase, predicted, measured.mean, measured.deviation,
+                             step.mean > 0 ? measured.mean / step.mean : 0});
+  };
+  for (int i = 0; i < kPhaseCount; ++i) {
+    const auto phase = static_cast<Phase>(i);
+    const std::string name(name_of(phase));
+    const auto predicted = plan.prediction.phases_s.find(phase);
+    const Summary measured = summarise(run, first, "timing_s/" + name);
+    const bool known = predicted != plan.prediction.phases_s.end();
+    if (known || measured.present) add(name, known ? predicted->second : 0, measured);
+  }
+  add("step", plan.prediction.step_s, step);
+  for (const PlannedReshard& pair : plan.reshard) {
+    const Summary measured = summarise(run, first, "reshard/bytes");
+    result.bytes.push_back(
+        {"reshard " + std::string(name_of(pair.from)) + " -> " + std::string(name_of(pair.to)),
+         pair.bytes_received, std::llround(measured.mean)});
+  }
+  return result;
+}
+
+std::string to_text(const Comparison& comparison) {
+  std::string text = line("%-16s %12s %12s %10s %8s %8s\n", "phase", "predicted", "measured", "+-",
+                          "share", "error");
+  for (const PhaseComparison& row : comparison.phases) {
+    text += line("%-16s %10.2fms %10.2fms %8.2fms %7.1f%% %+7.1f%%\n", row.phase.c_str(),
+                 row.predicted_s * 1e3, row.measured_s * 1e3, row.measured_deviation_s * 1e3,
+                 row.share * 100, row.relative_error() * 100);
+  }
+  for (const BytesComparison& row : comparison.bytes) {
+    text += line("%-28s %lld bytes predicted, %lld measured: %s\n", row.what.c_str(),
+                 static_cast<long long>(row.predicted), static_cast<long long>(row.measured),
+                 row.equal() ? "equal" : "NOT EQUAL");
+  }
+  return text + line("means over %lld steps\n", static_cast<long long>(comparison.steps));
+}
+
+std::string to_json(const Comparison& comparison) {
+  std::string text = "{\n  \"steps\": " + std::to_string(comparison.steps) + ",\n  \"phases\": [";
+  for (size_t i = 0; i < comparison.phases.size(); ++i) {
+    const PhaseComparison& row = comparison.phases[i];
+    text +=
+        (i > 0 ? ",\n" : "\n") +
+        line(
+            "    {\"phase\": \"%s\", \"predicted_s\": %.17g, \"measured_s\": %.17g, "
+            "\"share\": %.17g, \"relative_error\": %.17g}",
+            row.phase.c_str(), row.predicted_s, row.measured_s, row.share, row.relative_error());
+  }
+  text += "\n  ],\n  \"bytes\": [";
+  for (size_t i = 0; i < comparison.bytes.size(); ++i) {
+    const BytesComparison& row = comparison.bytes[i];
+    text += (i > 0 ? ",\n" : "\n") +
+            line("    {\"what\": \"%s\", \"predicted\": %lld, \"measured\": %lld, \"equal\": %s}",
+                 row.what.c_str(), static_cast<long long>(row.predicted),
+                 static_cast<long long>(row.measured), row.equal() ? "true" : "false");
+  }
+  return text + "\n  ]\n}\n";
+}
+
+}  // namespace tessera

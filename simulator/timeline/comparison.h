@@ -1,0 +1,52 @@
+// Prediction against measurement, phase by phase.
+//
+// Times are seconds per step, measured as the mean over the steps after the warm-up ones; bytes
+// must agree exactly. Pure functions of plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+/// The numbers of one step by name, as a line of metrics.jsonl holds them.
+struct StepNumbers {
+  std::int64_t step = 0;
+  std::map<std::string, double> data;
+};
+
+struct PhaseComparison {
+  std::string phase;  // a phase's name, or "step"
+  double predicted_s = 0, measured_s = 0;
+  double measured_deviation_s = 0;  // between steps
+  double share = 0;                 // of the measured step
+  /// (predicted - measured) / measured.
+  double relative_error() const {
+    return measured_s > 0 ? (predicted_s - measured_s) / measured_s : 0;
+  }
+};
+
+struct BytesComparison {
+  std::string what;  // "reshard"
+  std::int64_t predicted = 0, measured = 0;
+  bool equal() const { return predicted == measured; }
+};
+
+struct Comparison {
+  std::vector<PhaseComparison> phases;  // in the order of enum Phase, the step last
+  std::vector<BytesComparison> bytes;
+  std::int64_t steps = 0;  // that entered the means
+};
+
+/// The first `warm_up` steps are left out of the means (while at least one step remains). Phases
+/// that neither side has are left out; a phase of one side only shows 0 on the other.
+Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up = 2);
+
+std::string to_text(const Comparison& comparison);
+std::string to_json(const Comparison& comparison);
+
+}  // namespace tessera
