@@ -67,12 +67,12 @@ LrSchedule schedule_of(const OptimConfig& optim, std::int64_t total_updates) {
 
 }  // namespace
 
-GeneratedShare generate_share(Worker& worker, const RunConfig&, std::int64_t step,
-                              std::span<const Prompt> prompts, const RolloutOptions& options) {
+GeneratedShare generate_share(Worker& worker, std::int64_t step,
+                              std::span<const TokenPrompt> prompts, const RolloutOptions& options) {
   const RoleWorker& role = *worker.find(Role::rollout);
   if (!role.member()) return {};
   const GeneratorState before = save_generators(worker.context.device);
-  const std::span<const Prompt> mine =
+  const std::span<const TokenPrompt> mine =
       prompts_of_replica(prompts, role.groups.dp_size, role.groups.dp_rank);
   Rollout rollout = generate(*role.weights, role.groups, step, mine, options);
   restore_generators(before, worker.context.device);

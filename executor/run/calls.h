@@ -21,8 +21,8 @@ struct GeneratedShare {
   std::vector<Sequence> sequences;
   Metrics metrics;
 };
-GeneratedShare generate_share(Worker& worker, const RunConfig& config, std::int64_t step,
-                              std::span<const Prompt> prompts, const RolloutOptions& options);
+GeneratedShare generate_share(Worker& worker, std::int64_t step,
+                              std::span<const TokenPrompt> prompts, const RolloutOptions& options);
 
 /// Fill old_log_prob, ref_log_prob, values or (reward model) score of all sequences.
 void compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
