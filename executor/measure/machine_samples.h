@@ -1,0 +1,28 @@
+// Measures this machine for a calibration: GEMMs, memory, operators of a small decoder,
+// collectives.
+//
+// All ranks of the world measure at once, so that what they share (cores, memory, links) is shared
+// as it will be in a run. Seconds are medians over repetitions and means over ranks. Collective.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "cost_models/calibration_fit.h"
+#include "executor/comm/communicator.h"
+
+namespace tessera {
+
+struct MeasureOptions {
+  torch::Device device = torch::kCPU;
+  DType dtype = DType::fp32;
+  double seconds_per_point = 0.02;  // spent on each size, at least three repetitions
+  bool quick = true;                // fewer and smaller sizes
+};
+
+/// Equal on every rank. `host` shares the results and may be `world`.
+std::vector<CalibrationSample> measure_machine(Communicator& world, Communicator& host,
+                                               const MeasureOptions& options);
+
+}  // namespace tessera
