@@ -1,0 +1,17 @@
+// The commands of `tessera-run`, one function each: it declares the options and what runs.
+//
+// A callback throws Error for anything that ends the command; main prints the problems and exits
+// with the error's code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tessera {
+
+void add_train(CLI::App& app);  // one rank of a run, started by mpirun, torchrun, srun
+void add_calibrate(CLI::App& app);
+void add_init_model(CLI::App& app);
+void add_make_data(CLI::App& app);
+void add_tokenize(CLI::App& app);
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+#include "executor/run/device_setup.h"
+
+#include <ATen/Parallel.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <utility>
+
+#include "cost_models/spec/problem.h"
+#include "executor/run/host_staged_communicator.h"
+#include "executor/run/rendezvous.h"
+
+namespace tessera {
+namespace {
+
+LaunchEnvironment launch_environment() {
+  Problems problems;
+  LaunchEnvironment launch = read_launch_environment(process_environment(), problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  return launch;
+}
+
+bool wants_gpu(const std::string& device, const LaunchEnvironment& launch) {
+  if (device == "cpu") return false;
+  const int gpus = cuda_device_count();
+  const bool enough = gpus > launch.local_rank && gpus >= launch.local_size;
+  if (device == "cuda" && !enough) {
+    throw Error(ExitCode::missing, "rank " + std::to_string(launch.rank) +
+                                       " has no GPU: " + std::to_string(gpus) +
+                                       " are visible (nvidia-smi lists them)");
+  }
+  return enough;
+}
+
+/// Makes a stream of the pool torch's current one, so that every operation is ordered on it.
+void* use_own_stream(int device) {
+  const c10::cuda::CUDAStream stream =
+      c10::cuda::getStreamFromPool(true, static_cast<c10::DeviceIndex>(device));
+  c10::cuda::setCurrentCUDAStream(stream);
+  return stream.stream();
+}
+
+}  // namespace
+
+RankSetup set_up_rank(const std::string& device, std::uint64_t token) {
+  const LaunchEnvironment launch = launch_environment();
+  RankSetup setup;
+  setup.rank = launch.rank;
+  setup.size = launch.world_size;
+  WorldOptions options{.token = token};
+  void* stream = nullptr;
+  const bool gpu = wants_gpu(device, launch);
+  if (gpu) {
+    setup.device = torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(launch.local_rank));
+    options.nccl.device = launch.local_rank;
+    stream = use_own_stream(launch.local_rank);
+    setup.clock = make_cuda_clock(stream);
+  } else {
+    at::set_num_threads(1);
+  }
+  setup.world = make_world(launch, gpu ? DeviceKind::cuda : DeviceKind::cpu, stream, options);
+  if (gpu) setup.host_staged = make_host_staged(*setup.world, launch.local_rank);
+  return setup;
+}
+
+}  // namespace tessera

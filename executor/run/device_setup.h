@@ -1,0 +1,31 @@
+// The device and the world of this rank, from its launch environment.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+
+#include "executor/comm/comm_times.h"
+#include "executor/comm/communicator.h"
+#include "executor/run/launch_environment.h"
+
+namespace tessera {
+
+struct RankSetup {
+  torch::Device device = torch::kCPU;
+  std::unique_ptr<Communicator> world;        // on the device's memory
+  std::unique_ptr<Communicator> host_staged;  // over `world` on a GPU, else null
+  std::unique_ptr<DeviceClock> clock;         // null on the CPU
+  int rank = 0, size = 1;
+
+  /// For control data in host memory.
+  Communicator& host() { return host_staged ? *host_staged : *world; }
+};
+
+/// `device`: "cpu", "cuda" or "auto" (a GPU for every rank of the host, or the CPU). Under no
+/// launcher the world has one rank. torch computes with one thread per rank on the CPU, on a stream
+/// of its own on a GPU.
+RankSetup set_up_rank(const std::string& device, std::uint64_t token);
+
+}  // namespace tessera

@@ -1,0 +1,48 @@
+// tessera-run: everything that needs torch. `tessera COMMAND` and launchers start it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "cost_models/spec/problem.h"
+#include "executor/comm/communicator.h"
+#include "executor/run/commands.h"
+
+namespace {
+
+int parse(int argc, char** argv) {
+  CLI::App app{"Carries out plans, and measures.", "tessera"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", TESSERA_VERSION);
+  tessera::add_train(app);
+  tessera::add_calibrate(app);
+  tessera::add_init_model(app);
+  tessera::add_make_data(app);
+  tessera::add_tokenize(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool wants_help = error.get_exit_code() == 0;
+    app.exit(error);
+    return static_cast<int>(wants_help ? tessera::ExitCode::ok : tessera::ExitCode::usage);
+  }
+  return 0;
+}
+
+int fail(const char* what, tessera::ExitCode code) {
+  std::fprintf(stderr, "tessera: %s\n", what);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse(argc, argv);
+  } catch (const tessera::Error& error) {
+    return fail(error.what(), error.code());
+  } catch (const tessera::PeerLost& lost) {
+    return fail(lost.what(), tessera::ExitCode::peer_lost);
+  } catch (const std::exception& error) {
+    return fail(error.what(), tessera::ExitCode::internal);
+  }
+}
