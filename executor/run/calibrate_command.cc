@@ -1,0 +1,144 @@
+// tessera calibrate: measures this machine, with as many ranks as will run, and fits the constants.
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cost_models/calibration_fit.h"
+#include "executor/measure/machine_samples.h"
+#include "executor/run/commands.h"
+#include "executor/run/device_setup.h"
+
+namespace tessera {
+namespace {
+
+struct CalibrateOptions {
+  bool quick = false;
+  int ranks = 1;
+  std::string device = "auto";
+  std::string base;  // shipped calibration to start from; empty = by device
+  std::string output = "calibration.json";
+};
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+/// Replaces this process by mpirun or torchrun with the same command on `ranks` ranks.
+[[noreturn]] void relaunch(const CalibrateOptions& options) {
+  const std::string self = "/proc/self/exe";
+  char path[4096] = {};
+  if (readlink(self.c_str(), path, sizeof path - 1) < 0) {
+    throw Error(ExitCode::internal, "cannot find this program");
+  }
+  const bool gpu =
+      options.device != "cpu" && torch::cuda::device_count() >= static_cast<size_t>(options.ranks);
+  const std::string ranks = std::to_string(options.ranks);
+  std::vector<std::string> words =
+      gpu ? std::vector<std::string>{"torchrun", "--no-python", "--standalone", "--nproc-per-node",
+                                     ranks}
+          : std::vector<std::string>{"mpirun",
+                                     "--allow-run-as-root",
+                                     "--oversubscribe",
+                                     "--mca",
+                                     "mpi_yield_when_idle",
+                                     "1",
+                                     "-n",
+                                     ranks};
+  words.insert(words.end(), {path, "calibrate", "--ranks", ranks, "--device", gpu ? "cuda" : "cpu",
+                             "-o", options.output});
+  if (options.quick) words.emplace_back("--quick");
+  if (!options.base.empty()) words.insert(words.end(), {"--base", options.base});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  throw Error(ExitCode::missing, words[0] + ": " + std::strerror(errno));
+}
+
+/// The shipped constants that measurements replace one by one.
+Calibration base_calibration(const CalibrateOptions& options, const torch::Device& device) {
+  std::string name = options.base;
+  if (name.empty()) {
+    DeviceSpec spec;
+    spec.name = device.is_cuda() ? "H200-SXM-141GB" : "cpu";
+    name = shipped_calibration(spec).value_or("cpu");
+  }
+  Problems problems;
+  std::optional<Calibration> base = find_calibration(name, problems);
+  if (!base) throw Error(ExitCode::bad_input, std::move(problems));
+  return *std::move(base);
+}
+
+void print(const std::vector<FitReport>& reports, const Problems& problems) {
+  std::printf("%-24s %8s %8s %14s %10s\n", "fit", "samples", "held out", "median error", "p90");
+  for (const FitReport& report : reports) {
+    std::printf("%-24s %8d %8d %13.1f%% %9.1f%%\n", report.what.c_str(), report.samples,
+                report.held_out, report.median_error * 100, report.p90_error * 100);
+  }
+  for (const Problem& problem : problems) {
+    std::fprintf(stderr, "calibrate: %s\n", to_string(problem).c_str());
+  }
+}
+
+void calibrate(const CalibrateOptions& options) {
+  Problems problems;
+  const bool launched =
+      read_launch_environment(process_environment(), problems).launcher != Launcher::none;
+  if (options.ranks > 1 && !launched) relaunch(options);
+  RankSetup setup = set_up_rank(options.device, 0);
+  const MeasureOptions measure{.device = setup.device,
+                               .dtype = setup.device.is_cuda() ? DType::bf16 : DType::fp32,
+                               .seconds_per_point = options.quick ? 0.02 : 0.2,
+                               .quick = options.quick};
+  const std::vector<CalibrationSample> samples =
+      measure_machine(*setup.world, setup.host(), measure);
+  if (setup.rank != 0) return;
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const FitContext context{
+      .dtype = measure.dtype,
+      .cores = setup.device.is_cuda() ? 0 : cores,
+      .busy_ranks = setup.size,
+      .origin = options.quick ? "tessera calibrate --quick" : "tessera calibrate",
+      .created = utc_now()};
+  std::vector<FitReport> reports;
+  const Calibration fitted =
+      fit_calibration(base_calibration(options, setup.device), samples, context, reports, problems);
+  write_calibration(fitted, options.output);
+  print(reports, problems);
+  std::printf("%zu samples on %d ranks; written to %s\n", samples.size(), setup.size,
+              options.output.c_str());
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("calibrate", "Measure this machine and fit the cost models to it");
+  auto options = std::make_shared<CalibrateOptions>();
+  command->add_flag("--quick", options->quick, "At most half a minute");
+  command->add_option("--ranks", options->ranks, "Ranks that measure at once")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--device", options->device, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command->add_option("--base", options->base,
+                      "Calibration whose constants stay where not measured");
+  command->add_option("-o,--output", options->output, "File to write");
+  command->callback([options] { calibrate(*options); });
+}
+
+}  // namespace tessera
