@@ -66,8 +66,7 @@ void set_key(YAML::Node node, const std::string& word) {
 /// The configuration as the ranks read it: the file as it is, or with the overrides merged in.
 std::string merged_config(const RunOptions& options) {
   Problems problems;
-  const std::optional<fs::path> file =
-      find_preset("runs", options.config, ".yaml", problems);
+  const std::optional<fs::path> file = find_config(options.config, "runs", ".yaml", problems);
   if (!file) throw Error(ExitCode::bad_input, std::move(problems));
   std::ifstream in(*file, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -128,12 +127,11 @@ int run(RunOptions options) {
   const bool gpu = options.device == "cuda" ||
                    (options.device == "auto" && plan.cluster.device.name != "CPU" &&
                     plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
-  const SupervisedRun supervised{
-      .command = {program.string(), "train", "--run", folder.string(), "--device",
-                  gpu ? "cuda" : "cpu"},
-      .ranks = plan.world_size(),
-      .gpu = gpu,
-      .run = folder};
+  const SupervisedRun supervised{.command = {program.string(), "train", "--run", folder.string(),
+                                             "--device", gpu ? "cuda" : "cpu"},
+                                 .ranks = plan.world_size(),
+                                 .gpu = gpu,
+                                 .run = folder};
   std::fprintf(stderr, "run: %d %s ranks, in %s\n", supervised.ranks, gpu ? "GPU" : "CPU",
                options.output.c_str());
   return supervise(supervised, std::cerr);
