@@ -4,6 +4,8 @@
 #include <ATen/ops/_fused_rms_norm_backward.h>
 
 #include <array>
+#include <functional>
+#include <optional>
 
 #include "executor/model/cpu_kernels.h"
 #include "executor/model/parallel_ops.h"
@@ -80,40 +82,76 @@ struct RmsNorm : torch::autograd::Function<RmsNorm> {
   }
 };
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
+/// Tensors stacked along dim 0: without a copy where they adjoin in one arena (q|k|v, gate|up).
+Tensor stacked(at::TensorList parts) {
+  if (parts.size() == 1) return parts[0];
+  std::vector<std::int64_t> shape = parts[0].sizes().vec();
+  shape[0] = 0;
+  bool adjoin = true;
+  std::int64_t end = parts[0].storage_offset();
+  for (const Tensor& part : parts) {
+    adjoin = adjoin && part.is_alias_of(parts[0]) && part.storage_offset() == end;
+    end += part.numel();
+    shape[0] += part.size(0);
+  }
+  if (!adjoin) return torch::cat(parts);
+  return torch::empty({0}, parts[0].options())
+      .set_(parts[0].storage(), parts[0].storage_offset(), shape, c10::contiguous_strides(shape));
+}
+
+/// The columns of y that belong to each weight; they share y's memory but are no views of it, so
+/// that each may be an output of its own for autograd.
+variable_list column_blocks(const Tensor& y, at::TensorList weights) {
+  variable_list blocks;
+  std::int64_t first = y.storage_offset();
+  for (const Tensor& weight : weights) {
+    blocks.push_back(torch::empty({0}, y.options())
+                         .set_(y.storage(), first, {y.size(0), weight.size(0)}, y.strides()));
+    first += weight.size(0);
+  }
+  return blocks;
+}
+
+variable_list project_columns(const Tensor& x, at::TensorList weights, at::TensorList biases) {
+  const Tensor weight = stacked(weights).t();
+  const Tensor y = biases.empty() ? at::mm(x, weight) : at::addmm(stacked(biases), x, weight);
+  return column_blocks(y, weights);
 }
 
 struct ColumnParallel : torch::autograd::Function<ColumnParallel> {
-  static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& wa,
-                               const Tensor& wb, const Tensor& wc, const Tensor& ba,
-                               const Tensor& bb, const Tensor& bc, Communicator* tp) {
-    context->save_for_backward({x, wa, wb, wc});
+  static variable_list forward(AutogradContext* context, const Tensor& x, at::TensorList weights,
+                               at::TensorList biases, Communicator* tp) {
+    variable_list saved{x};
+    saved.insert(saved.end(), weights.begin(), weights.end());
+    context->save_for_backward(std::move(saved));
     context->saved_data["tp"] = reinterpret_cast<std::int64_t>(tp);
-    context->saved_data["bias"] = ba.defined();
-    variable_list out{linear(x, wa, ba), linear(x, wb, bb)};
-    if (wc.defined()) out.push_back(linear(x, wc, bc));
-    return out;
+    context->saved_data["biased"] = !biases.empty();
+    return project_columns(x, weights, biases);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    auto* tp = reinterpret_cast<Communicator*>(context->saved_data["tp"].toInt());
-    const bool biased = context->saved_data["bias"].toBool();
     const Tensor& x = saved[0];
-    variable_list result(8);
-    Tensor dx = context->needs_input_grad(0) ? torch::zeros({0}, x.options()) : Tensor();
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const Tensor &g = gradients[i], &weight = saved[i + 1];
-      if (!g.defined()) continue;
-      if (dx.defined()) dx = dx.numel() == 0 ? at::mm(g, weight) : dx.addmm_(g, weight);
-      if (context->needs_input_grad(i + 1)) result[i + 1] = at::mm(g.t(), x);
-      if (biased && context->needs_input_grad(i + 4)) result[i + 4] = g.sum(0);
+    const at::TensorList weights = at::TensorList(saved).slice(1);
+    const std::size_t count = weights.size();
+    std::vector<std::int64_t> rows;
+    for (const Tensor& weight : weights) rows.push_back(weight.size(0));
+    const Tensor g = torch::cat(gradients, 1);
+    variable_list result;
+    result.push_back(context->needs_input_grad(0) ? at::mm(g, stacked(weights)) : Tensor());
+    if (result[0].defined()) {
+      all_reduce_(result[0], reinterpret_cast<Communicator*>(context->saved_data["tp"].toInt()));
     }
-    if (dx.defined()) {
-      all_reduce_(dx, tp);
-      result[0] = dx;
-    }
+    const auto append = [&](std::size_t first, const std::function<Tensor()>& whole) {
+      if (!context->needs_input_grad(first)) {
+        result.resize(result.size() + count);
+        return;
+      }
+      for (const Tensor& part : whole().split_with_sizes(rows)) result.push_back(part);
+    };
+    append(1, [&] { return at::mm(g.t(), x); });
+    if (context->saved_data["biased"].toBool()) append(1 + count, [&] { return g.sum(0); });
+    result.emplace_back();
     return result;
   }
 };
@@ -127,9 +165,10 @@ Tensor project_rows(const Tensor& x, const Tensor& weight, const Tensor& bias, C
 
 struct RowParallel : torch::autograd::Function<RowParallel> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
-                        const Tensor& bias, Communicator* tp) {
+                        const std::optional<Tensor>& bias, Communicator* tp) {
     context->save_for_backward({x, weight});
-    return project_rows(x, weight, bias, tp);
+    context->saved_data["biased"] = bias.has_value();
+    return project_rows(x, weight, bias.value_or(Tensor()), tp);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
@@ -137,7 +176,7 @@ struct RowParallel : torch::autograd::Function<RowParallel> {
     variable_list result(4);
     if (context->needs_input_grad(0)) result[0] = at::mm(g, saved[1].t());
     if (context->needs_input_grad(1)) result[1] = at::mm(saved[0].t(), g);
-    if (context->needs_input_grad(2)) result[2] = g.sum(0);
+    if (context->saved_data["biased"].toBool()) result[2] = g.sum(0);
     return result;
   }
 };
@@ -164,15 +203,24 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
 
 Projections column_parallel(const Tensor& x, const Projections& w, const Projections& b,
                             Communicator* tp) {
-  if (recording({&x, &w.a, &w.b, &w.c})) {
-    const variable_list out = ColumnParallel::apply(x, w.a, w.b, w.c, b.a, b.b, b.c, tp);
-    return {out[0], out[1], out.size() > 2 ? out[2] : Tensor()};
+  variable_list weights{w.a, w.b}, biases;
+  if (b.a.defined()) biases = {b.a, b.b};
+  if (w.c.defined()) {
+    weights.push_back(w.c);
+    if (b.a.defined()) biases.push_back(b.c);
   }
-  return {linear(x, w.a, b.a), linear(x, w.b, b.b), w.c.defined() ? linear(x, w.c, b.c) : Tensor()};
+  const variable_list out =
+      recording({&x, &w.a, &w.b, &w.c})
+          ? ColumnParallel::apply(x, at::TensorList(weights), at::TensorList(biases), tp)
+          : project_columns(x, weights, biases);
+  return {out[0], out[1], w.c.defined() ? out[2] : Tensor()};
 }
 
 Tensor row_parallel(const Tensor& x, const Tensor& weight, const Tensor& bias, Communicator* tp) {
-  if (recording({&x, &weight})) return RowParallel::apply(x, weight, bias, tp);
+  if (recording({&x, &weight})) {
+    const auto present = bias.defined() ? std::optional(bias) : std::nullopt;
+    return RowParallel::apply(x, weight, present, tp);
+  }
   return project_rows(x, weight, bias, tp);
 }
 
