@@ -1,0 +1,56 @@
+// Micro-batches through the stages of a pipeline: 1F1B for training, forward only for inference.
+//
+// Schedule of Narayanan et al. 2021 (PipeDream-flush, without virtual stages): stage s of p runs
+// min(p - s - 1, m) micro-batches ahead, then alternates; it keeps the activations of at most p - s
+// micro-batches. Messages travel between neighbours only, over a communicator per pair, so that
+// each side's k-th exchange on a link meets the other side's k-th, whether exchanges block
+// (threads, MPI) or are enqueued (NCCL). One thread per rank.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "executor/comm/communicator.h"
+
+namespace tessera {
+
+/// This rank's neighbours in the pipeline.
+struct PipelineLinks {
+  int stage = 0, stages = 1;
+  std::unique_ptr<Communicator> previous, next;  // {s - 1, s} and {s, s + 1}; nullptr at the ends
+};
+
+/// Collective over `pp`; nullptr means a single stage.
+PipelineLinks make_links(Communicator* pp);
+
+/// What travels for each micro-batch: tokens[m] rows of `width` elements.
+struct PipelineShape {
+  std::vector<std::int64_t> tokens;
+  std::int64_t width = 0;
+  torch::TensorOptions options;
+};
+
+/// What a stage's forward made: its output, or on the last stage the tensors to differentiate with
+/// their gradients.
+struct StageOutput {
+  std::vector<torch::Tensor> roots, gradients;
+};
+
+/// Runs the micro-batch's forward of this stage. `input` is undefined on the first stage and
+/// requires a gradient on the others.
+using StageForward = std::function<StageOutput(int micro_batch, const torch::Tensor& input)>;
+
+/// Forward and backward of all micro-batches; gradients accumulate in the parameters.
+void train_pipeline(const PipelineLinks& links, const PipelineShape& shape,
+                    const StageForward& forward);
+
+/// Forward of all micro-batches. `forward` returns what the next stage needs (ignored on the last).
+void infer_pipeline(
+    const PipelineLinks& links, const PipelineShape& shape,
+    const std::function<torch::Tensor(int micro_batch, const torch::Tensor& input)>& forward);
+
+}  // namespace tessera

@@ -1,0 +1,246 @@
+#include "executor/train/trainer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "executor/model/scores.h"
+#include "executor/train/micro_batches.h"
+
+namespace tessera {
+namespace {
+
+void refuse_unsupported(const ParallelLayout& layout) {
+  std::string what;
+  const auto refuse = [&](bool unsupported, const char* name) {
+    if (unsupported) what += (what.empty() ? "" : ", ") + std::string(name);
+  };
+  refuse(layout.cp > 1, "cp > 1");
+  refuse(layout.vpp > 1, "vpp > 1");
+  refuse(layout.dp_shard > 1, "dp_shard > 1");
+  refuse(layout.zero > 1, "zero > 1");
+  refuse(layout.ep > 1, "ep > 1");
+  refuse(layout.sequence_parallel, "sequence_parallel");
+  if (!what.empty()) throw Error(ExitCode::infeasible, "training does not support " + what);
+}
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+std::span<const double> span_of(const torch::Tensor& values) {
+  return {values.const_data_ptr<double>(), static_cast<std::size_t>(values.numel())};
+}
+
+torch::Tensor seed(const std::vector<double>& gradient, double scale, const torch::Tensor& like) {
+  const torch::Tensor host =
+      torch::tensor(at::ArrayRef<double>(gradient), torch::kFloat64).mul_(scale);
+  TESSERA_CHECK(host.numel() == like.numel());
+  return host.to(like.options().requires_grad(false));
+}
+
+}  // namespace
+
+Trainer::Trainer(Weights& weights, const ParallelGroups& groups,
+                 const std::optional<AdamWOptions>& optimizer)
+    : weights_(weights), groups_(groups) {
+  refuse_unsupported(weights.layout);
+  links_ = make_links(groups.pp.get());
+  if (optimizer) optimizer_ = std::make_unique<Optimizer>(weights, groups, *optimizer);
+}
+
+std::vector<Trainer::MicroBatches> Trainer::plan(std::span<const TokenSequence> batch,
+                                                 std::int64_t limit) const {
+  std::vector<std::int64_t> lengths;
+  for (const TokenSequence& sequence : batch) lengths.push_back(sequence.tokens());
+  auto plans = plan_micro_batches(lengths, {groups_.dp_size, limit});
+  for (MicroBatches& replica : plans)
+    std::erase_if(replica, [](const std::vector<int>& list) { return list.empty(); });
+  return plans;
+}
+
+PipelineShape Trainer::shape(std::span<const TokenSequence> batch, const MicroBatches& mine) const {
+  PipelineShape shape;
+  shape.width = weights_.model().hidden;
+  shape.options = weights_.storage.options().requires_grad(false);
+  for (const std::vector<int>& sequences : mine) {
+    std::int64_t tokens = 0;
+    for (const int s : sequences) tokens += batch[index(s)].tokens();
+    shape.tokens.push_back(tokens);
+  }
+  return shape;
+}
+
+LogProbs Trainer::log_probs(std::span<const TokenSequence> batch, const InferOptions& options) {
+  std::vector<TokenValues> channels = infer(batch, Wanted::log_probs, options);
+  LogProbs result{.log_prob = std::move(channels[0]), .entropy = {}};
+  if (options.entropy) result.entropy = std::move(channels[1]);
+  return result;
+}
+
+TokenValues Trainer::values(std::span<const TokenSequence> batch, const InferOptions& options) {
+  return std::move(infer(batch, Wanted::values, options)[0]);
+}
+
+std::vector<float> Trainer::scores(std::span<const TokenSequence> batch,
+                                   const InferOptions& options) {
+  const TokenValues last_values = std::move(infer(batch, Wanted::last_value, options)[0]);
+  std::vector<float> scores;
+  for (const std::vector<float>& last : last_values) scores.push_back(last.front());
+  return scores;
+}
+
+std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wanted wanted,
+                                        const InferOptions& options) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
+  const MicroBatches& mine = plans[index(groups_.dp_rank)];
+  const bool entropy = wanted == Wanted::log_probs && options.entropy;
+  std::vector<torch::Tensor> outputs;
+  infer_pipeline(links_, shape(batch, mine), [&](int m, const torch::Tensor& input) {
+    const PackedMicroBatch packed = pack_micro_batch(batch, mine[index(m)], weights_.device());
+    const torch::Tensor hidden = stage_forward(weights_, groups_, packed.tokens, input);
+    if (!groups_.last_stage) return hidden;
+    if (wanted == Wanted::log_probs) {
+      const TokenScores scores =
+          score_tokens(weights_, groups_, hidden.index_select(0, packed.rows), packed.targets,
+                       {.temperature = options.temperature, .entropy = entropy});
+      outputs.push_back(scores.log_prob);
+      if (entropy) outputs.push_back(scores.entropy);
+    } else {
+      const torch::Tensor& rows = wanted == Wanted::values ? packed.rows : packed.last_rows;
+      outputs.push_back(token_values(weights_, hidden.index_select(0, rows)));
+    }
+    return torch::Tensor();
+  });
+
+  const std::size_t channels = entropy ? 2 : 1;
+  const auto count = [&](int s) {
+    return wanted == Wanted::last_value ? 1 : batch[index(s)].response.size();
+  };
+  std::size_t largest = 0;
+  for (const MicroBatches& replica : plans) {
+    std::size_t values = 0;
+    for (const auto& sequences : replica)
+      for (const int s : sequences) values += count(s) * channels;
+    largest = std::max(largest, values);
+  }
+  const std::vector<float> all = share_results(outputs, static_cast<std::int64_t>(largest));
+  std::vector<TokenValues> result(channels, TokenValues(batch.size()));
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    const float* next = all.data() + r * largest;
+    for (const auto& sequences : plans[r])
+      for (TokenValues& channel : result)
+        for (const int s : sequences) {
+          channel[index(s)].assign(next, next + count(s));
+          next += count(s);
+        }
+  }
+  return result;
+}
+
+/// Everybody's outputs, `largest` per replica, on every rank: from the last stage to the others of
+/// its replica, then over the replicas.
+std::vector<float> Trainer::share_results(const std::vector<torch::Tensor>& mine,
+                                          std::int64_t largest) const {
+  const auto options = torch::TensorOptions().dtype(torch::kFloat32).device(weights_.device());
+  torch::Tensor block = torch::zeros({largest}, options);
+  if (!mine.empty()) {
+    const torch::Tensor values = torch::cat(mine);
+    block.narrow(0, 0, values.numel()).copy_(values);
+  }
+  const std::size_t size = static_cast<std::size_t>(largest);
+  if (groups_.pp) groups_.pp->broadcast(block.data_ptr(), size, DType::fp32, groups_.pp_size - 1);
+  torch::Tensor all = block;
+  if (groups_.dp) {
+    all = torch::empty({groups_.dp_size * largest}, options);
+    groups_.dp->all_gather(block.data_ptr(), all.data_ptr(), size, DType::fp32);
+  }
+  all = all.cpu();
+  return {all.const_data_ptr<float>(), all.const_data_ptr<float>() + all.numel()};
+}
+
+UpdateResult Trainer::update(std::span<const TokenSequence> batch, const LossFunction& loss,
+                             const UpdateOptions& options) {
+  TESSERA_CHECK(trains());
+  optimizer_->zero_gradients();
+  UpdateResult result = accumulate(batch, loss, options);
+  const StepResult step = optimizer_->step(options.learning_rate);
+  result.grad_norm = step.grad_norm;
+  result.applied = step.applied;
+  return result;
+}
+
+UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const LossFunction& loss,
+                                 const UpdateOptions& options) {
+  TESSERA_CHECK(trains());
+  const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
+  const MicroBatches& mine = plans[index(groups_.dp_rank)];
+  LossParts parts;
+  train_pipeline(links_, shape(batch, mine), [&](int m, const torch::Tensor& input) -> StageOutput {
+    const PackedMicroBatch packed = pack_micro_batch(batch, mine[index(m)], weights_.device());
+    const torch::Tensor hidden = stage_forward(weights_, groups_, packed.tokens, input);
+    if (!groups_.last_stage) return {{hidden}, {}};
+    return differentiate(hidden, packed, mine[index(m)], loss, options, parts);
+  });
+  return mean_over_replicas(share_parts(parts), groups_.dp_size);
+}
+
+/// Scores, the loss on the host, and its gradients as seeds of the backward pass. Gradients are
+/// divided by the number of replicas here, so that their sum over replicas is the mean.
+StageOutput Trainer::differentiate(const torch::Tensor& hidden, const PackedMicroBatch& packed,
+                                   std::span<const int> sequences, const LossFunction& loss,
+                                   const UpdateOptions& options, LossParts& parts) const {
+  const torch::Tensor rows = hidden.index_select(0, packed.rows);
+  TokenScores scores;
+  if (weights_.model().head == ModelHead::value)
+    scores.log_prob = token_values(weights_, rows);
+  else
+    scores = score_tokens(weights_, groups_, rows, packed.targets,
+                          {.temperature = options.temperature, .entropy = options.entropy});
+  const torch::Tensor host_scores = scores.log_prob.detach().to(torch::kCPU, torch::kFloat64);
+  torch::Tensor host_entropy = torch::empty({0}, torch::kFloat64);
+  if (scores.entropy.defined())
+    host_entropy = scores.entropy.detach().to(torch::kCPU, torch::kFloat64);
+  const LossGradient gradient = loss(sequences, span_of(host_scores), span_of(host_entropy));
+  parts.add(gradient);
+
+  const double scale = 1.0 / groups_.dp_size;
+  StageOutput output{{scores.log_prob}, {seed(gradient.score_gradient, scale, scores.log_prob)}};
+  if (!gradient.entropy_gradient.empty()) {
+    output.roots.push_back(scores.entropy);
+    output.gradients.push_back(seed(gradient.entropy_gradient, scale, scores.entropy));
+  }
+  return output;
+}
+
+/// The sum over replicas, on every rank of the role. One rank of each replica speaks for it.
+LossParts Trainer::share_parts(const LossParts& mine) const {
+  if (!groups_.role) return mine;
+  const bool speaks = groups_.last_stage && groups_.coord.tp == 0;
+  const std::string bytes = speaks ? to_bytes(mine) : std::string();
+  const auto on_device = torch::TensorOptions().device(weights_.device());
+  const int ranks = groups_.role->size();
+  torch::Tensor sizes = torch::zeros({ranks}, torch::kInt64);
+  torch::Tensor own =
+      torch::full({1}, static_cast<std::int64_t>(bytes.size()), on_device.dtype(torch::kInt64));
+  sizes = sizes.to(weights_.device());
+  groups_.role->all_gather(own.data_ptr(), sizes.data_ptr(), 1, DType::int64);
+  sizes = sizes.cpu();
+  const std::int64_t largest = sizes.max().item<std::int64_t>();
+  torch::Tensor block = torch::zeros({largest}, torch::kUInt8);
+  std::copy(bytes.begin(), bytes.end(), block.mutable_data_ptr<std::uint8_t>());
+  block = block.to(weights_.device());
+  torch::Tensor all = torch::empty({ranks * largest}, on_device.dtype(torch::kUInt8));
+  groups_.role->all_gather(block.data_ptr(), all.data_ptr(), static_cast<std::size_t>(largest),
+                           DType::uint8);
+  all = all.cpu();
+  LossParts sum;
+  for (int r = 0; r < ranks; ++r) {
+    const std::int64_t size = sizes.const_data_ptr<std::int64_t>()[r];
+    if (size == 0) continue;
+    sum.add(loss_parts_from(
+        {reinterpret_cast<const char*>(all.const_data_ptr<std::uint8_t>()) + r * largest,
+         static_cast<std::size_t>(size)}));
+  }
+  return sum;
+}
+
+}  // namespace tessera

@@ -1,0 +1,86 @@
+// One role's model on one rank: log-probs, values and updates.
+//
+// Owns gradients and optimizer; weights and groups belong to the role's worker. Every rank of the
+// role calls the same functions with the same batch: the trainer balances the sequences over the
+// data-parallel ranks, packs micro-batches under the token limit, runs them through the pipeline
+// and returns the whole batch's results on every rank. One thread per rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/train/batch.h"
+#include "executor/train/loss_parts.h"
+#include "executor/train/optimizer.h"
+#include "executor/train/packing.h"
+#include "executor/train/pipeline.h"
+
+namespace tessera {
+
+struct InferOptions {
+  std::int64_t token_limit = 0;  // per micro-batch and replica; 0 = none
+  double temperature = 1.0;
+  bool entropy = false;  // log_probs only
+};
+
+struct UpdateOptions {
+  std::int64_t token_limit = 0;
+  double temperature = 1.0;
+  bool entropy = false;      // the loss function wants entropies
+  double learning_rate = 0;  // learning_rate(schedule, step)
+};
+
+class Trainer {
+ public:
+  /// Keeps references. Without optimizer options the role only infers. Throws Error (infeasible)
+  /// for layouts that this executor does not train: cp, vpp, FSDP, ZeRO-2, sequence parallelism.
+  /// Collective over the role.
+  Trainer(Weights& weights, const ParallelGroups& groups,
+          const std::optional<AdamWOptions>& optimizer);
+
+  /// Log-probs of every response token.
+  LogProbs log_probs(std::span<const TokenSequence> batch, const InferOptions& options);
+
+  /// The value before each response token: what the state was worth when the token was drawn.
+  TokenValues values(std::span<const TokenSequence> batch, const InferOptions& options);
+
+  /// The value after each sequence's last token: a reward model's score.
+  std::vector<float> scores(std::span<const TokenSequence> batch, const InferOptions& options);
+
+  /// One optimizer step on one mini-batch. Precondition: it trains.
+  UpdateResult update(std::span<const TokenSequence> batch, const LossFunction& loss,
+                      const UpdateOptions& options);
+
+  /// The first half of update: loss and metrics; gradients of this rank's sequences divided by dp
+  /// accumulate in the optimizer's buffer.
+  UpdateResult accumulate(std::span<const TokenSequence> batch, const LossFunction& loss,
+                          const UpdateOptions& options);
+
+  Optimizer& optimizer() { return *optimizer_; }
+  bool trains() const { return optimizer_ != nullptr; }
+
+ private:
+  using MicroBatches = std::vector<std::vector<int>>;
+  enum class Wanted { log_probs, values, last_value };
+
+  std::vector<MicroBatches> plan(std::span<const TokenSequence> batch, std::int64_t limit) const;
+  PipelineShape shape(std::span<const TokenSequence> batch, const MicroBatches& mine) const;
+  std::vector<TokenValues> infer(std::span<const TokenSequence> batch, Wanted wanted,
+                                 const InferOptions& options);
+  std::vector<float> share_results(const std::vector<torch::Tensor>& mine,
+                                   std::int64_t largest) const;
+  StageOutput differentiate(const torch::Tensor& hidden, const PackedMicroBatch& packed,
+                            std::span<const int> sequences, const LossFunction& loss,
+                            const UpdateOptions& options, LossParts& parts) const;
+  LossParts share_parts(const LossParts& mine) const;
+
+  Weights& weights_;
+  const ParallelGroups& groups_;
+  PipelineLinks links_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+}  // namespace tessera
