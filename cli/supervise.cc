@@ -72,6 +72,8 @@ std::string torchrun() {
 void prepare_environment(const SupervisedRun& run) {
   // Ranks usually outnumber the cores here: who waits gives its core away.
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  // Copies between processes need a permission that containers often lack; shared memory does not.
+  ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const unsigned threads = std::max(1u, cores / static_cast<unsigned>(std::max(1, run.ranks)));
   ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 0);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <thread>
 
 #include "executor/comm/thread_communicator.h"
@@ -99,21 +100,28 @@ TEST(CommTimes, ReadADeviceClockOnlyAtTheEndOfAStep) {
 }
 
 TEST(CommTimes, CostLittleBesideTheOperation) {
+  constexpr int kCalls = 5000;
   CommTimes times(0);
   const auto plain = make_solo_world();
   const auto timed = times.timed(make_solo_world(), "tp");
   const auto seconds = [](Communicator& group) {
     const Clock::time_point begin = Clock::now();
     int value = 0;
-    for (int i = 0; i < 20000; ++i) group.all_reduce(&value, 1, DType::int32, ReduceOp::sum);
-    return std::chrono::duration<double>(Clock::now() - begin).count() / 20000;
+    for (int i = 0; i < kCalls; ++i) group.all_reduce(&value, 1, DType::int32, ReduceOp::sum);
+    return std::chrono::duration<double>(Clock::now() - begin).count() / kCalls;
   };
-  double extra = 1;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    extra = std::min(extra, seconds(*timed) - seconds(*plain));
+  double least_plain = 1, least_timed = 1;  // of several attempts: other work disturbs
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    least_plain = std::min(least_plain, seconds(*plain));
+    least_timed = std::min(least_timed, seconds(*timed));
   }
+  const double extra = least_timed - least_plain;
   // 1 % of the quickest operation between processes, about 20 us, is 200 ns.
   RecordProperty("extra_ns", static_cast<int>(extra * 1e9));
+  std::printf("timing costs %.0f ns per operation\n", extra * 1e9);
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "instrumented code is slower";
+#endif
   EXPECT_LT(extra, 1e-6);
 }
 
