@@ -79,6 +79,9 @@ class Batch {
     }
     counts_.prefill_tokens += tokens;
     take(entered, model_.admit(admissions));
+    // Slots in order without gaps let a model read its cache in place.
+    std::sort(running_.begin(), running_.end(),
+              [](const Running& a, const Running& b) { return a.slot < b.slot; });
   }
 
   /// One token for every running sequence.

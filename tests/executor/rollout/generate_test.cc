@@ -1,0 +1,188 @@
+#include "executor/rollout/generate.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "executor/model/scores.h"
+#include "tests/executor/model/fixture.h"
+
+namespace tessera {
+namespace {
+
+using testing::Degrees;
+
+const ModelSpec& spec() {
+  static const ModelSpec value = testing::small_model(4, 2);
+  return value;
+}
+
+std::vector<Prompt> prompts(int count, int samples) {
+  std::vector<Prompt> result;
+  for (int i = 0; i < count; ++i) {
+    Prompt prompt{.prompt_index = i, .uid = "u" + std::to_string(i), .samples = samples};
+    for (int t = 0; t < 2 + (5 * i) % 7; ++t) {
+      prompt.tokens.push_back((7 * i + 3 * t + 1) % static_cast<int>(spec().vocab));
+    }
+    result.push_back(prompt);
+  }
+  return result;
+}
+
+RolloutOptions options() {
+  return {
+      .sampling = {.temperature = 1.0}, .seed = 7, .max_response_tokens = 12, .max_sequences = 64};
+}
+
+/// Generates on every rank of a layout and returns the sequences of all replicas, after checking
+/// that the ranks of one replica agree.
+std::vector<Sequence> generated(Degrees degrees, std::span<const Prompt> all,
+                                const RolloutOptions& options, RolloutCounts* counts = nullptr) {
+  std::mutex mutex;
+  std::vector<std::vector<Sequence>> of_replica(static_cast<std::size_t>(degrees.dp));
+  testing::on_ranks(
+      spec(), degrees, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+        const Weights weights = testing::loaded(spec(), layout, groups, {});
+        const Rollout rollout = generate(
+            weights, groups, 5, prompts_of_replica(all, groups.dp_size, groups.dp_rank), options);
+        const std::lock_guard lock(mutex);
+        if (counts != nullptr) *counts = rollout.counts;
+        auto& mine = of_replica[static_cast<std::size_t>(groups.dp_rank)];
+        if (mine.empty()) {
+          mine = rollout.sequences;
+        } else {
+          EXPECT_EQ(mine, rollout.sequences) << "tensor-parallel ranks differ";
+        }
+      });
+  std::vector<Sequence> sequences;
+  for (auto& part : of_replica) sequences.insert(sequences.end(), part.begin(), part.end());
+  return sequences;
+}
+
+void expect_same_text(const std::vector<Sequence>& got, const std::vector<Sequence>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE(::testing::Message()
+                 << "prompt " << want[i].prompt_index << " sample " << want[i].sample_index);
+    EXPECT_EQ(got[i].prompt_index, want[i].prompt_index);
+    EXPECT_EQ(got[i].sample_index, want[i].sample_index);
+    EXPECT_EQ(got[i].response, want[i].response);
+    EXPECT_EQ(got[i].finished, want[i].finished);
+    EXPECT_THAT(got[i].rollout_log_prob,
+                ::testing::Pointwise(::testing::FloatNear(1e-4f), want[i].rollout_log_prob));
+  }
+}
+
+/// The logits after `text`, from a forward pass over all of it.
+torch::Tensor logits_after(const Weights& weights, const ParallelGroups& groups,
+                           const std::vector<std::int64_t>& text) {
+  const std::vector<std::vector<std::int64_t>> one = {text};
+  const torch::Tensor hidden = stage_forward(weights, groups, pack_tokens(one, weights.device()));
+  return full_logits(weights, groups, hidden.slice(0, -1))[0];
+}
+
+TEST(Generate, GreedyDecodingIsRepeatedArgmaxOfTheFullForwardPass) {
+  const auto all = prompts(5, 1);
+  RolloutOptions greedy = options();
+  greedy.sampling.temperature = 0;
+  const auto sequences = generated({}, all, greedy);
+  testing::on_ranks(spec(), {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    const torch::NoGradGuard no_grad;
+    const Weights weights = testing::loaded(spec(), layout, groups, {});
+    for (const Sequence& s : sequences) {
+      std::vector<std::int64_t> text(s.prompt.begin(), s.prompt.end());
+      ASSERT_EQ(s.response.size(), 12u);
+      for (std::size_t t = 0; t < s.response.size(); ++t) {
+        const torch::Tensor logits = logits_after(weights, groups, text);
+        EXPECT_EQ(s.response[t], logits.argmax().item<std::int64_t>()) << "position " << t;
+        EXPECT_NEAR(s.rollout_log_prob[t], logits.log_softmax(0)[s.response[t]].item<float>(),
+                    1e-4);
+        text.push_back(s.response[t]);
+      }
+    }
+  });
+}
+
+TEST(Generate, LogProbsAreTrainingsAtTheTemperature) {
+  const auto all = prompts(4, 2);
+  RolloutOptions warm = options();
+  warm.sampling = {.temperature = 0.7, .top_k = 20, .top_p = 0.9};
+  const auto sequences = generated({}, all, warm);
+  testing::on_ranks(spec(), {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    const torch::NoGradGuard no_grad;
+    const Weights weights = testing::loaded(spec(), layout, groups, {});
+    for (const Sequence& s : sequences) {
+      std::vector<std::int64_t> text(s.prompt.begin(), s.prompt.end());
+      text.insert(text.end(), s.response.begin(), s.response.end());
+      const std::vector<std::vector<std::int64_t>> one = {text};
+      const PackedTokens packed = pack_tokens(one, weights.device());
+      const auto first = static_cast<std::int64_t>(s.prompt.size());
+      const torch::Tensor hidden = stage_forward(weights, groups, packed).slice(0, first - 1, -1);
+      const TokenScores scores = score_tokens(weights, groups, hidden, packed.ids.slice(0, first),
+                                              {.temperature = 0.7, .entropy = false});
+      const torch::Tensor log_prob = scores.log_prob.contiguous();
+      for (std::size_t t = 0; t < s.response.size(); ++t) {
+        EXPECT_NEAR(s.rollout_log_prob[t], log_prob.const_data_ptr<float>()[t], 1e-4);
+      }
+    }
+  });
+}
+
+TEST(Generate, EveryLayoutSaysWhatOneRankSays) {
+  const auto all = prompts(5, 3);
+  RolloutOptions sampled = options();
+  sampled.eos = {3, 11};
+  const auto expected = generated({}, all, sampled);
+  for (const Degrees degrees :
+       {Degrees{.tp = 2}, Degrees{.dp = 2}, Degrees{.tp = 2, .dp = 2}, Degrees{.tp = 4}}) {
+    SCOPED_TRACE(::testing::Message() << "tp" << degrees.tp << " dp" << degrees.dp);
+    expect_same_text(generated(degrees, all, sampled), expected);
+  }
+}
+
+TEST(Generate, FewSlotsSayWhatManySay) {
+  const auto all = prompts(6, 3);
+  RolloutOptions sampled = options();
+  sampled.eos = {3, 11, 17, 20};
+  const auto expected = generated({}, all, sampled);
+  EXPECT_TRUE(std::any_of(expected.begin(), expected.end(), [](auto& s) { return s.finished; }));
+  EXPECT_TRUE(std::any_of(expected.begin(), expected.end(), [](auto& s) { return !s.finished; }));
+  for (const std::int64_t slots : {1, 4, 7}) {
+    SCOPED_TRACE(slots);
+    sampled.max_sequences = slots;
+    expect_same_text(generated({}, all, sampled), expected);
+  }
+}
+
+TEST(Generate, TheSameSeedGivesTheSameBits) {
+  const auto all = prompts(4, 2);
+  const auto first = generated({.tp = 2}, all, options());
+  EXPECT_EQ(generated({.tp = 2}, all, options()), first);
+  RolloutOptions other = options();
+  other.seed = 8;
+  EXPECT_NE(generated({.tp = 2}, all, other), first);
+}
+
+TEST(Generate, ReplicasWithoutPromptsReturnNothing) {
+  const auto all = prompts(1, 2);
+  expect_same_text(generated({.tp = 1, .dp = 3}, all, options()), generated({}, all, options()));
+}
+
+TEST(Generate, TheCacheHoldsThePromptsAndResponsesOfItsSlots) {
+  const auto all = prompts(4, 2);
+  RolloutOptions few = options();
+  few.max_sequences = 3;
+  testing::on_ranks(
+      spec(), {.tp = 2}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+        const Weights weights = testing::loaded(spec(), layout, groups, {});
+        const Rollout rollout = generate(weights, groups, 0, all, few);
+        std::size_t longest = 0;
+        for (const Prompt& prompt : all) longest = std::max(longest, prompt.tokens.size());
+        const auto tokens = 3 * (static_cast<std::int64_t>(longest) + few.max_response_tokens);
+        EXPECT_EQ(rollout.kv_cache_bytes, 2 * spec().layers * tokens * spec().head_dim * 4);
+      });
+}
+
+}  // namespace
+}  // namespace tessera
