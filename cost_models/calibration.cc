@@ -67,9 +67,13 @@ double RatioTable::at(std::span<const double> point) const {
   return std::exp(log_ratio);
 }
 
-double core_share(const Calibration& calibration, int busy) {
+double core_share(const Calibration& calibration, double busy) {
   if (calibration.cores <= 0 || busy <= calibration.cores) return 1.0;
-  return static_cast<double>(calibration.cores) / busy;
+  return calibration.cores / busy;
+}
+
+double core_share(const Calibration& calibration, double busy, double waiting) {
+  return core_share(calibration, busy + waiting * calibration.idle_share.value);
 }
 
 std::vector<std::string> constant_names(const Calibration& calibration, bool measured) {

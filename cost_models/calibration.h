@@ -142,7 +142,9 @@ inline constexpr std::array<NamedConstant, 19> kConstants = {{
 std::vector<std::string> constant_names(const Calibration& calibration, bool measured);
 
 /// Throughput of a rank's compute when `busy` ranks of its node work at once: min(1, cores / busy).
-double core_share(const Calibration& calibration, int busy);
+double core_share(const Calibration& calibration, double busy);
+/// The same when `waiting` further ranks poll: they count idle_share each.
+double core_share(const Calibration& calibration, double busy, double waiting);
 
 std::string to_json(const Calibration& calibration);
 std::optional<Calibration> parse_calibration(std::string_view text, const std::string& file,

@@ -115,8 +115,7 @@ double stream_seconds(double bytes, const Calibration& calibration) {
 }
 
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
-  const double operators =
-      kOperators.layer_forward + batch.sequences * kOperators.layer_forward_per_sequence;
+  const double operators = kOperators.layer_forward;
   const double device =
       calibration.sustained.value * (layer_matmul_seconds(rank, batch.tokens, calibration) +
                                      attention_seconds(rank, batch, calibration)) +
@@ -136,8 +135,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   // Each weight's gradient is added to its fp32 sum: read it, read and write the sum.
   const double accumulation =
       layer_weights(rank) * static_cast<double>(size_of(rank.dtype) + 2 * size_of(DType::fp32));
-  const double operators =
-      kOperators.layer_backward + batch.sequences * kOperators.layer_backward_per_sequence;
+  const double operators = kOperators.layer_backward;
   Work work{calibration.sustained.value * (matmuls + attention) +
                 elementwise_seconds(2 * batch.tokens * elementwise_bytes(rank) + accumulation,
                                     operators - 9, calibration),
@@ -148,8 +146,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
 
 Work layer_decode(const RankModel& rank, double sequences, double context,
                   const Calibration& calibration) {
-  const double operators =
-      kOperators.layer_decode + sequences * kOperators.layer_decode_per_sequence;
+  const double operators = kOperators.layer_decode;
   const double device =
       layer_matmul_seconds(rank, sequences, calibration) +
       decode_attention_seconds(rank, sequences, context, calibration) +
@@ -184,15 +181,14 @@ Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
   const double operators = head_operators(batch, kOperators.head_backward);
   const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * batch.tokens * columns;
-  const double matmuls = matmul_seconds(batch.tokens, hidden, columns, rank.dtype, calibration) +
+  const double again =
+      value ? 0 : matmul_seconds(batch.tokens, columns, hidden, rank.dtype, calibration);
+  const double matmuls = again +
+                         matmul_seconds(batch.tokens, hidden, columns, rank.dtype, calibration) +
                          matmul_seconds(columns, hidden, batch.tokens, rank.dtype, calibration);
-  Work work{calibration.sustained.value * matmuls +
-                elementwise_seconds(bytes, operators - 2, calibration),
-            operators * calibration.backward_dispatch_s.value};
-  if (!value && batch.tokens > static_cast<double>(kLogitRows)) {
-    work += head_forward(rank, batch, calibration);  // the logits are computed again
-  }
-  return work;
+  return {calibration.sustained.value * matmuls +
+              elementwise_seconds(bytes, operators - 3, calibration),
+          operators * calibration.backward_dispatch_s.value};
 }
 
 Work sample(const RankModel& rank, double sequences, const Calibration& calibration) {
@@ -210,11 +206,11 @@ Work optimizer_step(double elements, int shards, double tensors, const RoleDType
   const auto grad = static_cast<double>(size_of(dtypes.grad));
   const double update_bytes = grad + 2.0 * size_of(dtypes.master) + 4.0 * size_of(DType::fp32) +
                               static_cast<double>(size_of(dtypes.param));
-  const double norm_bytes = 3.0 * grad;  // norm, clipping, zeroing
+  const double clip_bytes = 3.0 * grad;  // norm, clipping
   const double operators =
       kOperators.optimizer_per_step + tensors * kOperators.optimizer_per_tensor;
-  return {elementwise_seconds(elements / shards * update_bytes + elements * norm_bytes, operators,
-                              calibration),
+  return {elementwise_seconds(elements / shards * (update_bytes + clip_bytes) + elements * grad,
+                              operators, calibration),
           operators * calibration.dispatch_s.value};
 }
 
@@ -232,8 +228,16 @@ double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape gro
 double head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                        const ClusterSpec& cluster, const Calibration& calibration) {
   if (rank.model.head == ModelHead::value) return 0;
-  return 4 * collective_seconds(Collective::all_reduce, tokens * size_of(DType::fp32), group,
-                                cluster, calibration);
+  const double row = tokens * size_of(DType::fp32);
+  return collective_seconds(Collective::all_reduce, row, group, cluster, calibration) +
+         collective_seconds(Collective::all_reduce, 3 * row, group, cluster, calibration);
+}
+
+double head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                                const ClusterSpec& cluster, const Calibration& calibration) {
+  if (rank.model.head == ModelHead::value) return 0;
+  const double bytes = tokens * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+  return collective_seconds(Collective::all_reduce, bytes, group, cluster, calibration);
 }
 
 double sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,

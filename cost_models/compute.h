@@ -18,15 +18,15 @@
 
 namespace tessera {
 
-/// Operators that the executor dispatches; each costs Calibration::dispatch_s of host time. Counted
-/// in executor/model (decoder, scores, decode) and executor/train; `per_sequence` ones repeat for
-/// every packed sequence because attention runs sequence by sequence there.
+/// Operators that the executor dispatches, each at Calibration::dispatch_s of host time: counted in
+/// executor/model (decoder, layer_ops, scores, decode) and executor/train (trainer, optimizer).
+/// Attention handles all sequences of a batch at once, so no count grows with the batch.
 struct OperatorCounts {
-  int layer_forward = 40, layer_forward_per_sequence = 9;
-  int layer_backward = 62, layer_backward_per_sequence = 14;
-  int layer_decode = 40, layer_decode_per_sequence = 0;
-  int embedding = 6, head_forward = 24, head_backward = 30, sample = 30;
-  int optimizer_per_step = 40, optimizer_per_tensor = 3;
+  int layer_forward = 38, layer_backward = 58, layer_decode = 46;
+  int embedding = 18;                         // lookup, RoPE table, packing
+  int head_forward = 22, head_backward = 24;  // per kLogitRows rows
+  int sample = 24;
+  int optimizer_per_step = 24, optimizer_per_tensor = 1;
 };
 inline constexpr OperatorCounts kOperators;
 
@@ -62,7 +62,7 @@ Work layer_decode(const RankModel& rank, double sequences, double context,
 /// The embedding's lookup, and the head: log-probabilities over the vocabulary slice, or values.
 Work embedding_forward(const RankModel& rank, const TokenBatch& batch, const Calibration&);
 Work head_forward(const RankModel& rank, const TokenBatch& batch, const Calibration&);
-/// The logits are computed again from the kept hidden states (kLogitRows at a time).
+/// The logits are computed again from the kept hidden states, kLogitRows at a time.
 Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibration&);
 /// Logits of the last token of each sequence and the draw from them.
 Work sample(const RankModel& rank, double sequences, const Calibration& calibration);
@@ -73,15 +73,18 @@ Work sample(const RankModel& rank, double sequences, const Calibration& calibrat
 Work optimizer_step(double elements, int shards, double tensors, const RoleDTypes& dtypes,
                     const Calibration& calibration);
 
-/// Tensor-parallel communication of one layer (2 all-reduces of tokens x hidden; Narayanan et al.
-/// 2021, sec. 2.3), of the embedding (1) and of the head (3 of one number per token: maximum, sum,
-/// target; plus entropy). The backward pass moves the same.
+/// Tensor-parallel communication: of one layer (2 all-reduces of tokens x hidden forward and as
+/// much backward; Narayanan et al. 2021, sec. 2.3), of the embedding (1, forward only), of the head
+/// forward (maximum; then sum, target and entropy together, in fp32) and backward (1 of rows x
+/// hidden).
 double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                         const ClusterSpec& cluster, const Calibration& calibration);
 double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                             const ClusterSpec& cluster, const Calibration& calibration);
 double head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                        const ClusterSpec& cluster, const Calibration& calibration);
+double head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                                const ClusterSpec& cluster, const Calibration& calibration);
 /// Gathering one step's logits over the group, for the draw.
 double sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
                          const ClusterSpec& cluster, const Calibration& calibration);

@@ -15,11 +15,14 @@ std::int64_t rounded(double bytes) { return static_cast<std::int64_t>(std::ceil(
 bool holds_first(const ParallelLayout&, int stage) { return stage == 0; }
 bool holds_last(const ParallelLayout& layout, int stage) { return stage == layout.pp - 1; }
 
-// Logits in fp32 and their log-softmax; training keeps the gradient of both besides.
+// Logits in the model's type and fp32 and their exponentials (executor/model/scores.cc); the
+// backward pass has gradients of both kinds besides.
 std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
   if (rank.model.head == ModelHead::value) return 0;
   const double rows = std::min(tokens, static_cast<double>(kLogitRows));
-  const double per_entry = size_of(rank.dtype) + (training ? 3.0 : 2.0) * size_of(DType::fp32);
+  const double element = static_cast<double>(size_of(rank.dtype));
+  const double per_entry =
+      training ? 2 * element + 3.0 * size_of(DType::fp32) : element + 2.0 * size_of(DType::fp32);
   return rounded(rows * static_cast<double>(rank.vocab()) * per_entry);
 }
 
@@ -131,6 +134,7 @@ MemoryUse resident_memory(std::int64_t elements, const ParallelLayout& layout,
   use.weights = cut(elements, zero >= 3 ? shards : 1) * size_of(dtypes.param);
   if (!trained) return use;
   use.gradients = cut(elements, zero >= 2 ? shards : 1) * size_of(dtypes.grad);
+  if (zero == 1 && shards > 1) use.gradients += cut(elements, shards) * size_of(dtypes.grad);
   const std::int64_t states = cut(elements, zero >= 1 ? shards : 1);
   use.master_weights = dtypes.param == dtypes.master ? 0 : states * size_of(dtypes.master);
   use.optimizer = states * 2 * size_of(DType::fp32);
@@ -144,7 +148,7 @@ double layer_activation_bytes(const RankModel& rank, Recompute recompute) {
   const auto attention =
       static_cast<double>((2 * rank.query_heads() + 2 * rank.kv_heads()) * rank.model.head_dim);
   const double mlp =
-      (recompute == Recompute::selective ? 2.0 : 4.0) * static_cast<double>(rank.ffn());
+      (recompute == Recompute::selective ? 2.0 : 3.0) * static_cast<double>(rank.ffn());
   return bytes * (4.0 * hidden + attention + mlp);
 }
 

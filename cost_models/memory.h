@@ -92,16 +92,16 @@ std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& l
 std::int64_t stage_layers(const ParallelLayout& layout, int stage);
 
 /// Weights, and for a trained role gradients, master weights (none where the parameters have the
-/// master's type) and Adam's two fp32 moments. ZeRO-1 cuts the last two by dp, ZeRO-2 gradients as
-/// well, ZeRO-3 everything.
+/// master's type) and Adam's two fp32 moments. ZeRO-1 cuts the last two by dp and adds the part's
+/// reduced gradients, ZeRO-2 cuts gradients as well, ZeRO-3 everything.
 MemoryUse resident_memory(std::int64_t elements, const ParallelLayout& layout,
                           const RoleDTypes& dtypes, bool trained);
 
 /// Bytes that one token leaves in one layer for the backward pass. Korthikanti et al. 2022, eq. 2,
 /// without dropout, with flash attention (no s^2 terms) and SwiGLU: both norms' inputs and outputs
-/// 4 h; q, k, v and the attention's output (2 n_q + 2 n_kv) d / t; gate, silu(gate), up and their
-/// product 4 f / t; elements of e bytes. `full` keeps the layer's input, h; `selective` drops the
-/// SwiGLU products, 2 f / t.
+/// 4 h; q, k, v and the attention's output (2 n_q + 2 n_kv) d / t; gate, up and their product
+/// 3 f / t (silu(gate) is computed again); elements of e bytes. `full` keeps the layer's input, h;
+/// `selective` drops the product, f / t.
 double layer_activation_bytes(const RankModel& rank, Recompute recompute);
 
 /// Micro-batches whose activations stage `stage` holds at once under 1F1B: min(m, p - stage)
