@@ -1,0 +1,63 @@
+// Time and memory of a candidate under the cost models, and the interface that any other evaluator
+// (simulated, measured) implements.
+//
+// Formulas: a forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s, 1F1B the same
+// with forward and backward added (Narayanan et al. 2021, sec. 2.2); gradients and, under ZeRO-1,
+// parameters move 2 (d - 1) / d of their bytes per optimizer step (Rajbhandari et al. 2020); decoding
+// is the sum of steps over the length distribution (lengths.h). Nothing overlaps: the executor
+// reduces after the last backward. One CostEvaluator belongs to one thread (it caches).
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "planner/search/request.h"
+
+namespace tessera {
+
+/// Cost of one role under one candidate.
+struct RoleCost {
+  std::array<double, kPhaseCount> seconds{};        // of the role's phases; others 0
+  std::array<double, kPhaseCount> communication{};  // the part of `seconds` that is communication
+  std::int64_t resident = 0;  // bytes of the fullest rank outside the role's phases
+  std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
+};
+
+/// What the search needs to know. Functions are pure: equal arguments, equal results.
+struct Evaluator {
+  std::function<RoleCost(const Candidate&)> role;
+  std::function<double(const Candidate& actor, const Candidate& rollout)> reshard_seconds;
+};
+
+class CostEvaluator {
+ public:
+  explicit CostEvaluator(const PlanRequest& request);
+  ~CostEvaluator();
+
+  RoleCost cost(const Candidate& candidate) const;
+  double reshard_seconds(const Candidate& actor, const Candidate& rollout) const;
+
+  /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
+  MemoryUse memory(const Candidate& candidate, Phase phase) const;
+  /// Stage of the fullest rank in a phase.
+  int fullest_stage(const Candidate& candidate, Phase phase) const;
+
+  /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
+  /// the exact ReshardPlan says, in closed form over the parameter table.
+  std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout) const;
+
+  /// Keeps a reference to this object.
+  Evaluator evaluator() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Bytes of a rank that plans may use: the device's memory less fragmentation and the reserve.
+std::int64_t memory_limit(const PlanRequest& request);
+
+/// Seconds of the calls that run no model (rule rewards, advantages), by phase.
+std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request);
+
+}  // namespace tessera

@@ -1,0 +1,474 @@
+#include "planner/search/exact.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "planner/search/pareto.h"
+
+namespace tessera {
+namespace {
+
+std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
+std::size_t at(Role role) { return static_cast<std::size_t>(role); }
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A role's way to run on a number of GPUs; the actor's includes the rollout's.
+struct Option {
+  Candidate candidate;
+  std::optional<Candidate> rollout;
+  PhaseSeconds seconds{};
+  std::int64_t resident = 0, transient = 0;
+};
+
+// All undominated options of one (role, GPUs), and the least seconds of each phase among them.
+struct RoleFront {
+  std::vector<Option> options;
+  PhaseSeconds least{};
+};
+
+struct BlockFront {
+  std::vector<FrontPoint> points;  // option[i] belongs to the block's i-th role
+  std::array<double, kPhaseCount> least{};  // by chunk
+};
+
+Option merged(const Option& actor, const Option& rollout, double reshard_seconds) {
+  Option both = actor;
+  both.rollout = rollout.candidate;
+  for (std::size_t i = 0; i < both.seconds.size(); ++i) both.seconds[i] += rollout.seconds[i];
+  both.seconds[at(Phase::reshard)] = reshard_seconds;
+  both.resident = actor.resident + rollout.resident;
+  both.transient = std::max(actor.transient, rollout.transient);
+  return both;
+}
+
+class Fronts {
+ public:
+  explicit Fronts(const SearchProblem& problem) : problem_(problem) {
+    for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
+  }
+
+  const RoleFront& of(Role role, int gpus) {
+    auto [entry, added] = cache_.try_emplace({role, gpus});
+    if (added) entry->second = role == Role::actor ? actor_front(gpus) : plain_front(role, gpus);
+    return entry->second;
+  }
+
+  std::int64_t evaluated() const { return evaluated_; }
+
+ private:
+  std::vector<Option> priced(Role role, int gpus) {
+    std::vector<Option> options;
+    for (const Candidate& candidate : problem_.candidates(role, gpus)) {
+      const RoleCost cost = problem_.evaluator.role(candidate);
+      ++evaluated_;
+      if (cost.peak > problem_.memory_limit) continue;
+      options.push_back({candidate, std::nullopt, cost.seconds, cost.resident,
+                         cost.peak - cost.resident});
+    }
+    return options;
+  }
+
+  // Keeps the undominated options among those with equal layouts (or all).
+  void filter(std::vector<Option>& options, bool equal_layouts) const {
+    std::map<std::pair<int, int>, std::vector<FrontPoint>> groups;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      FrontPoint point;
+      for (std::size_t p = 0; p < phases_.size(); ++p) {
+        point.seconds[p] = options[i].seconds[at(phases_[p])];
+      }
+      point.resident = options[i].resident;
+      point.transient = options[i].transient;
+      point.option[0] = static_cast<int>(i);
+      const Candidate& candidate = options[i].candidate;
+      groups[equal_layouts ? std::pair(candidate.tp, candidate.pp) : std::pair(0, 0)].push_back(
+          point);
+    }
+    std::vector<Option> kept;
+    for (auto& [layout, points] : groups) {
+      keep_front(points, static_cast<int>(phases_.size()));
+      for (const FrontPoint& point : points) {
+        kept.push_back(options[static_cast<std::size_t>(point.option[0])]);
+      }
+    }
+    options = std::move(kept);
+  }
+
+  RoleFront with_least(std::vector<Option> options) const {
+    RoleFront front{std::move(options), {}};
+    front.least.fill(front.options.empty() ? kInfinity : 0);
+    for (const Phase phase : phases_) {
+      double least = kInfinity;
+      for (const Option& option : front.options) least = std::min(least, option.seconds[at(phase)]);
+      front.least[at(phase)] = least;
+    }
+    return front;
+  }
+
+  RoleFront plain_front(Role role, int gpus) {
+    std::vector<Option> options = priced(role, gpus);
+    filter(options, false);
+    return with_least(std::move(options));
+  }
+
+  RoleFront actor_front(int gpus) {
+    std::vector<Option> actors = priced(Role::actor, gpus);
+    const bool generates = std::find(problem_.roles.begin(), problem_.roles.end(),
+                                     Role::rollout) != problem_.roles.end();
+    if (!generates) {
+      filter(actors, false);
+      return with_least(std::move(actors));
+    }
+    std::vector<Option> rollouts = priced(Role::rollout, gpus);
+    filter(actors, true);
+    filter(rollouts, true);
+    std::map<std::array<int, 3>, double> reshard;  // by layouts
+    std::vector<Option> pairs;
+    for (const Option& actor : actors) {
+      for (const Option& rollout : rollouts) {
+        const Candidate& a = actor.candidate;
+        auto [entry, added] = reshard.try_emplace({a.tp, a.pp, rollout.candidate.tp});
+        if (added) {
+          entry->second = problem_.evaluator.reshard_seconds(a, rollout.candidate);
+        }
+        Option both = merged(actor, rollout, entry->second);
+        if (both.resident + both.transient <= problem_.memory_limit) pairs.push_back(both);
+      }
+    }
+    filter(pairs, false);
+    return with_least(std::move(pairs));
+  }
+
+  const SearchProblem& problem_;
+  std::vector<Phase> phases_;
+  std::map<std::pair<Role, int>, RoleFront> cache_;
+  std::int64_t evaluated_ = 0;
+};
+
+// Branch and bound over the block sizes and front points of one placement.
+class PlacementSearch {
+ public:
+  PlacementSearch(const SearchProblem& problem, const Placement& placement, Fronts& fronts)
+      : problem_(problem), placement_(placement), fronts_(fronts),
+        iteration_(problem.schedule, blocks_of(problem, placement)),
+        sizes_(block_sizes(problem.cluster)) {
+    const int gpus = static_cast<int>(problem.cluster.gpus());
+    fronts_of_.resize(placement.size());
+    least_up_to_.resize(placement.size());
+    for (std::size_t block = 0; block < placement.size(); ++block) bound_block(block, gpus);
+  }
+
+  Solution run() {
+    std::vector<int> chosen;
+    branch_sizes(chosen, static_cast<int>(problem_.cluster.gpus()));
+    if (best_.found()) finish();
+    return best_;
+  }
+
+  std::int64_t pruned() const { return pruned_; }
+
+ private:
+  using ChunkSeconds = std::array<double, kPhaseCount>;
+
+  static std::array<int, kPhaseCount> blocks_of(const SearchProblem& problem,
+                                                const Placement& placement) {
+    std::array<int, kPhaseCount> block_of{};  // what runs no model is on the actor's block
+    for (const ScheduledCall& call : problem.schedule) {
+      for (std::size_t block = 0; block < placement.size(); ++block) {
+        const auto& roles = placement[block];
+        if (std::find(roles.begin(), roles.end(), call.role) != roles.end()) {
+          block_of[at(call.phase)] = static_cast<int>(block);
+        }
+      }
+    }
+    return block_of;
+  }
+
+  // Roles of a block that have a front (the rollout is part of the actor's).
+  std::vector<Role> owners(std::size_t block) const {
+    std::vector<Role> roles;
+    for (const Role role : placement_[block]) {
+      if (role != Role::rollout) roles.push_back(role);
+    }
+    return roles;
+  }
+
+  ChunkSeconds by_chunk(std::size_t block, const PhaseSeconds& seconds) const {
+    ChunkSeconds sums{};
+    for (std::size_t c = 0; c < iteration_.chunks().size(); ++c) {
+      const Chunk& chunk = iteration_.chunks()[c];
+      if (chunk.block != static_cast<int>(block)) continue;
+      for (const Phase phase : chunk.phases) sums[c] += seconds[at(phase)];
+    }
+    return sums;
+  }
+
+  // Seconds of the calls without a model, on the chunks of a block.
+  ChunkSeconds fixed_chunks(std::size_t block) const {
+    return by_chunk(block, problem_.fixed_seconds);
+  }
+
+  // Least seconds per chunk over all sizes up to each size, ignoring memory shared between roles.
+  void bound_block(std::size_t block, int gpus) {
+    fronts_of_[block].resize(sizes_.size());
+    ChunkSeconds least;
+    least.fill(kInfinity);
+    for (std::size_t s = 0; s < sizes_.size() && sizes_[s] <= gpus; ++s) {
+      ChunkSeconds here = fixed_chunks(block);
+      for (const Role role : owners(block)) {
+        const ChunkSeconds part = by_chunk(block, fronts_.of(role, sizes_[s]).least);
+        for (std::size_t c = 0; c < here.size(); ++c) here[c] += part[c];
+      }
+      for (std::size_t c = 0; c < here.size(); ++c) least[c] = std::min(least[c], here[c]);
+      least_up_to_[block].push_back(least);
+    }
+  }
+
+  // The merged front of a block's roles on a size.
+  const BlockFront& block_front(std::size_t block, std::size_t size) {
+    auto& cached = fronts_of_[block][size];
+    if (cached) return *cached;
+    BlockFront front;
+    FrontPoint start;
+    start.seconds = fixed_chunks(block);
+    front.points.push_back(start);
+    const std::vector<Role> roles = owners(block);
+    const int used = static_cast<int>(iteration_.chunks().size());
+    for (std::size_t r = 0; r < roles.size(); ++r) {
+      std::vector<FrontPoint> additions = projected(block, fronts_.of(roles[r], sizes_[size]), r);
+      keep_front(additions, used);
+      std::vector<FrontPoint> sums;
+      for (const FrontPoint& point : front.points) {
+        for (const FrontPoint& addition : additions) {
+          FrontPoint sum = point;
+          for (int c = 0; c < used; ++c) {
+            sum.seconds[static_cast<std::size_t>(c)] +=
+                addition.seconds[static_cast<std::size_t>(c)];
+          }
+          sum.resident += addition.resident;
+          sum.transient = std::max(sum.transient, addition.transient);
+          sum.option[r] = addition.option[r];
+          if (sum.fits(problem_.memory_limit)) sums.push_back(sum);
+        }
+      }
+      keep_front(sums, used);
+      front.points = std::move(sums);
+    }
+    front.least.fill(front.points.empty() ? kInfinity : 0);
+    for (int c = 0; c < used && !front.points.empty(); ++c) {
+      double least = kInfinity;
+      for (const FrontPoint& point : front.points) {
+        least = std::min(least, point.seconds[static_cast<std::size_t>(c)]);
+      }
+      front.least[static_cast<std::size_t>(c)] = least;
+    }
+    cached = std::move(front);
+    return *cached;
+  }
+
+  std::vector<FrontPoint> projected(std::size_t block, const RoleFront& front,
+                                    std::size_t position) const {
+    std::vector<FrontPoint> points;
+    for (std::size_t i = 0; i < front.options.size(); ++i) {
+      const Option& option = front.options[i];
+      FrontPoint point;
+      point.seconds = by_chunk(block, option.seconds);
+      point.resident = option.resident;
+      point.transient = option.transient;
+      point.option[position] = static_cast<int>(i);
+      points.push_back(point);
+    }
+    return points;
+  }
+
+  // Lower bound of the step: chosen blocks at the least of their fronts, the others at the least of
+  // any size that is left for them.
+  double size_bound(const std::vector<int>& chosen, int left) {
+    const std::size_t open = placement_.size() - chosen.size();
+    ChunkSeconds seconds{};
+    for (std::size_t block = 0; block < placement_.size(); ++block) {
+      const ChunkSeconds* least = nullptr;
+      if (block < chosen.size()) {
+        least = &chosen_least(block, static_cast<std::size_t>(chosen[block]));
+      } else {
+        const int most = left - static_cast<int>(open) + 1;
+        const auto end = std::upper_bound(sizes_.begin(), sizes_.end(), most);
+        if (end == sizes_.begin()) return kInfinity;
+        least = &least_up_to_[block][static_cast<std::size_t>(end - sizes_.begin()) - 1];
+      }
+      for (std::size_t c = 0; c < seconds.size(); ++c) seconds[c] += (*least)[c];
+    }
+    return iteration_.step_seconds(seconds.data());
+  }
+
+  const ChunkSeconds& chosen_least(std::size_t block, std::size_t size) {
+    return block_front(block, size).least;
+  }
+
+  // A cheap bound on a block of this size before its front is merged.
+  bool promising(std::size_t block, std::size_t size) {
+    ChunkSeconds seconds = fixed_chunks(block);
+    for (const Role role : owners(block)) {
+      const ChunkSeconds part = by_chunk(block, fronts_.of(role, sizes_[size]).least);
+      for (std::size_t c = 0; c < seconds.size(); ++c) seconds[c] += part[c];
+    }
+    for (std::size_t other = 0; other < placement_.size(); ++other) {
+      if (other == block) continue;
+      for (std::size_t c = 0; c < seconds.size(); ++c) {
+        seconds[c] += least_up_to_[other].back()[c];
+      }
+    }
+    return iteration_.step_seconds(seconds.data()) < best_.step_s;
+  }
+
+  void branch_sizes(std::vector<int>& chosen, int left) {
+    const std::size_t block = chosen.size();
+    if (block == placement_.size()) return branch_points(chosen);
+    const int reserved = static_cast<int>(placement_.size() - block) - 1;
+    for (std::size_t s = sizes_.size(); s-- > 0;) {
+      if (sizes_[s] > left - reserved) continue;
+      if (!promising(block, s)) {
+        ++pruned_;
+        continue;
+      }
+      chosen.push_back(static_cast<int>(s));
+      if (block_front(block, s).points.empty() ||
+          size_bound(chosen, left - sizes_[s]) >= best_.step_s) {
+        ++pruned_;
+      } else {
+        branch_sizes(chosen, left - sizes_[s]);
+      }
+      chosen.pop_back();
+    }
+  }
+
+  void branch_points(const std::vector<int>& chosen) {
+    std::vector<int> sizes;
+    for (const int s : chosen) sizes.push_back(sizes_[static_cast<std::size_t>(s)]);
+    std::vector<int> first = place_blocks(sizes, problem_.cluster);
+    if (first.empty()) return;
+    std::vector<const FrontPoint*> points;
+    ChunkSeconds seconds{};
+    for (std::size_t block = 0; block < chosen.size(); ++block) {
+      const auto& least = chosen_least(block, static_cast<std::size_t>(chosen[block]));
+      for (std::size_t c = 0; c < seconds.size(); ++c) seconds[c] += least[c];
+    }
+    combine(chosen, sizes, first, points, seconds);
+  }
+
+  // `seconds`: chosen points of the first blocks, least of the others.
+  void combine(const std::vector<int>& chosen, const std::vector<int>& sizes,
+               const std::vector<int>& first, std::vector<const FrontPoint*>& points,
+               const ChunkSeconds& seconds) {
+    const std::size_t block = points.size();
+    if (block == chosen.size()) {
+      const double step = iteration_.step_seconds(seconds.data());
+      if (step < best_.step_s) record(sizes, first, points, step);
+      return;
+    }
+    const BlockFront& front = block_front(block, static_cast<std::size_t>(chosen[block]));
+    for (const FrontPoint& point : front.points) {
+      ChunkSeconds next = seconds;
+      for (std::size_t c = 0; c < next.size(); ++c) {
+        next[c] += point.seconds[c] - front.least[c];
+      }
+      if (iteration_.step_seconds(next.data()) >= best_.step_s) {
+        ++pruned_;
+        continue;
+      }
+      points.push_back(&point);
+      combine(chosen, sizes, first, points, next);
+      points.pop_back();
+    }
+  }
+
+  void record(const std::vector<int>& sizes, const std::vector<int>& first,
+              const std::vector<const FrontPoint*>& points, double step) {
+    best_.placement = placement_;
+    best_.sizes = sizes;
+    best_.first_rank = first;
+    best_.step_s = step;
+    best_.choice.clear();
+    best_.seconds = problem_.fixed_seconds;
+    for (std::size_t block = 0; block < points.size(); ++block) {
+      const std::vector<Role> roles = owners(block);
+      for (std::size_t r = 0; r < roles.size(); ++r) {
+        const Option& option =
+            fronts_.of(roles[r], sizes[block])
+                .options[static_cast<std::size_t>(points[block]->option[r])];
+        best_.choice[roles[r]] = option.candidate;
+        if (option.rollout) best_.choice[Role::rollout] = *option.rollout;
+        for (std::size_t p = 0; p < best_.seconds.size(); ++p) {
+          best_.seconds[p] += option.seconds[p];
+        }
+      }
+    }
+  }
+
+  // The step from its phases, free of the rounding of the incremental sums.
+  void finish() { best_.step_s = iteration_.step_seconds(best_.seconds); }
+
+  const SearchProblem& problem_;
+  const Placement& placement_;
+  Fronts& fronts_;
+  Iteration iteration_;
+  std::vector<int> sizes_;
+  std::vector<std::vector<std::optional<BlockFront>>> fronts_of_;  // by block, size
+  std::vector<std::vector<ChunkSeconds>> least_up_to_;             // by block, size
+  Solution best_;
+  std::int64_t pruned_ = 0;
+};
+
+}  // namespace
+
+std::string describe(const Placement& placement) {
+  if (placement.size() == 1) return "colocated";
+  std::string text;
+  for (const auto& block : placement) {
+    std::string roles;
+    for (const Role role : block) {
+      if (role == Role::rollout) continue;
+      roles += (roles.empty() ? "" : "+") + std::string(name_of(role));
+    }
+    text += (text.empty() ? "" : " | ") + roles;
+  }
+  return text;
+}
+
+std::vector<Placement> all_placements(const std::vector<Role>& roles) {
+  std::vector<Placement> placements{{}};
+  for (const Role role : roles) {
+    std::vector<Placement> extended;
+    for (const Placement& placement : placements) {
+      if (role == Role::rollout) {
+        extended.push_back(placement);
+        extended.back().front().push_back(role);
+        continue;
+      }
+      for (std::size_t block = 0; block <= placement.size(); ++block) {
+        Placement next = placement;
+        if (block == placement.size()) next.emplace_back();
+        next[block].push_back(role);
+        extended.push_back(std::move(next));
+      }
+    }
+    placements = std::move(extended);
+  }
+  return placements;
+}
+
+SearchResult search_exactly(const SearchProblem& problem) {
+  SearchResult result;
+  Fronts fronts(problem);
+  for (const Placement& placement : problem.placements) {
+    PlacementSearch search(problem, placement, fronts);
+    Solution best = search.run();
+    result.pruned += search.pruned();
+    if (best.found()) result.best.push_back(std::move(best));
+  }
+  result.evaluated = fronts.evaluated();
+  std::stable_sort(result.best.begin(), result.best.end(),
+                   [](const Solution& a, const Solution& b) { return a.step_s < b.step_s; });
+  return result;
+}
+
+}  // namespace tessera

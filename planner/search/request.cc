@@ -1,0 +1,202 @@
+#include "planner/search/request.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera {
+namespace {
+
+std::vector<int> divisors(int number) {
+  std::vector<int> all;
+  for (int d = 1; d <= number; ++d) {
+    if (number % d == 0) all.push_back(d);
+  }
+  return all;
+}
+
+// Token limits in whole longest sequences, doubling until one micro-batch holds everything.
+std::vector<std::int64_t> token_limits(const PlanRequest& request, Role role,
+                                       std::int64_t sequences_per_replica) {
+  if (const auto fixed = request.fixed.find(role, Field::tokens)) return {*fixed};
+  const std::int64_t longest = longest_sequence(request.workload);
+  std::vector<std::int64_t> limits;
+  for (std::int64_t count = 1; count < sequences_per_replica; count *= 2) {
+    limits.push_back(count * longest);
+  }
+  limits.push_back(sequences_per_replica * longest);
+  return limits;
+}
+
+std::vector<std::int64_t> slot_counts(const PlanRequest& request, std::int64_t sequences) {
+  if (const auto fixed = request.fixed.find(Role::rollout, Field::max_sequences)) return {*fixed};
+  std::vector<std::int64_t> slots;
+  for (std::int64_t count = sequences; count >= 1; count = count == 1 ? 0 : (count + 1) / 2) {
+    slots.push_back(count);
+  }
+  return slots;
+}
+
+// Sequences that a role's dp must divide: of a mini-batch for trained roles; prompts for the rollout,
+// whose samples of one prompt stay on one replica.
+std::int64_t batch_of(const Workload& workload, Role role) {
+  if (role == Role::rollout) return workload.prompts_per_step;
+  const std::int64_t sequences = workload.sequences();
+  return is_trained(workload, role) ? sequences / workload.mini_batches : sequences;
+}
+
+constexpr std::int64_t kPrefillTokens = 16384;
+
+}  // namespace
+
+std::string model_key(const PlanRequest& request, Role role) {
+  const std::string own(name_of(role));
+  const bool scores = role == Role::critic || role == Role::reward;
+  return scores && request.models.contains(own) ? own : "actor";
+}
+
+ModelSpec model_of(const PlanRequest& request, Role role) {
+  ModelSpec model = request.models.at(model_key(request, role)).spec;
+  const bool scores = role == Role::critic || role == Role::reward;
+  model.head = scores ? ModelHead::value : ModelHead::language_model;
+  return model;
+}
+
+RoleDTypes dtypes_of(const PlanRequest& request, Role role) {
+  RoleDTypes dtypes;
+  dtypes.param = model_of(request, role).dtype;
+  dtypes.kv = dtypes.wire = dtypes.param;
+  return dtypes;
+}
+
+std::vector<Role> roles_of(const Workload& workload) {
+  std::array<bool, kRoleCount> present{};
+  for (const Call& call : workload.dataflow) {
+    if (call.kind == CallKind::compute) continue;
+    const Role role = call.kind == CallKind::generate ? Role::rollout : call.role;
+    present[static_cast<std::size_t>(role)] = true;
+  }
+  if (present[static_cast<std::size_t>(Role::rollout)]) present[0] = true;  // its weights' source
+  std::vector<Role> roles;
+  for (int i = 0; i < kRoleCount; ++i) {
+    if (present[static_cast<std::size_t>(i)]) roles.push_back(static_cast<Role>(i));
+  }
+  return roles;
+}
+
+bool is_trained(const Workload& workload, Role role) {
+  return std::any_of(workload.dataflow.begin(), workload.dataflow.end(), [&](const Call& call) {
+    return call.role == role && call.kind == CallKind::train;
+  });
+}
+
+std::vector<Phase> phases_of(const Workload& workload, Role role) {
+  std::vector<Phase> phases;
+  for (const Call& call : workload.dataflow) {
+    const Role runs = call.kind == CallKind::generate ? Role::rollout : call.role;
+    if (runs == role && call.kind != CallKind::compute) phases.push_back(call.phase);
+  }
+  return phases;
+}
+
+std::int64_t longest_sequence(const Workload& workload) {
+  return workload.prompt_tokens + workload.response_tokens.max;
+}
+
+ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers) {
+  ParallelLayout layout;
+  layout.tp = candidate.tp;
+  layout.pp = candidate.pp;
+  layout.dp_replicate = candidate.dp;
+  layout.zero = candidate.zero;
+  layout.stages = even_stages(layers, candidate.pp);
+  return layout;
+}
+
+RankOrder rollout_order(const Candidate& actor, const Candidate& rollout) {
+  const bool divides = actor.gpus == rollout.gpus && actor.tp % rollout.tp == 0 &&
+                       actor.pp % rollout.pp == 0;
+  return divides ? RankOrder::strided : RankOrder::contiguous;
+}
+
+std::vector<int> block_sizes(const ClusterSpec& cluster) {
+  std::vector<int> sizes = divisors(static_cast<int>(cluster.gpus_per_node));
+  for (int node = 2; node <= cluster.nodes; ++node) {
+    sizes.push_back(node * static_cast<int>(cluster.gpus_per_node));
+  }
+  return sizes;
+}
+
+std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& cluster) {
+  std::vector<std::size_t> order(sizes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
+  const int per_node = static_cast<int>(cluster.gpus_per_node);
+  std::vector<int> first(sizes.size());
+  std::vector<int> used;  // GPUs taken on each opened node
+  for (const std::size_t block : order) {
+    const int size = sizes[block];
+    auto node = std::find_if(used.begin(), used.end(),
+                             [&](int taken) { return size <= per_node - taken; });
+    if (node == used.end()) {
+      const int nodes = (size + per_node - 1) / per_node;
+      if (static_cast<std::int64_t>(used.size()) + nodes > cluster.nodes) return {};
+      first[block] = static_cast<int>(used.size()) * per_node;
+      used.insert(used.end(), static_cast<std::size_t>(nodes), std::min(size, per_node));
+    } else {
+      first[block] = static_cast<int>(node - used.begin()) * per_node + *node;
+      *node += size;
+    }
+  }
+  return first;
+}
+
+std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
+                                            const Capabilities& capabilities, Role role, int gpus) {
+  std::vector<Candidate> candidates;
+  const FixedSettings& fixed = request.fixed;
+  if (!fixed.allows(role, Field::gpus, gpus)) return candidates;
+  const ModelSpec model = model_of(request, role);
+  const std::int64_t batch = batch_of(request.workload, role);
+  const bool rollout = role == Role::rollout, trained = is_trained(request.workload, role);
+  const int per_node = static_cast<int>(request.cluster.gpus_per_node);
+  const int most_pp = rollout ? capabilities.most_rollout_pp : static_cast<int>(model.layers);
+  for (const int tp : divisors(std::gcd(gpus, per_node))) {
+    if (tp > model.query_heads || tp > model.ffn || tp > model.vocab) continue;
+    if (capabilities.tp_must_divide_heads && model.query_heads % tp != 0) continue;
+    for (const int pp : divisors(gpus / tp)) {
+      const int dp = gpus / tp / pp;
+      if (pp > most_pp || batch % dp != 0 || !fixed.allows(role, Field::tp, tp) ||
+          !fixed.allows(role, Field::pp, pp) || !fixed.allows(role, Field::dp, dp)) {
+        continue;
+      }
+      Candidate candidate{role, gpus, tp, pp, dp};
+      if (rollout) {
+        const std::int64_t sequences = request.workload.sequences() / dp;
+        for (const std::int64_t slots : slot_counts(request, sequences)) {
+          candidate.max_sequences = slots;
+          candidate.tokens = std::max(request.workload.prompt_tokens,
+                                      std::min(kPrefillTokens,
+                                               slots * request.workload.prompt_tokens));
+          candidates.push_back(candidate);
+        }
+        continue;
+      }
+      for (const int zero : capabilities.zero) {
+        if (!trained && zero != 0) continue;
+        if ((zero != 0 && dp == 1 && !fixed.find(role, Field::zero)) ||
+            !fixed.allows(role, Field::zero, zero)) {
+          continue;
+        }
+        candidate.zero = zero;
+        for (const std::int64_t limit : token_limits(request, role, batch / dp)) {
+          candidate.tokens = limit;
+          candidates.push_back(candidate);
+        }
+      }
+    }
+  }
+  return candidates;
+}
+
+}  // namespace tessera

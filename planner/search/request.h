@@ -1,0 +1,74 @@
+// What the planner is asked, and the space of answers.
+//
+// Plain values. Ranks count GPUs, token limits tokens of one micro-batch on one model replica.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cost_models/calibration.h"
+#include "cost_models/memory.h"
+#include "planner/interop/capabilities.h"
+#include "planner/plan/plan.h"
+#include "planner/search/settings.h"
+
+namespace tessera {
+
+struct PlanRequest {
+  std::map<std::string, ModelSource> models;  // "actor"; "critic", "reward" where they differ
+  ClusterSpec cluster;
+  Workload workload;  // resolved: with its dataflow
+  Calibration calibration;
+  std::string engine = "tessera";
+  FixedSettings fixed;
+  std::string tessera_version, created;  // for the plan's provenance
+};
+
+/// Key into PlanRequest::models of the model that a role runs.
+std::string model_key(const PlanRequest& request, Role role);
+/// That model, with the head that the role needs.
+ModelSpec model_of(const PlanRequest& request, Role role);
+/// Element types of a role: the checkpoint's for parameters, caches and messages; fp32 for the rest.
+RoleDTypes dtypes_of(const PlanRequest& request, Role role);
+
+/// Roles that run a model in this workload, in the order of enum Role.
+std::vector<Role> roles_of(const Workload& workload);
+/// True when the workload trains the role.
+bool is_trained(const Workload& workload, Role role);
+/// Phases in which the role's model computes (gen for the rollout).
+std::vector<Phase> phases_of(const Workload& workload, Role role);
+/// Longest sequence: prompt and the longest response.
+std::int64_t longest_sequence(const Workload& workload);
+
+/// One way to run one role on `gpus` ranks.
+struct Candidate {
+  Role role = Role::actor;
+  int gpus = 1;
+  int tp = 1, pp = 1, dp = 1, zero = 0;
+  std::int64_t tokens = 0;         // limit of a micro-batch; of a prefill batch for the rollout
+  std::int64_t max_sequences = 0;  // rollout: decoded at once per replica
+  auto operator<=>(const Candidate&) const = default;
+};
+
+ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers);
+/// strided where the rollout shares the actor's ranks and its degrees divide, else contiguous.
+RankOrder rollout_order(const Candidate& actor, const Candidate& rollout);
+
+/// Sizes that a block of GPUs may have: divisors of a node, and whole nodes; ascending.
+std::vector<int> block_sizes(const ClusterSpec& cluster);
+
+/// First rank of each block (sizes as given): blocks of whole nodes first, then smaller ones by first
+/// fit in descending size, none across a node's border. Empty when they do not fit.
+std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& cluster);
+
+/// Every candidate of a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
+/// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches; token
+/// limits are 1, 2, 4, ... longest sequences, up to all of a replica's; rollout slots all of a
+/// replica's sequences, a half, a quarter, ... In a fixed order.
+std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
+                                            const Capabilities& capabilities, Role role, int gpus);
+
+}  // namespace tessera

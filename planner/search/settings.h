@@ -1,0 +1,42 @@
+// Choices that the user fixes before the search: `--fix actor.tp=2 rollout.dp=2`.
+//
+// A plain value. A key is ROLE.FIELD; fields count ranks, tokens or sequences.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "cost_models/spec/problem.h"
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+
+enum class Field { gpus, tp, pp, dp, zero, tokens, max_sequences };
+std::string_view name_of(Field field);
+
+struct FixedSettings {
+  std::map<std::pair<Role, Field>, std::int64_t> values;
+  /// "actor | critic": roles of one block joined by '+', blocks by '|'; empty = free. The rollout is
+  /// not named, it shares the actor's block.
+  std::string placement;
+
+  std::optional<std::int64_t> find(Role role, Field field) const;
+  /// True when the role's field is free or fixed to `value`.
+  bool allows(Role role, Field field, std::int64_t value) const;
+  bool empty() const { return values.empty() && placement.empty(); }
+  bool operator==(const FixedSettings&) const = default;
+};
+
+/// Reads words like "actor.tp=2" or "placement=actor|critic". Unknown roles and fields get
+/// did-you-mean, values that are no positive integer (zero: 0 or more) and contradictions are
+/// refused, all at once.
+FixedSettings parse_settings(std::span<const std::string> words, Problems& problems);
+
+/// The words that parse_settings reads, in order of roles and fields.
+std::vector<std::string> words_of(const FixedSettings& settings);
+
+}  // namespace tessera
