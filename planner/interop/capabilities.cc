@@ -1,6 +1,7 @@
 #include "planner/interop/capabilities.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -17,9 +18,9 @@ Capabilities tessera_table() {
 // Appends refusals about one role.
 class RoleCheck {
  public:
-  RoleCheck(const Capabilities& table, const RolePlan& role, const std::string& file,
-            Problems& problems)
-      : table_(table), role_(role), file_(file), problems_(problems) {}
+  RoleCheck(const Capabilities& table, const RolePlan& role, std::string place,
+            const std::string& file, Problems& problems)
+      : table_(table), role_(role), place_(std::move(place)), file_(file), problems_(problems) {}
 
   void run() {
     const ParallelLayout& layout = role_.layout;
@@ -57,8 +58,9 @@ class RoleCheck {
 
  private:
   void refuse(const std::string& field, const std::string& found, const std::string& expected) {
-    problems_.push_back({file_, "/roles/" + std::string(name_of(role_.role)) + "/" + field, found,
-                         expected, "engine '" + table_.engine + "' cannot do more"});
+    problems_.push_back({file_, place_ + "/" + field, found, expected,
+                         "engine '" + table_.engine + "' cannot run the " +
+                             std::string(name_of(role_.role)) + " so"});
   }
   void refuse_if(bool outside, const std::string& degree, int found, const std::string& expected) {
     if (outside) refuse("layout/" + degree, std::to_string(found), expected);
@@ -66,6 +68,7 @@ class RoleCheck {
 
   const Capabilities& table_;
   const RolePlan& role_;
+  std::string place_;
   const std::string& file_;
   Problems& problems_;
 };
@@ -89,7 +92,9 @@ Problems outside_capabilities(const Plan& plan, const std::string& file) {
     problems.back().place = "/engine";
     return problems;
   }
-  for (const RolePlan& role : plan.roles) RoleCheck(*table, role, file, problems).run();
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    RoleCheck(*table, plan.roles[i], "/roles/" + std::to_string(i), file, problems).run();
+  }
   for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
     if (!plan.reshard[i].keep && !table->unmap) {
       problems.push_back({file, "/reshard/" + std::to_string(i) + "/keep", "false", "true",

@@ -17,12 +17,12 @@ namespace tessera {
 
 struct Capabilities {
   std::string engine;
-  std::vector<int> zero;               // stages of trained roles
-  std::vector<Recompute> recompute;    // of trained roles
+  std::vector<int> zero;             // stages of trained roles
+  std::vector<Recompute> recompute;  // of trained roles
   int most_rollout_pp = 1;
   bool context_parallel = false, expert_parallel = false, virtual_stages = false;
   bool fully_sharded = false, sequence_parallel = false, offload = false, unmap = false;
-  bool tp_must_divide_heads = false;   // what Tessera's split rule does not ask for
+  bool tp_must_divide_heads = false;  // what Tessera's split rule does not ask for
   std::vector<DType> params;
 };
 

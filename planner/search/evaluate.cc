@@ -32,9 +32,10 @@ struct RoleModel {
   ModelSpec spec;
   RoleDTypes dtypes;
   ParameterTable table;
-  std::map<int, ShardElements> shards;                              // by tp
-  std::map<std::tuple<int, double, bool>, MicroBatchCost> micro_batches;  // by tp, sequences, training
-  std::map<std::pair<int, int>, std::vector<std::int64_t>> elements;      // by tp, pp; of stages
+  std::map<int, ShardElements> shards;  // by tp
+  std::map<std::tuple<int, double, bool>, MicroBatchCost>
+      micro_batches;                                                  // by tp, sequences, training
+  std::map<std::pair<int, int>, std::vector<std::int64_t>> elements;  // by tp, pp; of stages
 };
 
 }  // namespace
@@ -52,8 +53,8 @@ struct CostEvaluator::State {
     const auto prompt = static_cast<double>(workload.prompt_tokens);
     response = mean_length(workload.response_tokens);
     sequence = prompt + response;
-    squared = prompt * prompt + 2 * prompt * response +
-              mean_square_length(workload.response_tokens);
+    squared =
+        prompt * prompt + 2 * prompt * response + mean_square_length(workload.response_tokens);
     for (const Role role : roles_of(workload)) {
       const ModelSpec spec = model_of(request, role);
       models[role] = {spec, dtypes_of(request, role), parameter_table(spec), {}, {}, {}};
@@ -121,11 +122,11 @@ struct CostEvaluator::State {
   // All micro-batches of `sequences` sequences of one replica through the pipeline.
   Timed pipeline(RoleModel& model, const Candidate& candidate, double sequences, bool training) {
     const auto limit = static_cast<double>(candidate.tokens);
-    const double micro_batches = std::clamp(std::ceil(sequences * sequence / limit), 1.0, sequences);
+    const double micro_batches =
+        std::clamp(std::ceil(sequences * sequence / limit), 1.0, sequences);
     const double each = sequences / micro_batches;
     const MicroBatchCost& cost = micro_batch(model, candidate.tp, each, training);
-    const double slow =
-        slowdown(candidate, micro_batches / (micro_batches + candidate.pp - 1));
+    const double slow = slowdown(candidate, micro_batches / (micro_batches + candidate.pp - 1));
     const double hidden_bytes =
         each * sequence * static_cast<double>(model.spec.hidden * size_of(model.dtypes.param));
     const int nodes = candidate.tp * candidate.pp > cluster().gpus_per_node ? 2 : 1;
@@ -135,8 +136,7 @@ struct CostEvaluator::State {
                                                 cluster(), calibration());
     Timed sum, slowest;
     for (int stage = 0; stage < candidate.pp; ++stage) {
-      const auto layers = static_cast<double>(
-          split(model.spec.layers, candidate.pp, stage).size());
+      const auto layers = static_cast<double>(split(model.spec.layers, candidate.pp, stage).size());
       const bool first = stage == 0, last = stage == candidate.pp - 1;
       Work work = layers * cost.layer_forward;
       double communication = layers * cost.layer_tp + (first ? cost.embedding_tp : 0) +
@@ -148,8 +148,8 @@ struct CostEvaluator::State {
         Work backward = layers * cost.layer_backward;
         if (last) backward += cost.head_backward;
         seconds += backward.total(calibration());
-        communication += layers * cost.layer_tp + (last ? cost.head_backward_tp : 0) +
-                         (first ? 0 : hop);
+        communication +=
+            layers * cost.layer_tp + (last ? cost.head_backward_tp : 0) + (first ? 0 : hop);
       }
       seconds = seconds * slow + communication;
       sum.seconds += seconds;
@@ -174,10 +174,9 @@ struct CostEvaluator::State {
     const double communication = sharded ? collective(Collective::reduce_scatter, gradient) +
                                                collective(Collective::all_gather, parameter)
                                          : collective(Collective::all_reduce, gradient);
-    const auto tensors =
-        static_cast<double>(model.table.rows.size()) / candidate.pp;
-    const Work work = optimizer_step(count, sharded ? candidate.dp : 1, tensors, model.dtypes,
-                                     calibration());
+    const auto tensors = static_cast<double>(model.table.rows.size()) / candidate.pp;
+    const Work work =
+        optimizer_step(count, sharded ? candidate.dp : 1, tensors, model.dtypes, calibration());
     return {work.total(calibration()) * slowdown(candidate, 1) + communication, communication};
   }
 
@@ -257,8 +256,7 @@ struct CostEvaluator::State {
                                 : std::array<double, 2>{};
     const double compute = batches * prefill.total(calibration()) + tail[0] +
                            (waves - 1) * response * full[0] + calibration().call_s.value;
-    const double communication =
-        batches * prefill_tp + tail[1] + (waves - 1) * response * full[1];
+    const double communication = batches * prefill_tp + tail[1] + (waves - 1) * response * full[1];
     return {compute * slowdown(candidate, 1) + communication, communication};
   }
 
@@ -266,10 +264,14 @@ struct CostEvaluator::State {
     for (const Call& call : request.workload.dataflow) {
       if (call.phase != phase) continue;
       switch (call.kind) {
-        case CallKind::generate: return generate(model, candidate);
-        case CallKind::infer: return infer(model, candidate);
-        case CallKind::train: return update(model, candidate);
-        case CallKind::compute: break;
+        case CallKind::generate:
+          return generate(model, candidate);
+        case CallKind::infer:
+          return infer(model, candidate);
+        case CallKind::train:
+          return update(model, candidate);
+        case CallKind::compute:
+          break;
       }
     }
     return {};
@@ -283,17 +285,15 @@ struct CostEvaluator::State {
                                 .dp_replicate = candidate.dp,
                                 .zero = candidate.zero,
                                 .stages = {}};
-    const MemoryUse resident =
-        resident_memory(elements(model, candidate)[static_cast<std::size_t>(stage)], layout,
-                        model.dtypes, trained);
+    const MemoryUse resident = resident_memory(
+        elements(model, candidate)[static_cast<std::size_t>(stage)], layout, model.dtypes, trained);
     const auto phases = phases_of(workload, candidate.role);
     if (std::find(phases.begin(), phases.end(), phase) == phases.end()) return resident;
     const RankModel rank = rank_model(model, candidate.tp);
     const bool last = stage == candidate.pp - 1;
     const std::int64_t layers = split(model.spec.layers, candidate.pp, stage).size();
     // A sequence that is alone in its micro-batch may be longer than the limit.
-    const auto tokens =
-        static_cast<double>(std::max(candidate.tokens, longest_sequence(workload)));
+    const auto tokens = static_cast<double>(std::max(candidate.tokens, longest_sequence(workload)));
     for (const Call& call : workload.dataflow) {
       if (call.phase != phase) continue;
       if (call.kind == CallKind::generate) {
@@ -302,11 +302,11 @@ struct CostEvaluator::State {
                                          static_cast<double>(candidate.tokens));
       }
       if (call.kind == CallKind::infer) return resident + inference_memory(rank, last, tokens);
-      const double sequences = static_cast<double>(workload.sequences() / workload.mini_batches) /
-                               candidate.dp;
-      const auto micro_batches = static_cast<int>(std::clamp(
-          std::ceil(sequences * sequence / static_cast<double>(candidate.tokens)), 1.0,
-          std::max(1.0, sequences)));
+      const double sequences =
+          static_cast<double>(workload.sequences() / workload.mini_batches) / candidate.dp;
+      const auto micro_batches = static_cast<int>(
+          std::clamp(std::ceil(sequences * sequence / static_cast<double>(candidate.tokens)), 1.0,
+                     std::max(1.0, sequences)));
       const int in_flight = micro_batches_in_flight(micro_batches, candidate.pp, stage);
       return resident + training_memory(rank, layers, last, tokens, in_flight, Recompute::none);
     }
@@ -372,8 +372,8 @@ struct CostEvaluator::State {
       const int i = rank % actor.tp, stage = rank / actor.tp % actor.pp;
       const int j = strided ? i / (actor.tp / rollout.tp) : rank % rollout.tp;
       const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
-      const std::int64_t all = model.spec.layers * wanted.layer[b] + wanted.first[b] +
-                               wanted.last[b] + wanted.both[b];
+      const std::int64_t all =
+          model.spec.layers * wanted.layer[b] + wanted.first[b] + wanted.last[b] + wanted.both[b];
       const bool first = stage == 0, last = stage == actor.pp - 1;
       const std::int64_t kept =
           split(model.spec.layers, actor.pp, stage).size() * common.layer[a][b] +
@@ -412,8 +412,8 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
   const auto received = static_cast<double>(state_->reshard_bytes(actor, rollout));
   if (received <= 0) return 0;
   // Stages on other nodes come over the network: p - U / t of p.
-  const double stages_on_node = std::clamp(
-      static_cast<double>(cluster.gpus_per_node) / actor.tp, 1.0, static_cast<double>(actor.pp));
+  const double stages_on_node = std::clamp(static_cast<double>(cluster.gpus_per_node) / actor.tp,
+                                           1.0, static_cast<double>(actor.pp));
   const double inter = received * (1 - stages_on_node / actor.pp);
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   return tessera::reshard_seconds(received - inter, inter, peers, cluster,
@@ -424,9 +424,12 @@ int CostEvaluator::fullest_stage(const Candidate& candidate, Phase phase) const 
   return state_->fullest(state_->models.at(candidate.role), candidate, phase);
 }
 
+MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase, int stage) const {
+  return state_->stage_memory(state_->models.at(candidate.role), candidate, stage, phase);
+}
+
 MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) const {
-  return state_->stage_memory(state_->models.at(candidate.role), candidate,
-                              fullest_stage(candidate, phase), phase);
+  return memory(candidate, phase, fullest_stage(candidate, phase));
 }
 
 std::int64_t CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) const {

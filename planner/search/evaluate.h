@@ -1,11 +1,12 @@
 // Time and memory of a candidate under the cost models, and the interface that any other evaluator
 // (simulated, measured) implements.
 //
-// Formulas: a forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s, 1F1B the same
-// with forward and backward added (Narayanan et al. 2021, sec. 2.2); gradients and, under ZeRO-1,
-// parameters move 2 (d - 1) / d of their bytes per optimizer step (Rajbhandari et al. 2020); decoding
-// is the sum of steps over the length distribution (lengths.h). Nothing overlaps: the executor
-// reduces after the last backward. One CostEvaluator belongs to one thread (it caches).
+// Formulas: a forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s, 1F1B the
+// same with forward and backward added (Narayanan et al. 2021, sec. 2.2); gradients and, under
+// ZeRO-1, parameters move 2 (d - 1) / d of their bytes per optimizer step (Rajbhandari et al.
+// 2020); decoding is the sum of steps over the length distribution (lengths.h). Nothing overlaps:
+// the executor reduces after the last backward. One CostEvaluator belongs to one thread (it
+// caches).
 #pragma once
 
 #include <functional>
@@ -23,7 +24,8 @@ struct RoleCost {
   std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
 };
 
-/// What the search needs to know. Functions are pure: equal arguments, equal results.
+/// What the search needs to know. Functions are pure: equal arguments, equal results. The reshard's
+/// seconds depend on the GPUs and the degrees (tp, pp) of both candidates only.
 struct Evaluator {
   std::function<RoleCost(const Candidate&)> role;
   std::function<double(const Candidate& actor, const Candidate& rollout)> reshard_seconds;
@@ -39,7 +41,8 @@ class CostEvaluator {
 
   /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
   MemoryUse memory(const Candidate& candidate, Phase phase) const;
-  /// Stage of the fullest rank in a phase.
+  /// The same of a rank of a given stage, and the stage of the fullest rank.
+  MemoryUse memory(const Candidate& candidate, Phase phase, int stage) const;
   int fullest_stage(const Candidate& candidate, Phase phase) const;
 
   /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what

@@ -9,7 +9,6 @@ namespace tessera {
 namespace {
 
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
-std::size_t at(Role role) { return static_cast<std::size_t>(role); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A role's way to run on a number of GPUs; the actor's includes the rollout's.
@@ -27,7 +26,7 @@ struct RoleFront {
 };
 
 struct BlockFront {
-  std::vector<FrontPoint> points;  // option[i] belongs to the block's i-th role
+  std::vector<FrontPoint> points;           // option[i] belongs to the block's i-th role
   std::array<double, kPhaseCount> least{};  // by chunk
 };
 
@@ -62,8 +61,8 @@ class Fronts {
       const RoleCost cost = problem_.evaluator.role(candidate);
       ++evaluated_;
       if (cost.peak > problem_.memory_limit) continue;
-      options.push_back({candidate, std::nullopt, cost.seconds, cost.resident,
-                         cost.peak - cost.resident});
+      options.push_back(
+          {candidate, std::nullopt, cost.seconds, cost.resident, cost.peak - cost.resident});
     }
     return options;
   }
@@ -112,8 +111,8 @@ class Fronts {
 
   RoleFront actor_front(int gpus) {
     std::vector<Option> actors = priced(Role::actor, gpus);
-    const bool generates = std::find(problem_.roles.begin(), problem_.roles.end(),
-                                     Role::rollout) != problem_.roles.end();
+    const bool generates = std::find(problem_.roles.begin(), problem_.roles.end(), Role::rollout) !=
+                           problem_.roles.end();
     if (!generates) {
       filter(actors, false);
       return with_least(std::move(actors));
@@ -121,15 +120,13 @@ class Fronts {
     std::vector<Option> rollouts = priced(Role::rollout, gpus);
     filter(actors, true);
     filter(rollouts, true);
-    std::map<std::array<int, 3>, double> reshard;  // by layouts
+    std::map<std::array<int, 4>, double> reshard;  // by layouts
     std::vector<Option> pairs;
     for (const Option& actor : actors) {
       for (const Option& rollout : rollouts) {
-        const Candidate& a = actor.candidate;
-        auto [entry, added] = reshard.try_emplace({a.tp, a.pp, rollout.candidate.tp});
-        if (added) {
-          entry->second = problem_.evaluator.reshard_seconds(a, rollout.candidate);
-        }
+        const Candidate &a = actor.candidate, &r = rollout.candidate;
+        auto [entry, added] = reshard.try_emplace({a.tp, a.pp, r.tp, r.pp});
+        if (added) entry->second = problem_.evaluator.reshard_seconds(a, r);
         Option both = merged(actor, rollout, entry->second);
         if (both.resident + both.transient <= problem_.memory_limit) pairs.push_back(both);
       }
@@ -148,7 +145,9 @@ class Fronts {
 class PlacementSearch {
  public:
   PlacementSearch(const SearchProblem& problem, const Placement& placement, Fronts& fronts)
-      : problem_(problem), placement_(placement), fronts_(fronts),
+      : problem_(problem),
+        placement_(placement),
+        fronts_(fronts),
         iteration_(problem.schedule, blocks_of(problem, placement)),
         sizes_(block_sizes(problem.cluster)) {
     const int gpus = static_cast<int>(problem.cluster.gpus());
@@ -392,9 +391,8 @@ class PlacementSearch {
     for (std::size_t block = 0; block < points.size(); ++block) {
       const std::vector<Role> roles = owners(block);
       for (std::size_t r = 0; r < roles.size(); ++r) {
-        const Option& option =
-            fronts_.of(roles[r], sizes[block])
-                .options[static_cast<std::size_t>(points[block]->option[r])];
+        const Option& option = fronts_.of(roles[r], sizes[block])
+                                   .options[static_cast<std::size_t>(points[block]->option[r])];
         best_.choice[roles[r]] = option.candidate;
         if (option.rollout) best_.choice[Role::rollout] = *option.rollout;
         for (std::size_t p = 0; p < best_.seconds.size(); ++p) {

@@ -1,4 +1,5 @@
-// The exact search: every placement of the roles, every split of the GPUs, every candidate per role.
+// The exact search: every placement of the roles, every split of the GPUs, every candidate per
+// role.
 //
 // Cost evaluation of every candidate -> Pareto fronts per (role, GPUs) in (seconds of each phase,
 // resident bytes, bytes in the worst phase) -> per placement branch and bound over the sizes of its
@@ -26,11 +27,11 @@ std::string describe(const Placement& placement);
 
 struct SearchProblem {
   ClusterSpec cluster;
-  std::vector<Role> roles;              // in the order of enum Role
+  std::vector<Role> roles;  // in the order of enum Role
   std::vector<ScheduledCall> schedule;
-  PhaseSeconds fixed_seconds{};         // of calls without a model; they run on the actor's block
-  std::int64_t memory_limit = 0;        // bytes per rank
-  std::vector<Placement> placements;    // all of them, or those that the user allows
+  PhaseSeconds fixed_seconds{};       // of calls without a model; they run on the actor's block
+  std::int64_t memory_limit = 0;      // bytes per rank
+  std::vector<Placement> placements;  // all of them, or those that the user allows
   std::function<std::vector<Candidate>(Role role, int gpus)> candidates;
   Evaluator evaluator;
 };
@@ -40,9 +41,9 @@ std::vector<Placement> all_placements(const std::vector<Role>& roles);
 
 struct Solution {
   Placement placement;
-  std::vector<int> sizes, first_rank;    // by block
+  std::vector<int> sizes, first_rank;  // by block
   std::map<Role, Candidate> choice;
-  PhaseSeconds seconds{};                // of every scheduled phase
+  PhaseSeconds seconds{};  // of every scheduled phase
   double step_s = std::numeric_limits<double>::infinity();
   bool found() const { return !sizes.empty(); }
 };

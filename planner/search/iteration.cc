@@ -8,8 +8,7 @@
 namespace tessera {
 namespace {
 
-using Graph =
-    boost::adjacency_list<boost::setS, boost::vecS, boost::bidirectionalS>;
+using Graph = boost::adjacency_list<boost::setS, boost::vecS, boost::bidirectionalS>;
 
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
@@ -57,8 +56,8 @@ Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
   chunk_of_.fill(-1);
   for (const std::size_t call : order) {
     const int before = previous[call];
-    const bool merges = before >= 0 && !crosses_in(call) &&
-                        !crosses_out(static_cast<std::size_t>(before));
+    const bool merges =
+        before >= 0 && !crosses_in(call) && !crosses_out(static_cast<std::size_t>(before));
     if (merges) {
       const int chunk = chunk_of_[at(schedule[static_cast<std::size_t>(before)].phase)];
       chunks_[static_cast<std::size_t>(chunk)].phases.push_back(schedule[call].phase);
@@ -74,8 +73,8 @@ Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
   for (auto edge = begin; edge != end; ++edge) {
     const int from = chunk_of_[at(schedule[boost::source(*edge, calls)].phase)];
     const int to = chunk_of_[at(schedule[boost::target(*edge, calls)].phase)];
-    if (from != to) boost::add_edge(static_cast<std::size_t>(from), static_cast<std::size_t>(to),
-                                    graph);
+    if (from != to)
+      boost::add_edge(static_cast<std::size_t>(from), static_cast<std::size_t>(to), graph);
   }
   std::vector<std::size_t> chunk_order;
   boost::topological_sort(graph, std::back_inserter(chunk_order));

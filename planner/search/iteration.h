@@ -1,9 +1,9 @@
 // One iteration as a graph of calls: data edges, and the order of calls that share ranks.
 //
 // Calls of one block run one after another in the schedule's order, calls of different blocks when
-// their inputs are there; the step takes the longest path (Boost.Graph orders the nodes). Calls that
-// can only follow one another are merged into one chunk, because a sum is all that matters of them.
-// Plain values; seconds.
+// their inputs are there; the step takes the longest path (Boost.Graph orders the nodes). Calls
+// that can only follow one another are merged into one chunk, because a sum is all that matters of
+// them. Plain values; seconds.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ class Iteration {
  public:
   /// `block_of[phase]` of every scheduled phase. Precondition: the schedule's dependencies have no
   /// cycle and its order respects them.
-  Iteration(const std::vector<ScheduledCall>& schedule, const std::array<int, kPhaseCount>& block_of);
+  Iteration(const std::vector<ScheduledCall>& schedule,
+            const std::array<int, kPhaseCount>& block_of);
 
   /// In topological order.
   const std::vector<Chunk>& chunks() const { return chunks_; }

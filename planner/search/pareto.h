@@ -16,8 +16,8 @@ namespace tessera {
 struct FrontPoint {
   std::array<double, kPhaseCount> seconds{};  // by phase, or by chunk of a block
   std::int64_t resident = 0, transient = 0;
-  double total = 0;                   // sum of seconds: the order of the front
-  std::array<int, 4> option{};        // what the point stands for
+  double total = 0;             // sum of seconds: the order of the front
+  std::array<int, 4> option{};  // what the point stands for
 
   bool fits(std::int64_t limit) const { return resident + transient <= limit; }
 };
@@ -33,9 +33,9 @@ inline bool dominates(const FrontPoint& a, const FrontPoint& b, int used) {
   return true;
 }
 
-/// Leaves the front, ascending by total seconds; of equal points the first stays. A point can only be
-/// dominated by one with no larger total, so one sweep over the sorted points is enough (Kung et al.
-/// 1975).
+/// Leaves the front, ascending by total seconds; of equal points the first stays. A point can only
+/// be dominated by one with no larger total, so one sweep over the sorted points is enough (Kung et
+/// al. 1975).
 inline void keep_front(std::vector<FrontPoint>& points, int used) {
   for (FrontPoint& point : points) {
     point.total = 0;
@@ -48,9 +48,9 @@ inline void keep_front(std::vector<FrontPoint>& points, int used) {
   });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const bool beaten = std::any_of(
-        points.begin(), points.begin() + static_cast<std::ptrdiff_t>(kept),
-        [&](const FrontPoint& better) { return dominates(better, points[i], used); });
+    const bool beaten =
+        std::any_of(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(kept),
+                    [&](const FrontPoint& better) { return dominates(better, points[i], used); });
     if (!beaten) points[kept++] = points[i];
   }
   points.resize(kept);

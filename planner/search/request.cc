@@ -36,8 +36,8 @@ std::vector<std::int64_t> slot_counts(const PlanRequest& request, std::int64_t s
   return slots;
 }
 
-// Sequences that a role's dp must divide: of a mini-batch for trained roles; prompts for the rollout,
-// whose samples of one prompt stay on one replica.
+// Sequences that a role's dp must divide: of a mini-batch for trained roles; prompts for the
+// rollout, whose samples of one prompt stay on one replica.
 std::int64_t batch_of(const Workload& workload, Role role) {
   if (role == Role::rollout) return workload.prompts_per_step;
   const std::int64_t sequences = workload.sequences();
@@ -113,8 +113,8 @@ ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers) {
 }
 
 RankOrder rollout_order(const Candidate& actor, const Candidate& rollout) {
-  const bool divides = actor.gpus == rollout.gpus && actor.tp % rollout.tp == 0 &&
-                       actor.pp % rollout.pp == 0;
+  const bool divides =
+      actor.gpus == rollout.gpus && actor.tp % rollout.tp == 0 && actor.pp % rollout.pp == 0;
   return divides ? RankOrder::strided : RankOrder::contiguous;
 }
 
@@ -136,8 +136,8 @@ std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& 
   std::vector<int> used;  // GPUs taken on each opened node
   for (const std::size_t block : order) {
     const int size = sizes[block];
-    auto node = std::find_if(used.begin(), used.end(),
-                             [&](int taken) { return size <= per_node - taken; });
+    auto node =
+        std::find_if(used.begin(), used.end(), [&](int taken) { return size <= per_node - taken; });
     if (node == used.end()) {
       const int nodes = (size + per_node - 1) / per_node;
       if (static_cast<std::int64_t>(used.size()) + nodes > cluster.nodes) return {};
@@ -175,9 +175,9 @@ std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
         const std::int64_t sequences = request.workload.sequences() / dp;
         for (const std::int64_t slots : slot_counts(request, sequences)) {
           candidate.max_sequences = slots;
-          candidate.tokens = std::max(request.workload.prompt_tokens,
-                                      std::min(kPrefillTokens,
-                                               slots * request.workload.prompt_tokens));
+          candidate.tokens =
+              std::max(request.workload.prompt_tokens,
+                       std::min(kPrefillTokens, slots * request.workload.prompt_tokens));
           candidates.push_back(candidate);
         }
         continue;

@@ -31,7 +31,8 @@ struct PlanRequest {
 std::string model_key(const PlanRequest& request, Role role);
 /// That model, with the head that the role needs.
 ModelSpec model_of(const PlanRequest& request, Role role);
-/// Element types of a role: the checkpoint's for parameters, caches and messages; fp32 for the rest.
+/// Element types of a role: the checkpoint's for parameters, caches and messages; fp32 for the
+/// rest.
 RoleDTypes dtypes_of(const PlanRequest& request, Role role);
 
 /// Roles that run a model in this workload, in the order of enum Role.
@@ -60,14 +61,14 @@ RankOrder rollout_order(const Candidate& actor, const Candidate& rollout);
 /// Sizes that a block of GPUs may have: divisors of a node, and whole nodes; ascending.
 std::vector<int> block_sizes(const ClusterSpec& cluster);
 
-/// First rank of each block (sizes as given): blocks of whole nodes first, then smaller ones by first
-/// fit in descending size, none across a node's border. Empty when they do not fit.
+/// First rank of each block (sizes as given): blocks of whole nodes first, then smaller ones by
+/// first fit in descending size, none across a node's border. Empty when they do not fit.
 std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& cluster);
 
 /// Every candidate of a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
-/// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches; token
-/// limits are 1, 2, 4, ... longest sequences, up to all of a replica's; rollout slots all of a
-/// replica's sequences, a half, a quarter, ... In a fixed order.
+/// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
+/// token limits are 1, 2, 4, ... longest sequences, up to all of a replica's; rollout slots all of
+/// a replica's sequences, a half, a quarter, ... In a fixed order.
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus);
 

@@ -34,8 +34,8 @@ bool applies(Role role, Field field) {
 
 void read_word(const std::string& word, FixedSettings& settings, Problems& problems) {
   const auto refuse = [&](std::string found, std::string expected, std::string hint = {}) {
-    problems.push_back({std::string(kFile), word, std::move(found), std::move(expected),
-                        std::move(hint)});
+    problems.push_back(
+        {std::string(kFile), word, std::move(found), std::move(expected), std::move(hint)});
   };
   const auto equals = word.find('=');
   const auto dot = word.find('.');

@@ -20,8 +20,8 @@ std::string_view name_of(Field field);
 
 struct FixedSettings {
   std::map<std::pair<Role, Field>, std::int64_t> values;
-  /// "actor | critic": roles of one block joined by '+', blocks by '|'; empty = free. The rollout is
-  /// not named, it shares the actor's block.
+  /// "actor | critic": roles of one block joined by '+', blocks by '|'; empty = free. The rollout
+  /// is not named, it shares the actor's block.
   std::string placement;
 
   std::optional<std::int64_t> find(Role role, Field field) const;

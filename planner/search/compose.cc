@@ -1,0 +1,217 @@
+// From the winner of the search to a whole Plan.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "cost_models/compute.h"
+#include "cost_models/lengths.h"
+#include "planner/search/search.h"
+
+namespace tessera {
+namespace {
+
+std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
+
+std::size_t block_of(const Solution& solution, Role role) {
+  for (std::size_t block = 0; block < solution.placement.size(); ++block) {
+    const auto& roles = solution.placement[block];
+    if (std::find(roles.begin(), roles.end(), role) != roles.end()) return block;
+  }
+  return 0;
+}
+
+Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
+  const Workload& workload = request.workload;
+  Batching batching;
+  if (is_trained(workload, candidate.role)) {
+    batching.mini_batch = workload.sequences() / workload.mini_batches;
+  }
+  for (const Call& call : workload.dataflow) {
+    const Role runs = call.kind == CallKind::generate ? Role::rollout : call.role;
+    if (runs != candidate.role) continue;
+    switch (call.phase) {
+      case Phase::gen:
+        batching.prefill_tokens = candidate.tokens;
+        batching.max_sequences = candidate.max_sequences;
+        break;
+      case Phase::values:
+        batching.values_tokens = candidate.tokens;
+        break;
+      case Phase::reward:
+        batching.reward_tokens = candidate.tokens;
+        break;
+      case Phase::old_log_prob:
+      case Phase::ref:
+        batching.log_prob_tokens = candidate.tokens;
+        break;
+      case Phase::update_actor:
+      case Phase::update_critic:
+        batching.update_tokens = candidate.tokens;
+        break;
+      default:
+        break;
+    }
+  }
+  return batching;
+}
+
+RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+                   const Candidate& candidate, const std::vector<ScheduledCall>& schedule) {
+  const Role role = candidate.role;
+  const std::size_t block = block_of(solution, role);
+  RolePlan plan;
+  plan.role = role;
+  plan.model = model_key(request, role);
+  plan.ranks.resize(static_cast<std::size_t>(candidate.gpus));
+  std::iota(plan.ranks.begin(), plan.ranks.end(), solution.first_rank[block]);
+  if (role == Role::rollout) {
+    plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate);
+  }
+  plan.layout = layout_of(candidate, model_of(request, role).layers);
+  plan.dtypes = dtypes_of(request, role);
+  plan.batching = batching_of(request, candidate);
+  // A rank's context and libraries are counted once, with the first role of its block.
+  const bool first = solution.placement[block].front() == role;
+  for (const ScheduledCall& call : schedule) {
+    MemoryUse use = costs.memory(candidate, call.phase);
+    if (first) use.reserve = static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
+    plan.memory[call.phase] = use;
+  }
+  return plan;
+}
+
+PlannedReshard planned_reshard(const Plan& plan) {
+  PlannedReshard pair;
+  const ReshardPlan exact = reshard_plan_of(plan, pair);
+  std::array<char, 17> digest{};
+  std::snprintf(digest.data(), digest.size(), "%016llx",
+                static_cast<unsigned long long>(exact.digest));
+  pair.digest = digest.data();
+  pair.bytes_received = exact.bytes_received.value;
+  pair.lower_bound_bytes = exact.lower_bound.value;
+  pair.total_received_bytes = exact.total_received.value;
+  for (const RankTraffic& traffic : exact.traffic) {
+    pair.peak_bytes = std::max(pair.peak_bytes, traffic.kept + traffic.received);
+  }
+  return pair;
+}
+
+// Bytes of the fullest rank over all phases, every rank with its own stages.
+std::int64_t peak_bytes(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
+                        const Solution& solution) {
+  std::int64_t peak = 0;
+  for (std::size_t block = 0; block < solution.placement.size(); ++block) {
+    for (const ScheduledCall& call : plan.schedule) {
+      std::vector<std::vector<std::int64_t>> by_stage;  // of each role of the block
+      std::vector<Candidate> candidates;
+      for (const Role role : solution.placement[block]) {
+        const Candidate& candidate = solution.choice.at(role);
+        candidates.push_back(candidate);
+        by_stage.emplace_back();
+        for (int stage = 0; stage < candidate.pp; ++stage) {
+          by_stage.back().push_back(costs.memory(candidate, call.phase, stage).total());
+        }
+      }
+      for (int rank = 0; rank < solution.sizes[block]; ++rank) {
+        std::int64_t total = static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
+        for (std::size_t r = 0; r < candidates.size(); ++r) {
+          const int stage = rank / candidates[r].tp % candidates[r].pp;
+          total += by_stage[r][static_cast<std::size_t>(stage)];
+        }
+        peak = std::max(peak, total);
+      }
+    }
+  }
+  return peak;
+}
+
+// Relative deviation of the step: that of the rates behind it, weighted by nothing finer than the
+// larger of compute, memory rate and host time, which bound every phase.
+double relative_error(const Calibration& calibration) {
+  const double device = std::hypot(calibration.matmul_flops.error, calibration.sustained.error);
+  const double memory = calibration.memory_bandwidth.error;
+  const double host = calibration.overlapped_dispatch ? 0 : calibration.dispatch_s.error;
+  return std::max({device, memory, host});
+}
+
+Prediction prediction_of(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
+                         const Solution& solution) {
+  const Workload& workload = request.workload;
+  Prediction prediction;
+  prediction.step_s = solution.step_s;
+  for (const ScheduledCall& call : plan.schedule) {
+    prediction.phases_s[call.phase] = solution.seconds[at(call.phase)];
+  }
+  for (const auto& [role, candidate] : solution.choice) {
+    const RoleCost cost = costs.cost(candidate);
+    prediction.exposed_comm_s +=
+        std::accumulate(cost.communication.begin(), cost.communication.end(), 0.0);
+  }
+  prediction.exposed_comm_s += solution.seconds[at(Phase::reshard)];
+  const double sequence =
+      static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
+  const double tokens = static_cast<double>(workload.sequences()) * sequence;
+  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / plan.world_size();
+  const double update = solution.seconds[at(Phase::update_actor)];
+  if (update > 0) {
+    const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
+                         tokens * static_cast<double>(workload.epochs);
+    const double peak = request.cluster.device.peak_bf16.value *
+                        static_cast<double>(solution.choice.at(Role::actor).gpus);
+    prediction.mfu = peak > 0 ? flops / update / peak : 0;
+  }
+  prediction.peak_bytes = peak_bytes(plan, request, costs, solution);
+  prediction.step_error_s = relative_error(request.calibration) * solution.step_s;
+  prediction.measured_constants = constant_names(request.calibration, true);
+  prediction.assumed_constants = constant_names(request.calibration, false);
+  return prediction;
+}
+
+std::vector<EnvironmentVariable> environment_of(const PlanRequest& request,
+                                                const Solution& solution) {
+  std::vector<EnvironmentVariable> environment;
+  if (!request.calibration.overlapped_dispatch) {
+    environment.push_back({"OMP_NUM_THREADS", "1", "every rank computes on one core"});
+    environment.push_back(
+        {"OMPI_MCA_mpi_yield_when_idle", "1", "ranks that wait leave their core to the others"});
+    return environment;
+  }
+  const bool tensor_parallel = std::any_of(solution.choice.begin(), solution.choice.end(),
+                                           [](const auto& entry) { return entry.second.tp > 1; });
+  if (tensor_parallel) {
+    environment.push_back({"CUDA_DEVICE_MAX_CONNECTIONS", "1",
+                           "kernels start in the order in which they were launched, so that "
+                           "communication is not overtaken"});
+  }
+  environment.push_back({"NCCL_NVLS_ENABLE", "0",
+                         "the prediction's collectives are those without switch reduction, and "
+                         "its buffers cost memory on every GPU"});
+  environment.push_back({"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True",
+                         "packed micro-batches differ in size; fixed segments would fragment"});
+  return environment;
+}
+
+}  // namespace
+
+Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs,
+                  const Solution& solution) {
+  Plan plan;
+  plan.engine = request.engine;
+  plan.cluster = request.cluster;
+  plan.workload = request.workload;
+  plan.schedule = default_schedule(request.workload);
+  for (const auto& [role, candidate] : solution.choice) {
+    plan.roles.push_back(role_plan(request, costs, solution, candidate, plan.schedule));
+    const std::string& key = plan.roles.back().model;
+    plan.models.emplace(key, request.models.at(key));
+  }
+  if (plan.find(Role::rollout) != nullptr) plan.reshard.push_back(planned_reshard(plan));
+  plan.environment = environment_of(request, solution);
+  plan.prediction = prediction_of(plan, request, costs, solution);
+  plan.provenance = {request.tessera_version, request.calibration.name, request.created};
+  return plan;
+}
+
+}  // namespace tessera

@@ -1,0 +1,210 @@
+// Why nothing fits, and the smallest single change that makes it fit.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "planner/search/search.h"
+
+namespace tessera {
+namespace {
+
+std::string in_gib(std::int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", gib(Bytes{bytes}));
+  return text.data();
+}
+
+std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
+  const std::array<std::pair<const char*, std::int64_t>, 10> classes = {{
+      {"weights", use.weights},
+      {"gradients", use.gradients},
+      {"master_weights", use.master_weights},
+      {"optimizer", use.optimizer},
+      {"activations", use.activations},
+      {"logits", use.logits},
+      {"kv_cache", use.kv_cache},
+      {"communication", use.communication},
+      {"reshard", use.reshard},
+      {"workspace", use.workspace},
+  }};
+  const auto* most =
+      std::max_element(classes.begin(), classes.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {most->first, most->second};
+}
+
+// The candidate of a role on `gpus` ranks that needs the least memory, with that need.
+std::optional<std::pair<Candidate, RoleCost>> leanest(const PlanRequest& request,
+                                                      const Capabilities& capabilities,
+                                                      const CostEvaluator& costs, Role role,
+                                                      int gpus) {
+  std::optional<std::pair<Candidate, RoleCost>> best;
+  for (const Candidate& candidate : enumerate_candidates(request, capabilities, role, gpus)) {
+    const RoleCost cost = costs.cost(candidate);
+    if (!best || cost.peak < best->second.peak) best = {candidate, cost};
+  }
+  return best;
+}
+
+Phase worst_phase(const PlanRequest& request, const CostEvaluator& costs,
+                  const Candidate& candidate) {
+  Phase worst = Phase::save_checkpoint;
+  std::int64_t most = -1;
+  for (const Phase phase : phases_of(request.workload, candidate.role)) {
+    const std::int64_t total = costs.memory(candidate, phase).total();
+    if (total > most) {
+      most = total;
+      worst = phase;
+    }
+  }
+  return worst;
+}
+
+MemoryShortage shortage_of(const PlanRequest& request, const CostEvaluator& costs,
+                           const Candidate& candidate, std::int64_t others) {
+  MemoryShortage shortage;
+  shortage.role = candidate.role;
+  shortage.phase = worst_phase(request, costs, candidate);
+  const MemoryUse use = costs.memory(candidate, shortage.phase);
+  shortage.rank = costs.fullest_stage(candidate, shortage.phase) * candidate.tp;
+  shortage.layout = describe(layout_of(candidate, model_of(request, candidate.role).layers)) +
+                    " on " + std::to_string(candidate.gpus);
+  std::tie(shortage.tensor_class, shortage.class_bytes) = largest_class(use);
+  shortage.needed = use.total() + others;
+  shortage.limit = memory_limit(request);
+  return shortage;
+}
+
+std::string sentence(const MemoryShortage& shortage) {
+  return "rank " + std::to_string(shortage.rank) + " in phase " +
+         std::string(name_of(shortage.phase)) + " (" + std::string(name_of(shortage.role)) + ", " +
+         shortage.layout + "): needs " + in_gib(shortage.needed) + " of " + in_gib(shortage.limit) +
+         ", " + in_gib(shortage.missing()) + " too much; most of it " + shortage.tensor_class +
+         ", " + in_gib(shortage.class_bytes);
+}
+
+// Shortages of roles that do not even fit alone, each at its leanest over all sizes.
+void alone(const PlanRequest& request, const Capabilities& capabilities, const CostEvaluator& costs,
+           Infeasible& result) {
+  for (const Role role : roles_of(request.workload)) {
+    std::optional<std::pair<Candidate, RoleCost>> best;
+    for (const int gpus : block_sizes(request.cluster)) {
+      const auto here = leanest(request, capabilities, costs, role, gpus);
+      if (here && (!best || here->second.peak < best->second.peak)) best = here;
+    }
+    if (!best) {
+      result.reasons.push_back(
+          "no layout of the " + std::string(name_of(role)) + " on up to " +
+          std::to_string(request.cluster.gpus()) +
+          " GPUs satisfies the fixed settings, the model's heads and layers and a dp that divides "
+          "its batch");
+    } else if (best->second.peak > memory_limit(request)) {
+      result.shortages.push_back(shortage_of(request, costs, best->first, 0));
+    }
+  }
+}
+
+// All roles on all GPUs, each at its leanest: the placement with most memory in total.
+void together(const PlanRequest& request, const Capabilities& capabilities,
+              const CostEvaluator& costs, Infeasible& result) {
+  for (auto size = static_cast<int>(request.cluster.gpus()); size >= 1; --size) {
+    std::vector<std::pair<Candidate, RoleCost>> chosen;
+    std::int64_t resident = 0;
+    for (const Role role : roles_of(request.workload)) {
+      const auto best = leanest(request, capabilities, costs, role, size);
+      if (!best) break;
+      chosen.push_back(*best);
+      resident += best->second.resident;
+    }
+    if (chosen.size() != roles_of(request.workload).size()) continue;
+    const auto worst =
+        std::max_element(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
+          return a.second.peak - a.second.resident < b.second.peak - b.second.resident;
+        });
+    const MemoryShortage shortage =
+        shortage_of(request, costs, worst->first, resident - worst->second.resident);
+    if (shortage.missing() > 0) {
+      result.shortages.push_back(shortage);
+      return;
+    }
+    break;
+  }
+  result.reasons.push_back("every role fits alone, but no placement and split of " +
+                           std::to_string(request.cluster.gpus()) +
+                           " GPUs that the settings allow holds them all");
+}
+
+bool feasible(const PlanRequest& request, const Capabilities& capabilities) {
+  const CostEvaluator costs(request);
+  return !search_exactly(search_problem(request, capabilities, costs)).best.empty();
+}
+
+std::string without_one_setting(const PlanRequest& request, const Capabilities& capabilities) {
+  for (const auto& [key, value] : request.fixed.values) {
+    PlanRequest changed = request;
+    changed.fixed.values.erase(key);
+    if (feasible(changed, capabilities)) {
+      return "leave out " + std::string(name_of(key.first)) + "." +
+             std::string(name_of(key.second)) + "=" + std::to_string(value);
+    }
+  }
+  if (!request.fixed.placement.empty()) {
+    PlanRequest changed = request;
+    changed.fixed.placement.clear();
+    if (feasible(changed, capabilities)) return "leave out placement=" + request.fixed.placement;
+  }
+  return {};
+}
+
+std::string with_more_nodes(const PlanRequest& request, const Capabilities& capabilities) {
+  const auto fits = [&](std::int64_t nodes) {
+    PlanRequest changed = request;
+    changed.cluster.nodes = nodes;
+    return feasible(changed, capabilities);
+  };
+  std::int64_t low = request.cluster.nodes, high = 2 * low;
+  while (high <= 64 * request.cluster.nodes && !fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  if (high > 64 * request.cluster.nodes) return {};
+  while (high - low > 1) {
+    const std::int64_t middle = (low + high) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return "use " + std::to_string(high) + " nodes (" +
+         std::to_string(high * request.cluster.gpus_per_node) + " GPUs)";
+}
+
+std::string with_more_memory(const PlanRequest& request, const Capabilities& capabilities) {
+  const std::int64_t now = request.cluster.device.memory.value;
+  for (const double factor : {1.25, 1.5, 2.0, 3.0, 4.0, 8.0}) {
+    PlanRequest changed = request;
+    changed.cluster.device.memory = {static_cast<std::int64_t>(factor * static_cast<double>(now))};
+    if (feasible(changed, capabilities)) {
+      return "use GPUs with " + in_gib(changed.cluster.device.memory.value) + " of memory";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
+                              const CostEvaluator& costs) {
+  Infeasible result;
+  alone(request, capabilities, costs, result);
+  if (result.shortages.empty() && result.reasons.empty()) {
+    together(request, capabilities, costs, result);
+  }
+  for (const MemoryShortage& shortage : result.shortages) {
+    result.reasons.push_back(sentence(shortage));
+  }
+  for (const auto& fix : {without_one_setting, with_more_nodes, with_more_memory}) {
+    if (result.nearest_fix.empty()) result.nearest_fix = fix(request, capabilities);
+  }
+  return result;
+}
+
+}  // namespace tessera

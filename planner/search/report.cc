@@ -1,0 +1,178 @@
+#include "planner/search/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+
+#include "cost_models/layout/parameter_table.h"
+
+namespace tessera {
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
+  std::array<char, 512> buffer{};
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
+  va_end(arguments);
+  return buffer.data();
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1LL << 30) return text("%.2f GiB", value / (1LL << 30));
+  if (bytes >= 1LL << 20) return text("%.2f MiB", value / (1LL << 20));
+  return text("%.1f KiB", value / (1LL << 10));
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 1) return text("%.2f s", seconds);
+  if (seconds >= 1e-3) return text("%.2f ms", seconds * 1e3);
+  return text("%.1f us", seconds * 1e6);
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  const bool run = ranks.back() - ranks.front() + 1 == static_cast<int>(ranks.size());
+  if (ranks.size() == 1) return std::to_string(ranks.front());
+  if (run) return std::to_string(ranks.front()) + "-" + std::to_string(ranks.back());
+  return std::to_string(ranks.size()) + " ranks";
+}
+
+std::string layout_text(const RolePlan& role) {
+  std::string layout = describe(role.layout);
+  if (role.layout.zero > 0 && layout.find("zero") == std::string::npos) {
+    layout += " zero" + std::to_string(role.layout.zero);
+  }
+  if (role.role == Role::rollout) layout += " " + std::string(name_of(role.rank_order));
+  return layout;
+}
+
+std::string batching_text(const Batching& batching) {
+  const std::int64_t tokens = std::max({batching.update_tokens, batching.log_prob_tokens,
+                                        batching.values_tokens, batching.reward_tokens});
+  if (batching.max_sequences > 0) {
+    return text("%lld sequences at once", static_cast<long long>(batching.max_sequences));
+  }
+  return text("%lld tokens per micro-batch", static_cast<long long>(tokens));
+}
+
+std::string roles_part(const Plan& plan) {
+  std::string out =
+      text("  %-10s %-12s %-28s %12s  %s\n", "role", "ranks", "layout", "peak", "batches");
+  for (const RolePlan& role : plan.roles) {
+    std::int64_t peak = 0;
+    for (const auto& [phase, use] : role.memory) peak = std::max(peak, use.total());
+    out += text("  %-10s %-12s %-28s %12s  %s\n", std::string(name_of(role.role)).c_str(),
+                ranks_text(role.ranks).c_str(), layout_text(role).c_str(), bytes_text(peak).c_str(),
+                batching_text(role.batching).c_str());
+  }
+  const std::int64_t limit = plan.cluster.device.memory.value;
+  out += text("  fullest rank %s of %s (%.0f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
+              bytes_text(limit).c_str(),
+              100.0 * static_cast<double>(plan.prediction.peak_bytes) /
+                  static_cast<double>(std::max<std::int64_t>(1, limit)));
+  return out;
+}
+
+std::string phases_part(const Plan& plan) {
+  const Prediction& prediction = plan.prediction;
+  std::string out = text("step %s", seconds_text(prediction.step_s).c_str());
+  if (prediction.step_error_s > 0) {
+    out += text(" +- %s", seconds_text(prediction.step_error_s).c_str());
+  }
+  out += text(", %.0f tokens/s/GPU, update at %.1f %% of peak, %s of communication\n",
+              prediction.tokens_per_s_per_gpu, 100 * prediction.mfu,
+              seconds_text(prediction.exposed_comm_s).c_str());
+  for (const ScheduledCall& call : plan.schedule) {
+    const auto found = prediction.phases_s.find(call.phase);
+    if (found == prediction.phases_s.end()) continue;
+    const double share = found->second / prediction.step_s;
+    const auto bar = static_cast<std::size_t>(std::clamp(std::lround(share * 40), 0L, 40L));
+    out += text("  %-14s %-10s %12s %5.1f %%  %s\n", std::string(name_of(call.phase)).c_str(),
+                std::string(name_of(call.role)).c_str(), seconds_text(found->second).c_str(),
+                100 * share, std::string(bar, '#').c_str());
+  }
+  return out;
+}
+
+std::string reshard_part(const Plan& plan) {
+  std::string out;
+  for (const PlannedReshard& pair : plan.reshard) {
+    const std::int64_t whole =
+        parameter_count(plan.models.at("actor").spec) * size_of(plan.find(pair.from)->dtypes.wire);
+    out += text("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
+                std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
+                std::string(name_of(pair.mode)).c_str(), bytes_text(pair.bytes_received).c_str(),
+                bytes_text(pair.lower_bound_bytes).c_str());
+    if (pair.bytes_received > 0) {
+      out += text("; gathering everything: %.2fx",
+                  static_cast<double>(whole) / static_cast<double>(pair.bytes_received));
+    }
+    out += ")\n";
+  }
+  return out;
+}
+
+std::string certificate_part(const Plan& plan) {
+  const Certificate& certificate = plan.certificate;
+  std::string out = text(
+      "certificate: %s = %s, lower bound %s, gap %.2f %%; %lld candidates "
+      "priced, %lld branches cut\n",
+      certificate.objective.c_str(), seconds_text(certificate.value).c_str(),
+      seconds_text(certificate.lower_bound).c_str(), 100 * certificate.gap,
+      static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
+  if (certificate.runner_up.empty()) return out + "  no other plan is feasible\n";
+  for (const RunnerUp& other : certificate.runner_up) {
+    out += text("  %-34s %12s  +%.1f %%  ", other.placement.c_str(),
+                seconds_text(other.step_s).c_str(), 100 * (other.step_s / certificate.value - 1)) +
+           other.description + "\n";
+  }
+  out += text("  margin: the choice stands while the model errs by less than %.1f %% per plan\n",
+              100 * certificate.margin);
+  return out;
+}
+
+std::string constants_part(const Plan& plan) {
+  const auto measured = plan.prediction.measured_constants.size();
+  const auto assumed = plan.prediction.assumed_constants.size();
+  return text("constants: %zu measured, %zu shipped (calibration %s)\n", measured, assumed,
+              plan.provenance.calibration.c_str());
+}
+
+std::string placement_of(const Plan& plan) {
+  Placement placement;
+  std::vector<std::vector<int>> ranks;
+  for (const RolePlan& role : plan.roles) {
+    const auto same = std::find(ranks.begin(), ranks.end(), role.ranks);
+    if (same == ranks.end()) {
+      ranks.push_back(role.ranks);
+      placement.push_back({role.role});
+    } else {
+      placement[static_cast<std::size_t>(same - ranks.begin())].push_back(role.role);
+    }
+  }
+  return describe(placement);
+}
+
+}  // namespace
+
+std::string describe(const Plan& plan) {
+  std::string out =
+      text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
+           plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), plan.world_size(),
+           static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
+  out += placement_of(plan) + "\n";
+  return out + roles_part(plan) + phases_part(plan) + reshard_part(plan) + certificate_part(plan) +
+         constants_part(plan);
+}
+
+std::string describe(const Infeasible& infeasible) {
+  std::string out = "no feasible plan\n";
+  for (const std::string& reason : infeasible.reasons) out += "  " + reason + "\n";
+  if (!infeasible.nearest_fix.empty()) out += "nearest fix: " + infeasible.nearest_fix + "\n";
+  return out;
+}
+
+}  // namespace tessera

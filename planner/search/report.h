@@ -1,0 +1,20 @@
+// A plan and its certificate as text, for `tessera plan` and `tessera explain`.
+//
+// Pure functions; lines end with '\n' and stay within about 110 columns.
+#pragma once
+
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "planner/search/search.h"
+
+namespace tessera {
+
+/// Roles with ranks, layout and memory against the limit; phases with seconds and share; reshard
+/// bytes against the full gather; runner-ups; certificate and margin; which constants are measured.
+std::string describe(const Plan& plan);
+
+/// Reasons and the nearest fix.
+std::string describe(const Infeasible& infeasible);
+
+}  // namespace tessera

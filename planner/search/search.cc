@@ -1,0 +1,105 @@
+#include "planner/search/search.h"
+
+#include <algorithm>
+
+#include "planner/interop/capabilities.h"
+
+namespace tessera {
+namespace {
+
+// Settings of roles that the workload does not have.
+void check_settings(const PlanRequest& request, Problems& problems) {
+  const std::vector<Role> roles = roles_of(request.workload);
+  for (const auto& [key, value] : request.fixed.values) {
+    if (std::find(roles.begin(), roles.end(), key.first) != roles.end()) continue;
+    std::string present;
+    for (const Role role : roles)
+      present += (present.empty() ? "" : ", ") + std::string(name_of(role));
+    problems.push_back({"--fix",
+                        std::string(name_of(key.first)) + "." + std::string(name_of(key.second)),
+                        "a role that the workload does not have", present, ""});
+  }
+}
+
+void check_models(const PlanRequest& request, Problems& problems) {
+  if (!request.models.contains("actor")) {
+    problems.push_back({"request", "models", "no actor", "the actor's model", ""});
+  }
+  topological_order(request.workload.dataflow, "workload", problems);
+  if (request.workload.dataflow.empty()) {
+    problems.push_back({"workload", "dataflow", "no calls", "a dataflow", ""});
+  }
+  if (request.cluster.gpus() < 1) {
+    problems.push_back({"cluster", "nodes", "no GPUs", "at least one", ""});
+  }
+}
+
+// Where there is only one placement the runner-up is the best plan with another actor layout.
+std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winner) {
+  const auto all = problem.candidates;
+  const Candidate& chosen = winner.choice.at(Role::actor);
+  problem.candidates = [all, chosen](Role role, int gpus) {
+    std::vector<Candidate> candidates = all(role, gpus);
+    if (role != Role::actor) return candidates;
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+      return candidate.gpus == chosen.gpus && candidate.tp == chosen.tp &&
+             candidate.pp == chosen.pp;
+    });
+    return candidates;
+  };
+  return search_exactly(problem).best;
+}
+
+Certificate certificate_of(const SearchProblem& problem, const SearchResult& result) {
+  const Solution& winner = result.best.front();
+  Certificate certificate;
+  certificate.objective = "step_s";
+  certificate.value = certificate.lower_bound = winner.step_s;
+  certificate.evaluated = result.evaluated;
+  certificate.pruned = result.pruned;
+  std::vector<Solution> others(result.best.begin() + 1, result.best.end());
+  if (others.empty()) others = other_layouts(problem, winner);
+  for (const Solution& other : others) {
+    certificate.runner_up.push_back({describe(other.placement), describe(other), other.step_s});
+  }
+  if (!others.empty()) {
+    const double next = others.front().step_s;
+    certificate.margin = (next - winner.step_s) / (next + winner.step_s);
+  }
+  return certificate;
+}
+
+}  // namespace
+
+std::string describe(const Solution& solution) {
+  std::string text;
+  for (const auto& [role, candidate] : solution.choice) {
+    text += (text.empty() ? "" : ", ") + std::string(name_of(role)) + " tp" +
+            std::to_string(candidate.tp);
+    if (role != Role::rollout) text += " pp" + std::to_string(candidate.pp);
+    text += " dp" + std::to_string(candidate.dp);
+    if (candidate.zero > 0) text += " zero" + std::to_string(candidate.zero);
+  }
+  return text;
+}
+
+std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
+                                     const std::optional<Evaluator>& evaluator) {
+  const std::size_t before = problems.size();
+  const auto capabilities = capabilities_of(request.engine, problems);
+  check_models(request, problems);
+  if (problems.size() != before) return std::nullopt;
+  check_settings(request, problems);
+  allowed_placements(request, problems);
+  if (problems.size() != before) return std::nullopt;
+
+  const CostEvaluator costs(request);
+  const SearchProblem problem = search_problem(request, *capabilities, costs, evaluator);
+  const SearchResult result = search_exactly(problem);
+  if (result.best.empty()) return explain_infeasible(request, *capabilities, costs);
+  Plan plan = compose_plan(request, costs, result.best.front());
+  plan.certificate = certificate_of(problem, result);
+  return plan;
+}
+
+}  // namespace tessera

@@ -1,0 +1,67 @@
+// The planner: a request in, a plan with its certificate or the reasons why there is none out.
+//
+// Pure: equal requests give equal outcomes (the caller passes the time for the provenance). The
+// prediction's mfu is the actor's update, 3 x forward FLOPs over the device's stated bf16 peak, as
+// verl's perf/mfu/actor. The certificate's margin is the relative error e of the model at which
+// value (1 + e) = runner-up (1 - e).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/exact.h"
+
+namespace tessera {
+
+/// The rank that comes closest to fitting, and what is too much there.
+struct MemoryShortage {
+  Role role = Role::actor;  // with most bytes on the rank in the phase
+  Phase phase = Phase::gen;
+  int rank = 0;
+  std::string layout;        // of the role
+  std::string tensor_class;  // the largest of the role: "weights", "optimizer", ...
+  std::int64_t class_bytes = 0;
+  std::int64_t needed = 0, limit = 0;  // of all roles on the rank together
+
+  std::int64_t missing() const { return needed - limit; }
+};
+
+struct Infeasible {
+  std::vector<MemoryShortage> shortages;
+  std::vector<std::string> reasons;  // one line each, shortages included
+  std::string nearest_fix;           // empty: none was found
+};
+
+using PlanOutcome = std::variant<Plan, Infeasible>;
+
+/// nullopt and Problems when the request contradicts itself: unknown engine, settings for roles
+/// that the workload does not have, a placement that is no partition of its roles. `evaluator`
+/// replaces the cost models' seconds and the reshard's; memory stays theirs.
+std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
+                                     const std::optional<Evaluator>& evaluator = std::nullopt);
+
+/// The search problem of a request. `costs` must outlive it.
+SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
+                             const CostEvaluator& costs,
+                             const std::optional<Evaluator>& evaluator = std::nullopt);
+
+/// Placements that `request.fixed.placement` allows: all, or the one that is named ("colocated",
+/// "standalone", "actor+reference | critic"). Empty and a Problem when it names none.
+std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems);
+
+/// The whole plan of a solution: ranks, memory of every phase, exact reshard, environment,
+/// prediction.
+Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution);
+
+/// Why nothing fits, and the smallest single change that makes it fit.
+Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
+                              const CostEvaluator& costs);
+
+/// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2" of a solution.
+std::string describe(const Solution& solution);
+
+}  // namespace tessera

@@ -1,0 +1,132 @@
+// Oracles: hand counts of pipelines and volumes, HybridFlow's closed forms.
+#include "planner/search/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include "cost_models/layout/sharding.h"
+#include "tests/planner/search/sample_requests.h"
+
+namespace tessera {
+namespace {
+
+PlanRequest small_request() {
+  Workload workload = workload_of("grpo", KlPlace::loss, false);
+  workload.prompts_per_step = 64;
+  workload.samples_per_prompt = 8;
+  workload.prompt_tokens = 512;
+  workload.response_tokens = {512, 0.5, 1024};
+  return request_of(llama_8b(), workload, cluster_of(8, 4, 80));
+}
+
+TEST(ReshardBytes, AreHybridFlowsClosedFormWhereDegreesDivide) {
+  const PlanRequest request = small_request();
+  const CostEvaluator costs(request);
+  const Candidate actor{Role::actor, 16, 8, 2, 1};
+  const Candidate rollout{Role::rollout, 16, 2, 1, 8};
+  // (tp - tg pg) / (tg pg tp) M over the layers (HybridFlow Table 2); embedding and head sit on one
+  // stage each, norms are whole everywhere.
+  const std::int64_t layers =
+      32LL * (4096LL * (32 + 16) * 128 + 4096LL * 4096 + 3LL * 4096 * 14336);
+  const std::int64_t ends = 128256LL * 4096;
+  const std::int64_t norms = 32LL * 2 * 4096;
+  // Half of the layers are on the other stage; of its own half a rank holds 1/8 and needs 1/2.
+  const std::int64_t expected = layers / 2 - layers / 16 + norms / 2 + 2 * ends / 2 - ends / 8;
+  EXPECT_EQ(costs.reshard_bytes(actor, rollout), 2 * (expected + 4096));  // + final norm, stage 0
+  EXPECT_EQ(costs.reshard_bytes({Role::actor, 16, 2, 1, 8}, rollout), 0);
+}
+
+TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
+  PlanRequest request = small_request();
+  ModelSpec odd = tiny_model(5);
+  odd.query_heads = 6;
+  odd.kv_heads = 2;
+  odd.vocab = 131;
+  request.models["actor"].spec = odd;
+  const CostEvaluator costs(request);
+  const ParameterTable table = parameter_table(odd);
+  for (const auto& [t, p, d] : {std::array{2, 2, 2}, {4, 1, 2}, {1, 4, 2}, {4, 2, 1}, {2, 1, 4}}) {
+    for (const int tg : {1, 2, 4, 8}) {
+      const Candidate actor{Role::actor, 8, t, p, d};
+      const Candidate rollout{Role::rollout, 8, tg, 1, 8 / tg};
+      Problems problems;
+      const std::vector<int> ranks = {0, 1, 2, 3, 4, 5, 6, 7};
+      const RankMap from =
+          make_rank_map(RankOrder::contiguous, layout_of(actor, 5), ranks, nullptr, "", problems);
+      const RankMap to = make_rank_map(rollout_order(actor, rollout), layout_of(rollout, 5), ranks,
+                                       &from, "", problems);
+      ASSERT_TRUE(problems.empty());
+      std::int64_t most = 0;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        std::int64_t missing = 0;
+        for (const Parameter& parameter : table.rows) {
+          const auto wanted = compute_box(parameter, to.layout, to.coords[r]);
+          const auto held = compute_box(parameter, from.layout, from.coords[r]);
+          if (!wanted) continue;
+          missing += volume(*wanted) - (held ? volume(intersect(*wanted, *held)) : 0);
+        }
+        most = std::max(most, missing);
+      }
+      EXPECT_EQ(costs.reshard_bytes(actor, rollout), 4 * most)
+          << "tp" << t << " pp" << p << " -> tp" << tg;
+    }
+  }
+}
+
+TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
+  const PlanRequest request = small_request();
+  const CostEvaluator costs(request);
+  const auto update = [&](int tp, int pp, int dp, std::int64_t tokens) {
+    const Candidate candidate{Role::actor, tp * pp * dp, tp, pp, dp, 1, tokens};
+    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::update_actor)];
+  };
+  EXPECT_LT(update(8, 1, 4, 6144), update(8, 1, 2, 6144));
+  // One micro-batch per replica: every stage waits for the others.
+  const std::int64_t all = 512 * 1536;
+  EXPECT_GT(update(8, 4, 1, all), 2.5 * update(8, 4, 1, 6144));
+}
+
+TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
+  PlanRequest request = small_request();
+  request.calibration.call_s.value = 0;
+  const CostEvaluator costs(request);
+  const std::int64_t limit = 4 * 1536;
+  const auto infer = [&](int pp, std::int64_t tokens) {
+    const Candidate candidate{Role::reference, pp, 1, pp, 1, 0, tokens};
+    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::ref)];
+  };
+  // (m + p - 1) / m of the work of one stage, and a stage is a quarter: 512 sequences of about 995
+  // tokens in micro-batches of 6,144 tokens, m about 83.
+  EXPECT_NEAR(infer(4, limit) / infer(1, limit), (83 + 3) / 83.0 / 4, 0.04);
+}
+
+TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
+  const PlanRequest request = small_request();
+  const CostEvaluator costs(request);
+  const Candidate actor{Role::actor, 8, 2, 2, 2, 1, 6144};
+  const RoleCost cost = costs.cost(actor);
+  const MemoryUse idle = costs.memory(actor, Phase::gen);
+  EXPECT_EQ(idle.total(), cost.resident);
+  EXPECT_EQ(idle.activations, 0);
+  const MemoryUse update = costs.memory(actor, Phase::update_actor);
+  EXPECT_EQ(update.total(), cost.peak);
+  EXPECT_GT(update.activations, 0);
+  const Candidate rollout{Role::rollout, 8, 2, 1, 4, 0, 8192, 16};
+  const MemoryUse gen = costs.memory(rollout, Phase::gen);
+  // 2 x 8 KV heads x 128 x 32 layers x 2 bytes = 131,072 per token, half of it at TP2.
+  EXPECT_EQ(gen.kv_cache, 65'536LL * 16 * (512 + 1024));
+  EXPECT_EQ(costs.memory(rollout, Phase::update_actor).weights, gen.weights);  // kept
+}
+
+TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {
+  PlanRequest request = request_of(tiny_model(), workload_of("grpo", KlPlace::none, false),
+                                   cluster_of(4, 1, 4), "cpu");
+  const Candidate candidate{Role::actor, 4, 1, 1, 4, 0, 1000};
+  request.calibration.cores = 4;
+  const double alone = CostEvaluator(request).cost(candidate).seconds[1 + 2];
+  request.calibration.cores = 2;
+  const auto shared = CostEvaluator(request).cost(candidate);
+  EXPECT_NEAR(shared.seconds[3] / alone, 2, 1e-9);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,293 @@
+// Oracle: every placement, split and combination of candidates, none left out, timed by playing the
+// schedule call by call.
+#include "planner/search/exact.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "planner/search/search.h"
+#include "tests/planner/search/sample_requests.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+
+// The step when every call starts as soon as its inputs are there and its block is free.
+double played(const SearchProblem& problem, const Placement& placement,
+              const PhaseSeconds& seconds) {
+  std::map<Phase, double> end;
+  std::vector<double> free(placement.size(), 0);
+  double step = 0;
+  for (const ScheduledCall& call : problem.schedule) {
+    std::size_t block = 0;
+    for (std::size_t b = 0; b < placement.size(); ++b) {
+      if (std::count(placement[b].begin(), placement[b].end(), call.role) > 0) block = b;
+    }
+    double start = free[block];
+    for (const Phase phase : call.after) start = std::max(start, end[phase]);
+    end[call.phase] = free[block] = start + seconds[static_cast<std::size_t>(call.phase)];
+    step = std::max(step, free[block]);
+  }
+  return step;
+}
+
+class BruteForce {
+ public:
+  explicit BruteForce(const SearchProblem& problem) : problem_(problem) {}
+
+  std::map<std::string, double> run() {
+    for (const Placement& placement : problem_.placements) {
+      placement_ = &placement;
+      sizes_.assign(placement.size(), 0);
+      best_ = kNone;
+      choose_size(0, static_cast<int>(problem_.cluster.gpus()));
+      if (best_ < kNone) result_[describe(placement)] = best_;
+    }
+    return result_;
+  }
+
+ private:
+  struct Priced {
+    Candidate candidate;
+    RoleCost cost;
+  };
+
+  const std::vector<Priced>& priced(Role role, int gpus) {
+    auto [entry, added] = priced_.try_emplace({role, gpus});
+    if (added) {
+      for (const Candidate& candidate : problem_.candidates(role, gpus)) {
+        entry->second.push_back({candidate, problem_.evaluator.role(candidate)});
+      }
+    }
+    return entry->second;
+  }
+
+  void choose_size(std::size_t block, int left) {
+    if (block == sizes_.size()) {
+      if (place_blocks(sizes_, problem_.cluster).empty()) return;
+      chosen_.clear();
+      choose_candidate(0);
+      return;
+    }
+    for (const int size : block_sizes(problem_.cluster)) {
+      if (size > left) continue;
+      sizes_[block] = size;
+      choose_size(block + 1, left - size);
+    }
+  }
+
+  std::size_t block_of(Role role) const {
+    for (std::size_t b = 0; b < placement_->size(); ++b) {
+      const auto& roles = (*placement_)[b];
+      if (std::find(roles.begin(), roles.end(), role) != roles.end()) return b;
+    }
+    return 0;
+  }
+
+  void choose_candidate(std::size_t index) {
+    if (index == problem_.roles.size()) return judge();
+    const Role role = problem_.roles[index];
+    for (const Priced& option : priced(role, sizes_[block_of(role)])) {
+      chosen_.push_back(&option);
+      choose_candidate(index + 1);
+      chosen_.pop_back();
+    }
+  }
+
+  void judge() {
+    for (std::size_t b = 0; b < sizes_.size(); ++b) {
+      std::int64_t resident = 0, transient = 0;
+      for (const Priced* option : chosen_) {
+        if (block_of(option->candidate.role) != b) continue;
+        resident += option->cost.resident;
+        transient = std::max(transient, option->cost.peak - option->cost.resident);
+      }
+      if (resident + transient > problem_.memory_limit) return;
+    }
+    PhaseSeconds seconds = problem_.fixed_seconds;
+    const Candidate *actor = nullptr, *rollout = nullptr;
+    for (const Priced* option : chosen_) {
+      for (std::size_t p = 0; p < seconds.size(); ++p) seconds[p] += option->cost.seconds[p];
+      if (option->candidate.role == Role::actor) actor = &option->candidate;
+      if (option->candidate.role == Role::rollout) rollout = &option->candidate;
+    }
+    if (rollout != nullptr) {
+      seconds[static_cast<std::size_t>(Phase::reshard)] =
+          problem_.evaluator.reshard_seconds(*actor, *rollout);
+    }
+    best_ = std::min(best_, played(problem_, *placement_, seconds));
+  }
+
+  const SearchProblem& problem_;
+  const Placement* placement_ = nullptr;
+  std::vector<int> sizes_;
+  std::map<std::pair<Role, int>, std::vector<Priced>> priced_;
+  std::vector<const Priced*> chosen_;
+  std::map<std::string, double> result_;
+  double best_ = kNone;
+};
+
+void expect_equals_brute_force(const SearchProblem& problem, const std::string& what) {
+  const auto oracle = BruteForce(problem).run();
+  const SearchResult result = search_exactly(problem);
+  ASSERT_EQ(result.best.size(), oracle.size()) << what;
+  for (const Solution& solution : result.best) {
+    const double best = oracle.at(describe(solution.placement));
+    EXPECT_NEAR(solution.step_s, best, 1e-9 * best) << what << " " << describe(solution.placement);
+    EXPECT_NEAR(played(problem, solution.placement, solution.seconds), solution.step_s,
+                1e-9 * best);
+  }
+  for (std::size_t i = 1; i < result.best.size(); ++i) {
+    EXPECT_LE(result.best[i - 1].step_s, result.best[i].step_s);
+  }
+}
+
+// Seconds and bytes that follow no model: a bound that relies on one would fail here.
+SearchProblem random_problem(std::mt19937_64& engine) {
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(engine);
+  };
+  static constexpr std::array<std::pair<int, int>, 7> kShapes = {
+      {{2, 1}, {4, 1}, {8, 1}, {2, 2}, {2, 3}, {6, 1}, {4, 2}}};
+  const auto [per_node, nodes] = kShapes[static_cast<std::size_t>(pick(0, 6))];
+  const bool ppo = pick(0, 1) == 1;
+  const Workload workload =
+      workload_of(ppo ? "ppo" : "grpo", static_cast<KlPlace>(pick(0, 2)), pick(0, 1) == 1);
+  SearchProblem problem;
+  problem.cluster = cluster_of(per_node, nodes, 1);
+  problem.roles = roles_of(workload);
+  problem.schedule = default_schedule(workload);
+  problem.placements = all_placements(problem.roles);
+  problem.memory_limit = pick(60, 400);
+  const auto salt = engine();
+  const int options = problem.roles.size() >= 4 ? 2 : 4;
+  const auto draw = [salt](const Candidate& c, std::uint64_t what, double least, double most) {
+    std::seed_seq seed{salt, static_cast<std::uint64_t>(c.role),
+                       static_cast<std::uint64_t>(c.gpus * 64 + c.tp * 8 + c.pp), what};
+    std::mt19937 local(seed);
+    return std::uniform_real_distribution<double>(least, most)(local);
+  };
+  problem.candidates = [options, draw](Role role, int gpus) {
+    std::vector<Candidate> candidates;
+    for (int i = 0; i < options; ++i) {
+      const Candidate candidate{role, gpus, 1 + i % 2, 1 + i / 2, 1};
+      if (draw(candidate, 99, 0, 1) < 0.85) candidates.push_back(candidate);  // some are missing
+    }
+    return candidates;
+  };
+  problem.evaluator.role = [workload, draw](const Candidate& candidate) {
+    RoleCost cost;
+    for (const Phase phase : phases_of(workload, candidate.role)) {
+      cost.seconds[static_cast<std::size_t>(phase)] =
+          draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) / std::sqrt(candidate.gpus);
+    }
+    cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));
+    cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
+    return cost;
+  };
+  problem.evaluator.reshard_seconds = [draw](const Candidate& actor, const Candidate& rollout) {
+    return draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp;
+  };
+  problem.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.05;
+  return problem;
+}
+
+TEST(ExactSearch, EqualsBruteForceOnRandomCostsOfEveryPlacement) {
+  std::mt19937_64 engine(20260101);
+  int feasible = 0, infeasible = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    const SearchProblem problem = random_problem(engine);
+    expect_equals_brute_force(problem, "trial " + std::to_string(trial));
+    (search_exactly(problem).best.empty() ? infeasible : feasible)++;
+  }
+  EXPECT_GT(feasible, 100);
+  EXPECT_GT(infeasible, 5);
+}
+
+TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
+  std::mt19937_64 engine(7);
+  for (int trial = 0; trial < 60; ++trial) {
+    const bool ppo = trial % 3 == 0;
+    Workload workload = workload_of(ppo ? "ppo" : "grpo", static_cast<KlPlace>(trial % 2), false);
+    workload.prompts_per_step = 4;
+    workload.samples_per_prompt = 1 + trial % 2;
+    workload.mini_batches = 1 + trial % 2;
+    const int per_node = trial % 5 == 4 ? 8 : (trial % 2 == 0 ? 4 : 2);
+    ClusterSpec cluster = cluster_of(per_node, per_node == 2 ? 2 : 1, 1);
+    PlanRequest request = request_of(tiny_model(2 + trial % 2), workload, cluster);
+    request.calibration.fragmentation.value = 0;
+    request.calibration.reserve_bytes.value = 0;
+    const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
+    request.cluster.device.memory = {kib * 1024};
+    Problems problems;
+    const auto table = capabilities_of("tessera", problems);
+    const CostEvaluator costs(request);
+    expect_equals_brute_force(search_problem(request, *table, costs),
+                              "trial " + std::to_string(trial));
+  }
+}
+
+TEST(ExactSearch, GivesEqualAnswersEveryTime) {
+  std::mt19937_64 engine(5);
+  for (int trial = 0; trial < 20; ++trial) {
+    const SearchProblem problem = random_problem(engine);
+    const SearchResult once = search_exactly(problem), again = search_exactly(problem);
+    ASSERT_EQ(once.best.size(), again.best.size());
+    for (std::size_t i = 0; i < once.best.size(); ++i) {
+      EXPECT_EQ(once.best[i].choice, again.best[i].choice);
+      EXPECT_EQ(once.best[i].sizes, again.best[i].sizes);
+      EXPECT_EQ(once.best[i].step_s, again.best[i].step_s);
+    }
+    EXPECT_EQ(once.evaluated, again.evaluated);
+    EXPECT_EQ(once.pruned, again.pruned);
+  }
+}
+
+TEST(Placements, AreTheBellNumbersOfTheRolesWithTheRolloutBesideTheActor) {
+  using enum Role;
+  EXPECT_EQ(all_placements({actor, rollout}).size(), 1);
+  EXPECT_EQ(all_placements({actor, rollout, reference}).size(), 2);
+  EXPECT_EQ(all_placements({actor, rollout, critic, reference}).size(), 5);
+  const auto all = all_placements({actor, rollout, critic, reference, reward});
+  EXPECT_EQ(all.size(), 15);
+  EXPECT_EQ(describe(all.front()), "colocated");
+  EXPECT_EQ(describe(all.back()), "actor | critic | reference | reward");
+  for (const Placement& placement : all) {
+    EXPECT_EQ(placement.front()[0], actor);
+    EXPECT_EQ(placement.front()[1], rollout);
+  }
+}
+
+TEST(PlaceBlocks, NeverCrossesANodeUnlessItFillsWholeOnes) {
+  const ClusterSpec cluster = cluster_of(8, 3, 80);
+  EXPECT_EQ(place_blocks({4, 16, 4}, cluster), (std::vector<int>{16, 0, 20}));
+  EXPECT_EQ(place_blocks({1, 2, 4}, cluster), (std::vector<int>{6, 4, 0}));
+  EXPECT_TRUE(place_blocks({16, 8, 1}, cluster).empty());
+  EXPECT_EQ(block_sizes(cluster), (std::vector<int>{1, 2, 4, 8, 16, 24}));
+  EXPECT_EQ(block_sizes(cluster_of(6, 1, 80)), (std::vector<int>{1, 2, 3, 6}));
+}
+
+TEST(Iteration, MergesCallsThatOnlyFollowOneAnother) {
+  const Workload ppo = workload_of("ppo", KlPlace::reward, true);
+  const auto schedule = default_schedule(ppo);
+  std::array<int, kPhaseCount> blocks{};
+  EXPECT_EQ(Iteration(schedule, blocks).chunks().size(), 1);
+  for (const Phase phase : {Phase::values, Phase::update_critic}) {
+    blocks[static_cast<std::size_t>(phase)] = 1;
+  }
+  const Iteration split(schedule, blocks);
+  EXPECT_EQ(split.chunk_of(Phase::reshard), split.chunk_of(Phase::gen));
+  EXPECT_NE(split.chunk_of(Phase::gen), split.chunk_of(Phase::values));
+  PhaseSeconds seconds{};
+  seconds.fill(1);
+  seconds[static_cast<std::size_t>(Phase::update_critic)] = 10;
+  // reshard, gen, then old_log_prob, ref, reward, adv on the actor's block; the critic ends last.
+  EXPECT_DOUBLE_EQ(split.step_seconds(seconds), 2 + 4 + 10);
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,100 @@
+#include "planner/search/settings.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/interop/capabilities.h"
+#include "planner/search/request.h"
+#include "tests/planner/search/sample_requests.h"
+
+namespace tessera {
+namespace {
+
+FixedSettings parsed(std::vector<std::string> words, Problems& problems) {
+  return parse_settings(words, problems);
+}
+
+TEST(Settings, ReadWhatTheyWrite) {
+  Problems problems;
+  const std::vector<std::string> words = {"actor.tp=2", "actor.zero=0", "rollout.max_sequences=64",
+                                          "placement=actor|critic"};
+  const FixedSettings settings = parse_settings(words, problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(words_of(settings), words);
+  EXPECT_EQ(settings.find(Role::actor, Field::tp), 2);
+  EXPECT_TRUE(settings.allows(Role::actor, Field::pp, 7));
+  EXPECT_FALSE(settings.allows(Role::actor, Field::tp, 4));
+}
+
+TEST(Settings, RefuseEveryBadWordAtOnceWithTheNearestName) {
+  Problems problems;
+  parsed({"acotr.tp=2", "actor.pt=2", "actor.tp=two", "actor.tp=0", "rollout.zero=1", "tp=2",
+          "actor.pp=2", "actor.pp=4"},
+         problems);
+  ASSERT_EQ(problems.size(), 7);
+  EXPECT_NE(problems[0].hint.find("actor"), std::string::npos);
+  EXPECT_NE(problems[1].hint.find("tp"), std::string::npos);
+}
+
+TEST(Candidates, ObeySettingsEngineAndBatch) {
+  PlanRequest request =
+      request_of(tiny_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
+  Problems problems;
+  const auto table = *capabilities_of("tessera", problems);
+  for (const Candidate& c : enumerate_candidates(request, table, Role::actor, 8)) {
+    EXPECT_EQ(c.tp * c.pp * c.dp, 8);
+    EXPECT_LE(c.tp, 4);  // heads
+    EXPECT_LE(c.pp, 2);  // layers
+    EXPECT_EQ(16 % c.dp, 0);
+    EXPECT_TRUE(c.zero == 0 || (c.zero == 1 && c.dp > 1));
+  }
+  for (const Candidate& c : enumerate_candidates(request, table, Role::rollout, 8)) {
+    EXPECT_EQ(c.pp, 1);
+  }
+  request.fixed = parsed({"actor.tp=2", "actor.pp=2", "actor.tokens=100"}, problems);
+  const auto fixed = enumerate_candidates(request, table, Role::actor, 8);
+  ASSERT_EQ(fixed.size(), 2);  // zero 0 and 1
+  EXPECT_EQ(fixed[0].tokens, 100);
+  request.fixed = parsed({"actor.gpus=4"}, problems);
+  EXPECT_TRUE(enumerate_candidates(request, table, Role::actor, 8).empty());
+  EXPECT_FALSE(enumerate_candidates(request, table, Role::actor, 4).empty());
+}
+
+TEST(Candidates, NeverPutATensorParallelGroupAcrossNodes) {
+  const PlanRequest request =
+      request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(4, 4, 80));
+  Problems problems;
+  for (const Candidate& c :
+       enumerate_candidates(request, *capabilities_of("tessera", problems), Role::actor, 16)) {
+    EXPECT_EQ(4 % c.tp, 0);
+  }
+}
+
+TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
+  Plan plan;
+  plan.engine = "tessera";
+  RolePlan actor;
+  actor.layout.cp = 2;
+  actor.layout.zero = 3;
+  actor.layout.dp_shard = 4;
+  actor.recompute = Recompute::full;
+  RolePlan rollout;
+  rollout.role = Role::rollout;
+  rollout.layout.pp = 2;
+  plan.roles = {actor, rollout};
+  plan.reshard.push_back({});
+  plan.reshard[0].keep = false;
+  const Problems problems = outside_capabilities(plan, "p.json");
+  ASSERT_EQ(problems.size(), 6);
+  EXPECT_EQ(problems[0].place, "/roles/0/layout/cp");
+  EXPECT_EQ(problems[4].place, "/roles/1/layout/pp");
+  EXPECT_EQ(problems[5].place, "/reshard/0/keep");
+  plan.engine = "tesera";
+  EXPECT_EQ(outside_capabilities(plan).size(), 1);
+  plan.engine = "tessera";
+  plan.roles = {RolePlan{}};
+  plan.reshard.clear();
+  EXPECT_TRUE(outside_capabilities(plan).empty());
+}
+
+}  // namespace
+}  // namespace tessera
