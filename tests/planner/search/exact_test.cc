@@ -19,8 +19,8 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 // The step when every call starts as soon as its inputs are there and its block is free.
 double played(const SearchProblem& problem, const Placement& placement,
               const PhaseSeconds& seconds) {
-  std::map<Phase, double> end;
-  std::vector<double> free(placement.size(), 0);
+  PhaseSeconds end{};
+  std::array<double, kRoleCount> free{};
   double step = 0;
   for (const ScheduledCall& call : problem.schedule) {
     std::size_t block = 0;
@@ -28,8 +28,10 @@ double played(const SearchProblem& problem, const Placement& placement,
       if (std::count(placement[b].begin(), placement[b].end(), call.role) > 0) block = b;
     }
     double start = free[block];
-    for (const Phase phase : call.after) start = std::max(start, end[phase]);
-    end[call.phase] = free[block] = start + seconds[static_cast<std::size_t>(call.phase)];
+    for (const Phase phase : call.after)
+      start = std::max(start, end[static_cast<std::size_t>(phase)]);
+    const auto at = static_cast<std::size_t>(call.phase);
+    end[at] = free[block] = start + seconds[at];
     step = std::max(step, free[block]);
   }
   return step;
@@ -131,10 +133,11 @@ class BruteForce {
   double best_ = kNone;
 };
 
-void expect_equals_brute_force(const SearchProblem& problem, const std::string& what) {
+// True when anything is feasible.
+bool expect_equals_brute_force(const SearchProblem& problem, const std::string& what) {
   const auto oracle = BruteForce(problem).run();
   const SearchResult result = search_exactly(problem);
-  ASSERT_EQ(result.best.size(), oracle.size()) << what;
+  EXPECT_EQ(result.best.size(), oracle.size()) << what;
   for (const Solution& solution : result.best) {
     const double best = oracle.at(describe(solution.placement));
     EXPECT_NEAR(solution.step_s, best, 1e-9 * best) << what << " " << describe(solution.placement);
@@ -144,6 +147,7 @@ void expect_equals_brute_force(const SearchProblem& problem, const std::string& 
   for (std::size_t i = 1; i < result.best.size(); ++i) {
     EXPECT_LE(result.best[i - 1].step_s, result.best[i].step_s);
   }
+  return !oracle.empty();
 }
 
 // Seconds and bytes that follow no model: a bound that relies on one would fail here.
@@ -164,12 +168,16 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.placements = all_placements(problem.roles);
   problem.memory_limit = pick(60, 400);
   const auto salt = engine();
-  const int options = problem.roles.size() >= 4 ? 2 : 4;
+  const int options = problem.roles.size() >= 5 ? 2 : (problem.roles.size() == 4 ? 3 : 4);
   const auto draw = [salt](const Candidate& c, std::uint64_t what, double least, double most) {
-    std::seed_seq seed{salt, static_cast<std::uint64_t>(c.role),
-                       static_cast<std::uint64_t>(c.gpus * 64 + c.tp * 8 + c.pp), what};
-    std::mt19937 local(seed);
-    return std::uniform_real_distribution<double>(least, most)(local);
+    std::uint64_t x =
+        salt + 0x9e3779b97f4a7c15ULL * (what + 1) + static_cast<std::uint64_t>(c.role);
+    for (const int part : {c.gpus, c.tp, c.pp}) {  // splitmix64
+      x = (x + static_cast<std::uint64_t>(part)) * 0xbf58476d1ce4e5b9ULL;
+      x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+      x ^= x >> 31;
+    }
+    return least + (most - least) * static_cast<double>(x >> 11) * 0x1.0p-53;
   };
   problem.candidates = [options, draw](Role role, int gpus) {
     std::vector<Candidate> candidates;
@@ -199,10 +207,10 @@ SearchProblem random_problem(std::mt19937_64& engine) {
 TEST(ExactSearch, EqualsBruteForceOnRandomCostsOfEveryPlacement) {
   std::mt19937_64 engine(20260101);
   int feasible = 0, infeasible = 0;
-  for (int trial = 0; trial < 400; ++trial) {
+  for (int trial = 0; trial < 500; ++trial) {
     const SearchProblem problem = random_problem(engine);
-    expect_equals_brute_force(problem, "trial " + std::to_string(trial));
-    (search_exactly(problem).best.empty() ? infeasible : feasible)++;
+    const bool found = expect_equals_brute_force(problem, "trial " + std::to_string(trial));
+    ++(found ? feasible : infeasible);
   }
   EXPECT_GT(feasible, 100);
   EXPECT_GT(infeasible, 5);
@@ -210,7 +218,7 @@ TEST(ExactSearch, EqualsBruteForceOnRandomCostsOfEveryPlacement) {
 
 TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
   std::mt19937_64 engine(7);
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < 40; ++trial) {
     const bool ppo = trial % 3 == 0;
     Workload workload = workload_of(ppo ? "ppo" : "grpo", static_cast<KlPlace>(trial % 2), false);
     workload.prompts_per_step = 4;
@@ -233,7 +241,7 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
 
 TEST(ExactSearch, GivesEqualAnswersEveryTime) {
   std::mt19937_64 engine(5);
-  for (int trial = 0; trial < 20; ++trial) {
+  for (int trial = 0; trial < 10; ++trial) {
     const SearchProblem problem = random_problem(engine);
     const SearchResult once = search_exactly(problem), again = search_exactly(problem);
     ASSERT_EQ(once.best.size(), again.best.size());

@@ -27,12 +27,12 @@ TEST(Settings, ReadWhatTheyWrite) {
 
 TEST(Settings, RefuseEveryBadWordAtOnceWithTheNearestName) {
   Problems problems;
-  parsed({"acotr.tp=2", "actor.pt=2", "actor.tp=two", "actor.tp=0", "rollout.zero=1", "tp=2",
+  parsed({"acotr.tp=2", "actor.token=2", "actor.tp=two", "actor.tp=0", "rollout.zero=1", "tp=2",
           "actor.pp=2", "actor.pp=4"},
          problems);
   ASSERT_EQ(problems.size(), 7);
   EXPECT_NE(problems[0].hint.find("actor"), std::string::npos);
-  EXPECT_NE(problems[1].hint.find("tp"), std::string::npos);
+  EXPECT_NE(problems[1].hint.find("tokens"), std::string::npos);
 }
 
 TEST(Candidates, ObeySettingsEngineAndBatch) {
