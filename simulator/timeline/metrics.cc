@@ -1,0 +1,113 @@
+#include "simulator/timeline/metrics.h"
+
+#include <array>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "cost_models/spec/object_reader.h"
+#include "cost_models/spec/strict_json.h"
+
+namespace tessera {
+namespace {
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
+
+/// A line's problems say "1:column" as every text's do; here the line is that of the file.
+void number_lines(Problems& problems, std::size_t first, std::int64_t number) {
+  for (std::size_t i = first; i < problems.size(); ++i) {
+    std::string& place = problems[i].place;
+    const bool has_line = place.starts_with("1:");
+    place = std::to_string(number) + (has_line        ? place.substr(1)
+                                      : place.empty() ? ""
+                                                      : ": " + place);
+  }
+}
+
+void read_data(ObjectReader& data, StepNumbers& step) {
+  const std::vector<std::string> keys = data.keys();
+  for (const std::string& key : keys) {
+    const Node* node = data.find(key);
+    if (node->is(Node::Kind::null)) continue;
+    if (node->is(Node::Kind::integer) || node->is(Node::Kind::number)) {
+      step.data[key] = node->number;
+    } else {
+      data.refuse(key, "a number or null");
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::string& file,
+                                              std::int64_t number, Problems& problems) {
+  const std::size_t before = problems.size();
+  StepNumbers step;
+  if (const std::optional<Document> document = parse_json(line, file, problems)) {
+    ObjectReader reader(*document, problems);
+    reader.required("step", step.step, kNotNegative);
+    if (std::optional<ObjectReader> data = reader.object("data")) read_data(*data, step);
+    reader.refuse_unknown_keys();
+  }
+  if (problems.size() == before) return step;
+  number_lines(problems, before, number);
+  return std::nullopt;
+}
+
+std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path& file,
+                                                     Problems& problems) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) {
+    const bool exists = std::filesystem::exists(file, error);
+    problems.push_back({file.string(), "", exists ? "not a regular file" : "no such file",
+                        "a run's metrics.jsonl", ""});
+    return std::nullopt;
+  }
+  const std::size_t before = problems.size();
+  MetricsTail tail(file);
+  std::vector<StepNumbers> steps = tail.read_new(problems);
+  if (!is_blank(tail.half_line())) {
+    Problems half;  // of a line without its end, which is no defect
+    if (auto last = parse_metrics_line(tail.half_line(), file.string(), tail.lines() + 1, half)) {
+      steps.push_back(*std::move(last));
+    }
+  }
+  if (problems.size() != before) return std::nullopt;
+  return steps;
+}
+
+MetricsTail::MetricsTail(std::filesystem::path file) : file_(std::move(file)) {}
+
+std::vector<StepNumbers> MetricsTail::read_new(Problems& problems) {
+  restarted_ = false;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file_, error)) return {};
+  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file_, error));
+  if (error) return {};
+  if (size < offset_) {
+    offset_ = lines_ = 0;
+    half_line_.clear();
+    restarted_ = true;
+  }
+  std::ifstream stream(file_, std::ios::binary);
+  stream.seekg(offset_);
+  std::vector<StepNumbers> steps;
+  std::array<char, 1 << 16> buffer;
+  while (stream.read(buffer.data(), buffer.size()), stream.gcount() > 0) {
+    std::string_view text(buffer.data(), static_cast<std::size_t>(stream.gcount()));
+    offset_ += stream.gcount();
+    for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1)) {
+      half_line_ += text.substr(0, end);
+      const std::string line = std::exchange(half_line_, {});
+      ++lines_;
+      if (is_blank(line)) continue;
+      if (auto step = parse_metrics_line(line, file_.string(), lines_, problems)) {
+        steps.push_back(*std::move(step));
+      }
+    }
+    half_line_ += text;
+  }
+  return steps;
+}
+
+}  // namespace tessera

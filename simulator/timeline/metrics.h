@@ -1,0 +1,53 @@
+// metrics.jsonl: what a run measured, one line `{"step": n, "data": {name: number}}` per step.
+//
+// The executor writes it, `tessera compare` and the window read it, the window while it grows. Null
+// values (numbers that were not finite) are left out. A resumed run may repeat steps: lines stay in
+// the file's order.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/spec/problem.h"
+#include "simulator/timeline/comparison.h"
+
+namespace tessera {
+
+/// One line without its newline; `number` counts from 1 and stands in the problems' places. nullopt
+/// when anything was appended.
+std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::string& file,
+                                              std::int64_t number, Problems& problems);
+
+/// All lines; a last one that is still being written is left out. nullopt when anything was
+/// appended.
+std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path& file,
+                                                     Problems& problems);
+
+/// Reads what was added to a growing file. One thread.
+class MetricsTail {
+ public:
+  explicit MetricsTail(std::filesystem::path file);
+
+  /// Steps of the lines that were completed since the last call; none while the file does not
+  /// exist. A malformed line is appended to `problems` and passed over.
+  std::vector<StepNumbers> read_new(Problems& problems);
+
+  /// True when the last read_new() found a shorter file than before and began again at its start.
+  bool restarted() const { return restarted_; }
+  /// The line that was still being written at the last call.
+  const std::string& half_line() const { return half_line_; }
+  /// Lines completed so far.
+  std::int64_t lines() const { return lines_; }
+
+ private:
+  std::filesystem::path file_;
+  std::int64_t offset_ = 0, lines_ = 0;
+  std::string half_line_;
+  bool restarted_ = false;
+};
+
+}  // namespace tessera

@@ -1,0 +1,151 @@
+#include "simulator/timeline/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+namespace tessera {
+namespace {
+
+class Metrics : public ::testing::Test {
+ protected:
+  Metrics()
+      : file_(std::filesystem::path(::testing::TempDir()) /
+              (std::string("metrics_") +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".jsonl")) {
+    std::filesystem::remove(file_);
+  }
+  ~Metrics() override { std::filesystem::remove(file_); }
+
+  void append(const std::string& text) { std::ofstream(file_, std::ios::app) << text; }
+
+  std::filesystem::path file_;
+  Problems problems_;
+};
+
+constexpr const char* kLine =
+    R"({"step": 3, "data": {"critic/score/mean": 0.25, "actor/lr": null, "reshard/bytes": 4096}})";
+
+TEST_F(Metrics, ALineGivesItsNumbersAndLeavesNullOut) {
+  const auto step = parse_metrics_line(kLine, "m.jsonl", 1, problems_);
+  ASSERT_TRUE(step) << to_string(problems_.at(0));
+  EXPECT_EQ(step->step, 3);
+  const std::map<std::string, double> expected{{"critic/score/mean", 0.25},
+                                               {"reshard/bytes", 4096}};
+  EXPECT_EQ(step->data, expected);
+}
+
+TEST_F(Metrics, MalformedLinesAreRefusedWithTheirLineInTheFile) {
+  const std::array lines{"{",
+                         "[]",
+                         "3",
+                         "null",
+                         "\"step\"",
+                         "{}",
+                         "nonsense",
+                         R"({"step": 1})",
+                         R"({"data": {}})",
+                         R"({"step": "1", "data": {}})",
+                         R"({"step": 1.5, "data": {}})",
+                         R"({"step": -1, "data": {}})",
+                         R"({"step": null, "data": {}})",
+                         R"({"step": 1, "data": []})",
+                         R"({"step": 1, "data": null})",
+                         R"({"step": 1, "data": {"a": "1"}})",
+                         R"({"step": 1, "data": {"a": true}})",
+                         R"({"step": 1, "data": {"a": [1]}})",
+                         R"({"step": 1, "data": {"a": {"b": 1}}})",
+                         R"({"step": 1, "data": {"a": NaN}})",
+                         R"({"step": 1, "data": {"a": Infinity}})",
+                         R"({"step": 1, "data": {"a": 1e999}})",
+                         R"({"step": 1, "data": {"a": 1, "a": 2}})",
+                         R"({"step": 1, "step": 2, "data": {}})",
+                         R"({"step": 1, "data": {}, "dta": {}})",
+                         R"({"step": 1, "data": {}} {"step": 2, "data": {}})",
+                         R"({"step": 1, "data": {"a": 1,}})",
+                         R"({"step": 99999999999999999999, "data": {}})",
+                         "{\"step\": 1, \"data\": {\"\xff\": 1}}",
+                         R"({"step": 1, "data": {"a": .5}})",
+                         R"({'step': 1, 'data': {}})"};
+  for (const char* line : lines) {
+    SCOPED_TRACE(line);
+    Problems problems;
+    EXPECT_FALSE(parse_metrics_line(line, "m.jsonl", 17, problems));
+    ASSERT_FALSE(problems.empty());
+    EXPECT_EQ(problems[0].file, "m.jsonl");
+    EXPECT_TRUE(problems[0].place.starts_with("17")) << problems[0].place;
+    EXPECT_FALSE(problems[0].found.empty());
+    EXPECT_FALSE(problems[0].expected.empty());
+  }
+}
+
+TEST_F(Metrics, AllDefectsOfAFileComeOutAtOnce) {
+  append(std::string(kLine) + "\n{\"step\": 4}\n" + kLine + "\nbroken\n");
+  EXPECT_FALSE(read_metrics(file_, problems_));
+  ASSERT_EQ(problems_.size(), 2u);
+  EXPECT_TRUE(problems_[0].place.starts_with("2:")) << problems_[0].place;
+  EXPECT_TRUE(problems_[1].place.starts_with("4:")) << problems_[1].place;
+}
+
+TEST_F(Metrics, AHalfWrittenLastLineIsNoDefect) {
+  append(std::string(kLine) + "\n" + std::string(kLine).substr(0, 40));
+  const auto steps = read_metrics(file_, problems_);
+  ASSERT_TRUE(steps);
+  EXPECT_EQ(steps->size(), 1u);
+}
+
+TEST_F(Metrics, AWholeLastLineWithoutNewlineCounts) {
+  append(std::string(kLine) + "\n\n" + kLine);
+  const auto steps = read_metrics(file_, problems_);
+  ASSERT_TRUE(steps);
+  EXPECT_EQ(steps->size(), 2u);
+}
+
+TEST_F(Metrics, AMissingFileAndAFolderAreNamed) {
+  EXPECT_FALSE(read_metrics(file_, problems_));
+  EXPECT_FALSE(read_metrics(file_.parent_path(), problems_));
+  ASSERT_EQ(problems_.size(), 2u);
+  EXPECT_EQ(problems_[0].found, "no such file");
+  EXPECT_EQ(problems_[1].found, "not a regular file");
+}
+
+TEST_F(Metrics, TailGivesEveryLineOnceHoweverItsBytesArrive) {
+  std::string text;
+  for (int step = 1; step <= 40; ++step) {
+    text += "{\"step\": " + std::to_string(step) + ", \"data\": {\"a\": 1}}\n";
+  }
+  MetricsTail tail(file_);
+  EXPECT_TRUE(tail.read_new(problems_).empty());  // no file yet
+  std::vector<std::int64_t> seen;
+  for (std::size_t at = 0; at < text.size(); at += 7) {
+    append(text.substr(at, 7));
+    for (const StepNumbers& step : tail.read_new(problems_)) seen.push_back(step.step);
+  }
+  EXPECT_TRUE(problems_.empty());
+  ASSERT_EQ(seen.size(), 40u);
+  for (int step = 1; step <= 40; ++step) EXPECT_EQ(seen[step - 1], step);
+  EXPECT_TRUE(tail.read_new(problems_).empty());
+}
+
+TEST_F(Metrics, TailPassesOverAMalformedLineAndSaysWhich) {
+  append(std::string(kLine) + "\nbroken\n" + kLine + "\n");
+  MetricsTail tail(file_);
+  EXPECT_EQ(tail.read_new(problems_).size(), 2u);
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_TRUE(problems_[0].place.starts_with("2:"));
+}
+
+TEST_F(Metrics, TailBeginsAgainWhenTheFileShrinks) {
+  append(std::string(kLine) + "\n" + kLine + "\n");
+  MetricsTail tail(file_);
+  EXPECT_EQ(tail.read_new(problems_).size(), 2u);
+  EXPECT_FALSE(tail.restarted());
+  std::ofstream(file_, std::ios::trunc) << kLine << "\n";
+  EXPECT_EQ(tail.read_new(problems_).size(), 1u);
+  EXPECT_TRUE(tail.restarted());
+}
+
+}  // namespace
+}  // namespace tessera
