@@ -52,6 +52,7 @@ struct ModelFolderContents {
   std::string config_json;               // the original; its dtype becomes that of the tensors
   std::vector<TensorSpec> tensors;       // full tensors, in the order in which they are asked for
   std::filesystem::path tokenizer_from;  // folder whose tokenizer files are copied; may be empty
+  std::map<std::string, std::string> extra_files;  // by name: what else belongs into the folder
   std::int64_t max_shard_bytes = std::int64_t{5'000'000'000};  // transformers' default
 };
 

@@ -117,6 +117,13 @@ bool write_shards(const fs::path& folder, const ModelFolderContents& contents,
   return shards.size() <= 1 || write_index(folder, contents.tensors, shards, problems);
 }
 
+bool write_extra_files(const fs::path& folder, const ModelFolderContents& contents,
+                       Problems& problems) {
+  return std::ranges::all_of(contents.extra_files, [&](const auto& file) {
+    return write_file_atomically(folder / file.first, file.second, problems);
+  });
+}
+
 }  // namespace
 
 bool copy_tokenizer_files(const fs::path& from, const fs::path& to, Problems& problems) {
@@ -159,6 +166,7 @@ bool write_model_folder(const fs::path& folder, const ModelFolderContents& conte
   const bool written = write_shards(partial, contents, source, problems) &&
                        (contents.tokenizer_from.empty() ||
                         copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
+      write_extra_files(partial, contents, problems) &&
                        write_file_atomically(partial / "config.json", *config, problems);
   if (written) fs::rename(partial, folder, error);
   if (written && !error) {

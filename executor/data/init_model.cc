@@ -1,0 +1,123 @@
+#include "executor/data/init_model.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cost_models/spec/preset.h"
+#include "cost_models/spec/strict_json.h"
+#include "executor/checkpoint/model_folder.h"
+#include "executor/checkpoint/tensor_box.h"
+#include "executor/data/counter_random.h"
+#include "executor/data/digit_tasks.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kTransformersRange = 0.02;  // initializer_range where a config states none
+constexpr std::int64_t kChunk = 1 << 16;     // elements generated before they are converted
+
+void set(Node& map, std::string_view key, Node value) {
+  for (std::size_t i = 0; i < map.keys.size(); ++i) {
+    if (map.keys[i] == key) {
+      map.items[i] = std::move(value);
+      return;
+    }
+  }
+  add(map, key, std::move(value));
+}
+
+std::optional<double> initializer_range(const Document& config, Problems& problems) {
+  const Node* node = config.root.find("initializer_range");
+  if (node == nullptr) return kTransformersRange;
+  const bool numeric = node->is(Node::Kind::number) || node->is(Node::Kind::integer);
+  if (numeric && node->number >= 0) return node->number;
+  problems.push_back({.file = config.file, .place = "/initializer_range",
+                      .found = describe(*node), .expected = "a number of at least 0"});
+  return std::nullopt;
+}
+
+/// The folder and config.json behind a folder, a config.json or a preset's name.
+std::optional<fs::path> config_file(const fs::path& config, Problems& problems) {
+  const auto found = find_config(config, "models", "", problems);
+  if (!found) return std::nullopt;
+  return fs::is_directory(*found) ? *found / "config.json" : *found;
+}
+
+bool use_digit_tokenizer(Document& config, const ModelSpec& model, Problems& problems) {
+  if (model.vocab < kDigitVocabulary) {
+    problems.push_back({.file = config.file, .place = "/vocab_size",
+                        .found = std::to_string(model.vocab),
+                        .expected = "at least 16, the tokens of the digit tokenizer"});
+    return false;
+  }
+  set(config.root, "bos_token_id", {});
+  set(config.root, "eos_token_id", node_of(kDigitEndToken));
+  set(config.root, "pad_token_id", node_of(kDigitPadToken));
+  return true;
+}
+
+}  // namespace
+
+void initial_values(const Parameter& parameter, double initializer_range, std::uint64_t seed,
+                    std::int64_t first, std::span<float> values) {
+  if (parameter.name.ends_with("norm.weight") || parameter.name.ends_with(".bias")) {
+    std::ranges::fill(values, parameter.name.ends_with(".bias") ? 0.0f : 1.0f);
+    return;
+  }
+  const std::uint64_t stream = XXH3_64bits(parameter.name.data(), parameter.name.size());
+  std::int64_t block = -1;
+  std::array<float, 4> normals{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::int64_t element = first + static_cast<std::int64_t>(i);
+    if (element / 4 != block) {
+      block = element / 4;
+      normals = normal_block(seed, stream, static_cast<std::uint64_t>(block));
+    }
+    values[i] = static_cast<float>(initializer_range) * normals[static_cast<std::size_t>(element % 4)];
+  }
+}
+
+bool init_model(const fs::path& config, const fs::path& folder, const InitModelOptions& options,
+                Problems& problems) {
+  const auto file = config_file(config, problems);
+  if (!file) return false;
+  const auto text = read_text_file(*file, std::size_t{16} << 20, problems);
+  if (!text) return false;
+  const auto model = parse_model_spec(*text, file->string(), problems);
+  auto document = parse_json(*text, file->string(), problems);
+  if (!model || !document) return false;
+  const auto range = initializer_range(*document, problems);
+  if (!range) return false;
+  if (options.digit_tokenizer && !use_digit_tokenizer(*document, *model, problems)) return false;
+
+  const ParameterTable table = parameter_table(*model);
+  ModelFolderContents contents;
+  contents.config_json = json_text(document->root);
+  contents.max_shard_bytes = options.max_shard_bytes;
+  if (!options.digit_tokenizer) contents.tokenizer_from = file->parent_path();
+  const DType dtype = options.dtype.value_or(model->dtype);
+  for (const Parameter& row : table.rows) contents.tensors.push_back({row.name, dtype, row.shape});
+  if (options.digit_tokenizer) {
+    contents.extra_files = {{"tokenizer.json", digit_tokenizer_json()},
+                            {"tokenizer_config.json", digit_tokenizer_config_json()}};
+  }
+  const TensorSource source = [&](std::size_t index, std::span<std::byte> out, Problems&) {
+    const Parameter& row = table.rows[index];
+    std::vector<float> chunk;
+    for (std::int64_t first = 0; first < row.elements(); first += kChunk) {
+      chunk.resize(static_cast<std::size_t>(std::min(kChunk, row.elements() - first)));
+      initial_values(row, *range, options.seed, first, chunk);
+      convert_elements(chunk.data(), DType::fp32, out.data() + first * size_of(dtype), dtype,
+                       static_cast<std::int64_t>(chunk.size()));
+    }
+    return true;
+  };
+  return write_model_folder(folder, contents, source, problems);
+}
+
+}  // namespace tessera

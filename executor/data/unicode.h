@@ -1,0 +1,35 @@
+// UTF-8 as tokenizers need it: replacement of malformed bytes, NFC, and GPT-2's byte alphabet.
+//
+// Pure functions, any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+/// Length of the code point that starts at `text[at]`, or 0 with `bad` set to the bytes that one
+/// U+FFFD replaces (Unicode 15 section 3.9, "maximal subparts"; what Rust and Python do too).
+/// `bad` reaches the end of the text when more bytes could still complete the code point.
+int code_point_length(std::string_view text, std::size_t at, int& bad);
+
+/// `text` with every malformed part replaced by U+FFFD.
+std::string valid_utf8(std::string_view text);
+
+/// Length of the longest prefix that no later byte can change: all but a code point that the end
+/// of the text cuts.
+std::size_t complete_prefix(std::string_view text);
+
+/// Normalization form C. Precondition: valid UTF-8.
+std::string nfc(std::string_view text);
+
+/// The UTF-8 of the printable character that stands for each byte in byte-level vocabularies
+/// (bytes_to_unicode of GPT-2's encoder.py).
+const std::array<std::string, 256>& byte_alphabet();
+
+/// The bytes behind a token of that alphabet; false when it holds another character.
+bool bytes_of(std::string_view token, std::string& bytes);
+
+}  // namespace tessera
