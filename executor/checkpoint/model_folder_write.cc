@@ -166,7 +166,7 @@ bool write_model_folder(const fs::path& folder, const ModelFolderContents& conte
   const bool written = write_shards(partial, contents, source, problems) &&
                        (contents.tokenizer_from.empty() ||
                         copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
-      write_extra_files(partial, contents, problems) &&
+                       write_extra_files(partial, contents, problems) &&
                        write_file_atomically(partial / "config.json", *config, problems);
   if (written) fs::rename(partial, folder, error);
   if (written && !error) {

@@ -39,10 +39,10 @@ std::uint64_t random_below(std::uint64_t bound, std::uint64_t seed, RandomUse us
 }
 
 std::array<float, 4> normal_block(std::uint64_t seed, std::uint64_t stream, std::uint64_t block) {
-  const auto bits = philox(key_of(seed, RandomUse::initial_weights),
-                           {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                            static_cast<std::uint32_t>(stream),
-                            static_cast<std::uint32_t>(stream >> 32)});
+  const auto bits =
+      philox(key_of(seed, RandomUse::initial_weights),
+             {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+              static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)});
   std::array<float, 4> normals;
   for (std::size_t pair = 0; pair < 2; ++pair) {
     // Uniform in (0, 1]: the logarithm is finite.

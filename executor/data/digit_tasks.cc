@@ -15,7 +15,8 @@ namespace {
 constexpr std::array kTasks{DigitTask::reverse, DigitTask::copy, DigitTask::sort};
 constexpr const char* kEnd = "<|endoftext|>";
 constexpr const char* kPad = "<|pad|>";
-constexpr std::string_view kLetters = "0123456789crs=";
+constexpr std::string_view kTokens[kDigitVocabulary] = {"0", "1", "2",  "3",  "4", "5", "6", "7",
+                                                        "8", "9", kPad, kEnd, "=", "c", "r", "s"};
 
 Node special_token(std::int32_t id, const char* content) {
   Node token = map_node();
@@ -41,9 +42,12 @@ Node byte_level(bool add_prefix_space) {
 
 std::string_view name_of(DigitTask task) {
   switch (task) {
-    case DigitTask::reverse: return "reverse";
-    case DigitTask::copy: return "copy";
-    case DigitTask::sort: return "sort";
+    case DigitTask::reverse:
+      return "reverse";
+    case DigitTask::copy:
+      return "copy";
+    case DigitTask::sort:
+      return "sort";
   }
   return "";
 }
@@ -89,10 +93,10 @@ std::vector<Prompt> make_digit_prompts(DigitTask task, int digits, std::int64_t 
 bool make_data(DigitTask task, int digits, std::int64_t count, std::uint64_t seed,
                const std::string& split, const std::filesystem::path& file, Problems& problems) {
   if (digits < 1 || count < 1) {
-    problems.push_back({.file = file.string(),
-                        .found = std::to_string(count) + " prompts of " + std::to_string(digits) +
-                                 " digits",
-                        .expected = "at least one prompt of at least one digit"});
+    problems.push_back(
+        {.file = file.string(),
+         .found = std::to_string(count) + " prompts of " + std::to_string(digits) + " digits",
+         .expected = "at least one prompt of at least one digit"});
     return false;
   }
   std::string text;
@@ -108,16 +112,14 @@ std::string digit_tokenizer_json() {
   add(root, "truncation", {});
   add(root, "padding", {});
   Node added = list_node();
-  added.items = {special_token(kDigitEndToken, kEnd), special_token(kDigitPadToken, kPad)};
+  added.items = {special_token(kDigitPadToken, kPad), special_token(kDigitEndToken, kEnd)};
   add(root, "added_tokens", std::move(added));
   add(root, "normalizer", {});
   add(root, "pre_tokenizer", byte_level(false));
   add(root, "post_processor", {});
   add(root, "decoder", byte_level(false));
   Node vocab = map_node();
-  for (std::size_t i = 0; i < kLetters.size(); ++i) {
-    add(vocab, kLetters.substr(i, 1), node_of(static_cast<int>(i)));
-  }
+  for (int i = 0; i < kDigitVocabulary; ++i) add(vocab, kTokens[i], node_of(i));
   Node model = map_node();
   add(model, "type", node_of(std::string_view("BPE")));
   for (const char* key :

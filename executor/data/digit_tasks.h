@@ -32,10 +32,11 @@ std::vector<Prompt> make_digit_prompts(DigitTask task, int digits, std::int64_t 
 bool make_data(DigitTask task, int digits, std::int64_t count, std::uint64_t seed,
                const std::string& split, const std::filesystem::path& file, Problems& problems);
 
-/// Tokens of the digit tokenizer: '0'..'9' are 0..9, then 'c', 'r', 's', '=', end, padding.
+/// Tokens of the digit tokenizer: '0'..'9' are 0..9, then padding, end, '=', 'c', 'r', 's'
+/// (configs/models/tiny-qwen2-digits).
 inline constexpr std::int32_t kDigitVocabulary = 16;
-inline constexpr std::int32_t kDigitEndToken = 14;
-inline constexpr std::int32_t kDigitPadToken = 15;
+inline constexpr std::int32_t kDigitPadToken = 10;
+inline constexpr std::int32_t kDigitEndToken = 11;
 
 /// Its tokenizer.json and tokenizer_config.json.
 std::string digit_tokenizer_json();

@@ -36,8 +36,10 @@ std::optional<double> initializer_range(const Document& config, Problems& proble
   if (node == nullptr) return kTransformersRange;
   const bool numeric = node->is(Node::Kind::number) || node->is(Node::Kind::integer);
   if (numeric && node->number >= 0) return node->number;
-  problems.push_back({.file = config.file, .place = "/initializer_range",
-                      .found = describe(*node), .expected = "a number of at least 0"});
+  problems.push_back({.file = config.file,
+                      .place = "/initializer_range",
+                      .found = describe(*node),
+                      .expected = "a number of at least 0"});
   return std::nullopt;
 }
 
@@ -50,7 +52,8 @@ std::optional<fs::path> config_file(const fs::path& config, Problems& problems) 
 
 bool use_digit_tokenizer(Document& config, const ModelSpec& model, Problems& problems) {
   if (model.vocab < kDigitVocabulary) {
-    problems.push_back({.file = config.file, .place = "/vocab_size",
+    problems.push_back({.file = config.file,
+                        .place = "/vocab_size",
                         .found = std::to_string(model.vocab),
                         .expected = "at least 16, the tokens of the digit tokenizer"});
     return false;
@@ -78,7 +81,8 @@ void initial_values(const Parameter& parameter, double initializer_range, std::u
       block = element / 4;
       normals = normal_block(seed, stream, static_cast<std::uint64_t>(block));
     }
-    values[i] = static_cast<float>(initializer_range) * normals[static_cast<std::size_t>(element % 4)];
+    values[i] =
+        static_cast<float>(initializer_range) * normals[static_cast<std::size_t>(element % 4)];
   }
 }
 

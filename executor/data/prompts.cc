@@ -91,8 +91,8 @@ Prompt read_prompt(Line& line, const Node& root) {
       prompt.ground_truth = line.text(*reward, "/reward_model", "ground_truth");
     }
   }
-  if (const Node* extra = line.member(root, "", "extra_info", Kind::map,
-                                      "an object with split and index")) {
+  if (const Node* extra =
+          line.member(root, "", "extra_info", Kind::map, "an object with split and index")) {
     prompt.split = line.text(*extra, "/extra_info", "split");
     const Node* index = line.member(*extra, "/extra_info", "index", Kind::integer, "an integer");
     if (index != nullptr) prompt.index = index->integer;
@@ -179,7 +179,8 @@ ChatFormat chat_format_of(std::string_view chat_template) {
   constexpr std::string_view kStart = "<|im_start|>", kEnd = "<|im_end|>";
   ChatFormat format;
   format.chat_ml = chat_template.find(kStart) != std::string_view::npos;
-  // The default system message stands in the template as one literal; Jinja writes \n for a newline.
+  // The default system message stands in the template as one literal; Jinja writes \n for a
+  // newline.
   const std::string opening = std::string(kStart) + "system\\n";
   for (std::size_t at = chat_template.find(opening); at != std::string_view::npos;
        at = chat_template.find(opening, at + 1)) {
@@ -196,7 +197,8 @@ ChatFormat chat_format_of(std::string_view chat_template) {
 ChatFormat chat_format(const std::filesystem::path& folder, Problems& problems) {
   std::error_code error;
   if (std::filesystem::exists(folder / "chat_template.jinja", error)) {
-    const auto text = read_text_file(folder / "chat_template.jinja", std::size_t{1} << 20, problems);
+    const auto text =
+        read_text_file(folder / "chat_template.jinja", std::size_t{1} << 20, problems);
     return text ? chat_format_of(*text) : ChatFormat{};
   }
   const auto file = folder / "tokenizer_config.json";

@@ -16,8 +16,7 @@ namespace tessera {
 double fraction_reward(std::string_view response, std::string_view truth);
 
 /// The same over token ids.
-double fraction_reward(std::span<const std::int32_t> response,
-                       std::span<const std::int32_t> truth);
+double fraction_reward(std::span<const std::int32_t> response, std::span<const std::int32_t> truth);
 
 /// 1 when the response without leading and trailing white space is the truth, else 0.
 double exact_reward(std::string_view response, std::string_view truth);

@@ -50,8 +50,8 @@ struct MatchData {
 }  // namespace
 
 std::optional<SplitPattern> SplitPattern::compile(const std::string& pattern,
-                                                  const std::string& file,
-                                                  const std::string& place, Problems& problems) {
+                                                  const std::string& file, const std::string& place,
+                                                  Problems& problems) {
   const std::string spelled = with_white_space(pattern);
   int error = 0;
   PCRE2_SIZE offset = 0;
@@ -59,14 +59,18 @@ std::optional<SplitPattern> SplitPattern::compile(const std::string& pattern,
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(spelled.data()), spelled.size(),
                     PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
   if (code == nullptr) {
-    problems.push_back({.file = file, .place = place, .found = "'" + pattern + "'",
-                        .expected = "a regular expression", .hint = message_of(error)});
+    problems.push_back({.file = file,
+                        .place = place,
+                        .found = "'" + pattern + "'",
+                        .expected = "a regular expression",
+                        .hint = message_of(error)});
     return std::nullopt;
   }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it matching is slower, not different
   SplitPattern result;
-  result.code_ = std::shared_ptr<const void>(
-      code, [](const void* held) { pcre2_code_free(static_cast<pcre2_code*>(const_cast<void*>(held))); });
+  result.code_ = std::shared_ptr<const void>(code, [](const void* held) {
+    pcre2_code_free(static_cast<pcre2_code*>(const_cast<void*>(held)));
+  });
   return result;
 }
 
@@ -77,8 +81,8 @@ std::vector<std::string_view> SplitPattern::isolate(std::string_view text) const
   std::vector<std::string_view> pieces;
   std::size_t done = 0, from = 0;
   while (from < text.size()) {
-    int found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, match.data,
-                            nullptr);
+    int found =
+        pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, match.data, nullptr);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
       found = pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
                           match.data, nullptr);

@@ -111,11 +111,12 @@ void encode_plain(const TokenizerTables& tables, std::string_view text,
 }
 
 bool is_space(std::string_view character) {
-  static constexpr std::string_view kWide[] = {
-      "\u0085", "\u00a0", "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005",
-      "\u2006", "\u2007", "\u2008", "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f",
-      "\u3000"};
-  if (character.size() == 1) return character[0] == ' ' || (character[0] >= 9 && character[0] <= 13);
+  static constexpr std::string_view kWide[] = {"\u0085", "\u00a0", "\u1680", "\u2000", "\u2001",
+                                               "\u2002", "\u2003", "\u2004", "\u2005", "\u2006",
+                                               "\u2007", "\u2008", "\u2009", "\u200a", "\u2028",
+                                               "\u2029", "\u202f", "\u205f", "\u3000"};
+  if (character.size() == 1)
+    return character[0] == ' ' || (character[0] >= 9 && character[0] <= 13);
   return std::ranges::find(kWide, character) != std::end(kWide);
 }
 

@@ -3,8 +3,8 @@
 // Supported: normalizer NFC or none; pre-tokenizers Split (behavior Isolated) and ByteLevel; model
 // BPE with merges as strings or pairs and ignore_merges; added and special tokens with their strip
 // and single-word rules; post-processor TemplateProcessing's single form; decoder ByteLevel.
-// Anything else is refused by name, never ignored. Immutable once read: encode and decode may run on
-// any number of threads.
+// Anything else is refused by name, never ignored. Immutable once read: encode and decode may run
+// on any number of threads.
 #pragma once
 
 #include <cstdint>

@@ -40,11 +40,12 @@ class TablesReader {
  private:
   void refuse(const Node& at, const std::string& place, std::string found, std::string expected) {
     if (problems_.size() >= kMostProblems) return;
-    const std::string position = at.line > 0
-                                     ? std::to_string(at.line) + ":" + std::to_string(at.column)
-                                     : "1:1";
-    problems_.push_back({.file = file_, .place = position + " (" + place + ")",
-                         .found = std::move(found), .expected = std::move(expected)});
+    const std::string position =
+        at.line > 0 ? std::to_string(at.line) + ":" + std::to_string(at.column) : "1:1";
+    problems_.push_back({.file = file_,
+                         .place = position + " (" + place + ")",
+                         .found = std::move(found),
+                         .expected = std::move(expected)});
   }
 
   static bool absent(const Node* node) { return node == nullptr || node->is(Kind::null); }
@@ -132,8 +133,8 @@ class TablesReader {
     read_merges(*model);
     const Node* unknown = model->find("unk_token");
     if (absent(unknown)) return;
-    const auto found = unknown->is(Kind::string) ? tables_.vocab.find(unknown->text)
-                                                 : tables_.vocab.end();
+    const auto found =
+        unknown->is(Kind::string) ? tables_.vocab.find(unknown->text) : tables_.vocab.end();
     if (found == tables_.vocab.end()) {
       return refuse(*unknown, "/model/unk_token", describe(*unknown), "a token of the vocabulary");
     }
@@ -170,8 +171,8 @@ class TablesReader {
       }
       left = node.text.substr(0, space);
       right = node.text.substr(space + 1);
-    } else if (node.is(Kind::list) && node.items.size() == 2 &&
-               node.items[0].is(Kind::string) && node.items[1].is(Kind::string)) {
+    } else if (node.is(Kind::list) && node.items.size() == 2 && node.items[0].is(Kind::string) &&
+               node.items[1].is(Kind::string)) {
       left = node.items[0].text;
       right = node.items[1].text;
     } else {
@@ -375,8 +376,8 @@ class TablesReader {
 
 }  // namespace
 
-std::optional<TokenizerTables> read_tokenizer_tables(std::string_view json,
-                                                     const std::string& file, Problems& problems) {
+std::optional<TokenizerTables> read_tokenizer_tables(std::string_view json, const std::string& file,
+                                                     Problems& problems) {
   const std::size_t before = problems.size();
   const auto document = parse_json(json, file, problems, kLimits);
   if (!document) return std::nullopt;

@@ -44,19 +44,19 @@ constexpr std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
 struct TokenizerTables {
   bool nfc = false;
   std::vector<SplitStep> steps;
-  IdMap vocab;                                   // the model's tokens
+  IdMap vocab;                                      // the model's tokens
   std::unordered_map<std::uint64_t, Merge> merges;  // by pair_key
   bool ignore_merges = false;
   std::optional<std::int32_t> unknown;
   bool fuse_unknown = false;
-  std::vector<AddedToken> added;                 // longest content first
-  std::vector<std::string> token_of;             // by id; empty = no token
-  std::vector<char> special;                     // by id
-  std::vector<std::int32_t> before, after;       // what the template adds
+  std::vector<AddedToken> added;            // longest content first
+  std::vector<std::string> token_of;        // by id; empty = no token
+  std::vector<char> special;                // by id
+  std::vector<std::int32_t> before, after;  // what the template adds
 };
 
 /// Reads tokenizer.json; nullopt when anything was appended to `problems`.
-std::optional<TokenizerTables> read_tokenizer_tables(std::string_view json,
-                                                     const std::string& file, Problems& problems);
+std::optional<TokenizerTables> read_tokenizer_tables(std::string_view json, const std::string& file,
+                                                     Problems& problems);
 
 }  // namespace tessera

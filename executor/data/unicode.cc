@@ -79,14 +79,14 @@ std::size_t complete_prefix(std::string_view text) {
 }
 
 std::string nfc(std::string_view text) {
-  const bool ascii = std::ranges::all_of(
-      text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const bool ascii =
+      std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   if (ascii) return std::string(text);
   utf8proc_uint8_t* mapped = nullptr;
-  const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE |
-                                                                  UTF8PROC_COMPOSE));
+  const auto length =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &mapped,
+                   static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   TESSERA_CHECK(length >= 0);
   std::string out(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(length));
   std::free(mapped);
@@ -98,8 +98,8 @@ const std::array<std::string, 256>& byte_alphabet() {
     std::array<std::string, 256> result;
     std::uint32_t next = 256;
     for (std::uint32_t byte = 0; byte < 256; ++byte) {
-      const bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) ||
-                             byte >= 0xae;
+      const bool printable =
+          (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
       append_utf8(result[byte], printable ? byte : next++);
     }
     return result;
@@ -120,7 +120,8 @@ bool bytes_of(std::string_view token, std::string& bytes) {
     int bad = 0;
     const int length = code_point_length(token, at, bad);
     if (length == 0) return false;
-    const auto found = byte_of.find(std::string(token.substr(at, static_cast<std::size_t>(length))));
+    const auto found =
+        byte_of.find(std::string(token.substr(at, static_cast<std::size_t>(length))));
     if (found == byte_of.end()) return false;
     bytes += found->second;
     at += static_cast<std::size_t>(length);
