@@ -96,7 +96,10 @@ def qwen2():
 
 
 def llama3():
-    tokenizer = train(LLAMA3, 420, True)
+    document = json.loads(train(LLAMA3, 420, True).to_str())
+    # A word that no merges make: ignore_merges finds it whole.
+    document["model"]["vocab"]["\u0120zyx"] = len(document["model"]["vocab"])
+    tokenizer = Tokenizer.from_str(json.dumps(document))
     tokenizer.add_special_tokens(["<|begin|>", "<|end|>"])
     tokenizer.post_processor = processors.Sequence([
         processors.ByteLevel(trim_offsets=False),
@@ -104,8 +107,6 @@ def llama3():
             single="<|begin|> $A", pair="<|begin|> $A $B:1",
             special_tokens=[("<|begin|>", tokenizer.token_to_id("<|begin|>"))])])
     document = json.loads(tokenizer.to_str())
-    # A word that no merges make: ignore_merges finds it whole.
-    document["model"]["vocab"]["\u0120zyx"] = len(document["model"]["vocab"]) + 2
     # The older spelling of merges.
     document["model"]["merges"] = [" ".join(pair) for pair in document["model"]["merges"]]
     return document
