@@ -67,13 +67,27 @@ class Fronts {
     return options;
   }
 
+  // Phases in which any of the options spends time.
+  std::vector<Phase> used_phases(const std::vector<Option>& options) const {
+    std::vector<Phase> used;
+    for (const Phase phase : phases_) {
+      const bool any = std::any_of(options.begin(), options.end(), [&](const Option& option) {
+        return option.seconds[at(phase)] != 0;
+      });
+      if (any) used.push_back(phase);
+    }
+    return used;
+  }
+
   // Keeps the undominated options among those with equal layouts (or all).
   void filter(std::vector<Option>& options, bool equal_layouts) const {
+    if (options.empty()) return;
+    const std::vector<Phase> phases = used_phases(options);
     std::map<std::pair<int, int>, std::vector<FrontPoint>> groups;
     for (std::size_t i = 0; i < options.size(); ++i) {
       FrontPoint point;
-      for (std::size_t p = 0; p < phases_.size(); ++p) {
-        point.seconds[p] = options[i].seconds[at(phases_[p])];
+      for (std::size_t p = 0; p < phases.size(); ++p) {
+        point.seconds[p] = options[i].seconds[at(phases[p])];
       }
       point.resident = options[i].resident;
       point.transient = options[i].transient;
@@ -84,7 +98,7 @@ class Fronts {
     }
     std::vector<Option> kept;
     for (auto& [layout, points] : groups) {
-      keep_front(points, static_cast<int>(phases_.size()));
+      keep_front(points, static_cast<int>(phases.size()));
       for (const FrontPoint& point : points) {
         kept.push_back(options[static_cast<std::size_t>(point.option[0])]);
       }
@@ -156,9 +170,14 @@ class PlacementSearch {
     for (std::size_t block = 0; block < placement.size(); ++block) bound_block(block, gpus);
   }
 
+  // A first pass over truncated fronts finds a good plan, the second proves or improves it.
   Solution run() {
-    std::vector<int> chosen;
-    branch_sizes(chosen, static_cast<int>(problem_.cluster.gpus()));
+    for (const std::size_t width : {kBeam, kWhole}) {
+      width_ = width;
+      for (auto& fronts : fronts_of_) fronts.assign(sizes_.size(), std::nullopt);
+      std::vector<int> chosen;
+      branch_sizes(chosen, static_cast<int>(problem_.cluster.gpus()));
+    }
     if (best_.found()) finish();
     return best_;
   }
@@ -167,6 +186,8 @@ class PlacementSearch {
 
  private:
   using ChunkSeconds = std::array<double, kPhaseCount>;
+  static constexpr std::size_t kBeam = 6;
+  static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
   static std::array<int, kPhaseCount> blocks_of(const SearchProblem& problem,
                                                 const Placement& placement) {
@@ -214,54 +235,82 @@ class PlacementSearch {
     for (std::size_t s = 0; s < sizes_.size() && sizes_[s] <= gpus; ++s) {
       ChunkSeconds here = fixed_chunks(block);
       for (const Role role : owners(block)) {
-        const ChunkSeconds part = by_chunk(block, fronts_.of(role, sizes_[s]).least);
-        for (std::size_t c = 0; c < here.size(); ++c) here[c] += part[c];
+        add(here, by_chunk(block, fronts_.of(role, sizes_[s]).least));
       }
       for (std::size_t c = 0; c < here.size(); ++c) least[c] = std::min(least[c], here[c]);
       least_up_to_[block].push_back(least);
     }
   }
 
-  // The merged front of a block's roles on a size.
+  // The merged front of a block's roles on a size, without points that cannot beat the best plan.
   const BlockFront& block_front(std::size_t block, std::size_t size) {
     auto& cached = fronts_of_[block][size];
     if (cached) return *cached;
-    BlockFront front;
-    FrontPoint start;
-    start.seconds = fixed_chunks(block);
-    front.points.push_back(start);
     const std::vector<Role> roles = owners(block);
     const int used = static_cast<int>(iteration_.chunks().size());
+    // Least seconds of what is still to be added: later roles of the block and other blocks.
+    ChunkSeconds open = rest_of(block);
+    for (const Role role : roles) add(open, by_chunk(block, fronts_.of(role, sizes_[size]).least));
+    BlockFront front;
+    front.points.emplace_back();
+    front.points.front().seconds = fixed_chunks(block);
     for (std::size_t r = 0; r < roles.size(); ++r) {
-      std::vector<FrontPoint> additions = projected(block, fronts_.of(roles[r], sizes_[size]), r);
+      const RoleFront& role = fronts_.of(roles[r], sizes_[size]);
+      const ChunkSeconds least = by_chunk(block, role.least);
+      for (std::size_t c = 0; c < open.size(); ++c) open[c] -= least[c];
+      std::vector<FrontPoint> additions = projected(block, role, r);
       keep_front(additions, used);
-      std::vector<FrontPoint> sums;
-      for (const FrontPoint& point : front.points) {
-        for (const FrontPoint& addition : additions) {
-          FrontPoint sum = point;
-          for (int c = 0; c < used; ++c) {
-            sum.seconds[static_cast<std::size_t>(c)] +=
-                addition.seconds[static_cast<std::size_t>(c)];
-          }
-          sum.resident += addition.resident;
-          sum.transient = std::max(sum.transient, addition.transient);
-          sum.option[r] = addition.option[r];
-          if (sum.fits(problem_.memory_limit)) sums.push_back(sum);
-        }
-      }
-      keep_front(sums, used);
-      front.points = std::move(sums);
+      front.points = sums_of(front.points, additions, r, open);
+      keep_front(front.points, used);
+      if (front.points.size() > width_) front.points.resize(width_);
     }
     front.least.fill(front.points.empty() ? kInfinity : 0);
-    for (int c = 0; c < used && !front.points.empty(); ++c) {
-      double least = kInfinity;
+    for (std::size_t c = 0; c < iteration_.chunks().size() && !front.points.empty(); ++c) {
+      front.least[c] = kInfinity;
       for (const FrontPoint& point : front.points) {
-        least = std::min(least, point.seconds[static_cast<std::size_t>(c)]);
+        front.least[c] = std::min(front.least[c], point.seconds[c]);
       }
-      front.least[static_cast<std::size_t>(c)] = least;
     }
     cached = std::move(front);
     return *cached;
+  }
+
+  static void add(ChunkSeconds& sum, const ChunkSeconds& part) {
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += part[c];
+  }
+
+  // Least seconds of all blocks but one, at any size.
+  ChunkSeconds rest_of(std::size_t block) const {
+    ChunkSeconds rest{};
+    for (std::size_t other = 0; other < placement_.size(); ++other) {
+      if (other != block) add(rest, least_up_to_[other].back());
+    }
+    return rest;
+  }
+
+  // Every point with every addition that fits and may still beat the best plan.
+  std::vector<FrontPoint> sums_of(const std::vector<FrontPoint>& points,
+                                  const std::vector<FrontPoint>& additions, std::size_t position,
+                                  const ChunkSeconds& open) {
+    std::vector<FrontPoint> sums;
+    for (const FrontPoint& point : points) {
+      for (const FrontPoint& addition : additions) {
+        FrontPoint sum = point;
+        sum.resident += addition.resident;
+        sum.transient = std::max(sum.transient, addition.transient);
+        if (!sum.fits(problem_.memory_limit)) continue;
+        add(sum.seconds, addition.seconds);
+        ChunkSeconds bound = sum.seconds;
+        add(bound, open);
+        if (iteration_.step_seconds(bound.data()) >= best_.step_s) {
+          ++pruned_;
+          continue;
+        }
+        sum.option[position] = addition.option[position];
+        sums.push_back(sum);
+      }
+    }
+    return sums;
   }
 
   std::vector<FrontPoint> projected(std::size_t block, const RoleFront& front,
@@ -287,35 +336,25 @@ class PlacementSearch {
     for (std::size_t block = 0; block < placement_.size(); ++block) {
       const ChunkSeconds* least = nullptr;
       if (block < chosen.size()) {
-        least = &chosen_least(block, static_cast<std::size_t>(chosen[block]));
+        least = &block_front(block, static_cast<std::size_t>(chosen[block])).least;
       } else {
         const int most = left - static_cast<int>(open) + 1;
         const auto end = std::upper_bound(sizes_.begin(), sizes_.end(), most);
         if (end == sizes_.begin()) return kInfinity;
         least = &least_up_to_[block][static_cast<std::size_t>(end - sizes_.begin()) - 1];
       }
-      for (std::size_t c = 0; c < seconds.size(); ++c) seconds[c] += (*least)[c];
+      add(seconds, *least);
     }
     return iteration_.step_seconds(seconds.data());
-  }
-
-  const ChunkSeconds& chosen_least(std::size_t block, std::size_t size) {
-    return block_front(block, size).least;
   }
 
   // A cheap bound on a block of this size before its front is merged.
   bool promising(std::size_t block, std::size_t size) {
     ChunkSeconds seconds = fixed_chunks(block);
     for (const Role role : owners(block)) {
-      const ChunkSeconds part = by_chunk(block, fronts_.of(role, sizes_[size]).least);
-      for (std::size_t c = 0; c < seconds.size(); ++c) seconds[c] += part[c];
+      add(seconds, by_chunk(block, fronts_.of(role, sizes_[size]).least));
     }
-    for (std::size_t other = 0; other < placement_.size(); ++other) {
-      if (other == block) continue;
-      for (std::size_t c = 0; c < seconds.size(); ++c) {
-        seconds[c] += least_up_to_[other].back()[c];
-      }
-    }
+    add(seconds, rest_of(block));
     return iteration_.step_seconds(seconds.data()) < best_.step_s;
   }
 
@@ -348,8 +387,7 @@ class PlacementSearch {
     std::vector<const FrontPoint*> points;
     ChunkSeconds seconds{};
     for (std::size_t block = 0; block < chosen.size(); ++block) {
-      const auto& least = chosen_least(block, static_cast<std::size_t>(chosen[block]));
-      for (std::size_t c = 0; c < seconds.size(); ++c) seconds[c] += least[c];
+      add(seconds, block_front(block, static_cast<std::size_t>(chosen[block])).least);
     }
     combine(chosen, sizes, first, points, seconds);
   }
@@ -412,6 +450,7 @@ class PlacementSearch {
   std::vector<int> sizes_;
   std::vector<std::vector<std::optional<BlockFront>>> fronts_of_;  // by block, size
   std::vector<std::vector<ChunkSeconds>> least_up_to_;             // by block, size
+  std::size_t width_ = kWhole;                                     // points that fronts keep
   Solution best_;
   std::int64_t pruned_ = 0;
 };
