@@ -80,7 +80,7 @@ std::string sentence(const MemoryShortage& shortage) {
   return "rank " + std::to_string(shortage.rank) + " in phase " +
          std::string(name_of(shortage.phase)) + " (" + std::string(name_of(shortage.role)) + ", " +
          shortage.layout + "): needs " + in_gib(shortage.needed) + " of " + in_gib(shortage.limit) +
-         ", " + in_gib(shortage.missing()) + " too much; most of it " + shortage.tensor_class +
+         ", " + in_gib(shortage.missing()) + " too much; largest part " + shortage.tensor_class +
          ", " + in_gib(shortage.class_bytes);
 }
 

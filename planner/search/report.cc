@@ -123,11 +123,17 @@ std::string certificate_part(const Plan& plan) {
       certificate.objective.c_str(), seconds_text(certificate.value).c_str(),
       seconds_text(certificate.lower_bound).c_str(), 100 * certificate.gap,
       static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
-  if (certificate.runner_up.empty()) return out + "  no other plan is feasible\n";
-  for (const RunnerUp& other : certificate.runner_up) {
+  if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
+  constexpr std::size_t kShown = 6;
+  const auto shown = std::min(kShown, certificate.runner_up.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const RunnerUp& other = certificate.runner_up[i];
     out += text("  %-34s %12s  +%.1f %%  ", other.placement.c_str(),
                 seconds_text(other.step_s).c_str(), 100 * (other.step_s / certificate.value - 1)) +
            other.description + "\n";
+  }
+  if (shown < certificate.runner_up.size()) {
+    out += text("  and %zu more in the plan file\n", certificate.runner_up.size() - shown);
   }
   out += text("  margin: the choice stands while the model errs by less than %.1f %% per plan\n",
               100 * certificate.margin);
