@@ -60,6 +60,16 @@ if(NOT TESSERA_EXECUTOR STREQUAL "OFF")
     target_link_options(tessera_torch INTERFACE
       "-Wl,-rpath,${TESSERA_TORCH_DIR}/lib:${TESSERA_SITE}/nvidia/nccl/lib:${TESSERA_SITE}/nvidia/cu13/lib:${TESSERA_SITE}/nvidia/cudnn/lib"
       "-Wl,-rpath-link,${TESSERA_TORCH_DIR}/lib" "-Wl,--allow-shlib-undefined")
+    # The precompiled header of everything that includes torch (tessera_torch_settings).
+    file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/torch_header.cc" CONTENT "")
+    add_library(tessera_torch_header STATIC "${PROJECT_BINARY_DIR}/torch_header.cc")
+    tessera_compile_settings(tessera_torch_header)
+    target_link_libraries(tessera_torch_header PRIVATE tessera_torch)
+    target_compile_options(tessera_torch_header PRIVATE -fPIC -fpch-preprocess)
+    target_precompile_headers(tessera_torch_header PRIVATE <torch/torch.h>)
+    file(READ "${TESSERA_TORCH_DIR}/version.py" TESSERA_TORCH_VERSION)
+    file(WRITE "${PROJECT_BINARY_DIR}/CMakeFiles/tessera_torch_header.dir/cmake_pch.hxx.gch.sum"
+         "${TESSERA_TORCH_VERSION}${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${TESSERA_SANITIZE}")
     tessera_tier("executor: torch in ${TESSERA_TORCH_DIR}")
   elseif(TESSERA_EXECUTOR STREQUAL "ON")
     message(FATAL_ERROR "The executor needs the torch wheel: scripts/setup.sh installs it, or pass "

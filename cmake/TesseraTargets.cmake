@@ -4,9 +4,10 @@ include_guard()
 
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE)
-  # Sloppiness: without it files that use a precompiled header are not cached.
+  # Sloppiness: without it files that use a precompiled header are not cached. External sum: such
+  # files are looked up by what the header was made of, not by its bytes.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros "${TESSERA_CCACHE}")
+      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 "${TESSERA_CCACHE}")
 endif()
 
 if(TESSERA_SANITIZE)
@@ -57,19 +58,11 @@ function(tessera_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# Torch's headers take 20 s to parse, so everything that includes them shares one precompiled header.
-# The flags must be the same everywhere, hence -fPIC for executables too.
+# Torch's headers take 20 s to parse, so everything that includes them shares one precompiled header
+# (tessera_torch_header). The flags must be the same everywhere, hence -fPIC for executables too.
 function(tessera_torch_settings name)
   target_link_libraries(${name} PRIVATE tessera_torch)
   target_compile_options(${name} PRIVATE -fPIC -fpch-preprocess)
-  if(NOT TARGET tessera_torch_header)
-    file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/torch_header.cc" CONTENT "")
-    add_library(tessera_torch_header STATIC "${PROJECT_BINARY_DIR}/torch_header.cc")
-    tessera_compile_settings(tessera_torch_header)
-    target_link_libraries(tessera_torch_header PRIVATE tessera_torch)
-    target_compile_options(tessera_torch_header PRIVATE -fPIC -fpch-preprocess)
-    target_precompile_headers(tessera_torch_header PRIVATE <torch/torch.h>)
-  endif()
   target_precompile_headers(${name} REUSE_FROM tessera_torch_header)
 endfunction()
 
