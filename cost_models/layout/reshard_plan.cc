@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
+#include "cost_models/layout/overlay.h"
 #include "cost_models/layout/sender_balance.h"
 #include "cost_models/layout/sharding.h"
 #include "cost_models/spec/problem.h"
@@ -16,392 +17,345 @@
 namespace tessera {
 namespace {
 
-/// A part of a destination's box that one set of ranks can send, or that stays (`holders` = -1).
-struct Cell {
-  int destination = 0;
-  Box box;
-  int holders = -1;  // index into HolderSets
+constexpr int kKept = -1;
+
+bool box_less(const Box& a, const Box& b) {
+  for (int d = 0; d < a.rank; ++d) {
+    const auto& x = a.dims[static_cast<size_t>(d)];
+    const auto& y = b.dims[static_cast<size_t>(d)];
+    if (x.lo != y.lo) return x.lo < y.lo;
+    if (x.hi != y.hi) return x.hi < y.hi;
+  }
+  return false;
+}
+
+/// Hands out the bytes of one class to its holders, in the order of the shares.
+struct Dispenser {
+  const std::vector<SenderShare>* shares = nullptr;
+  size_t next = 0;
+  std::int64_t position = 0, boundary = 0;
+
+  void begin(const std::vector<SenderShare>& list) {
+    shares = &list;
+    boundary = list.empty() ? 0 : list.front().bytes;
+  }
+  bool last() const { return next + 1 >= shares->size(); }
+  int holder() const { return (*shares)[next].holder; }
+  void advance() { boundary += (*shares)[++next].bytes; }
 };
 
-/// Sets of ranks, each once.
-class HolderSets {
+/// Tensors that lie alike share one overlay; demands with the same holders and the same node of the
+/// destination share one class. Both make a model of thousands of tensors a small problem.
+class Planner {
  public:
-  int id_of(std::vector<int> ranks) {
-    const auto [entry, is_new] = ids_.try_emplace(ranks, static_cast<int>(sets_.size()));
-    if (is_new) sets_.push_back(std::move(ranks));
-    return entry->second;
+  Planner(std::span<const ShardedTensor> tensors, const ReshardOptions& options)
+      : tensors_(tensors), options_(options) {
+    int top = -1;
+    for (const ShardedTensor& tensor : tensors) {
+      for (const Holding& holding : tensor.source) top = std::max(top, holding.rank);
+      for (const Holding& holding : tensor.destination) top = std::max(top, holding.rank);
+    }
+    plan_.traffic.resize(static_cast<size_t>(top + 1));
   }
-  const std::vector<int>& ranks(int id) const { return sets_[static_cast<size_t>(id)]; }
+
+  ReshardPlan plan() {
+    find_patterns();
+    for (Pattern& pattern : patterns_) classify(pattern);
+    SenderBalance balance = balance_senders(classes_, static_cast<int>(plan_.traffic.size()));
+    dispensers_.resize(classes_.size());
+    for (size_t c = 0; c < classes_.size(); ++c) dispensers_[c].begin(balance.shares[c]);
+    emit();
+    summarise(balance);
+    return std::move(plan_);
+  }
 
  private:
-  std::map<std::vector<int>, int> ids_;
-  std::vector<std::vector<int>> sets_;
-};
+  struct Pattern {
+    int first = 0;  // the tensor that stands for all of them
+    std::int64_t tensors = 0;
+    Overlay overlay;
+    std::vector<int> of_cell;  // by (destination entry, cell): class or kKept
+  };
 
-/// One box of a tensor and the ranks that hold it.
-struct HeldBox {
-  Box box;
-  std::vector<int> ranks;
-};
-
-bool contains(const Box& outer, const Box& inner) { return intersect(outer, inner) == inner; }
-
-std::vector<HeldBox> distinct_boxes(const std::vector<Holding>& holdings) {
-  std::vector<HeldBox> boxes;
-  for (const Holding& holding : holdings) {
-    if (volume(holding.box) == 0) continue;
-    const auto known = std::find_if(boxes.begin(), boxes.end(),
-                                    [&](const HeldBox& held) { return held.box == holding.box; });
-    if (known == boxes.end()) {
-      boxes.push_back({holding.box, {holding.rank}});
-    } else {
-      known->ranks.push_back(holding.rank);
+  void find_patterns() {
+    std::map<std::uint64_t, std::vector<int>> by_hash;
+    pattern_of_.reserve(tensors_.size());
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      std::vector<int>& same = by_hash[overlay_hash(tensors_[t])];
+      const auto found = std::find_if(same.begin(), same.end(), [&](int p) {
+        return lies_alike(tensors_[static_cast<size_t>(patterns_[static_cast<size_t>(p)].first)],
+                          tensors_[t]);
+      });
+      if (found != same.end()) {
+        pattern_of_.push_back(*found);
+      } else {
+        same.push_back(static_cast<int>(patterns_.size()));
+        pattern_of_.push_back(same.back());
+        patterns_.push_back({.first = static_cast<int>(t), .overlay = overlay_of(tensors_[t])});
+      }
+      ++patterns_[static_cast<size_t>(pattern_of_.back())].tensors;
     }
   }
-  return boxes;
-}
 
-/// `box` cut along the borders of `cut`: the common part first, then the rest.
-std::vector<Box> cut_by(const Box& box, const Box& cut) {
-  const Box common = intersect(box, cut);
-  if (volume(common) == 0) return {box};
-  std::vector<Box> parts = subtract(box, common);
-  parts.insert(parts.begin(), common);
-  return parts;
-}
-
-/// The cells of one tensor; equal for all tensors with equal holdings.
-class TensorCells {
- public:
-  TensorCells(const ShardedTensor& tensor, HolderSets& sets)
-      : tensor_(tensor), sets_(sets), sources_(distinct_boxes(tensor.source)) {
-    for (const Holding& holding : tensor.source) own_[holding.rank].push_back(holding.box);
-  }
-
-  std::vector<Cell> all() {
-    std::vector<Cell> cells;
-    for (const Holding& wanted : tensor_.destination) add(wanted, cells);
-    return cells;
-  }
-
- private:
-  void add(const Holding& wanted, std::vector<Cell>& cells) {
-    std::vector<Box> missing{wanted.box};
-    const auto own = own_.find(wanted.rank);
-    if (own != own_.end()) {
-      for (const Box& held : own->second) {
-        std::vector<Box> rest;
-        for (const Box& box : missing) {
-          const Box common = intersect(box, held);
-          if (volume(common) > 0) cells.push_back({wanted.rank, common, -1});
-          const std::vector<Box> left = subtract(box, held);
-          rest.insert(rest.end(), left.begin(), left.end());
+  void classify(Pattern& pattern) {
+    const std::int64_t element = tensors_[static_cast<size_t>(pattern.first)].element_bytes;
+    std::vector<int> holder_set;  // of the overlay's sets, here
+    for (const std::vector<int>& holders : pattern.overlay.holders) {
+      holder_set.push_back(intern(holders));
+    }
+    for (const Overlay::Entry& entry : pattern.overlay.entries) {
+      const int node = options_.node_of ? options_.node_of(entry.rank) : 0;
+      const auto& cells = pattern.overlay.regions[static_cast<size_t>(entry.region)];
+      for (const Overlay::Cell& cell : cells) {
+        const std::vector<int>& holders =
+            pattern.overlay.holders[static_cast<size_t>(cell.holders)];
+        const std::int64_t bytes = volume(cell.box) * element * pattern.tensors;
+        transfers_ += static_cast<size_t>(pattern.tensors);
+        if (std::binary_search(holders.begin(), holders.end(), entry.rank)) {
+          pattern.of_cell.push_back(kKept);
+          continue;
         }
-        missing = std::move(rest);
+        const int demand = class_of(holder_set[static_cast<size_t>(cell.holders)], node);
+        classes_[static_cast<size_t>(demand)].bytes += bytes;
+        needed(entry.rank) += bytes;
+        pattern.of_cell.push_back(demand);
       }
     }
-    for (const Box& box : missing) {
-      if (volume(box) > 0) fetch(wanted.rank, box, cells);
-    }
   }
 
-  /// Equal boxes are missing on many ranks: their cells are worked out once.
-  void fetch(int rank, const Box& missing, std::vector<Cell>& cells) {
-    auto known = std::find_if(fetched_.begin(), fetched_.end(),
-                              [&](const auto& entry) { return entry.first == missing; });
-    if (known == fetched_.end()) {
-      fetched_.emplace_back(missing, cells_of(missing));
-      known = std::prev(fetched_.end());
-    }
-    for (const auto& [box, holders] : known->second) cells.push_back({rank, box, holders});
+  int intern(const std::vector<int>& holders) {
+    const auto [found, fresh] = sets_.try_emplace(holders, static_cast<int>(sets_.size()));
+    if (fresh) set_list_.push_back(&found->first);
+    return found->second;
   }
 
-  std::vector<std::pair<Box, int>> cells_of(const Box& missing) {
-    std::vector<Box> parts{missing};
-    for (const HeldBox& source : sources_) {
-      std::vector<Box> finer;
-      for (const Box& part : parts) {
-        const std::vector<Box> cut = cut_by(part, source.box);
-        finer.insert(finer.end(), cut.begin(), cut.end());
+  int class_of(int set, int node) {
+    const auto [found, fresh] =
+        class_ids_.try_emplace({set, node}, static_cast<int>(classes_.size()));
+    if (fresh) {
+      DemandClass demand{.holders = *set_list_[static_cast<size_t>(set)]};
+      if (options_.node_of) {
+        for (const int holder : demand.holders) {
+          demand.near.push_back(options_.node_of(holder) == node);
+        }
       }
-      parts = std::move(finer);
+      classes_.push_back(std::move(demand));
     }
-    std::vector<std::pair<Box, int>> cells;
-    for (const Box& part : parts) cells.emplace_back(part, sets_.id_of(holders_of(part)));
-    return cells;
+    return found->second;
   }
 
-  std::vector<int> holders_of(const Box& part) const {
-    std::vector<int> ranks;
-    for (const HeldBox& source : sources_) {
-      if (contains(source.box, part)) {
-        ranks.insert(ranks.end(), source.ranks.begin(), source.ranks.end());
+  std::int64_t& needed(int rank) {
+    needed_.resize(plan_.traffic.size(), 0);
+    return needed_[static_cast<size_t>(rank)];
+  }
+
+  /// Walks the destinations in ascending order, so that one sender serves neighbours.
+  void emit() {
+    plan_.transfers.reserve(transfers_ + classes_.size() * 2);
+    std::vector<std::vector<size_t>> cell_base;  // of an entry, by pattern
+    for (const Pattern& pattern : patterns_) {
+      size_t base = 0;
+      std::vector<size_t>& bases = cell_base.emplace_back();
+      for (const Overlay::Entry& entry : pattern.overlay.entries) {
+        bases.push_back(base);
+        base += pattern.overlay.regions[static_cast<size_t>(entry.region)].size();
       }
     }
-    if (ranks.empty()) {
-      throw Error(ExitCode::internal, "reshard: no rank holds a part of " + tensor_.name);
-    }
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-    return ranks;
-  }
-
-  const ShardedTensor& tensor_;
-  HolderSets& sets_;
-  std::vector<HeldBox> sources_;
-  std::unordered_map<int, std::vector<Box>> own_;
-  std::vector<std::pair<Box, std::vector<std::pair<Box, int>>>> fetched_;
-};
-
-std::uint64_t hash_of(const std::vector<Holding>& holdings, std::uint64_t seed) {
-  std::vector<std::int64_t> words;
-  words.reserve(holdings.size() * 5);
-  for (const Holding& holding : holdings) {
-    words.push_back(holding.rank);
-    for (int dim = 0; dim < holding.box.rank; ++dim) {
-      words.push_back(holding.box.dims[dim].lo);
-      words.push_back(holding.box.dims[dim].hi);
-    }
-  }
-  return XXH3_64bits_withSeed(words.data(), words.size() * sizeof(std::int64_t), seed);
-}
-
-/// The cells of every tensor, worked out once for tensors with equal holdings.
-struct AllCells {
-  std::vector<std::vector<Cell>> patterns;
-  std::vector<int> pattern_of;  // by tensor
-};
-
-AllCells find_cells(std::span<const ShardedTensor> tensors, HolderSets& sets) {
-  AllCells cells;
-  std::unordered_multimap<std::uint64_t, int> first_with;  // hash -> tensor
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const ShardedTensor& tensor = tensors[i];
-    const std::uint64_t hash = hash_of(tensor.destination, hash_of(tensor.source, 0));
-    const auto [begin, end] = first_with.equal_range(hash);
-    const auto same = std::find_if(begin, end, [&](const auto& entry) {
-      const ShardedTensor& other = tensors[static_cast<size_t>(entry.second)];
-      return other.source == tensor.source && other.destination == tensor.destination;
-    });
-    if (same != end) {
-      cells.pattern_of.push_back(cells.pattern_of[static_cast<size_t>(same->second)]);
-      continue;
-    }
-    first_with.emplace(hash, static_cast<int>(i));
-    cells.pattern_of.push_back(static_cast<int>(cells.patterns.size()));
-    cells.patterns.push_back(TensorCells(tensor, sets).all());
-  }
-  return cells;
-}
-
-/// Chooses the sender of every cell: demands with equal holders (and, where nodes matter, on equal
-/// nodes) are one class whose bytes are cut into the balanced shares one after another.
-class Senders {
- public:
-  Senders(const HolderSets& sets, const ReshardOptions& options) : sets_(sets), options_(options) {}
-
-  void demand(const Cell& cell, std::int64_t bytes) {
-    const Key key = key_of(cell);
-    const auto [entry, is_new] = index_.try_emplace(key, static_cast<int>(classes_.size()));
-    if (is_new) classes_.push_back({key, 0});
-    classes_[static_cast<size_t>(entry->second)].bytes += bytes;
-  }
-
-  /// Returns the fractional optimum of the busiest sender.
-  std::int64_t balance() {
-    std::vector<int> ranks;
-    for (const Class& each : classes_) {
-      const std::vector<int>& holders = sets_.ranks(each.key.first);
-      ranks.insert(ranks.end(), holders.begin(), holders.end());
-    }
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-    std::vector<DemandClass> demands;
-    for (const Class& each : classes_) demands.push_back(demand_of(each, ranks));
-    SenderBalance balanced = balance_senders(demands, static_cast<int>(ranks.size()));
-    for (size_t i = 0; i < classes_.size(); ++i) {
-      for (SenderShare& share : balanced.shares[i]) {
-        share.holder = ranks[static_cast<size_t>(share.holder)];
+    std::vector<size_t> cursor(patterns_.size(), 0), stop(patterns_.size(), 0);
+    for (int rank = 0; rank < static_cast<int>(plan_.traffic.size()); ++rank) {
+      for (size_t p = 0; p < patterns_.size(); ++p) {
+        const auto& entries = patterns_[p].overlay.entries;
+        cursor[p] = stop[p];
+        while (stop[p] < entries.size() && entries[stop[p]].rank == rank) ++stop[p];
       }
-      classes_[i].shares = std::move(balanced.shares[i]);
+      received_.clear();
+      for (size_t t = 0; t < tensors_.size(); ++t) {
+        const auto p = static_cast<size_t>(pattern_of_[t]);
+        const size_t begin = received_.size();
+        for (size_t e = cursor[p]; e < stop[p]; ++e) {
+          receive(static_cast<int>(t), patterns_[p], e, cell_base[p][e]);
+        }
+        const auto from = received_.begin() + static_cast<std::ptrdiff_t>(begin);
+        const auto less = [](const Transfer& a, const Transfer& b) {
+          return box_less(a.box, b.box);
+        };
+        if (!std::is_sorted(from, received_.end(), less)) std::sort(from, received_.end(), less);
+      }
+      flush();
     }
-    return balanced.min_max;
   }
 
-  /// The sender of the next cell of its class. A cell on the border of two shares belongs to the
-  /// later one.
-  int next(const Cell& cell, std::int64_t bytes) {
-    Class& from = classes_[static_cast<size_t>(index_.at(key_of(cell)))];
-    from.position += bytes;
-    while (from.share + 1 < from.shares.size() &&
-           from.position > from.share_begin + from.shares[from.share].bytes) {
-      from.share_begin += from.shares[from.share].bytes;
-      ++from.share;
+  void receive(int tensor, const Pattern& pattern, size_t entry_index, size_t base) {
+    const Overlay::Entry& entry = pattern.overlay.entries[entry_index];
+    const auto& cells = pattern.overlay.regions[static_cast<size_t>(entry.region)];
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const int demand = pattern.of_cell[base + i];
+      if (demand == kKept) {
+        add({tensor, entry.rank, entry.rank, cells[i].box});
+      } else {
+        dispense(dispensers_[static_cast<size_t>(demand)], {tensor, 0, entry.rank, cells[i].box});
+      }
     }
-    return from.shares[from.share].holder;
   }
 
- private:
-  using Key = std::pair<int, int>;  // holder set, node of the destination (or 0)
-  struct Class {
-    Key key;
-    std::int64_t bytes = 0;
-    std::vector<SenderShare> shares;
-    size_t share = 0;
-    std::int64_t share_begin = 0, position = 0;
-  };
-
-  Key key_of(const Cell& cell) const {
-    return {cell.holders, options_.node_of ? options_.node_of(cell.destination) : 0};
-  }
-
-  DemandClass demand_of(const Class& from, const std::vector<int>& ranks) const {
-    DemandClass demand{.bytes = from.bytes};
-    for (const int rank : sets_.ranks(from.key.first)) {
-      const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank);
-      demand.holders.push_back(static_cast<int>(at - ranks.begin()));
-      if (options_.node_of) demand.near.push_back(options_.node_of(rank) == from.key.second);
+  /// Sends a block, cut along the outermost dim where the share of one sender ends.
+  void dispense(Dispenser& from, Transfer block) {
+    const ShardedTensor& tensor = tensors_[static_cast<size_t>(block.tensor)];
+    if (block.box.rank == 0) {
+      while (!from.last() && from.position + tensor.element_bytes > from.boundary) from.advance();
+      from.position += tensor.element_bytes;
+      block.source = from.holder();
+      return add(block);
     }
-    return demand;
+    Interval& rows = block.box.dims[static_cast<size_t>(tensor.outer_dim)];
+    const std::int64_t row_bytes = volume(block.box) / rows.size() * tensor.element_bytes;
+    const std::int64_t end = rows.hi;
+    while (rows.lo < end) {
+      std::int64_t count = end - rows.lo;
+      if (!from.last()) {
+        const std::int64_t left = std::max<std::int64_t>(0, from.boundary - from.position);
+        count = std::min(count, left / row_bytes);
+      }
+      if (count > 0) {
+        rows.hi = rows.lo + count;
+        block.source = from.holder();
+        from.position += count * row_bytes;
+        add(block);
+        rows.lo = rows.hi;
+      }
+      if (rows.lo < end) from.advance();
+    }
   }
 
-  const HolderSets& sets_;
+  void add(const Transfer& transfer) {
+    const std::int64_t bytes =
+        volume(transfer.box) * tensors_[static_cast<size_t>(transfer.tensor)].element_bytes;
+    RankTraffic& destination = plan_.traffic[static_cast<size_t>(transfer.destination)];
+    if (transfer.source == transfer.destination) {
+      destination.kept += bytes;
+    } else {
+      destination.received += bytes;
+      plan_.traffic[static_cast<size_t>(transfer.source)].sent += bytes;
+    }
+    received_.push_back(transfer);
+  }
+
+  /// Appends what one destination receives, by source (then tensor and box, as received).
+  void flush() {
+    order_.clear();
+    for (size_t i = 0; i < received_.size(); ++i) {
+      order_.push_back({received_[i].source, static_cast<int>(i)});
+    }
+    std::sort(order_.begin(), order_.end());
+    for (const auto& [source, index] : order_) {
+      plan_.transfers.push_back(received_[static_cast<size_t>(index)]);
+    }
+  }
+
+  void summarise(const SenderBalance& balance) {
+    for (const RankTraffic& rank : plan_.traffic) {
+      plan_.bytes_received.value = std::max(plan_.bytes_received.value, rank.received);
+      plan_.total_received.value += rank.received;
+      plan_.bytes_sent.value = std::max(plan_.bytes_sent.value, rank.sent);
+    }
+    for (const std::int64_t bytes : needed_) {
+      plan_.lower_bound.value = std::max(plan_.lower_bound.value, bytes);
+    }
+    plan_.min_max_sent.value = balance.min_max;
+    plan_.digest = digest_of(plan_.transfers);
+  }
+
+  static std::uint64_t digest_of(const std::vector<Transfer>& transfers) {
+    XXH3_state_t* state = XXH3_createState();
+    XXH3_64bits_reset(state);
+    std::vector<std::int64_t> words;
+    const auto hash = [&] {
+      XXH3_64bits_update(state, words.data(), words.size() * sizeof(std::int64_t));
+      words.clear();
+    };
+    for (const Transfer& transfer : transfers) {
+      words.insert(words.end(), {transfer.tensor, transfer.source, transfer.destination});
+      for (int d = 0; d < transfer.box.rank; ++d) {
+        const Interval& side = transfer.box.dims[static_cast<size_t>(d)];
+        words.insert(words.end(), {side.lo, side.hi});
+      }
+      if (words.size() > 4096) hash();
+    }
+    hash();
+    const std::uint64_t digest = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return digest;
+  }
+
+  std::span<const ShardedTensor> tensors_;
   const ReshardOptions& options_;
-  std::map<Key, int> index_;
-  std::vector<Class> classes_;
+  ReshardPlan plan_;
+  std::vector<Pattern> patterns_;
+  std::vector<int> pattern_of_;  // by tensor
+  std::map<std::vector<int>, int> sets_;
+  std::vector<const std::vector<int>*> set_list_;
+  std::map<std::pair<int, int>, int> class_ids_;
+  std::vector<DemandClass> classes_;
+  std::vector<Dispenser> dispensers_;
+  std::vector<std::int64_t> needed_;
+  size_t transfers_ = 0;
+  std::vector<Transfer> received_;          // of the destination in hand
+  std::vector<std::pair<int, int>> order_;  // (source, index into received_)
 };
 
-std::uint64_t digest_of(const std::vector<Transfer>& transfers) {
-  std::vector<std::int64_t> words;
-  words.reserve(transfers.size() * 7);
-  for (const Transfer& transfer : transfers) {
-    words.insert(words.end(), {transfer.tensor, transfer.source, transfer.destination});
-    for (int dim = 0; dim < transfer.box.rank; ++dim) {
-      words.push_back(transfer.box.dims[dim].lo);
-      words.push_back(transfer.box.dims[dim].hi);
+int outer_dim_of(const Parameter& parameter) {
+  return parameter.split_dim < 0 ? 0 : parameter.split_dim;
+}
+
+ShardedTensor sharded(const Parameter& parameter, DType dtype) {
+  return {.name = parameter.name,
+          .shape = parameter.shape,
+          .element_bytes = size_of(dtype),
+          .outer_dim = outer_dim_of(parameter)};
+}
+
+std::vector<Holding> stored(const Parameter& parameter, const RankMap& map) {
+  std::vector<Holding> holdings;
+  for (size_t i = 0; i < map.ranks.size(); ++i) {
+    if (const auto box = stored_box(parameter, map.layout, map.coords[i])) {
+      holdings.push_back({map.ranks[i], *box});
     }
   }
-  return XXH3_64bits(words.data(), words.size() * sizeof(std::int64_t));
-}
-
-int rank_count(std::span<const ShardedTensor> tensors) {
-  int highest = -1;
-  for (const ShardedTensor& tensor : tensors) {
-    for (const Holding& holding : tensor.source) highest = std::max(highest, holding.rank);
-    for (const Holding& holding : tensor.destination) highest = std::max(highest, holding.rank);
-  }
-  return highest + 1;
-}
-
-/// Orders transfers as ReshardPlan states, one destination at a time.
-void sort_by_destination(std::vector<std::vector<Transfer>>& by_destination) {
-  const auto before = [](const Transfer& a, const Transfer& b) {
-    const auto first = [](const Transfer& t, int dim) { return t.box.dims[dim].lo; };
-    return std::make_tuple(a.source, a.tensor, first(a, 0), first(a, 1), first(a, 2), first(a, 3)) <
-           std::make_tuple(b.source, b.tensor, first(b, 0), first(b, 1), first(b, 2), first(b, 3));
-  };
-  for (std::vector<Transfer>& transfers : by_destination) {
-    std::sort(transfers.begin(), transfers.end(), before);
-  }
-}
-
-void add_totals(ReshardPlan& plan) {
-  for (const RankTraffic& rank : plan.traffic) {
-    plan.bytes_received.value = std::max(plan.bytes_received.value, rank.received);
-    plan.bytes_sent.value = std::max(plan.bytes_sent.value, rank.sent);
-    plan.total_received.value += rank.received;
-  }
-}
-
-/// |destination(g)| - |destination(g) intersect source(g)| of the busiest g, straight from the
-/// holdings and so independent of the transfers.
-std::int64_t lower_bound_of(std::span<const ShardedTensor> tensors, int ranks) {
-  std::vector<std::int64_t> needed(static_cast<size_t>(ranks), 0);
-  for (const ShardedTensor& tensor : tensors) {
-    std::unordered_map<int, std::vector<Box>> own;
-    for (const Holding& holding : tensor.source) own[holding.rank].push_back(holding.box);
-    for (const Holding& wanted : tensor.destination) {
-      std::int64_t elements = volume(wanted.box);
-      const auto held = own.find(wanted.rank);
-      if (held != own.end()) {
-        for (const Box& box : held->second) elements -= volume(intersect(wanted.box, box));
-      }
-      needed[static_cast<size_t>(wanted.rank)] += elements * tensor.element_bytes;
-    }
-  }
-  return needed.empty() ? 0 : *std::max_element(needed.begin(), needed.end());
+  return holdings;
 }
 
 }  // namespace
 
+std::string_view name_of(ReshardMode mode) {
+  return mode == ReshardMode::minimal ? "minimal" : "full";
+}
+
 ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors, const ReshardOptions& options) {
-  HolderSets sets;
-  const AllCells cells = find_cells(tensors, sets);
-  const auto cells_of = [&](size_t tensor) -> const std::vector<Cell>& {
-    return cells.patterns[static_cast<size_t>(cells.pattern_of[tensor])];
-  };
-  const int ranks = rank_count(tensors);
-  Senders senders(sets, options);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    for (const Cell& cell : cells_of(i)) {
-      if (cell.holders >= 0) senders.demand(cell, volume(cell.box) * tensors[i].element_bytes);
-    }
-  }
-  ReshardPlan plan;
-  plan.min_max_sent.value = senders.balance();
-  plan.traffic.resize(static_cast<size_t>(ranks));
-  std::vector<std::vector<Transfer>> by_destination(static_cast<size_t>(ranks));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    for (const Cell& cell : cells_of(i)) {
-      const std::int64_t bytes = volume(cell.box) * tensors[i].element_bytes;
-      const auto to = static_cast<size_t>(cell.destination);
-      const int from = cell.holders < 0 ? cell.destination : senders.next(cell, bytes);
-      by_destination[to].push_back({static_cast<int>(i), from, cell.destination, cell.box});
-      if (cell.holders < 0) {
-        plan.traffic[to].kept += bytes;
-      } else {
-        plan.traffic[to].received += bytes;
-        plan.traffic[static_cast<size_t>(from)].sent += bytes;
-      }
-    }
-  }
-  sort_by_destination(by_destination);
-  for (const std::vector<Transfer>& transfers : by_destination) {
-    plan.transfers.insert(plan.transfers.end(), transfers.begin(), transfers.end());
-  }
-  add_totals(plan);
-  plan.lower_bound.value = lower_bound_of(tensors, ranks);
-  plan.digest = digest_of(plan.transfers);
-  return plan;
+  return Planner(tensors, options).plan();
 }
 
 std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const RankMap& from,
                                          const RankMap& to, DType dtype) {
   std::vector<ShardedTensor> tensors;
-  tensors.reserve(table.rows.size());
   for (const Parameter& parameter : table.rows) {
-    ShardedTensor tensor{parameter.name, parameter.shape, size_of(dtype), {}, {}};
-    for (size_t i = 0; i < from.ranks.size(); ++i) {
-      if (const auto box = stored_box(parameter, from.layout, from.coords[i])) {
-        tensor.source.push_back({from.ranks[i], *box});
-      }
-    }
+    ShardedTensor& tensor = tensors.emplace_back(sharded(parameter, dtype));
+    tensor.source = stored(parameter, from);
     for (size_t i = 0; i < to.ranks.size(); ++i) {
       if (const auto box = compute_box(parameter, to.layout, to.coords[i])) {
         tensor.destination.push_back({to.ranks[i], *box});
       }
     }
-    tensors.push_back(std::move(tensor));
   }
   return tensors;
 }
 
 std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, const RankMap& from,
                                                const RankMap& to, DType dtype) {
-  std::vector<ShardedTensor> tensors = model_tensors(table, from, to, dtype);
-  for (ShardedTensor& tensor : tensors) {
-    tensor.destination.clear();
-    for (const int rank : to.ranks) tensor.destination.push_back({rank, whole(tensor.shape)});
+  std::vector<ShardedTensor> tensors;
+  for (const Parameter& parameter : table.rows) {
+    ShardedTensor& tensor = tensors.emplace_back(sharded(parameter, dtype));
+    tensor.source = stored(parameter, from);
+    for (const int rank : to.ranks) tensor.destination.push_back({rank, whole(parameter.shape)});
   }
   return tensors;
 }

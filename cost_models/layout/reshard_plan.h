@@ -33,6 +33,8 @@ struct ShardedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::int64_t element_bytes = 2;
+  /// The only dim along which the planner cuts a block between two senders: the outermost in memory.
+  int outer_dim = 0;
   std::vector<Holding> source, destination;
 };
 
@@ -60,7 +62,7 @@ struct ReshardPlan {
   Bytes bytes_received, lower_bound;
   Bytes total_received;
   Bytes bytes_sent;   // of the busiest sender
-  Bytes min_max_sent; // fractional optimum of the busiest sender
+  Bytes min_max_sent; // fractional optimum of the busiest sender, rounded up
   std::uint64_t digest = 0;  // xxh3 of the transfers
 };
 

@@ -1,10 +1,9 @@
 #include "cost_models/layout/sender_balance.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
-#include <numeric>
 #include <optional>
-#include <queue>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
@@ -19,17 +18,19 @@ constexpr int kLevels = 8;
 /// the sink are implied by `left` (bytes of a class not yet placed) and `room` (of a holder).
 class Flow {
  public:
-  Flow(const std::vector<DemandClass>& classes, const std::vector<int>& active, int holders)
+  Flow(const std::vector<DemandClass>& classes, const std::vector<int>& active,
+       const std::vector<char>& closed)
       : classes_(static_cast<int>(active.size())),
         left(active.size()),
-        room(static_cast<size_t>(holders), 0),
+        room(closed.size(), 0),
         links(active.size()),
-        users_(static_cast<size_t>(holders)) {
+        users_(closed.size()) {
     for (size_t c = 0; c < active.size(); ++c) {
       const DemandClass& demand = classes[static_cast<size_t>(active[c])];
       left[c] = demand.bytes;
       for (size_t i = 0; i < demand.holders.size(); ++i) {
         const int holder = demand.holders[i];
+        if (closed[at(holder)]) continue;
         users_[static_cast<size_t>(holder)].push_back(
             {static_cast<int>(c), static_cast<int>(links[c].size())});
         links[c].push_back({holder, !demand.near.empty() && demand.near[i], 0});
@@ -147,34 +148,42 @@ struct Level {
 
 /// Newton's method from below on cap = bytes(X) / |holders(X)|, X the violated cut of the flow.
 Level find_cap(const std::vector<DemandClass>& classes, const std::vector<int>& active,
-               int holders) {
-  Flow flow(classes, active, holders);
+               const std::vector<char>& closed) {
+  Flow flow(classes, active, closed);
+  const size_t holders = closed.size();
   std::int64_t total = 0;
-  std::vector<char> used(static_cast<size_t>(holders), 0);
-  for (const int c : active) {
-    total += classes[static_cast<size_t>(c)].bytes;
-    for (const int h : classes[static_cast<size_t>(c)].holders) used[static_cast<size_t>(h)] = 1;
+  std::vector<char> used(holders, 0);
+  for (size_t i = 0; i < active.size(); ++i) {
+    total += flow.left[i];
+    for (const Flow::Link& link : flow.links[i]) used[static_cast<size_t>(link.holder)] = 1;
   }
   Level level{.cap = ceil_div(total, std::count(used.begin(), used.end(), 1))};
   for (std::int64_t& room : flow.room) room = level.cap;
   for (flow.augment(true); !flow.satisfied(); flow.augment(true)) {
     std::int64_t bytes = 0, members = 0;
     level.tight_class.assign(active.size(), 0);
-    level.tight_holder.assign(static_cast<size_t>(holders), 0);
+    level.tight_holder.assign(holders, 0);
     for (size_t i = 0; i < active.size(); ++i) {
       if (!flow.reached(static_cast<int>(i))) continue;
       level.tight_class[i] = 1;
       bytes += classes[static_cast<size_t>(active[i])].bytes;
     }
-    for (int h = 0; h < holders; ++h) {
-      if (!flow.reached(static_cast<int>(active.size()) + h)) continue;
-      level.tight_holder[static_cast<size_t>(h)] = 1;
+    for (size_t h = 0; h < holders; ++h) {
+      if (!flow.reached(static_cast<int>(active.size() + h))) continue;
+      level.tight_holder[h] = 1;
       ++members;
     }
     const std::int64_t cap = ceil_div(bytes, members);
     TESSERA_CHECK(cap > level.cap);
     for (std::int64_t& room : flow.room) room += cap - level.cap;
     level.cap = cap;
+  }
+  // A class that only tight holders can send belongs to them (it fits into the cap's rounding).
+  for (size_t i = 0; i < level.tight_class.size(); ++i) {
+    level.tight_class[i] |=
+        std::all_of(flow.links[i].begin(), flow.links[i].end(), [&](const Flow::Link& link) {
+          return level.tight_holder[static_cast<size_t>(link.holder)] != 0;
+        });
   }
   return level;
 }
@@ -292,11 +301,12 @@ SenderBalance balance_senders(const std::vector<DemandClass>& classes, int holde
   for (size_t c = 0; c < classes.size(); ++c) {
     if (classes[c].bytes > 0) active.push_back(static_cast<int>(c));
   }
+  std::vector<char> closed(static_cast<size_t>(holders), 0);
   for (int round = 0; !active.empty(); ++round) {
-    const Level level = find_cap(classes, active, holders);
+    const Level level = find_cap(classes, active, closed);
     balance.min_max = std::max(balance.min_max, level.cap);
     const bool last = level.tight_class.empty() || round + 1 == kLevels;
-    Flow flow(classes, active, holders);
+    Flow flow(classes, active, closed);
     for (std::int64_t& room : flow.room) room = level.cap;
     flow.augment(false);
     flow.augment(true);
@@ -310,7 +320,9 @@ SenderBalance balance_senders(const std::vector<DemandClass>& classes, int holde
         rest.push_back(active[i]);
       }
     }
+    if (last) break;
     active = std::move(rest);
+    for (size_t h = 0; h < closed.size(); ++h) closed[h] |= level.tight_holder[h];
   }
   return balance;
 }

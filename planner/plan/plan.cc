@@ -7,7 +7,6 @@ namespace tessera {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
-constexpr std::array<std::string_view, 2> kModes{"minimal", "full"};
 constexpr std::array<std::string_view, 5> kTransports{"automatic", "copy_engine", "all_gather",
                                                       "send_recv", "host"};
 
@@ -16,7 +15,6 @@ constexpr std::array<std::string_view, 5> kTransports{"automatic", "copy_engine"
 std::string_view name_of(Recompute recompute) {
   return kRecompute[static_cast<std::size_t>(recompute)];
 }
-std::string_view name_of(ReshardMode mode) { return kModes[static_cast<std::size_t>(mode)]; }
 std::string_view name_of(ReshardTransport transport) {
   return kTransports[static_cast<std::size_t>(transport)];
 }

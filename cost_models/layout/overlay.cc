@@ -1,0 +1,217 @@
+#include "cost_models/layout/overlay.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+namespace {
+
+struct BoxLess {
+  bool operator()(const Box& a, const Box& b) const {
+    for (int d = 0; d < a.rank; ++d) {
+      const Interval& x = a.dims[static_cast<size_t>(d)];
+      const Interval& y = b.dims[static_cast<size_t>(d)];
+      if (x.lo != y.lo) return x.lo < y.lo;
+      if (x.hi != y.hi) return x.hi < y.hi;
+    }
+    return false;
+  }
+};
+
+using HoldersOfBox = std::map<Box, std::vector<int>, BoxLess>;
+
+std::string to_text(const Box& box) {
+  std::string text;
+  for (int d = 0; d < box.rank; ++d) {
+    const Interval& side = box.dims[static_cast<size_t>(d)];
+    text += (d > 0 ? " x [" : "[") + std::to_string(side.lo) + ", " + std::to_string(side.hi) + ")";
+  }
+  return text;
+}
+
+HoldersOfBox distinct_sources(const ShardedTensor& tensor) {
+  HoldersOfBox sources;
+  for (const Holding& holding : tensor.source) {
+    if (volume(holding.box) > 0) sources[holding.box].push_back(holding.rank);
+  }
+  for (auto& [box, ranks] : sources) {
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  }
+  return sources;
+}
+
+/// What every rank needs, as boxes that do not overlap within the rank.
+std::vector<Holding> disjoint_destinations(const ShardedTensor& tensor) {
+  std::vector<Holding> wanted = tensor.destination;
+  std::erase_if(wanted, [](const Holding& holding) { return volume(holding.box) == 0; });
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const Holding& a, const Holding& b) { return a.rank < b.rank; });
+  std::vector<Holding> out;
+  size_t first = 0;  // of the rank in hand
+  for (const Holding& holding : wanted) {
+    if (out.empty() || out.back().rank != holding.rank) first = out.size();
+    std::vector<Box> fresh{holding.box};
+    for (size_t i = first; i < out.size(); ++i) {
+      std::vector<Box> rest;
+      for (const Box& box : fresh) {
+        const std::vector<Box> parts = subtract(box, out[i].box);
+        rest.insert(rest.end(), parts.begin(), parts.end());
+      }
+      fresh = std::move(rest);
+    }
+    for (const Box& box : fresh) out.push_back({holding.rank, box});
+  }
+  return out;
+}
+
+class Builder {
+ public:
+  explicit Builder(const ShardedTensor& tensor)
+      : tensor_(tensor), sources_(distinct_sources(tensor)) {}
+
+  Overlay build() {
+    std::map<Box, int, BoxLess> regions;
+    for (const Holding& holding : disjoint_destinations(tensor_)) {
+      const auto [found, fresh] =
+          regions.try_emplace(holding.box, static_cast<int>(regions.size()));
+      if (fresh) overlay_.regions.push_back(cells_of(holding.box));
+      overlay_.entries.push_back({holding.rank, found->second});
+    }
+    return std::move(overlay_);
+  }
+
+ private:
+  using Source = HoldersOfBox::value_type;
+
+  std::vector<Overlay::Cell> cells_of(const Box& region) {
+    std::vector<const Source*> touching;
+    std::array<std::vector<std::int64_t>, kMaxTensorRank> cuts;
+    const auto cut = [&](const Box& box) {
+      for (int d = 0; d < box.rank; ++d) {
+        const auto dim = static_cast<size_t>(d);
+        cuts[dim].insert(cuts[dim].end(), {box.dims[dim].lo, box.dims[dim].hi});
+      }
+    };
+    cut(region);
+    for (const Source& source : sources_) {
+      const Box common = intersect(source.first, region);
+      if (volume(common) == 0) continue;
+      touching.push_back(&source);
+      cut(common);
+    }
+    for (auto& list : cuts) {
+      std::sort(list.begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+    }
+    std::vector<Overlay::Cell> cells;
+    grid(region, 0, cuts, touching, cells);
+    for (int d = region.rank - 1; d >= 0; --d) merge_along(d, cells);
+    std::sort(cells.begin(), cells.end(), [](const Overlay::Cell& a, const Overlay::Cell& b) {
+      return BoxLess{}(a.box, b.box);
+    });
+    return cells;
+  }
+
+  /// Cells of the grid of cuts from dim `d` on; sources that do not touch are dropped on the way.
+  void grid(const Box& box, int d,
+            const std::array<std::vector<std::int64_t>, kMaxTensorRank>& cuts,
+            const std::vector<const Source*>& touching, std::vector<Overlay::Cell>& cells) {
+    if (d == box.rank) {
+      cells.push_back({box, holders_of(box, touching)});
+      return;
+    }
+    const auto dim = static_cast<size_t>(d);
+    for (size_t i = 0; i + 1 < cuts[dim].size(); ++i) {
+      Box slab = box;
+      slab.dims[dim] = {cuts[dim][i], cuts[dim][i + 1]};
+      std::vector<const Source*> here;
+      for (const Source* source : touching) {
+        if (!intersect(source->first.dims[dim], slab.dims[dim]).empty()) here.push_back(source);
+      }
+      grid(slab, d + 1, cuts, here, cells);
+    }
+  }
+
+  int holders_of(const Box& cell, const std::vector<const Source*>& covering) {
+    if (covering.empty()) {
+      throw Error(ExitCode::internal, "no source holds " + to_text(cell) + " of tensor '" +
+                                          tensor_.name + "', which a destination needs");
+    }
+    std::vector<int> ranks;
+    for (const Source* source : covering) {
+      ranks.insert(ranks.end(), source->second.begin(), source->second.end());
+    }
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    const auto [found, fresh] = ids_.try_emplace(ranks, static_cast<int>(ids_.size()));
+    if (fresh) overlay_.holders.push_back(std::move(ranks));
+    return found->second;
+  }
+
+  /// Joins neighbours along dim `d` that have the same holders and agree in every other dim.
+  static void merge_along(int d, std::vector<Overlay::Cell>& cells) {
+    const auto dim = static_cast<size_t>(d);
+    const auto without = [dim](const Box& box) {
+      Box rest = box;
+      rest.dims[dim] = {};
+      return rest;
+    };
+    std::sort(cells.begin(), cells.end(), [&](const Overlay::Cell& a, const Overlay::Cell& b) {
+      const Box x = without(a.box), y = without(b.box);
+      if (!(x == y)) return BoxLess{}(x, y);
+      return a.box.dims[dim].lo < b.box.dims[dim].lo;
+    });
+    std::vector<Overlay::Cell> merged;
+    for (const Overlay::Cell& cell : cells) {
+      if (!merged.empty() && merged.back().holders == cell.holders &&
+          merged.back().box.dims[dim].hi == cell.box.dims[dim].lo &&
+          without(merged.back().box) == without(cell.box)) {
+        merged.back().box.dims[dim].hi = cell.box.dims[dim].hi;
+      } else {
+        merged.push_back(cell);
+      }
+    }
+    cells = std::move(merged);
+  }
+
+  const ShardedTensor& tensor_;
+  HoldersOfBox sources_;
+  std::map<std::vector<int>, int> ids_;
+  Overlay overlay_;
+};
+
+}  // namespace
+
+Overlay overlay_of(const ShardedTensor& tensor) { return Builder(tensor).build(); }
+
+bool lies_alike(const ShardedTensor& a, const ShardedTensor& b) {
+  return a.shape == b.shape && a.element_bytes == b.element_bytes && a.outer_dim == b.outer_dim &&
+         a.source == b.source && a.destination == b.destination;
+}
+
+std::uint64_t overlay_hash(const ShardedTensor& tensor) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  const auto mix = [&hash](std::int64_t value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211ULL;
+  };
+  for (const std::int64_t side : tensor.shape) mix(side);
+  for (const auto* list : {&tensor.source, &tensor.destination}) {
+    mix(static_cast<std::int64_t>(list->size()));
+    for (const Holding& holding : *list) {
+      mix(holding.rank);
+      for (int d = 0; d < holding.box.rank; ++d) {
+        mix(holding.box.dims[static_cast<size_t>(d)].lo);
+        mix(holding.box.dims[static_cast<size_t>(d)].hi);
+      }
+    }
+  }
+  return hash;
+}
+
+}  // namespace tessera
