@@ -16,15 +16,18 @@
 namespace tessera {
 namespace {
 
-/// rapidcheck with at least 10,000 cases, reported through GoogleTest.
+/// rapidcheck with 10,000 cases over the whole ranges, reported through GoogleTest.
 template <class Property>
 void check_many(const std::string& what, Property property) {
+  int cases = 0;
   rc::detail::TestParams params;
   params.maxSuccess = 10000;
-  params.maxSize = 30;
+  params.maxSize = 200;  // inRange reaches its end at 100
   rc::detail::TestMetadata metadata;
   metadata.id = metadata.description = what;
-  const auto result = rc::detail::checkTestable(property, metadata, params);
+  const auto counted = [&] { return ++cases, property(); };
+  const auto result = rc::detail::checkTestable(counted, metadata, params);
+  EXPECT_GE(cases, 10000);
   EXPECT_TRUE(result.template is<rc::detail::SuccessResult>()) << [&] {
     std::ostringstream text;
     rc::detail::printResultMessage(result, text);
