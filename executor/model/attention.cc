@@ -100,7 +100,8 @@ AttentionPlan plan_attention(const Weights& weights, std::span<const std::int64_
   AttentionPlan plan{.heads = head_range(model, weights.layout.tp, weights.coord.tp),
                      .head_dim = model.head_dim,
                      .window = model.sliding_window};
-  plan.flash = weights.device().is_cuda() && weights.dtype != DType::fp32;
+  plan.flash =
+      weights.device().is_cuda() && weights.dtype != DType::fp32 && model.head_dim % 8 == 0;
   plan.longest = *std::max_element(lengths.begin(), lengths.end());
   if (!plan.flash) {
     plan_groups(plan, lengths, weights.device());
