@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <ctime>
 #include <numeric>
 #include <set>
 
@@ -237,6 +238,37 @@ TEST(ReshardPlan, TheDigestTellsPlansApartAndRepeats) {
     }
   }
   EXPECT_EQ(digests.size(), 3u);
+}
+
+// HybridFlow's Table 2 for TP8 x PP8 -> TP4: (64 - 4) / (4 x 64) of the tensors that TP cuts.
+TEST(ReshardPlan, PlansSeventyBillionParametersOnAThousandRanksWithinASecond) {
+  const ModelSpec llama70b{.family = ModelFamily::llama,
+                           .layers = 80,
+                           .hidden = 8192,
+                           .query_heads = 64,
+                           .kv_heads = 8,
+                           .head_dim = 128,
+                           .ffn = 28672,
+                           .vocab = 128256,
+                           .max_positions = 131072};
+  const ParameterTable table = parameter_table(llama70b);
+  const RankMap from = mapped(RankOrder::contiguous, ptd(80, 8, 8, 16));
+  const RankMap to = mapped(RankOrder::strided, ptd(80, 1, 4, 256), 0, &from);
+  const std::clock_t begin = std::clock();
+  const ReshardPlan plan = plan_reshard(model_tensors(table, from, to, DType::bf16));
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  RecordProperty("cpu_seconds", std::to_string(seconds));
+#ifdef NDEBUG  // the release build
+  EXPECT_LT(seconds, 1.0);
+#endif
+  std::int64_t block = 0;
+  for (const Transfer& transfer : plan.transfers) {
+    block = std::max(block, volume(transfer.box) * 2);
+  }
+  EXPECT_EQ(plan.bytes_received, plan.lower_bound);
+  EXPECT_LE(plan.bytes_sent.value, plan.min_max_sent.value + block);
+  const double share = static_cast<double>(plan.bytes_received.value) / (2.0 * table.elements());
+  EXPECT_NEAR(share, 60.0 / 256, 0.01);
 }
 
 TEST(ReshardPlan, ADestinationThatNobodyHoldsIsTheCallersFault) {

@@ -1,0 +1,30 @@
+# Installed as component `library`: what plans and executes a reshard of one's own tensors, for
+# find_package(tessera) -> tessera::spec, tessera::layout, tessera::comm, tessera::reshard.
+# Headers keep their include paths below include/tessera.
+include_guard()
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(TESSERA_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
+
+install(TARGETS tessera_spec tessera_layout tessera_comm tessera_reshard
+  EXPORT tessera-targets
+  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera")
+install(EXPORT tessera-targets NAMESPACE tessera::
+  DESTINATION "${TESSERA_PACKAGE_DIR}" COMPONENT library)
+foreach(folder cost_models/spec cost_models/layout executor/comm executor/reshard)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera/${folder}" COMPONENT library
+    FILES_MATCHING PATTERN "*.h")
+endforeach()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera" COMPONENT library)
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tessera-config.cmake.in"
+  "${PROJECT_BINARY_DIR}/tessera-config.cmake" INSTALL_DESTINATION "${TESSERA_PACKAGE_DIR}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tessera-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tessera-config.cmake"
+              "${PROJECT_BINARY_DIR}/tessera-config-version.cmake"
+  DESTINATION "${TESSERA_PACKAGE_DIR}" COMPONENT library)

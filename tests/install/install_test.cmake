@@ -1,0 +1,37 @@
+file(REMOVE_RECURSE "${WORK}")
+function(must)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "${ARGN}\nended with ${code}:\n${out}")
+  endif()
+  set(output "${out}" PARENT_SCOPE)
+endfunction()
+
+must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component library)
+set(flags "")
+if(SANITIZE)
+  set(flags "-DCMAKE_CXX_FLAGS=-fsanitize=${SANITIZE}")
+endif()
+# A copy of the example, so that nothing is found in the source tree by accident.
+file(COPY "${SOURCE}/examples/reshard_own_tensors" DESTINATION "${WORK}")
+must(${CMAKE_COMMAND} -S ${WORK}/reshard_own_tensors -B ${WORK}/build ${flags}
+  -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${TYPE})
+must(${CMAKE_COMMAND} --build ${WORK}/build)
+must(${WORK}/build/reshard_own_tensors)
+
+# Rank 1 alone holds 60 bytes that rank 0 lacks, and ranks 0 and 1 share 64 of bias: (60 + 64) / 2.
+set(expected
+"table rows [0, 3): stay on rank 0
+table rows [3, 6): rank 1 -> rank 0
+table rows [6, 7): rank 2 -> rank 0
+bias rows [0, 8): rank 0 -> rank 2
+table rows [7, 9): stay on rank 2
+table rows [9, 12): rank 3 -> rank 2
+bias rows [0, 7): rank 0 -> rank 3
+bias rows [7, 8): rank 1 -> rank 3
+busiest rank receives 92 bytes (lower bound 92), sends 64 (optimum 62)
+executed on 4 ranks: every element is right
+")
+if(NOT output STREQUAL expected)
+  message(FATAL_ERROR "the example printed:\n${output}\ninstead of:\n${expected}")
+endif()
