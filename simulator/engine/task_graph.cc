@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <queue>
 #include <utility>
 
@@ -14,13 +13,16 @@ namespace {
 /// Everything a task waits for: its dependencies and the task before it on each of its streams.
 std::vector<std::vector<TaskId>> all_predecessors(const TaskGraph& graph) {
   std::vector<std::vector<TaskId>> before(graph.tasks.size());
-  std::map<std::pair<int, Stream>, TaskId> last;
+  constexpr size_t kStreams = 4;
+  std::vector<TaskId> last;  // by rank and stream; -1 = none yet
   for (size_t id = 0; id < graph.tasks.size(); ++id) {
     const Task& task = graph.tasks[id];
     before[id] = task.after;
     for (const int rank : task.ranks) {
-      const auto [entry, first] = last.try_emplace({rank, task.stream}, static_cast<TaskId>(id));
-      if (!first) before[id].push_back(std::exchange(entry->second, static_cast<TaskId>(id)));
+      const size_t slot = static_cast<size_t>(rank) * kStreams + static_cast<size_t>(task.stream);
+      if (slot >= last.size()) last.resize(slot + kStreams, -1);
+      const TaskId previous = std::exchange(last[slot], static_cast<TaskId>(id));
+      if (previous >= 0) before[id].push_back(previous);
     }
     std::sort(before[id].begin(), before[id].end());
     before[id].erase(std::unique(before[id].begin(), before[id].end()), before[id].end());

@@ -23,8 +23,9 @@ struct Task {
   Stream stream = Stream::compute;
   std::vector<int> ranks;  // that it occupies; empty = none (a pure dependency)
   std::int64_t duration_ns = 0;
-  std::vector<TaskId> after;  // dependencies; smaller ids only
-  std::int64_t bytes = 0;     // moved
+  std::vector<TaskId> after;          // dependencies; smaller ids only
+  std::int64_t bytes = 0;             // moved
+  std::int64_t communication_ns = 0;  // part of the duration that a computing task communicates
 };
 
 struct TaskGraph {

@@ -1,0 +1,143 @@
+#include "simulator/engine/memory_over_time.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "simulator/engine/role_costs.h"
+
+namespace tessera {
+namespace {
+
+/// What changes on a rank at a time, in the order in which it happens within a call.
+struct Change {
+  std::int64_t time_ns = 0;
+  enum Kind { call_begins, backward_ends, forward_begins, call_ends } kind = call_begins;
+  int call = 0;
+};
+
+/// A role that lives on a rank.
+struct Resident {
+  const RoleCosts* costs = nullptr;
+  int stage = 0;
+};
+
+std::int64_t planned_reserve(const RolePlan& role) {
+  std::int64_t most = 0;
+  for (const auto& [phase, use] : role.memory) most = std::max(most, use.reserve);
+  return most;
+}
+
+class MemoryTrace {
+ public:
+  MemoryTrace(const Plan& plan, const Calibration& calibration, const IterationTasks& tasks,
+              const std::vector<TaskRun>& runs)
+      : tasks_(tasks), runs_(runs), residents_(static_cast<std::size_t>(plan.world_size())) {
+    changes_.resize(residents_.size());
+    for (const RolePlan& role : plan.roles) {
+      const auto& costs = costs_[role.role] = std::make_unique<RoleCosts>(plan, role, calibration);
+      const RankMap& map = costs->map();
+      for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+        residents_[static_cast<std::size_t>(map.ranks[i])].push_back(
+            {costs.get(), map.coords[i].pp});
+      }
+    }
+    for (std::size_t call = 0; call < tasks.calls.size(); ++call)
+      add_changes(static_cast<int>(call));
+  }
+
+  std::vector<MemorySample> samples() {
+    for (std::size_t rank = 0; rank < residents_.size(); ++rank) {
+      if (!residents_[rank].empty()) add_rank(static_cast<int>(rank));
+    }
+    return std::move(samples_);
+  }
+
+ private:
+  void add_changes(int call) {
+    const CallTasks& tasks = tasks_.calls[static_cast<std::size_t>(call)];
+    const auto run = [&](TaskId task) { return runs_[static_cast<std::size_t>(task)]; };
+    for (const int rank : tasks.ranks) {
+      auto& changes = changes_[static_cast<std::size_t>(rank)];
+      changes.push_back({run(tasks.start).start_ns, Change::call_begins, call});
+      changes.push_back({run(tasks.end).end_ns, Change::call_ends, call});
+    }
+    for (const InFlight& one : tasks.in_flight) {
+      for (const int rank : tasks_.graph.tasks[static_cast<std::size_t>(one.forward)].ranks) {
+        auto& changes = changes_[static_cast<std::size_t>(rank)];
+        changes.push_back({run(one.forward).start_ns, Change::forward_begins, call});
+        changes.push_back({run(one.backward).end_ns, Change::backward_ends, call});
+      }
+    }
+  }
+
+  void add_rank(int rank) {
+    const auto& residents = residents_[static_cast<std::size_t>(rank)];
+    MemoryUse base;
+    for (const Resident& resident : residents) {
+      base = base + resident.costs->resident(resident.stage);
+      base.reserve += planned_reserve(resident.costs->role());
+    }
+    auto& changes = changes_[static_cast<std::size_t>(rank)];
+    std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+      return std::tie(a.time_ns, a.call, a.kind) < std::tie(b.time_ns, b.call, b.kind);
+    });
+    put({0, rank, base});
+    int in_flight = 0;
+    for (const Change& change : changes) {
+      if (change.kind == Change::forward_begins) ++in_flight;
+      if (change.kind == Change::backward_ends) --in_flight;
+      const bool ended = change.kind == Change::call_ends;
+      put({change.time_ns, rank, ended ? base : base + extra(residents, change.call, in_flight)});
+    }
+  }
+
+  void put(const MemorySample& sample) {
+    const bool same_time = !samples_.empty() && samples_.back().rank == sample.rank &&
+                           samples_.back().time_ns == sample.time_ns;
+    if (same_time) {
+      samples_.back() = sample;
+    } else if (samples_.empty() || samples_.back().rank != sample.rank ||
+               samples_.back().use != sample.use) {
+      samples_.push_back(sample);
+    }
+  }
+
+  // What a call adds on a rank with these roles.
+  MemoryUse extra(const std::vector<Resident>& residents, int call_index, int in_flight) {
+    const CallTasks& call = tasks_.calls[static_cast<std::size_t>(call_index)];
+    MemoryUse use;
+    for (const Resident& resident : residents) {
+      const RolePlan& role = resident.costs->role();
+      if (const auto planned = role.memory.find(call.phase); planned != role.memory.end()) {
+        use.communication += planned->second.communication;
+        use.reshard += planned->second.reshard;
+      }
+      if (role.role != call.role) continue;
+      const auto key = std::tuple(role.role, call.phase, resident.stage, in_flight);
+      const auto [entry, added] = working_.try_emplace(key);
+      if (added) entry->second = resident.costs->working(call.phase, resident.stage, in_flight);
+      use = use + entry->second;
+    }
+    return use;
+  }
+
+  const IterationTasks& tasks_;
+  const std::vector<TaskRun>& runs_;
+  std::map<Role, std::unique_ptr<RoleCosts>> costs_;
+  std::vector<std::vector<Resident>> residents_;  // by rank
+  std::vector<std::vector<Change>> changes_;      // by rank
+  std::map<std::tuple<Role, Phase, int, int>, MemoryUse> working_;
+  std::vector<MemorySample> samples_;
+};
+
+}  // namespace
+
+std::vector<MemorySample> memory_over_time(const Plan& plan, const Calibration& calibration,
+                                           const IterationTasks& tasks,
+                                           const std::vector<TaskRun>& runs) {
+  return MemoryTrace(plan, calibration, tasks, runs).samples();
+}
+
+}  // namespace tessera

@@ -1,0 +1,21 @@
+// Bytes in use on every rank over a run, by class.
+//
+// Every role on a rank keeps its resident classes throughout; a call adds what its phase needs, a
+// training call its activations while micro-batches are in flight. A micro-batch counts with its
+// token limit, as in the plan, so that peaks are comparable. The classes reserve, communication and
+// reshard are those that the plan states. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "cost_models/calibration.h"
+#include "simulator/engine/plan_tasks.h"
+
+namespace tessera {
+
+/// Sorted by (rank, time); at most one sample per rank and time.
+std::vector<MemorySample> memory_over_time(const Plan& plan, const Calibration& calibration,
+                                           const IterationTasks& tasks,
+                                           const std::vector<TaskRun>& runs);
+
+}  // namespace tessera

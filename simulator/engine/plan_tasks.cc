@@ -1,0 +1,321 @@
+#include "simulator/engine/plan_tasks.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "cost_models/collective.h"
+#include "cost_models/layout/box.h"
+#include "cost_models/layout/split.h"
+#include "simulator/engine/pipeline_tasks.h"
+#include "simulator/engine/role_costs.h"
+#include "simulator/rollout/draw_lengths.h"
+
+namespace tessera {
+namespace {
+
+/// What one destination rank of a reshard receives.
+struct Arrival {
+  int rank = 0;
+  std::int64_t intra = 0, inter = 0;  // bytes from its own node and from others
+  std::set<int> sources;
+};
+
+std::vector<Arrival> arrivals_of(const Plan& plan, const PlannedReshard& pair) {
+  const ReshardPlan exact = reshard_plan_of(plan, pair);
+  const std::int64_t element = size_of(plan.find(pair.from)->dtypes.wire);
+  std::map<int, Arrival> by_rank;
+  for (const Transfer& transfer : exact.transfers) {
+    if (transfer.source == transfer.destination) continue;
+    Arrival& arrival = by_rank[transfer.destination];
+    const auto node = [&](int rank) { return rank / plan.cluster.gpus_per_node; };
+    const bool same = node(transfer.source) == node(transfer.destination);
+    (same ? arrival.intra : arrival.inter) += volume(transfer.box) * element;
+    arrival.sources.insert(transfer.source);
+  }
+  std::vector<Arrival> arrivals;
+  for (auto& [rank, arrival] : by_rank) {
+    arrival.rank = rank;
+    arrivals.push_back(std::move(arrival));
+  }
+  return arrivals;
+}
+
+std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
+  ranks.insert(ranks.end(), more.begin(), more.end());
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+class Builder {
+ public:
+  Builder(const Plan& plan, const Calibration& calibration, const SimulationOptions& options)
+      : plan_(plan), calibration_(calibration), options_(options) {
+    for (const RolePlan& role : plan.roles) {
+      costs_.emplace(role.role, std::make_unique<RoleCosts>(plan, role, calibration));
+    }
+    for (const PlannedReshard& pair : plan.reshard) arrivals_.push_back(arrivals_of(plan, pair));
+    last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
+  }
+
+  IterationTasks build() {
+    for (step_ = 0; step_ < options_.steps; ++step_) {
+      lengths_ = draw_lengths(plan_.workload, options_.seed, step_);
+      call_of_phase_.fill(-1);
+      for (const ScheduledCall& call : plan_.schedule) add_call(call);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  TaskGraph& graph() { return result_.graph; }
+
+  void add_call(const ScheduledCall& scheduled) {
+    const RolePlan& role = runner_of(plan_, scheduled);
+    CallTasks call{.phase = scheduled.phase,
+                   .role = role.role,
+                   .step = static_cast<int>(step_),
+                   .ranks = united(role.ranks, {})};
+    if (scheduled.phase == Phase::reshard) {
+      for (const PlannedReshard& pair : plan_.reshard) {
+        call.ranks =
+            united(united(call.ranks, plan_.find(pair.from)->ranks), plan_.find(pair.to)->ranks);
+      }
+    }
+    call.start = join("start", call.phase, ends_before(scheduled, call.ranks));
+    std::vector<TaskId> tails = body(scheduled, *costs_.at(role.role), call);
+    tails.push_back(call.start);
+    call.end = join("end", call.phase, std::move(tails));
+    const auto id = static_cast<int>(result_.calls.size());
+    for (const int rank : call.ranks) last_call_[static_cast<std::size_t>(rank)] = id;
+    call_of_phase_[static_cast<std::size_t>(call.phase)] = id;
+    result_.calls.push_back(std::move(call));
+  }
+
+  TaskId join(const char* name, Phase phase, std::vector<TaskId> after) {
+    return graph().add({.name = name, .phase = phase, .ranks = {}, .after = std::move(after)});
+  }
+
+  std::vector<TaskId> ends_before(const ScheduledCall& scheduled, const std::vector<int>& ranks) {
+    std::set<int> calls;
+    for (const Phase phase : scheduled.after) {
+      calls.insert(call_of_phase_[static_cast<std::size_t>(phase)]);
+    }
+    for (const int rank : ranks) calls.insert(last_call_[static_cast<std::size_t>(rank)]);
+    calls.erase(-1);
+    std::vector<TaskId> ends;
+    for (const int call : calls) ends.push_back(result_.calls[static_cast<std::size_t>(call)].end);
+    return ends;
+  }
+
+  // Adds the tasks between the call's start and its end; returns those that nothing else follows.
+  std::vector<TaskId> body(const ScheduledCall& scheduled, const RoleCosts& costs,
+                           CallTasks& call) {
+    if (call.phase == Phase::reshard) return reshard(call);
+    const Call* const what = call_of(plan_.workload, scheduled.phase);
+    if (what == nullptr) return {};
+    switch (what->kind) {
+      case CallKind::generate:
+        return generate(costs, call);
+      case CallKind::infer:
+        return infer(costs, call);
+      case CallKind::train:
+        return train(costs, call);
+      case CallKind::compute:
+        return {host(call, call.ranks, calibration_.call_s.value, {call.start})};
+    }
+    return {};
+  }
+
+  TaskId host(const CallTasks& call, std::vector<int> ranks, double seconds,
+              std::vector<TaskId> after) {
+    return graph().add({.name = "prepare",
+                        .phase = call.phase,
+                        .ranks = std::move(ranks),
+                        .duration_ns = nanoseconds(seconds),
+                        .after = std::move(after)});
+  }
+
+  std::vector<TaskId> reshard(const CallTasks& call) {
+    std::vector<TaskId> copies;
+    for (const std::vector<Arrival>& pair : arrivals_) {
+      for (const Arrival& arrival : pair) {
+        const double seconds =
+            reshard_seconds(static_cast<double>(arrival.intra), static_cast<double>(arrival.inter),
+                            static_cast<int>(arrival.sources.size()), plan_.cluster, calibration_);
+        copies.push_back(graph().add({.name = "receive weights",
+                                      .phase = call.phase,
+                                      .stream = Stream::copy,
+                                      .ranks = {arrival.rank},
+                                      .duration_ns = nanoseconds(seconds),
+                                      .after = {call.start},
+                                      .bytes = arrival.intra + arrival.inter}));
+      }
+    }
+    return copies;
+  }
+
+  std::vector<TaskId> generate(const RoleCosts& costs, const CallTasks& call) {
+    const Workload& workload = plan_.workload;
+    const RolePlan& role = costs.role();
+    const ReplicaBatching batching{.prompt_tokens = workload.prompt_tokens,
+                                   .samples_per_prompt = workload.samples_per_prompt,
+                                   .max_sequences = role.batching.max_sequences,
+                                   .prefill_tokens = role.batching.prefill_tokens};
+    std::vector<TaskId> tails;
+    for (int replica = 0; replica < role.layout.dp(); ++replica) {
+      const Interval prompts = split(workload.prompts_per_step, role.layout.dp(), replica);
+      const auto first = static_cast<std::size_t>(prompts.lo * workload.samples_per_prompt);
+      const auto count = static_cast<std::size_t>(prompts.size() * workload.samples_per_prompt);
+      const auto mine = std::span(lengths_).subspan(first, count);
+      const std::vector<int>& ranks = costs.stage_ranks(replica, 0);
+      TaskId previous = host(call, ranks, costs.call_seconds(), {call.start});
+      const auto segments = simulate_replica(mine, batching, costs.rollout());
+      for (const RolloutSegment& segment : coarsened(segments, options_.rollout_segments)) {
+        previous = graph().add(segment_task(segment, call.phase, ranks, previous));
+      }
+      tails.push_back(previous);
+    }
+    return tails;
+  }
+
+  static Task segment_task(const RolloutSegment& segment, Phase phase,
+                           const std::vector<int>& ranks, TaskId after) {
+    const bool prefill = segment.kind == SegmentKind::prefill;
+    const std::string sequences = std::to_string(segment.sequences);
+    const std::string steps = std::to_string(segment.steps);
+    // Differences of rounded times, so that the whole has no rounding error of its parts.
+    return {.name = prefill ? "prefill " + steps + " prompts, " + sequences + " sequences"
+                            : "decode " + sequences + " sequences, " + steps + " steps",
+            .phase = phase,
+            .ranks = ranks,
+            .duration_ns = nanoseconds(segment.end_s) - nanoseconds(segment.start_s),
+            .after = {after},
+            .communication_ns = nanoseconds(segment.communication_s)};
+  }
+
+  std::vector<TaskId> infer(const RoleCosts& costs, const CallTasks& call) {
+    const RolePlan& role = costs.role();
+    const auto packed = pack_micro_batches(lengths_, plan_.workload.prompt_tokens, role.layout.dp(),
+                                           costs.token_limit(call.phase));
+    std::vector<TaskId> tails;
+    for (int replica = 0; replica < role.layout.dp(); ++replica) {
+      const PipelinePass pass{costs, call.phase, replica,
+                              packed[static_cast<std::size_t>(replica)]};
+      const TaskId ready = host(call, ranks_of(costs, replica), costs.call_seconds(), {call.start});
+      const auto last = add_forward_pass(graph(), pass, ready);
+      tails.insert(tails.end(), last.begin(), last.end());
+    }
+    return tails;
+  }
+
+  static std::vector<int> ranks_of(const RoleCosts& costs, int replica) {
+    std::vector<int> ranks;
+    for (int stage = 0; stage < costs.role().layout.pp; ++stage) {
+      ranks = united(std::move(ranks), costs.stage_ranks(replica, stage));
+    }
+    return ranks;
+  }
+
+  std::vector<TaskId> train(const RoleCosts& costs, CallTasks& call) {
+    const auto size = static_cast<std::size_t>(costs.role().batching.mini_batch);
+    std::vector<TaskId> ready = {call.start};
+    for (std::int64_t epoch = 0; epoch < plan_.workload.epochs; ++epoch) {
+      for (std::size_t first = 0; first < lengths_.size(); first += size) {
+        const std::size_t count = std::min(size, lengths_.size() - first);
+        ready = mini_batch(costs, call, std::span(lengths_).subspan(first, count), ready);
+      }
+    }
+    return ready;
+  }
+
+  std::vector<TaskId> mini_batch(const RoleCosts& costs, CallTasks& call,
+                                 std::span<const std::int64_t> lengths,
+                                 const std::vector<TaskId>& ready) {
+    const RolePlan& role = costs.role();
+    const auto stages = static_cast<std::size_t>(role.layout.pp);
+    const auto packed = pack_micro_batches(lengths, plan_.workload.prompt_tokens, role.layout.dp(),
+                                           costs.token_limit(call.phase));
+    std::vector<std::vector<TaskId>> last(stages);  // by stage, of every replica
+    for (int replica = 0; replica < role.layout.dp(); ++replica) {
+      const PipelinePass pass{costs, call.phase, replica,
+                              packed[static_cast<std::size_t>(replica)]};
+      const TaskId prepared = host(call, ranks_of(costs, replica), costs.call_seconds(), ready);
+      const auto ends = add_training_pass(graph(), pass, prepared, call.in_flight);
+      for (std::size_t stage = 0; stage < stages; ++stage) last[stage].push_back(ends[stage]);
+    }
+    return optimizer(costs, call, std::move(last));
+  }
+
+  std::vector<TaskId> optimizer(const RoleCosts& costs, const CallTasks& call,
+                                std::vector<std::vector<TaskId>> last) {
+    const int stages = costs.role().layout.pp;
+    std::vector<std::vector<int>> ranks(static_cast<std::size_t>(stages));
+    std::vector<TaskId> reduced;
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto at = static_cast<std::size_t>(stage);
+      for (int replica = 0; replica < costs.role().layout.dp(); ++replica) {
+        ranks[at] = united(std::move(ranks[at]), costs.stage_ranks(replica, stage));
+      }
+      reduced.push_back(collective("reduce gradients", call.phase, ranks[at],
+                                   costs.reduce_seconds(stage), costs.gradient_bytes(stage),
+                                   std::move(last[at])));
+    }
+    // The gradients' norm is that of all stages.
+    const TaskId norm = join("norm", call.phase, std::move(reduced));
+    std::vector<TaskId> done;
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto at = static_cast<std::size_t>(stage);
+      const TaskId update = graph().add({.name = "optimizer",
+                                         .phase = call.phase,
+                                         .ranks = ranks[at],
+                                         .duration_ns = nanoseconds(costs.optimizer_seconds(stage)),
+                                         .after = {norm}});
+      done.push_back(collective("gather parameters", call.phase, ranks[at],
+                                costs.gather_seconds(stage), costs.parameter_bytes(stage),
+                                {update}));
+    }
+    return done;
+  }
+
+  // A collective of no duration (one replica) is a mere dependency.
+  TaskId collective(const char* name, Phase phase, const std::vector<int>& ranks, double seconds,
+                    std::int64_t bytes, std::vector<TaskId> after) {
+    if (seconds <= 0) return join(name, phase, std::move(after));
+    return graph().add({.name = name,
+                        .phase = phase,
+                        .stream = Stream::communication,
+                        .ranks = ranks,
+                        .duration_ns = nanoseconds(seconds),
+                        .after = std::move(after),
+                        .bytes = bytes});
+  }
+
+  const Plan& plan_;
+  const Calibration& calibration_;
+  const SimulationOptions& options_;
+  std::map<Role, std::unique_ptr<RoleCosts>> costs_;
+  std::vector<std::vector<Arrival>> arrivals_;  // of each reshard
+  std::vector<int> last_call_;                  // by rank, -1 = none
+  std::array<int, kPhaseCount> call_of_phase_{};
+  std::int64_t step_ = 0;
+  std::vector<std::int64_t> lengths_;
+  IterationTasks result_;
+};
+
+}  // namespace
+
+IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
+                               const SimulationOptions& options) {
+  return Builder(plan, calibration, options).build();
+}
+
+}  // namespace tessera

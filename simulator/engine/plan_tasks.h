@@ -1,0 +1,52 @@
+// The tasks of iterations of a Plan: every phase of its schedule with what it really waits for.
+//
+// A call starts when the calls that it names and the earlier calls on any of its ranks have ended,
+// as the executor runs them; calls on disjoint ranks overlap. Inside a call: the reshard as one
+// copy per destination rank (bytes of the exact ReshardPlan), generation per replica, forward
+// passes and 1F1B by micro-batch and stage with blocking transfers between stages, then per
+// mini-batch the gradients' reduction, the optimizer and the gathering of parameters under ZeRO-1.
+// The ranks of a tensor-parallel group act as one. Integer nanoseconds; a pure function.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_models/calibration.h"
+#include "planner/plan/plan.h"
+#include "simulator/engine/task_graph.h"
+
+namespace tessera {
+
+struct SimulationOptions {
+  std::uint64_t seed = 0;     // of the drawn response lengths
+  std::int64_t steps = 1;     // iterations
+  int rollout_segments = 64;  // at most about so many spans of a replica's generation
+};
+
+/// A micro-batch of a training call on one stage of one replica: its activations exist from the
+/// start of `forward` to the end of `backward`.
+struct InFlight {
+  TaskId forward = 0, backward = 0;
+  int stage = 0;
+};
+
+/// One call of one iteration.
+struct CallTasks {
+  Phase phase = Phase::gen;
+  Role role = Role::actor;  // whose ranks run it
+  int step = 0;
+  std::vector<int> ranks;           // that take part, ascending
+  TaskId start = 0, end = 0;        // tasks without ranks and duration; all others lie between
+  std::vector<InFlight> in_flight;  // of a training call
+};
+
+struct IterationTasks {
+  TaskGraph graph;
+  std::vector<CallTasks> calls;  // step by step in the schedule's order
+};
+
+/// Precondition: the plan is valid and check_simulatable (role_costs.h) finds nothing.
+IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
+                               const SimulationOptions& options = {});
+
+}  // namespace tessera

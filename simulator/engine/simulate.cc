@@ -1,0 +1,181 @@
+#include "simulator/engine/simulate.h"
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "simulator/engine/memory_over_time.h"
+
+namespace tessera {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// Time covered by spans that come in ascending order of their starts.
+class Coverage {
+ public:
+  /// Nanoseconds that nothing before covered.
+  std::int64_t add(std::int64_t start_ns, std::int64_t end_ns) {
+    const std::int64_t fresh = std::max<std::int64_t>(0, end_ns - std::max(start_ns, covered_to_));
+    covered_to_ = std::max(covered_to_, end_ns);
+    total_ += fresh;
+    return fresh;
+  }
+  std::int64_t total() const { return total_; }
+
+ private:
+  std::int64_t covered_to_ = 0, total_ = 0;
+};
+
+class Summary {
+ public:
+  Summary(const Plan& plan, const Calibration& calibration, const SimulationOptions& options)
+      : steps_(static_cast<double>(options.steps)),
+        tasks_(build_iteration(plan, calibration, options)),
+        runs_(run(tasks_.graph)) {
+    result_.ranks.resize(at(plan.world_size()));
+    result_.timeline.source = "predicted";
+    for (const TaskRun& one : runs_) end_ns_ = std::max(end_ns_, one.end_ns);
+  }
+
+  Simulation make(const Plan& plan, const Calibration& calibration) {
+    result_.step_s = static_cast<double>(end_ns_) * 1e-9 / steps_;
+    for (std::size_t call = 0; call < tasks_.calls.size(); ++call) add_spans(call);
+    sort(result_.timeline);
+    summarize_phases();
+    summarize_ranks();
+    result_.timeline.memory = memory_over_time(plan, calibration, tasks_, runs_);
+    find_peaks();
+    add_critical_path();
+    return std::move(result_);
+  }
+
+ private:
+  const TaskRun& run_of(TaskId id) const { return runs_[static_cast<std::size_t>(id)]; }
+
+  // A call's spans: one per task and rank, and the phase on each of its ranks.
+  void add_spans(std::size_t index) {
+    const CallTasks& call = tasks_.calls[index];
+    const std::int64_t start = run_of(call.start).end_ns;
+    std::vector<std::int64_t> last(result_.ranks.size(), start);
+    auto& spans = result_.timeline.spans;
+    for (TaskId id = call.start + 1; id < call.end; ++id) {
+      const Task& task = tasks_.graph.tasks[static_cast<std::size_t>(id)];
+      const TaskRun& run = run_of(id);
+      for (const int rank : task.ranks) {
+        last[at(rank)] = std::max(last[at(rank)], run.end_ns);
+        result_.ranks[at(rank)].exposed_comm_s += static_cast<double>(task.communication_ns) * 1e-9;
+        if (run.end_ns == run.start_ns) continue;
+        spans.push_back({run.start_ns, run.end_ns, rank, task.stream, task.phase, call.step,
+                         task.name, task.bytes});
+      }
+    }
+    for (const int rank : call.ranks) {
+      if (last[at(rank)] == start) continue;
+      spans.push_back({start, last[at(rank)], rank, Stream::phases, call.phase, call.step,
+                       std::string(name_of(call.phase)), 0});
+    }
+  }
+
+  void summarize_phases() {
+    for (const CallTasks& call : tasks_.calls) {
+      const std::int64_t length = run_of(call.end).end_ns - run_of(call.start).end_ns;
+      result_.phases_s[call.phase] += static_cast<double>(length) * 1e-9 / steps_;
+      rank_ns_[at(static_cast<int>(call.phase))] +=
+          static_cast<double>(length) * static_cast<double>(call.ranks.size());
+    }
+  }
+
+  void summarize_ranks() {
+    const std::span<const Span> all = result_.timeline.spans;
+    for (std::size_t first = 0; first < all.size();) {
+      std::size_t next = first;
+      while (next < all.size() && all[next].rank == all[first].rank) ++next;
+      summarize_rank(all.subspan(first, next - first));
+      first = next;
+    }
+    for (RankSummary& rank : result_.ranks) rank.exposed_comm_s /= steps_;
+    for (const auto& [phase, seconds] : result_.phases_s) {
+      const auto index = at(static_cast<int>(phase));
+      result_.phases_idle[phase] = rank_ns_[index] > 0 ? 1 - busy_ns_[index] / rank_ns_[index] : 0;
+    }
+  }
+
+  void summarize_rank(std::span<const Span> spans) {
+    std::vector<const Span*> working;
+    for (const Span& span : spans) {
+      if (span.stream != Stream::phases) working.push_back(&span);
+    }
+    std::stable_sort(working.begin(), working.end(),
+                     [](const Span* a, const Span* b) { return a->start_ns < b->start_ns; });
+    Coverage all, computing;
+    for (const Span* span : working) {
+      const std::int64_t fresh = all.add(span->start_ns, span->end_ns);
+      busy_ns_[at(static_cast<int>(span->phase))] += static_cast<double>(fresh);
+      if (span->stream == Stream::compute) computing.add(span->start_ns, span->end_ns);
+    }
+    RankSummary& rank = result_.ranks[at(spans.front().rank)];
+    rank.exposed_comm_s += static_cast<double>(all.total() - computing.total()) * 1e-9;
+    rank.idle_share = 1 - static_cast<double>(all.total()) / static_cast<double>(end_ns_);
+  }
+
+  void find_peaks() {
+    for (const MemorySample& sample : result_.timeline.memory) {
+      RankSummary& rank = result_.ranks[at(sample.rank)];
+      if (sample.use.total() <= rank.peak_bytes) continue;
+      rank.peak_bytes = sample.use.total();
+      rank.peak_phase = phase_at(sample.rank, sample.time_ns);
+    }
+  }
+
+  Phase phase_at(int rank, std::int64_t time_ns) const {
+    for (const CallTasks& call : tasks_.calls) {
+      const bool during = run_of(call.start).end_ns <= time_ns && time_ns < run_of(call.end).end_ns;
+      if (during && std::binary_search(call.ranks.begin(), call.ranks.end(), rank)) {
+        return call.phase;
+      }
+    }
+    return Phase::load;
+  }
+
+  void add_critical_path() {
+    std::size_t call = 0;
+    for (const TaskId id : tessera::critical_path(tasks_.graph, runs_)) {
+      const Task& task = tasks_.graph.tasks[static_cast<std::size_t>(id)];
+      if (task.duration_ns == 0) continue;
+      while (tasks_.calls[call].end < id) ++call;
+      const TaskRun& run = run_of(id);
+      result_.critical_path.push_back({task.name, task.phase, tasks_.calls[call].step, task.ranks,
+                                       run.start_ns, run.end_ns, run.slack_ns});
+    }
+  }
+
+  double steps_ = 1;
+  IterationTasks tasks_;
+  std::vector<TaskRun> runs_;
+  std::int64_t end_ns_ = 0;
+  std::array<double, kPhaseCount> rank_ns_{}, busy_ns_{};  // of all ranks of a phase's calls
+  Simulation result_;
+};
+
+}  // namespace
+
+double Simulation::exposed_comm_s() const {
+  double most = 0;
+  for (const RankSummary& rank : ranks) most = std::max(most, rank.exposed_comm_s);
+  return most;
+}
+
+std::int64_t Simulation::peak_bytes() const {
+  std::int64_t most = 0;
+  for (const RankSummary& rank : ranks) most = std::max(most, rank.peak_bytes);
+  return most;
+}
+
+Simulation simulate(const Plan& plan, const Calibration& calibration,
+                    const SimulationOptions& options) {
+  return Summary(plan, calibration, options).make(plan, calibration);
+}
+
+}  // namespace tessera

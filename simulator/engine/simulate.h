@@ -1,0 +1,56 @@
+// A Plan in time: what every rank does when, what is idle, what communicates, how full it gets.
+//
+// Runs build_iteration's tasks and turns the run into a Timeline ("predicted") and its summary.
+// Seconds are per step, bytes and shares per rank (index = global rank). Deterministic by seed; a
+// pure function.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "simulator/engine/plan_tasks.h"
+#include "simulator/timeline/timeline.h"
+
+namespace tessera {
+
+/// A task of the critical path.
+struct PathTask {
+  std::string name;
+  Phase phase = Phase::gen;
+  int step = 0;
+  std::vector<int> ranks;
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::int64_t slack_ns = 0;  // 0 but for chains of equal length
+  bool operator==(const PathTask&) const = default;
+};
+
+struct RankSummary {
+  double idle_share = 0;      // of the whole run: no stream works
+  double exposed_comm_s = 0;  // per step: communicates or copies while it does not compute
+  std::int64_t peak_bytes = 0;
+  Phase peak_phase = Phase::load;  // `load` = outside all phases
+  bool operator==(const RankSummary&) const = default;
+};
+
+struct Simulation {
+  Timeline timeline;
+  std::map<Phase, double> phases_s;     // from the call's start to its end, mean over the steps
+  std::map<Phase, double> phases_idle;  // share of the call's ranks' time in which they wait
+  double step_s = 0;
+  std::vector<PathTask> critical_path;  // in time order; tasks without duration left out
+  std::vector<RankSummary> ranks;
+
+  /// Of the rank that has most of it.
+  double exposed_comm_s() const;
+  std::int64_t peak_bytes() const;
+
+  bool operator==(const Simulation&) const = default;
+};
+
+/// Precondition: as build_iteration.
+Simulation simulate(const Plan& plan, const Calibration& calibration,
+                    const SimulationOptions& options = {});
+
+}  // namespace tessera

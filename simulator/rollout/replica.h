@@ -1,0 +1,56 @@
+// One rollout replica under continuous batching, from finish to finish instead of token by token.
+//
+// Follows executor/rollout/continuous_batching: waiting samples enter free slots before the next
+// decode step, as many prompts as one prefill batch holds; samples of one prompt that enter
+// together share its prefill; a prefill draws each sample's first token, a decode step one more of
+// all. Seconds come from the caller's cost functions. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace tessera {
+
+struct ReplicaBatching {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t samples_per_prompt = 1;
+  std::int64_t max_sequences = 1;   // slots
+  std::int64_t prefill_tokens = 0;  // limit of one prefill batch; 0 = none
+};
+
+/// Seconds of one operation, and the part of them that is communication.
+struct OperationTime {
+  double seconds = 0, communication_s = 0;
+};
+
+struct ReplicaCosts {
+  /// `prompts` whole prompts, and the first draw of `sequences` samples.
+  std::function<OperationTime(double prompts, double sequences)> prefill;
+  /// One token of each of `sequences` sequences at `context` cached tokens on average.
+  std::function<OperationTime(double sequences, double context)> decode;
+};
+
+enum class SegmentKind { prefill, decode };
+
+/// A prefill batch, or decode steps with a constant batch.
+struct RolloutSegment {
+  SegmentKind kind = SegmentKind::decode;
+  std::int64_t sequences = 0;  // decoded at once, or entering
+  std::int64_t steps = 0;      // decode steps; prompts of a prefill
+  double start_s = 0, end_s = 0;
+  double communication_s = 0;
+};
+
+/// `response_tokens` of the replica's sequences, sample by sample of each prompt. Segments follow
+/// one another without gaps, from zero.
+std::vector<RolloutSegment> simulate_replica(std::span<const std::int64_t> response_tokens,
+                                             const ReplicaBatching& batching,
+                                             const ReplicaCosts& costs);
+
+/// Neighbours of one kind joined while together they take at most 1/parts of the whole; a joined
+/// decode segment has the mean batch of its steps.
+std::vector<RolloutSegment> coarsened(const std::vector<RolloutSegment>& segments, int parts);
+
+}  // namespace tessera

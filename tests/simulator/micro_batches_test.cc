@@ -1,0 +1,62 @@
+#include "simulator/engine/micro_batches.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace tessera {
+namespace {
+
+TEST(MicroBatches, HoldEverySequenceOnceWithinTheLimit) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    const auto any = [&](int low, int high) {
+      return std::uniform_int_distribution<int>(low, high)(random);
+    };
+    const int replicas = any(1, 6), prompt = any(1, 50), limit = any(20, 400);
+    std::vector<std::int64_t> responses(static_cast<std::size_t>(any(replicas, 60)));
+    double tokens = 0, squared = 0;
+    for (std::int64_t& response : responses) {
+      response = any(1, 100);
+      const auto length = static_cast<double>(prompt + response);
+      tokens += length;
+      squared += length * length;
+    }
+    const auto packed = pack_micro_batches(responses, prompt, replicas, limit);
+    ASSERT_EQ(std::ssize(packed), replicas);
+    double sequences = 0;
+    std::size_t most = 0;
+    for (const auto& replica : packed) most = std::max(most, replica.size());
+    for (const auto& replica : packed) {
+      double here = 0;
+      for (const MicroBatch& one : replica) {
+        here += one.batch.sequences;
+        tokens -= one.batch.tokens;
+        squared -= one.batch.squared;
+        EXPECT_GT(one.batch.sequences, 0);
+        EXPECT_TRUE(one.batch.sequences == 1 || one.batch.tokens <= limit);
+        EXPECT_EQ(one.batch.tokens, one.responses + prompt * one.batch.sequences);
+      }
+      EXPECT_TRUE(replica.size() == most || static_cast<double>(replica.size()) == here);
+      EXPECT_LE(std::abs(here - static_cast<double>(responses.size()) / replicas), 1);
+      sequences += here;
+    }
+    EXPECT_EQ(sequences, static_cast<double>(responses.size()));
+    EXPECT_EQ(tokens, 0);
+    EXPECT_EQ(squared, 0);
+  }
+}
+
+TEST(MicroBatches, OfEqualSequencesAreTheFewestThatTheLimitAllows) {
+  const auto packed = pack_micro_batches(std::vector<std::int64_t>(24, 6), 2, 2, 32);
+  ASSERT_EQ(packed.size(), 2u);
+  for (const auto& replica : packed) {
+    ASSERT_EQ(replica.size(), 3u);  // 12 sequences, 4 fit
+    for (const MicroBatch& one : replica) EXPECT_EQ(one.batch.sequences, 4);
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,189 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "cost_models/lengths.h"
+#include "simulator/rollout/draw_lengths.h"
+#include "simulator/rollout/replica.h"
+
+namespace tessera {
+namespace {
+
+using Lengths = std::vector<std::int64_t>;
+
+double seconds_of(const std::vector<RolloutSegment>& segments) {
+  return segments.empty() ? 0 : segments.back().end_s;
+}
+
+ReplicaCosts linear_costs() {
+  return {[](double prompts, double sequences) {
+            return OperationTime{3 * prompts + 0.5 * sequences, prompts};
+          },
+          [](double sequences, double context) {
+            return OperationTime{1 + 0.25 * sequences + 0.01 * sequences * context, 0.5};
+          }};
+}
+
+// One decode step after the other, every sequence on its own.
+double token_by_token(const Lengths& lengths, const ReplicaBatching& batching,
+                      const ReplicaCosts& costs) {
+  struct Running {
+    std::int64_t left = 0, context = 0;
+  };
+  std::vector<Running> running;
+  std::size_t next = 0;
+  double seconds = 0;
+  while (next < lengths.size() || !running.empty()) {
+    if (next < lengths.size() && std::ssize(running) < batching.max_sequences) {
+      std::vector<Running> entered;
+      std::vector<std::int64_t> prompts;
+      while (next < lengths.size() &&
+             std::ssize(running) + std::ssize(entered) < batching.max_sequences) {
+        const auto prompt = static_cast<std::int64_t>(next) / batching.samples_per_prompt;
+        const bool known = !prompts.empty() && prompts.back() == prompt;
+        const auto tokens = (std::ssize(prompts) + 1) * batching.prompt_tokens;
+        if (!known && !prompts.empty() && tokens > batching.prefill_tokens) break;
+        if (!known) prompts.push_back(prompt);
+        entered.push_back({lengths[next++] - 1, batching.prompt_tokens + 1});
+      }
+      seconds +=
+          costs.prefill(static_cast<double>(prompts.size()), static_cast<double>(entered.size()))
+              .seconds;
+      for (const Running& one : entered) {
+        if (one.left > 0) running.push_back(one);
+      }
+      continue;
+    }
+    double context = 0;
+    for (const Running& one : running) context += static_cast<double>(one.context);
+    const auto alive = static_cast<double>(running.size());
+    seconds += costs.decode(alive, context / alive).seconds;
+    for (Running& one : running) --one.left, ++one.context;
+    std::erase_if(running, [](const Running& one) { return one.left == 0; });
+  }
+  return seconds;
+}
+
+TEST(Rollout, FixedLengthsTakeTheClosedForm) {
+  const int sequences = 6, length = 40, prompt = 10;
+  const ReplicaBatching batching{prompt, 2, 8, 1000};
+  const auto segments = simulate_replica(Lengths(sequences, length), batching, linear_costs());
+  ASSERT_EQ(segments.size(), 2u);
+  EXPECT_EQ(segments[0].kind, SegmentKind::prefill);
+  EXPECT_EQ(segments[0].steps, 3);
+  EXPECT_EQ(segments[1].steps, length - 1);
+  // Contexts prompt + 1 .. prompt + length - 1 of every sequence.
+  const double contexts = (length - 1) * (prompt + length / 2.0);
+  const double expected =
+      3 * 3 + 0.5 * sequences + (length - 1) * (1 + 0.25 * sequences) + 0.01 * sequences * contexts;
+  EXPECT_NEAR(seconds_of(segments), expected, 1e-9);
+}
+
+TEST(Rollout, EqualLengthsRunInWavesWhereSlotsAreFewer) {
+  const ReplicaBatching one_wave{10, 1, 4, 1000}, four{10, 1, 16, 1000};
+  const double wave = seconds_of(simulate_replica(Lengths(4, 20), one_wave, linear_costs()));
+  EXPECT_NEAR(seconds_of(simulate_replica(Lengths(16, 20), one_wave, linear_costs())), 4 * wave,
+              1e-9);
+  EXPECT_LT(seconds_of(simulate_replica(Lengths(16, 20), four, linear_costs())), 4 * wave);
+}
+
+TEST(Rollout, MoreSlotsThanSequencesChangeNothing) {
+  const Lengths lengths = {3, 9, 1, 27, 5};
+  const ReplicaBatching exact{7, 1, 5, 100}, more{7, 1, 500, 100};
+  EXPECT_EQ(seconds_of(simulate_replica(lengths, exact, linear_costs())),
+            seconds_of(simulate_replica(lengths, more, linear_costs())));
+}
+
+TEST(Rollout, FromFinishToFinishEqualsTokenByToken) {
+  std::mt19937 random(7);
+  const ReplicaCosts linear = linear_costs();
+  ReplicaCosts curved = linear;
+  curved.decode = [](double sequences, double context) {
+    return OperationTime{1 + std::sqrt(sequences) * std::log1p(context), 0};
+  };
+  for (int round = 0; round < 200; ++round) {
+    const auto any = [&](int low, int high) {
+      return std::uniform_int_distribution<int>(low, high)(random);
+    };
+    Lengths lengths(static_cast<std::size_t>(any(1, 24)));
+    for (std::int64_t& length : lengths) length = any(1, any(1, 120));
+    const ReplicaBatching batching{any(1, 40), any(1, 4), any(1, 30), any(1, 200)};
+    const double exact = token_by_token(lengths, batching, linear);
+    EXPECT_NEAR(seconds_of(simulate_replica(lengths, batching, linear)), exact, 1e-9 * exact);
+    const double bent = token_by_token(lengths, batching, curved);
+    EXPECT_NEAR(seconds_of(simulate_replica(lengths, batching, curved)), bent, 1e-3 * bent);
+  }
+}
+
+TEST(Rollout, CoarserSegmentsKeepTimeStepsAndCommunication) {
+  Lengths lengths;
+  for (int i = 1; i <= 200; ++i) lengths.push_back(i);
+  const auto fine = simulate_replica(lengths, {5, 1, 300, 100000}, linear_costs());
+  const auto coarse = coarsened(fine, 10);
+  const auto sums = [](const std::vector<RolloutSegment>& segments) {
+    double communication = 0, before = 0;
+    std::int64_t steps = 0;
+    for (const RolloutSegment& segment : segments) {
+      EXPECT_EQ(segment.start_s, before);
+      before = segment.end_s;
+      communication += segment.communication_s;
+      steps += segment.steps;
+    }
+    return std::pair(communication, steps);
+  };
+  EXPECT_EQ(fine.size(), 200u);
+  EXPECT_LE(coarse.size(), 21u);
+  EXPECT_GE(coarse.size(), 10u);
+  EXPECT_EQ(sums(coarse), sums(fine));
+  EXPECT_EQ(seconds_of(coarse), seconds_of(fine));
+}
+
+TEST(DrawLengths, TheQuantileInvertsTheNormalDistribution) {
+  for (const double p : {1e-12, 1e-4, 0.02, 0.03, 0.3, 0.5, 0.8, 0.975, 0.98, 1 - 1e-9}) {
+    EXPECT_NEAR(0.5 * std::erfc(-normal_quantile(p) / std::sqrt(2.0)) / p, 1, 1e-7) << p;
+  }
+}
+
+TEST(DrawLengths, MeanAndAtomAtTheCapAreThoseOfTheDistribution) {
+  Workload workload;
+  workload.prompts_per_step = 20000;
+  workload.samples_per_prompt = 10;
+  workload.response_tokens = {640, 0.5, 1024};
+  const Lengths lengths = draw_lengths(workload, 3, 0);
+  const double mean =
+      static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})) /
+      static_cast<double>(lengths.size());
+  EXPECT_NEAR(mean / mean_length(workload.response_tokens), 1, 2e-3);
+  const auto capped = static_cast<double>(std::count(lengths.begin(), lengths.end(), 1024));
+  EXPECT_NEAR(capped / static_cast<double>(lengths.size()),
+              survival(workload.response_tokens, 1023.5), 3e-3);
+  EXPECT_LE(*std::max_element(lengths.begin(), lengths.end()), 1024);
+  EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 1);
+}
+
+TEST(DrawLengths, ADrawDependsOnSeedStepPromptAndSampleOnly) {
+  Workload small, large;
+  small.response_tokens = large.response_tokens = {100, 1.0, 400};
+  small.prompts_per_step = 3;
+  large.prompts_per_step = 9;
+  small.samples_per_prompt = large.samples_per_prompt = 4;
+  const Lengths some = draw_lengths(small, 11, 2), all = draw_lengths(large, 11, 2);
+  EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin()));
+  EXPECT_NE(all, draw_lengths(large, 12, 2));
+  EXPECT_NE(all, draw_lengths(large, 11, 3));
+  EXPECT_EQ(all[6], draw_length(large.response_tokens, 11, 2, 1, 2));
+}
+
+TEST(DrawLengths, WithoutSpreadEveryResponseHasTheMean) {
+  Workload workload;
+  workload.prompts_per_step = 5;
+  workload.response_tokens = {4, 0, 4};
+  EXPECT_EQ(draw_lengths(workload, 1, 1), Lengths(5, 4));
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,271 @@
+// Oracles: the planner's closed-form evaluator, the plan's memory, the trace format's rules.
+#include "simulator/engine/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "planner/search/search.h"
+#include "simulator/engine/role_costs.h"
+#include "tests/simulator/sample_plans.h"
+
+namespace tessera {
+namespace {
+
+Plan planned(const PlanRequest& request) {
+  Problems problems;
+  const auto outcome = make_plan(request, problems);
+  EXPECT_TRUE(problems.empty());
+  const Plan* const plan = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
+  EXPECT_NE(plan, nullptr);
+  return plan != nullptr ? *plan : Plan{};
+}
+
+PlanRequest large_request(const std::string& algorithm, int nodes,
+                          std::vector<std::string> fixed = {}, double cv = 0) {
+  Workload workload = workload_of(algorithm, KlPlace::reward, algorithm == "ppo");
+  workload.prompts_per_step = 256;
+  workload.samples_per_prompt = 4;
+  workload.prompt_tokens = 512;
+  workload.response_tokens = {512, cv, cv > 0 ? 1024 : 512};
+  workload.mini_batches = 4;
+  PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, nodes, 80));
+  Problems problems;
+  request.fixed = parse_settings(fixed, problems);
+  EXPECT_TRUE(problems.empty());
+  return request;
+}
+
+PlanRequest digits_request(std::vector<std::string> fixed) {
+  Workload workload = workload_of("ppo", KlPlace::none, false);
+  workload.prompts_per_step = 32;
+  workload.samples_per_prompt = 16;
+  ClusterSpec cluster = cluster_of(4, 1, 4);
+  cluster.device.name = "cpu";
+  PlanRequest request = request_of(tiny_model(), workload, cluster, "cpu");
+  Problems problems;
+  request.fixed = parse_settings(fixed, problems);
+  EXPECT_TRUE(problems.empty());
+  return request;
+}
+
+// Requests with their plans; the layouts differ.
+const std::vector<std::pair<PlanRequest, Plan>>& samples() {
+  static const auto plans = [] {
+    std::vector<std::pair<PlanRequest, Plan>> result;
+    for (const PlanRequest& request :
+         {large_request("grpo", 2), large_request("ppo", 4),
+          large_request("grpo", 1, {"actor.tp=4", "actor.pp=2", "rollout.tp=2", "rollout.dp=4"}),
+          large_request("grpo", 2, {"actor.tp=2", "actor.pp=4", "actor.zero=1"}),
+          large_request("ppo", 4, {"placement=actor+reference|critic+reward"}),
+          large_request("ppo", 4, {"placement=standalone"})}) {
+      result.emplace_back(request, planned(request));
+    }
+    return result;
+  }();
+  return plans;
+}
+
+// Phases are compared one by one. What the two count differently: the simulator's rollout makes its
+// first token in the prefill (one decode step of 512 less) and takes every context as it is; the
+// reshard's bytes are those of each destination and its real sources; 1F1B with unequal stages is
+// not the sum plus the slowest stage; micro-batches are whole sequences.
+TEST(Simulate, AgreesWithTheEvaluatorWhereLengthsAreFixed) {
+  for (const auto& [request, plan] : samples()) {
+    const Simulation simulated = simulate(plan, request.calibration);
+    EXPECT_NEAR(simulated.step_s / plan.prediction.step_s, 1, 0.005);
+    for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+      if (seconds < 0.01 * plan.prediction.step_s) continue;
+      EXPECT_NEAR(simulated.phases_s.at(phase) / seconds, 1, 0.01) << name_of(phase);
+    }
+  }
+}
+
+TEST(Simulate, AgreesWithTheEvaluatorOnSharedCores) {
+  for (const std::vector<std::string>& fixed : std::vector<std::vector<std::string>>{
+           {"actor.tp=2", "actor.pp=2", "rollout.tp=2", "rollout.dp=2"},
+           {"actor.tp=4", "rollout.tp=1", "rollout.dp=4"},
+           {"placement=actor|critic"}}) {
+    const PlanRequest request = digits_request(fixed);
+    const Plan plan = planned(request);
+    const Simulation simulated = simulate(plan, request.calibration);
+    for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+      // Three decode steps and the prefill's draw instead of four steps.
+      const double tolerance = phase == Phase::gen ? 0.2 : 0.01;
+      if (seconds < 0.01 * plan.prediction.step_s) continue;
+      EXPECT_NEAR(simulated.phases_s.at(phase) / seconds, 1, tolerance) << name_of(phase);
+    }
+  }
+}
+
+TEST(Simulate, PeaksEqualThePlansMemory) {
+  for (const auto& [request, plan] : samples()) {
+    const Simulation simulated = simulate(plan, request.calibration);
+    EXPECT_EQ(simulated.peak_bytes(), plan.prediction.peak_bytes);
+    for (const RankSummary& rank : simulated.ranks) {
+      EXPECT_LE(rank.peak_bytes, plan.prediction.peak_bytes);
+    }
+  }
+}
+
+TEST(Simulate, ActivationsRiseAndFallWithTheMicroBatchesInFlight) {
+  const int stages = 4;
+  Plan plan = plan_of_calls({{Phase::update_actor, Role::actor, CallKind::train, {"prompts"}, {}}});
+  plan.roles = {hand_role(plan, Role::actor, 0, 1, stages, 1, 24)};
+  const Calibration calibration = arithmetic_only();
+  const RoleCosts costs(plan, plan.roles[0], calibration);
+  const Simulation simulated = simulate(plan, calibration);
+  std::map<int, std::set<std::int64_t>> levels;
+  std::map<int, std::int64_t> last;
+  for (const MemorySample& sample : simulated.timeline.memory) {
+    levels[sample.rank].insert(sample.use.activations);
+    last[sample.rank] = sample.use.total();
+  }
+  for (int stage = 0; stage < stages; ++stage) {
+    std::set<std::int64_t> expected;
+    for (int in_flight = 0; in_flight <= stages - stage; ++in_flight) {
+      expected.insert(costs.working(Phase::update_actor, stage, in_flight).activations);
+    }
+    EXPECT_EQ(levels[stage], expected) << stage;
+    EXPECT_EQ(last[stage], costs.resident(stage).total());
+  }
+}
+
+TEST(Simulate, EqualSeedsGiveEqualTimelinesAndOtherSeedsOthers) {
+  const PlanRequest request = large_request("grpo", 1, {}, 0.5);
+  const Plan plan = planned(request);
+  const Simulation first = simulate(plan, request.calibration, {.seed = 5});
+  EXPECT_EQ(first, simulate(plan, request.calibration, {.seed = 5}));
+  EXPECT_NE(first.step_s, simulate(plan, request.calibration, {.seed = 6}).step_s);
+}
+
+TEST(Simulate, DrawnLengthsStayNearTheirExpectation) {
+  const PlanRequest request = large_request("grpo", 2, {}, 0.5);
+  const Plan plan = planned(request);
+  const Simulation simulated = simulate(plan, request.calibration, {.seed = 1, .steps = 3});
+  EXPECT_NEAR(simulated.step_s / plan.prediction.step_s, 1, 0.1);
+}
+
+TEST(Simulate, FurtherStepsFollowTheUpdateThatTheyNeed) {
+  const auto& [request, plan] = samples().front();
+  const Simulation one = simulate(plan, request.calibration, {.steps = 1});
+  const Simulation three = simulate(plan, request.calibration, {.steps = 3});
+  EXPECT_NEAR(three.step_s, one.step_s, 1e-6 * one.step_s);
+  std::map<std::pair<int, Phase>, std::int64_t> start, end;
+  for (const Span& span : three.timeline.spans) {
+    if (span.rank != 0 || span.stream != Stream::phases) continue;
+    start[{span.step, span.phase}] = span.start_ns;
+    end[{span.step, span.phase}] = span.end_ns;
+  }
+  for (const int step : {0, 1}) {
+    EXPECT_GE((start[{step + 1, Phase::gen}]), (end[{step, Phase::update_actor}]));
+  }
+}
+
+TEST(Simulate, SpansOfAStreamNestAndLieInsideTheirPhase) {
+  for (const auto& [request, plan] : samples()) {
+    const Simulation simulated = simulate(plan, request.calibration);
+    std::map<std::pair<int, Phase>, const Span*> phases;
+    const Span* before = nullptr;
+    for (const Span& span : simulated.timeline.spans) {
+      EXPECT_LT(span.start_ns, span.end_ns);
+      const bool same = before != nullptr && before->rank == span.rank;
+      if (same && before->stream == span.stream) {
+        EXPECT_GE(span.start_ns, before->end_ns);
+      }
+      before = &span;
+      if (span.stream == Stream::phases) phases[{span.rank, span.phase}] = &span;
+    }
+    for (const Span& span : simulated.timeline.spans) {
+      const Span* const phase = phases.at({span.rank, span.phase});
+      EXPECT_TRUE(phase->start_ns <= span.start_ns && span.end_ns <= phase->end_ns);
+    }
+  }
+}
+
+TEST(Simulate, TheCriticalPathFillsTheStep) {
+  for (const auto& [request, plan] : samples()) {
+    const Simulation simulated = simulate(plan, request.calibration);
+    std::int64_t now = 0;
+    for (const PathTask& task : simulated.critical_path) {
+      EXPECT_EQ(task.start_ns, now);
+      EXPECT_EQ(task.slack_ns, 0);
+      EXPECT_FALSE(task.ranks.empty());
+      now = task.end_ns;
+    }
+    EXPECT_DOUBLE_EQ(static_cast<double>(now) * 1e-9, simulated.step_s);
+  }
+}
+
+TEST(Simulate, ExposesCommunicationOnlyWhereThereIsSome) {
+  Plan plan = plan_of_calls({{Phase::update_actor, Role::actor, CallKind::train, {"prompts"}, {}}});
+  Calibration calibration = arithmetic_only();
+  for (CollectiveConstants& constants : calibration.collectives) constants.bandwidth = 1e9;
+  plan.roles = {hand_role(plan, Role::actor, 0, 1, 1, 1, 48)};
+  EXPECT_EQ(simulate(plan, calibration).exposed_comm_s(), 0);
+  plan.roles = {hand_role(plan, Role::actor, 0, 1, 1, 2, 48)};
+  const RoleCosts costs(plan, plan.roles[0], calibration);
+  EXPECT_NEAR(simulate(plan, calibration).exposed_comm_s(), costs.reduce_seconds(0), 2e-9);
+  plan.roles = {hand_role(plan, Role::actor, 0, 2, 1, 1, 48)};
+  const Simulation tensor_parallel = simulate(plan, calibration);
+  EXPECT_GT(tensor_parallel.exposed_comm_s(), 0);
+  EXPECT_LT(tensor_parallel.exposed_comm_s(), tensor_parallel.step_s);
+}
+
+TEST(Simulate, TheTraceIsWhatPerfettoReads) {
+  const auto& [request, plan] = samples()[2];
+  const Simulation simulated = simulate(plan, request.calibration);
+  const auto trace = nlohmann::json::parse(to_chrome_trace({&simulated.timeline}));
+  std::map<std::string, int> kinds;
+  std::set<int> streams;
+  for (const auto& event : trace.at("traceEvents")) {
+    const auto kind = event.at("ph").get<std::string>();
+    ++kinds[kind];
+    EXPECT_TRUE(event.at("pid").is_number_integer());
+    EXPECT_TRUE(event.at("name").is_string());
+    if (kind == "X") {
+      EXPECT_GE(event.at("ts").get<double>(), 0);
+      EXPECT_GT(event.at("dur").get<double>(), 0);
+      streams.insert(event.at("tid").get<int>());
+    }
+    if (kind == "C") {
+      EXPECT_GT(event.at("args").at("weights").get<std::int64_t>(), 0);
+    }
+  }
+  EXPECT_EQ(kinds["X"], static_cast<int>(simulated.timeline.spans.size()));
+  EXPECT_EQ(kinds["C"], static_cast<int>(simulated.timeline.memory.size()));
+  EXPECT_EQ(streams, (std::set<int>{0, 1, 2, 3}));
+}
+
+TEST(Simulate, RefusesWhatItCannotTime) {
+  Plan plan = samples().front().second;
+  Problems problems;
+  check_simulatable(plan, "plan.json", problems);
+  EXPECT_TRUE(problems.empty());
+  plan.roles[0].layout.cp = 2;
+  plan.roles[0].layout.zero = 3;
+  plan.roles[1].layout.pp = 2;
+  plan.roles[1].offload.parameters = true;
+  check_simulatable(plan, "plan.json", problems);
+  EXPECT_EQ(problems.size(), 4u);
+}
+
+TEST(Simulate, AnIterationOnManyGpusTakesAMoment) {
+  PlanRequest request = large_request("ppo", 128, {}, 0.5);
+  request.workload.prompts_per_step = 1024;
+  request.workload.samples_per_prompt = 4;
+  const Plan plan = planned(request);
+  const auto start = std::chrono::steady_clock::now();
+  const Simulation simulated = simulate(plan, request.calibration);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::cout << plan.world_size() << " ranks, " << simulated.timeline.spans.size() << " spans, "
+            << simulated.timeline.memory.size() << " samples in " << seconds.count() << " s\n";
+  EXPECT_GT(simulated.step_s, 0);
+  EXPECT_LT(seconds.count(), 30);
+}
+
+}  // namespace
+}  // namespace tessera
