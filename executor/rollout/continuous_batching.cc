@@ -18,7 +18,7 @@ struct Running {
 
 class Batch {
  public:
-  Batch(TokenModel& model, std::int64_t step, std::span<const Prompt> prompts,
+  Batch(TokenModel& model, std::int64_t step, std::span<const TokenPrompt> prompts,
         const RolloutOptions& options, RolloutCounts& counts)
       : model_(model), step_(step), prompts_(prompts), options_(options), counts_(counts) {
     for (std::size_t p = 0; p < prompts.size(); ++p) {
@@ -120,7 +120,7 @@ class Batch {
 
   TokenModel& model_;
   std::int64_t step_;
-  std::span<const Prompt> prompts_;
+  std::span<const TokenPrompt> prompts_;
   const RolloutOptions& options_;
   RolloutCounts& counts_;
   std::vector<Sequence> sequences_;
@@ -133,27 +133,27 @@ class Batch {
 }  // namespace
 
 std::vector<Sequence> generate(TokenModel& model, std::int64_t step,
-                               std::span<const Prompt> prompts, const RolloutOptions& options,
+                               std::span<const TokenPrompt> prompts, const RolloutOptions& options,
                                RolloutCounts* counts) {
   TESSERA_CHECK(options.max_response_tokens > 0 && options.max_sequences > 0);
   RolloutCounts unused;
   return Batch(model, step, prompts, options, counts != nullptr ? *counts : unused).run();
 }
 
-std::span<const Prompt> prompts_of_replica(std::span<const Prompt> prompts, int replicas,
+std::span<const TokenPrompt> prompts_of_replica(std::span<const TokenPrompt> prompts, int replicas,
                                            int replica) {
   const Interval part = split(static_cast<std::int64_t>(prompts.size()), replicas, replica);
   return prompts.subspan(static_cast<std::size_t>(part.lo), static_cast<std::size_t>(part.size()));
 }
 
-std::vector<Sequence> replay(const Experience& recorded, std::span<const Prompt> prompts,
+std::vector<Sequence> replay(const Experience& recorded, std::span<const TokenPrompt> prompts,
                              const std::string& file, Problems& problems) {
   std::map<std::pair<std::int32_t, std::int32_t>, const Sequence*> known;
   for (const Sequence& s : recorded.sequences) {
     known.emplace(std::pair(s.prompt_index, s.sample_index), &s);
   }
   std::vector<Sequence> sequences;
-  for (const Prompt& prompt : prompts) {
+  for (const TokenPrompt& prompt : prompts) {
     for (std::int32_t sample = 0; sample < prompt.samples; ++sample) {
       const std::string place = "step " + std::to_string(recorded.step) + ", prompt_index " +
                                 std::to_string(prompt.prompt_index) + ", sample_index " +

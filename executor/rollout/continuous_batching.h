@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-struct Prompt {
+struct TokenPrompt {
   std::int32_t prompt_index = 0;  // within the step, over all replicas
   std::string uid;                // the group of its samples
   std::vector<std::int32_t> tokens;
@@ -62,16 +62,16 @@ struct RolloutCounts {
 /// Every sample of every prompt, in the order (prompt, sample), with rollout_log_prob.
 /// Preconditions: max_response_tokens > 0, max_sequences > 0, no prompt is empty.
 std::vector<Sequence> generate(TokenModel& model, std::int64_t step,
-                               std::span<const Prompt> prompts, const RolloutOptions& options,
+                               std::span<const TokenPrompt> prompts, const RolloutOptions& options,
                                RolloutCounts* counts = nullptr);
 
 /// The share of a data-parallel replica: consecutive prompts by the split rule.
-std::span<const Prompt> prompts_of_replica(std::span<const Prompt> prompts, int replicas,
+std::span<const TokenPrompt> prompts_of_replica(std::span<const TokenPrompt> prompts, int replicas,
                                            int replica);
 
 /// Takes the responses from a recorded step instead of generating them. A sample that is not in the
 /// record, or whose recorded prompt has other tokens, is a Problem of `file`.
-std::vector<Sequence> replay(const Experience& recorded, std::span<const Prompt> prompts,
+std::vector<Sequence> replay(const Experience& recorded, std::span<const TokenPrompt> prompts,
                              const std::string& file, Problems& problems);
 
 }  // namespace tessera

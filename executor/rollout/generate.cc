@@ -83,10 +83,10 @@ void check_agreement(std::span<const Sequence> sequences, const Weights& weights
 }  // namespace
 
 Rollout generate(const Weights& weights, const ParallelGroups& groups, std::int64_t step,
-                 std::span<const Prompt> prompts, const RolloutOptions& options) {
+                 std::span<const TokenPrompt> prompts, const RolloutOptions& options) {
   Rollout rollout;
   std::int64_t samples = 0, longest = 0;
-  for (const Prompt& prompt : prompts) {
+  for (const TokenPrompt& prompt : prompts) {
     samples += prompt.samples;
     longest = std::max(longest, static_cast<std::int64_t>(prompt.tokens.size()));
   }

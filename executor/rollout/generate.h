@@ -23,6 +23,6 @@ struct Rollout {
 /// groups.dp_rank). At the end the tensor-parallel ranks compare digests of what they drew; throws
 /// Error{internal} when they differ.
 Rollout generate(const Weights& weights, const ParallelGroups& groups, std::int64_t step,
-                 std::span<const Prompt> prompts, const RolloutOptions& options);
+                 std::span<const TokenPrompt> prompts, const RolloutOptions& options);
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 namespace tessera {
 namespace {
@@ -52,6 +53,31 @@ std::map<std::string, double> share_numbers(Communicator& world,
       if (!is_new) entry->second = std::max(entry->second, value);
     }
   }
+  return all;
+}
+
+Timeline share_spans(Communicator& world, const Timeline& mine) {
+  std::ostringstream out;
+  for (const Span& span : mine.spans) {
+    out << span.start_ns << ' ' << span.end_ns << ' ' << span.rank << ' '
+        << static_cast<int>(span.stream) << ' ' << static_cast<int>(span.phase) << ' ' << span.step
+        << ' ' << span.bytes << ' ' << span.name << '\n';
+  }
+  Timeline all{.source = mine.source};
+  for (const std::string& block : share_texts(world, out.str())) {
+    std::istringstream in(block);
+    Span span;
+    int stream = 0, phase = 0;
+    while (in >> span.start_ns >> span.end_ns >> span.rank >> stream >> phase >> span.step >>
+           span.bytes) {
+      in.ignore(1);
+      std::getline(in, span.name);
+      span.stream = static_cast<Stream>(stream);
+      span.phase = static_cast<Phase>(phase);
+      all.spans.push_back(span);
+    }
+  }
+  sort(all);
   return all;
 }
 

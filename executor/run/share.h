@@ -9,6 +9,7 @@
 
 #include "executor/comm/communicator.h"
 #include "executor/rl/experience.h"
+#include "simulator/timeline/timeline.h"
 
 namespace tessera {
 
@@ -22,6 +23,9 @@ std::map<std::string, double> share_numbers(Communicator& world,
 
 /// Strings of all ranks in rank order.
 std::vector<std::string> share_texts(Communicator& world, const std::string& mine);
+
+/// The spans of all ranks, sorted.
+Timeline share_spans(Communicator& world, const Timeline& mine);
 
 /// True on every rank when any rank says so.
 bool any_rank(Communicator& world, bool mine);

@@ -70,10 +70,10 @@ class HashModel : public TokenModel {
   SamplingOptions sampling_;
 };
 
-std::vector<Prompt> prompts(int count, int samples) {
-  std::vector<Prompt> result;
+std::vector<TokenPrompt> prompts(int count, int samples) {
+  std::vector<TokenPrompt> result;
   for (int i = 0; i < count; ++i) {
-    Prompt prompt{.prompt_index = i, .uid = "u" + std::to_string(i), .samples = samples};
+    TokenPrompt prompt{.prompt_index = i, .uid = "u" + std::to_string(i), .samples = samples};
     for (int t = 0; t <= i % 5; ++t) prompt.tokens.push_back(1 + (3 * i + t) % 11);
     result.push_back(prompt);
   }
@@ -85,10 +85,10 @@ RolloutOptions options(std::int64_t slots) {
 }
 
 /// One sequence after the other, straight from the definition.
-std::vector<Sequence> one_by_one(std::span<const Prompt> prompts, std::uint32_t step,
+std::vector<Sequence> one_by_one(std::span<const TokenPrompt> prompts, std::uint32_t step,
                                  const RolloutOptions& options) {
   std::vector<Sequence> result;
-  for (const Prompt& prompt : prompts) {
+  for (const TokenPrompt& prompt : prompts) {
     for (std::int32_t sample = 0; sample < prompt.samples; ++sample) {
       Sequence s{.prompt_index = prompt.prompt_index,
                  .sample_index = sample,

@@ -18,10 +18,10 @@ const ModelSpec& spec() {
   return value;
 }
 
-std::vector<Prompt> prompts(int count, int samples) {
-  std::vector<Prompt> result;
+std::vector<TokenPrompt> prompts(int count, int samples) {
+  std::vector<TokenPrompt> result;
   for (int i = 0; i < count; ++i) {
-    Prompt prompt{.prompt_index = i, .uid = "u" + std::to_string(i), .samples = samples};
+    TokenPrompt prompt{.prompt_index = i, .uid = "u" + std::to_string(i), .samples = samples};
     for (int t = 0; t < 2 + (5 * i) % 7; ++t) {
       prompt.tokens.push_back((7 * i + 3 * t + 1) % static_cast<int>(spec().vocab));
     }
@@ -37,7 +37,7 @@ RolloutOptions options() {
 
 /// Generates on every rank of a layout and returns the sequences of all replicas, after checking
 /// that the ranks of one replica agree.
-std::vector<Sequence> generated(Degrees degrees, std::span<const Prompt> all,
+std::vector<Sequence> generated(Degrees degrees, std::span<const TokenPrompt> all,
                                 const RolloutOptions& options, RolloutCounts* counts = nullptr) {
   std::mutex mutex;
   std::vector<std::vector<Sequence>> of_replica(static_cast<std::size_t>(degrees.dp));
@@ -178,7 +178,7 @@ TEST(Generate, TheCacheHoldsThePromptsAndResponsesOfItsSlots) {
         const Weights weights = testing::loaded(spec(), layout, groups, {});
         const Rollout rollout = generate(weights, groups, 0, all, few);
         std::size_t longest = 0;
-        for (const Prompt& prompt : all) longest = std::max(longest, prompt.tokens.size());
+        for (const TokenPrompt& prompt : all) longest = std::max(longest, prompt.tokens.size());
         const auto tokens = 3 * (static_cast<std::int64_t>(longest) + few.max_response_tokens);
         EXPECT_EQ(rollout.kv_cache_bytes, 2 * spec().layers * tokens * spec().head_dim * 4);
       });

@@ -1,0 +1,185 @@
+// tessera-run train: one rank of a run. mpirun, torchrun or srun start as many as the plan places.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "executor/rl/samples.h"
+#include "executor/run/commands.h"
+#include "executor/run/device_setup.h"
+#include "executor/run/run_log.h"
+#include "executor/run/save_model.h"
+#include "executor/run/share.h"
+#include "executor/run/training_loop.h"
+#include "planner/interop/capabilities.h"
+#include "planner/plan/plan_json.h"
+#include "simulator/timeline/rank_status.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainOptions {
+  std::string run;                   // a folder that `tessera run` prepared, or:
+  std::string plan, config, output;  // what a bare launcher starts from
+  std::string device = "auto";
+};
+
+struct Inputs {
+  Plan plan;
+  RunConfig config;
+};
+
+Inputs read_inputs(const TrainOptions& options) {
+  const fs::path plan_file = options.run.empty() ? fs::path(options.plan) : fs::path(options.run) / "plan.json";
+  const fs::path config_file = options.run.empty() ? fs::path(options.config) : fs::path(options.run) / "run.yaml";
+  Problems problems;
+  std::optional<Plan> plan = read_plan(plan_file, problems);
+  if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
+  for (Problem& problem : outside_capabilities(*plan, plan_file.string())) {
+    problems.push_back(std::move(problem));
+  }
+  std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  return {std::move(*plan), std::move(*config)};
+}
+
+/// Under a bare launcher rank 0 makes the run's folder; it must not exist.
+void create_folder(const fs::path& folder, Communicator& host) {
+  std::string failure;
+  if (host.rank() == 0) {
+    std::error_code error;
+    if (!fs::create_directory(folder, error)) failure = error ? error.message() : "it exists";
+  }
+  for (const std::string& text : share_texts(host, failure)) {
+    if (!text.empty()) {
+      throw Error(ExitCode::bad_input, {Problem{.file = folder.string(),
+                                                .found = text,
+                                                .expected = "a new folder for this run"}});
+    }
+  }
+}
+
+/// verl's trainer counts a step's first digits; ours says what moved, too.
+void print_step(std::int64_t step, const Metrics& numbers) {
+  const auto value = [&](const char* name) {
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? 0.0 : found->second;
+  };
+  std::fprintf(stderr, "step %lld: reward %.3f, loss %.4f, grad norm %.3f, %.0f ms (gen %.0f, update %.0f)\n",
+               static_cast<long long>(step), value("critic/score/mean"), value("actor/pg_loss"),
+               value("actor/grad_norm"), value("timing_s/step") * 1e3, value("timing_s/gen") * 1e3,
+               (value("timing_s/update_actor") + value("timing_s/update_critic")) * 1e3);
+}
+
+void write_trace(const Timeline& mine, const fs::path& file, Communicator& host) {
+  const Timeline all = share_spans(host, mine);
+  if (host.rank() != 0) return;
+  std::ofstream out(file, std::ios::binary);
+  out << to_chrome_trace({&all});
+  if (!out.flush()) throw Error(ExitCode::io, "cannot write " + file.string());
+}
+
+class Rank {
+ public:
+  Rank(const TrainOptions& options, Inputs inputs)
+      : inputs_(std::move(inputs)),
+        folder_(options.run.empty() ? options.output : options.run),
+        setup_(set_up_rank(options.device, 0)) {
+    if (options.run.empty()) create_folder(folder_, setup_.host());
+    status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank);
+    if (setup_.rank == 0) log_ = std::make_unique<RunLog>(folder_);
+  }
+
+  int run() {
+    const int code = train();
+    status_->finish(code);
+    return code;
+  }
+
+ private:
+  int train() {
+    const Plan& plan = inputs_.plan;
+    CommTimes times(setup_.rank, std::move(setup_.clock));
+    Worker worker = make_worker(plan, inputs_.config,
+                                {.world = setup_.world.get(),
+                                 .host = &setup_.host(),
+                                 .device = setup_.device,
+                                 .decorate = times.decorator()});
+    const PromptSet prompts = read_prompt_set(
+        {.files = inputs_.config.data.train_files,
+         .model = plan.models.at("actor").path,
+         .reward = inputs_.config.reward.function,
+         .per_step = plan.workload.prompts_per_step,
+         .max_tokens = inputs_.config.data.max_prompt_length,
+         .seed = inputs_.config.data.seed,
+         .shuffle = inputs_.config.data.shuffle});
+    const LoopResult result = run_training(worker, plan, inputs_.config, prompts,
+                                           observer(prompts, times));
+    status_->enter(name_of(Phase::save_checkpoint), result.steps);
+    write_trace(result.timeline, folder_ / "trace.json", setup_.host());
+    if (result.stopped) return static_cast<int>(ExitCode::stopped);
+    save_actor(worker, plan, folder_ / "hf");
+    setup_.host().barrier();
+    return 0;
+  }
+
+  RunObserver observer(const PromptSet& prompts, CommTimes& times) {
+    RunObserver observer;
+    observer.phase_started = [this, &times](Phase phase, std::int64_t step) {
+      status_->enter(name_of(phase), step);
+      times.enter(phase, static_cast<int>(step));
+    };
+    observer.communication = [&times] { return times.metrics(); };
+    observer.should_stop = [this] { return setup_.rank == 0 && stop_requested(folder_); };
+    if (!log_) return observer;
+    observer.weights_moved = [](std::int64_t step, const ReshardReport& report) {
+      if (step <= 3 || step % 20 == 0) std::fprintf(stderr, "%s\n", to_string(report).c_str());
+    };
+    observer.step_finished = [this, &prompts](std::int64_t step, const Metrics& numbers,
+                                              const Experience& experience) {
+      log_->add_step(step, numbers);
+      for (const Sequence& sequence : experience.sequences) {
+        const SequenceText text = text_of(prompts, step - 1, sequence);
+        log_->add_sample(
+            sample_line(step, sequence, {text.prompt, text.response, text.truth}));
+      }
+      print_step(step, numbers);
+    };
+    return observer;
+  }
+
+  Inputs inputs_;
+  fs::path folder_;
+  RankSetup setup_;
+  std::unique_ptr<RankStatusFile> status_;
+  std::unique_ptr<RunLog> log_;
+};
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "train", "One rank of a run: mpirun, torchrun --no-python or srun start it");
+  auto options = std::make_shared<TrainOptions>();
+  CLI::Option* run = command->add_option("--run", options->run, "Folder that `tessera run` prepared");
+  command->add_option("plan", options->plan, "plan.json")->excludes(run);
+  command->add_option("--config", options->config, "run.yaml or a preset")->excludes(run);
+  command->add_option("-o,--output", options->output, "Folder of the run; must not exist")->excludes(run);
+  command->add_option("--device", options->device, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command->callback([options] {
+    if (options->run.empty() && (options->plan.empty() || options->config.empty() || options->output.empty())) {
+      throw Error(ExitCode::usage, "train needs --run, or a plan, --config and --output");
+    }
+    const int code = Rank(*options, read_inputs(*options)).run();
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace tessera
