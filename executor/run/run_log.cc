@@ -20,7 +20,9 @@ std::string number(double value) {
 }  // namespace
 
 RunLog::RunLog(const std::filesystem::path& folder)
-    : metrics_(open(folder / "metrics.jsonl")), samples_(open(folder / "samples.jsonl")) {}
+    : metrics_(open(folder / "metrics.jsonl")),
+      samples_(open(folder / "samples.jsonl")),
+      events_(folder) {}
 
 RunLog::File RunLog::open(const std::filesystem::path& file) {
   File opened(std::fopen(file.c_str(), "ae"));
@@ -44,6 +46,7 @@ void RunLog::add_step(std::int64_t step, const std::map<std::string, double>& nu
     first = false;
   }
   write_line(metrics_, line + "}}");
+  events_.add_step(step, numbers);
 }
 
 void RunLog::add_sample(const std::string& line) { write_line(samples_, line); }

@@ -1,4 +1,5 @@
-// What rank 0 writes while a run goes on: metrics.jsonl and samples.jsonl in the run's folder.
+// What rank 0 writes while a run goes on: metrics.jsonl, TensorBoard events and
+// samples.jsonl in the run's folder.
 //
 // One line per step, {"step": n, "data": {...}} as verl's file logger writes it, each line written
 // whole and flushed. One thread.
@@ -10,6 +11,8 @@
 #include <map>
 #include <memory>
 #include <string>
+
+#include "executor/run/event_file.h"
 
 namespace tessera {
 
@@ -31,6 +34,7 @@ class RunLog {
   static void write_line(const File& file, const std::string& line);
 
   File metrics_, samples_;
+  EventFile events_;
 };
 
 }  // namespace tessera

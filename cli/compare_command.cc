@@ -1,0 +1,55 @@
+// tessera compare: a plan's prediction beside what its run measured.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "simulator/timeline/comparison.h"
+#include "simulator/timeline/metrics.h"
+
+namespace tessera {
+namespace {
+
+struct CompareOptions {
+  std::string plan, run;
+  int warm_up = 2;
+  bool json = false;
+};
+
+int compare_run(const CompareOptions& options) {
+  const Plan plan = read_plan_or_throw(options.plan);
+  const std::filesystem::path run(options.run);
+  const std::filesystem::path file =
+      std::filesystem::is_directory(run) ? run / "metrics.jsonl" : run;
+  Problems problems;
+  const std::optional<std::vector<StepNumbers>> steps = read_metrics(file, problems);
+  if (!steps) throw Error(ExitCode::bad_input, std::move(problems));
+  const Comparison result = compare(plan, *steps, options.warm_up);
+  std::printf("%s", (options.json ? to_json(result) : to_text(result)).c_str());
+  for (const BytesComparison& bytes : result.bytes) {
+    if (!bytes.equal()) return static_cast<int>(ExitCode::check_failed);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("compare", "Set prediction beside measurement");
+  auto options = std::make_shared<CompareOptions>();
+  command->add_option("plan", options->plan, "plan.json")->required();
+  command->add_option("run", options->run, "Folder of the run, or its metrics.jsonl")->required();
+  command->add_option("--warm-up", options->warm_up, "Steps to leave out of the means")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] {
+    const int code = compare_run(*options);
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,19 @@
+// Inputs that several commands read, with every problem thrown at once.
+#pragma once
+
+#include <string>
+
+#include "cost_models/calibration.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+Plan read_plan_or_throw(const std::string& file);
+
+/// The calibration named, or the one shipped for the cluster's device. Throws Error (bad_input).
+Calibration calibration_for(const ClusterSpec& cluster, const std::string& where);
+
+/// A model with the digest of its config.json; nullopt when anything was appended.
+std::optional<ModelSource> read_model_source(const std::string& where, Problems& problems);
+
+}  // namespace tessera
