@@ -194,21 +194,17 @@ SmallModelTimes time_small_model(Bench& bench, std::int64_t layers) {
   return times;
 }
 
-/// Per operator: what two more layers cost, by the number of operators that the cost model counts.
+/// Per operator: what four more layers cost, by the number of operators that the cost model counts.
 void measure_operators(Bench& bench, Samples& samples) {
   const SmallModelTimes shallow = time_small_model(bench, 2), deep = time_small_model(bench, 6);
-  const double layers = 4, sequences = 8;
-  const auto add = [&](SampleKind kind, double count, double seconds) {
-    samples.push_back({.kind = kind, .sizes = {count}, .seconds = seconds / layers});
+  const auto add = [&](SampleKind kind, int operators, double four_layers) {
+    samples.push_back({.kind = kind,
+                       .sizes = {static_cast<double>(operators)},
+                       .seconds = std::max(four_layers, 1e-7) / 4});
   };
-  const OperatorCounts& count = kOperators;
-  add(SampleKind::dispatch, count.layer_forward + sequences * count.layer_forward_per_sequence,
-      deep.forward - shallow.forward);
-  add(SampleKind::dispatch, count.layer_decode + sequences * count.layer_decode_per_sequence,
-      deep.decode - shallow.decode);
-  add(SampleKind::backward_dispatch,
-      count.layer_backward + sequences * count.layer_backward_per_sequence,
-      deep.backward - shallow.backward);
+  add(SampleKind::dispatch, kOperators.layer_forward, deep.forward - shallow.forward);
+  add(SampleKind::dispatch, kOperators.layer_decode, deep.decode - shallow.decode);
+  add(SampleKind::backward_dispatch, kOperators.layer_backward, deep.backward - shallow.backward);
 }
 
 }  // namespace
