@@ -23,13 +23,14 @@ struct FamilyFacts {
   ModelFamily family;
   bool qkv_bias = false, qk_norm = false, window_needs_switch = false;
   std::int64_t default_window = 0;
+  std::int64_t default_kv_heads = 0;  // 0 = as many as query heads
 };
 
 constexpr std::array<FamilyFacts, 4> kFamilies{{
     {"llama", ModelFamily::llama},
-    {"mistral", ModelFamily::mistral, false, false, false, 4096},
-    {"qwen2", ModelFamily::qwen2, true, false, true, 4096},
-    {"qwen3", ModelFamily::qwen3, false, true, true, 4096},
+    {"mistral", ModelFamily::mistral, false, false, false, 4096, 8},
+    {"qwen2", ModelFamily::qwen2, true, false, true, 4096, 32},
+    {"qwen3", ModelFamily::qwen3, false, true, true, 4096, 32},
 }};
 
 class ConfigReader {
@@ -43,7 +44,7 @@ class ConfigReader {
     spec_.family = facts->family;
     spec_.qkv_bias = facts->qkv_bias;
     spec_.qk_norm = facts->qk_norm;
-    sizes();
+    sizes(*facts);
     biases(*facts);
     window(*facts);
     rope();
@@ -86,13 +87,13 @@ class ConfigReader {
     }
   }
 
-  void sizes() {
+  void sizes(const FamilyFacts& facts) {
     reader_.required("num_hidden_layers", spec_.layers, kSize);
     reader_.required("hidden_size", spec_.hidden, kSize);
     reader_.required("num_attention_heads", spec_.query_heads, kSize);
     reader_.required("intermediate_size", spec_.ffn, kSize);
     reader_.required("vocab_size", spec_.vocab, kSize);
-    spec_.kv_heads = spec_.query_heads;
+    spec_.kv_heads = facts.default_kv_heads > 0 ? facts.default_kv_heads : spec_.query_heads;
     reader_.optional("num_key_value_heads", spec_.kv_heads, kSize);
     reader_.optional("head_dim", spec_.head_dim, kSize);
     if (spec_.head_dim == 0 && spec_.query_heads > 0) {
@@ -140,7 +141,9 @@ class ConfigReader {
     }
     std::vector<std::string> types;
     reader_.list("layer_types", types, false);
-    if (!types.empty()) {
+    if (!types.empty() && static_cast<std::int64_t>(types.size()) != spec_.layers) {
+      reader_.refuse("layer_types", "one entry per layer");
+    } else if (!types.empty()) {
       const auto sliding = static_cast<std::int64_t>(
           std::count(types.begin(), types.end(), std::string("sliding_attention")));
       if (sliding != 0 && sliding != spec_.layers) {
@@ -165,6 +168,9 @@ class ConfigReader {
     std::optional<ObjectReader> scaling = reader_.object(key, false);
     if (!scaling) return;
     scaling->optional("rope_theta", rope.theta, kAboveZero);
+    double rotated = 1;
+    scaling->optional("partial_rotary_factor", rotated);
+    if (rotated != 1) scaling->refuse("partial_rotary_factor", "1: whole heads are rotated");
     std::string kind = "default";
     scaling->optional("type", kind);
     scaling->optional("rope_type", kind);
@@ -177,7 +183,8 @@ class ConfigReader {
       scaling->required("factor", rope.factor, kAboveZero);
       scaling->required("low_freq_factor", rope.low_freq_factor, kAboveZero);
       scaling->required("high_freq_factor", rope.high_freq_factor, kAboveZero);
-      scaling->required("original_max_position_embeddings", rope.original_max_position_embeddings,
+      rope.original_max_position_embeddings = spec_.max_positions;
+      scaling->optional("original_max_position_embeddings", rope.original_max_position_embeddings,
                         kSize);
     } else if (kind == "yarn") {
       yarn(*scaling);
@@ -217,7 +224,7 @@ class ConfigReader {
   }
 
   void dtype() {
-    std::string name = "bfloat16";
+    std::string name = "float32";
     const char* key = reader_.has("dtype") ? "dtype" : "torch_dtype";
     reader_.optional(key, name);
     const std::optional<DType> type = dtype_from(name);
@@ -251,6 +258,9 @@ class ConfigReader {
     if (spec_.kv_heads > 0 && spec_.query_heads % spec_.kv_heads != 0) {
       reader_.refuse("num_key_value_heads", "a divisor of num_attention_heads (" +
                                                 std::to_string(spec_.query_heads) + ")");
+    }
+    if (reader_.has("quantization_config")) {
+      reader_.refuse("quantization_config", "none: quantized checkpoints are not read");
     }
     if (spec_.head_dim % 2 != 0) reader_.refuse("head_dim", "an even number (rotary pairs)");
   }
