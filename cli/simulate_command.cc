@@ -1,0 +1,67 @@
+// tessera simulate: the iteration of a plan in time.
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "simulator/engine/report.h"
+#include "simulator/engine/role_costs.h"
+#include "simulator/engine/simulate.h"
+
+namespace tessera {
+namespace {
+
+struct SimulateOptions {
+  std::string plan, calibration, trace;
+  SimulationOptions simulation;
+  bool json = false;
+};
+
+void write_trace(const Simulation& simulation, const std::string& file) {
+  std::ofstream out(file, std::ios::binary);
+  out << to_chrome_trace({&simulation.timeline});
+  out.close();
+  if (!out) {
+    throw Error(ExitCode::io, {Problem{.file = file,
+                                       .found = "the trace could not be written",
+                                       .expected = "a writable place"}});
+  }
+  std::fprintf(stderr, "simulate: trace written to %s (open it in https://ui.perfetto.dev)\n",
+               file.c_str());
+}
+
+void simulate_plan(const SimulateOptions& options) {
+  const Plan plan = read_plan_or_throw(options.plan);
+  Problems problems;
+  check_simulatable(plan, options.plan, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  const Calibration calibration = calibration_for(plan.cluster, options.calibration);
+  const Simulation simulation = simulate(plan, calibration, options.simulation);
+  if (!options.trace.empty()) write_trace(simulation, options.trace);
+  const std::string text = options.json ? to_json(simulation, plan, calibration)
+                                        : to_text(simulation, plan, calibration);
+  std::printf("%s", text.c_str());
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("simulate", "Run a plan's iteration in time");
+  auto options = std::make_shared<SimulateOptions>();
+  command->add_option("plan", options->plan, "plan.json")->required();
+  command->add_option("--calibration", options->calibration,
+                      "Calibration JSON or preset; default: the one shipped for the device");
+  command->add_option("--seed", options->simulation.seed, "Of the drawn response lengths");
+  command->add_option("--steps", options->simulation.steps, "Iterations, each with its own lengths")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--trace", options->trace, "Where to write a trace for Perfetto");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] { simulate_plan(*options); });
+}
+
+}  // namespace tessera

@@ -1,0 +1,154 @@
+#include "simulator/engine/report.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace tessera {
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string line(const char* format, ...) {
+  char text[256];
+  std::va_list values;
+  va_start(values, format);
+  std::vsnprintf(text, sizeof text, format, values);
+  va_end(values);
+  return text;
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 1 ? line("%.2f ms", seconds * 1e3) : line("%.3f s", seconds);
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  return value < 1 << 30 ? line("%.1f MiB", value / (1 << 20))
+                         : line("%.2f GiB", value / (1 << 30));
+}
+
+std::string without_numbers(const std::string& name) {
+  std::string stem = name.substr(0, name.find_first_of("0123456789"));
+  while (!stem.empty() && stem.back() == ' ') stem.pop_back();
+  return stem;
+}
+
+std::string phases_text(const Simulation& simulation) {
+  std::string text = line("%-16s %12s %8s %8s\n", "phase", "time", "share", "idle");
+  for (const auto& [phase, seconds] : simulation.phases_s) {
+    text += line("%-16s %12s %7.1f%% %7.1f%%\n", std::string(name_of(phase)).c_str(),
+                 seconds_text(seconds).c_str(), 100 * seconds / simulation.step_s,
+                 100 * simulation.phases_idle.at(phase));
+  }
+  return text + line("%-16s %12s\n", "step", seconds_text(simulation.step_s).c_str());
+}
+
+std::string path_text(const Simulation& simulation) {
+  constexpr std::size_t kMost = 10;
+  const std::vector<PathShare> shares = path_shares(simulation);
+  double whole = 0;
+  for (const PathShare& share : shares) whole += share.seconds;
+  std::string text = line("critical path, %zu tasks\n", simulation.critical_path.size());
+  for (std::size_t i = 0; i < std::min(kMost, shares.size()); ++i) {
+    const PathShare& share = shares[i];
+    text += line("  %-16s %-18s %6lld x %12s %7.1f%%\n", std::string(name_of(share.phase)).c_str(),
+                 share.name.c_str(), static_cast<long long>(share.tasks),
+                 seconds_text(share.seconds).c_str(), 100 * share.seconds / whole);
+  }
+  return text;
+}
+
+std::string ranks_text(const Simulation& simulation, std::int64_t limit) {
+  std::string text = line("%-12s %12s %8s  %-16s %8s %14s\n", "ranks", "peak", "of limit", "in",
+                          "idle", "exposed comm");
+  const auto& ranks = simulation.ranks;
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t next = first;
+    while (next < ranks.size() && ranks[next] == ranks[first]) ++next;
+    const RankSummary& rank = ranks[first];
+    const std::string name =
+        next - first > 1 ? line("%zu-%zu", first, next - 1) : line("%zu", first);
+    const std::string phase =
+        rank.peak_phase == Phase::load ? "between phases" : std::string(name_of(rank.peak_phase));
+    text += line("%-12s %12s %7.1f%%  %-16s %7.1f%% %14s%s\n", name.c_str(),
+                 bytes_text(rank.peak_bytes).c_str(),
+                 100 * static_cast<double>(rank.peak_bytes) / static_cast<double>(limit),
+                 phase.c_str(), 100 * rank.idle_share, seconds_text(rank.exposed_comm_s).c_str(),
+                 rank.peak_bytes > limit ? "  DOES NOT FIT" : "");
+    first = next;
+  }
+  return text + line("limit %s of each device\n", bytes_text(limit).c_str());
+}
+
+}  // namespace
+
+std::vector<PathShare> path_shares(const Simulation& simulation) {
+  std::map<std::pair<Phase, std::string>, PathShare> by_kind;
+  for (const PathTask& task : simulation.critical_path) {
+    const std::string name = without_numbers(task.name);
+    PathShare& share = by_kind[{task.phase, name}];
+    share.phase = task.phase;
+    share.name = name;
+    ++share.tasks;
+    share.seconds += static_cast<double>(task.end_ns - task.start_ns) * 1e-9;
+  }
+  std::vector<PathShare> shares;
+  for (auto& [kind, share] : by_kind) shares.push_back(std::move(share));
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const PathShare& a, const PathShare& b) { return a.seconds > b.seconds; });
+  return shares;
+}
+
+std::int64_t usable_memory(const Plan& plan, const Calibration& calibration) {
+  return static_cast<std::int64_t>(static_cast<double>(plan.cluster.device.memory.value) *
+                                   (1 - calibration.fragmentation.value));
+}
+
+std::string to_text(const Simulation& simulation, const Plan& plan,
+                    const Calibration& calibration) {
+  const double exposed = simulation.exposed_comm_s();
+  return phases_text(simulation) +
+         line("exposed communication %s (%.1f%% of the step) on the rank with most\n\n",
+              seconds_text(exposed).c_str(), 100 * exposed / simulation.step_s) +
+         path_text(simulation) + "\n" + ranks_text(simulation, usable_memory(plan, calibration));
+}
+
+std::string to_json(const Simulation& simulation, const Plan& plan,
+                    const Calibration& calibration) {
+  nlohmann::ordered_json json = {{"step_s", simulation.step_s},
+                                 {"exposed_comm_s", simulation.exposed_comm_s()},
+                                 {"peak_bytes", simulation.peak_bytes()},
+                                 {"limit_bytes", usable_memory(plan, calibration)}};
+  auto& phases = json["phases"] = nlohmann::ordered_json::array();
+  for (const auto& [phase, seconds] : simulation.phases_s) {
+    phases.push_back({{"phase", name_of(phase)},
+                      {"seconds", seconds},
+                      {"share", seconds / simulation.step_s},
+                      {"idle", simulation.phases_idle.at(phase)}});
+  }
+  auto& path = json["critical_path"] = nlohmann::ordered_json::array();
+  for (const PathTask& task : simulation.critical_path) {
+    path.push_back({{"name", task.name},
+                    {"phase", name_of(task.phase)},
+                    {"step", task.step},
+                    {"ranks", task.ranks},
+                    {"start_ns", task.start_ns},
+                    {"end_ns", task.end_ns},
+                    {"slack_ns", task.slack_ns}});
+  }
+  auto& ranks = json["ranks"] = nlohmann::ordered_json::array();
+  for (std::size_t rank = 0; rank < simulation.ranks.size(); ++rank) {
+    const RankSummary& summary = simulation.ranks[rank];
+    ranks.push_back(
+        {{"rank", rank},
+         {"idle_share", summary.idle_share},
+         {"exposed_comm_s", summary.exposed_comm_s},
+         {"peak_bytes", summary.peak_bytes},
+         {"peak_phase", summary.peak_phase == Phase::load ? "none" : name_of(summary.peak_phase)}});
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tessera

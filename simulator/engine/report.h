@@ -1,0 +1,34 @@
+// What a simulation says, for people and for programs.
+//
+// Text: phases with their share and idle time, what the critical path is made of, exposed
+// communication, the peak of every rank against what its device can give. JSON: the same facts and
+// the critical path task by task. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "simulator/engine/simulate.h"
+
+namespace tessera {
+
+/// Tasks of one kind and phase on the critical path, together.
+struct PathShare {
+  Phase phase = Phase::gen;
+  std::string name;  // "F", "decode", "reduce gradients": the task's without its numbers
+  std::int64_t tasks = 0;
+  double seconds = 0;
+  bool operator==(const PathShare&) const = default;
+};
+
+/// The largest first.
+std::vector<PathShare> path_shares(const Simulation& simulation);
+
+/// Bytes of a device that a plan may use: its memory less fragmentation.
+std::int64_t usable_memory(const Plan& plan, const Calibration& calibration);
+
+std::string to_text(const Simulation& simulation, const Plan& plan, const Calibration& calibration);
+std::string to_json(const Simulation& simulation, const Plan& plan, const Calibration& calibration);
+
+}  // namespace tessera
