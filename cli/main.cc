@@ -23,6 +23,7 @@ int parse(int argc, char** argv) {
   app.footer(tessera::external_commands_help());
   tessera::add_plan(app);
   tessera::add_explain(app);
+  tessera::add_simulate(app);
   tessera::add_run(app);
   tessera::add_compare(app);
   tessera::add_doctor(app);
