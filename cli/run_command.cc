@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunOptions {
-  std::string plan, config, output, device = "auto";
+  std::string plan, config, output, device = "auto", reshard = "minimal";
   std::vector<std::string> overrides;  // KEY=VALUE with dots in KEY
   int ranks = 0;                       // 0 = as many as the plan places
 };
@@ -40,6 +40,20 @@ Plan checked_plan(const std::string& file) {
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return *plan;
+}
+
+/// The same plan with every switch in another mode: its bytes and digests change with it.
+void set_reshard_mode(Plan& plan, ReshardMode mode) {
+  for (PlannedReshard& pair : plan.reshard) {
+    if (pair.mode == mode) continue;
+    pair.mode = mode;
+    const ReshardPlan moved = reshard_plan_of(plan, pair);
+    char digest[20];
+    std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(moved.digest));
+    pair.digest = digest;
+    pair.bytes_received = moved.bytes_received.value;
+    pair.total_received_bytes = moved.total_received.value;
+  }
 }
 
 /// Sets `key` (a.b.c) of a YAML map to `value`, itself YAML.
@@ -108,7 +122,8 @@ void create_folder(const fs::path& run) {
 }
 
 int run(RunOptions options) {
-  const Plan plan = checked_plan(options.plan);
+  Plan plan = checked_plan(options.plan);
+  if (options.reshard == "full") set_reshard_mode(plan, ReshardMode::full);
   if (options.ranks != 0 && options.ranks != plan.world_size()) {
     throw Error(ExitCode::bad_input,
                 {Problem{.file = options.plan,
@@ -149,6 +164,10 @@ void add_run(CLI::App& app) {
   command->add_option("--ranks", options->ranks, "Checked against the plan");
   command->add_option("--device", options->device, "cpu, cuda or auto")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command
+      ->add_option("--reshard", options->reshard,
+                   "minimal, or full: gather every tensor, then slice (to compare)")
+      ->check(CLI::IsMember({"minimal", "full"}));
   command->add_option("-o,--output", options->output, "Folder of the run; must not exist");
   command->callback([options] {
     const int code = run(*options);

@@ -3,11 +3,11 @@
 # it, runs it for real with a reshard in every step (on 4 GPUs where there are as many, else on 4 CPU
 # ranks), and sets the prediction beside the measurement.
 #
-# usage: scripts/quickstart.sh [--dry-run] [--ranks 4] [--steps 60] [--out quickstart-run]
+# usage: scripts/quickstart.sh [--dry-run] [--steps 200] [--out quickstart-run]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-dry_run=0 steps=60 out=quickstart-run
+dry_run=0 steps=200 out=quickstart-run
 while [ $# -gt 0 ]; do
   case "$1" in
     --dry-run) dry_run=1 ;;
@@ -57,20 +57,21 @@ run $tessera plan "${plan_inputs[@]}" --fix "${fixed[@]}" -o "$out/plan.json"
 run $tessera simulate "$out/plan.json" --calibration "$out/calibration.json" --trace "$out/predicted-trace.json"
 
 step "6/7 Run: GRPO, TP2 x PP2 -> TP2 x DP2, weights resharded in every step"
-run $tessera run "$out/plan.json" --config configs/runs/grpo-digits.yaml \
-  --set "data.train_files=$out/prompts.jsonl" --set "trainer.total_training_steps=$steps" \
-  --ranks 4 -o "$out/run"
+settings=(--config grpo-digits --set "data.train_files=[$out/prompts.jsonl]")
+run $tessera run "$out/plan.json" "${settings[@]}" \
+  --set "trainer.total_training_steps=$steps" --ranks 4 -o "$out/run"
 
-step "7/7 Prediction against measurement"
+step "7/7 Prediction against measurement; then the same with whole tensors gathered in every switch"
 run $tessera compare "$out/plan.json" "$out/run"
-run $tessera bench rl "$out/plan.json" --config configs/runs/grpo-digits.yaml \
-  --set "data.train_files=$out/prompts.jsonl" --ranks 4 --steps 6 --reshard both
+run $tessera run "$out/plan.json" "${settings[@]}" --reshard full \
+  --set trainer.total_training_steps=10 --ranks 4 -o "$out/run-full"
+run $tessera compare "$out/run-full/plan.json" "$out/run-full"
 
 cat <<EOF
 
 Where to look:
   $out/run/metrics.jsonl       every step's numbers (verl's names)
-  $out/run/trace.json          predicted and measured, for ui.perfetto.dev
+  $out/run/trace.json          every rank's phases, for ui.perfetto.dev (the prediction: $out/predicted-trace.json)
   $out/run/hf                  the trained model, loadable by transformers
   $tessera gui --plan $out/plan.json --run $out/run     the window
 EOF

@@ -45,8 +45,7 @@ std::string utc_now() {
   if (readlink(self.c_str(), path, sizeof path - 1) < 0) {
     throw Error(ExitCode::internal, "cannot find this program");
   }
-  const bool gpu =
-      options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
+  const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
   const std::string ranks = std::to_string(options.ranks);
   std::vector<std::string> words =
       gpu ? std::vector<std::string>{"torchrun", "--no-python", "--standalone", "--nproc-per-node",

@@ -6,6 +6,7 @@
 #include "cost_models/spec/problem.h"
 #include "executor/comm/communicator.h"
 #include "executor/run/commands.h"
+#include "executor/run/launch_environment.h"
 
 namespace {
 
@@ -28,8 +29,16 @@ int parse(int argc, char** argv) {
   return 0;
 }
 
+/// What every rank finds alike, rank 0 says for all.
+bool speaks() {
+  tessera::Problems ignored;
+  return tessera::read_launch_environment(tessera::process_environment(), ignored).rank == 0;
+}
+
 int fail(const char* what, tessera::ExitCode code) {
-  std::fprintf(stderr, "tessera: %s\n", what);
+  if (code != tessera::ExitCode::bad_input || speaks()) {
+    std::fprintf(stderr, "tessera: %s\n", what);
+  }
   return static_cast<int>(code);
 }
 

@@ -36,8 +36,10 @@ struct Inputs {
 };
 
 Inputs read_inputs(const TrainOptions& options) {
-  const fs::path plan_file = options.run.empty() ? fs::path(options.plan) : fs::path(options.run) / "plan.json";
-  const fs::path config_file = options.run.empty() ? fs::path(options.config) : fs::path(options.run) / "run.yaml";
+  const fs::path plan_file =
+      options.run.empty() ? fs::path(options.plan) : fs::path(options.run) / "plan.json";
+  const fs::path config_file =
+      options.run.empty() ? fs::path(options.config) : fs::path(options.run) / "run.yaml";
   Problems problems;
   std::optional<Plan> plan = read_plan(plan_file, problems);
   if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
@@ -71,10 +73,12 @@ void print_step(std::int64_t step, const Metrics& numbers) {
     const auto found = numbers.find(name);
     return found == numbers.end() ? 0.0 : found->second;
   };
-  std::fprintf(stderr, "step %lld: reward %.3f, loss %.4f, grad norm %.3f, %.0f ms (gen %.0f, update %.0f)\n",
-               static_cast<long long>(step), value("critic/score/mean"), value("actor/pg_loss"),
-               value("actor/grad_norm"), value("timing_s/step") * 1e3, value("timing_s/gen") * 1e3,
-               (value("timing_s/update_actor") + value("timing_s/update_critic")) * 1e3);
+  std::fprintf(
+      stderr,
+      "step %lld: reward %.3f, loss %.4f, grad norm %.3f, %.0f ms (gen %.0f, update %.0f)\n",
+      static_cast<long long>(step), value("critic/score/mean"), value("actor/pg_loss"),
+      value("actor/grad_norm"), value("timing_s/step") * 1e3, value("timing_s/gen") * 1e3,
+      (value("timing_s/update_actor") + value("timing_s/update_critic")) * 1e3);
 }
 
 void write_trace(const Timeline& mine, const fs::path& file, Communicator& host) {
@@ -96,10 +100,19 @@ class Rank {
     if (setup_.rank == 0) log_ = std::make_unique<RunLog>(folder_);
   }
 
+  /// Marks the rank as finished with the code that the process will exit with.
   int run() {
-    const int code = train();
-    status_->finish(code);
-    return code;
+    try {
+      const int code = train();
+      status_->finish(code);
+      return code;
+    } catch (const Error& error) {
+      status_->finish(static_cast<int>(error.code()));
+      throw;
+    } catch (const PeerLost&) {
+      status_->finish(static_cast<int>(ExitCode::peer_lost));
+      throw;
+    }
   }
 
  private:
@@ -111,16 +124,15 @@ class Rank {
                                  .host = &setup_.host(),
                                  .device = setup_.device,
                                  .decorate = times.decorator()});
-    const PromptSet prompts = read_prompt_set(
-        {.files = inputs_.config.data.train_files,
-         .model = plan.models.at("actor").path,
-         .reward = inputs_.config.reward.function,
-         .per_step = plan.workload.prompts_per_step,
-         .max_tokens = inputs_.config.data.max_prompt_length,
-         .seed = inputs_.config.data.seed,
-         .shuffle = inputs_.config.data.shuffle});
-    const LoopResult result = run_training(worker, plan, inputs_.config, prompts,
-                                           observer(prompts, times));
+    const PromptSet prompts = read_prompt_set({.files = inputs_.config.data.train_files,
+                                               .model = plan.models.at("actor").path,
+                                               .reward = inputs_.config.reward.function,
+                                               .per_step = plan.workload.prompts_per_step,
+                                               .max_tokens = inputs_.config.data.max_prompt_length,
+                                               .seed = inputs_.config.data.seed,
+                                               .shuffle = inputs_.config.data.shuffle});
+    const LoopResult result =
+        run_training(worker, plan, inputs_.config, prompts, observer(prompts, times));
     status_->enter(name_of(Phase::save_checkpoint), result.steps);
     write_trace(result.timeline, folder_ / "trace.json", setup_.host());
     if (result.stopped) return static_cast<int>(ExitCode::stopped);
@@ -146,8 +158,7 @@ class Rank {
       log_->add_step(step, numbers);
       for (const Sequence& sequence : experience.sequences) {
         const SequenceText text = text_of(prompts, step - 1, sequence);
-        log_->add_sample(
-            sample_line(step, sequence, {text.prompt, text.response, text.truth}));
+        log_->add_sample(sample_line(step, sequence, {text.prompt, text.response, text.truth}));
       }
       print_step(step, numbers);
     };
@@ -167,14 +178,17 @@ void add_train(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "train", "One rank of a run: mpirun, torchrun --no-python or srun start it");
   auto options = std::make_shared<TrainOptions>();
-  CLI::Option* run = command->add_option("--run", options->run, "Folder that `tessera run` prepared");
+  CLI::Option* run =
+      command->add_option("--run", options->run, "Folder that `tessera run` prepared");
   command->add_option("plan", options->plan, "plan.json")->excludes(run);
   command->add_option("--config", options->config, "run.yaml or a preset")->excludes(run);
-  command->add_option("-o,--output", options->output, "Folder of the run; must not exist")->excludes(run);
+  command->add_option("-o,--output", options->output, "Folder of the run; must not exist")
+      ->excludes(run);
   command->add_option("--device", options->device, "cpu, cuda or auto")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
   command->callback([options] {
-    if (options->run.empty() && (options->plan.empty() || options->config.empty() || options->output.empty())) {
+    if (options->run.empty() &&
+        (options->plan.empty() || options->config.empty() || options->output.empty())) {
       throw Error(ExitCode::usage, "train needs --run, or a plan, --config and --output");
     }
     const int code = Rank(*options, read_inputs(*options)).run();
