@@ -142,7 +142,8 @@ int run(RunOptions options) {
   const bool gpu = options.device == "cuda" ||
                    (options.device == "auto" && plan.cluster.device.name != "CPU" &&
                     plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
-  const SupervisedRun supervised{.command = {program.string(), "train", "--run", folder.string(),
+  // torchrun reads abbreviations of its own options behind the program too: --run would be one.
+  const SupervisedRun supervised{.command = {program.string(), "train", "--folder", folder.string(),
                                              "--device", gpu ? "cuda" : "cpu"},
                                  .ranks = plan.world_size(),
                                  .gpu = gpu,

@@ -179,7 +179,7 @@ void add_train(CLI::App& app) {
       "train", "One rank of a run: mpirun, torchrun --no-python or srun start it");
   auto options = std::make_shared<TrainOptions>();
   CLI::Option* run =
-      command->add_option("--run", options->run, "Folder that `tessera run` prepared");
+      command->add_option("--folder", options->run, "Folder that `tessera run` prepared");
   command->add_option("plan", options->plan, "plan.json")->excludes(run);
   command->add_option("--config", options->config, "run.yaml or a preset")->excludes(run);
   command->add_option("-o,--output", options->output, "Folder of the run; must not exist")
@@ -189,7 +189,7 @@ void add_train(CLI::App& app) {
   command->callback([options] {
     if (options->run.empty() &&
         (options->plan.empty() || options->config.empty() || options->output.empty())) {
-      throw Error(ExitCode::usage, "train needs --run, or a plan, --config and --output");
+      throw Error(ExitCode::usage, "train needs --folder, or a plan, --config and --output");
     }
     const int code = Rank(*options, read_inputs(*options)).run();
     if (code != 0) throw CLI::RuntimeError(code);
