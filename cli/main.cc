@@ -29,6 +29,8 @@ int parse(int argc, char** argv) {
   tessera::add_doctor(app);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();  // a command's own code
   } catch (const CLI::ParseError& error) {
     const bool wants_help = error.get_exit_code() == 0;
     app.exit(error);
