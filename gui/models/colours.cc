@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/models/colours.h"
+
+#include <QHash>
+#include <array>
+
+namespace tessera::gui {
+
+QColor colourOf(Role role) {
+  static constexpr std::array<QRgb, kRoleCount> kColours{0xff0072b2, 0xff56b4e9, 0xffd55e00,
+                                                         0xff009e73, 0xffcc79a7};
+  return QColor::fromRgb(kColours[static_cast<std::size_t>(role)]);
+}
+
+QColor colourOf(Phase phase) {
+  static constexpr std::array<QRgb, kPhaseCount> kColours{
+      0xff999999, 0xff56b4e9, 0xffe69f00, 0xff3f8fc4, 0xff009e73, 0xfff0a884,
+      0xffcc79a7, 0xffb8b8b8, 0xffd55e00, 0xff0072b2, 0xff777777};
+  return QColor::fromRgb(kColours[static_cast<std::size_t>(phase)]);
+}
+
+QColor colourOfMemory(const QString& name) {
+  static const QHash<QString, QRgb> kColours{
+      {"weights", 0xff0072b2},   {"gradients", 0xffe69f00},     {"master weights", 0xffd55e00},
+      {"optimizer", 0xffa23c00}, {"activations", 0xff009e73},   {"logits", 0xff66c2a5},
+      {"KV cache", 0xff56b4e9},  {"communication", 0xffcc79a7}, {"reshard", 0xfff0e442},
+      {"workspace", 0xffb09cc8}, {"reserve", 0xffa0a0a0}};
+  return QColor::fromRgb(kColours.value(name, 0xff777777));
+}
+
+QColor colourOfGroup(int index, int count) {
+  // Even hues for few groups; for many, lightness and saturation change from one turn to the next.
+  constexpr int kHues = 24;
+  const int turns = (count + kHues - 1) / kHues;
+  const int in_turn = turns <= 1 ? std::max(count, 1) : kHues;
+  const int turn = index / in_turn;
+  const double hue = (index % in_turn + (turn % 2) * 0.5) / in_turn;
+  const double shift = turns <= 1 ? 0 : static_cast<double>(turn) / turns;
+  return QColor::fromHslF(static_cast<float>(hue), static_cast<float>(0.75 - 0.35 * shift),
+                          static_cast<float>(0.70 - 0.38 * shift))
+      .toRgb();
+}
+
+QColor textOn(const QColor& background) {
+  // Relative luminance of ITU-R BT.709 without the gamma, enough to choose between two.
+  const double light =
+      0.2126 * background.redF() + 0.7152 * background.greenF() + 0.0722 * background.blueF();
+  return light > 0.55 ? Qt::black : Qt::white;
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The predicted iteration: when each phase runs and on which block of ranks.
+//
+// Calls of one block run one after another in the schedule's order, calls of different blocks as
+// soon as the phases they wait for have ended (as the planner prices a step). Seconds from the
+// step's start.
+#pragma once
+
+#include <QAbstractTableModel>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+
+class PhaseModel : public QAbstractTableModel {
+  Q_OBJECT
+
+ public:
+  enum Columns { Name, RoleName, Ranks, Start, Time, Share, ColumnCount };
+
+  struct Row {
+    Phase phase = Phase::gen;
+    Role role = Role::actor;
+    int block = 0;  // roles with the same ranks share one
+    double start_s = 0, seconds = 0;
+    double share = 0;  // of the step
+  };
+
+  using QAbstractTableModel::QAbstractTableModel;
+
+  void setPlan(const Plan& plan);
+
+  const std::vector<Row>& rows() const { return rows_; }
+  double step() const { return step_s_; }
+  /// "actor + rollout, ranks 0-7" of each block.
+  const QStringList& blocks() const { return blocks_; }
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  QVariant headerData(int section, Qt::Orientation orientation,
+                      int role = Qt::DisplayRole) const override;
+
+ private:
+  std::vector<Row> rows_;
+  QStringList blocks_, ranks_;
+  double step_s_ = 0;
+};
+
+}  // namespace tessera::gui

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/models/plan_query.h"
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <ctime>
+#include <sstream>
+
+#include "cost_models/spec/preset.h"
+
+namespace tessera::gui {
+namespace {
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+void add_model(PlanRequest& request, const char* key, const std::string& where,
+               Problems& problems) {
+  if (where.empty()) return;
+  const auto spec = read_model_spec(where, problems);
+  if (!spec) return;
+  const auto folder = find_config(where, "models", "", problems);
+  request.models.emplace(key, ModelSource{*spec, folder ? folder->string() : where, ""});
+}
+
+void find_device_calibration(PlanRequest& request, Problems& problems) {
+  const auto name = shipped_calibration(request.cluster.device);
+  if (!name) {
+    problems.push_back({request.cluster.name, "gpu", "'" + request.cluster.device.name + "'",
+                        "a device with a shipped calibration", ""});
+    return;
+  }
+  if (auto calibration = find_calibration(*name, problems)) {
+    request.calibration = *std::move(calibration);
+  }
+}
+
+PlanRequest read_request(const PlanQuery& query, Problems& problems) {
+  PlanRequest request;
+  request.created = utc_now();
+  request.tessera_version = TESSERA_VERSION;
+  request.fixed = parse_settings(query.fixed, problems);
+  add_model(request, "actor", query.model, problems);
+  if (auto cluster = read_cluster_spec(query.cluster, problems)) {
+    request.cluster = resized(*std::move(cluster), query.nodes, query.gpus_per_node);
+    find_device_calibration(request, problems);
+  }
+  if (auto workload = read_workload(query.workload, problems)) {
+    request.workload = *std::move(workload);
+    add_model(request, "critic", request.workload.critic_model, problems);
+    add_model(request, "reward", request.workload.reward_model, problems);
+  }
+  return request;
+}
+
+PlanAnswer search(const PlanRequest& request, Problems problems) {
+  if (!problems.empty()) return {std::move(problems)};
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<PlanOutcome> outcome = make_plan(request, problems);
+  PlanAnswer answer{std::move(problems)};
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!outcome) return answer;
+  if (Plan* plan = std::get_if<Plan>(&*outcome)) {
+    answer.result = std::move(*plan);
+  } else {
+    answer.result = std::get<Infeasible>(*std::move(outcome));
+  }
+  return answer;
+}
+
+template <class Body>
+PlanAnswer without_exceptions(const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    return {error.problems()};
+  } catch (const std::exception& error) {
+    return {Problems{{"planner", "", error.what(), "a plan", ""}}};
+  }
+}
+
+}  // namespace
+
+ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node) {
+  if (nodes > 0) cluster.nodes = nodes;
+  if (gpus_per_node > 0 && cluster.gpus_per_node > 0) {
+    const std::int64_t cards = cluster.nics_per_node * gpus_per_node / cluster.gpus_per_node;
+    if (cluster.nics_per_node > 0) cluster.nics_per_node = std::max<std::int64_t>(1, cards);
+    cluster.gpus_per_node = gpus_per_node;
+  }
+  return cluster;
+}
+
+PlanAnswer answer(const PlanQuery& query) {
+  return without_exceptions([&] {
+    Problems problems;
+    const PlanRequest request = read_request(query, problems);
+    return search(request, std::move(problems));
+  });
+}
+
+PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
+  return without_exceptions([&] {
+    Problems problems;
+    PlanRequest request;
+    request.models = plan.models;
+    request.cluster = plan.cluster;
+    request.workload = plan.workload;
+    request.engine = plan.engine;
+    request.tessera_version = TESSERA_VERSION;
+    request.created = utc_now();
+    if (auto calibration = find_calibration(plan.provenance.calibration, problems)) {
+      request.calibration = *std::move(calibration);
+    }
+    std::vector<std::string> words = settings_of(other.description);
+    words.push_back("placement=" + other.placement);
+    request.fixed = parse_settings(words, problems);
+    return search(request, std::move(problems));
+  });
+}
+
+std::vector<std::string> settings_of(const std::string& description) {
+  std::vector<std::string> words;
+  std::istringstream roles(description);
+  for (std::string role; std::getline(roles, role, ',');) {
+    std::istringstream parts(role);
+    std::string name;
+    parts >> name;
+    for (std::string part; parts >> part;) {
+      const auto digit = std::find_if(part.begin(), part.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+      if (digit == part.begin() || digit == part.end()) continue;
+      words.push_back(name + "." + std::string(part.begin(), digit) + "=" +
+                      std::string(digit, part.end()));
+    }
+  }
+  return words;
+}
+
+std::string placement_of(const Plan& plan) {
+  Placement placement;
+  std::vector<std::vector<int>> ranks;
+  for (const RolePlan& role : plan.roles) {
+    std::vector<int> sorted = role.ranks;
+    std::sort(sorted.begin(), sorted.end());
+    const auto same = std::find(ranks.begin(), ranks.end(), sorted);
+    if (same == ranks.end()) {
+      ranks.push_back(std::move(sorted));
+      placement.push_back({role.role});
+    } else {
+      placement[static_cast<std::size_t>(same - ranks.begin())].push_back(role.role);
+    }
+  }
+  return describe(placement);
+}
+
+std::string layouts_of(const Plan& plan) {
+  std::string text;
+  for (const RolePlan& role : plan.roles) {
+    const ParallelLayout& layout = role.layout;
+    text += (text.empty() ? "" : ", ") + std::string(name_of(role.role)) + " tp" +
+            std::to_string(layout.tp);
+    if (role.role != Role::rollout || layout.pp > 1) text += " pp" + std::to_string(layout.pp);
+    text += " dp" + std::to_string(layout.dp());
+    if (layout.zero > 0) text += " zero" + std::to_string(layout.zero);
+  }
+  return text;
+}
+
+}  // namespace tessera::gui

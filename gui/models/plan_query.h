@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the user asks the planner, and its answer: pure functions that run on any thread.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "planner/search/search.h"
+
+namespace tessera::gui {
+
+/// A choice on the explore page. Names are presets or paths; 0 = as the cluster says.
+struct PlanQuery {
+  std::string model, cluster, workload;
+  std::int64_t nodes = 0, gpus_per_node = 0;
+  std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
+  bool operator==(const PlanQuery&) const = default;
+};
+
+struct PlanAnswer {
+  std::variant<Problems, Infeasible, Plan> result;
+  double seconds = 0;  // that the search took
+};
+
+/// The cluster with fewer (or more) nodes and GPUs per node; network cards keep their number per
+/// GPU.
+ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node);
+
+/// Reads the files, searches. Never throws.
+PlanAnswer answer(const PlanQuery& query);
+
+/// The whole plan of a runner-up of `plan`: a search with its placement and degrees fixed.
+PlanAnswer answer(const Plan& plan, const RunnerUp& other);
+
+/// "actor.tp=2" and so on, from the description of a runner-up: "actor tp2 pp2 dp1, rollout ...".
+std::vector<std::string> settings_of(const std::string& description);
+
+/// "colocated", "actor+reference | critic": which roles share ranks.
+std::string placement_of(const Plan& plan);
+
+/// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2", as runner-ups describe themselves.
+std::string layouts_of(const Plan& plan);
+
+}  // namespace tessera::gui

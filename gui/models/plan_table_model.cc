@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/models/plan_table_model.h"
+
+#include <QFont>
+
+#include "gui/models/plan_query.h"
+#include "gui/models/text.h"
+
+namespace tessera::gui {
+
+void PlanTableModel::setWinner(const Plan& winner) {
+  beginResetModel();
+  rows_.clear();
+  rows_.push_back({{placement_of(winner), layouts_of(winner), winner.prediction.step_s}, winner});
+  for (const RunnerUp& other : winner.certificate.runner_up) {
+    rows_.push_back({other, std::nullopt});
+  }
+  endResetModel();
+}
+
+void PlanTableModel::setPlan(int row, const Plan& plan) {
+  rows_.at(static_cast<std::size_t>(row)).plan = plan;
+  emit dataChanged(index(row, 0), index(row, ColumnCount - 1));
+}
+
+void PlanTableModel::clear() {
+  beginResetModel();
+  rows_.clear();
+  endResetModel();
+}
+
+int PlanTableModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
+}
+
+int PlanTableModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : ColumnCount;
+}
+
+QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid()) return {};
+  const Row& row = rows_[static_cast<std::size_t>(index.row())];
+  switch (role) {
+    case Qt::DisplayRole:
+      return text(row, index.column());
+    case SortRole:
+      return sortKey(row, index.column());
+    case HasPlanRole:
+      return row.plan.has_value();
+    case Qt::ToolTipRole:
+      return QString::fromStdString(row.summary.description).replace(", ", "\n") +
+             (row.plan ? "" : "\nselect it to plan it in full");
+    case Qt::TextAlignmentRole:
+      if (index.column() == Placement || index.column() == Layouts) {
+        return QVariant(Qt::AlignLeft | Qt::AlignVCenter);
+      }
+      return QVariant(Qt::AlignRight | Qt::AlignVCenter);
+    case Qt::FontRole:
+      if (index.row() == 0) {
+        QFont font;
+        font.setBold(true);
+        return font;
+      }
+      return {};
+    default:
+      return {};
+  }
+}
+
+QVariant PlanTableModel::text(const Row& row, int column) const {
+  const double best = rows_.front().summary.step_s;
+  switch (column) {
+    case Placement:
+      return QString::fromStdString(row.summary.placement);
+    case Step:
+      return secondsText(row.summary.step_s);
+    case Slower:
+      if (&row == &rows_.front()) return QString("best");
+      return QString("+%1 %").arg(100 * (row.summary.step_s / best - 1), 0, 'f', 1);
+    case Throughput:
+      return row.plan ? countText(row.plan->prediction.tokens_per_s_per_gpu) : QString();
+    case Peak:
+      return row.plan ? bytesText(row.plan->prediction.peak_bytes) : QString();
+    case Layouts:
+      return QString::fromStdString(row.summary.description);
+    default:
+      return {};
+  }
+}
+
+QVariant PlanTableModel::sortKey(const Row& row, int column) const {
+  switch (column) {
+    case Step:
+    case Slower:
+      return row.summary.step_s;
+    case Throughput:
+      return row.plan ? row.plan->prediction.tokens_per_s_per_gpu : 0.0;
+    case Peak:
+      return QVariant::fromValue<qint64>(row.plan ? row.plan->prediction.peak_bytes : 0);
+    default:
+      return text(row, column);
+  }
+}
+
+QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  static const char* const kNames[] = {"Placement",    "Step",        "Against best",
+                                       "Tokens/s/GPU", "Peak memory", "Layouts"};
+  if (role != Qt::DisplayRole) return {};
+  if (orientation == Qt::Vertical) return section + 1;
+  return section < ColumnCount ? QString(kNames[section]) : QVariant();
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The ranked plans of one search: the winner, then the best plan of every other placement.
+//
+// Runner-ups begin with what the certificate says of them (step and layouts); setPlan() fills in
+// the rest when they have been planned in full.
+#pragma once
+
+#include <QAbstractTableModel>
+#include <optional>
+#include <vector>
+
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+
+class PlanTableModel : public QAbstractTableModel {
+  Q_OBJECT
+
+ public:
+  enum Columns { Placement, Step, Slower, Throughput, Peak, Layouts, ColumnCount };
+  enum Roles { SortRole = Qt::UserRole, HasPlanRole };
+
+  struct Row {
+    RunnerUp summary;  // of the winner too
+    std::optional<Plan> plan;
+  };
+
+  using QAbstractTableModel::QAbstractTableModel;
+
+  /// A new search: the winner with its certificate.
+  void setWinner(const Plan& winner);
+  void setPlan(int row, const Plan& plan);
+  void clear();
+
+  const Row& row(int index) const { return rows_.at(static_cast<std::size_t>(index)); }
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  QVariant headerData(int section, Qt::Orientation orientation,
+                      int role = Qt::DisplayRole) const override;
+
+ private:
+  QVariant text(const Row& row, int column) const;
+  QVariant sortKey(const Row& row, int column) const;
+
+  std::vector<Row> rows_;
+};
+
+}  // namespace tessera::gui

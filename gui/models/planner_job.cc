@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/models/planner_job.h"
+
+#include <utility>
+
+namespace tessera::gui {
+
+PlannerJob::PlannerJob(QObject* parent) : QObject(parent) {
+  // Two: a new search need not wait for a stale one to end.
+  pool_.setMaxThreadCount(2);
+}
+
+PlannerJob::~PlannerJob() {
+  pool_.clear();
+  pool_.waitForDone();
+}
+
+quint64 PlannerJob::submit(Work work) {
+  const quint64 generation = ++generation_;
+  pool_.clear();
+  busy_ = true;
+  emit started();
+  pool_.start([this, generation, work = std::move(work)] {
+    PlanAnswer answer = work();
+    QMetaObject::invokeMethod(
+        this, [this, generation, answer = std::move(answer)] { deliver(generation, answer); },
+        Qt::QueuedConnection);
+  });
+  return generation;
+}
+
+void PlannerJob::cancel() {
+  ++generation_;
+  pool_.clear();
+  busy_ = false;
+}
+
+void PlannerJob::deliver(quint64 generation, const PlanAnswer& answer) {
+  if (generation != generation_) return;
+  busy_ = false;
+  emit answerAvailable(generation, answer);
+}
+
+}  // namespace tessera::gui

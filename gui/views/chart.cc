@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/views/chart.h"
+
+#include <algorithm>
+
+#include "gui/models/colours.h"
+
+namespace tessera::gui {
+namespace {
+
+QFont scaled(const QFont& font, double factor, bool bold = false) {
+  QFont scaled = font;
+  scaled.setPointSizeF(font.pointSizeF() * factor);
+  scaled.setBold(bold);
+  return scaled;
+}
+
+}  // namespace
+
+Chart::Chart(const QString& title, QWidget* parent) : QCustomPlot(parent) {
+  plotLayout()->insertRow(0);
+  title_ = new QCPTextElement(this, title, scaled(font(), 1.0, true));
+  title_->setTextFlags(Qt::AlignLeft | Qt::AlignVCenter);
+  title_->setMargins({8, 6, 4, 0});
+  plotLayout()->addElement(0, 0, title_);
+  plotLayout()->setRowSpacing(0);
+  setInteractions(QCP::iRangeDrag | QCP::iRangeZoom);
+  setAccessibleName(title);
+  applyPalette();
+}
+
+void Chart::reset() {
+  clearPlottables();
+  clearItems();
+  legend->setVisible(false);
+  for (QCPAxis* axis : {xAxis, yAxis}) {
+    axis->setTicker(QSharedPointer<QCPAxisTicker>::create());
+    axis->setRangeReversed(false);
+    axis->setLabel({});
+    axis->grid()->setVisible(true);
+    axis->setSubTicks(false);
+  }
+}
+
+void Chart::applyPalette() {
+  const QColor text = palette().color(QPalette::Text);
+  QColor faint = text;
+  faint.setAlphaF(0.18F);
+  setBackground(palette().brush(QPalette::Base));
+  title_->setTextColor(text);
+  for (QCPAxis* axis : {xAxis, yAxis}) {
+    axis->setBasePen(QPen(text, 1));
+    axis->setTickPen(QPen(text, 1));
+    axis->setSubTickPen(QPen(text, 1));
+    axis->setTickLabelColor(text);
+    axis->setLabelColor(text);
+    axis->setTickLabelFont(scaled(font(), 0.85));
+    axis->setLabelFont(scaled(font(), 0.85));
+    axis->grid()->setPen(QPen(faint, 1));
+    axis->grid()->setZeroLinePen(QPen(faint, 1));
+  }
+  legend->setBrush(palette().brush(QPalette::Base));
+  legend->setBorderPen(Qt::NoPen);
+  legend->setTextColor(text);
+  legend->setFont(scaled(font(), 0.85));
+}
+
+void Chart::changeEvent(QEvent* event) {
+  QCustomPlot::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) {
+    applyPalette();
+    replot();
+  }
+}
+
+void Chart::mouseDoubleClickEvent(QMouseEvent* event) {
+  QCustomPlot::mouseDoubleClickEvent(event);
+  finish();
+  replot();
+}
+
+// The legend stands in a row of its own below the axes, wrapped, or inside at the top right.
+void Chart::addLegend(bool below) {
+  legend->setVisible(true);
+  if (!below) return;
+  if (legend_below_ == nullptr) {
+    plotLayout()->addElement(2, 0, legend);
+    plotLayout()->setRowStretchFactor(2, 0.001);
+    legend_below_ = legend;
+  }
+  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
+  legend->setWrap(6);
+  legend->setMargins({8, 0, 8, 4});
+  legend->setRowSpacing(0);
+  legend->setIconSize(12, 10);
+}
+
+void Chart::finish() { rescaleAxes(); }
+
+void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines) {
+  reset();
+  for (const ChartLine& line : lines) {
+    QCPGraph* graph = addGraph();
+    graph->setName(line.name);
+    graph->setPen(QPen(line.colour, 2, line.dashed ? Qt::DashLine : Qt::SolidLine));
+    if (line.points.size() < 60 && !line.dashed) {
+      graph->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, 4));
+    }
+    for (const QPointF& point : line.points) graph->addData(point.x(), point.y());
+  }
+  if (lines.size() > 1) addLegend(true);
+  xAxis->setLabel("step");
+  yAxis->setLabel(unit);
+  finish();
+  const QCPRange range = yAxis->range();
+  const double room = range.size() > 0 ? 0.08 * range.size() : 0.5;
+  yAxis->setRange(range.lower - room, range.upper + room);
+  replot();
+}
+
+QCPBars* Chart::addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under) {
+  auto* bars = new QCPBars(key, value);
+  bars->setName(stack.name);
+  bars->setBrush(stack.colour);
+  bars->setPen(Qt::NoPen);
+  bars->setAntialiased(false);
+  bars->setWidth(0.72);
+  if (under != nullptr) bars->moveAbove(under);
+  return bars;
+}
+
+void Chart::showBars(const QString& unit, const QStringList& categories,
+                     const std::vector<ChartStack>& stacks, std::optional<double> limit,
+                     const QString& limit_label) {
+  reset();
+  auto ticker = QSharedPointer<QCPAxisTickerText>::create();
+  for (int i = 0; i < categories.size(); ++i) ticker->addTick(i, categories[i]);
+  yAxis->setTicker(ticker);
+  yAxis->setRangeReversed(true);
+  yAxis->grid()->setVisible(false);
+  std::vector<double> totals(static_cast<std::size_t>(categories.size()), 0.0);
+  QCPBars* under = nullptr;
+  for (const ChartStack& stack : stacks) {
+    under = addStack(yAxis, xAxis, stack, under);
+    for (std::size_t i = 0; i < stack.values.size(); ++i) {
+      under->addData(static_cast<double>(i), stack.values[i]);
+      totals[i] += stack.values[i];
+    }
+  }
+  const double most = totals.empty() ? 1 : *std::max_element(totals.begin(), totals.end());
+  const double end = std::max({most, limit.value_or(0), 1e-9}) * 1.06;
+  if (limit) {
+    auto* line = new QCPItemStraightLine(this);
+    line->point1->setCoords(*limit, 0);
+    line->point2->setCoords(*limit, 1);
+    line->setPen(
+        QPen(most > *limit ? QColor(Qt::red) : palette().color(QPalette::Text), 1.5, Qt::DashLine));
+    auto* label = new QCPItemText(this);
+    label->setText(limit_label);
+    label->setFont(scaled(font(), 0.85));
+    label->setColor(palette().color(QPalette::Text));
+    label->setBrush(palette().brush(QPalette::Base));
+    label->setPositionAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    label->setPadding({3, 0, 3, 0});
+    label->position->setCoords(*limit - 0.005 * end, -0.62);
+  }
+  addLegend(true);
+  xAxis->setLabel(unit);
+  xAxis->setRange(0, end);
+  yAxis->setRange(-0.95, static_cast<double>(categories.size()) - 0.4);
+  replot();
+}
+
+void Chart::showColumns(const QString& unit, const std::vector<double>& positions,
+                        const std::vector<ChartStack>& stacks) {
+  reset();
+  QCPBars* under = nullptr;
+  for (const ChartStack& stack : stacks) {
+    under = addStack(xAxis, yAxis, stack, under);
+    under->setWidth(positions.size() > 40 ? 1.0 : 0.8);
+    for (std::size_t i = 0; i < positions.size() && i < stack.values.size(); ++i) {
+      under->addData(positions[i], stack.values[i]);
+    }
+  }
+  addLegend(true);
+  xAxis->setLabel("step");
+  yAxis->setLabel(unit);
+  finish();
+  yAxis->setRangeLower(0);
+  replot();
+}
+
+void Chart::showSpans(const QString& unit, const QStringList& lanes,
+                      const std::vector<ChartSpan>& spans, double end) {
+  reset();
+  auto ticker = QSharedPointer<QCPAxisTickerText>::create();
+  for (int i = 0; i < lanes.size(); ++i) ticker->addTick(i, lanes[i]);
+  yAxis->setTicker(ticker);
+  yAxis->setRangeReversed(true);
+  yAxis->grid()->setVisible(false);
+  for (const ChartSpan& span : spans) {
+    auto* box = new QCPItemRect(this);
+    box->topLeft->setCoords(span.start, span.lane - 0.36);
+    box->bottomRight->setCoords(span.start + span.length, span.lane + 0.36);
+    box->setBrush(span.colour);
+    box->setPen(QPen(palette().color(QPalette::Base), 1));
+    if (span.length < 0.04 * end) continue;
+    auto* label = new QCPItemText(this);
+    label->position->setCoords(span.start + span.length / 2, span.lane);
+    label->setText(span.label);
+    label->setFont(scaled(font(), 0.8));
+    label->setColor(textOn(span.colour));
+    label->setClipToAxisRect(true);
+  }
+  xAxis->setLabel(unit);
+  xAxis->setRange(0, std::max(end, 1e-9) * 1.02);
+  yAxis->setRange(-0.6, static_cast<double>(std::max<qsizetype>(1, lanes.size())) - 0.4);
+  replot();
+}
+
+}  // namespace tessera::gui
