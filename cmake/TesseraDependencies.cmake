@@ -88,7 +88,7 @@ endif()
 
 set(TESSERA_HAVE_QT FALSE)
 if(NOT TESSERA_GUI STREQUAL "OFF")
-  find_package(Qt6 QUIET COMPONENTS Widgets Svg PrintSupport)
+  find_package(Qt6 QUIET COMPONENTS Widgets Svg PrintSupport Test)
   find_package(QCustomPlotQt6 QUIET)
   if(Qt6_FOUND AND QCustomPlotQt6_FOUND)
     set(TESSERA_HAVE_QT TRUE)

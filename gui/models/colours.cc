@@ -2,7 +2,9 @@
 #include "gui/models/colours.h"
 
 #include <QHash>
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace tessera::gui {
 
@@ -34,7 +36,8 @@ QColor colourOfGroup(int index, int count) {
   const int turns = (count + kHues - 1) / kHues;
   const int in_turn = turns <= 1 ? std::max(count, 1) : kHues;
   const int turn = index / in_turn;
-  const double hue = (index % in_turn + (turn % 2) * 0.5) / in_turn;
+  constexpr double kFirstHue = 0.58;  // a single group is blue
+  const double hue = std::fmod(kFirstHue + (index % in_turn + (turn % 2) * 0.5) / in_turn, 1.0);
   const double shift = turns <= 1 ? 0 : static_cast<double>(turn) / turns;
   return QColor::fromHslF(static_cast<float>(hue), static_cast<float>(0.75 - 0.35 * shift),
                           static_cast<float>(0.70 - 0.38 * shift))
@@ -42,10 +45,15 @@ QColor colourOfGroup(int index, int count) {
 }
 
 QColor textOn(const QColor& background) {
-  // Relative luminance of ITU-R BT.709 without the gamma, enough to choose between two.
-  const double light =
-      0.2126 * background.redF() + 0.7152 * background.greenF() + 0.0722 * background.blueF();
-  return light > 0.55 ? Qt::black : Qt::white;
+  // Relative luminance of WCAG 2.1; black and white have equal contrast at sqrt(1.05 x 0.05) -
+  // 0.05.
+  const auto linear = [](double c) {
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  const double luminance = 0.2126 * linear(background.redF()) +
+                           0.7152 * linear(background.greenF()) +
+                           0.0722 * linear(background.blueF());
+  return luminance > 0.179 ? Qt::black : Qt::white;
 }
 
 }  // namespace tessera::gui

@@ -88,8 +88,9 @@ void Chart::addLegend(bool below) {
     plotLayout()->setRowStretchFactor(2, 0.001);
     legend_below_ = legend;
   }
+  legend->setWrap(5);  // before the order, which arranges what is there
   legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
-  legend->setWrap(6);
+  legend->setColumnSpacing(10);
   legend->setMargins({8, 0, 8, 4});
   legend->setRowSpacing(0);
   legend->setIconSize(12, 10);
@@ -204,10 +205,13 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
     box->bottomRight->setCoords(span.start + span.length, span.lane + 0.36);
     box->setBrush(span.colour);
     box->setPen(QPen(palette().color(QPalette::Base), 1));
-    if (span.length < 0.04 * end) continue;
+    // What is too narrow for its text has it upright, or none.
+    const double part = span.length / end;
+    if (part < 0.025) continue;
     auto* label = new QCPItemText(this);
     label->position->setCoords(span.start + span.length / 2, span.lane);
-    label->setText(span.label);
+    label->setText(part < 0.09 ? span.label.section('\n', 0, 0) : span.label);
+    if (part < 0.09) label->setRotation(-90);
     label->setFont(scaled(font(), 0.8));
     label->setColor(textOn(span.colour));
     label->setClipToAxisRect(true);

@@ -75,7 +75,9 @@ ExplorePage::ExplorePage(Session& session, QWidget* parent)
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
   auto* whole = splitter(Qt::Horizontal, {scroll, main});
-  whole->setSizes({300, 1200});
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setMinimumWidth(form_->minimumSizeHint().width() + 24);
+  whole->setSizes({330, 1170});
   whole->setStretchFactor(1, 1);
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(whole);
@@ -192,6 +194,7 @@ void ExplorePage::showPhases() {
     spans.push_back({row.block, row.start_s, row.seconds, phase + "\n" + secondsText(row.seconds),
                      colourOf(row.phase)});
   }
+  phases_->setMinimumHeight(60 + 50 * static_cast<int>(phases.blocks().size()));
   for (const QString& block : phases.blocks()) lanes << QString(block).replace(" + ", "\n");
   phases_->showSpans("seconds", lanes, spans, phases.step());
 }

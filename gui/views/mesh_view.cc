@@ -117,7 +117,8 @@ MeshView::MeshView(Session& session, QWidget* parent)
 }
 
 void MeshView::planChanged() {
-  const MeshColouring kept = session_.mesh()->colouring();
+  const MeshColouring kept =
+      colouring_->count() > 0 ? session_.mesh()->colouring() : MeshColouring{Role::actor, Axis::tp};
   colouring_->clear();
   colouring_->addItem("roles that share a rank", QVariant::fromValue(MeshColouring{}));
   for (const Role role : session_.mesh()->roles()) {
@@ -146,8 +147,8 @@ void MeshView::describeColours() {
   for (const Role role : session_.mesh()->roles()) {
     parts << swatch(colourOf(role), toText(name_of(role)));
   }
-  legend_->setText("strip: " + parts.join("&nbsp; ") +
-                   QString("&nbsp;&nbsp; fill: %1 groups").arg(session_.mesh()->groupCount()));
+  legend_->setText("strip: " + parts.join("&nbsp; ") + "&nbsp;&nbsp; fill: " +
+                   colouring_->currentText() + QString(" (%1)").arg(session_.mesh()->groupCount()));
 }
 
 void MeshView::resizeEvent(QResizeEvent* event) {
@@ -163,7 +164,7 @@ void MeshView::fitCells() {
   const int width = grid_->width() - grid_->verticalHeader()->sizeHint().width() - 6;
   const int height = grid_->height() - grid_->horizontalHeader()->sizeHint().height() - 6;
   grid_->horizontalHeader()->setDefaultSectionSize(std::clamp(width / columns, 34, 110));
-  grid_->verticalHeader()->setDefaultSectionSize(std::clamp(height / rows, 24, 64));
+  grid_->verticalHeader()->setDefaultSectionSize(std::clamp(height / rows, 24, 90));
 }
 
 }  // namespace tessera::gui

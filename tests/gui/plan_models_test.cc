@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QTemporaryDir>
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "gui/models/colours.h"
+#include "gui/models/memory_model.h"
+#include "gui/models/mesh_model.h"
+#include "gui/models/phase_model.h"
+#include "gui/models/plan_table_model.h"
+#include "planner/search/search.h"
+#include "tests/gui/sample_plans.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
+
+TEST(Colours, AThousandGroupsHaveAThousandColours) {
+  for (const int count : {1, 2, 7, 24, 25, 64, 256, 1000}) {
+    std::set<QRgb> seen;
+    for (int index = 0; index < count; ++index) seen.insert(colourOfGroup(index, count).rgb());
+    EXPECT_EQ(seen.size(), static_cast<std::size_t>(count));
+  }
+}
+
+double relative_luminance(const QColor& colour) {  // WCAG 2.1
+  const auto linear = [](double c) {
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) +
+         0.0722 * linear(colour.blueF());
+}
+
+TEST(Colours, TextHasTheContrastThatWcagAsksFor) {
+  for (int index = 0; index < 64; ++index) {
+    const double background = relative_luminance(colourOfGroup(index, 64));
+    const double text = relative_luminance(textOn(colourOfGroup(index, 64)));
+    const double contrast =
+        (std::max(background, text) + 0.05) / (std::min(background, text) + 0.05);
+    EXPECT_GE(contrast, 4.5) << index;
+  }
+}
+
+TEST(PlanQuery, FewerGpusKeepTheirShareOfNetworkCards) {
+  ClusterSpec cluster{.gpus_per_node = 8, .nodes = 4, .nics_per_node = 8};
+  cluster = resized(cluster, 2, 4);
+  EXPECT_EQ(cluster.nodes, 2);
+  EXPECT_EQ(cluster.gpus_per_node, 4);
+  EXPECT_EQ(cluster.nics_per_node, 4);
+  EXPECT_EQ(resized(cluster, 0, 0), cluster);
+}
+
+TEST(PlanQuery, UnknownNamesAreProblemsOfAllFilesAtOnce) {
+  const PlanAnswer found = answer(PlanQuery{"qwen2.5-7x", "h100-65", "ppo-8b"});
+  const auto& problems = std::get<Problems>(found.result);
+  EXPECT_GE(problems.size(), 3u);
+}
+
+TEST(PlanQuery, WhatDoesNotFitComesBackWithReasonsAndAFix) {
+  const PlanAnswer found = answer(
+      PlanQuery{.model = "llama3.1-70b", .cluster = "l40s-8", .workload = "ppo-7b-1k", .nodes = 1});
+  const auto& infeasible = std::get<Infeasible>(found.result);
+  EXPECT_FALSE(infeasible.reasons.empty());
+}
+
+TEST(PlanQuery, SettingsOfADescriptionAreThoseItWasMadeFrom) {
+  const std::vector<std::string> expected{"actor.tp=4",   "actor.pp=2",   "actor.dp=1",
+                                          "actor.zero=1", "rollout.tp=2", "rollout.dp=4"};
+  EXPECT_EQ(settings_of("actor tp4 pp2 dp1 zero1, rollout tp2 dp4"), expected);
+  EXPECT_TRUE(settings_of("").empty());
+}
+
+TEST(PlanQuery, ARunnerUpPlannedInFullTakesTheTimeThatTheCertificateSays) {
+  const Plan& plan = free_plan();
+  ASSERT_FALSE(plan.certificate.runner_up.empty());
+  for (const RunnerUp& other : plan.certificate.runner_up) {
+    SCOPED_TRACE(other.placement + ": " + other.description);
+    const PlanAnswer found = answer(plan, other);
+    const Plan* full = std::get_if<Plan>(&found.result);
+    ASSERT_NE(full, nullptr);
+    EXPECT_NEAR(full->prediction.step_s, other.step_s, 1e-9 * other.step_s);
+    EXPECT_EQ(placement_of(*full), other.placement);
+    EXPECT_EQ(layouts_of(*full), other.description);
+  }
+}
+
+TEST(PlanTableModel, ListsTheWinnerThenEveryRunnerUp) {
+  PlanTableModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  const Plan& plan = free_plan();
+  model.setWinner(plan);
+  ASSERT_GT(model.rowCount(), 1);
+  ASSERT_EQ(model.rowCount(), 1 + static_cast<int>(plan.certificate.runner_up.size()));
+  EXPECT_TRUE(model.index(0, 0).data(PlanTableModel::HasPlanRole).toBool());
+  double before = 0;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    const double step =
+        model.index(row, PlanTableModel::Step).data(PlanTableModel::SortRole).toDouble();
+    EXPECT_GE(step, before);
+    before = step;
+  }
+  EXPECT_FALSE(model.index(1, 0).data(PlanTableModel::HasPlanRole).toBool());
+  EXPECT_TRUE(model.index(1, PlanTableModel::Peak).data().toString().isEmpty());
+  model.setPlan(1, plan);
+  EXPECT_FALSE(model.index(1, PlanTableModel::Peak).data().toString().isEmpty());
+  model.clear();
+  EXPECT_EQ(model.rowCount(), 0);
+}
+
+TEST(MeshModel, HasARowPerNodeAndEveryRankOnce) {
+  MeshModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  const Plan& plan = split_plan();
+  model.setPlan(plan);
+  EXPECT_EQ(model.columnCount(), 8);
+  EXPECT_EQ(model.rowCount(), (plan.world_size() + 7) / 8);
+  std::set<int> ranks;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    for (int column = 0; column < model.columnCount(); ++column) {
+      const int rank = model.rankAt(model.index(row, column));
+      if (rank < 0) continue;
+      ranks.insert(rank);
+      EXPECT_EQ(model.indexOf(rank), model.index(row, column));
+    }
+  }
+  EXPECT_EQ(ranks.size(), static_cast<std::size_t>(plan.world_size()));
+}
+
+TEST(MeshModel, RanksOfOneGroupShareAColourAndNoOtherRankHasIt) {
+  MeshModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  const Plan& plan = split_plan();
+  model.setPlan(plan);
+  for (const RolePlan& role : plan.roles) {
+    const RankMap map = rank_map_of(plan, role.role);
+    for (const Axis axis : {Axis::tp, Axis::pp, Axis::dp, Axis::model}) {
+      model.setColouring({role.role, axis});
+      const auto groups = groups_along(map, axis);
+      EXPECT_EQ(model.groupCount(), static_cast<int>(groups.size()));
+      std::set<QRgb> colours;
+      for (const auto& group : groups) {
+        const QRgb first = model.indexOf(group[0]).data(Qt::BackgroundRole).value<QColor>().rgb();
+        for (const int rank : group) {
+          EXPECT_EQ(model.indexOf(rank).data(Qt::BackgroundRole).value<QColor>().rgb(), first);
+        }
+        colours.insert(first);
+      }
+      EXPECT_EQ(colours.size(), groups.size());
+    }
+  }
+}
+
+TEST(MeshModel, PeersAreTheGroupOfTheChosenRank) {
+  MeshModel model;
+  const Plan& plan = split_plan();
+  model.setPlan(plan);
+  model.setColouring({Role::actor, Axis::tp});
+  const RankMap map = rank_map_of(plan, Role::actor);
+  const int chosen = map.ranks[1];
+  model.setChosenRank(chosen);
+  const std::vector<int> group = group_of(map, Axis::tp, chosen);
+  for (int rank = 0; rank < plan.world_size(); ++rank) {
+    const bool peer = std::find(group.begin(), group.end(), rank) != group.end();
+    EXPECT_EQ(model.indexOf(rank).data(MeshModel::PeerRole).toBool(), peer) << rank;
+  }
+  model.setChosenRank(-1);
+  EXPECT_FALSE(model.indexOf(chosen).data(MeshModel::PeerRole).toBool());
+}
+
+TEST(MeshModel, TheToolTipNamesRolesCoordinatesAndPeers) {
+  MeshModel model;
+  model.setPlan(digits_plan());
+  const QString tip = model.indexOf(3).data(Qt::ToolTipRole).toString();
+  EXPECT_TRUE(tip.contains("rank 3"));
+  EXPECT_TRUE(tip.contains("<b>actor</b> tp1 pp1 dp0"));
+  EXPECT_TRUE(tip.contains("tp group: 2-3"));
+  EXPECT_TRUE(tip.contains("pp group: 1, 3"));
+}
+
+TEST(MemoryModel, ColumnsSumToTheRolesTotalsInEveryPhase) {
+  MemoryModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  for (const Plan* plan : {&digits_plan(), &split_plan()}) {
+    model.setPlan(*plan);
+    for (int rank = 0; rank < plan->world_size(); rank += 3) {
+      model.setRank(rank);
+      for (const auto stacking : {MemoryModel::Stacking::classes, MemoryModel::Stacking::roles}) {
+        model.setStacking(stacking);
+        ASSERT_EQ(model.rowCount(), static_cast<int>(plan->schedule.size()));
+        for (int row = 0; row < model.rowCount(); ++row) {
+          std::int64_t expected = 0, shown = 0;
+          for (const RolePlan& role : plan->roles) {
+            if (std::find(role.ranks.begin(), role.ranks.end(), rank) == role.ranks.end()) continue;
+            expected += role.memory.at(plan->schedule[static_cast<std::size_t>(row)].phase).total();
+          }
+          const int last = model.columnCount() - 1;
+          for (int column = 0; column < last; ++column) {
+            shown += model.index(row, column).data(MemoryModel::BytesRole).toLongLong();
+          }
+          EXPECT_EQ(shown, expected);
+          EXPECT_EQ(model.index(row, last).data(MemoryModel::BytesRole).toLongLong(), expected);
+        }
+      }
+    }
+  }
+}
+
+TEST(MemoryModel, BeginsWithTheFullestRank) {
+  MemoryModel model;
+  model.setPlan(split_plan());
+  const auto peak = [&] {
+    std::int64_t most = 0;
+    for (int row = 0; row < model.rowCount(); ++row) most = std::max(most, model.total(row));
+    return most;
+  };
+  const std::int64_t fullest = peak();
+  EXPECT_LE(fullest, model.limit());
+  EXPECT_GE(fullest, split_plan().prediction.peak_bytes);
+  for (int rank = 0; rank < split_plan().world_size(); ++rank) {
+    model.setRank(rank);
+    EXPECT_LE(peak(), fullest);
+  }
+}
+
+TEST(PhaseModel, TheLastPhaseEndsWithThePredictedStep) {
+  PhaseModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  for (const Plan* plan : {&digits_plan(), &split_plan()}) {
+    model.setPlan(*plan);
+    double end = 0;
+    for (const PhaseModel::Row& row : model.rows()) end = std::max(end, row.start_s + row.seconds);
+    EXPECT_NEAR(end, plan->prediction.step_s, 1e-9 * end);
+  }
+}
+
+TEST(PhaseModel, PhasesOfOneBlockDoNotOverlapAndWaitForTheirInputs) {
+  PhaseModel model;
+  const Plan& plan = split_plan();
+  model.setPlan(plan);
+  const auto& rows = model.rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const double end = rows[j].start_s + rows[j].seconds;
+      if (rows[j].block == rows[i].block) {
+        EXPECT_GE(rows[i].start_s, end - 1e-12);
+      }
+      const auto& after = plan.schedule[i].after;
+      if (std::find(after.begin(), after.end(), rows[j].phase) != after.end()) {
+        EXPECT_GE(rows[i].start_s, end - 1e-12);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::gui
