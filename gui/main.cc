@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QStyleFactory>
 #include <cstdio>
+#include <cstdlib>
 
 #include "gui/views/arguments.h"
 #include "gui/views/export_views.h"
@@ -50,7 +51,8 @@ int main(int argc, char** argv) {
     }
     if (arguments.export_folder.isEmpty()) {
       window.show();
-      return QApplication::exec();
+      const int code = QApplication::exec();
+      std::quick_exit(code);  // a search that still runs is not waited for
     }
     const int code = export_all(window, arguments.export_folder);
     std::fputs(qPrintable(problems), stderr);

@@ -6,8 +6,8 @@
 namespace tessera::gui {
 
 PlannerJob::PlannerJob(QObject* parent) : QObject(parent) {
-  // Two: a new search need not wait for a stale one to end.
-  pool_.setMaxThreadCount(2);
+  // A new search does not wait for stale ones to end.
+  pool_.setMaxThreadCount(4);
 }
 
 PlannerJob::~PlannerJob() {

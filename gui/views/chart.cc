@@ -98,7 +98,7 @@ void Chart::addLegend(bool below) {
 
 void Chart::finish() { rescaleAxes(); }
 
-void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines) {
+void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, bool from_zero) {
   reset();
   for (const ChartLine& line : lines) {
     QCPGraph* graph = addGraph();
@@ -115,7 +115,7 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines) 
   finish();
   const QCPRange range = yAxis->range();
   const double room = range.size() > 0 ? 0.08 * range.size() : 0.5;
-  yAxis->setRange(range.lower - room, range.upper + room);
+  yAxis->setRange(from_zero ? 0 : range.lower - room, range.upper + room);
   replot();
 }
 
@@ -187,6 +187,7 @@ void Chart::showColumns(const QString& unit, const std::vector<double>& position
   xAxis->setLabel("step");
   yAxis->setLabel(unit);
   finish();
+  if (!positions.empty()) xAxis->setRange(positions.front() - 0.6, positions.back() + 0.6);
   yAxis->setRangeLower(0);
   replot();
 }

@@ -38,7 +38,7 @@ class Chart : public QCustomPlot {
  public:
   explicit Chart(const QString& title, QWidget* parent = nullptr);
 
-  void showLines(const QString& unit, const std::vector<ChartLine>& lines);
+  void showLines(const QString& unit, const std::vector<ChartLine>& lines, bool from_zero = false);
   /// Horizontal bars, one per category from the top; `limit` is a dashed line with its label.
   void showBars(const QString& unit, const QStringList& categories,
                 const std::vector<ChartStack>& stacks, std::optional<double> limit,

@@ -5,14 +5,14 @@
 #include <QHeaderView>
 #include <QMessageBox>
 #include <QSplitter>
+#include <algorithm>
+#include <cmath>
 
 #include "gui/models/colours.h"
 #include "gui/models/text.h"
 
 namespace tessera::gui {
 namespace {
-
-constexpr double kMib = 1 << 20;
 
 QTableView* tableOf(QAbstractItemModel* model, const QString& name) {
   auto* table = new QTableView;
@@ -57,7 +57,7 @@ RunPage::RunPage(Session& session, QWidget* parent)
   auto* split = new QSplitter;
   split->addWidget(charts());
   split->addWidget(tables());
-  split->setSizes({980, 520});
+  split->setSizes({900, 600});
   layout->addWidget(split, 1);
   RunFollower* run = session.run();
   connect(run->steps(), &RunModel::stepsChanged, this, &RunPage::showSteps);
@@ -144,9 +144,10 @@ void RunPage::showSteps() {
   for (const auto& [name, colour] : kinds) {
     if (run.has(name)) kl.push_back({shortName(name), QColor(colour), run.series(name)});
   }
-  kl_->showLines("nats", kl);
+  kl_->showLines(kl.size() == 1 ? kl[0].name + ", nats" : QString("nats"), kl);
   throughput_->showLines("tokens/s/GPU",
-                         {{"throughput", QColor(0x00, 0x9e, 0x73), run.series("perf/throughput")}});
+                         {{"throughput", QColor(0x00, 0x9e, 0x73), run.series("perf/throughput")}},
+                         true);
   showPhases();
   showReshard();
 }
@@ -171,21 +172,24 @@ void RunPage::showPhases() {
 void RunPage::showReshard() {
   RunFollower& follower = *session_.run();
   const RunModel& run = *follower.steps();
-  rate_->showLines("GB/s", {{"rate", QColor(0xe6, 0x9f, 0x00), run.series("reshard/gbps")}});
-  std::vector<ChartLine> bytes{{"received", QColor(0xe6, 0x9f, 0x00), {}}};
-  for (const QPointF& point : run.series("reshard/bytes")) {
-    bytes[0].points.emplace_back(point.x(), point.y() / kMib);
-  }
-  if (follower.plan() && !bytes[0].points.empty()) {
+  rate_->showLines("GB/s", {{"rate", QColor(0xe6, 0x9f, 0x00), run.series("reshard/gbps")}}, true);
+  ChartLine received{"received", QColor(0xe6, 0x9f, 0x00), run.series("reshard/bytes")};
+  double most = 0;
+  for (const QPointF& point : received.points) most = std::max(most, point.y());
+  const int power = most >= 1 << 30 ? 3 : most >= 1 << 20 ? 2 : 1;
+  const double unit = std::pow(1024.0, power);
+  for (QPointF& point : received.points) point.ry() /= unit;
+  std::vector<ChartLine> bytes{received};
+  if (follower.plan() && !received.points.empty()) {
     for (const PlannedReshard& pair : follower.plan()->reshard) {
-      const double bound = static_cast<double>(pair.lower_bound_bytes) / kMib;
-      bytes.push_back({"lower bound",
-                       QColor(0x55, 0x55, 0x55),
-                       {{bytes[0].points.front().x(), bound}, {bytes[0].points.back().x(), bound}},
-                       true});
+      const double bound = static_cast<double>(pair.lower_bound_bytes) / unit;
+      const double first = received.points.front().x(), last = received.points.back().x();
+      bytes.push_back(
+          {"lower bound", QColor(0x55, 0x55, 0x55), {{first, bound}, {last, bound}}, true});
     }
   }
-  bytes_->showLines("MiB", bytes);
+  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB"};
+  bytes_->showLines(kUnits[power], bytes, true);
 }
 
 void RunPage::askToStop() {

@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 #include "gui/models/plan_query.h"
 
 namespace tessera::gui {
@@ -22,6 +26,18 @@ inline const Plan& digits_plan() {
     return std::get<Plan>(std::move(found.result));
   }();
   return plan;
+}
+
+/// The digit model on CPU ranks of a cluster written into `folder`, with too little memory for it.
+inline PlanQuery infeasible_query(const std::filesystem::path& folder) {
+  std::ofstream(folder / "tiny.yaml") << "version: 1\nname: tiny\ngpu: cpu\nmemory_gib: 0.001\n"
+                                         "peak_tflops_bf16: 0.1\nhbm_gb_s: 10\n"
+                                         "gpus_per_node: 2\nnodes: 1\n"
+                                         "intra_node:\n  link: shared memory\n"
+                                         "  gb_s_per_gpu_one_way: 5\n";
+  return {.model = "tiny-qwen2-digits",
+          .cluster = (folder / "tiny.yaml").string(),
+          .workload = "grpo-digits"};
 }
 
 /// A small model on one node with every choice free: a winner and runner-ups.

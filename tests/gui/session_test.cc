@@ -65,7 +65,7 @@ TEST(PlannerJob, WorkThatHasNotBegunWhenNewerComesNeverRuns) {
   std::promise<void> gate;
   const std::shared_future<void> opened(gate.get_future());
   std::atomic<int> started = 0, ran = 0;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 4; ++i) {
     job.submit([&, opened] {
       ++started;
       opened.wait();
@@ -134,14 +134,11 @@ TEST(Session, SelectingARunnerUpPlansItInFull) {
 }
 
 TEST(Session, AnInfeasibleQueryEmptiesTheTableAndSaysWhy) {
+  QTemporaryDir folder;
   Session session;
   QString said;
   QObject::connect(&session, &Session::infeasible, [&](const QString& text) { said = text; });
-  session.ask({.model = "qwen2.5-7b",
-               .cluster = "l40s-8",
-               .workload = "ppo-7b-1k",
-               .nodes = 1,
-               .gpus_per_node = 1});
+  session.ask(infeasible_query(folder.path().toStdString()));
   ASSERT_TRUE(wait_for([&] { return !said.isEmpty(); }));
   EXPECT_EQ(session.plans()->rowCount(), 0);
   EXPECT_TRUE(said.contains("no feasible plan"));
