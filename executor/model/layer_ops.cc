@@ -32,6 +32,10 @@ struct Normed {
 };
 
 Normed norm_forward(const Tensor& x, const Tensor& weight, double epsilon) {
+  if (x.is_cuda()) {
+    const auto [y, r] = at::_fused_rms_norm(x, {x.size(1)}, weight, epsilon);
+    return {y, r};
+  }
   if (plain_cpu(x)) {
     const Tensor in = x.contiguous();
     Normed out{torch::empty(in.sizes(), in.options()), torch::empty({in.size(0), 1}, in.options())};
@@ -48,12 +52,7 @@ Normed norm_forward(const Tensor& x, const Tensor& weight, double epsilon) {
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         double epsilon) {
-    Normed out;
-    if (x.is_cuda()) {
-      std::tie(out.y, out.r) = at::_fused_rms_norm(x, {x.size(1)}, weight, epsilon);
-    } else {
-      out = norm_forward(x, weight, epsilon);
-    }
+    const Normed out = norm_forward(x, weight, epsilon);
     context->save_for_backward({x, weight, out.r});
     return out.y;
   }
@@ -197,7 +196,6 @@ struct SwiGlu : torch::autograd::Function<SwiGlu> {
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
   if (recording({&x, &weight})) return RmsNorm::apply(x, weight, epsilon);
-  if (x.is_cuda()) return std::get<0>(at::_fused_rms_norm(x, {x.size(1)}, weight, epsilon));
   return norm_forward(x, weight, epsilon).y;
 }
 

@@ -20,17 +20,6 @@ torch::Tensor all_reduced(const torch::Tensor& x, Communicator* tp) {
   return sum;
 }
 
-struct CopyToTp : torch::autograd::Function<CopyToTp> {
-  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, Communicator* tp) {
-    context->saved_data["tp"] = reinterpret_cast<std::int64_t>(tp);
-    return x.view_as(x);
-  }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    auto* tp = reinterpret_cast<Communicator*>(context->saved_data["tp"].toInt());
-    return {all_reduced(gradients[0], tp), torch::Tensor()};
-  }
-};
-
 struct ReduceFromTp : torch::autograd::Function<ReduceFromTp> {
   static torch::Tensor forward(AutogradContext*, const torch::Tensor& x, Communicator* tp) {
     return all_reduced(x, tp);
@@ -41,10 +30,6 @@ struct ReduceFromTp : torch::autograd::Function<ReduceFromTp> {
 };
 
 }  // namespace
-
-torch::Tensor copy_to_tp(const torch::Tensor& x, Communicator* tp) {
-  return alone(tp) || !recording(x) ? x : CopyToTp::apply(x, tp);
-}
 
 torch::Tensor reduce_from_tp(const torch::Tensor& x, Communicator* tp) {
   if (alone(tp)) return x;

@@ -12,10 +12,7 @@
 
 namespace tessera {
 
-/// Identity forward, all-reduce backward: the input of column-parallel layers.
-torch::Tensor copy_to_tp(const torch::Tensor& x, Communicator* tp);
-
-/// All-reduce forward, identity backward: the output of row-parallel layers.
+/// All-reduce forward, identity backward: partial sums that become whole.
 torch::Tensor reduce_from_tp(const torch::Tensor& x, Communicator* tp);
 
 /// All-reduces a contiguous tensor in place, without gradient.

@@ -1,10 +1,8 @@
 #include "tests/executor/model/fixture.h"
 
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "executor/checkpoint/safetensors.h"
@@ -16,51 +14,6 @@ namespace {
 std::filesystem::path folder_from(const char* variable, const char* fallback) {
   const char* value = std::getenv(variable);
   return value != nullptr ? value : std::filesystem::path(TESSERA_SOURCE_DIR) / fallback;
-}
-
-/// The fields of a config.json that the fixtures use.
-ModelSpec spec_of(const nlohmann::json& c) {
-  const std::map<std::string, ModelFamily> families{{"llama", ModelFamily::llama},
-                                                    {"mistral", ModelFamily::mistral},
-                                                    {"qwen2", ModelFamily::qwen2},
-                                                    {"qwen3", ModelFamily::qwen3}};
-  ModelSpec s{.family = families.at(c["model_type"])};
-  s.layers = c["num_hidden_layers"], s.hidden = c["hidden_size"];
-  s.query_heads = c["num_attention_heads"], s.kv_heads = c["num_key_value_heads"];
-  s.head_dim = c.value("head_dim", s.hidden / s.query_heads);
-  s.ffn = c["intermediate_size"], s.vocab = c["vocab_size"];
-  s.max_positions = c["max_position_embeddings"];
-  s.tied_embeddings = c.value("tie_word_embeddings", false);
-  s.qkv_bias = s.family == ModelFamily::qwen2 || c.value("attention_bias", false);
-  s.output_bias = s.family != ModelFamily::qwen2 && c.value("attention_bias", false);
-  s.mlp_bias = c.value("mlp_bias", false);
-  s.qk_norm = s.family == ModelFamily::qwen3;
-  s.norm_epsilon = c["rms_norm_eps"];
-  s.dtype = DType::fp32;
-  if (c.contains("sliding_window") && c["sliding_window"].is_number() &&
-      c.value("use_sliding_window", true)) {
-    s.sliding_window = c["sliding_window"];
-  }
-  nlohmann::json r = c.value("rope_parameters", nlohmann::json::object());
-  if (c.contains("rope_scaling") && c["rope_scaling"].is_object()) r.update(c["rope_scaling"]);
-  s.rope.theta = r.value("rope_theta", c.value("rope_theta", 10000.0));
-  const std::string kind = r.value("rope_type", "default");
-  s.rope.factor = r.value("factor", 1.0);
-  s.rope.original_max_position_embeddings = r.value("original_max_position_embeddings", 0);
-  if (kind == "linear") s.rope.kind = RopeScalingKind::linear;
-  if (kind == "llama3") s.rope.kind = RopeScalingKind::llama3;
-  s.rope.low_freq_factor = r.value("low_freq_factor", 0.0);
-  s.rope.high_freq_factor = r.value("high_freq_factor", 0.0);
-  if (kind == "yarn") {
-    s.rope.kind = RopeScalingKind::yarn;
-    s.rope.beta_fast = r.value("beta_fast", 32.0), s.rope.beta_slow = r.value("beta_slow", 1.0);
-    s.rope.truncate = r.value("truncate", true);
-    const auto scale = [&](double m) { return 0.1 * m * std::log(s.rope.factor) + 1.0; };
-    s.rope.attention_factor = r.contains("mscale") && r.contains("mscale_all_dim")
-                                  ? scale(r["mscale"]) / scale(r["mscale_all_dim"])
-                                  : r.value("attention_factor", scale(1.0));
-  }
-  return s;
 }
 
 nlohmann::json read_json(const std::filesystem::path& path) {
@@ -77,7 +30,7 @@ std::filesystem::path golden_dir() { return folder_from("TESSERA_GOLDEN_DIR", "t
 Fixture read_fixture(const std::string& name) {
   Fixture fixture{.folder = fixtures_dir() / name};
   Problems problems;
-  const auto spec = std::optional(spec_of(read_json(fixture.folder / "config.json")));
+  const auto spec = read_model_spec(fixture.folder, problems);
   const auto file = open_safetensors(fixture.folder / "logits.safetensors", problems);
   if (!spec || !file) throw Error(ExitCode::bad_input, problems);
   fixture.spec = *spec;
