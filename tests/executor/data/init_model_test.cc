@@ -75,7 +75,7 @@ TEST(InitModel, MakesAFolderThatWeReadAndTransformersRuns) {
   EXPECT_TRUE(check_tensors(*read, table, problems));
   for (const Parameter& row : table.rows) {
     std::vector<float> expected(static_cast<std::size_t>(row.elements()));
-    initial_values(row, 0.02, 3, 0, expected);
+    initial_values(row, 0.125, 3, 0, expected);
     const TensorView* view = read->find(row.name);
     ASSERT_EQ(view->dtype, DType::fp32);
     EXPECT_EQ(std::memcmp(view->data.data(), expected.data(), view->data.size()), 0) << row.name;

@@ -108,9 +108,9 @@ TEST(RunConfig, PresetsReadForTheirPlans) {
   EXPECT_TRUE(read_run_config("ppo-digits", plan, problems)) << to_string(problems.at(0));
   const auto grpo = read_run_config("grpo-digits", grpo_plan(), problems);
   ASSERT_TRUE(grpo) << to_string(problems.at(0));
-  EXPECT_EQ(grpo->actor.optim.lr, 1e-3);
+  EXPECT_EQ(grpo->actor.optim.lr, 2e-3);
   EXPECT_EQ(grpo->actor.optim.beta2, 0.95);
-  EXPECT_EQ(grpo->actor.objective.entropy_coeff, 0.01);
+  EXPECT_EQ(grpo->actor.objective.entropy_coeff, 0.1);
 }
 
 TEST(RunConfig, RefusesEveryMalformedFileWithItsPlaceAndReason) {
