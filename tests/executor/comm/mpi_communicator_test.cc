@@ -61,12 +61,14 @@ class FailurePrinter : public ::testing::EmptyTestEventListener {
 }  // namespace tessera
 
 int main(int argc, char** argv) {
+  // Reports are configured by InitGoogleTest: one rank writes them, or all would write one file.
+  const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (rank != nullptr && std::string(rank) != "0") ::testing::GTEST_FLAG(output) = "";
   ::testing::InitGoogleTest(&argc, argv);
   // Small pieces: every larger message of the suite is cut.
   const auto world = tessera::open_mpi_world({.piece_bytes = 65536 + 1, .timeout_s = 30});
   tessera::mpi_world = world.get();
   if (world->rank() != 0) {
-    ::testing::GTEST_FLAG(output) = "";
     auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new tessera::FailurePrinter);
