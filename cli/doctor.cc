@@ -142,7 +142,7 @@ void add_doctor(CLI::App& app) {
         launcher("mpirun", "CPU ranks cannot be started", "apt install openmpi-bin"),
         launcher("torchrun", "only needed for GPU ranks",
                  "it comes with torch: put its bin on PATH"),
-        launcher("nvcc", "only needed to build CUDA kernels", "scripts/setup.sh --with-nvcc"),
+        launcher("nvcc", "only needed to build CUDA kernels", "scripts/setup.sh"),
         nvlink_multicast(),
         shared_memory(),
         open_files()};

@@ -1,27 +1,25 @@
 #!/usr/bin/env bash
 # Installs what Tessera needs on Debian 12 or Ubuntu 24.04: system packages (apt) and a Python
 # environment in .venv with the torch wheel that the executor links. Can be repeated; does only what
-# is missing.
+# is missing. The CUDA compiler and headers come from PyPI too.
 #
-# usage: scripts/setup.sh [--dry-run] [--core | --no-gui] [--with-nvcc] [--test]
+# usage: scripts/setup.sh [--dry-run] [--core | --no-gui] [--test]
 #   --dry-run    say what would be done, do nothing
 #   --core       planner, simulator and command line only: no torch, no Qt
 #   --no-gui     everything but the window
-#   --with-nvcc  also a CUDA compiler from PyPI, where no CUDA toolkit is installed
 #   --test       also what the tests compare with (transformers, safetensors, shellcheck)
 # environment: TESSERA_VENV  use this Python environment instead of .venv
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-dry_run=0 torch=1 gui=1 nvcc=0 test=0
+dry_run=0 torch=1 gui=1 test=0
 for argument in "$@"; do
   case "$argument" in
     --dry-run) dry_run=1 ;;
     --core) torch=0 gui=0 ;;
     --no-gui) gui=0 ;;
-    --with-nvcc) nvcc=1 ;;
     --test) test=1 ;;
-    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "setup.sh: unknown argument '$argument' (see --help)" >&2; exit 64 ;;
   esac
 done
@@ -68,9 +66,9 @@ if [ "$torch" = 1 ]; then
   echo "setup: torch 2.11.0 with its CUDA libraries (4.7 GB on disk)"
   install_python torch torch==2.11.0 numpy
   if [ "$test" = 1 ]; then install_python transformers transformers==5.17.0 safetensors==0.8.0; fi
-  if [ "$nvcc" = 1 ] && ! command -v nvcc >/dev/null; then
-    run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check \
-      'cuda-toolkit[nvcc,cccl,cudart,nvml]==13.0.2' nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
-  fi
+  # The CUDA runtime's headers include the compiler's (crt/), which the torch wheel lacks; nvcc comes
+  # with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.
+  install_python nvidia.cu13.nvvm 'cuda-toolkit[nvcc,cccl,cudart,nvml]==13.0.2' \
+    nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
 fi
 echo "setup: done"

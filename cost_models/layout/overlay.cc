@@ -122,7 +122,7 @@ class Builder {
   void grid(const Box& box, int d,
             const std::array<std::vector<std::int64_t>, kMaxTensorRank>& cuts,
             const std::vector<const Source*>& touching, std::vector<Overlay::Cell>& cells) {
-    if (d == box.rank) {
+    if (d >= std::min(box.rank, kMaxTensorRank)) {
       cells.push_back({box, holders_of(box, touching)});
       return;
     }
