@@ -5,7 +5,7 @@
 
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/layout/sharding.h"
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 
 namespace tessera {
 namespace {

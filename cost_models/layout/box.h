@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 
 namespace tessera {
 

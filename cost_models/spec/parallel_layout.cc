@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <thread>
 
-#include "cost_models/layout/split.h"
 #include "cost_models/spec/problem.h"
+#include "cost_models/spec/split.h"
 #include "executor/comm/reduce.h"
 
 namespace tessera {

@@ -1,6 +1,6 @@
 #include "executor/model/parallel_ops.h"
 
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 #include "executor/model/weights.h"
 
 namespace tessera {

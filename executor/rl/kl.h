@@ -21,8 +21,8 @@ struct KlPenalty {
   KlEstimator estimator = KlEstimator::k1;
   bool straight_through = false;
 };
-/// verl's names: kl or k1, abs, mse or k2, low_var_kl or k3, each with an optional '+'. ("full" is
-/// documented there but not implemented.)
+/// verl's names: kl or k1, abs, mse or k2, low_var_kl or k3, each with an optional '+'. ("full"
+/// is documented there, but verl's code refuses it.)
 std::optional<KlPenalty> kl_penalty_from(std::string_view name);
 
 /// A value and its derivative with respect to log_prob.

@@ -5,7 +5,7 @@
 #include <queue>
 #include <utility>
 
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 
 namespace tessera {
 namespace {
@@ -141,7 +141,7 @@ std::vector<Sequence> generate(TokenModel& model, std::int64_t step,
 }
 
 std::span<const TokenPrompt> prompts_of_replica(std::span<const TokenPrompt> prompts, int replicas,
-                                           int replica) {
+                                                int replica) {
   const Interval part = split(static_cast<std::int64_t>(prompts.size()), replicas, replica);
   return prompts.subspan(static_cast<std::size_t>(part.lo), static_cast<std::size_t>(part.size()));
 }

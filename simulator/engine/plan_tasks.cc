@@ -13,7 +13,7 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/layout/box.h"
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"
 #include "simulator/rollout/draw_lengths.h"

@@ -4,7 +4,7 @@
 #include "cost_models/layout/box.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/sharding.h"
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 #include "tests/cost_models/sample_models.h"
 
 namespace tessera {
