@@ -14,5 +14,6 @@ void add_simulate(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_run(CLI::App& app);
 void add_doctor(CLI::App& app);
+void add_sweep(CLI::App& app);
 
 }  // namespace tessera

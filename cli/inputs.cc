@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cost_models/derived_calibration.h"
 #include "cost_models/spec/preset.h"
 #include "planner/plan/plan_json.h"
 
@@ -16,20 +17,9 @@ Plan read_plan_or_throw(const std::string& file) {
 
 Calibration calibration_for(const ClusterSpec& cluster, const std::string& where) {
   Problems problems;
-  std::string name = where;
-  if (name.empty()) {
-    const std::optional<std::string> shipped = shipped_calibration(cluster.device);
-    if (!shipped) {
-      throw Error(ExitCode::bad_input,
-                  {Problem{.file = cluster.name,
-                           .place = "gpu",
-                           .found = "'" + cluster.device.name + "'",
-                           .expected = "a device with a shipped calibration, or --calibration",
-                           .hint = "tessera calibrate makes one on the machine itself"}});
-    }
-    name = *shipped;
-  }
-  std::optional<Calibration> calibration = find_calibration(name, problems);
+  std::optional<Calibration> calibration = where.empty()
+                                               ? calibration_for_cluster(cluster, problems)
+                                               : find_calibration(where, problems);
   if (!calibration) throw Error(ExitCode::bad_input, std::move(problems));
   return *std::move(calibration);
 }

@@ -10,7 +10,8 @@ namespace tessera {
 
 Plan read_plan_or_throw(const std::string& file);
 
-/// The calibration named, or the one shipped for the cluster's device. Throws Error (bad_input).
+/// The calibration named, or the one shipped for the cluster's device (or derived from the
+/// nearest). Throws Error (bad_input).
 Calibration calibration_for(const ClusterSpec& cluster, const std::string& where);
 
 /// A model with the digest of its config.json; nullopt when anything was appended.

@@ -27,6 +27,7 @@ int parse(int argc, char** argv) {
   tessera::add_run(app);
   tessera::add_compare(app);
   tessera::add_doctor(app);
+  tessera::add_sweep(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& ended) {

@@ -1,0 +1,20 @@
+// Constants for a device that nobody has measured: the nearest shipped calibration with the
+// device's own rates.
+//
+// Shipped tables hold ratios to a roofline, and ratios carry over between devices of one generation
+// (configs/calibrations); rates come from the cluster's description. Pure functions of files.
+#pragma once
+
+#include <optional>
+
+#include "cost_models/calibration.h"
+
+namespace tessera {
+
+/// The calibration shipped for the cluster's device; for any other device the nearest one's ratios
+/// with the cluster's peak, memory rate and link, named "derived from ..." and with error bars of
+/// at least 15 %. Links that differ from the shipped device's (PCIe cards, halved NVLink) scale the
+/// collectives' bandwidth. nullopt and Problems only where the shipped file itself is missing.
+std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, Problems& problems);
+
+}  // namespace tessera

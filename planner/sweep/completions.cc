@@ -1,0 +1,181 @@
+#include "planner/sweep/completions.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/plan/plan.h"
+
+namespace tessera {
+namespace {
+
+std::vector<int> divisors(std::int64_t number) {
+  std::vector<int> all;
+  for (std::int64_t d = 1; d <= number; ++d) {
+    if (number % d == 0) all.push_back(static_cast<int>(d));
+  }
+  return all;
+}
+
+std::vector<int> degrees(const SweepRow::Count& fixed, std::int64_t whole) {
+  if (fixed) return {static_cast<int>(*fixed)};
+  return divisors(whole);
+}
+
+std::string degree_text(const char* name, int value) {
+  return std::string(name) + std::to_string(value) + " ";
+}
+
+std::string product_text(const SweepRow& row) {
+  std::string text;
+  const auto add = [&](const char* name, const SweepRow::Count& value) {
+    if (value)
+      text += (text.empty() ? "" : " x ") + std::string(name) + " " + std::to_string(*value);
+  };
+  add("tp", row.tp);
+  add("pp", row.pp);
+  add("cp", row.cp);
+  add("dp", row.dp);
+  return text;
+}
+
+// Ranks that train: what the columns say, else the product of the degrees.
+std::int64_t train_ranks(const SweepRow& row) {
+  if (row.train_gpus) return *row.train_gpus;
+  if (row.gpus) return *row.gpus;
+  return row.tp.value_or(1) * row.pp.value_or(1) * row.dp.value_or(1) * row.cp.value_or(1);
+}
+
+std::vector<int> chunk_counts(const SweepRow& row, const ModelSpec& model, int pp) {
+  if (row.vpp) return {static_cast<int>(*row.vpp)};
+  std::vector<int> counts = {1};
+  if (pp == 1) return counts;
+  const std::int64_t per_stage = model.layers / pp;
+  for (const int chunks : divisors(std::max<std::int64_t>(1, per_stage))) {
+    if (chunks > 1 && model.layers % (static_cast<std::int64_t>(pp) * chunks) == 0) {
+      counts.push_back(chunks);
+    }
+  }
+  return counts;
+}
+
+std::vector<std::int64_t> micro_batches(const SweepRow& row, std::int64_t share) {
+  if (row.micro_batch) return {*row.micro_batch};
+  std::vector<std::int64_t> sizes;
+  constexpr std::int64_t kMost = 32;
+  for (std::int64_t size = 1; size <= std::min(share, kMost); size *= 2) {
+    if (share % size == 0) sizes.push_back(size);
+  }
+  if (sizes.empty()) sizes.push_back(1);
+  return sizes;
+}
+
+// Sequences of one optimizer step per replica, rounded up where dp does not divide them.
+std::int64_t share_of(const SweepRow& row, std::int64_t dp) {
+  const std::int64_t batch = row.global_batch.value_or(dp);
+  const std::int64_t step = std::min(batch, row.mini_batch.value_or(batch));
+  return std::max<std::int64_t>(1, (step + dp - 1) / dp);
+}
+
+std::vector<Recompute> modes(const SweepRow& row) {
+  if (row.recompute) return {*row.recompute};
+  if (row.kind == SweepKind::logprob) return {Recompute::none};
+  return {Recompute::none, Recompute::selective, Recompute::full};
+}
+
+}  // namespace
+
+Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec& model,
+                                           const ClusterSpec& cluster) {
+  Completions<TrainLayout> result;
+  const std::int64_t ranks = train_ranks(row);
+  for (const int tp : degrees(row.tp, std::gcd(ranks, cluster.gpus_per_node))) {
+    for (const int pp : degrees(row.pp, ranks)) {
+      if (pp > model.layers || tp > model.query_heads) continue;
+      const int cp = static_cast<int>(row.cp.value_or(1));
+      const std::int64_t inner = static_cast<std::int64_t>(tp) * pp * cp;
+      if (inner > ranks || ranks % inner != 0) continue;
+      const auto dp = static_cast<int>(ranks / inner);
+      if (row.dp && *row.dp != dp) continue;
+      if (!row.dp && row.global_batch && dp > *row.global_batch) continue;
+      for (const int chunks : chunk_counts(row, model, pp)) {
+        if (static_cast<std::int64_t>(pp) * chunks > model.layers) continue;
+        for (const std::int64_t zero : {0, 1, 2, 3}) {
+          if (row.zero.value_or(dp > 1 ? 1 : 0) != zero) continue;
+          for (const Recompute mode : modes(row)) {
+            for (const std::int64_t size : micro_batches(row, share_of(row, dp))) {
+              result.layouts.push_back({.tp = tp,
+                                        .pp = pp,
+                                        .dp = dp,
+                                        .cp = cp,
+                                        .ep = static_cast<int>(row.ep.value_or(1)),
+                                        .vpp = chunks,
+                                        .zero = static_cast<int>(zero),
+                                        .recompute = mode,
+                                        .sequence_parallel = row.sequence_parallel.value_or(tp > 1),
+                                        .micro_batch = size});
+            }
+          }
+        }
+      }
+    }
+  }
+  if (result.layouts.empty()) {
+    result.why = "no layout of " + std::to_string(model.layers) + " layers and " +
+                 std::to_string(model.query_heads) + " heads on " + std::to_string(ranks) +
+                 " GPUs has " + (product_text(row).empty() ? "such degrees" : product_text(row));
+  }
+  return result;
+}
+
+Completions<GenLayout> gen_completions(const SweepRow& row, const ModelSpec& model,
+                                       const ClusterSpec& cluster) {
+  Completions<GenLayout> result;
+  const bool plain = row.kind == SweepKind::rollout && !row.gen_tp && !row.gen_pp && !row.gen_dp;
+  const auto& fixed_tp = plain ? row.tp : row.gen_tp;
+  const auto& fixed_pp = plain ? row.pp : row.gen_pp;
+  const auto& fixed_dp = plain ? row.dp : row.gen_dp;
+  const std::int64_t ranks = row.gen_gpus.value_or(
+      row.gpus.value_or(fixed_tp.value_or(1) * fixed_pp.value_or(1) * fixed_dp.value_or(1)));
+  for (const int tp : degrees(fixed_tp, std::gcd(ranks, cluster.gpus_per_node))) {
+    for (const int pp : fixed_pp ? std::vector<int>{static_cast<int>(*fixed_pp)} : std::vector{1}) {
+      const std::int64_t inner = static_cast<std::int64_t>(tp) * pp;
+      if (tp > model.query_heads || pp > model.layers || inner > ranks || ranks % inner != 0) {
+        continue;
+      }
+      const auto dp = static_cast<int>(ranks / inner);
+      if (fixed_dp && *fixed_dp != dp) continue;
+      const auto ep = row.gen_ep.value_or(plain ? row.ep.value_or(1) : 1);
+      result.layouts.push_back({tp, pp, dp, static_cast<int>(ep)});
+    }
+  }
+  if (result.layouts.empty()) {
+    result.why = "no generation layout on " + std::to_string(ranks) + " GPUs with these degrees";
+  }
+  return result;
+}
+
+std::string chosen_text(const SweepRow& row, const TrainLayout& layout) {
+  std::string text;
+  if (!row.tp) text += degree_text("tp", layout.tp);
+  if (!row.pp) text += degree_text("pp", layout.pp);
+  if (!row.dp) text += degree_text("dp", layout.dp);
+  if (!row.vpp && layout.pp > 1) text += degree_text("vpp", layout.vpp);
+  if (!row.zero && layout.dp > 1) text += degree_text("zero", layout.zero);
+  if (!row.recompute && row.kind != SweepKind::logprob) {
+    text += "recompute=" + std::string(name_of(layout.recompute)) + " ";
+  }
+  if (!row.micro_batch) text += "micro_batch=" + std::to_string(layout.micro_batch) + " ";
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+std::string chosen_text(const SweepRow& row, const GenLayout& layout) {
+  const bool plain = row.kind == SweepKind::rollout && !row.gen_tp && !row.gen_pp && !row.gen_dp;
+  std::string text;
+  if (!(plain ? row.tp : row.gen_tp)) text += degree_text("gen_tp", layout.tp);
+  if (!(plain ? row.dp : row.gen_dp)) text += degree_text("gen_dp", layout.dp);
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+}  // namespace tessera

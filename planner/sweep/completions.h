@@ -1,0 +1,51 @@
+// Layouts that agree with what a row fixes: the ways in which its empty cells can be filled.
+//
+// Pure functions over plain values; degrees count ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost_models/spec/cluster_spec.h"
+#include "planner/sweep/sweep_row.h"
+
+namespace tessera {
+
+/// Every value of a training or log-probability layout.
+struct TrainLayout {
+  int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, vpp = 1, zero = 0;
+  Recompute recompute = Recompute::none;
+  bool sequence_parallel = false;
+  std::int64_t micro_batch = 1;  // sequences per replica
+  int gpus() const { return tp * pp * dp * cp; }
+};
+
+/// Every value of a generation layout.
+struct GenLayout {
+  int tp = 1, pp = 1, dp = 1, ep = 1;
+  int gpus() const { return tp * pp * dp; }
+};
+
+/// What the completions of one row are, or why there is none.
+template <class Layout>
+struct Completions {
+  std::vector<Layout> layouts;
+  std::string why;
+};
+
+/// Training ranks: train_gpus, else gpus. An empty tp stays within a node, an empty cp is 1, an
+/// empty ep the smallest that is needed, an empty micro-batch a power of two that divides a
+/// replica's share; `sequence_parallel` is on wherever tp > 1.
+Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec& model,
+                                           const ClusterSpec& cluster);
+
+/// Generation ranks: gen_gpus, else gpus. For rows of kind rollout without gen_ columns the plain
+/// degrees count.
+Completions<GenLayout> gen_completions(const SweepRow& row, const ModelSpec& model,
+                                       const ClusterSpec& cluster);
+
+/// "tp2 pp1 dp8 zero1 recompute=full micro_batch=4" with only those that the row leaves open.
+std::string chosen_text(const SweepRow& row, const TrainLayout& layout);
+std::string chosen_text(const SweepRow& row, const GenLayout& layout);
+
+}  // namespace tessera

@@ -1,0 +1,21 @@
+// A table of fixed layouts in, the same table with a prediction beside every row out.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cost_models/spec/csv.h"
+
+namespace tessera {
+
+struct SweepSummary {
+  std::size_t rows = 0, feasible = 0;
+};
+
+/// Adds (or refreshes, where the table has them already) the columns step_s, gen_s, reshard_s,
+/// log_prob_s, update_s, tokens_per_s_per_gpu, mfu, peak_gib, feasible (0 or 1) and why; all other
+/// columns stay as they are. nullopt and Problems when a row, model or cluster does not read.
+std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& folder,
+                                  const std::string& calibration, Problems& problems);
+
+}  // namespace tessera

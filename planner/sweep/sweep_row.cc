@@ -1,0 +1,220 @@
+#include "planner/sweep/sweep_row.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace tessera {
+namespace {
+
+constexpr std::array<std::string_view, 4> kKinds = {"train", "logprob", "rollout", "iteration"};
+constexpr std::array<std::string_view, 4> kPrecisions = {"bf16", "fp16", "fp8", "fp32"};
+constexpr std::array<std::string_view, 2> kAttentions = {"flash", "unfused"};
+constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
+constexpr std::size_t kMostProblems = 100;  // a file of another format is wrong in every row
+
+struct CountColumn {
+  std::string_view name;
+  SweepRow::Count SweepRow::*member;
+  std::int64_t least = 1, most = std::int64_t{1} << 40;
+};
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
+constexpr std::array<CountColumn, 19> kCounts = {{
+    {"gpus", &SweepRow::gpus, 1, kMostRanks},
+    {"tp", &SweepRow::tp, 1, kMostRanks},
+    {"pp", &SweepRow::pp, 1, kMostRanks},
+    {"dp", &SweepRow::dp, 1, kMostRanks},
+    {"cp", &SweepRow::cp, 1, kMostRanks},
+    {"ep", &SweepRow::ep, 1, kMostRanks},
+    {"vpp", &SweepRow::vpp, 1, kMostRanks},
+    {"zero", &SweepRow::zero, 0, 3},
+    {"micro_batch", &SweepRow::micro_batch},
+    {"global_batch", &SweepRow::global_batch},
+    {"train_gpus", &SweepRow::train_gpus, 1, kMostRanks},
+    {"gen_gpus", &SweepRow::gen_gpus, 1, kMostRanks},
+    {"gen_tp", &SweepRow::gen_tp, 1, kMostRanks},
+    {"gen_pp", &SweepRow::gen_pp, 1, kMostRanks},
+    {"gen_dp", &SweepRow::gen_dp, 1, kMostRanks},
+    {"gen_ep", &SweepRow::gen_ep, 1, kMostRanks},
+    {"policy_lag", &SweepRow::policy_lag, 0, 1 << 16},
+    {"mini_batch", &SweepRow::mini_batch},
+    {"max_response_tokens", &SweepRow::max_response_tokens},
+}};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::optional<double> number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// Free text of sources ("fp8 (blockwise), bf16 elsewhere", "unfused, fused softmax"): what it says
+// first decides.
+std::string lower(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+SweepPrecision precision_in(std::string_view cell, std::string& notes) {
+  const std::string text = lower(cell);
+  if (text.starts_with("fp8") || text.starts_with("mxfp8")) return SweepPrecision::fp8;
+  if (text.starts_with("fp16") || text.starts_with("half")) return SweepPrecision::fp16;
+  if (text.starts_with("fp32")) return SweepPrecision::fp32;
+  if (!text.empty() && !text.starts_with("bf")) {
+    notes += "precision '" + std::string(cell) + "' priced as bf16; ";
+  }
+  return SweepPrecision::bf16;
+}
+
+SweepAttention attention_in(std::string_view cell) {
+  const std::string text = lower(cell);
+  for (const std::string_view word : {"unfused", "eager", "math", "no flash", "without flash"}) {
+    if (text.starts_with(word)) return SweepAttention::unfused;
+  }
+  return SweepAttention::flash;
+}
+
+SweepPlacement placement_in(std::string_view cell) {
+  if (cell.empty()) return SweepPlacement::by_gpus;
+  return lower(cell).find("coloc") != std::string::npos ? SweepPlacement::colocated
+                                                        : SweepPlacement::split;
+}
+
+// Reads the cells of one row by their columns' names.
+class RowReader {
+ public:
+  RowReader(const CsvTable& table, const CsvRow& row, Problems& problems)
+      : table_(table), row_(row), problems_(problems) {}
+
+  std::string_view cell(std::string_view column) const {
+    const auto at = table_.column(column);
+    return at ? trimmed(row_.cells[*at]) : std::string_view{};
+  }
+
+  void refuse(std::string_view column, std::string expected, std::string hint = {}) {
+    const std::string found =
+        cell(column).empty() ? "an empty cell" : "'" + std::string(cell(column)) + "'";
+    problems_.push_back({table_.file, std::to_string(row_.line) + " (" + std::string(column) + ")",
+                         found, std::move(expected), std::move(hint)});
+  }
+
+  void read(const CountColumn& column, SweepRow& row) {
+    const std::string_view text = cell(column.name);
+    if (text.empty()) return;
+    const auto value = number(text);  // spreadsheets write 8.0 where a column has gaps
+    if (!value || *value != std::floor(*value) || *value < static_cast<double>(column.least) ||
+        *value > static_cast<double>(column.most)) {
+      return refuse(column.name, "a whole number from " + std::to_string(column.least) + " to " +
+                                     std::to_string(column.most) + ", or nothing");
+    }
+    row.*column.member = static_cast<std::int64_t>(*value);
+  }
+
+  void read_tokens(std::string_view column, std::optional<double>& out) {
+    const std::string_view text = cell(column);
+    if (text.empty()) return;
+    constexpr double kMost = 1e9;
+    const auto value = number(text);
+    if (!value || *value < 0 || *value > kMost) {
+      return refuse(column, "tokens per sequence from 0 to 1e9, or nothing");
+    }
+    out = *value;
+  }
+
+  // The index of the name that the cell is.
+  template <std::size_t N>
+  std::optional<std::size_t> choice(std::string_view column,
+                                    const std::array<std::string_view, N>& names) {
+    const std::string_view text = cell(column);
+    for (std::size_t i = 0; i < N; ++i) {
+      if (text == names[i]) return i;
+    }
+    std::string expected;
+    std::vector<std::string> known;
+    for (const std::string_view name : names) {
+      expected += (expected.empty() ? "" : ", ") + std::string(name);
+      known.emplace_back(name);
+    }
+    refuse(column, expected, did_you_mean(std::string(text), known));
+    return std::nullopt;
+  }
+
+ private:
+  const CsvTable& table_;
+  const CsvRow& row_;
+  Problems& problems_;
+};
+
+SweepRow read_row(RowReader& reader) {
+  SweepRow row;
+  row.model = reader.cell("model");
+  row.cluster = reader.cell("cluster");
+  if (row.model.empty()) reader.refuse("model", "a preset or a path relative to the CSV");
+  if (row.cluster.empty()) reader.refuse("cluster", "a preset or a path relative to the CSV");
+  if (const auto kind = reader.choice("kind", kKinds)) row.kind = SweepKind(*kind);
+  for (const CountColumn& column : kCounts) reader.read(column, row);
+  reader.read_tokens("prompt_tokens", row.prompt_tokens);
+  reader.read_tokens("response_tokens", row.response_tokens);
+  if (!reader.cell("recompute").empty()) {
+    if (const auto mode = reader.choice("recompute", kRecomputes)) {
+      row.recompute = Recompute(*mode);
+    }
+  }
+  const std::string_view sequence = reader.cell("sequence_parallel");
+  if (!sequence.empty()) {
+    const auto value = number(sequence);
+    if (value == 0.0 || value == 1.0) {
+      row.sequence_parallel = value == 1.0;
+    } else {
+      reader.refuse("sequence_parallel", "0 or 1, or nothing");
+    }
+  }
+  row.placement = placement_in(reader.cell("placement"));
+  row.precision = precision_in(reader.cell("precision"), row.notes);
+  row.attention = attention_in(reader.cell("attention"));
+  return row;
+}
+
+}  // namespace
+
+std::string_view name_of(SweepKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(SweepPrecision precision) {
+  return kPrecisions[static_cast<std::size_t>(precision)];
+}
+std::string_view name_of(SweepAttention attention) {
+  return kAttentions[static_cast<std::size_t>(attention)];
+}
+
+std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Problems& problems) {
+  const std::size_t before = problems.size();
+  for (const std::string_view column : {"model", "cluster", "kind"}) {
+    if (table.column(column)) continue;
+    problems.push_back({table.file, "1", "no column '" + std::string(column) + "'",
+                        "the columns model, cluster and kind",
+                        did_you_mean(std::string(column), table.header)});
+  }
+  if (problems.size() != before) return std::nullopt;
+  std::vector<SweepRow> rows;
+  for (const CsvRow& cells : table.rows) {
+    if (problems.size() - before >= kMostProblems) break;
+    RowReader reader(table, cells, problems);
+    rows.push_back(read_row(reader));
+    rows.back().line = cells.line;
+  }
+  if (problems.size() != before) return std::nullopt;
+  return rows;
+}
+
+}  // namespace tessera

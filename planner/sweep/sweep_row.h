@@ -1,0 +1,55 @@
+// One line of a sweep: a fixed layout and workload, with whatever is left to the planner.
+//
+// Plain values read from a CSV whose columns docs list (FORMATS.md "Sweep CSV"). Batches count
+// sequences, lengths tokens per sequence, degrees and GPUs ranks. An empty cell is an empty
+// optional.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/memory.h"
+#include "cost_models/spec/csv.h"
+
+namespace tessera {
+
+enum class SweepKind { train, logprob, rollout, iteration };
+std::string_view name_of(SweepKind kind);
+
+/// Element type of the GEMMs; what the source calls fp8 keeps its master weights and reductions.
+enum class SweepPrecision { bf16, fp16, fp8, fp32 };
+std::string_view name_of(SweepPrecision precision);
+
+/// `unfused`: scores and probabilities are written to memory (Megatron-LM before flash attention).
+enum class SweepAttention { flash, unfused };
+std::string_view name_of(SweepAttention attention);
+
+/// Whether training and generation share their GPUs; `by_gpus`: they do where train_gpus + gen_gpus
+/// exceeds gpus.
+enum class SweepPlacement { by_gpus, colocated, split };
+
+struct SweepRow {
+  std::size_t line = 0;
+  std::string model, cluster;  // as written
+  SweepKind kind = SweepKind::train;
+  using Count = std::optional<std::int64_t>;
+  Count gpus, tp, pp, dp, cp, ep, vpp, zero, micro_batch, global_batch;
+  std::optional<double> prompt_tokens, response_tokens;
+  std::optional<Recompute> recompute;
+  std::optional<bool> sequence_parallel;
+  Count train_gpus, gen_gpus, gen_tp, gen_pp, gen_dp, gen_ep, policy_lag, mini_batch,
+      max_response_tokens;
+  SweepPlacement placement = SweepPlacement::by_gpus;
+  SweepPrecision precision = SweepPrecision::bf16;
+  SweepAttention attention = SweepAttention::flash;
+  std::string notes;  // how free text was read; ends with "; "
+};
+
+/// Every row of the table. Needs the columns model, cluster and kind; others may be absent. nullopt
+/// and Problems (line and column name) for every cell that does not read.
+std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Problems& problems);
+
+}  // namespace tessera

@@ -1,0 +1,188 @@
+#include "planner/sweep/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "cost_models/derived_calibration.h"
+#include "planner/sweep/sweep_row.h"
+
+namespace tessera {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kHeader =
+    "note,model,cluster,kind,gpus,tp,pp,dp,cp,ep,vpp,zero,recompute,sequence_parallel,micro_batch,"
+    "global_batch,prompt_tokens,response_tokens\n";
+
+CsvTable swept(const std::string& rows) {
+  Problems problems;
+  auto table = parse_csv(kHeader + rows, "in.csv", problems);
+  EXPECT_TRUE(table.has_value());
+  EXPECT_TRUE(sweep(*table, ".", "", problems).has_value());
+  EXPECT_TRUE(problems.empty()) << (problems.empty() ? "" : to_string(problems[0]));
+  return *table;
+}
+
+std::string cell(const CsvTable& table, std::size_t row, std::string_view column) {
+  return table.rows[row].cells[table.column(column).value()];
+}
+
+double value(const CsvTable& table, std::size_t row, std::string_view column) {
+  return std::strtod(cell(table, row, column).c_str(), nullptr);
+}
+
+std::vector<std::string> refusals(const std::string& text) {
+  Problems problems;
+  auto table = parse_csv(text, "in.csv", problems);
+  if (table) {
+    EXPECT_FALSE(sweep(*table, ".", "", problems).has_value());
+  }
+  std::vector<std::string> lines;
+  for (const Problem& problem : problems) lines.push_back(to_string(problem));
+  return lines;
+}
+
+TEST(Sweep, KeepsEveryColumnAndAddsThePrediction) {
+  const CsvTable table =
+      swept("\"a, b\",llama3.1-8b,h100-8,train,8,2,1,4,1,1,1,1,none,1,1,64,2048,0\n");
+  EXPECT_EQ(table.header.front(), "note");
+  EXPECT_EQ(table.header.size(), 28U);
+  EXPECT_EQ(cell(table, 0, "note"), "a, b");
+  EXPECT_EQ(cell(table, 0, "feasible"), "1");
+  EXPECT_GT(value(table, 0, "step_s"), 0);
+  EXPECT_EQ(cell(table, 0, "step_s"), cell(table, 0, "update_s"));
+  EXPECT_THAT(cell(table, 0, "gen_s"), IsEmpty());
+  EXPECT_NEAR(value(table, 0, "tokens_per_s_per_gpu"), 64 * 2048 / value(table, 0, "step_s") / 8,
+              1e-3 * value(table, 0, "tokens_per_s_per_gpu"));
+  EXPECT_GT(value(table, 0, "mfu"), 0.1);
+  EXPECT_LT(value(table, 0, "mfu"), 0.75);
+}
+
+TEST(Sweep, OfItsOwnOutputChangesNothing) {
+  CsvTable table = swept("x,llama3.1-8b,h100-8,train,8,8,1,1,1,1,1,0,full,1,1,16,2048,0\n");
+  const std::string once = to_csv(table);
+  Problems problems;
+  ASSERT_TRUE(sweep(table, ".", "", problems).has_value());
+  EXPECT_EQ(to_csv(table), once);
+}
+
+TEST(Sweep, FillsEmptyCellsWithTheFastestThatFits) {
+  std::string rows = "x,llama3.1-8b,h100-8,train,8,4,1,2,1,1,1,1,full,1,,32,4096,0\n";
+  for (const char* size : {"1", "2", "4", "8", "16"}) {
+    rows +=
+        std::string("x,llama3.1-8b,h100-8,train,8,4,1,2,1,1,1,1,full,1,") + size + ",32,4096,0\n";
+  }
+  const CsvTable table = swept(rows);
+  double best = 1e30;
+  for (std::size_t row = 1; row < table.rows.size(); ++row) {
+    if (cell(table, row, "feasible") == "1") best = std::min(best, value(table, row, "step_s"));
+  }
+  EXPECT_DOUBLE_EQ(value(table, 0, "step_s"), best);
+  EXPECT_THAT(cell(table, 0, "why"), HasSubstr("micro_batch="));
+}
+
+TEST(Sweep, SaysWhyALayoutIsImpossible) {
+  const CsvTable table = swept(
+      "x,llama3.1-8b,h100-8,train,8,3,1,4,1,1,1,0,none,0,1,16,2048,0\n"
+      "x,llama3.1-8b,h100-8,train,64,1,64,1,1,1,1,0,none,0,1,64,2048,0\n");
+  for (std::size_t row = 0; row < 2; ++row) {
+    EXPECT_EQ(cell(table, row, "feasible"), "0");
+    EXPECT_THAT(cell(table, row, "step_s"), IsEmpty());
+    EXPECT_THAT(cell(table, row, "why"), HasSubstr("no layout of 32 layers"));
+  }
+}
+
+TEST(Sweep, TimesWhatDoesNotFitAndSaysWhatIsMissing) {
+  const CsvTable table = swept("x,llama3.1-70b,h100-8,train,8,8,1,1,1,1,1,0,full,1,1,8,2048,0\n");
+  EXPECT_EQ(cell(table, 0, "feasible"), "0");
+  EXPECT_GT(value(table, 0, "step_s"), 0);
+  EXPECT_GT(value(table, 0, "peak_gib"), 80);
+  EXPECT_THAT(cell(table, 0, "why"), HasSubstr("GiB"));
+}
+
+TEST(Sweep, PartsOfAnIterationAddUpWhereTheyShareTheirGpus) {
+  const CsvTable table = swept(
+      "x,qwen2.5-7b,h100-8,iteration,8,2,1,4,1,1,1,1,full,1,1,64,512,512\n"
+      "x,qwen2.5-7b,h100-8,train,8,2,1,4,1,1,1,1,full,1,1,64,512,512\n"
+      "x,qwen2.5-7b,h100-8,logprob,8,2,1,4,1,1,1,1,,1,1,64,512,512\n");
+  const double parts = value(table, 0, "gen_s") + value(table, 0, "reshard_s") +
+                       value(table, 0, "log_prob_s") + value(table, 0, "update_s");
+  EXPECT_NEAR(value(table, 0, "step_s"), parts, 1e-5 * parts);
+  EXPECT_EQ(cell(table, 0, "update_s"), cell(table, 1, "step_s"));
+  EXPECT_EQ(cell(table, 0, "log_prob_s"), cell(table, 2, "step_s"));
+  EXPECT_LT(value(table, 2, "step_s"), value(table, 1, "step_s"));
+}
+
+TEST(Sweep, NamesEveryCellThatDoesNotRead) {
+  const auto lines = refusals(std::string(kHeader) +
+                              "x,llama3.1-8b,h100-8,trian,8,two,1,4,1,1,1,9,some,2,1,64,-5,0\n");
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("in.csv:2 (kind): found 'trian'"),
+                                 HasSubstr("2 (tp): found 'two'"), HasSubstr("2 (zero)"),
+                                 HasSubstr("2 (prompt_tokens)"), HasSubstr("2 (recompute)"),
+                                 HasSubstr("2 (sequence_parallel)")));
+  EXPECT_THAT(lines[0], HasSubstr("did you mean 'train'?"));
+}
+
+TEST(Sweep, NamesTheRowOfAModelOrClusterThatIsNotThere) {
+  const auto lines =
+      refusals("model,cluster,kind\nlama3.1-8b,h100-8,train\nllama3.1-8b,h1-8,train\n");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], HasSubstr("named by in.csv:2 (model)"));
+  EXPECT_THAT(lines[1], HasSubstr("named by in.csv:3 (cluster)"));
+  EXPECT_THAT(refusals("modell,cluster,kind\n"), ElementsAre(HasSubstr("no column 'model'")));
+}
+
+TEST(SweepRows, ReadSpreadsheetNumbersAndFreeText) {
+  Problems problems;
+  const auto table = parse_csv(
+      "model,cluster,kind,gpus,tp,precision,attention,placement\n"
+      "m,c,train, 8.0 ,,\"fp8 (blockwise), bf16 elsewhere\",\"unfused, fused softmax\",colocate\n"
+      "m,c,train,1e1,,int3,FLASH,one-step-off\n",
+      "in.csv", problems);
+  const auto rows = read_sweep_rows(*table, problems);
+  ASSERT_TRUE(rows.has_value());
+  EXPECT_EQ((*rows)[0].gpus, 8);
+  EXPECT_EQ((*rows)[0].tp, std::nullopt);
+  EXPECT_EQ((*rows)[0].precision, SweepPrecision::fp8);
+  EXPECT_EQ((*rows)[0].attention, SweepAttention::unfused);
+  EXPECT_EQ((*rows)[0].placement, SweepPlacement::colocated);
+  EXPECT_EQ((*rows)[1].gpus, 10);
+  EXPECT_EQ((*rows)[1].attention, SweepAttention::flash);
+  EXPECT_EQ((*rows)[1].placement, SweepPlacement::split);
+  EXPECT_THAT((*rows)[1].notes, HasSubstr("int3"));
+}
+
+TEST(DerivedCalibration, TakesRatesFromTheClusterAndRatiosFromTheNearestDevice) {
+  ClusterSpec cluster;
+  cluster.device = {"RTX 3090", from_gib(24), tflop_per_s(71), gb_per_s(936)};
+  cluster.intra_per_gpu = gb_per_s(16);
+  cluster.gpus_per_node = 8;
+  cluster.nodes = 1;
+  Problems problems;
+  const auto derived = calibration_for_cluster(cluster, problems);
+  const auto a100 = find_calibration("a100", problems);
+  ASSERT_TRUE(derived && a100);
+  EXPECT_DOUBLE_EQ(derived->matmul_flops.value, 71e12);
+  EXPECT_DOUBLE_EQ(derived->memory_bandwidth.value, 936e9);
+  EXPECT_EQ(derived->matmul, a100->matmul);
+  EXPECT_GE(derived->matmul_flops.error, 0.15);
+  EXPECT_THAT(derived->name, HasSubstr("derived from a100"));
+  EXPECT_NEAR(derived->collectives[0].bandwidth, a100->collectives[0].bandwidth * 16 / 300, 1);
+}
+
+TEST(DerivedCalibration, LeavesShippedDevicesAlone) {
+  Problems problems;
+  const auto cluster = read_cluster_spec("h100-8", problems);
+  ASSERT_TRUE(cluster.has_value());
+  EXPECT_EQ(calibration_for_cluster(*cluster, problems), find_calibration("h100", problems));
+}
+
+}  // namespace
+}  // namespace tessera
