@@ -1,4 +1,4 @@
-// tessera plan and explain: the search, and what a plan says about itself.
+// tessera plan: the search, alone or over variations of the settings.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -13,13 +13,14 @@
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
+#include "planner/search/variations.h"
 
 namespace tessera {
 namespace {
 
 struct PlanOptions {
   std::string model, critic, reward, cluster, workload, calibration, engine = "tessera", output;
-  std::vector<std::string> fixed;
+  std::vector<std::string> fixed, varied;
   bool json = false;
 };
 
@@ -59,8 +60,37 @@ PlanRequest read_request(const PlanOptions& options) {
   return request;
 }
 
+// The fastest plan of all combinations, for -o.
+const Plan* best_of(const std::vector<VariedPlan>& plans) {
+  const Plan* best = nullptr;
+  for (const VariedPlan& varied : plans) {
+    const Plan* found = std::get_if<Plan>(&varied.outcome);
+    if (found != nullptr &&
+        (best == nullptr || found->prediction.step_s < best->prediction.step_s)) {
+      best = found;
+    }
+  }
+  return best;
+}
+
+void plan_varied(const PlanOptions& options, const PlanRequest& request) {
+  Problems problems;
+  const std::vector<Variation> variations = parse_variations(options.varied, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  const auto plans = plan_variations(request, variations, problems);
+  if (!plans) throw Error(ExitCode::bad_input, std::move(problems));
+  std::printf("%s", (options.json ? to_json(*plans) : describe(*plans)).c_str());
+  const Plan* best = best_of(*plans);
+  if (best == nullptr) throw Error(ExitCode::infeasible, "no variation has a feasible plan");
+  if (!options.output.empty()) {
+    write_plan(*best, options.output);
+    std::fprintf(stderr, "plan: the fastest is written to %s\n", options.output.c_str());
+  }
+}
+
 void plan(const PlanOptions& options) {
   const PlanRequest request = read_request(options);
+  if (!options.varied.empty()) return plan_varied(options, request);
   Problems problems;
   const std::optional<PlanOutcome> outcome = make_plan(request, problems);
   if (!outcome) throw Error(ExitCode::bad_input, std::move(problems));
@@ -70,7 +100,8 @@ void plan(const PlanOptions& options) {
   const Plan& found = std::get<Plan>(*outcome);
   if (!options.output.empty()) write_plan(found, options.output);
   std::printf("%s", (options.json ? to_json(found) : describe(found)).c_str());
-  if (!options.output.empty()) std::fprintf(stderr, "plan: written to %s\n", options.output.c_str());
+  if (!options.output.empty())
+    std::fprintf(stderr, "plan: written to %s\n", options.output.c_str());
 }
 
 }  // namespace
@@ -87,22 +118,12 @@ void add_plan(CLI::App& app) {
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the one shipped for the device");
   command->add_option("--fix", options->fixed, "ROLE.FIELD=VALUE ... or placement=...");
+  command->add_option("--vary", options->varied,
+                      "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
   command->add_option("--engine", options->engine, "Engine whose abilities limit the search");
   command->add_option("-o,--output", options->output, "Where to write plan.json");
   command->add_flag("--json", options->json, "Print the plan as JSON");
   command->callback([options] { plan(*options); });
-}
-
-void add_explain(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("explain", "Say what limits a plan and what it beat");
-  auto file = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
-  command->add_option("plan", *file, "plan.json")->required();
-  command->add_flag("--json", *json, "Print the plan as JSON");
-  command->callback([file, json] {
-    const Plan plan = read_plan_or_throw(*file);
-    std::printf("%s", (*json ? to_json(plan) : describe(plan)).c_str());
-  });
 }
 
 }  // namespace tessera

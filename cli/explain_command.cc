@@ -1,0 +1,103 @@
+// tessera explain: what a plan says about itself, why it is not another one, and what rules of
+// practice say about it.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "planner/plan/plan_json.h"
+#include "planner/search/advice.h"
+#include "planner/search/report.h"
+#include "planner/search/why_not.h"
+#include "simulator/rules/plan_metrics.h"
+#include "simulator/timeline/metrics.h"
+
+namespace tessera {
+namespace {
+
+struct ExplainOptions {
+  std::string plan, rules, run, calibration;
+  std::vector<std::string> why_not;
+  bool advice = false, json = false;
+};
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+// The constants the plan was made with where they can still be found, else the device's.
+Calibration calibration_of(const Plan& plan, const std::string& named) {
+  if (!named.empty()) return calibration_for(plan.cluster, named);
+  Problems ignored;
+  if (auto same = find_calibration(plan.provenance.calibration, ignored)) return *std::move(same);
+  return calibration_for(plan.cluster, "");
+}
+
+// The last step that the run has measured.
+MetricValues measured(const std::string& run) {
+  const std::filesystem::path where(run);
+  Problems problems;
+  const auto steps = read_metrics(
+      std::filesystem::is_directory(where) ? where / "metrics.jsonl" : where, problems);
+  if (!steps) throw Error(ExitCode::bad_input, std::move(problems));
+  if (steps->empty()) throw Error(ExitCode::bad_input, run + ": no step has been measured yet");
+  return {steps->back().data.begin(), steps->back().data.end()};
+}
+
+void explain_rules(const Plan& plan, const ExplainOptions& options,
+                   const Calibration& calibration) {
+  Problems problems;
+  const auto profile = read_rules(options.rules, problems);
+  if (!profile) throw Error(ExitCode::bad_input, std::move(problems));
+  const Expectation expectation = expectation_of(plan, calibration);
+  const MetricValues values = options.run.empty() ? expectation.predicted : measured(options.run);
+  const auto judged = judge(*profile, values, expectation);
+  std::printf("%s",
+              (options.json ? to_json(*profile, judged) : describe(*profile, judged)).c_str());
+}
+
+void explain(const ExplainOptions& options) {
+  const Plan plan = read_plan_or_throw(options.plan);
+  if (options.why_not.empty() && options.rules.empty() && !options.advice) {
+    std::printf("%s", (options.json ? to_json(plan) : describe(plan)).c_str());
+    return;
+  }
+  const Calibration calibration = calibration_of(plan, options.calibration);
+  const PlanRequest request = request_of(plan, calibration);
+  for (const std::string& choice : options.why_not) {
+    Problems problems;
+    const auto answer = why_not(plan, request, split_words(choice), problems);
+    if (!answer) throw Error(ExitCode::bad_input, std::move(problems));
+    std::printf("%s", (options.json ? to_json(*answer) : describe(*answer, plan)).c_str());
+  }
+  if (options.advice) std::printf("%s", describe(advice_for(plan, request)).c_str());
+  if (!options.rules.empty()) explain_rules(plan, options, calibration);
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("explain", "Say what limits a plan and what it beat");
+  auto options = std::make_shared<ExplainOptions>();
+  command->add_option("plan", options->plan, "plan.json")->required();
+  command->add_option("--why-not", options->why_not,
+                      "A choice, e.g. 'rollout.tp=8 actor.pp=1': what it costs, or why it fails");
+  command->add_flag("--advice", options->advice, "Practice's ladder and advice, each step priced");
+  command->add_option("--rules", options->rules, "Rule file or preset, judged on the prediction");
+  command->add_option("--run", options->run, "Judge the rules on this run's last step instead");
+  command->add_option("--calibration", options->calibration,
+                      "Calibration JSON or preset; default: the plan's");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] { explain(*options); });
+}
+
+}  // namespace tessera

@@ -1,0 +1,150 @@
+#include "planner/search/advice.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+namespace tessera {
+namespace {
+
+std::string percent(double fraction) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * fraction);
+  return text.data();
+}
+
+std::string in_gib(std::int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f GiB", gib(Bytes{bytes}));
+  return text.data();
+}
+
+Rung climbed(const PlanRequest& request, std::string what, std::vector<std::string> words) {
+  Rung rung{.what = std::move(what), .words = std::move(words)};
+  PlanRequest changed = request;
+  Problems problems;
+  changed.fixed = parse_settings(rung.words, problems);
+  std::optional<PlanOutcome> outcome;
+  if (problems.empty()) outcome = make_plan(changed, problems);
+  if (!outcome) {
+    rung.why = problems.empty() ? "not known" : "needs " + problems[0].expected;
+    return rung;
+  }
+  if (const Infeasible* none = std::get_if<Infeasible>(&*outcome)) {
+    rung.why = none->reasons.empty() ? "nothing fits" : none->reasons[0];
+    return rung;
+  }
+  const Plan& plan = std::get<Plan>(*outcome);
+  rung.possible = true;
+  rung.step_s = plan.prediction.step_s;
+  rung.peak_bytes = plan.prediction.peak_bytes;
+  return rung;
+}
+
+void add_ladder(const Plan& plan, const PlanRequest& request, Advice& advice) {
+  if (const RolePlan* rollout = plan.find(Role::rollout)) {
+    for (int tp = rollout->layout.tp / 2; tp >= 1; tp /= 2) {
+      advice.ladder.push_back(climbed(request,
+                                      "rollout TP " + std::to_string(rollout->layout.tp) + " -> " +
+                                          std::to_string(tp) + ", more micro-DP",
+                                      {"rollout.tp=" + std::to_string(tp)}));
+    }
+    const std::int64_t slots = rollout->batching.max_sequences;
+    if (slots > 1) {
+      advice.ladder.push_back(
+          climbed(request, "half the sequences decoded at once",
+                  {"rollout.max_sequences=" + std::to_string((slots + 1) / 2)}));
+    }
+  }
+  if (const RolePlan* actor = plan.find(Role::actor)) {
+    for (const int zero : {1, 2, 3}) {
+      if (zero <= actor->layout.zero || actor->layout.dp() == 1) continue;
+      advice.ladder.push_back(climbed(request, "actor ZeRO " + std::to_string(zero),
+                                      {"actor.zero=" + std::to_string(zero)}));
+    }
+    for (const int factor : {2, 4}) {
+      const int tp = actor->layout.tp * factor;
+      if (tp > plan.cluster.gpus_per_node) continue;
+      advice.ladder.push_back(
+          climbed(request, "actor TP " + std::to_string(tp), {"actor.tp=" + std::to_string(tp)}));
+    }
+  }
+}
+
+// What practice says about clusters of this size and jobs of this kind (sources in
+// docs/claims.md), and what the plan does.
+void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
+  const RolePlan* actor = plan.find(Role::actor);
+  const RolePlan* rollout = plan.find(Role::rollout);
+  if (actor == nullptr) return;
+  const int gpus = plan.world_size();
+  if (gpus < 16) {
+    const Rung sharded = climbed(request, "FSDP", {"actor.tp=1", "actor.pp=1"});
+    advice.hints.push_back(
+        {"below 16 GPUs use FSDP alone, no TP 8", "practice text S1",
+         "the plan trains with " + describe(actor->layout) +
+             (sharded.possible
+                  ? "; data parallel alone takes " +
+                        percent(sharded.step_s / plan.prediction.step_s - 1) + " longer"
+                  : "; data parallel alone is impossible: " + sharded.why)});
+  }
+  if (gpus >= 16 && gpus <= 64) {
+    advice.hints.push_back(
+        {"16 to 64 GPUs: colocate all roles", "HybridFlow 8.3",
+         plan.certificate.runner_up.empty()
+             ? "no other placement fits"
+             : "runner-up placement " + plan.certificate.runner_up[0].placement + " takes " +
+                   percent(plan.certificate.runner_up[0].step_s / plan.prediction.step_s - 1) +
+                   " longer"});
+  }
+  if (gpus >= 96) {
+    advice.hints.push_back({"from 96 GPUs on split actor and critic", "HybridFlow 8.3",
+                            "compare the placements in the certificate"});
+  }
+  if (rollout != nullptr) {
+    const double weights = static_cast<double>(parameter_count(plan.model_of(Role::actor)) *
+                                               size_of(rollout->dtypes.param)) /
+                           rollout->layout.tp / rollout->layout.pp;
+    const double memory = static_cast<double>(plan.cluster.device.memory.value);
+    advice.hints.push_back(
+        {"memory x utilisation x TP > 2 x parameters (rollout)", "verl device_tuning.rst",
+         "the rollout's weights take " + percent(weights / memory) + " of a GPU"});
+  }
+}
+
+}  // namespace
+
+Advice advice_for(const Plan& plan, const PlanRequest& request) {
+  Advice advice{.step_s = plan.prediction.step_s,
+                .peak_bytes = plan.prediction.peak_bytes,
+                .limit_bytes = plan.cluster.device.memory.value,
+                .ladder = {},
+                .hints = {}};
+  add_ladder(plan, request, advice);
+  add_hints(plan, request, advice);
+  return advice;
+}
+
+std::string describe(const Advice& advice) {
+  std::string out = "if memory runs out (plan: " + in_gib(advice.peak_bytes) + " of " +
+                    in_gib(advice.limit_bytes) + "), practice tries in this order:\n";
+  for (const Rung& rung : advice.ladder) {
+    out += "  " + rung.what + ": ";
+    if (rung.possible) {
+      out += "step " + percent(rung.step_s / advice.step_s - 1) + ", peak " +
+             in_gib(rung.peak_bytes) + " (" +
+             (rung.peak_bytes <= advice.peak_bytes
+                  ? in_gib(advice.peak_bytes - rung.peak_bytes) + " less"
+                  : in_gib(rung.peak_bytes - advice.peak_bytes) + " more") +
+             ")\n";
+    } else {
+      out += "no: " + rung.why + "\n";
+    }
+  }
+  for (const Hint& hint : advice.hints) {
+    out += "practice: " + hint.advice + " [" + hint.source + "]; here " + hint.verdict + "\n";
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,155 @@
+#include "planner/search/why_not.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "cost_models/spec/strict_json.h"
+
+namespace tessera {
+namespace {
+
+std::string seconds_text(double seconds) {
+  std::array<char, 32> text{};
+  const bool small = std::abs(seconds) < 1;
+  std::snprintf(text.data(), text.size(), small ? "%+.2f ms" : "%+.3f s",
+                small ? seconds * 1e3 : seconds);
+  return text.data();
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string role_text(const RolePlan& role) {
+  return describe(role.layout) + " on " + std::to_string(role.ranks.size());
+}
+
+// Roles whose layout differs between the chosen plan and the other.
+std::string changes_text(const Plan& chosen, const Plan& other) {
+  std::string text;
+  for (const RolePlan& role : other.roles) {
+    const RolePlan* before = chosen.find(role.role);
+    if (before == nullptr || role_text(*before) == role_text(role)) continue;
+    text += "  " + std::string(name_of(role.role)) + ": " + role_text(*before) + " -> " +
+            role_text(role) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+PlanRequest request_of(const Plan& plan, Calibration calibration) {
+  PlanRequest request;
+  request.models = plan.models;
+  request.cluster = plan.cluster;
+  request.workload = plan.workload;
+  request.calibration = std::move(calibration);
+  request.engine = plan.engine;
+  request.tessera_version = plan.provenance.tessera_version;
+  request.created = plan.provenance.created;
+  return request;
+}
+
+std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
+                              const std::vector<std::string>& choice, Problems& problems) {
+  const std::size_t before = problems.size();
+  PlanRequest changed = request;
+  changed.fixed = parse_settings(choice, problems);
+  for (std::size_t i = before; i < problems.size(); ++i) problems[i].file = "--why-not";
+  if (problems.size() != before) return std::nullopt;
+  auto outcome = make_plan(changed, problems);
+  if (!outcome) return std::nullopt;
+  WhyNot answer{.choice = choice, .outcome = *std::move(outcome)};
+  if (const Plan* other = std::get_if<Plan>(&answer.outcome)) {
+    answer.extra_s = other->prediction.step_s - plan.prediction.step_s;
+    answer.margin =
+        std::max(0.0, answer.extra_s) / (other->prediction.step_s + plan.prediction.step_s);
+    std::map<Phase, double> all = other->prediction.phases_s;
+    for (const auto& [phase, seconds] : plan.prediction.phases_s) all[phase] -= seconds;
+    answer.phase_extra_s = std::move(all);
+  }
+  return answer;
+}
+
+std::string describe(const WhyNot& answer, const Plan& plan) {
+  std::string out = "why not " + joined(answer.choice) + "?\n";
+  if (const Infeasible* none = std::get_if<Infeasible>(&answer.outcome)) {
+    out += "  because nothing with it fits:\n";
+    for (const std::string& reason : none->reasons) out += "  " + reason + "\n";
+    if (!none->nearest_fix.empty()) out += "  nearest fix: " + none->nearest_fix + "\n";
+    return out;
+  }
+  const Plan& other = std::get<Plan>(answer.outcome);
+  constexpr double kSame = 1e-9;
+  if (std::abs(answer.extra_s) <= kSame * plan.prediction.step_s) {
+    return out + "  the plan has it, or is as fast with it\n" + changes_text(plan, other);
+  }
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(), "  the best plan with it takes %s more, %+.1f %%",
+                seconds_text(answer.extra_s).c_str() + 1,
+                100 * answer.extra_s / plan.prediction.step_s);
+  out += answer.extra_s > 0
+             ? std::string(text.data()) + ":\n"
+             : "  it is faster under these constants (" + seconds_text(answer.extra_s) +
+                   "): the plan was made with other constants or settings\n";
+  std::vector<std::pair<double, Phase>> parts;
+  for (const auto& [phase, extra] : answer.phase_extra_s) {
+    if (std::abs(extra) > 1e-3 * std::abs(answer.extra_s)) parts.emplace_back(extra, phase);
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+  for (const auto& [extra, phase] : parts) {
+    std::snprintf(text.data(), text.size(), "  %-14s %s\n", std::string(name_of(phase)).c_str(),
+                  seconds_text(extra).c_str());
+    out += text.data();
+  }
+  out += changes_text(plan, other);
+  std::snprintf(text.data(), text.size(),
+                "  it would win if the model erred by more than %.1f %% on each plan\n",
+                100 * answer.margin);
+  if (answer.extra_s > 0) out += text.data();
+  return out;
+}
+
+std::string to_json(const WhyNot& answer) {
+  Node root = map_node();
+  Node words = list_node();
+  for (const std::string& word : answer.choice) words.items.push_back(node_of(word));
+  add(root, "choice", std::move(words));
+  const Infeasible* none = std::get_if<Infeasible>(&answer.outcome);
+  add(root, "feasible", node_of(none == nullptr));
+  if (none != nullptr) {
+    Node shortages = list_node();
+    for (const MemoryShortage& shortage : none->shortages) {
+      Node each = map_node();
+      add(each, "role", node_of(name_of(shortage.role)));
+      add(each, "phase", node_of(name_of(shortage.phase)));
+      add(each, "rank", node_of(shortage.rank));
+      add(each, "class", node_of(shortage.tensor_class));
+      add(each, "class_bytes", node_of(shortage.class_bytes));
+      add(each, "needed_bytes", node_of(shortage.needed));
+      add(each, "limit_bytes", node_of(shortage.limit));
+      shortages.items.push_back(std::move(each));
+    }
+    add(root, "shortages", std::move(shortages));
+    Node reasons = list_node();
+    for (const std::string& reason : none->reasons) reasons.items.push_back(node_of(reason));
+    add(root, "reasons", std::move(reasons));
+    add(root, "nearest_fix", node_of(none->nearest_fix));
+    return json_text(root);
+  }
+  add(root, "extra_s", node_of(answer.extra_s));
+  Node phases = map_node();
+  for (const auto& [phase, extra] : answer.phase_extra_s)
+    add(phases, name_of(phase), node_of(extra));
+  add(root, "phase_extra_s", std::move(phases));
+  add(root, "margin", node_of(answer.margin));
+  return json_text(root);
+}
+
+}  // namespace tessera

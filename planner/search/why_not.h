@@ -1,0 +1,38 @@
+// Why a plan was not chosen: what a hand-written choice costs, or what makes it impossible.
+//
+// Pure functions over a plan that the search found; the same request is searched again with the
+// choice fixed, so the answer is the best plan that has the choice, not the plan with one number
+// replaced.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/search/search.h"
+
+namespace tessera {
+
+/// The request that `plan` answers, with nothing fixed. `calibration` must be the plan's.
+PlanRequest request_of(const Plan& plan, Calibration calibration);
+
+struct WhyNot {
+  std::vector<std::string> choice;        // the words, as --fix reads them
+  PlanOutcome outcome;                    // the best plan with the choice, or why there is none
+  double extra_s = 0;                     // step of that plan - step of the chosen plan
+  std::map<Phase, double> phase_extra_s;  // where they go
+  /// Relative model error at which the choice would win: extra / (sum of both steps).
+  double margin = 0;
+};
+
+/// nullopt and Problems when the words contradict each other or the workload.
+std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
+                              const std::vector<std::string>& choice, Problems& problems);
+
+/// The binding rank, phase, class and bytes and the nearest fix; or the extra seconds by phase,
+/// what changes in the layouts, and the margin.
+std::string describe(const WhyNot& answer, const Plan& plan);
+std::string to_json(const WhyNot& answer);
+
+}  // namespace tessera

@@ -1,0 +1,118 @@
+#include "simulator/rules/plan_metrics.h"
+
+#include <algorithm>
+
+#include "cost_models/compute.h"
+#include "cost_models/lengths.h"
+
+namespace tessera {
+namespace {
+
+// The fastest way into a GPU that a reshard of this plan can use: the link within a node, or a
+// network card's share where every source is on another node.
+double best_inbound_rate(const Plan& plan) {
+  const ClusterSpec& cluster = plan.cluster;
+  const RolePlan* actor = plan.find(Role::actor);
+  const RolePlan* rollout = plan.find(Role::rollout);
+  const double nic = static_cast<double>(cluster.nics_per_node) * cluster.nic.value /
+                     static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_node));
+  if (actor == nullptr || rollout == nullptr) return cluster.intra_per_gpu.value;
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
+  const auto on_nodes_of = [&](const RolePlan& role, int rank) {
+    return std::any_of(role.ranks.begin(), role.ranks.end(),
+                       [&](int other) { return other / per_node == rank / per_node; });
+  };
+  const bool apart = std::none_of(rollout->ranks.begin(), rollout->ranks.end(),
+                                  [&](int rank) { return on_nodes_of(*actor, rank); });
+  return apart && nic > 0 ? nic : std::max(cluster.intra_per_gpu.value, nic);
+}
+
+void add_reshard(const Plan& plan, Expectation& result) {
+  if (plan.reshard.empty()) return;
+  const PlannedReshard& pair = plan.reshard.front();
+  const auto found = plan.prediction.phases_s.find(Phase::reshard);
+  const double seconds = found == plan.prediction.phases_s.end() ? 0 : found->second;
+  const auto received = static_cast<double>(pair.bytes_received);
+  result.predicted["reshard/bytes"] = received;
+  result.predicted["reshard/lower_bound_bytes"] = static_cast<double>(pair.lower_bound_bytes);
+  result.bound["reshard/bytes"] = static_cast<double>(pair.lower_bound_bytes);
+  result.predicted["reshard/seconds"] = seconds;
+  result.predicted["reshard/exposed_s"] = seconds;
+  const double rate = best_inbound_rate(plan);
+  if (rate > 0) {
+    result.bound["reshard/seconds"] = static_cast<double>(pair.lower_bound_bytes) / rate;
+    result.bound["reshard/exposed_s"] = 0;  // it may hide behind the optimizer
+    result.bound["reshard/gbps"] = rate * 1e-9;
+  }
+  if (seconds > 0) result.predicted["reshard/gbps"] = received / seconds * 1e-9;
+  if (plan.prediction.step_s > 0) {
+    result.predicted["reshard/share"] = seconds / plan.prediction.step_s;
+  }
+  const RolePlan* from = plan.find(pair.from);
+  if (from == nullptr) return;
+  const double whole = static_cast<double>(parameter_count(plan.model_of(pair.from))) *
+                       static_cast<double>(size_of(from->dtypes.wire));
+  if (whole > 0) result.predicted["reshard/traffic_ratio"] = received / whole;
+}
+
+// flop/s of the fastest large GEMM.
+double best_matmul_rate(DType dtype, const Calibration& calibration) {
+  double best = 0;
+  for (const double size : {4096.0, 8192.0, 16384.0}) {
+    const double flops = 2 * size * size * size;
+    best = std::max(best, flops / matmul_seconds(size, size, size, dtype, calibration));
+  }
+  return best;
+}
+
+void add_compute_bounds(const Plan& plan, const Calibration& calibration, Expectation& result) {
+  const RolePlan* actor = plan.find(Role::actor);
+  const double peak = plan.cluster.device.peak_bf16.value;
+  if (actor == nullptr || !(peak > 0)) return;
+  const double rate = best_matmul_rate(actor->dtypes.param, calibration);
+  result.bound["perf/mfu/actor"] = rate / peak;
+  const Workload& workload = plan.workload;
+  const double sequence =
+      static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
+  const double flops_per_token = 3 * forward_flops_per_token(plan.model_of(Role::actor), sequence) *
+                                 static_cast<double>(workload.epochs);
+  const double tokens = static_cast<double>(workload.sequences()) * sequence;
+  result.bound["perf/throughput"] = rate / flops_per_token;
+  result.bound["timing_s/step"] = tokens * flops_per_token / rate / plan.world_size();
+}
+
+}  // namespace
+
+Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
+  Expectation result;
+  const Prediction& prediction = plan.prediction;
+  result.predicted["timing_s/step"] = prediction.step_s;
+  result.predicted["perf/time_per_step"] = prediction.step_s;
+  for (const auto& [phase, seconds] : prediction.phases_s) {
+    result.predicted["timing_s/" + std::string(name_of(phase))] = seconds;
+  }
+  result.predicted["perf/throughput"] = prediction.tokens_per_s_per_gpu;
+  result.predicted["perf/mfu/actor"] = prediction.mfu;
+  add_compute_bounds(plan, calibration, result);
+  constexpr double kGib = 1LL << 30;
+  result.predicted["perf/max_memory_allocated_gb"] =
+      static_cast<double>(prediction.peak_bytes) / kGib;
+  if (prediction.step_s > 0) {
+    result.predicted["comm/share"] = prediction.exposed_comm_s / prediction.step_s;
+    const auto gen = prediction.phases_s.find(Phase::gen);
+    if (gen != prediction.phases_s.end()) {
+      result.predicted["gen/share"] = gen->second / prediction.step_s;
+    }
+  }
+  std::int64_t device = plan.cluster.device.memory.value;
+  result.predicted["perf/memory_share"] =
+      device > 0 ? static_cast<double>(prediction.peak_bytes) / static_cast<double>(device) : 0;
+  add_reshard(plan, result);
+  if (plan.models.contains("actor")) {
+    result.parameters_in_billions =
+        static_cast<double>(parameter_count(plan.models.at("actor").spec)) * 1e-9;
+  }
+  return result;
+}
+
+}  // namespace tessera

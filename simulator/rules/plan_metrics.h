@@ -1,0 +1,18 @@
+// What a plan promises under the names of metrics.jsonl, and the limits that no run of it can pass.
+//
+// Pure functions. Bounds: a reshard receives at least its lower bound over the fastest link that
+// the cluster states; an update runs at most at the rate of the calibration's best GEMM; every
+// token of a step is trained once at that rate on all GPUs.
+#pragma once
+
+#include "cost_models/calibration.h"
+#include "planner/plan/plan.h"
+#include "simulator/rules/rules.h"
+
+namespace tessera {
+
+/// timing_s/{step, phases}, perf/{throughput, mfu/actor, max_memory_allocated_gb},
+/// reshard/{seconds, bytes, gbps, share, traffic_ratio}, comm/share, timing_s/gen_share.
+Expectation expectation_of(const Plan& plan, const Calibration& calibration);
+
+}  // namespace tessera

@@ -1,0 +1,178 @@
+// Variations, why-not and advice against the search itself.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cost_models/derived_calibration.h"
+#include "planner/search/advice.h"
+#include "planner/search/variations.h"
+#include "planner/search/why_not.h"
+
+namespace tessera {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+PlanRequest request_for(const std::string& cluster) {
+  Problems problems;
+  PlanRequest request;
+  request.models["actor"] = {*read_model_spec("qwen2.5-7b", problems), "qwen2.5-7b", ""};
+  request.cluster = *read_cluster_spec(cluster, problems);
+  request.workload = *read_workload("grpo-7b-1k", problems);
+  request.calibration = *calibration_for_cluster(request.cluster, problems);
+  EXPECT_TRUE(problems.empty());
+  return request;
+}
+
+const Plan& best_plan() {
+  static const Plan plan = [] {
+    Problems problems;
+    return std::get<Plan>(*make_plan(request_for("h200-8"), problems));
+  }();
+  return plan;
+}
+
+TEST(Variations, AreEveryCombinationWithTheLastFastest) {
+  Problems problems;
+  const std::vector<std::string> words = {"rollout.tp=1,2", "actor.tp=4,8"};
+  const auto variations = parse_variations(words, problems);
+  const auto plans = plan_variations(request_for("h200-8"), variations, problems);
+  ASSERT_TRUE(plans.has_value());
+  ASSERT_THAT(*plans, SizeIs(4));
+  EXPECT_THAT((*plans)[0].words, ElementsAre("rollout.tp=1", "actor.tp=4"));
+  EXPECT_THAT((*plans)[1].words, ElementsAre("rollout.tp=1", "actor.tp=8"));
+  EXPECT_THAT((*plans)[2].words, ElementsAre("rollout.tp=2", "actor.tp=4"));
+  for (const VariedPlan& varied : *plans) {
+    const Plan& plan = std::get<Plan>(varied.outcome);
+    EXPECT_EQ("rollout.tp=" + std::to_string(plan.find(Role::rollout)->layout.tp), varied.words[0]);
+    EXPECT_EQ("actor.tp=" + std::to_string(plan.find(Role::actor)->layout.tp), varied.words[1]);
+    EXPECT_GE(plan.prediction.step_s, best_plan().prediction.step_s);
+  }
+}
+
+TEST(Variations, OverEveryTpHoldTheOptimum) {
+  Problems problems;
+  const std::vector<std::string> words = {"rollout.tp=1,2,4,8"};
+  const auto plans =
+      plan_variations(request_for("h200-8"), parse_variations(words, problems), problems);
+  double best = 1e30;
+  for (const VariedPlan& varied : *plans) {
+    if (const Plan* plan = std::get_if<Plan>(&varied.outcome)) {
+      best = std::min(best, plan->prediction.step_s);
+    }
+  }
+  EXPECT_DOUBLE_EQ(best, best_plan().prediction.step_s);
+  EXPECT_THAT(describe(*plans), HasSubstr("+0.0 %"));
+}
+
+TEST(Variations, SayWhyARowHasNoPlan) {
+  Problems problems;
+  const std::vector<std::string> words = {"actor.tokens=4096,1000000000"};
+  PlanRequest request = request_for("h200-8");
+  request.fixed = parse_settings(std::vector<std::string>{"actor.pp=1"}, problems);
+  const auto plans = plan_variations(request, parse_variations(words, problems), problems);
+  ASSERT_TRUE(plans.has_value());
+  EXPECT_TRUE(std::holds_alternative<Plan>((*plans)[0].outcome));
+  EXPECT_TRUE(std::holds_alternative<Infeasible>((*plans)[1].outcome));
+  EXPECT_THAT(describe(*plans), HasSubstr("no plan: rank"));
+  EXPECT_THAT(to_json(*plans), HasSubstr("\"feasible\": false"));
+}
+
+TEST(Variations, RefuseWordsThatContradict) {
+  const auto refused = [](std::vector<std::string> words) {
+    Problems problems;
+    const auto variations = parse_variations(words, problems);
+    if (problems.empty()) plan_variations(request_for("h200-8"), variations, problems);
+    return problems.size();
+  };
+  EXPECT_EQ(refused({"rollout.tp"}), 1U);
+  EXPECT_EQ(refused({"rollout.tp=1,,2"}), 1U);
+  EXPECT_EQ(refused({"rollout.tp=1,1"}), 1U);
+  EXPECT_EQ(refused({"rollout.tp=1", "rollout.tp=2"}), 1U);
+  EXPECT_EQ(refused({"rolout.tp=1,2"}), 1U);
+  EXPECT_EQ(refused({"actor.dp=1,2,3,4,5,6,7,8,9", "actor.pp=1,2,3,4,5,6,7,8,9",
+                     "rollout.dp=1,2,3,4,5,6,7,8,9", "rollout.pp=1,2,3,4,5,6,7,8,9"}),
+            1U);
+}
+
+TEST(WhyNot, ExtraSecondsAreThoseOfTheBestPlanWithTheChoiceAndAddUpByPhase) {
+  Problems problems;
+  const PlanRequest request = request_of(best_plan(), request_for("h200-8").calibration);
+  const auto answer = why_not(best_plan(), request, {"rollout.tp=8"}, problems);
+  ASSERT_TRUE(answer.has_value());
+  PlanRequest fixed = request_for("h200-8");
+  fixed.fixed = parse_settings(std::vector<std::string>{"rollout.tp=8"}, problems);
+  const Plan other = std::get<Plan>(*make_plan(fixed, problems));
+  EXPECT_DOUBLE_EQ(answer->extra_s, other.prediction.step_s - best_plan().prediction.step_s);
+  EXPECT_GT(answer->extra_s, 0);
+  double sum = 0;
+  for (const auto& [phase, extra] : answer->phase_extra_s) sum += extra;
+  EXPECT_NEAR(sum, answer->extra_s, 1e-6 * answer->extra_s);  // colocated: phases follow each other
+  // At the margin, the one plan that much slower and the other that much faster are level.
+  EXPECT_NEAR(best_plan().prediction.step_s * (1 + answer->margin),
+              other.prediction.step_s * (1 - answer->margin), 1e-9);
+  EXPECT_THAT(describe(*answer, best_plan()), HasSubstr("gen"));
+}
+
+TEST(WhyNot, NamesRankPhaseClassAndBytesOfWhatDoesNotFit) {
+  Problems problems;
+  const PlanRequest request = request_of(best_plan(), request_for("h200-8").calibration);
+  const auto answer =
+      why_not(best_plan(), request, {"actor.pp=1", "actor.tokens=1000000000"}, problems);
+  ASSERT_TRUE(answer.has_value());
+  const Infeasible& none = std::get<Infeasible>(answer->outcome);
+  ASSERT_FALSE(none.shortages.empty());
+  EXPECT_EQ(none.shortages[0].phase, Phase::update_actor);
+  EXPECT_EQ(none.shortages[0].tensor_class, "activations");
+  EXPECT_GT(none.shortages[0].missing(), 0);
+  EXPECT_THAT(describe(*answer, best_plan()), HasSubstr("nearest fix: leave out actor.tokens"));
+  EXPECT_THAT(to_json(*answer), HasSubstr("\"class\": \"activations\""));
+}
+
+TEST(WhyNot, SaysSoWhereThePlanHasTheChoice) {
+  Problems problems;
+  const PlanRequest request = request_of(best_plan(), request_for("h200-8").calibration);
+  const std::string word =
+      "rollout.tp=" + std::to_string(best_plan().find(Role::rollout)->layout.tp);
+  const auto answer = why_not(best_plan(), request, {word}, problems);
+  EXPECT_DOUBLE_EQ(answer->extra_s, 0);
+  EXPECT_THAT(describe(*answer, best_plan()), HasSubstr("the plan has it"));
+}
+
+TEST(WhyNot, RefusesUnknownWords) {
+  Problems problems;
+  const PlanRequest request = request_of(best_plan(), request_for("h200-8").calibration);
+  EXPECT_FALSE(why_not(best_plan(), request, {"rollout.pt=8"}, problems).has_value());
+  ASSERT_FALSE(problems.empty());
+  EXPECT_EQ(problems[0].file, "--why-not");
+}
+
+TEST(Advice, EveryRungIsWhatTheSearchSaysWithThatChange) {
+  Problems problems;
+  PlanRequest request = request_for("h100-8");
+  request.fixed = parse_settings(std::vector<std::string>{"rollout.tp=4"}, problems);
+  const Plan plan = std::get<Plan>(*make_plan(request, problems));
+  request.fixed = {};
+  const Advice advice = advice_for(plan, request);
+  ASSERT_GE(advice.ladder.size(), 2U);
+  EXPECT_THAT(advice.ladder[0].words, ElementsAre("rollout.tp=2"));
+  for (const Rung& rung : advice.ladder) {
+    PlanRequest changed = request;
+    Problems refused;
+    changed.fixed = parse_settings(rung.words, refused);
+    const auto outcome = make_plan(changed, refused);
+    ASSERT_TRUE(outcome.has_value());
+    const Plan* found = std::get_if<Plan>(&*outcome);
+    EXPECT_EQ(rung.possible, found != nullptr);
+    if (found != nullptr) {
+      EXPECT_DOUBLE_EQ(rung.step_s, found->prediction.step_s);
+    } else {
+      EXPECT_FALSE(rung.why.empty());
+    }
+  }
+  EXPECT_FALSE(advice.hints.empty());
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,166 @@
+#include "simulator/rules/rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "cost_models/derived_calibration.h"
+#include "planner/search/search.h"
+#include "simulator/rules/plan_metrics.h"
+
+namespace tessera {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+RuleProfile shipped(const std::string& name) {
+  Problems problems;
+  const auto profile = read_rules(name, problems);
+  EXPECT_TRUE(profile.has_value()) << (problems.empty() ? "" : to_string(problems[0]));
+  return profile.value_or(RuleProfile{});
+}
+
+json file(const std::string& path) {
+  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/" + path);
+  return json::parse(stream);
+}
+
+Rule limit(std::string metric, RuleOperator relation, double value, RuleUnit unit) {
+  Rule rule;
+  rule.name = "r";
+  rule.metric = std::move(metric);
+  rule.relation = relation;
+  rule.value = value;
+  rule.unit = unit;
+  return rule;
+}
+
+TEST(Rules, ShippedProfilesFitTheSchema) {
+  const json text = file("docs/schemas/rules.schema.json");
+  valijson::Schema schema;
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
+  valijson::Validator validator;
+  for (const char* name : {"default", "published-practice"}) {
+    json rules = file(std::string("configs/rules/") + name + ".json");
+    EXPECT_TRUE(validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(rules), nullptr))
+        << name;
+    rules["rules"][0].erase("source");
+    EXPECT_FALSE(
+        validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(rules), nullptr));
+  }
+}
+
+TEST(Rules, DefaultsReferToThePlanAndPracticeKeepsTheRefutedOff) {
+  for (const Rule& rule : shipped("default").rules) {
+    EXPECT_TRUE(rule.enabled) << rule.name;
+    EXPECT_EQ(rule.evidence, RuleEvidence::confirmed) << rule.name;
+  }
+  std::set<RuleEvidence> seen;
+  for (const Rule& rule : shipped("published-practice").rules) {
+    seen.insert(rule.evidence);
+    EXPECT_FALSE(rule.source.empty()) << rule.name;
+    EXPECT_FALSE(rule.published.empty()) << rule.name;
+    if (rule.evidence == RuleEvidence::refuted) {
+      EXPECT_FALSE(rule.enabled) << rule.name;
+      EXPECT_EQ(rule.action, RuleAction::none) << rule.name;
+    }
+  }
+  EXPECT_EQ(seen.size(), 3U);
+}
+
+TEST(Rules, ReaderNamesEveryDefect) {
+  const char* text = R"({"tessera_rules": 1, "profile": "p", "note": "", "rules": [
+    {"name": "a", "metric": "m", "scope": "phase", "operator": "=", "value": "x", "unit": "h",
+     "source": "s", "evidence": "refuted", "published": "", "advice": "a", "action": "warn",
+     "enabled": true, "colour": 1}]})";
+  Problems problems;
+  EXPECT_FALSE(parse_rules(text, "r.json", problems).has_value());
+  std::string all;
+  for (const Problem& problem : problems) all += to_string(problem) + "\n";
+  for (const char* place : {"/rules/0/scope", "/rules/0/operator", "/rules/0/value",
+                            "/rules/0/unit", "colour", "/rules/0/enabled"}) {
+    EXPECT_THAT(all, HasSubstr(place));
+  }
+}
+
+TEST(Rules, LimitsCountInTheUnitsThatTheyState) {
+  const MetricValues values = {
+      {"reshard/seconds", 0.04}, {"timing_s/step", 1.0}, {"perf/mfu/actor", 0.5}};
+  const Expectation expectation{.predicted = {{"reshard/seconds", 0.03}}, .bound = {}};
+  const auto outcome = [&](const Rule& rule) { return judge(rule, values, expectation).outcome; };
+  EXPECT_EQ(outcome(limit("reshard/seconds", RuleOperator::less, 50, RuleUnit::ms)),
+            RuleOutcome::holds);
+  EXPECT_EQ(outcome(limit("reshard/seconds", RuleOperator::less, 39, RuleUnit::ms)),
+            RuleOutcome::violated);
+  EXPECT_EQ(outcome(limit("reshard/seconds", RuleOperator::at_most, 1.25, RuleUnit::predicted)),
+            RuleOutcome::violated);
+  EXPECT_EQ(outcome(limit("reshard/seconds", RuleOperator::at_most, 0.05, RuleUnit::step_share)),
+            RuleOutcome::holds);
+  EXPECT_EQ(outcome(limit("perf/mfu/actor", RuleOperator::greater, 80, RuleUnit::percent)),
+            RuleOutcome::violated);
+  EXPECT_EQ(outcome(limit("perf/mfu/actor", RuleOperator::greater, 0.5, RuleUnit::ratio)),
+            RuleOutcome::violated);
+  EXPECT_EQ(outcome(limit("perf/mfu/actor", RuleOperator::at_least, 0.5, RuleUnit::ratio)),
+            RuleOutcome::holds);
+  EXPECT_EQ(outcome(limit("absent", RuleOperator::less, 1, RuleUnit::ratio)), RuleOutcome::unknown);
+}
+
+TEST(Rules, ALimitBeyondTheHardwareIsUnreachableAndSaysSo) {
+  RuleProfile profile{.profile = "p", .note = "", .rules = {}};
+  profile.rules.push_back(limit("perf/mfu/actor", RuleOperator::greater, 90, RuleUnit::percent));
+  profile.rules.push_back(limit("perf/mfu/actor", RuleOperator::greater, 60, RuleUnit::percent));
+  const Expectation expectation{.predicted = {{"perf/mfu/actor", 0.5}},
+                                .bound = {{"perf/mfu/actor", 0.8}}};
+  const auto judged = judge(profile, expectation.predicted, expectation);
+  EXPECT_EQ(judged[0].verdict.outcome, RuleOutcome::unreachable);
+  EXPECT_EQ(judged[1].verdict.outcome, RuleOutcome::violated);
+  EXPECT_THAT(describe(profile, judged), HasSubstr("predicted 0.5, bound 0.8"));
+  EXPECT_THAT(to_json(profile, judged), HasSubstr("\"unreachable\""));
+}
+
+TEST(Rules, OfAnotherModelClassOrSwitchedOffAreShownButDoNotCount) {
+  Rule rule = limit("perf/mfu/actor", RuleOperator::greater, 0.9, RuleUnit::ratio);
+  Expectation expectation{.predicted = {}, .bound = {}, .parameters_in_billions = 70};
+  rule.model_class = {.least = 4, .most = 10};
+  EXPECT_EQ(judge(rule, {{"perf/mfu/actor", 0.5}}, expectation).outcome, RuleOutcome::off);
+  expectation.parameters_in_billions = 7.6;
+  EXPECT_EQ(judge(rule, {{"perf/mfu/actor", 0.5}}, expectation).outcome, RuleOutcome::violated);
+  rule.enabled = false;
+  const RuleVerdict verdict = judge(rule, {{"perf/mfu/actor", 0.5}}, expectation);
+  EXPECT_EQ(verdict.outcome, RuleOutcome::off);
+  EXPECT_TRUE(verdict.would_fail);
+}
+
+TEST(Rules, APlanMeetsItsOwnDefaults) {
+  Problems problems;
+  PlanRequest request;
+  request.models["actor"] = {*read_model_spec("qwen2.5-7b", problems), "qwen2.5-7b", ""};
+  request.cluster = *read_cluster_spec("h200-8", problems);
+  request.workload = *read_workload("grpo-7b-1k", problems);
+  request.calibration = *calibration_for_cluster(request.cluster, problems);
+  const Plan plan = std::get<Plan>(*make_plan(request, problems));
+  const Expectation expectation = expectation_of(plan, request.calibration);
+  EXPECT_NEAR(expectation.parameters_in_billions, 7.6, 0.1);
+  for (const auto& [rule, verdict] :
+       judge(shipped("default"), expectation.predicted, expectation)) {
+    EXPECT_NE(verdict.outcome, RuleOutcome::violated) << rule->name;
+    EXPECT_NE(verdict.outcome, RuleOutcome::unreachable) << rule->name;
+  }
+  // No prediction passes its own bound.
+  EXPECT_LE(expectation.predicted.at("perf/mfu/actor"), expectation.bound.at("perf/mfu/actor"));
+  EXPECT_LE(expectation.predicted.at("perf/throughput"), expectation.bound.at("perf/throughput"));
+  EXPECT_GE(expectation.predicted.at("timing_s/step"), expectation.bound.at("timing_s/step"));
+  EXPECT_GE(expectation.predicted.at("reshard/seconds"), expectation.bound.at("reshard/seconds"));
+}
+
+}  // namespace
+}  // namespace tessera
