@@ -2,76 +2,182 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace tessera {
 namespace {
 
-// Widths of one layer's GEMMs on this rank: y[., n] = x[., k] w[n, k]^T.
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// One of a layer's GEMMs on this rank: y[., n] = x[., k] w[n, k]^T, `groups` of them that share the
+// rows of a call (the experts that the rank holds), rows per token.
 struct MatmulShape {
   double n = 0, k = 0;
+  double rows = 1;    // per token of the rank
+  double groups = 1;  // experts, each with an equal part of the rows
 };
 
-std::array<MatmulShape, 4> layer_matmuls(const RankModel& rank) {
-  const auto hidden = static_cast<double>(rank.model.hidden);
-  const auto head = static_cast<double>(rank.model.head_dim);
-  const double query = static_cast<double>(rank.query_heads()) * head;
-  const double key_value = static_cast<double>(rank.kv_heads()) * head;
-  const auto ffn = static_cast<double>(rank.ffn());
-  return {{{query + 2 * key_value, hidden}, {hidden, query}, {2 * ffn, hidden}, {hidden, ffn}}};
+struct LayerMatmuls {
+  std::array<MatmulShape, 10> shapes{};
+  std::size_t count = 0;
+
+  void add(double n, double k, double rows = 1, double groups = 1) {
+    shapes[count++] = {n, k, rows, groups};
+  }
+  const MatmulShape* begin() const { return shapes.data(); }
+  const MatmulShape* end() const { return shapes.data() + count; }
+};
+
+void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls& matmuls) {
+  const double hidden = as_double(shape.hidden);
+  const double q = as_double(rank.query_heads());
+  const double key = as_double(shape.key_dim), value = as_double(shape.value_dim);
+  if (shape.latent()) {  // DeepSeek-AI 2024, arXiv:2405.04434, eq. 37-47
+    const double nope = key - as_double(shape.rope_dim);
+    const double compressed = as_double(shape.query_rank);
+    if (compressed > 0) matmuls.add(compressed, hidden);
+    matmuls.add(q * key, compressed > 0 ? compressed : hidden);
+    matmuls.add(as_double(shape.kv_rank + shape.rope_dim), hidden);
+    matmuls.add(q * (nope + value), as_double(shape.kv_rank));
+    matmuls.add(hidden, q * value);
+    return;
+  }
+  const double key_value = as_double(rank.kv_heads()) * (key + value);
+  matmuls.add(q * key + key_value, hidden);
+  matmuls.add(hidden, q * value);
 }
 
-double layer_weights(const RankModel& rank) {
+LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape) {
+  LayerMatmuls matmuls;
+  add_attention(rank, shape, matmuls);
+  const double hidden = as_double(shape.hidden), parts = as_double(shape.up_parts());
+  if (shape.ffn > 0) {
+    const double columns = as_double(rank.largest(shape.ffn));
+    matmuls.add(parts * columns, hidden);
+    matmuls.add(hidden, columns);
+  }
+  if (shape.sparse()) {
+    const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
+    const double held = as_double((shape.experts + rank.ep - 1) / rank.ep);
+    const double rows =
+        as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.expert_imbalance;
+    matmuls.add(as_double(shape.experts), hidden, 1.0 / rank.stream_parts());
+    matmuls.add(parts * columns, hidden, rows, held);
+    matmuls.add(hidden, columns, rows, held);
+  }
+  return matmuls;
+}
+
+double layer_weights(const LayerMatmuls& matmuls) {
   double elements = 0;
-  for (const MatmulShape& shape : layer_matmuls(rank)) elements += shape.n * shape.k;
+  for (const MatmulShape& shape : matmuls) elements += shape.groups * shape.n * shape.k;
   return elements;
 }
 
 // Bytes that the elementwise operators of a layer read and write per token: two norms and two
-// residual additions 10 h, RoPE on q and k 2 (n_q + n_kv) d / t, SiLU and product 5 f / t.
-double elementwise_bytes(const RankModel& rank) {
+// residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t,
+// SiLU and product 5 f / t (2 f without gate); dropout reads and writes the stream and a mask
+// twice; routed tokens are copied out and back, 4 h each, beside their experts' 5 f.
+double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const double rope =
-      2.0 * static_cast<double>((rank.query_heads() + rank.kv_heads()) * rank.model.head_dim);
-  return static_cast<double>(size_of(rank.dtype)) * (10.0 * static_cast<double>(rank.model.hidden) +
-                                                     rope + 5.0 * static_cast<double>(rank.ffn()));
+      2.0 * static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
+  const double activation = shape.gated ? 5.0 : 2.0;
+  const double hidden = as_double(shape.hidden);
+  double elements = (rank.traits.dropout ? 15.0 : 10.0) * hidden / rank.stream_parts() + rope +
+                    activation * as_double(rank.largest(shape.ffn));
+  if (shape.sparse()) {
+    const double copies = as_double(shape.experts_per_token) / rank.tp;
+    elements += copies * (4.0 * hidden + activation * as_double(shape.expert_ffn)) +
+                2.0 * as_double(shape.experts) / rank.stream_parts();
+  }
+  return static_cast<double>(size_of(rank.dtype)) * elements;
 }
 
 double compute_factor(DType dtype, const Calibration& calibration) {
   return dtype == DType::fp32 ? calibration.fp32_factor.value : 1.0;
 }
 
+// Pairs of a query and a key that causal attention looks at, per query: s / 2, or the window's.
+double seen_keys(const LayerShape& shape, double length) {
+  const double window = as_double(shape.window);
+  if (window <= 0 || length <= window) return length / 2;
+  return window * (1 - window / (2 * length));
+}
+
 // Causal attention, forward: sequences of the batch's effective length (attention's work is linear
-// in tokens x squared / tokens).
-double attention_seconds(const RankModel& rank, const TokenBatch& batch,
+// in tokens x squared / tokens), the keys that windows leave, 1/cp of it all. FLOPs 2 (d_qk + d_v)
+// per pair. Without flash attention the scores are computed whole, written, masked, normalised and
+// read again: 5 passes over s x s elements (7 with dropout).
+double attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
                          const Calibration& calibration) {
   if (batch.tokens <= 0) return 0;
   const double length = batch.squared / batch.tokens;
-  const double pairs = batch.tokens / length * static_cast<double>(rank.query_heads());
-  const auto head = static_cast<double>(rank.model.head_dim);
-  const double flops = 2.0 * head * pairs * length * length;
-  const double bytes = 4.0 * static_cast<double>(size_of(rank.dtype)) * head * pairs * length;
-  const double roofline =
-      std::max(flops * compute_factor(rank.dtype, calibration) / calibration.matmul_flops.value,
-               bytes / calibration.memory_bandwidth.value);
+  const double pairs = batch.tokens / length * static_cast<double>(rank.query_heads()) / rank.cp;
+  const double width = as_double(shape.key_dim + shape.value_dim);
+  const double element = size_of(rank.dtype);
+  const double seen = rank.traits.flash_attention ? seen_keys(shape, length) : length;
+  const double flops = 2.0 * width * pairs * length * seen;
+  const double bytes = 2.0 * element * width * pairs * length;
+  const double factor = compute_factor(rank.dtype, calibration);
+  if (!rank.traits.flash_attention) {
+    const double scores = pairs * length * length * element;
+    const double passes = rank.traits.dropout ? 7.0 : 5.0;
+    return flops * factor / calibration.matmul_flops.value +
+           (bytes + passes * scores) / calibration.memory_bandwidth.value;
+  }
+  const double roofline = std::max(flops * factor / calibration.matmul_flops.value,
+                                   bytes / calibration.memory_bandwidth.value);
   const std::array<double, 2> point = {pairs, length};
   return (calibration.attention_floor_s.value + roofline) * calibration.prefill.at(point);
 }
 
-double decode_attention_seconds(const RankModel& rank, double sequences, double context,
-                                const Calibration& calibration) {
+// Latent attention decodes in the compressed space: every head reads the one latent of a token,
+// 2 n (2 r_kv + d_rope) FLOPs per cached token (absorbed form, arXiv:2405.04434, sec. 2.1.3).
+double decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
+                                double context, const Calibration& calibration) {
+  if (shape.window > 0) context = std::min(context, as_double(shape.window));
+  if (shape.latent()) {
+    const double latent = as_double(shape.kv_rank + shape.rope_dim);
+    const double bytes = size_of(rank.dtype) * latent * sequences * context;
+    const double flops = 2.0 * as_double(rank.query_heads()) *
+                         as_double(2 * shape.kv_rank + shape.rope_dim) * sequences * context;
+    return calibration.attention_floor_s.value +
+           std::max(
+               bytes / calibration.memory_bandwidth.value,
+               flops * compute_factor(rank.dtype, calibration) / calibration.matmul_flops.value);
+  }
   const auto kv_heads = static_cast<double>(rank.kv_heads());
   const double pairs = sequences * kv_heads;
-  const double bytes =
-      2.0 * static_cast<double>(size_of(rank.dtype) * rank.model.head_dim) * pairs * context;
+  const double bytes = static_cast<double>(size_of(rank.dtype)) *
+                       as_double(shape.key_dim + shape.value_dim) * pairs * context;
   const double group = static_cast<double>(rank.query_heads()) / std::max(1.0, kv_heads);
   const std::array<double, 3> point = {group, pairs, context};
   return (calibration.attention_floor_s.value + bytes / calibration.memory_bandwidth.value) *
          calibration.decode.at(point);
 }
 
-double layer_matmul_seconds(const RankModel& rank, double rows, const Calibration& calibration) {
+// A grouped GEMM: one launch, every group with an equal part of the rows; groups without a row are
+// not read.
+double grouped_seconds(const MatmulShape& shape, double tokens, double n, double k, bool gradient,
+                       DType dtype, const Calibration& calibration) {
+  const double rows = tokens * shape.rows;
+  if (shape.groups <= 1) {
+    return gradient ? matmul_seconds(n, k, rows, dtype, calibration)
+                    : matmul_seconds(rows, n, k, dtype, calibration);
+  }
+  const double touched = shape.groups * (1 - std::pow(1 - 1 / shape.groups, rows));
+  const double each = rows / touched;
+  const double one = gradient ? matmul_seconds(n, k, each, dtype, calibration)
+                              : matmul_seconds(each, n, k, dtype, calibration);
+  const double floor = calibration.matmul_floor_s.value;
+  return floor + touched * std::max(0.0, one - floor);
+}
+
+double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                            const Calibration& calibration) {
   double seconds = 0;
-  for (const MatmulShape& shape : layer_matmuls(rank)) {
-    seconds += matmul_seconds(rows, shape.n, shape.k, rank.dtype, calibration);
+  for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {
+    seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration);
   }
   return seconds;
 }
@@ -82,9 +188,15 @@ double elementwise_seconds(double bytes, double operators, const Calibration& ca
          std::max(0.0, operators) * calibration.kernel_floor_s.value;
 }
 
-double head_operators(const TokenBatch& batch, int operators) {
-  const double chunks = std::max(1.0, batch.tokens / static_cast<double>(kLogitRows));
-  return chunks * operators;
+// Router, sorting, copies out and back, and their sums come on top in a sparse layer.
+constexpr int kRouterOperators = 18;
+double layer_operators(int dense, const LayerShape& shape) {
+  return dense + (shape.sparse() ? kRouterOperators : 0);
+}
+
+double head_operators(const RankModel& rank, double tokens, int operators) {
+  if (rank.traits.logit_rows == 0) return operators;
+  return std::max(1.0, tokens / static_cast<double>(rank.traits.logit_rows)) * operators;
 }
 
 }  // namespace
@@ -115,77 +227,90 @@ double stream_seconds(double bytes, const Calibration& calibration) {
 }
 
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
-  const double operators = kOperators.layer_forward;
+  const LayerShape shape = rank.layer();
+  const double operators = layer_operators(kOperators.layer_forward, shape);
+  const double tokens = batch.tokens / rank.cp;
   const double device =
-      calibration.sustained.value * (layer_matmul_seconds(rank, batch.tokens, calibration) +
-                                     attention_seconds(rank, batch, calibration)) +
-      elementwise_seconds(batch.tokens * elementwise_bytes(rank), operators - 5, calibration);
+      calibration.sustained.value * (layer_matmul_seconds(rank, shape, tokens, calibration) +
+                                     attention_seconds(rank, shape, batch, calibration)) +
+      elementwise_seconds(tokens * elementwise_bytes(rank, shape), operators - 5, calibration);
   return {device, operators * calibration.dispatch_s.value};
 }
 
 Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute recompute,
                     const Calibration& calibration) {
+  const LayerShape shape = rank.layer();
+  const LayerMatmuls layer = layer_matmuls(rank, shape);
+  const double tokens = batch.tokens / rank.cp;
   double matmuls = 0;
-  for (const MatmulShape& shape : layer_matmuls(rank)) {
-    matmuls += matmul_seconds(batch.tokens, shape.k, shape.n, rank.dtype, calibration) +
-               matmul_seconds(shape.n, shape.k, batch.tokens, rank.dtype, calibration);
+  for (const MatmulShape& matmul : layer) {
+    matmuls += grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration) +
+               grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration);
   }
-  const double attention =
-      calibration.attention_backward.value * attention_seconds(rank, batch, calibration);
+  const double forward = attention_seconds(rank, shape, batch, calibration);
+  double attention = calibration.attention_backward.value * forward;
+  // Without flash attention the backward pass is two GEMMs and as many passes for each of forward.
+  if (!rank.traits.flash_attention) {
+    attention = (recompute == Recompute::selective ? 3.0 : 2.0) * forward;
+  }
   // Each weight's gradient is added to its fp32 sum: read it, read and write the sum.
   const double accumulation =
-      layer_weights(rank) * static_cast<double>(size_of(rank.dtype) + 2 * size_of(DType::fp32));
-  const double operators = kOperators.layer_backward;
-  Work work{calibration.sustained.value * (matmuls + attention) +
-                elementwise_seconds(2 * batch.tokens * elementwise_bytes(rank) + accumulation,
-                                    operators - 9, calibration),
-            operators * calibration.backward_dispatch_s.value};
+      layer_weights(layer) * static_cast<double>(size_of(rank.dtype) + 2 * size_of(DType::fp32));
+  const double operators = layer_operators(kOperators.layer_backward, shape);
+  const double elementwise = elementwise_bytes(rank, shape);
+  Work work{
+      calibration.sustained.value * (matmuls + attention) +
+          elementwise_seconds(2 * tokens * elementwise + accumulation, operators - 9, calibration),
+      operators * calibration.backward_dispatch_s.value};
   if (recompute == Recompute::full) work += layer_forward(rank, batch, calibration);
   return work;
 }
 
 Work layer_decode(const RankModel& rank, double sequences, double context,
                   const Calibration& calibration) {
-  const double operators = kOperators.layer_decode;
+  const LayerShape shape = rank.layer();
+  const double operators = layer_operators(kOperators.layer_decode, shape);
   const double device =
-      layer_matmul_seconds(rank, sequences, calibration) +
-      decode_attention_seconds(rank, sequences, context, calibration) +
-      elementwise_seconds(sequences * elementwise_bytes(rank), operators - 5, calibration);
+      layer_matmul_seconds(rank, shape, sequences, calibration) +
+      decode_attention_seconds(rank, shape, sequences, context, calibration) +
+      elementwise_seconds(sequences * elementwise_bytes(rank, shape), operators - 5, calibration);
   return {device, operators * calibration.dispatch_s.value};
 }
 
 Work embedding_forward(const RankModel& rank, const TokenBatch& batch,
                        const Calibration& calibration) {
   const double bytes =
-      2.0 * batch.tokens * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+      2.0 * batch.tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
   return {elementwise_seconds(bytes, kOperators.embedding, calibration),
           kOperators.embedding * calibration.dispatch_s.value};
 }
 
 Work head_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
+  const double tokens = batch.tokens / rank.cp;
   const auto hidden = static_cast<double>(rank.model.hidden);
   const bool value = rank.model.head == ModelHead::value;
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
-  const double operators = head_operators(batch, kOperators.head_forward);
+  const double operators = head_operators(rank, tokens, kOperators.head_forward);
   // Logits written, then read for maximum, exponential, sum and entropy in fp32.
-  const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * batch.tokens * columns;
+  const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns;
   return {calibration.sustained.value *
-                  matmul_seconds(batch.tokens, columns, hidden, rank.dtype, calibration) +
+                  matmul_seconds(tokens, columns, hidden, rank.dtype, calibration) +
               elementwise_seconds(bytes, operators - 1, calibration),
           operators * calibration.dispatch_s.value};
 }
 
 Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
+  const double tokens = batch.tokens / rank.cp;
   const auto hidden = static_cast<double>(rank.model.hidden);
   const bool value = rank.model.head == ModelHead::value;
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
-  const double operators = head_operators(batch, kOperators.head_backward);
-  const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * batch.tokens * columns;
-  const double again =
-      value ? 0 : matmul_seconds(batch.tokens, columns, hidden, rank.dtype, calibration);
-  const double matmuls = again +
-                         matmul_seconds(batch.tokens, hidden, columns, rank.dtype, calibration) +
-                         matmul_seconds(columns, hidden, batch.tokens, rank.dtype, calibration);
+  const double operators = head_operators(rank, tokens, kOperators.head_backward);
+  const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns;
+  const double again = value || rank.traits.logit_rows == 0
+                           ? 0
+                           : matmul_seconds(tokens, columns, hidden, rank.dtype, calibration);
+  const double matmuls = again + matmul_seconds(tokens, hidden, columns, rank.dtype, calibration) +
+                         matmul_seconds(columns, hidden, tokens, rank.dtype, calibration);
   return {calibration.sustained.value * matmuls +
               elementwise_seconds(bytes, operators - 3, calibration),
           operators * calibration.backward_dispatch_s.value};
@@ -216,19 +341,82 @@ Work optimizer_step(double elements, int shards, double tensors, const RoleDType
 
 double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                         const ClusterSpec& cluster, const Calibration& calibration) {
-  const double bytes = tokens * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
-  return 2 * collective_seconds(Collective::all_reduce, bytes, group, cluster, calibration);
+  const LayerShape shape = rank.layer();
+  const double bytes =
+      tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+  const auto collective = [&](Collective what) {
+    return collective_seconds(what, bytes, group, cluster, calibration);
+  };
+  const double both = rank.sequence_parallel ? collective(Collective::all_gather) +
+                                                   collective(Collective::reduce_scatter)
+                                             : collective(Collective::all_reduce);
+  // Behind a router only the shared experts are cut by tp; without sequence parallelism the dealt
+  // tokens of the routed ones are gathered.
+  double mlp = 1;
+  if (shape.sparse()) mlp = shape.ffn > 0 ? 1 : 0;
+  double seconds = (1 + mlp) * both;
+  if (shape.sparse() && !rank.sequence_parallel) seconds += collective(Collective::all_gather);
+  return seconds;
+}
+
+double layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool backward,
+                        GroupShape group, const ClusterSpec& cluster,
+                        const Calibration& calibration) {
+  if (rank.cp <= 1) return 0;
+  const LayerShape shape = rank.layer();
+  const double element = size_of(rank.dtype), own = batch.tokens / rank.cp;
+  const double heads = as_double(shape.key_dim + shape.value_dim);
+  const double keys = own * element * as_double(rank.kv_heads()) * heads;
+  if (rank.ulysses) {
+    const double queries = own * element * as_double(rank.query_heads()) * heads;
+    const auto exchange = [&](double bytes) {
+      return collective_seconds(Collective::all_to_all, bytes, group, cluster, calibration);
+    };
+    return exchange(queries / 2) + 2 * exchange(keys / 2) + exchange(queries / 2);
+  }
+  const double sent = (backward ? 2.0 : 1.0) * keys;
+  const double ring =
+      (rank.cp - 1) * collective_seconds(Collective::send_receive, sent,
+                                         {2, group.nodes > 1 ? 2 : 1}, cluster, calibration);
+  const double attention = (backward ? calibration.attention_backward.value : 1.0) *
+                           attention_seconds(rank, shape, batch, calibration);
+  return std::max(0.0, ring - attention);
+}
+
+double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
+                        const ClusterSpec& cluster, const Calibration& calibration) {
+  const LayerShape shape = rank.layer();
+  if (!shape.sparse()) return 0;
+  const double copies = tokens / rank.cp / rank.tp * as_double(shape.experts_per_token) *
+                        rank.traits.expert_imbalance;
+  const double bytes = copies * static_cast<double>(size_of(rank.dtype) * shape.hidden);
+  double seconds = 0;
+  if (rank.ep > 1) {
+    seconds += 2 * collective_seconds(Collective::all_to_all, bytes, group, cluster, calibration);
+  }
+  if (rank.etp > 1) {
+    const GroupShape inner{rank.etp, 1};
+    const double gathered = bytes * rank.etp;
+    seconds +=
+        collective_seconds(Collective::all_gather, gathered, inner, cluster, calibration) +
+        collective_seconds(Collective::reduce_scatter, gathered, inner, cluster, calibration);
+  }
+  return seconds;
 }
 
 double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                             const ClusterSpec& cluster, const Calibration& calibration) {
-  return layer_tp_seconds(rank, tokens, group, cluster, calibration) / 2;
+  const double bytes =
+      tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+  return collective_seconds(
+      rank.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce, bytes, group,
+      cluster, calibration);
 }
 
 double head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                        const ClusterSpec& cluster, const Calibration& calibration) {
   if (rank.model.head == ModelHead::value) return 0;
-  const double row = tokens * size_of(DType::fp32);
+  const double row = tokens / rank.cp * size_of(DType::fp32);
   return collective_seconds(Collective::all_reduce, row, group, cluster, calibration) +
          collective_seconds(Collective::all_reduce, 3 * row, group, cluster, calibration);
 }
@@ -236,7 +424,8 @@ double head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
 double head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                                 const ClusterSpec& cluster, const Calibration& calibration) {
   if (rank.model.head == ModelHead::value) return 0;
-  const double bytes = tokens * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+  const double bytes =
+      tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
   return collective_seconds(Collective::all_reduce, bytes, group, cluster, calibration);
 }
 
@@ -247,13 +436,19 @@ double sample_tp_seconds(const RankModel& rank, double sequences, GroupShape gro
 }
 
 double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
-  const RankModel whole{model, 1, model.dtype};
   const double head = model.head == ModelHead::value ? 1.0 : static_cast<double>(model.vocab);
-  const double parameters = static_cast<double>(model.layers) * layer_weights(whole) +
-                            head * static_cast<double>(model.hidden);
-  return 2.0 * parameters +
-         2.0 * static_cast<double>(model.layers * model.query_heads * model.head_dim) *
-             sequence_tokens;
+  double flops = 2.0 * head * static_cast<double>(model.hidden);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const RankModel whole{
+        .model = model, .dtype = model.dtype, .kind = kind_of_layer(model, layer)};
+    const LayerShape shape = whole.layer();
+    for (const MatmulShape& matmul : layer_matmuls(whole, shape)) {
+      flops += 2.0 * matmul.rows * matmul.n * matmul.k;
+    }
+    flops += 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
+             seen_keys(shape, sequence_tokens);
+  }
+  return flops;
 }
 
 }  // namespace tessera

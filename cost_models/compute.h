@@ -74,10 +74,23 @@ Work optimizer_step(double elements, int shards, double tensors, const RoleDType
                     const Calibration& calibration);
 
 /// Tensor-parallel communication: of one layer (2 all-reduces of tokens x hidden forward and as
-/// much backward; Narayanan et al. 2021, sec. 2.3), of the embedding (1, forward only), of the head
-/// forward (maximum; then sum, target and entropy together, in fp32) and backward (1 of rows x
-/// hidden).
+/// much backward; Narayanan et al. 2021, sec. 2.3; under sequence parallelism an all-gather and a
+/// reduce-scatter for each, Korthikanti et al. 2022, sec. 4.2.2), of the embedding (1, forward
+/// only), of the head forward (maximum; then sum, target and entropy together, in fp32) and
+/// backward (1 of rows x hidden).
 double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                        const ClusterSpec& cluster, const Calibration& calibration);
+/// Context parallelism of one layer. Ring: c - 1 steps that pass 2 n_kv d of the rank's tokens on
+/// (twice that backward, with their gradients), exposed where attention is shorter (Liu et al.
+/// 2023, arXiv:2310.01889). Ulysses: all-to-alls of q, k, v and output (Jacobs et al. 2023,
+/// arXiv:2309.14509).
+double layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool backward,
+                        GroupShape group, const ClusterSpec& cluster,
+                        const Calibration& calibration);
+/// Expert parallelism of one sparse layer, forward or backward: tokens to their experts and back,
+/// k h of the rank's tokens each way (Lepikhin et al. 2021); with etp > 1 the copies are gathered
+/// and reduced in its group besides.
+double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
                         const ClusterSpec& cluster, const Calibration& calibration);
 double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
                             const ClusterSpec& cluster, const Calibration& calibration);

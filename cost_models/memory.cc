@@ -15,25 +15,61 @@ std::int64_t rounded(double bytes) { return static_cast<std::int64_t>(std::ceil(
 bool holds_first(const ParallelLayout&, int stage) { return stage == 0; }
 bool holds_last(const ParallelLayout& layout, int stage) { return stage == layout.pp - 1; }
 
-// Logits in the model's type and fp32 and their exponentials (executor/model/scores.cc); the
-// backward pass has gradients of both kinds besides.
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// A slice of logits in the model's type and fp32 and their exponentials (executor/model/scores.cc);
+// the backward pass has gradients of both kinds besides. All rows at once, as engines that do not
+// slice: the logits, their fp32 copy that becomes the gradient, and that gradient in the model's
+// type (verl's rule of thumb counts 4 + 2 + 1 bytes; Megatron-LM's fused cross entropy 4 + 2).
 std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
   if (rank.model.head == ModelHead::value) return 0;
-  const double rows = std::min(tokens, static_cast<double>(kLogitRows));
-  const double element = static_cast<double>(size_of(rank.dtype));
-  const double per_entry =
-      training ? 2 * element + 3.0 * size_of(DType::fp32) : element + 2.0 * size_of(DType::fp32);
-  return rounded(rows * static_cast<double>(rank.vocab()) * per_entry);
+  const auto limit = as_double(rank.traits.logit_rows);
+  const bool sliced = rank.traits.logit_rows > 0;
+  const double rows = sliced ? std::min(tokens, limit) : tokens;
+  const double element = size_of(rank.dtype), fp32 = size_of(DType::fp32);
+  const double whole = training ? 2 * element + fp32 : element + fp32;
+  const double slice = training ? 2 * element + 3 * fp32 : element + 2 * fp32;
+  return rounded(rows * as_double(rank.vocab()) * (sliced ? slice : whole));
+}
+
+// Token copies that the experts of one rank work on, per token of the rank: k, of which etp ranks
+// each work on all with a part of the columns; without sequence parallelism the tokens are dealt to
+// the t ranks that hold copies of them.
+double expert_copies(const RankModel& rank, const LayerShape& shape) {
+  return as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.expert_imbalance;
+}
+
+// Widths of what attention and MLP make besides the residual stream, per token.
+double attention_elements(const RankModel& rank, const LayerShape& shape) {
+  const double q = as_double(rank.query_heads()), kv = as_double(rank.kv_heads());
+  const double heads = q * as_double(shape.key_dim + shape.value_dim);
+  if (!shape.latent()) return heads + kv * as_double(shape.key_dim + shape.value_dim);
+  return heads + q * as_double(shape.key_dim + shape.value_dim) +
+         as_double(shape.query_rank + shape.kv_rank + shape.rope_dim);
+}
+
+double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product) {
+  const double parts = as_double(shape.up_parts()) + (product ? 1.0 : 0.0);
+  double elements = parts * as_double(rank.largest(shape.ffn));
+  if (shape.sparse()) {
+    const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
+    elements += expert_copies(rank, shape) * (parts * columns + 2.0 * as_double(shape.hidden)) +
+                as_double(shape.experts);
+  }
+  return elements;
 }
 
 // Inputs and outputs of a layer's widest operator besides the residual stream.
 double layer_buffers(const RankModel& rank, double tokens) {
-  const double hidden = static_cast<double>(rank.model.hidden);
-  const double attention =
-      static_cast<double>((2 * rank.query_heads() + 2 * rank.kv_heads()) * rank.model.head_dim);
-  const double mlp = 3.0 * static_cast<double>(rank.ffn());
-  return tokens * static_cast<double>(size_of(rank.dtype)) *
-         (3.0 * hidden + std::max(attention, mlp));
+  const LayerShape shape = rank.layer();
+  const double widest = std::max(attention_elements(rank, shape), mlp_elements(rank, shape, true));
+  double bytes = tokens * size_of(rank.dtype) * (3.0 * as_double(shape.hidden) + widest);
+  return bytes;
+}
+
+RankModel with_kind(RankModel rank, std::size_t kind) {
+  rank.kind = static_cast<LayerKind>(kind);
+  return rank;
 }
 
 }  // namespace
@@ -63,18 +99,28 @@ MemoryUse operator+(const MemoryUse& a, const MemoryUse& b) {
           .reserve = a.reserve + b.reserve};
 }
 
-ShardElements shard_elements(const ParameterTable& table, int tp) {
+ShardElements shard_elements(const ParameterTable& table, int tp, int, int) {
   ParallelLayout layout;
   layout.tp = tp;
   layout.stages = even_stages(table.model.layers, 1);
   const auto size = static_cast<std::size_t>(tp);
   ShardElements shards;
-  for (auto* counts : {&shards.layer, &shards.first, &shards.last, &shards.both,
-                       &shards.layer_tensors, &shards.outside_tensors}) {
-    counts->assign(size, 0);
+  for (auto& kind : shards.layer) kind.assign(size, Elements{});
+  for (auto* counts : {&shards.first, &shards.last, &shards.both}) counts->assign(size, 0);
+  std::array<std::int64_t, kLayerKinds> sample{};  // the first layer of each kind
+  sample.fill(-1);
+  for (std::int64_t layer = 0; layer < table.model.layers; ++layer) {
+    shards.kinds.push_back(kind_of_layer(table.model, layer));
+    auto& first = sample[static_cast<std::size_t>(shards.kinds.back())];
+    if (first < 0) first = layer;
   }
   for (const Parameter& parameter : table.rows) {
-    if (parameter.layer > 0) continue;
+    const bool in_layer = parameter.place == StagePlace::layer;
+    std::size_t kind = 0;
+    if (in_layer) {
+      kind = static_cast<std::size_t>(shards.kinds[static_cast<std::size_t>(parameter.layer)]);
+      if (sample[kind] != parameter.layer) continue;
+    }
     for (int i = 0; i < tp; ++i) {
       const auto box = compute_box(parameter, layout, {.tp = i});
       if (!box) continue;
@@ -82,7 +128,7 @@ ShardElements shard_elements(const ParameterTable& table, int tp) {
       const std::int64_t elements = volume(*box);
       switch (parameter.place) {
         case StagePlace::layer:
-          shards.layer[at] += elements;
+          shards.layer[kind][at].dense += elements;
           break;
         case StagePlace::embedding:
           shards.first[at] += elements;
@@ -94,7 +140,6 @@ ShardElements shard_elements(const ParameterTable& table, int tp) {
           shards.both[at] += elements;
           break;
       }
-      ++(parameter.place == StagePlace::layer ? shards.layer_tensors : shards.outside_tensors)[at];
     }
   }
   return shards;
@@ -109,84 +154,185 @@ std::int64_t stage_layers(const ParallelLayout& layout, int stage) {
   return layers;
 }
 
-std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage,
-                            int tp_rank) {
-  const auto at = static_cast<std::size_t>(tp_rank);
-  const bool first = holds_first(layout, stage), last = holds_last(layout, stage);
-  return stage_layers(layout, stage) * shards.layer[at] + (first ? shards.first[at] : 0) +
-         (last ? shards.last[at] : 0) + (first || last ? shards.both[at] : 0);
+LayerCounts stage_layers(const ModelSpec& model, const ParallelLayout& layout, int stage) {
+  LayerCounts counts{};
+  for (int chunk = 0; chunk < layout.vpp; ++chunk) {
+    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * layout.pp + stage)];
+    for (std::int64_t layer = range.first; layer < range.last; ++layer) {
+      ++counts[static_cast<std::size_t>(kind_of_layer(model, layer))];
+    }
+  }
+  return counts;
 }
 
-std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage) {
-  std::int64_t most = 0;
+Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, int stage,
+                     int tp_rank) {
+  const auto at = static_cast<std::size_t>(tp_rank);
+  const bool first = holds_first(layout, stage), last = holds_last(layout, stage);
+  Elements sum;
+  for (int chunk = 0; chunk < layout.vpp; ++chunk) {
+    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * layout.pp + stage)];
+    for (std::int64_t layer = range.first; layer < range.last; ++layer) {
+      const LayerKind kind = shards.kinds[static_cast<std::size_t>(layer)];
+      sum += shards.layer[static_cast<std::size_t>(kind)][at];
+    }
+  }
+  sum.dense += (first ? shards.first[at] : 0) + (last ? shards.last[at] : 0) +
+               (first || last ? shards.both[at] : 0);
+  return sum;
+}
+
+std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage,
+                            int tp_rank) {
+  return stage_parts(shards, layout, stage, tp_rank).total();
+}
+
+Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, int stage) {
+  Elements most;
   for (int i = 0; i < layout.tp; ++i) {
-    most = std::max(most, stage_elements(shards, layout, stage, i));
+    const Elements here = stage_parts(shards, layout, stage, i);
+    if (here.total() > most.total()) most = here;
   }
   return most;
 }
 
-MemoryUse resident_memory(std::int64_t elements, const ParallelLayout& layout,
+std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage) {
+  return stage_parts(shards, layout, stage).total();
+}
+
+ShardCounts zero_shards(const ParallelLayout& layout) {
+  if (layout.dp_shard > 1) {
+    const int experts =
+        std::max(1, layout.dp_shard * layout.tp * layout.cp / std::max(1, layout.ep * layout.etp));
+    return {layout.dp_shard, layout.ep * layout.etp > 1 ? experts : layout.dp_shard};
+  }
+  const int replicas = layout.dp() * layout.cp;
+  if (layout.ep * layout.etp <= 1) return {replicas, replicas};
+  return {replicas, std::max(1, layout.tp * replicas / (layout.ep * layout.etp))};
+}
+
+MemoryUse resident_memory(const Elements& elements, const ParallelLayout& layout,
                           const RoleDTypes& dtypes, bool trained) {
-  const auto cut = [](std::int64_t count, int parts) { return (count + parts - 1) / parts; };
+  const ShardCounts parts = zero_shards(layout);
+  const auto cut = [&](bool sharded) {
+    const auto part = [](std::int64_t count, int by) { return (count + by - 1) / by; };
+    return sharded ? part(elements.dense, parts.dense) + part(elements.expert, parts.expert)
+                   : elements.total();
+  };
   const int zero = layout.dp_shard > 1 ? 3 : layout.zero;
-  const int shards = layout.dp_shard > 1 ? layout.dp_shard : layout.dp();
   MemoryUse use;
-  use.weights = cut(elements, zero >= 3 ? shards : 1) * size_of(dtypes.param);
+  use.weights = cut(zero >= 3) * size_of(dtypes.param);
   if (!trained) return use;
-  use.gradients = cut(elements, zero >= 2 ? shards : 1) * size_of(dtypes.grad);
-  if (zero == 1 && shards > 1) use.gradients += cut(elements, shards) * size_of(dtypes.grad);
-  const std::int64_t states = cut(elements, zero >= 1 ? shards : 1);
+  use.gradients = cut(zero >= 2) * size_of(dtypes.grad);
+  if (zero == 1 && parts.dense > 1) use.gradients += cut(true) * size_of(dtypes.grad);
+  const std::int64_t states = cut(zero >= 1);
   use.master_weights = dtypes.param == dtypes.master ? 0 : states * size_of(dtypes.master);
   use.optimizer = states * 2 * size_of(DType::fp32);
   return use;
 }
 
-double layer_activation_bytes(const RankModel& rank, Recompute recompute) {
-  const auto hidden = static_cast<double>(rank.model.hidden);
+double layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence) {
+  const LayerShape shape = rank.layer();
   const auto bytes = static_cast<double>(size_of(rank.dtype));
+  const double hidden = as_double(shape.hidden) / rank.stream_parts();
   if (recompute == Recompute::full) return bytes * hidden;
-  const auto attention =
-      static_cast<double>((2 * rank.query_heads() + 2 * rank.kv_heads()) * rank.model.head_dim);
-  const double mlp =
-      (recompute == Recompute::selective ? 2.0 : 3.0) * static_cast<double>(rank.ffn());
-  return bytes * (4.0 * hidden + attention + mlp);
+  const bool selective = recompute == Recompute::selective, flash = rank.traits.flash_attention;
+  double softmax = 0;
+  if (!flash && !selective) {
+    const double seen = shape.window > 0 ? std::min(sequence, as_double(shape.window)) : sequence;
+    softmax = as_double(rank.query_heads()) * seen * (rank.traits.dropout ? 2 * bytes + 1 : bytes);
+  }
+  const bool product = !(selective && flash && shape.gated);
+  const double stream = bytes * 4.0 * hidden + (rank.traits.dropout ? 2.0 * hidden : 0.0);
+  return stream + bytes * (attention_elements(rank, shape) + mlp_elements(rank, shape, product)) +
+         softmax;
 }
 
 int micro_batches_in_flight(int micro_batches, int pp, int stage) {
   return std::min(micro_batches, pp - stage);
 }
 
+double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage) {
+  if (vpp <= 1) return micro_batches_in_flight(micro_batches, pp, stage);
+  const int chunks = 2 * (pp - stage - 1) + (vpp - 1) * pp + 1;
+  return static_cast<double>(std::min(micro_batches * vpp, chunks)) / vpp;
+}
+
+MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recompute recompute) {
+  const double tokens = load.tokens / rank.cp;
+  const double stage_input =
+      static_cast<double>(size_of(rank.dtype) * rank.model.hidden) / rank.stream_parts();
+  double kept = stage_input, one_layer = 0, buffers = 0;
+  for (std::size_t kind = 0; kind < load.layers.size(); ++kind) {
+    if (load.layers[kind] == 0) continue;
+    const RankModel layer = with_kind(rank, kind);
+    kept += as_double(load.layers[kind]) * layer_activation_bytes(layer, recompute, load.sequence);
+    one_layer = std::max(one_layer, layer_activation_bytes(layer, Recompute::none, load.sequence));
+    buffers = std::max(buffers, layer_buffers(layer, tokens));
+  }
+  if (load.last) kept += 2.0 * stage_input;  // the final norm's input and output
+  MemoryUse use;
+  use.activations = rounded(kept * tokens * load.in_flight);
+  if (recompute == Recompute::full) use.activations += rounded(one_layer * tokens);
+  use.workspace = rounded(buffers);
+  if (load.last) use.logits = logits_bytes(rank, tokens, true);
+  return use;
+}
+
 MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_stage,
                           double tokens, int in_flight, Recompute recompute) {
-  const double stage_input = static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
-  double kept = static_cast<double>(layers) * layer_activation_bytes(rank, recompute) + stage_input;
-  if (last_stage) kept += 2.0 * stage_input;  // the final norm's input and output
-  MemoryUse use;
-  use.activations = rounded(kept * tokens * in_flight);
-  if (recompute == Recompute::full) {
-    use.activations += rounded(layer_activation_bytes(rank, Recompute::none) * tokens);
-  }
-  use.workspace = rounded(layer_buffers(rank, tokens));
-  if (last_stage) use.logits = logits_bytes(rank, tokens, true);
-  return use;
+  StageLoad load{.last = last_stage, .tokens = tokens, .in_flight = static_cast<double>(in_flight)};
+  const LayerKind kind = rank.kind.value_or(kind_of_layer(rank.model, rank.model.layers - 1));
+  load.layers[static_cast<std::size_t>(kind)] = layers;
+  return training_memory(rank, load, recompute);
 }
 
 MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens) {
   MemoryUse use;
-  use.activations = rounded(layer_buffers(rank, tokens));
-  if (last_stage) use.logits = logits_bytes(rank, tokens, false);
+  use.activations = rounded(layer_buffers(rank, tokens / rank.cp));
+  if (last_stage) use.logits = logits_bytes(rank, tokens / rank.cp, false);
   return use;
 }
 
+std::int64_t cache_bytes_per_token(const RankModel& rank, DType kv) {
+  const LayerShape shape = rank.layer();
+  const std::int64_t elements = shape.latent()
+                                    ? shape.kv_rank + shape.rope_dim
+                                    : rank.kv_heads() * (shape.key_dim + shape.value_dim);
+  return elements * size_of(kv);
+}
+
 MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
-                         std::int64_t max_length, double prefill_tokens) {
+                         std::int64_t max_length, double prefill_tokens, std::int64_t layers) {
   MemoryUse use;
-  use.kv_cache = 2 * rank.kv_heads() * rank.model.head_dim * rank.model.layers * size_of(kv) *
-                 slots * max_length;
+  if (layers == 0) layers = rank.model.layers;
+  use.kv_cache = cache_bytes_per_token(rank, kv) * layers * slots * max_length;
   use.activations = rounded(layer_buffers(rank, std::max(prefill_tokens, 1.0 * slots)));
   use.logits = rounded(static_cast<double>(slots) * 2.0 * size_of(DType::fp32) *
                        static_cast<double>(rank.vocab() + rank.model.vocab));
   return use;
+}
+
+MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layout,
+                               const Elements& fullest_layer, double tokens,
+                               const RoleDTypes& dtypes, bool training) {
+  const LayerShape shape = rank.layer();
+  const auto element = static_cast<double>(size_of(rank.dtype));
+  const double own = tokens / rank.cp;
+  double bytes = 0;
+  if (layout.dp_shard > 1) {
+    const auto layer = as_double(fullest_layer.total());
+    bytes += layer * (2.0 * size_of(dtypes.param) + (training ? size_of(dtypes.grad) : 0));
+  }
+  if (rank.cp > 1) {
+    const double heads = as_double(shape.key_dim + shape.value_dim);
+    const double keys = as_double(rank.kv_heads()) * heads;
+    bytes += own * element * (rank.ulysses ? keys + as_double(rank.query_heads()) * heads : keys);
+  }
+  if (shape.sparse() && rank.ep > 1) {
+    bytes += own * element * 2.0 * expert_copies(rank, shape) * as_double(shape.hidden);
+  }
+  return {.communication = rounded(bytes)};
 }
 
 }  // namespace tessera

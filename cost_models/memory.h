@@ -1,15 +1,20 @@
 // Bytes that one rank needs, by class and phase.
 //
 // Pure functions over the parameter table: parameters are counted exactly, tensor by tensor, with
-// the split rule. What is counted follows the executor: ZeRO-1 shards master weights and Adam's
-// moments, gradients stay whole, attention is flash, batches are packed, logits exist kLogitRows at
-// a time. Symbols: e element bytes, h hidden, f ffn columns, n_q and n_kv heads, d head dim, V
-// vocabulary, t tensor parallel.
+// the split rule. What kernels keep follows EngineTraits; batches are packed. Symbols: e element
+// bytes, h hidden, f ffn columns, n_q and n_kv heads, d head dim, V vocabulary, t tensor, c
+// context, p pipeline parallel, v virtual stages, E experts of which k per token, s sequence, b
+// micro-batch.
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "cost_models/engine_traits.h"
+#include "cost_models/layer_shape.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/dtype.h"
 #include "cost_models/spec/model_spec.h"
@@ -49,74 +54,142 @@ struct Batching {
 
 struct Offload {
   bool parameters = false, gradients = false, optimizer = false;
-  bool operator==(const Offload&) const = default;
+  auto operator<=>(const Offload&) const = default;
 };
 
-/// What one rank of a tensor-parallel group holds of each operator. Heads and columns that do not
-/// divide count the largest part.
+/// What one rank holds of each operator of one kind of layer, and how the layer runs. Heads and
+/// columns that do not divide count the largest part.
 struct RankModel {
   ModelSpec model;
   int tp = 1;
   DType dtype = DType::bf16;
+  int cp = 1, ep = 1, etp = 1;
+  bool sequence_parallel = false;  // what TP would replicate is cut along the sequence
+  bool ulysses = false;            // cp by all-to-all over heads, else a ring over keys and values
+  EngineTraits traits = {};
+  std::optional<LayerKind> kind = {};  // nullopt: that of the last layer
 
+  LayerShape layer() const {
+    return layer_shape(model, kind ? *kind : kind_of_layer(model, model.layers - 1));
+  }
   std::int64_t query_heads() const { return largest(model.query_heads); }
   std::int64_t kv_heads() const;  // that the rank's query heads use, at most
-  std::int64_t ffn() const { return largest(model.ffn); }
   std::int64_t vocab() const { return largest(model.vocab); }
-
- private:
+  /// Parts into which the residual stream is cut beside cp.
+  int stream_parts() const { return sequence_parallel ? tp : 1; }
   std::int64_t largest(std::int64_t units) const { return (units + tp - 1) / tp; }
 };
 
-/// Rows of logits that exist at a time (executor/model/scores.h).
-inline constexpr std::int64_t kLogitRows = 4096;
-
 MemoryUse operator+(const MemoryUse& a, const MemoryUse& b);
 
-/// Elements by place, for every tensor-parallel rank: of one layer (all layers are alike), of what
-/// only the first stage, only the last stage, and both (a tied embedding) hold.
-struct ShardElements {
-  std::vector<std::int64_t> layer, first, last, both;
-  std::vector<std::int64_t> layer_tensors, outside_tensors;  // how many tensors these are
+/// Elements of one rank, those of routed experts apart: their gradients and optimizer states are
+/// shared by other ranks.
+struct Elements {
+  std::int64_t dense = 0, expert = 0;
+  std::int64_t total() const { return dense + expert; }
+  Elements& operator+=(const Elements& other) {
+    dense += other.dense;
+    expert += other.expert;
+    return *this;
+  }
+  bool operator==(const Elements&) const = default;
 };
-ShardElements shard_elements(const ParameterTable& table, int tp);
+inline Elements operator*(std::int64_t count, const Elements& e) {
+  return {count * e.dense, count * e.expert};
+}
 
-/// Elements of the rank at (tp_rank, stage), before any ZeRO-3 sharding; equals the sum of the
-/// volumes of compute_box.
+/// Elements by place, for every tensor-parallel rank: of one layer of each kind, of what only the
+/// first stage, only the last stage, and both (a tied embedding) hold. Expert elements are those of
+/// the fullest of the ep x etp ranks.
+struct ShardElements {
+  std::array<std::vector<Elements>, kLayerKinds> layer;
+  std::vector<std::int64_t> first, last, both;
+  std::vector<LayerKind> kinds;  // of every layer
+};
+ShardElements shard_elements(const ParameterTable& table, int tp, int ep = 1, int etp = 1);
+
+/// Elements of the rank at (tp_rank, stage), before any ZeRO-3 sharding; their total equals the sum
+/// of the volumes of compute_box.
+Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, int stage,
+                     int tp_rank);
 std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage,
                             int tp_rank);
 /// The same for the fullest tensor-parallel rank of the stage.
+Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, int stage);
 std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage);
 
-/// Layers that a stage holds, all its chunks together.
+/// Layers that a stage holds, all its chunks together; by kind.
 std::int64_t stage_layers(const ParallelLayout& layout, int stage);
+using LayerCounts = std::array<std::int64_t, kLayerKinds>;
+LayerCounts stage_layers(const ModelSpec& model, const ParallelLayout& layout, int stage);
+
+/// Ranks over which ZeRO cuts what belongs to dense parameters and to routed experts: the replicas
+/// of each, dp cp and tp cp dp / (ep etp) (Megatron-LM's data-parallel groups); dp_shard where
+/// parameters are sharded.
+struct ShardCounts {
+  int dense = 1, expert = 1;
+};
+ShardCounts zero_shards(const ParallelLayout& layout);
 
 /// Weights, and for a trained role gradients, master weights (none where the parameters have the
-/// master's type) and Adam's two fp32 moments. ZeRO-1 cuts the last two by dp and adds the part's
-/// reduced gradients, ZeRO-2 cuts gradients as well, ZeRO-3 everything.
-MemoryUse resident_memory(std::int64_t elements, const ParallelLayout& layout,
+/// master's type) and Adam's two fp32 moments. ZeRO-1 cuts the last two and adds the part's
+/// reduced gradients, ZeRO-2 cuts gradients as well, ZeRO-3 everything (Rajbhandari et al. 2020).
+MemoryUse resident_memory(const Elements& elements, const ParallelLayout& layout,
                           const RoleDTypes& dtypes, bool trained);
+inline MemoryUse resident_memory(std::int64_t elements, const ParallelLayout& layout,
+                                 const RoleDTypes& dtypes, bool trained) {
+  return resident_memory(Elements{elements, 0}, layout, dtypes, trained);
+}
 
-/// Bytes that one token leaves in one layer for the backward pass. Korthikanti et al. 2022, eq. 2,
-/// without dropout, with flash attention (no s^2 terms) and SwiGLU: both norms' inputs and outputs
-/// 4 h; q, k, v and the attention's output (2 n_q + 2 n_kv) d / t; gate, up and their product
-/// 3 f / t (silu(gate) is computed again); elements of e bytes. `full` keeps the layer's input, h;
-/// `selective` drops the product, f / t.
-double layer_activation_bytes(const RankModel& rank, Recompute recompute);
+/// Bytes that one token of a rank's own (its 1/c of the sequence) leaves in one layer for the
+/// backward pass, in sequences of `sequence` tokens. Korthikanti et al. 2022, sec. 4 and eq. 2, for
+/// any attention and MLP: both norms' inputs and outputs 4 h (and two dropout masks 2 h bytes), cut
+/// by t under sequence parallelism; q, k, v and the attention's output; without flash attention the
+/// softmax s a / t (with dropout its mask and its output besides: 5 a s / t bytes in all); the
+/// first MLP projection's output and the second's input, (1 or 2) f / t + f / t. Latent attention
+/// keeps the compressed q, k, v too; sparse layers the router's scores, k h of inputs and k h of
+/// outputs of the experts, and their columns (Megatron-LM's grouped MLP). `full` keeps the layer's
+/// input; `selective` drops the softmax, or with flash attention the gated product.
+double layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence = 0);
 
 /// Micro-batches whose activations stage `stage` holds at once under 1F1B: min(m, p - stage)
 /// (Narayanan et al. 2021, sec. 2.2).
 int micro_batches_in_flight(int micro_batches, int pp, int stage);
+/// The same with v chunks per stage, in units of the whole stage's layers: min(m v, 2 (p - stage -
+/// 1)
+/// + (v - 1) p + 1) / v (Megatron-LM core/pipeline_parallel/schedules.py); on the first stage
+/// 1 + (p - 1) / (p v) times the layers of p micro-batches (Korthikanti et al. 2022, sec. 4.2.3).
+double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage);
 
-/// Activations and workspace of a training call on one stage, `tokens` per micro-batch. With full
-/// recompute one layer's activations exist besides the kept inputs.
+/// What one stage runs of a call.
+struct StageLoad {
+  LayerCounts layers{};
+  bool last = true;
+  double tokens = 0;     // of a micro-batch of the replica, all its cp ranks together
+  double sequence = 0;   // tokens of the longest sequence (unfused attention)
+  double in_flight = 1;  // micro-batches whose activations exist at once
+};
+
+/// Activations and workspace of a training call. With full recompute one layer's activations exist
+/// besides the kept inputs.
+MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recompute recompute);
 MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_stage,
                           double tokens, int in_flight, Recompute recompute);
 /// The same of a forward pass without gradients.
 MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens);
-/// KV cache of `slots` sequences of at most `max_length` tokens, and the buffers of one step.
-/// 2 n_kv d L e per token.
+/// KV cache of `slots` sequences of at most `max_length` tokens on `layers` layers (0 = all), and
+/// the buffers of one step. Per token and layer 2 n_kv d e; latent attention caches (r_kv + d_rope)
+/// e, whole on every rank (DeepSeek-AI 2024, arXiv:2405.04434, sec. 2.1).
 MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
-                         std::int64_t max_length, double prefill_tokens);
+                         std::int64_t max_length, double prefill_tokens, std::int64_t layers = 0);
+std::int64_t cache_bytes_per_token(const RankModel& rank, DType kv);
+
+/// Buffers of communication in a call with `tokens` per micro-batch: FSDP's gathered parameters of
+/// two layers (this one and the one prefetched) and one layer's whole gradients; the ring's second
+/// block of keys and values and Ulysses' copies of q, k, v and output; what expert parallelism
+/// sends and receives.
+MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layout,
+                               const Elements& fullest_layer, double tokens,
+                               const RoleDTypes& dtypes, bool training);
 
 }  // namespace tessera

@@ -11,7 +11,9 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
+#include "cost_models/layout/parameter_table.h"
 #include "planner/search/request.h"
 
 namespace tessera {
@@ -20,24 +22,40 @@ namespace tessera {
 struct RoleCost {
   std::array<double, kPhaseCount> seconds{};        // of the role's phases; others 0
   std::array<double, kPhaseCount> communication{};  // the part of `seconds` that is communication
-  std::int64_t resident = 0;  // bytes of the fullest rank outside the role's phases
-  std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
+  std::int64_t resident = 0;   // bytes of the fullest rank outside the role's phases
+  std::int64_t peak = 0;       // bytes of the fullest rank in the worst of the role's phases
+  std::int64_t switching = 0;  // bytes while weights move (phase reshard)
 };
 
 /// What the search needs to know. Functions are pure: equal arguments, equal results. The reshard's
 /// seconds depend on the GPUs and the degrees (tp, pp) of both candidates only.
 struct Evaluator {
   std::function<RoleCost(const Candidate&)> role;
-  std::function<double(const Candidate& actor, const Candidate& rollout)> reshard_seconds;
+  std::function<double(const Candidate& actor, const Candidate& rollout, bool shared)>
+      reshard_seconds;
+};
+
+/// Parameter tables of the models that several evaluators ask for.
+class ModelTables {
+ public:
+  std::shared_ptr<const ParameterTable> of(const ModelSpec& model);
+
+ private:
+  std::vector<std::shared_ptr<const ParameterTable>> tables_;
 };
 
 class CostEvaluator {
  public:
   explicit CostEvaluator(const PlanRequest& request);
+  CostEvaluator(const PlanRequest& request, ModelTables& tables);
   ~CostEvaluator();
 
+  const PlanRequest& request() const;
+
   RoleCost cost(const Candidate& candidate) const;
-  double reshard_seconds(const Candidate& actor, const Candidate& rollout) const;
+  /// `shared`: the rollout is on the actor's ranks; else on ranks of its own.
+  double reshard_seconds(const Candidate& actor, const Candidate& rollout,
+                         bool shared = true) const;
 
   /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
   MemoryUse memory(const Candidate& candidate, Phase phase) const;
@@ -52,8 +70,9 @@ class CostEvaluator {
   /// Keeps a reference to this object.
   Evaluator evaluator() const;
 
+  struct State;  // planner/search/evaluate_state.h
+
  private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

@@ -140,7 +140,7 @@ class Fronts {
       for (const Option& rollout : rollouts) {
         const Candidate &a = actor.candidate, &r = rollout.candidate;
         auto [entry, added] = reshard.try_emplace({a.tp, a.pp, r.tp, r.pp});
-        if (added) entry->second = problem_.evaluator.reshard_seconds(a, r);
+        if (added) entry->second = problem_.evaluator.reshard_seconds(a, r, true);
         Option both = merged(actor, rollout, entry->second);
         if (both.resident + both.transient <= problem_.memory_limit) pairs.push_back(both);
       }

@@ -23,6 +23,7 @@ struct PlanRequest {
   Workload workload;  // resolved: with its dataflow
   Calibration calibration;
   std::string engine = "tessera";
+  EngineTraits traits;  // of that engine (traits_of)
   FixedSettings fixed;
   std::string tessera_version, created;  // for the plan's provenance
 };
@@ -44,17 +45,29 @@ std::vector<Phase> phases_of(const Workload& workload, Role role);
 /// Longest sequence: prompt and the longest response.
 std::int64_t longest_sequence(const Workload& workload);
 
-/// One way to run one role on `gpus` ranks.
+/// One way to run one role on `gpus` ranks; gpus = tp cp pp dp.
 struct Candidate {
   Role role = Role::actor;
   int gpus = 1;
   int tp = 1, pp = 1, dp = 1, zero = 0;
   std::int64_t tokens = 0;         // limit of a micro-batch; of a prefill batch for the rollout
   std::int64_t max_sequences = 0;  // rollout: decoded at once per replica
+  int cp = 1, vpp = 1, ep = 1, etp = 1;
+  int dp_shard = 1;     // FSDP; divides dp, then zero is 3
+  int head_layers = 0;  // layers that the cut counts for the last stage's head
+  bool sequence_parallel = false, ulysses = false;
+  Recompute recompute = Recompute::none;
+  /// What leaves the device outside the role's own phases. For the rollout, parameters = unmap.
+  Offload offload = {};
   auto operator<=>(const Candidate&) const = default;
 };
 
+/// `layers` cut into pp vpp chunks, the last of which also counts `head_layers`.
+std::vector<LayerRange> cut_stages(std::int64_t layers, int pp, int vpp, int head_layers);
 ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers);
+/// megatron (pipeline slowest, so that expert groups are neighbours) with expert parallelism, else
+/// contiguous.
+RankOrder training_order(const Candidate& candidate);
 /// strided where the rollout shares the actor's ranks and its degrees divide, else contiguous.
 RankOrder rollout_order(const Candidate& actor, const Candidate& rollout);
 

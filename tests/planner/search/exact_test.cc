@@ -119,7 +119,7 @@ class BruteForce {
     }
     if (rollout != nullptr) {
       seconds[static_cast<std::size_t>(Phase::reshard)] =
-          problem_.evaluator.reshard_seconds(*actor, *rollout);
+          problem_.evaluator.reshard_seconds(*actor, *rollout, true);
     }
     best_ = std::min(best_, played(problem_, *placement_, seconds));
   }
@@ -197,7 +197,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
     cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
     return cost;
   };
-  problem.evaluator.reshard_seconds = [draw](const Candidate& actor, const Candidate& rollout) {
+  problem.evaluator.reshard_seconds = [draw](const Candidate& actor, const Candidate& rollout, bool) {
     return draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp;
   };
   problem.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.05;

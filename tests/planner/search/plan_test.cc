@@ -226,7 +226,7 @@ TEST(Request, MayBringItsOwnEvaluator) {
     }
     return cost;
   };
-  flat.reshard_seconds = [](const Candidate&, const Candidate&) { return 0.5; };
+  flat.reshard_seconds = [](const Candidate&, const Candidate&, bool) { return 0.5; };
   Problems problems;
   const auto outcome = make_plan(request, problems, flat);
   const Plan& plan = std::get<Plan>(*outcome);

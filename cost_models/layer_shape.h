@@ -1,0 +1,37 @@
+// The sizes that one layer's time and memory follow from, and which layers are alike.
+//
+// Plain values derived from a ModelSpec; elements of the whole model (no parallelism).
+#pragma once
+
+#include <cstdint>
+
+#include "cost_models/spec/model_spec.h"
+
+namespace tessera {
+
+/// Layers of one kind cost the same: a plain MLP, or experts behind a router.
+enum class LayerKind { dense, sparse };
+inline constexpr int kLayerKinds = 2;
+
+struct LayerShape {
+  std::int64_t hidden = 0;
+  std::int64_t query_heads = 0, kv_heads = 0;
+  std::int64_t key_dim = 0, value_dim = 0;  // of one head; equal but for latent attention
+  /// Latent attention (DeepSeek-V2's MLA): ranks of the compressed query (0 = not compressed) and
+  /// of the compressed keys and values, and the part of key_dim that carries the rotary embedding.
+  std::int64_t query_rank = 0, kv_rank = 0, rope_dim = 0;
+  std::int64_t window = 0;  // tokens that attention sees; 0 = all before
+  bool gated = true;        // gate and up projections, else one
+  std::int64_t ffn = 0;     // columns of the dense MLP, or of all shared experts together
+  std::int64_t experts = 0, experts_per_token = 0, expert_ffn = 0;  // experts 0 = dense layer
+
+  bool latent() const { return kv_rank > 0; }
+  bool sparse() const { return experts > 0; }
+  /// Columns of the first MLP projection per column of the second's input.
+  std::int64_t up_parts() const { return gated ? 2 : 1; }
+};
+
+LayerShape layer_shape(const ModelSpec& model, LayerKind kind);
+LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer);
+
+}  // namespace tessera

@@ -1,0 +1,106 @@
+// Bytes of a rank in each phase of a candidate.
+#include <algorithm>
+
+#include "planner/search/evaluate_state.h"
+
+namespace tessera {
+namespace {
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// Largest piece of offloaded optimizer states that passes through the device at a time.
+constexpr std::int64_t kStreamBytes = 1LL << 30;
+
+// What of the resident bytes is on the device in a phase: offloaded things only where they work.
+// The rollout's weights stay mapped unless its parameters are "offloaded" (unmapped).
+MemoryUse on_device(MemoryUse use, const Candidate& candidate, bool streamed, bool needs_weights,
+                    bool trains) {
+  const Offload& offload = candidate.offload;
+  if (offload.parameters && !needs_weights) use.weights = 0;
+  if (offload.gradients && !trains) use.gradients = 0;
+  if (offload.optimizer && (!trains || streamed)) {
+    const std::int64_t states = use.master_weights + use.optimizer;
+    if (trains) use.workspace += std::min(states, kStreamBytes);
+    use.master_weights = use.optimizer = 0;
+  }
+  return use;
+}
+
+}  // namespace
+
+MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& candidate,
+                                             const StageClass& stage, int index, Phase phase) {
+  const Workload& workload = request.workload;
+  const bool trained = is_trained(workload, candidate.role);
+  const ParallelLayout layout{.tp = candidate.tp,
+                              .cp = candidate.cp,
+                              .pp = candidate.pp,
+                              .vpp = candidate.vpp,
+                              .dp_replicate = candidate.dp / candidate.dp_shard,
+                              .dp_shard = candidate.dp_shard,
+                              .ep = candidate.ep,
+                              .etp = candidate.etp,
+                              .zero = candidate.zero,
+                              .stages = {}};
+  const MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, trained);
+  const Call* call = nullptr;
+  for (const Call& each : workload.dataflow) {
+    const Role runs = each.kind == CallKind::generate ? Role::rollout : each.role;
+    if (each.phase == phase && runs == candidate.role && each.kind != CallKind::compute) {
+      call = &each;
+    }
+  }
+  const bool trains = call != nullptr && call->kind == CallKind::train;
+  const bool moves =
+      phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
+  const MemoryUse resident = on_device(whole, candidate, request.traits.streamed_optimizer,
+                                       call != nullptr || moves, trains);
+  if (call == nullptr) return resident;
+  RankModel rank = rank_model(model, layer_run(candidate));
+  std::int64_t layers = 0;
+  for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
+    layers += stage.layers[kind];
+    if (stage.layers[kind] > 0) rank.kind = static_cast<LayerKind>(kind);  // sparse wins
+  }
+  if (call->kind == CallKind::generate) {
+    return resident + rollout_memory(rank, model.dtypes.kv, candidate.max_sequences,
+                                     longest_sequence(workload), as_double(candidate.tokens),
+                                     layers);
+  }
+  // A sequence that is alone in its micro-batch may be longer than the limit.
+  const auto tokens = as_double(std::max(candidate.tokens, longest_sequence(workload)));
+  const auto& by_kind = shards(model, candidate.tp, candidate.ep, candidate.etp).layer;
+  Elements fullest_layer;
+  for (const auto& kind : by_kind) {
+    if (kind.front().total() > fullest_layer.total()) fullest_layer = kind.front();
+  }
+  const MemoryUse buffers =
+      communication_memory(rank, layout, fullest_layer, tokens, model.dtypes, trains);
+  if (!trains) return resident + buffers + inference_memory(rank, stage.last, tokens);
+  const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
+  const auto count = static_cast<int>(micro_batches(candidate, sequences));
+  const StageLoad load{
+      .layers = stage.layers,
+      .last = stage.last,
+      .tokens = tokens,
+      .sequence = as_double(longest_sequence(workload)),
+      .in_flight = stage_batches_in_flight(count, candidate.pp, candidate.vpp, index)};
+  return resident + buffers + training_memory(rank, load, candidate.recompute);
+}
+
+// The stages whose ranks hold most in a phase.
+const StageClass& CostEvaluator::State::fullest(RoleModel& model, const Candidate& candidate,
+                                                Phase phase) {
+  const StageClass* best = nullptr;
+  std::int64_t most = -1;
+  for (const StageClass& stage : stages(model, candidate)) {
+    const std::int64_t total = stage_memory(model, candidate, stage, stage.index, phase).total();
+    if (total > most) {
+      most = total;
+      best = &stage;
+    }
+  }
+  return *best;
+}
+
+}  // namespace tessera

@@ -1,0 +1,258 @@
+// Time of forward and training passes through a pipeline, of the optimizer, and of offloading.
+#include <algorithm>
+
+#include "planner/search/evaluate_state.h"
+
+namespace tessera {
+namespace {
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// A collective beside `compute` seconds of kernels: the part that sticks out, and what the kernels
+// lose to it.
+double exposed(double communication, double compute, bool overlapped, double slowdown) {
+  if (!overlapped) return communication;
+  return std::max(0.0, communication - compute) + (slowdown - 1) * std::min(communication, compute);
+}
+
+}  // namespace
+
+LayerRun layer_run(const Candidate& candidate) {
+  LayerRun run{.tp = candidate.tp,
+               .cp = candidate.cp,
+               .sequence_parallel = candidate.sequence_parallel,
+               .ulysses = candidate.ulysses,
+               .recompute = candidate.recompute};
+  // Groups that lie elsewhere cost something else.
+  if (candidate.ep * candidate.etp > 1) {
+    run.ep = candidate.ep;
+    run.etp = candidate.etp;
+    run.pp = candidate.pp;
+  }
+  if (candidate.dp_shard > 1) {
+    run.dp_shard = candidate.dp_shard;
+    run.pp = candidate.pp;
+  }
+  if (run.pp > 1 || run.ep > 1) run.dp = candidate.dp;
+  return run;
+}
+
+const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
+                                                        const Candidate& candidate,
+                                                        double sequences, bool training) {
+  const LayerRun run = layer_run(candidate);
+  auto [entry, added] = model.micro_batches.try_emplace({run, sequences, training});
+  MicroBatchCost& cost = entry->second;
+  if (!added) return cost;
+  RankModel rank = rank_model(model, run);
+  const TokenBatch batch{sequences * sequence, sequences, sequences * squared};
+  const TokenBatch scored{sequences * response, sequences, 0};  // only responses are scored
+  const CandidateGroups groups = groups_of(candidate, cluster());
+  const EngineTraits& traits = request.traits;
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    const auto k = static_cast<std::size_t>(kind);
+    rank.kind = static_cast<LayerKind>(kind);
+    cost.forward[k] = layer_forward(rank, batch, calibration());
+    const double shared =
+        layer_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration()) +
+        layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration());
+    cost.forward_comm[k] =
+        shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster(), calibration());
+    double gather = 0, scatter = 0;
+    if (candidate.dp_shard > 1) {  // Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP)
+      const Elements layer =
+          shards(model, candidate.tp, candidate.ep, candidate.etp).layer[k].front();
+      const auto move = [&](Collective what, std::int64_t element) {
+        return collective_seconds(what, as_double(layer.dense * element), groups.shard, cluster(),
+                                  calibration()) +
+               collective_seconds(what, as_double(layer.expert * element), groups.expert_replicas,
+                                  cluster(), calibration());
+      };
+      gather = move(Collective::all_gather, size_of(model.dtypes.param));
+      scatter = move(Collective::reduce_scatter, size_of(model.dtypes.wire));
+    }
+    const auto beside = [&](double communication, const Work& work) {
+      return exposed(communication, work.total(calibration()), traits.overlapped_parameters,
+                     traits.overlap_slowdown);
+    };
+    cost.forward_comm[k] += beside(gather, cost.forward[k]);
+    if (!training) continue;
+    cost.backward[k] = layer_backward(rank, batch, candidate.recompute, calibration());
+    // Full recomputation runs the forward's collectives again.
+    cost.backward_comm[k] =
+        shared * (candidate.recompute == Recompute::full ? 2 : 1) +
+        layer_cp_seconds(rank, batch, true, groups.cp, cluster(), calibration()) +
+        beside(gather + scatter, cost.backward[k]);
+  }
+  cost.embedding = embedding_forward(rank, batch, calibration());
+  cost.head_forward = head_forward(rank, scored, calibration());
+  cost.embedding_tp = embedding_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration());
+  cost.head_tp = head_tp_seconds(rank, scored.tokens, groups.tp, cluster(), calibration());
+  if (training) {
+    cost.head_backward = head_backward(rank, scored, calibration());
+    cost.head_backward_tp =
+        head_backward_tp_seconds(rank, scored.tokens, groups.tp, cluster(), calibration());
+  }
+  return cost;
+}
+
+double CostEvaluator::State::micro_batches(const Candidate& candidate, double sequences) const {
+  const auto limit = as_double(candidate.tokens);
+  return std::clamp(std::ceil(sequences * sequence / limit), 1.0, std::max(1.0, sequences));
+}
+
+// All micro-batches of `sequences` sequences of one replica through the pipeline.
+CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
+                                                           const Candidate& candidate,
+                                                           double sequences, bool training) {
+  const double count = micro_batches(candidate, sequences);
+  const double each = sequences / count;
+  const MicroBatchCost& cost = micro_batch(model, candidate, each, training);
+  const double slow = slowdown(candidate, count / (count + candidate.pp - 1));
+  double hidden_bytes =
+      each * sequence / candidate.cp * as_double(model.spec.hidden * size_of(model.dtypes.param));
+  if (request.traits.scattered_hops) hidden_bytes /= candidate.tp;
+  const int hop_nodes = candidate.pp == 1 ? 1 : groups_of(candidate, cluster()).hop_nodes;
+  const double hop =
+      candidate.pp == 1
+          ? 0
+          : candidate.vpp * collective_seconds(Collective::send_receive, hidden_bytes,
+                                               {2, hop_nodes}, cluster(), calibration());
+  Timed sum, slowest;
+  for (const StageClass& stage : stages(model, candidate)) {
+    Work work, backward;
+    double communication = (stage.first ? cost.embedding_tp : 0) + (stage.last ? cost.head_tp : 0) +
+                           (stage.last ? 0 : hop);
+    for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
+      const double layers = as_double(stage.layers[kind]);
+      if (layers == 0) continue;
+      work += layers * cost.forward[kind];
+      communication += layers * cost.forward_comm[kind];
+      if (!training) continue;
+      backward += layers * cost.backward[kind];
+      communication += layers * cost.backward_comm[kind];
+    }
+    if (stage.first) work += cost.embedding;
+    if (stage.last) work += cost.head_forward;
+    double seconds = work.total(calibration());
+    if (training) {
+      if (stage.last) backward += cost.head_backward;
+      seconds += backward.total(calibration());
+      communication += (stage.last ? cost.head_backward_tp : 0) + (stage.first ? 0 : hop);
+    }
+    seconds = seconds * slow + communication;
+    sum.seconds += stage.count * seconds;
+    sum.communication += stage.count * communication;
+    if (seconds > slowest.seconds) slowest = {seconds, communication};
+  }
+  // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
+  // that do not fill the last round of p leave (v - 1) (p - m mod p) chunks empty (Calculon).
+  double bubbles = count - 1;
+  const double chunks = candidate.vpp;
+  if (candidate.vpp > 1) {
+    const double rest = std::fmod(count, candidate.pp);
+    if (rest != 0) bubbles += (chunks - 1) * (candidate.pp - rest) / chunks;
+    return {sum.seconds / chunks + (bubbles + 1 - 1 / chunks) * slowest.seconds,
+            sum.communication / chunks + (bubbles + 1 - 1 / chunks) * slowest.communication};
+  }
+  return {sum.seconds + bubbles * slowest.seconds,
+          sum.communication + bubbles * slowest.communication};
+}
+
+// Gradients over the replicas, the update of this rank's part, parameters back under ZeRO-1 and -2.
+// FSDP reduced its gradients within the shard group already; replicas of it are still to be added.
+CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
+                                                            const Candidate& candidate,
+                                                            double last_backward_s) {
+  Elements most;
+  for (const StageClass& stage : stages(model, candidate)) {
+    if (stage.elements.total() > most.total()) most = stage.elements;
+  }
+  const CandidateGroups groups = groups_of(candidate, cluster());
+  const ParallelLayout layout{.tp = candidate.tp,
+                              .cp = candidate.cp,
+                              .pp = candidate.pp,
+                              .dp_replicate = candidate.dp / candidate.dp_shard,
+                              .dp_shard = candidate.dp_shard,
+                              .ep = candidate.ep,
+                              .etp = candidate.etp,
+                              .stages = {}};
+  const ShardCounts parts = zero_shards(layout);
+  const bool sharded = candidate.zero >= 1;
+  double communication = 0;
+  const auto reduce = [&](std::int64_t count, GroupShape group, GroupShape replicated, int cut) {
+    const double gradient = as_double(count * size_of(model.dtypes.grad));
+    const double parameter = as_double(count * size_of(model.dtypes.param));
+    const auto collective = [&](Collective what, double bytes, GroupShape over) {
+      return tessera::collective_seconds(what, bytes, over, cluster(), calibration());
+    };
+    if (candidate.dp_shard > 1) {
+      return collective(Collective::all_reduce, gradient / cut, replicated);
+    }
+    return sharded ? collective(Collective::reduce_scatter, gradient, group) +
+                         collective(Collective::all_gather, parameter, group)
+                   : collective(Collective::all_reduce, gradient, group);
+  };
+  communication += reduce(most.dense, groups.replicas, groups.replicated, parts.dense);
+  if (most.expert > 0) {
+    communication += reduce(most.expert, groups.expert_replicas, groups.replicated, parts.expert);
+  }
+  communication = exposed(communication, last_backward_s, request.traits.overlapped_gradients,
+                          request.traits.overlap_slowdown);
+  const auto tensors =
+      static_cast<double>(model.table->rows.size()) / candidate.pp / std::max(1, candidate.ep);
+  Work work = optimizer_step(as_double(most.dense), sharded ? parts.dense : 1, tensors,
+                             model.dtypes, calibration());
+  if (most.expert > 0) {
+    work += optimizer_step(as_double(most.expert), sharded ? parts.expert : 1, 0, model.dtypes,
+                           calibration());
+  }
+  return {work.total(calibration()) * slowdown(candidate, 1) + communication, communication};
+}
+
+// What a phase of the role fetches from and returns to host memory, at the link's one-way rate:
+// weights on entry; optimizer states in and out, once per phase or, streamed, once per step.
+double CostEvaluator::State::offload_seconds(RoleModel& model, const Candidate& candidate,
+                                             bool training, double steps) {
+  if (candidate.offload == Offload{}) return 0;
+  double bytes = 0;
+  for (const StageClass& stage : stages(model, candidate)) {
+    const MemoryUse use = resident_memory(stage.elements, layout_of(candidate, model.spec.layers),
+                                          model.dtypes, training);
+    double here = 0;
+    if (candidate.offload.parameters) here += as_double(use.weights) * (training ? 2 : 1);
+    if (training && candidate.offload.optimizer) {
+      here += 2 * as_double(use.master_weights + use.optimizer) *
+              (request.traits.streamed_optimizer ? steps : 1.0);
+    }
+    bytes = std::max(bytes, here);
+  }
+  return host_copy_seconds(bytes, calibration());
+}
+
+CostEvaluator::State::Timed CostEvaluator::State::update(RoleModel& model,
+                                                         const Candidate& candidate) {
+  const Workload& workload = request.workload;
+  const double steps = as_double(workload.mini_batches * workload.epochs);
+  const double sequences =
+      as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
+  const Timed passes = pipeline(model, candidate, sequences, true);
+  // Two thirds of a micro-batch's time are its backward pass.
+  const double last = passes.seconds / micro_batches(candidate, sequences) * 2 / 3;
+  const Timed step = optimizer(model, candidate, last);
+  const double host = calibration().call_s.value * slowdown(candidate, 1);
+  return {steps * (passes.seconds + step.seconds + host) +
+              offload_seconds(model, candidate, true, steps),
+          steps * (passes.communication + step.communication)};
+}
+
+CostEvaluator::State::Timed CostEvaluator::State::infer(RoleModel& model,
+                                                        const Candidate& candidate) {
+  const double sequences = as_double(request.workload.sequences()) / candidate.dp;
+  Timed pass = pipeline(model, candidate, sequences, false);
+  pass.seconds += calibration().call_s.value * slowdown(candidate, 1) +
+                  offload_seconds(model, candidate, false, 0);
+  return pass;
+}
+
+}  // namespace tessera

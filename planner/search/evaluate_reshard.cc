@@ -1,0 +1,147 @@
+// Bytes and time of moving the actor's weights into the rollout's layout.
+#include <algorithm>
+#include <numeric>
+
+#include "cost_models/layout/sharding.h"
+#include "planner/search/evaluate_state.h"
+
+namespace tessera {
+namespace {
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// Cuts by tensor and pipeline parallelism only, as the closed form below counts them exactly.
+bool plain(const Candidate& candidate) {
+  return candidate.cp == 1 && candidate.vpp == 1 && candidate.dp_shard == 1 && candidate.ep == 1 &&
+         candidate.etp == 1 && candidate.head_layers == 0;
+}
+
+}  // namespace
+
+const ShardOverlap& CostEvaluator::State::overlap(int training_tp, int rollout_tp) {
+  auto [entry, added] = overlaps.try_emplace({training_tp, rollout_tp});
+  ShardOverlap& result = entry->second;
+  if (!added) return result;
+  RoleModel& model = models.at(Role::actor);
+  const ParameterTable& table = *model.table;
+  const auto layers = table.model.layers;
+  const ParallelLayout from{.tp = training_tp, .stages = even_stages(layers, 1)};
+  const ParallelLayout to{.tp = rollout_tp, .stages = even_stages(layers, 1)};
+  const std::vector<std::vector<std::int64_t>> zeros(
+      static_cast<std::size_t>(training_tp),
+      std::vector<std::int64_t>(static_cast<std::size_t>(rollout_tp), 0));
+  result.layer.fill(zeros);
+  result.first = result.last = result.both = zeros;
+  std::array<std::int64_t, kLayerKinds> sample{};  // the first layer of each kind stands for all
+  sample.fill(-1);
+  for (const Parameter& parameter : table.rows) {
+    auto* sums = &result.both;
+    if (parameter.place == StagePlace::layer) {
+      const auto kind = static_cast<std::size_t>(kind_of_layer(table.model, parameter.layer));
+      if (sample[kind] < 0) sample[kind] = parameter.layer;
+      if (sample[kind] != parameter.layer) continue;
+      sums = &result.layer[kind];
+    } else if (parameter.place == StagePlace::embedding) {
+      sums = &result.first;
+    } else if (parameter.place == StagePlace::head) {
+      sums = &result.last;
+    }
+    for (int i = 0; i < training_tp; ++i) {
+      const auto held = compute_box(parameter, from, {.tp = i});
+      for (int j = 0; j < rollout_tp; ++j) {
+        const auto wanted = compute_box(parameter, to, {.tp = j});
+        if (held && wanted) {
+          (*sums)[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] +=
+              volume(intersect(*held, *wanted));
+        }
+      }
+    }
+  }
+  return result;
+}
+
+std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
+  RoleModel& model = models.at(Role::actor);
+  if (!plain(actor) || !plain(rollout) || rollout.pp > 1) {
+    // Cuts along different axes are independent: a rank keeps its part of what it wants. Counts no
+    // more than a rank may keep, so the bytes are an upper bound of the mean.
+    Elements wanted, held;
+    for (const StageClass& stage : stages(models.at(Role::rollout), rollout)) {
+      if (stage.elements.total() > wanted.total()) wanted = stage.elements;
+    }
+    for (const StageClass& stage : stages(model, actor)) {
+      if (held.total() == 0 || stage.elements.total() < held.total()) held = stage.elements;
+    }
+    const double whole = as_double(model.table->elements());
+    const double kept =
+        as_double(held.total()) / actor.dp_shard * as_double(wanted.total()) / whole;
+    return static_cast<std::int64_t>(as_double(wanted.total()) - kept) * size_of(model.dtypes.wire);
+  }
+  const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
+  auto [entry, added] =
+      reshard_volumes.try_emplace({actor.tp, actor.pp, rollout.tp, strided ? 1 : 0}, 0);
+  if (!added) return entry->second;
+  const ShardOverlap& common = overlap(actor.tp, rollout.tp);
+  const ShardElements& wanted = shards(model, rollout.tp, 1, 1);
+  const ParallelLayout layout = layout_of(actor, model.spec.layers);
+  std::vector<LayerCounts> by_stage;
+  LayerCounts whole{};
+  for (int stage = 0; stage < actor.pp; ++stage) {
+    by_stage.push_back(stage_layers(model.spec, layout, stage));
+    for (std::size_t k = 0; k < whole.size(); ++k) whole[k] += by_stage.back()[k];
+  }
+  const int period = std::lcm(actor.tp * actor.pp, rollout.tp);
+  std::int64_t most = 0;
+  for (int rank = 0; rank < period; ++rank) {
+    const int i = rank % actor.tp, stage = rank / actor.tp % actor.pp;
+    const int j = strided ? i / (actor.tp / rollout.tp) : rank % rollout.tp;
+    const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+    const bool first = stage == 0, last = stage == actor.pp - 1;
+    std::int64_t all = wanted.first[b] + wanted.last[b] + wanted.both[b];
+    std::int64_t kept = (first ? common.first[a][b] : 0) + (last ? common.last[a][b] : 0) +
+                        (first || last ? common.both[a][b] : 0);
+    for (std::size_t k = 0; k < whole.size(); ++k) {
+      all += whole[k] * wanted.layer[k][b].total();
+      kept += by_stage[static_cast<std::size_t>(stage)][k] * common.layer[k][a][b];
+    }
+    most = std::max(most, all - kept);
+  }
+  return entry->second = most * size_of(model.dtypes.wire);
+}
+
+double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
+                                      bool shared) const {
+  const ClusterSpec& cluster = state_->request.cluster;
+  const Calibration& calibration = state_->request.calibration;
+  const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
+  if (!shared) {
+    // Everything comes from other ranks: each destination its shard, each source its share of what
+    // all destinations receive.
+    RoleModel& model = state_->models.at(Role::rollout);
+    double wanted = 0;
+    for (const StageClass& stage : state_->stages(model, rollout)) {
+      wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
+    }
+    const double sent = wanted * rollout.gpus / actor.gpus;
+    const double busiest = std::max(wanted, sent);
+    const bool one_node = actor.gpus + rollout.gpus <= cluster.gpus_per_node;
+    return tessera::reshard_seconds(one_node ? busiest : 0, one_node ? 0 : busiest, peers, cluster,
+                                    calibration);
+  }
+  const auto received = as_double(state_->reshard_bytes(actor, rollout));
+  if (received <= 0) return 0;
+  // Stages on other nodes come over the network: p - U / t of p; shards of FSDP and experts beyond
+  // the node likewise.
+  const double block = static_cast<double>(actor.tp) * actor.cp;
+  const double stages_on_node = std::clamp(static_cast<double>(cluster.gpus_per_node) / block, 1.0,
+                                           static_cast<double>(actor.pp));
+  double local = stages_on_node / actor.pp;
+  const double spread = static_cast<double>(std::max(actor.dp_shard, actor.ep)) * block;
+  if (spread > static_cast<double>(cluster.gpus_per_node)) {
+    local = std::min(local, static_cast<double>(cluster.gpus_per_node) / spread);
+  }
+  const double inter = received * (1 - local);
+  return tessera::reshard_seconds(received - inter, inter, peers, cluster, calibration);
+}
+
+}  // namespace tessera

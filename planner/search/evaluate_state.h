@@ -1,0 +1,113 @@
+// What a CostEvaluator remembers; private to planner/search/evaluate*.cc.
+//
+// One object per evaluator and thread. Costs of a micro-batch are kept per way to run a layer,
+// those of stages per cut: candidates that differ in neither share them.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "cost_models/compute.h"
+#include "cost_models/lengths.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/groups.h"
+
+namespace tessera {
+
+// How a layer runs: everything but the tokens that its costs depend on.
+struct LayerRun {
+  int tp = 1, cp = 1, ep = 1, etp = 1, dp = 1, dp_shard = 1, pp = 1;
+  bool sequence_parallel = false, ulysses = false;
+  Recompute recompute = Recompute::none;
+  auto operator<=>(const LayerRun&) const = default;
+};
+
+// Costs of one micro-batch on one rank: per layer of each kind, and at the model's two ends.
+struct MicroBatchCost {
+  std::array<Work, kLayerKinds> forward, backward;
+  std::array<double, kLayerKinds> forward_comm{}, backward_comm{};  // exposed
+  Work embedding, head_forward, head_backward;
+  double embedding_tp = 0, head_tp = 0, head_backward_tp = 0;
+};
+
+// Stages that hold alike layers and are of one kind (first, middle, last).
+struct StageClass {
+  LayerCounts layers{};
+  bool first = false, last = false;
+  int index = 0;  // of the first such stage, which holds most micro-batches
+  int count = 0;
+  Elements elements;  // of the fullest tensor-parallel rank
+};
+
+// Overlaps of training and generation shards, in elements, by [training tp rank][generation rank].
+struct ShardOverlap {
+  std::array<std::vector<std::vector<std::int64_t>>, kLayerKinds> layer;
+  std::vector<std::vector<std::int64_t>> first, last, both;
+};
+
+struct RoleModel {
+  ModelSpec spec;
+  RoleDTypes dtypes;
+  std::shared_ptr<const ParameterTable> table;
+  std::map<std::array<int, 3>, ShardElements> shards;  // by tp, ep, etp
+  std::map<std::tuple<LayerRun, double, bool>, MicroBatchCost> micro_batches;
+  std::map<std::array<int, 6>, std::vector<StageClass>> stages;  // by tp, ep, etp, pp, vpp, head
+};
+
+struct CostEvaluator::State {
+  PlanRequest request;
+  std::map<Role, RoleModel> models;
+  double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
+  std::map<std::tuple<LayerRun, std::int64_t>, std::array<double, 2>> decode_tails;
+  std::map<std::pair<int, int>, ShardOverlap> overlaps;
+  std::map<std::array<int, 4>, std::int64_t> reshard_volumes;
+
+  State(const PlanRequest& asked, ModelTables& tables);
+
+  struct Timed {
+    double seconds = 0, communication = 0;
+  };
+
+  const Calibration& calibration() const { return request.calibration; }
+  const ClusterSpec& cluster() const { return request.cluster; }
+
+  // evaluate.cc
+  RankModel rank_model(const RoleModel& model, const LayerRun& run) const;
+  const ShardElements& shards(RoleModel& model, int tp, int ep, int etp);
+  const std::vector<StageClass>& stages(RoleModel& model, const Candidate& candidate);
+  double slowdown(const Candidate& candidate, double part) const;
+  Timed phase_time(RoleModel& model, const Candidate& candidate, Phase phase);
+
+  // evaluate_passes.cc
+  const MicroBatchCost& micro_batch(RoleModel& model, const Candidate& candidate, double sequences,
+                                    bool training);
+  double micro_batches(const Candidate& candidate, double sequences) const;
+  Timed pipeline(RoleModel& model, const Candidate& candidate, double sequences, bool training);
+  Timed optimizer(RoleModel& model, const Candidate& candidate, double last_backward_s);
+  double offload_seconds(RoleModel& model, const Candidate& candidate, bool training, double steps);
+  Timed update(RoleModel& model, const Candidate& candidate);
+  Timed infer(RoleModel& model, const Candidate& candidate);
+
+  // evaluate_rollout.cc
+  std::array<double, 2> decode_step(const RoleModel& model, const Candidate& candidate,
+                                    double alive, double context);
+  std::array<double, 2> decode_tail(const RoleModel& model, const Candidate& candidate,
+                                    std::int64_t slots);
+  Timed generate(RoleModel& model, const Candidate& candidate);
+
+  // evaluate_memory.cc
+  MemoryUse stage_memory(RoleModel& model, const Candidate& candidate, const StageClass& stage,
+                         int index, Phase phase);
+  const StageClass& fullest(RoleModel& model, const Candidate& candidate, Phase phase);
+
+  // evaluate_reshard.cc
+  const ShardOverlap& overlap(int training_tp, int rollout_tp);
+  std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
+};
+
+LayerRun layer_run(const Candidate& candidate);
+
+}  // namespace tessera

@@ -1,0 +1,37 @@
+#include "planner/search/groups.h"
+
+#include <algorithm>
+
+namespace tessera {
+
+CandidateGroups groups_of(const Candidate& candidate, const ClusterSpec& cluster) {
+  const bool megatron = training_order(candidate) == RankOrder::megatron;
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
+  const int block = candidate.tp * candidate.cp;
+  const int stride = megatron ? block : block * candidate.pp;  // of dp
+  const auto shape = [&](int count, int step, int rest = 0) {
+    const int last = (count - 1) * step + rest;
+    return GroupShape{count, std::min(count, last / per_node + 1)};
+  };
+  CandidateGroups groups;
+  groups.tp = {candidate.tp, (candidate.tp + per_node - 1) / per_node};
+  groups.cp = shape(candidate.cp, candidate.tp);
+  groups.replicas = shape(candidate.dp, stride, (candidate.cp - 1) * candidate.tp);
+  groups.replicas.ranks = candidate.dp * candidate.cp;
+  if (candidate.cp > 1) {
+    const int last = (candidate.dp - 1) * stride + (candidate.cp - 1) * candidate.tp;
+    groups.replicas.nodes = std::min(groups.replicas.ranks, last / per_node + 1);
+  }
+  groups.shard = shape(candidate.dp_shard, stride);
+  groups.replicated = shape(candidate.dp / candidate.dp_shard, stride * candidate.dp_shard);
+  const int experts = candidate.ep * candidate.etp;
+  groups.ep = shape(candidate.ep,
+                    experts > block ? std::max(1, candidate.etp * stride / block) : candidate.etp);
+  const int copies = std::max(1, block * candidate.dp / experts);
+  groups.expert_replicas = shape(copies, std::max(experts, 1) * stride / block);
+  const int reach = megatron ? block * candidate.dp * candidate.pp : block * candidate.pp;
+  groups.hop_nodes = reach > per_node ? 2 : 1;
+  return groups;
+}
+
+}  // namespace tessera
