@@ -89,7 +89,9 @@ Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec&
   Completions<TrainLayout> result;
   const std::int64_t ranks = train_ranks(row);
   for (const int tp : degrees(row.tp, std::gcd(ranks, cluster.gpus_per_node))) {
-    for (const int pp : degrees(row.pp, ranks)) {
+    // ZeRO-2 and 3 (FSDP) go without a pipeline unless the row says otherwise.
+    const bool fsdp = row.zero.value_or(0) >= 2;
+    for (const int pp : fsdp && !row.pp ? std::vector<int>{1} : degrees(row.pp, ranks)) {
       if (pp > model.layers || tp > model.query_heads) continue;
       const int cp = static_cast<int>(row.cp.value_or(1));
       const std::int64_t inner = static_cast<std::int64_t>(tp) * pp * cp;

@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <functional>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "cost_models/compute.h"
 #include "planner/search/evaluate.h"
@@ -26,6 +28,22 @@ std::string in_gib(double bytes) {
 void append(std::string& text, const std::string& more) {
   if (more.empty()) return;
   text += (text.empty() ? "" : "; ") + more;
+}
+
+std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
+  const std::array<std::pair<const char*, std::int64_t>, 9> classes = {{
+      {"weights", use.weights},
+      {"gradients", use.gradients},
+      {"master weights", use.master_weights},
+      {"optimizer", use.optimizer},
+      {"activations", use.activations},
+      {"logits", use.logits},
+      {"KV cache", use.kv_cache},
+      {"communication", use.communication},
+      {"workspace", use.workspace},
+  }};
+  return *std::max_element(classes.begin(), classes.end(),
+                           [](const auto& a, const auto& b) { return a.second < b.second; });
 }
 
 Dataflow dataflow_of(SweepKind kind) {
@@ -77,96 +95,126 @@ Lengths lengths_of(const SweepRow& row) {
   return lengths;
 }
 
-// One part of a row under one completion.
+// Flash attention came with engines that overlap communication; before, Megatron-LM overlapped
+// nothing, kept dropout's masks and all rows of logits (Narayanan et al. 2021, Korthikanti et al.
+// 2022).
+EngineTraits traits_of(const SweepRow& row) {
+  const bool flash = row.attention == SweepAttention::flash;
+  return {.flash_attention = flash,
+          .dropout = !flash,
+          .logit_rows = 0,
+          .overlapped_gradients = flash,
+          .overlapped_parameters = flash,
+          .streamed_optimizer = true,
+          .scattered_hops = true};
+}
+
+// GEMMs in fp8 run at twice the 16-bit peak (data sheets of H100 to B200); attention stays in 16
+// bit.
+Calibration for_precision(Calibration calibration, SweepPrecision precision) {
+  if (precision != SweepPrecision::fp8) return calibration;
+  constexpr double kPeakRatio = 2;
+  calibration.matmul_flops.value *= kPeakRatio;
+  for (double& ratio : calibration.prefill.ratio) ratio *= kPeakRatio;
+  return calibration;
+}
+
+// A completion with what it costs.
 struct Priced {
+  Candidate candidate;
+  RoleCost cost;
   double seconds = 0;
-  std::int64_t peak = 0;
   std::string chosen;
 };
+
+// What two roles on the same ranks need at once; one role needs its own peak.
+std::int64_t peak_together(const RoleCost* actor, const RoleCost* rollout) {
+  if (actor == nullptr) return rollout->peak;
+  if (rollout == nullptr) return actor->peak;
+  return std::max({actor->peak + rollout->resident, actor->resident + rollout->peak});
+}
+
+PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Lengths& lengths) {
+  const SweepCluster& cluster = inputs.clusters.find(row.cluster)->second;
+  PlanRequest request;
+  request.models["actor"] = inputs.models.find(row.model)->second;
+  if (row.precision == SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::fp32;
+  if (row.precision != SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::bf16;
+  request.cluster = cluster.spec;
+  request.calibration = for_precision(cluster.calibration, row.precision);
+  request.traits = traits_of(row);
+  Workload& workload = request.workload;
+  workload.algorithm = "custom";
+  workload.dataflow = dataflow_of(row.kind);
+  workload.prompts_per_step = row.global_batch.value_or(1);
+  workload.prompt_tokens = std::llround(lengths.prompt);
+  workload.response_tokens = {lengths.response, 0, lengths.max};
+  workload.mini_batches = std::max<std::int64_t>(
+      1, workload.prompts_per_step / row.mini_batch.value_or(workload.prompts_per_step));
+  return request;
+}
+
+// Rows with equal keys share an evaluator.
+std::string key_of(const SweepRow& row, const Lengths& lengths) {
+  std::array<char, 160> text{};
+  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%lld|%lld|%.9g|%.9g|%lld",
+                static_cast<int>(row.kind), static_cast<int>(row.precision),
+                static_cast<int>(row.attention),
+                static_cast<long long>(row.global_batch.value_or(1)),
+                static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
+                lengths.response, static_cast<long long>(lengths.max));
+  return row.model + "|" + row.cluster + text.data();
+}
 
 }  // namespace
 
 struct SweepPricer::State {
   const SweepInputs& inputs;
+  ModelTables tables;
+  std::map<std::string, std::unique_ptr<CostEvaluator>> evaluators;
+
   explicit State(const SweepInputs& all) : inputs(all) {}
+
+  const CostEvaluator& evaluator(const SweepRow& row, const Lengths& lengths) {
+    auto& entry = evaluators[key_of(row, lengths)];
+    if (!entry) entry = std::make_unique<CostEvaluator>(request_for(inputs, row, lengths), tables);
+    return *entry;
+  }
 };
 
 namespace {
 
-// Everything about one row that its completions share.
+// One row: its completions, the best of them, its numbers.
 class RowPricing {
  public:
-  RowPricing(const SweepInputs& inputs, const SweepRow& row)
-      : row_(row), cluster_(inputs.clusters.find(row.cluster)->second) {
-    const Lengths lengths = lengths_of(row);
-    assumed_ = lengths.assumed;
-    request_.models["actor"] = inputs.models.find(row.model)->second;
-    request_.cluster = cluster_.spec;
-    request_.calibration = cluster_.calibration;
-    Workload& workload = request_.workload;
-    workload.algorithm = "custom";
-    workload.dataflow = dataflow_of(row.kind);
-    workload.prompts_per_step = row.global_batch.value_or(1);
-    workload.prompt_tokens = std::llround(lengths.prompt);
-    workload.response_tokens = {lengths.response, 0, lengths.max};
-    workload.mini_batches = std::max<std::int64_t>(
-        1, row.global_batch.value_or(1) / row.mini_batch.value_or(row.global_batch.value_or(1)));
-    costs_ = std::make_unique<CostEvaluator>(request_);
-  }
+  RowPricing(const CostEvaluator& costs, const SweepRow& row, std::string assumed)
+      : costs_(costs), request_(costs.request()), row_(row), assumed_(std::move(assumed)) {}
 
   SweepResult run() {
-    SweepResult result;
-    result.feasible = true;
-    std::int64_t peak = 0;
-    for (const Call& call : request_.workload.dataflow) {
-      const bool generates = call.kind == CallKind::generate;
-      const auto part = generates ? best_generation() : best_training(call.phase);
-      if (!part) {
-        result.feasible = false;
-        result.why = impossible_;
-        return result;
-      }
-      auto& seconds = generates                           ? result.gen_s
-                      : call.phase == Phase::update_actor ? result.update_s
-                                                          : result.log_prob_s;
-      seconds = part->seconds;
-      peak = std::max(peak, part->peak);
-      append(chosen_, part->chosen);
+    const bool trains = row_.kind != SweepKind::rollout;
+    const bool generates = row_.kind == SweepKind::rollout || row_.kind == SweepKind::iteration;
+    std::vector<Priced> training, generation;
+    if (trains) training = training_options();
+    if (generates) generation = generation_options();
+    if ((trains && training.empty()) || (generates && generation.empty())) {
+      SweepResult result;
+      result.why = impossible_;
+      return result;
     }
-    if (row_.kind == SweepKind::iteration) result.reshard_s = 0;
-    finish(result, peak);
-    return result;
+    const bool together = trains && generates && !split();
+    const Priced *actor = nullptr, *rollout = nullptr;
+    if (together) {
+      std::tie(actor, rollout) = best_pair(training, generation);
+    } else {
+      if (trains) actor = best_alone(training);
+      if (generates) rollout = best_alone(generation);
+    }
+    return result_of(actor, rollout, together);
   }
 
  private:
-  void finish(SweepResult& result, std::int64_t peak) {
-    const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
-    const double generated = result.gen_s.value_or(0) + result.reshard_s.value_or(0);
-    const bool apart = split() && row_.kind == SweepKind::iteration;
-    const bool overlapped = apart && row_.policy_lag.value_or(0) > 0;
-    result.step_s = overlapped ? std::max(trained, generated) : trained + generated;
-    const Workload& workload = request_.workload;
-    const double tokens =
-        static_cast<double>(workload.sequences()) *
-        (static_cast<double>(workload.prompt_tokens) + workload.response_tokens.mean);
-    const double sequence = tokens / static_cast<double>(workload.sequences());
-    result.tokens_per_s_per_gpu = tokens / *result.step_s / gpus();
-    if (result.update_s) {
-      const ModelSpec& model = request_.models.at("actor").spec;
-      result.mfu = 3 * forward_flops_per_token(model, sequence) * tokens /
-                   (*result.update_s * train_gpus_ * cluster_.spec.device.peak_bf16.value);
-    }
-    const double reserve = request_.calibration.reserve_bytes.value;
-    result.peak_gib = (static_cast<double>(peak) + reserve) / (1LL << 30);
-    if (peak > memory_limit(request_)) {
-      result.feasible = false;
-      result.why = "needs " + in_gib(static_cast<double>(peak)) + " of " +
-                   in_gib(static_cast<double>(memory_limit(request_)));
-    }
-    append(result.why, chosen_);
-    append(result.why, assumed_);
-    append(result.why, row_.notes);
-  }
+  std::int64_t limit() const { return memory_limit(request_); }
+  const ModelSpec& model() const { return request_.models.at("actor").spec; }
 
   bool split() const {
     if (row_.placement != SweepPlacement::by_gpus) return row_.placement == SweepPlacement::split;
@@ -174,64 +222,179 @@ class RowPricing {
            *row_.train_gpus + *row_.gen_gpus <= *row_.gpus;
   }
 
-  double gpus() const {
-    return static_cast<double>(row_.gpus.value_or(std::max(train_gpus_, gen_gpus_)));
-  }
-
-  // Of several priced completions: the fastest that fits, else the leanest.
-  void keep_better(std::optional<Priced>& best, Priced candidate) const {
-    const std::int64_t limit = memory_limit(request_);
-    const bool fits = candidate.peak <= limit, fitted = best && best->peak <= limit;
-    const bool better = !best || (fits && !fitted) ||
-                        (fits == fitted &&
-                         (fits ? candidate.seconds < best->seconds : candidate.peak < best->peak));
-    if (better) best = std::move(candidate);
-  }
-
-  std::optional<Priced> best_training(Phase phase) {
-    const auto completions = train_completions(row_, model(), cluster_.spec);
-    impossible_ = completions.why;
-    std::optional<Priced> best;
-    for (const TrainLayout& layout : completions.layouts) {
-      const double sequence = static_cast<double>(longest_sequence(request_.workload));
-      Candidate candidate{Role::actor, layout.gpus(),         layout.tp,
-                          layout.pp,   layout.dp * layout.cp, layout.zero};
-      candidate.tokens =
-          std::llround(static_cast<double>(layout.micro_batch) * sequence / layout.cp);
-      const RoleCost cost = costs_->cost(candidate);
-      train_gpus_ = layout.gpus();
-      keep_better(best, {cost.seconds[at(phase)], cost.peak, chosen_text(row_, layout)});
+  // The fastest that fits, else the leanest.
+  const Priced* best_alone(const std::vector<Priced>& options) const {
+    const Priced* best = nullptr;
+    for (const Priced& option : options) {
+      const bool fits = option.cost.peak <= limit();
+      const bool fitted = best != nullptr && best->cost.peak <= limit();
+      const bool better = best == nullptr || (fits && !fitted) ||
+                          (fits == fitted && (fits ? option.seconds < best->seconds
+                                                   : option.cost.peak < best->cost.peak));
+      if (better) best = &option;
     }
     return best;
   }
 
-  std::optional<Priced> best_generation() {
-    const auto completions = gen_completions(row_, model(), cluster_.spec);
-    impossible_ = completions.why;
-    std::optional<Priced> best;
-    for (const GenLayout& layout : completions.layouts) {
-      Candidate candidate{Role::rollout, layout.gpus(), layout.tp, layout.pp, layout.dp};
-      gen_gpus_ = layout.gpus();
-      const std::int64_t sequences =
-          std::max<std::int64_t>(1, request_.workload.sequences() / layout.dp);
-      for (std::int64_t slots = sequences; slots >= 1; slots = slots == 1 ? 0 : (slots + 1) / 2) {
-        candidate.max_sequences = slots;
-        candidate.tokens = std::max<std::int64_t>(request_.workload.prompt_tokens, 16384);
-        const RoleCost cost = costs_->cost(candidate);
-        keep_better(best, {cost.seconds[at(Phase::gen)], cost.peak, chosen_text(row_, layout)});
+  std::pair<const Priced*, const Priced*> best_pair(const std::vector<Priced>& training,
+                                                    const std::vector<Priced>& generation) const {
+    std::pair<const Priced*, const Priced*> best{nullptr, nullptr};
+    double best_seconds = 0;
+    std::int64_t best_peak = 0;
+    for (const Priced& actor : training) {
+      for (const Priced& rollout : generation) {
+        const std::int64_t peak = peak_together(&actor.cost, &rollout.cost);
+        const double seconds = actor.seconds + rollout.seconds;
+        const bool fits = peak <= limit(), fitted = best.first != nullptr && best_peak <= limit();
+        const bool better = best.first == nullptr || (fits && !fitted) ||
+                            (fits == fitted && (fits ? seconds < best_seconds : peak < best_peak));
+        if (!better) continue;
+        best = {&actor, &rollout};
+        best_seconds = seconds;
+        best_peak = peak;
       }
     }
     return best;
   }
 
-  const ModelSpec& model() const { return request_.models.at("actor").spec; }
+  void add(std::vector<Priced>& options, const Candidate& candidate, std::string chosen) const {
+    Priced priced{candidate, costs_.cost(candidate), 0, std::move(chosen)};
+    for (const double seconds : priced.cost.seconds) priced.seconds += seconds;
+    options.push_back(std::move(priced));
+  }
 
+  std::vector<Priced> training_options() {
+    const auto completions = train_completions(row_, model(), request_.cluster);
+    impossible_ = completions.why;
+    const auto longest = static_cast<double>(longest_sequence(request_.workload));
+    std::vector<Priced> options;
+    for (const TrainLayout& layout : completions.layouts) {
+      Candidate candidate{.role = Role::actor,
+                          .gpus = layout.gpus(),
+                          .tp = layout.tp,
+                          .pp = layout.pp,
+                          .dp = layout.dp,
+                          .zero = layout.zero,
+                          .tokens = std::llround(static_cast<double>(layout.micro_batch) * longest),
+                          .cp = layout.cp,
+                          .vpp = layout.vpp,
+                          .ep = layout.ep,
+                          .dp_shard = layout.zero == 3 ? layout.dp : 1,
+                          .sequence_parallel = layout.sequence_parallel,
+                          .recompute = layout.recompute};
+      const std::string chosen = chosen_text(row_, layout);
+      add(options, candidate, chosen);
+      if (row_.kind != SweepKind::iteration) continue;
+      candidate.offload = {.parameters = true, .gradients = true, .optimizer = true};
+      add(options, candidate, chosen + (chosen.empty() ? "" : " ") + "offloaded while generating");
+    }
+    return options;
+  }
+
+  std::vector<Priced> generation_options() {
+    const auto completions = gen_completions(row_, model(), request_.cluster);
+    if (completions.layouts.empty()) impossible_ = completions.why;
+    std::vector<Priced> options;
+    for (const GenLayout& layout : completions.layouts) {
+      Candidate candidate{.role = Role::rollout,
+                          .gpus = layout.gpus(),
+                          .tp = layout.tp,
+                          .pp = layout.pp,
+                          .dp = layout.dp,
+                          .ep = layout.ep};
+      constexpr std::int64_t kPrefillTokens = 16384;
+      candidate.tokens = std::max(request_.workload.prompt_tokens, kPrefillTokens);
+      candidate.offload.parameters = row_.kind == SweepKind::iteration;  // unmapped while training
+      const std::int64_t sequences =
+          std::max<std::int64_t>(1, request_.workload.sequences() / layout.dp);
+      for (std::int64_t slots = sequences; slots >= 1; slots = slots == 1 ? 0 : (slots + 1) / 2) {
+        candidate.max_sequences = slots;
+        add(options, candidate, chosen_text(row_, layout));
+        if (options.back().cost.peak <= limit()) break;  // fewer slots are only slower
+      }
+    }
+    return options;
+  }
+
+  SweepResult result_of(const Priced* actor, const Priced* rollout, bool together) const {
+    SweepResult result;
+    std::string chosen;
+    double train_gpus = 0, gpus = 0;
+    if (actor != nullptr) {
+      if (row_.kind != SweepKind::train) {
+        result.log_prob_s = actor->cost.seconds[at(Phase::old_log_prob)];
+      }
+      if (row_.kind != SweepKind::logprob) {
+        result.update_s = actor->cost.seconds[at(Phase::update_actor)];
+      }
+      append(chosen, actor->chosen);
+      gpus = train_gpus = actor->candidate.gpus;
+    }
+    if (rollout != nullptr) {
+      result.gen_s = rollout->cost.seconds[at(Phase::gen)];
+      append(chosen, rollout->chosen);
+      gpus = together ? std::max<double>(gpus, rollout->candidate.gpus)
+                      : gpus + rollout->candidate.gpus;
+    }
+    if (actor != nullptr && rollout != nullptr) {
+      result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together);
+    }
+    const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
+    const double generated = result.gen_s.value_or(0), moved = result.reshard_s.value_or(0);
+    const bool overlapped =
+        actor != nullptr && rollout != nullptr && !together && row_.policy_lag.value_or(1) > 0;
+    result.step_s = moved + (overlapped ? std::max(trained, generated) : trained + generated);
+    set_rates(result, gpus, train_gpus);
+    const std::int64_t peak = together ? peak_together(&actor->cost, &rollout->cost)
+                                       : std::max(actor != nullptr ? actor->cost.peak : 0,
+                                                  rollout != nullptr ? rollout->cost.peak : 0);
+    result.peak_gib =
+        (static_cast<double>(peak) + request_.calibration.reserve_bytes.value) / (1LL << 30);
+    result.feasible = peak <= limit();
+    if (!result.feasible) result.why = shortage(actor, rollout, peak);
+    append(result.why, chosen);
+    append(result.why, assumed_);
+    append(result.why, row_.notes);
+    return result;
+  }
+
+  void set_rates(SweepResult& result, double gpus, double train_gpus) const {
+    const Workload& workload = request_.workload;
+    const double sequence =
+        static_cast<double>(workload.prompt_tokens) + workload.response_tokens.mean;
+    const double tokens = static_cast<double>(workload.sequences()) * sequence;
+    result.tokens_per_s_per_gpu = tokens / *result.step_s / gpus;
+    if (!result.update_s) return;
+    result.mfu = 3 * forward_flops_per_token(model(), sequence) * tokens /
+                 (*result.update_s * train_gpus * request_.cluster.device.peak_bf16.value);
+  }
+
+  // "rank in phase update_actor needs 91.2 GiB of 74.0 GiB; largest part activations, 50.1 GiB".
+  std::string shortage(const Priced* actor, const Priced* rollout, std::int64_t peak) const {
+    const Priced* worst =
+        actor == nullptr || (rollout != nullptr && rollout->cost.peak - rollout->cost.resident >
+                                                       actor->cost.peak - actor->cost.resident)
+            ? rollout
+            : actor;
+    Phase phase = Phase::gen;
+    std::int64_t most = -1;
+    for (const Phase each : phases_of(request_.workload, worst->candidate.role)) {
+      const std::int64_t total = costs_.memory(worst->candidate, each).total();
+      if (total > most) {
+        most = total;
+        phase = each;
+      }
+    }
+    const auto [name, bytes] = largest_class(costs_.memory(worst->candidate, phase));
+    return "phase " + std::string(name_of(phase)) + " needs " + in_gib(static_cast<double>(peak)) +
+           " of " + in_gib(static_cast<double>(limit())) + "; largest part " + name + ", " +
+           in_gib(static_cast<double>(bytes));
+  }
+
+  const CostEvaluator& costs_;
+  const PlanRequest& request_;
   const SweepRow& row_;
-  const SweepCluster& cluster_;
-  PlanRequest request_;
-  std::unique_ptr<CostEvaluator> costs_;
-  std::string assumed_, chosen_, impossible_;
-  std::int64_t train_gpus_ = 1, gen_gpus_ = 1;
+  std::string assumed_, impossible_;
 };
 
 }  // namespace
@@ -240,7 +403,8 @@ SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<St
 SweepPricer::~SweepPricer() = default;
 
 SweepResult SweepPricer::price(const SweepRow& row) {
-  return RowPricing(state_->inputs, row).run();
+  const Lengths lengths = lengths_of(row);
+  return RowPricing(state_->evaluator(row, lengths), row, lengths.assumed).run();
 }
 
 }  // namespace tessera
