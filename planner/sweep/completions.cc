@@ -47,13 +47,12 @@ std::int64_t train_ranks(const SweepRow& row) {
 
 std::vector<int> chunk_counts(const SweepRow& row, const ModelSpec& model, int pp) {
   if (row.vpp) return {static_cast<int>(*row.vpp)};
-  std::vector<int> counts = {1};
-  if (pp == 1) return counts;
-  const std::int64_t per_stage = model.layers / pp;
-  for (const int chunks : divisors(std::max<std::int64_t>(1, per_stage))) {
-    if (chunks > 1 && model.layers % (static_cast<std::int64_t>(pp) * chunks) == 0) {
-      counts.push_back(chunks);
-    }
+  if (pp == 1) return {1};
+  // Chunks may be uneven (Llama 3's 126 layers on 16 stages): the fullest stage's layers count.
+  const std::int64_t per_stage = (model.layers + pp - 1) / pp;
+  std::vector<int> counts;
+  for (const int chunks : divisors(per_stage)) {
+    if (static_cast<std::int64_t>(pp) * chunks <= model.layers) counts.push_back(chunks);
   }
   return counts;
 }

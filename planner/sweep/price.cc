@@ -65,7 +65,7 @@ Dataflow dataflow_of(SweepKind kind) {
 
 // Lengths that the row leaves open, and how they were filled.
 struct Lengths {
-  double prompt = 0, response = 0;
+  double prompt = 0, response = 0, cv = 0;
   std::int64_t max = 0;
   std::string assumed;
 };
@@ -77,8 +77,9 @@ Lengths lengths_of(const SweepRow& row) {
   if (row.response_tokens) {
     lengths.response = *row.response_tokens;
   } else if (row.max_response_tokens) {
-    lengths.response = 0.5 * static_cast<double>(*row.max_response_tokens);
-    lengths.assumed = "response_tokens assumed half of max_response_tokens";
+    constexpr double kMeanOfMax = 0.125;  // reasoning runs stay far below their limit on average
+    lengths.response = kMeanOfMax * static_cast<double>(*row.max_response_tokens);
+    lengths.assumed = "response_tokens assumed an eighth of max_response_tokens";
   }
   if (!row.prompt_tokens && !(trains && lengths.response > 0 && row.response_tokens)) {
     constexpr double kPrompt = 512;
@@ -92,6 +93,8 @@ Lengths lengths_of(const SweepRow& row) {
   }
   lengths.max = std::max(row.max_response_tokens.value_or(0),
                          static_cast<std::int64_t>(std::llround(lengths.response)));
+  constexpr double kSpread = 0.5;  // as configs/workloads: a mean below its limit has a tail
+  if (static_cast<double>(lengths.max) > 1.5 * lengths.response) lengths.cv = kSpread;
   return lengths;
 }
 
@@ -148,7 +151,7 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
   workload.dataflow = dataflow_of(row.kind);
   workload.prompts_per_step = row.global_batch.value_or(1);
   workload.prompt_tokens = std::llround(lengths.prompt);
-  workload.response_tokens = {lengths.response, 0, lengths.max};
+  workload.response_tokens = {lengths.response, lengths.cv, lengths.max};
   workload.mini_batches = std::max<std::int64_t>(
       1, workload.prompts_per_step / row.mini_batch.value_or(workload.prompts_per_step));
   return request;
@@ -281,6 +284,7 @@ class RowPricing {
                           .ep = layout.ep,
                           .dp_shard = layout.zero == 3 ? layout.dp : 1,
                           .sequence_parallel = layout.sequence_parallel,
+                          .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
                           .recompute = layout.recompute};
       const std::string chosen = chosen_text(row_, layout);
       add(options, candidate, chosen);
