@@ -54,7 +54,8 @@ ScoredRow scored(const CsvTable& table, const CsvRow& row) {
   ScoredRow result;
   result.line = row.line;
   result.job = model_name(cell(table, row, "model"));
-  for (const char* name : {"kind", "gpus", "global_batch", "prompt_tokens", "precision", "mini_batch"}) {
+  for (const char* name :
+       {"kind", "gpus", "global_batch", "prompt_tokens", "precision", "mini_batch"}) {
     const std::string value = cell(table, row, name);
     if (!value.empty()) result.job += " " + value.substr(0, value.find_first_of(" ("));
   }
@@ -184,17 +185,18 @@ std::string describe(const std::string& title, const Score& score) {
                 100 * score.mean_error, 100 * score.worst_error);
   }
   if (score.ranked > 0) {
-    out += text("  %d rows by rank: scale %.2f, mean error without it %.1f %%, rank correlation %.3f\n",
-                score.ranked, score.scale, 100 * score.scaled_error, score.rank_correlation);
+    out += text(
+        "  %d rows by rank: scale %.2f, mean error without it %.1f %%, rank correlation %.3f\n",
+        score.ranked, score.scale, 100 * score.scaled_error, score.rank_correlation);
   }
   for (const Choice& choice : score.choices) {
-    out += text("  choice %-44.44s takes %-30.30s best %-30.30s regret %.1f %%\n",
-                choice.job.c_str(), choice.chosen.c_str(), choice.best.c_str(),
-                100 * choice.regret);
+    out +=
+        text("  choice %-44.44s takes %-30.30s best %-30.30s regret %.1f %%\n", choice.job.c_str(),
+             choice.chosen.c_str(), choice.best.c_str(), 100 * choice.regret);
   }
   if (!score.choices.empty()) {
-    out += text("  %zu choices, mean regret %.1f %%\n", score.choices.size(),
-                100 * score.mean_regret);
+    out +=
+        text("  %zu choices, mean regret %.1f %%\n", score.choices.size(), 100 * score.mean_regret);
   }
   return out + text("  memory: %d accepted that ran out, %d refused that ran\n",
                     score.accepted_but_ran_out, score.refused_but_ran);
