@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "cost_models/derived_calibration.h"
-#include "cost_models/spec/preset.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera {
@@ -22,13 +21,6 @@ Calibration calibration_for(const ClusterSpec& cluster, const std::string& where
                                                : find_calibration(where, problems);
   if (!calibration) throw Error(ExitCode::bad_input, std::move(problems));
   return *std::move(calibration);
-}
-
-std::optional<ModelSource> read_model_source(const std::string& where, Problems& problems) {
-  std::optional<ModelSpec> spec = read_model_spec(where, problems);
-  if (!spec) return std::nullopt;
-  const auto folder = find_config(where, "models", "", problems);
-  return ModelSource{*std::move(spec), folder ? folder->string() : where, ""};
 }
 
 }  // namespace tessera

@@ -14,7 +14,4 @@ Plan read_plan_or_throw(const std::string& file);
 /// nearest). Throws Error (bad_input).
 Calibration calibration_for(const ClusterSpec& cluster, const std::string& where);
 
-/// A model with the digest of its config.json; nullopt when anything was appended.
-std::optional<ModelSource> read_model_source(const std::string& where, Problems& problems);
-
 }  // namespace tessera

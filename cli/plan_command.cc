@@ -10,6 +10,7 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"

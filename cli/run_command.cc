@@ -17,6 +17,7 @@
 #include "cli/supervise.h"
 #include "cost_models/spec/preset.h"
 #include "planner/interop/capabilities.h"
+#include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera {
@@ -37,6 +38,7 @@ Plan checked_plan(const std::string& file) {
     for (Problem& problem : outside_capabilities(*plan, file)) {
       problems.push_back(std::move(problem));
     }
+    check_model_sources(*plan, file, problems);
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return *plan;

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "cost_models/collective.h"
+#include "cost_models/compute.h"
 
 namespace tessera {
 namespace {
@@ -88,25 +90,29 @@ class Fitting {
     fit_each(samples, SampleKind::backward_dispatch, result_.backward_dispatch_s);
     fit_each(samples, SampleKind::decode_step, result_.decode_step_s);
     fit_each(samples, SampleKind::call, result_.call_s);
+    fit_waiting(of_kind(samples, SampleKind::waiting));
     fit_stream(of_kind(samples, SampleKind::stream));
     fit_host_copy(of_kind(samples, SampleKind::host_copy));
     fit_matmul(of_kind(samples, SampleKind::matmul));
+    fit_attention(of_kind(samples, SampleKind::attention),
+                  of_kind(samples, SampleKind::attention_backward));
     fit_collectives(of_kind(samples, SampleKind::collective));
   }
 
   Calibration take() { return std::move(result_); }
 
  private:
-  // Samples of a kind; compute is scaled to a core of one's own and freed of the dispatch in it.
+  // Samples of a kind; kernels are freed of the dispatch in them, and left out where that is most.
   Samples of_kind(std::span<const CalibrationSample> samples, SampleKind kind) const {
-    const bool communication = kind == SampleKind::collective || kind == SampleKind::host_copy;
     const bool kernel = kind == SampleKind::matmul || kind == SampleKind::stream;
     Samples chosen;
     for (CalibrationSample sample : samples) {
       if (sample.kind != kind || !(sample.seconds > 0)) continue;
-      if (!communication) sample.seconds *= core_share(result_, context_.busy_ranks);
       if (kernel && !result_.overlapped_dispatch) {
-        sample.seconds = std::max(sample.seconds - result_.dispatch_s.value, 0.05 * sample.seconds);
+        const double operators = kind == SampleKind::stream ? std::max(1.0, sample.sizes[1]) : 1;
+        const double dispatch = operators * result_.dispatch_s.value;
+        sample.seconds -= dispatch;
+        if (sample.seconds < dispatch) continue;
       }
       chosen.push_back(sample);
     }
@@ -144,9 +150,23 @@ class Fitting {
     set(constant, median, 1.4826 * quantile(deviation, 0.5), 0);
   }
 
+  // share = cores / (busy + waiting x idle_share) is what a busy rank got of a core.
+  void fit_waiting(const Samples& samples) {
+    std::vector<double> each;
+    for (const auto& [kind, sizes, seconds, collective, ranks, nodes] : samples) {
+      const auto [busy, waiting, used] = sizes;
+      if (!(used > 0) || !(waiting > 0)) continue;
+      each.push_back(std::clamp((context_.cores * seconds / used - busy) / waiting, 0.0, 1.0));
+    }
+    if (each.empty()) return;
+    result_.idle_share = {quantile(each, 0.5), 0, true, context_.origin};
+  }
+
   void fit_stream(const Samples& samples) {
     if (!enough(samples, 3, "stream")) return;
-    const FeaturesOf features = [](const auto& sample) { return Features{1, sample.sizes[0]}; };
+    const FeaturesOf features = [](const auto& sample) {
+      return Features{std::max(1.0, sample.sizes[1]), sample.sizes[0]};
+    };
     const FitReport held = report_linear("stream", samples, features);
     const LinearFit fit = fit_linear(samples, features);
     set(result_.kernel_floor_s, fit.coefficient[0], fit.error[0], held.median_error);
@@ -244,6 +264,40 @@ class Fitting {
     }
   }
 
+  // Measured over roofline time, by (pairs, length); the backward pass by its median ratio.
+  void fit_attention(const Samples& forward, const Samples& backward) {
+    if (!enough(forward, 4, "attention")) return;
+    std::array<std::set<double>, 2> axes;
+    for (const auto& sample : forward) {
+      for (std::size_t axis : {0, 1}) axes[axis].insert(sample.sizes[axis]);
+    }
+    if (axes[0].size() * axes[1].size() != forward.size()) return;  // no grid
+    result_.attention_floor_s = {0, 0, true, context_.origin};
+    result_.prefill = {};
+    RatioTable table{.origin = context_.origin, .measured = true};
+    for (const auto& axis : axes) table.axes.emplace_back(axis.begin(), axis.end());
+    for (const auto& sample : forward) {  // sorted by sizes: row major
+      table.ratio.push_back(sample.seconds / attention_roofline(sample));
+    }
+    result_.prefill = std::move(table);
+    std::vector<double> factor;
+    for (const auto& sample : backward) {
+      factor.push_back(sample.seconds / attention_roofline(sample));
+    }
+    if (!factor.empty())
+      result_.attention_backward = {quantile(factor, 0.5), 0, true, context_.origin};
+  }
+
+  double attention_roofline(const CalibrationSample& sample) const {
+    const auto [pairs, length, dim] = sample.sizes;
+    const RankModel heads{
+        {.query_heads = 1, .kv_heads = 1, .head_dim = static_cast<std::int64_t>(dim)},
+        1,
+        context_.dtype};
+    return layer_attention_seconds(heads, {pairs * length, pairs, pairs * length * length},
+                                   result_);
+  }
+
   FitReport report_linear(const std::string& what, const Samples& samples,
                           const FeaturesOf& features) {
     report_.push_back(held_out_report(what, samples, [&](const Samples& used) {
@@ -263,9 +317,9 @@ class Fitting {
 }  // namespace
 
 std::string_view name_of(SampleKind kind) {
-  static constexpr std::array<std::string_view, 8> kNames = {
-      "matmul",     "stream",    "dispatch",    "backward_dispatch",
-      "collective", "host_copy", "decode_step", "call"};
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "matmul",      "stream", "dispatch",  "backward_dispatch",  "collective", "host_copy",
+      "decode_step", "call",   "attention", "attention_backward", "waiting"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

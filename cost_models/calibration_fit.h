@@ -19,16 +19,21 @@ namespace tessera {
 
 enum class SampleKind {
   matmul,             // sizes m, n, k
-  stream,             // bytes read and written by one elementwise kernel
+  stream,             // bytes read and written by elementwise operators, how many they are
   dispatch,           // operators of next to no work, forward
   backward_dispatch,  // the same, through a backward pass
   collective,         // bytes of the whole buffer (see wire_bytes)
   host_copy,          // bytes
   decode_step,        // host time of one decode step beside the model
   call,               // host time of one call of a role
+  attention,  // forward: sequences x query heads, length, head dim (heads keep their own KV)
+  attention_backward,  // the same, backward
+  waiting,             // sizes: busy ranks, waiting ranks, seconds of a core that a busy rank used
 };
 std::string_view name_of(SampleKind kind);
 
+/// Seconds: of a device or core that the rank has to itself for compute, as all ranks of the group
+/// saw them together for collectives and `waiting`.
 struct CalibrationSample {
   SampleKind kind = SampleKind::matmul;
   std::array<double, 3> sizes{};
@@ -53,8 +58,9 @@ struct FitReport {
 };
 
 /// `base` (a shipped calibration) with every constant replaced that the samples determine; those
-/// are marked as measured. Ratio tables of `base` are kept as shapes: rates are fitted under them.
-/// Compute samples taken with more busy ranks than cores are scaled to a core of one's own. Kinds
+/// are marked as measured. Ratio tables of `base` are kept as shapes: rates are fitted under them;
+/// attention samples that fill a grid of sizes make a new table.
+/// Where kernels do not run behind the host, samples that are mostly dispatch do not count. Kinds
 /// with too few samples keep the base's constants and append a Problem.
 Calibration fit_calibration(const Calibration& base, std::span<const CalibrationSample> samples,
                             const FitContext& context, std::vector<FitReport>& report,

@@ -226,6 +226,15 @@ double stream_seconds(double bytes, const Calibration& calibration) {
   return bytes / calibration.stream_bandwidth.value;
 }
 
+double layer_elementwise_bytes(const RankModel& rank) {
+  return elementwise_bytes(rank, rank.layer());
+}
+
+double layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
+                               const Calibration& calibration) {
+  return attention_seconds(rank, rank.layer(), batch, calibration);
+}
+
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
   const LayerShape shape = rank.layer();
   const double operators = layer_operators(kOperators.layer_forward, shape);

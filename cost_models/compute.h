@@ -50,6 +50,12 @@ double matmul_seconds(double m, double n, double k, DType dtype, const Calibrati
 /// Reads and writes of `bytes` by elementwise kernels.
 double stream_seconds(double bytes, const Calibration& calibration);
 
+/// Bytes that the elementwise operators of the rank's layer read and write per token, forward.
+double layer_elementwise_bytes(const RankModel& rank);
+/// The attention of one layer, forward, without its projections.
+double layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
+                               const Calibration& calibration);
+
 /// One layer, forward.
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration);
 /// One layer, backward (gradients of inputs and of weights); full recompute adds a forward.

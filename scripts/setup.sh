@@ -31,7 +31,7 @@ run() {
 
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   libcli11-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libvalijson-dev nlohmann-json3-dev
-  libpcre2-dev libutf8proc-dev libxxhash-dev librandom123-dev libeigen3-dev libboost-graph-dev
+  libpcre2-dev libutf8proc-dev libxxhash-dev librandom123-dev libeigen3-dev libssl-dev libboost-graph-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin)
 if [ "$gui" = 1 ]; then packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core); fi
 if [ "$test" = 1 ]; then packages+=(shellcheck clang-format-16 clang-tidy-16); fi

@@ -1,14 +1,21 @@
 #include "executor/measure/machine_samples.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <numeric>
+#include <thread>
 
 #include "cost_models/compute.h"
 #include "executor/comm/groups.h"
+#include "executor/model/attention.h"
 #include "executor/model/decode.h"
 #include "executor/model/decoder.h"
+#include "executor/model/layer_ops.h"
+#include "executor/model/rope.h"
 #include "executor/model/scores.h"
 
 namespace tessera {
@@ -20,24 +27,32 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Seconds of a core that this thread has used: what it would take with the core to itself.
+double core_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 /// Measures on all ranks together.
 class Bench {
  public:
   Bench(Communicator& world, Communicator& host, const MeasureOptions& options)
       : world_(world), host_(host), options_(options) {}
 
-  /// Median seconds of `body`, meaned over the ranks. Every rank repeats equally often.
-  double time(const std::function<void()>& body) {
-    run(body);  // warm-up
+  /// Seconds of compute: of the device, or of a core. Median of repetitions, meaned over the ranks.
+  double compute(const std::function<void()>& body) {
+    return options_.device.is_cuda() ? median(body, &Bench::wall) : median(body, &Bench::core);
+  }
+  /// Seconds that pass on all ranks together, shared cores included: a mean, because a turn that
+  /// waits for its core is rare and long.
+  double together(const std::function<void()>& body) {
+    const int repetitions = repetitions_of(body, &Bench::wall);
     host_.barrier();
-    const double once = shared_mean(run(body));
-    const int repetitions =
-        std::clamp(static_cast<int>(options_.seconds_per_point / std::max(once, 1e-7)), 3, 400);
-    std::vector<double> times(repetitions);
-    host_.barrier();
-    for (double& each : times) each = run(body);
-    std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
-    return shared_mean(times[repetitions / 2]);
+    const double all = wall([&] {
+      for (int i = 0; i < repetitions; ++i) body();
+    });
+    return shared_mean(all / repetitions);
   }
 
   torch::TensorOptions tensor_options() const {
@@ -47,11 +62,35 @@ class Bench {
   const MeasureOptions& options() const { return options_; }
 
  private:
-  double run(const std::function<void()>& body) const {
+  using Timer = double (Bench::*)(const std::function<void()>&) const;
+
+  double wall(const std::function<void()>& body) const {
     const Clock::time_point start = Clock::now();
     body();
     if (options_.device.is_cuda()) torch::cuda::synchronize(options_.device.index());
     return seconds_since(start);
+  }
+  double core(const std::function<void()>& body) const {
+    const double start = core_seconds();
+    body();
+    return core_seconds() - start;
+  }
+
+  /// Equal on every rank.
+  int repetitions_of(const std::function<void()>& body, Timer timer) {
+    (this->*timer)(body);  // warm-up
+    host_.barrier();
+    const double once = shared_mean((this->*timer)(body));
+    return std::clamp(static_cast<int>(options_.seconds_per_point / std::max(once, 1e-7)), 3, 400);
+  }
+
+  double median(const std::function<void()>& body, Timer timer) {
+    std::vector<double> times(repetitions_of(body, timer));
+    host_.barrier();
+    for (double& each : times) each = (this->*timer)(body);
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    return shared_mean(*middle);
   }
 
   double shared_mean(double mine) {
@@ -68,7 +107,7 @@ class Bench {
 using Samples = std::vector<CalibrationSample>;
 
 void measure_matmul(Bench& bench, Samples& samples) {
-  std::vector<std::int64_t> rows{16, 128, 512}, widths{64, 256, 1024};
+  std::vector<std::int64_t> rows{16, 128, 1024, 4096}, widths{64, 256, 1024};
   if (!bench.options().quick)
     rows = {1, 16, 128, 512, 2048, 8192}, widths = {256, 1024, 4096, 8192};
   for (const std::int64_t m : rows) {
@@ -80,20 +119,46 @@ void measure_matmul(Bench& bench, Samples& samples) {
         samples.push_back(
             {.kind = SampleKind::matmul,
              .sizes = {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)},
-             .seconds = bench.time([&] { torch::mm_out(y, x, w.t()); })});
+             .seconds = bench.compute([&] { torch::mm_out(y, x, w.t()); })});
       }
     }
   }
 }
 
+/// What a layer does beside GEMMs and attention, in the executor's own operators.
 void measure_stream(Bench& bench, Samples& samples) {
-  const std::int64_t largest = bench.options().quick ? 1 << 22 : 1 << 28;
-  for (std::int64_t elements = 1 << 12; elements <= largest; elements *= 8) {
-    torch::Tensor x = torch::ones({elements}, bench.tensor_options());
-    const double bytes = 2.0 * static_cast<double>(x.nbytes());
-    samples.push_back({.kind = SampleKind::stream, .sizes = {bytes}, .seconds = bench.time([&] {
-                         x.mul_(1.0);
-                       })});
+  constexpr double kCount = 7;  // operators in the body below
+  const torch::NoGradGuard no_grad;
+  std::vector<std::int64_t> rows{128, 1024, 4096}, widths{64, 256};
+  if (!bench.options().quick) rows = {64, 512, 4096, 16384}, widths = {256, 1024, 4096};
+  for (const std::int64_t tokens : rows) {
+    for (const std::int64_t hidden : widths) {
+      const RankModel rank{{.hidden = hidden,
+                            .query_heads = 4,
+                            .kv_heads = 2,
+                            .head_dim = hidden / 4,
+                            .ffn = 11 * hidden / 4},
+                           1,
+                           bench.options().dtype};
+      const auto random = [&](std::vector<std::int64_t> shape) {
+        return torch::randn(shape, bench.tensor_options());
+      };
+      const torch::Tensor x = random({tokens, hidden}), weight = random({hidden}),
+                          q = random({tokens, 4, hidden / 4}), k = random({tokens, 2, hidden / 4}),
+                          gate = random({tokens, 11 * hidden / 4}),
+                          angles = random({tokens, hidden / 8});
+      const RopeTable rope{angles, angles};
+      samples.push_back(
+          {.kind = SampleKind::stream,
+           .sizes = {static_cast<double>(tokens) * layer_elementwise_bytes(rank), kCount},
+           .seconds = bench.compute([&] {
+             apply_rope(q, rope);
+             apply_rope(k, rope);
+             const torch::Tensor attended = x + rms_norm(x, weight, 1e-6);
+             swiglu(gate, gate);
+             attended + rms_norm(attended, weight, 1e-6);
+           })});
+    }
   }
 }
 
@@ -108,7 +173,7 @@ void measure_collective(Bench& bench, Communicator& group, Samples& samples) {
     const auto add = [&](Collective collective, double size, const std::function<void()>& body) {
       samples.push_back({.kind = SampleKind::collective,
                          .sizes = {size},
-                         .seconds = bench.time(body),
+                         .seconds = bench.together(body),
                          .collective = collective,
                          .ranks = n});
     };
@@ -174,14 +239,14 @@ SmallModelTimes time_small_model(Bench& bench, std::int64_t layers) {
   SmallModelTimes times;
   {
     const torch::NoGradGuard no_grad;
-    times.forward = bench.time([&] { stage_forward(weights, alone, tokens); });
+    times.forward = bench.compute([&] { stage_forward(weights, alone, tokens); });
     CachedDecoder decoder(weights, alone);
     decoder.reserve(8, 200);
     std::vector<std::int64_t> slots(8);
     std::iota(slots.begin(), slots.end(), 0);
     const torch::Tensor ids = torch::full(
         {8}, 3, torch::TensorOptions().dtype(torch::kInt64).device(bench.options().device));
-    times.decode = bench.time([&] {
+    times.decode = bench.compute([&] {
       if (decoder.length(0) == 0 || decoder.length(0) >= 190) decoder.prefill(tokens, slots);
       decoder.step(ids, slots);
     });
@@ -189,9 +254,68 @@ SmallModelTimes time_small_model(Bench& bench, std::int64_t layers) {
   for (torch::Tensor& tensor : weights.tensors) {
     if (tensor.defined()) tensor.requires_grad_(true);
   }
-  const double both = bench.time([&] { stage_forward(weights, alone, tokens).sum().backward(); });
+  const double both =
+      bench.compute([&] { stage_forward(weights, alone, tokens).sum().backward(); });
   times.backward = std::max(both - times.forward, 0.1 * both);
   return times;
+}
+
+/// Causal attention of the executor over packed sequences of one length, forward and backward.
+void measure_attention(Bench& bench, Samples& samples) {
+  const ModelSpec model = small_model(1);
+  ParallelLayout layout;
+  layout.stages = even_stages(1, 1);
+  const Weights weights = make_weights(parameter_table(model), layout, {}, bench.options().dtype,
+                                       bench.options().device);
+  const bool quick = bench.options().quick;
+  const std::vector<std::int64_t> lengths =
+      quick ? std::vector<std::int64_t>{8, 32, 128} : std::vector<std::int64_t>{8, 128, 1024, 4096};
+  for (const std::int64_t sequences : {8, 64, 512}) {
+    for (const std::int64_t length : lengths) {
+      const std::int64_t tokens = sequences * length;
+      const AttentionPlan plan = plan_attention(weights, std::vector(sequences, length));
+      const auto random = [&](std::int64_t heads) {
+        return torch::randn({tokens, heads, model.head_dim}, bench.tensor_options())
+            .requires_grad_(true);
+      };
+      const torch::Tensor q = random(model.query_heads), k = random(model.kv_heads),
+                          v = random(model.kv_heads);
+      const std::array<double, 3> sizes = {static_cast<double>(sequences * model.query_heads),
+                                           static_cast<double>(length),
+                                           static_cast<double>(model.head_dim)};
+      double forward = 0;
+      {
+        const torch::NoGradGuard no_grad;
+        forward = bench.compute([&] { attend(plan, q, k, v); });
+      }
+      const double both = bench.compute([&] { attend(plan, q, k, v).sum().backward(); });
+      samples.push_back({.kind = SampleKind::attention, .sizes = sizes, .seconds = forward});
+      samples.push_back({.kind = SampleKind::attention_backward,
+                         .sizes = sizes,
+                         .seconds = std::max(both - forward, 0.1 * both)});
+    }
+  }
+}
+
+/// How much of the cores ranks take that wait in a collective while others compute: as many ranks
+/// compute as there are cores, the others wait for them.
+void measure_waiting(Bench& bench, Communicator& host, Samples& samples) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (bench.options().device.is_cuda() || host.size() <= cores) return;
+  const torch::Tensor x = torch::randn({256, 256}, bench.tensor_options());
+  host.barrier();
+  std::array<float, 2> seconds{};  // that pass, that a core works; summed over the busy ranks
+  if (host.rank() < cores) {
+    const Clock::time_point start = Clock::now();
+    const double used = core_seconds();
+    while (seconds_since(start) < 0.5) torch::mm(x, x);
+    seconds = {static_cast<float>(seconds_since(start)), static_cast<float>(core_seconds() - used)};
+  }
+  host.all_reduce(seconds.data(), 2, DType::fp32, ReduceOp::sum);
+  samples.push_back(
+      {.kind = SampleKind::waiting,
+       .sizes = {static_cast<double>(cores), static_cast<double>(host.size() - cores), seconds[1]},
+       .seconds = seconds[0]});
 }
 
 /// Per operator: what four more layers cost, by the number of operators that the cost model counts.
@@ -217,7 +341,9 @@ std::vector<CalibrationSample> measure_machine(Communicator& world, Communicator
   measure_operators(bench, samples);
   measure_matmul(bench, samples);
   measure_stream(bench, samples);
+  measure_attention(bench, samples);
   measure_collectives(bench, samples);
+  measure_waiting(bench, host, samples);
   return samples;
 }
 

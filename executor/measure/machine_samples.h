@@ -1,8 +1,9 @@
 // Measures this machine for a calibration: GEMMs, memory, operators of a small decoder,
 // collectives.
 //
-// All ranks of the world measure at once, so that what they share (cores, memory, links) is shared
-// as it will be in a run. Seconds are medians over repetitions and means over ranks. Collective.
+// All ranks of the world measure at once, so that what they share (caches, memory, links) is shared
+// as it will be in a run. Compute on the CPU is counted in seconds of a core, which does not depend
+// on how many ranks share one. Means over ranks. Collective.
 #pragma once
 
 #include <torch/torch.h>

@@ -53,6 +53,8 @@ std::string utc_now() {
           : std::vector<std::string>{"mpirun",
                                      "--allow-run-as-root",
                                      "--oversubscribe",
+                                     "--bind-to",
+                                     "none",
                                      "--mca",
                                      "mpi_yield_when_idle",
                                      "1",

@@ -2,7 +2,9 @@
 
 #include <ATen/Parallel.h>
 #include <c10/cuda/CUDAStream.h>
+#include <malloc.h>
 
+#include <limits>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
@@ -31,6 +33,14 @@ bool wants_gpu(const std::string& device, const LaunchEnvironment& launch) {
   return enough;
 }
 
+/// Freed memory stays with the process: handing tensors' pages back to the system and faulting them
+/// in again took 15 % of a training step.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the most that glibc takes
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
 /// Makes a stream of the pool torch's current one, so that every operation is ordered on it.
 void* use_own_stream(int device) {
   const c10::cuda::CUDAStream stream =
@@ -56,6 +66,7 @@ RankSetup set_up_rank(const std::string& device, std::uint64_t token) {
     setup.clock = make_cuda_clock(stream);
   } else {
     at::set_num_threads(1);
+    keep_freed_memory();
   }
   setup.world = make_world(launch, gpu ? DeviceKind::cuda : DeviceKind::cpu, stream, options);
   if (gpu) setup.host_staged = make_host_staged(*setup.world, launch.local_rank);

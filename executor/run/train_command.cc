@@ -16,6 +16,7 @@
 #include "executor/run/share.h"
 #include "executor/run/training_loop.h"
 #include "planner/interop/capabilities.h"
+#include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 #include "simulator/timeline/rank_status.h"
 
@@ -46,6 +47,7 @@ Inputs read_inputs(const TrainOptions& options) {
   for (Problem& problem : outside_capabilities(*plan, plan_file.string())) {
     problems.push_back(std::move(problem));
   }
+  check_model_sources(*plan, plan_file.string(), problems);
   std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return {std::move(*plan), std::move(*config)};
@@ -105,6 +107,7 @@ class Rank {
     try {
       const int code = train();
       status_->finish(code);
+      leave_together();
       return code;
     } catch (const Error& error) {
       status_->finish(static_cast<int>(error.code()));
@@ -116,6 +119,15 @@ class Rank {
   }
 
  private:
+  /// Launchers end the other ranks as soon as one has left with a code: by then all are marked.
+  void leave_together() {
+    try {
+      setup_.host().barrier();
+    } catch (const PeerLost&) {
+      // Who is gone was finished, or is told as lost by its own file.
+    }
+  }
+
   int train() {
     const Plan& plan = inputs_.plan;
     CommTimes times(setup_.rank, std::move(setup_.clock));
@@ -135,10 +147,8 @@ class Rank {
         run_training(worker, plan, inputs_.config, prompts, observer(prompts, times));
     status_->enter(name_of(Phase::save_checkpoint), result.steps);
     write_trace(result.timeline, folder_ / "trace.json", setup_.host());
-    if (result.stopped) return static_cast<int>(ExitCode::stopped);
     save_actor(worker, plan, folder_ / "hf");
-    setup_.host().barrier();
-    return 0;
+    return result.stopped ? static_cast<int>(ExitCode::stopped) : 0;
   }
 
   RunObserver observer(const PromptSet& prompts, CommTimes& times) {

@@ -7,7 +7,7 @@
 #include <ctime>
 #include <sstream>
 
-#include "cost_models/spec/preset.h"
+#include "planner/plan/model_source.h"
 
 namespace tessera::gui {
 namespace {
@@ -24,10 +24,9 @@ std::string utc_now() {
 void add_model(PlanRequest& request, const char* key, const std::string& where,
                Problems& problems) {
   if (where.empty()) return;
-  const auto spec = read_model_spec(where, problems);
-  if (!spec) return;
-  const auto folder = find_config(where, "models", "", problems);
-  request.models.emplace(key, ModelSource{*spec, folder ? folder->string() : where, ""});
+  if (auto model = read_model_source(where, problems)) {
+    request.models.emplace(key, *std::move(model));
+  }
 }
 
 void find_device_calibration(PlanRequest& request, Problems& problems) {

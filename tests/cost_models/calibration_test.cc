@@ -105,14 +105,13 @@ TEST(NonNegativeLeastSquares, IsTheBestFeasiblePoint) {
   }
 }
 
-std::vector<CalibrationSample> matmul_samples(const Calibration& truth, DType dtype,
-                                              double slowdown) {
+std::vector<CalibrationSample> matmul_samples(const Calibration& truth, DType dtype) {
   std::vector<CalibrationSample> samples;
   for (const double m : {1, 16, 64, 256, 1024}) {
     for (const double n : {64, 256, 1024}) {
       for (const double k : {64, 512}) {
         const double seconds = matmul_seconds(m, n, k, dtype, truth) + truth.dispatch_s.value;
-        samples.push_back({SampleKind::matmul, {m, n, k}, seconds * slowdown});
+        samples.push_back({SampleKind::matmul, {m, n, k}, seconds});
       }
     }
   }
@@ -126,10 +125,10 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   truth.matmul_floor_s.value = 4e-6;
   truth.dispatch_s.value = 7e-6;
   truth.stream_bandwidth.value = 3.3e9;
-  auto samples = matmul_samples(truth, DType::fp32, 2.0);  // 4 ranks on 2 cores: half the speed
-  samples.push_back({SampleKind::dispatch, {10}, 10 * 7e-6 * 2});
-  for (const double bytes : {1e3, 1e5, 1e6, 1e7}) {
-    samples.push_back({SampleKind::stream, {bytes}, 2 * (7e-6 + 1e-6 + bytes / 3.3e9)});
+  auto samples = matmul_samples(truth, DType::fp32);
+  samples.push_back({SampleKind::dispatch, {10}, 10 * 7e-6});
+  for (const double bytes : {1e5, 1e6, 1e7, 1e8}) {
+    samples.push_back({SampleKind::stream, {bytes}, 7e-6 + 1e-6 + bytes / 3.3e9});
     const double wire = wire_bytes(Collective::all_reduce, bytes, 4);
     samples.push_back({SampleKind::collective,
                        {bytes},
@@ -138,6 +137,20 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
                        4,
                        1});
   }
+  Calibration slow = truth;  // attention at a third of the roofline, its backward pass at a sixth
+  slow.attention_floor_s.value = 0;
+  slow.prefill = {};
+  for (const double pairs : {4., 256.}) {
+    for (const double length : {8., 64.}) {
+      const RankModel rank{{.query_heads = 1, .kv_heads = 1, .head_dim = 16}, 1, DType::fp32};
+      const double roofline =
+          layer_attention_seconds(rank, {pairs * length, pairs, pairs * length * length}, slow);
+      samples.push_back({SampleKind::attention, {pairs, length, 16}, 3 * roofline});
+      samples.push_back({SampleKind::attention_backward, {pairs, length, 16}, 6 * roofline});
+    }
+  }
+  // Two busy ranks got 0.8 of a core each: 2 cores / (2 + 2 x 0.25).
+  samples.push_back({SampleKind::waiting, {2, 2, 0.8}, 1.0});
   std::vector<FitReport> report;
   Problems problems;
   const FitContext context{DType::fp32, 2, 4, "test", "2026-01-01T00:00:00Z"};
@@ -154,13 +167,17 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   EXPECT_TRUE(fitted.matmul_flops.measured);
   EXPECT_FALSE(fitted.inter_latency_s.measured);
   EXPECT_EQ(core_share(fitted, 4), 0.5);
+  for (const double ratio : fitted.prefill.ratio) EXPECT_NEAR(ratio, 3, 0.03);
+  EXPECT_EQ(fitted.prefill.ratio.size(), 4u);
+  EXPECT_NEAR(fitted.attention_backward.value, 2, 0.01);
+  EXPECT_NEAR(fitted.idle_share.value, 0.25, 1e-12);
   ASSERT_FALSE(report.empty());
   for (const FitReport& part : report) EXPECT_LT(part.p90_error, 0.02) << part.what;
 }
 
 TEST(Fit, StatesErrorsOfNoisySamplesThatCoverTheTruth) {
   const Calibration truth = shipped("h200");
-  auto samples = matmul_samples(truth, DType::bf16, 1.0);
+  auto samples = matmul_samples(truth, DType::bf16);
   std::mt19937_64 engine(11);
   std::normal_distribution<double> noise(0, 0.05);
   for (auto& sample : samples) sample.seconds *= 1 + noise(engine);
@@ -179,7 +196,7 @@ TEST(Fit, StatesErrorsOfNoisySamplesThatCoverTheTruth) {
 TEST(Fit, KeepsShippedConstantsWhereSamplesAreTooFew) {
   std::vector<FitReport> report;
   Problems problems;
-  const std::vector<CalibrationSample> samples = {{SampleKind::matmul, {8, 8, 8}, 1e-6}};
+  const std::vector<CalibrationSample> samples = {{SampleKind::matmul, {8, 8, 8}, 1e-4}};
   const Calibration base = shipped("cpu");
   const Calibration fitted = fit_calibration(base, samples, {}, report, problems);
   EXPECT_EQ(fitted.matmul_flops, base.matmul_flops);

@@ -1,0 +1,165 @@
+// What happens to a real PPO run when a rank is killed in any phase, and when the user interrupts.
+#include <fcntl.h>
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "simulator/timeline/rank_status.h"
+#include "tests/cli/programs.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr int kRanks = 4;
+
+/// `tessera run` as a child process of the test, its messages kept in a file.
+class RunningProgram {
+ public:
+  RunningProgram(std::vector<std::string> words, fs::path messages)
+      : messages_(std::move(messages)) {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      const int out = ::open(messages_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      ::dup2(out, STDOUT_FILENO);
+      ::dup2(out, STDERR_FILENO);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+  }
+  ~RunningProgram() {
+    if (!ended_) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+  }
+  RunningProgram(const RunningProgram&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool ended() {
+    int status = 0;
+    if (!ended_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
+      ended_ = true;
+      code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    return ended_;
+  }
+  /// Exit code, or nullopt when it runs longer than `limit`.
+  std::optional<int> wait(std::chrono::milliseconds limit) {
+    const Clock::time_point until = Clock::now() + limit;
+    while (!ended() && Clock::now() < until) std::this_thread::sleep_for(5ms);
+    return ended_ ? std::optional<int>(code_) : std::nullopt;
+  }
+  std::string messages() const { return text_of(messages_); }
+
+ private:
+  fs::path messages_;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+  int code_ = -1;
+};
+
+class RunFailure : public ProgramTest {
+ protected:
+  static void SetUpTestSuite() {
+    ProgramTest::SetUpTestSuite();
+    ASSERT_EQ(run("plan --model " + at("model") +
+                  " --cluster local-cpu --workload ppo-digits --fix actor.tp=2 actor.pp=2 "
+                  "rollout.tp=2 rollout.dp=2 critic.tp=2 critic.pp=2 -o " +
+                  at("ppo.json")),
+              0);
+  }
+
+  RunningProgram start(const std::string& name) {
+    return RunningProgram({kTessera, "run", at("ppo.json"), "--config", "ppo-digits", "--set",
+                           "data.train_files=[" + at("prompts.jsonl") + "]", "--set",
+                           "trainer.total_training_steps=100000", "-o", at(name)},
+                          at(name + ".txt"));
+  }
+
+  /// Waits until the rank is in `phase` of its second step or a later one.
+  static std::optional<RankStatus> await(const std::string& name, int rank,
+                                         const std::string& phase, RunningProgram& program) {
+    const fs::path file = folder_ / name / "ranks" / std::to_string(rank);
+    const Clock::time_point until = Clock::now() + 60s;
+    while (Clock::now() < until && !program.ended()) {
+      // Short phases last a fraction of a millisecond: look without a pause once they can come.
+      const auto status = read_rank_status(file);
+      if (!status || status->step < 2) {
+        std::this_thread::sleep_for(5ms);
+      } else if (phase.empty() || status->phase == phase) {
+        return status;
+      }
+    }
+    return std::nullopt;
+  }
+
+  static void expect_no_orphan(const std::string& name) {
+    const auto all = read_rank_statuses(folder_ / name);
+    EXPECT_EQ(all.size(), static_cast<std::size_t>(kRanks));
+    for (const RankStatus& rank : all) EXPECT_FALSE(is_alive(rank.pid)) << "rank " << rank.rank;
+  }
+
+  /// Kills rank 1 when it is seen in `phase`; returns the phase in which the death found it.
+  std::string kill_in(const std::string& phase, const std::string& name) {
+    RunningProgram program = start(name);
+    const auto victim = await(name, 1, phase, program);
+    if (!victim) {
+      ADD_FAILURE() << "never in phase " << phase << "\n" << program.messages();
+      return phase;
+    }
+    ::kill(victim->pid, SIGKILL);
+    EXPECT_EQ(program.wait(5s), 75) << program.messages();
+    const auto last = read_rank_status(folder_ / name / "ranks" / "1");
+    const std::string died_in = last ? last->phase : "";
+    EXPECT_NE(program.messages().find("lost rank 1 in phase " + died_in + " of step " +
+                                      std::to_string(last ? last->step : 0)),
+              std::string::npos)
+        << program.messages();
+    expect_no_orphan(name);
+    return died_in;
+  }
+};
+
+class KilledRank : public RunFailure, public testing::WithParamInterface<const char*> {};
+
+TEST_P(KilledRank, EndsTheRunWithin5SecondsNamedWithItsPhase) {
+  const std::string phase = GetParam();
+  // A phase of microseconds may be over between the look and the signal: try again then.
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    const std::string name = "killed-" + phase + "-" + std::to_string(attempt);
+    if (kill_in(phase, name) == phase || HasFailure()) return;
+  }
+  FAIL() << "no attempt hit phase " << phase;
+}
+
+INSTANTIATE_TEST_SUITE_P(Phases, KilledRank,
+                         testing::Values("reshard", "gen", "reward", "old_log_prob", "ref",
+                                         "values", "adv", "update_critic", "update_actor"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(RunFailure, AnInterruptEndsTheRunBetweenPhasesWithItsModelSaved) {
+  RunningProgram program = start("interrupted");
+  ASSERT_TRUE(await("interrupted", 0, "", program)) << program.messages();
+  ::kill(program.pid(), SIGINT);
+  EXPECT_EQ(program.wait(10s), 130) << program.messages();
+  EXPECT_NE(program.messages().find("stopped by the user"), std::string::npos);
+  EXPECT_EQ(program.messages().find("killed"), std::string::npos) << program.messages();
+  for (const RankStatus& rank : read_rank_statuses(folder_ / "interrupted")) {
+    EXPECT_EQ(rank.state, RankState::finished);
+    EXPECT_EQ(rank.exit_code, 130);
+  }
+  expect_no_orphan("interrupted");
+  EXPECT_TRUE(fs::exists(folder_ / "interrupted/hf/model.safetensors"));
+  EXPECT_TRUE(fs::exists(folder_ / "interrupted/trace.json"));
+}
+
+}  // namespace
+}  // namespace tessera
