@@ -219,7 +219,8 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   }
   const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
-  if (end.stopped && (dead != nullptr || end.launcher_code > 128)) {
+  const bool signalled = end.launcher_code > 128 && end.launcher_code != kStopped;
+  if (end.stopped && (dead != nullptr || signalled)) {
     return {kStopped, "stopped by the user, killed"};
   }
   if (dead != nullptr) return {kLost, "lost " + where(*dead)};

@@ -70,11 +70,16 @@ class RunFailure : public ProgramTest {
  protected:
   static void SetUpTestSuite() {
     ProgramTest::SetUpTestSuite();
-    ASSERT_EQ(run("plan --model " + at("model") +
-                  " --cluster local-cpu --workload ppo-digits --fix actor.tp=2 actor.pp=2 "
-                  "rollout.tp=2 rollout.dp=2 critic.tp=2 critic.pp=2 -o " +
-                  at("ppo.json")),
-              0);
+    std::ofstream(at("ppo.yaml")) << "version: 1\nalgorithm: ppo\nprompts_per_step: 32\n"
+                                     "samples_per_prompt: 16\nprompt_tokens: 8\n"
+                                     "response_tokens: {mean: 4, cv: 0, max: 4}\n"
+                                     "mini_batches: 1\nepochs: 2\nkl: reward\n";
+    ASSERT_EQ(
+        run("plan --model " + at("model") + " --cluster local-cpu --workload " + at("ppo.yaml") +
+            " --fix actor.tp=2 actor.pp=2 "
+            "rollout.tp=2 rollout.dp=2 critic.tp=2 critic.pp=2 -o " +
+            at("ppo.json")),
+        0);
   }
 
   RunningProgram start(const std::string& name) {
