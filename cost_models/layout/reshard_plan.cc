@@ -17,6 +17,9 @@
 namespace tessera {
 namespace {
 
+constexpr std::array<std::string_view, 6> kTransports{"automatic",  "copy_engine", "window",
+                                                      "all_gather", "send_recv",   "host"};
+
 constexpr int kKept = -1;
 
 bool box_less(const Box& a, const Box& b) {
@@ -328,6 +331,17 @@ std::vector<Holding> stored(const Parameter& parameter, const RankMap& map) {
 
 std::string_view name_of(ReshardMode mode) {
   return mode == ReshardMode::minimal ? "minimal" : "full";
+}
+
+std::string_view name_of(ReshardTransport transport) {
+  return kTransports[static_cast<std::size_t>(transport)];
+}
+
+std::optional<ReshardTransport> transport_from(std::string_view name) {
+  for (std::size_t i = 0; i < kTransports.size(); ++i) {
+    if (kTransports[i] == name) return static_cast<ReshardTransport>(i);
+  }
+  return std::nullopt;
 }
 
 ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors, const ReshardOptions& options) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,6 +70,13 @@ struct ReshardPlan {
 /// Moves only what a destination lacks, or gathers every tensor whole and slices it there.
 enum class ReshardMode { minimal, full };
 std::string_view name_of(ReshardMode mode);
+
+/// How the bytes travel. copy_engine: every rank reads its peers' memory (GPUs of one host);
+/// window: NCCL all-gather over symmetric windows without multiprocessors; all_gather: NCCL or MPI
+/// in micro data-parallel groups; send_recv: messages; host: shared memory between processes.
+enum class ReshardTransport { automatic, copy_engine, window, all_gather, send_recv, host };
+std::string_view name_of(ReshardTransport transport);
+std::optional<ReshardTransport> transport_from(std::string_view name);
 
 struct ReshardOptions {
   /// Node of a rank: replicas on the destination's node are preferred. Default: one node.

@@ -46,6 +46,40 @@ ArenaLayout arena_layout(const ParameterTable& table, const ParallelLayout& layo
   return arena;
 }
 
+namespace {
+
+/// True when `part` is whole rows of what the slot holds.
+bool contains_rows(const ArenaSlot& slot, const Box& part) {
+  if (intersect(slot.box, part) != part) return false;
+  for (int d = 0; d < part.rank; ++d) {
+    const auto dim = static_cast<size_t>(d);
+    if (d != slot.outer_dim && part.dims[dim] != slot.box.dims[dim]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+SharedArena shared_arena(const ArenaLayout& training, const ArenaLayout& rollout,
+                         std::int64_t alignment) {
+  SharedArena shared{.training = training, .rollout = rollout, .bytes = rollout.bytes};
+  for (ArenaSlot& slot : shared.training.slots) {
+    const auto row = static_cast<size_t>(slot.tensor);
+    const int index = row < rollout.slot_of.size() ? rollout.slot_of[row] : -1;
+    if (index >= 0 && contains_rows(rollout.slots[static_cast<size_t>(index)], slot.box)) {
+      slot.range = range_of(rollout, slot.tensor, slot.box);
+      continue;
+    }
+    shared.bytes = round_up(shared.bytes, alignment);
+    slot.range.offset = shared.bytes;
+    shared.bytes += slot.range.bytes;
+    shared.held_twice += slot.range.bytes;
+  }
+  shared.bytes = round_up(shared.bytes, alignment);
+  shared.training.bytes = shared.bytes;
+  return shared;
+}
+
 ByteRange range_of(const ArenaLayout& arena, int tensor, const Box& box) {
   const int index = arena.slot_of.at(static_cast<size_t>(tensor));
   TESSERA_CHECK(index >= 0);

@@ -46,6 +46,19 @@ ArenaLayout arena_layout(const ParameterTable& table, const ParallelLayout& layo
                          const RankCoord& coord, DType dtype, bool stored = false,
                          std::int64_t alignment = 256);
 
+/// One memory for training and rollout of a rank. The rollout's slots lie as arena_layout places
+/// them; a training slot is a view of the rollout slot that contains it, or lies behind them all
+/// where none does. With nested layouts nothing is held twice and the way back moves nothing.
+struct SharedArena {
+  ArenaLayout training, rollout;
+  std::int64_t bytes = 0;       // of the whole memory
+  std::int64_t held_twice = 0;  // bytes of training slots outside the rollout's
+};
+
+/// Either may have no slots, where the rank plays one part only.
+SharedArena shared_arena(const ArenaLayout& training, const ArenaLayout& rollout,
+                         std::int64_t alignment = 256);
+
 /// The bytes of `box` of a held tensor. Precondition: the slot holds `box`, and `box` spans the
 /// slot in every dim but outer_dim.
 ByteRange range_of(const ArenaLayout& arena, int tensor, const Box& box);

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "cost_models/spec/problem.h"
 
 namespace tessera {
 namespace {
@@ -34,19 +38,13 @@ LocateBox locate_in_whole(const Parameter& parameter, int outer_dim, std::int64_
 
 }  // namespace
 
-std::string to_string(const ReshardReport& report) {
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "[Reshard] %.4g ms, %.4g GB received by the busiest rank (lower bound %.4g GB), "
-                "%.4g GB/s",
-                report.seconds * 1e3, report.busiest * 1e-9, report.lower_bound * 1e-9,
-                report.gb_per_s());
-  return text;
-}
-
 Reshard::Reshard(const ParameterTable& table, const RankMap& from, const RankMap& to, DType dtype,
                  ReshardMode mode, int rank)
-    : rank_(rank),
+    : table_(table),
+      from_(from),
+      to_(to),
+      dtype_(dtype),
+      rank_(rank),
       mode_(mode),
       source_(arena_of(table, from, rank, dtype, true)),
       destination_(arena_of(table, to, rank, dtype, false)) {
@@ -93,6 +91,33 @@ void Reshard::compile_full(const ParameterTable& table) {
   }
 }
 
+SwitchPlan Reshard::switch_plan() const {
+  const auto training = [this](int rank) {
+    return arena_layout(table_, from_.layout,
+                        from_.coords[static_cast<std::size_t>(from_.index_of(rank))], dtype_, true);
+  };
+  return switch_plan(training, destination_ ? *destination_ : ArenaLayout{});
+}
+
+SwitchPlan Reshard::switch_plan(std::function<ArenaLayout(int rank)> training,
+                                const ArenaLayout& rollout) const {
+  TESSERA_CHECK(mode_ == ReshardMode::minimal);
+  SwitchPlan made{.plan = plan_,
+                  .tensors = model_tensors(table_, from_, to_, dtype_),
+                  .source_type = dtype_,
+                  .destination_type = dtype_};
+  auto layouts = std::make_shared<std::map<int, ArenaLayout>>();
+  made.source = [layouts, training = std::move(training)](int rank, int tensor, const Box& box) {
+    auto found = layouts->find(rank);
+    if (found == layouts->end()) found = layouts->emplace(rank, training(rank)).first;
+    return std::vector<ByteRange>{range_of(found->second, tensor, box)};
+  };
+  made.destination = [arena = rollout](int tensor, const Box& box) {
+    return std::vector<ByteRange>{range_of(arena, tensor, box)};
+  };
+  return made;
+}
+
 ReshardReport Reshard::run(Communicator& world, const void* source, void* destination,
                            void* staging, const ReshardHooks& hooks) const {
   if (hooks.on_start) hooks.on_start();
@@ -108,7 +133,11 @@ ReshardReport Reshard::run(Communicator& world, const void* source, void* destin
   }
   world.barrier();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  const ReshardReport report{seconds.count(), received_, plan_.bytes_received.value, lower_bound_};
+  const ReshardReport report{.seconds = seconds.count(),
+                             .received = received_,
+                             .busiest = plan_.bytes_received.value,
+                             .lower_bound = lower_bound_,
+                             .exposed_s = seconds.count()};
   if (hooks.on_end) hooks.on_end(report);
   return report;
 }

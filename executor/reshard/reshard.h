@@ -13,28 +13,10 @@
 
 #include "cost_models/layout/reshard_plan.h"
 #include "executor/reshard/byte_schedule.h"
+#include "executor/reshard/switch_report.h"
+#include "executor/reshard/weight_switch.h"
 
 namespace tessera {
-
-/// What one switch did. Bytes of the busiest rank follow from the plan and equal what was moved.
-struct ReshardReport {
-  double seconds = 0;            // from the first rank's start to the last rank's end
-  std::int64_t received = 0;     // by this rank
-  std::int64_t busiest = 0;      // by the busiest rank
-  std::int64_t lower_bound = 0;  // of the busiest rank
-  double gb_per_s() const {
-    return seconds > 0 ? static_cast<double>(busiest) * 1e-9 / seconds : 0;
-  }
-};
-
-/// "[Reshard] 15.8 ms, 5.71 GB received by the busiest rank (lower bound 5.71 GB), 361 GB/s".
-std::string to_string(const ReshardReport& report);
-
-/// Called on every rank before the first and after the last byte moves.
-struct ReshardHooks {
-  std::function<void()> on_start;
-  std::function<void(const ReshardReport&)> on_end;
-};
 
 class Reshard {
  public:
@@ -51,6 +33,13 @@ class Reshard {
   /// Bytes of scratch memory that run() needs on this rank (0 in minimal mode).
   std::int64_t staging_bytes() const { return staging_bytes_; }
 
+  /// The same switch in minimal mode for WeightSwitch: this rank's and its peers' memory as
+  /// source() and destination() lay them out. Refers to this object. `training`: where the source
+  /// lies instead, by rank, e.g. views of the rollout's memory (shared_arena).
+  SwitchPlan switch_plan() const;
+  SwitchPlan switch_plan(std::function<ArenaLayout(int rank)> training,
+                         const ArenaLayout& rollout) const;
+
   ReshardReport run(Communicator& world, const void* source, void* destination, void* staging,
                     const ReshardHooks& hooks = {}) const;
 
@@ -58,6 +47,9 @@ class Reshard {
   void compile_minimal();
   void compile_full(const ParameterTable& table);
 
+  ParameterTable table_;
+  RankMap from_, to_;
+  DType dtype_;
   int rank_;
   ReshardMode mode_;
   std::optional<ArenaLayout> source_, destination_;

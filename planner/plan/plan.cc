@@ -7,16 +7,11 @@ namespace tessera {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
-constexpr std::array<std::string_view, 5> kTransports{"automatic", "copy_engine", "all_gather",
-                                                      "send_recv", "host"};
 
 }  // namespace
 
 std::string_view name_of(Recompute recompute) {
   return kRecompute[static_cast<std::size_t>(recompute)];
-}
-std::string_view name_of(ReshardTransport transport) {
-  return kTransports[static_cast<std::size_t>(transport)];
 }
 
 const RolePlan* Plan::find(Role role) const {

@@ -58,9 +58,6 @@ struct ScheduledCall {
   bool operator==(const ScheduledCall&) const = default;
 };
 
-enum class ReshardTransport { automatic, copy_engine, all_gather, send_recv, host };
-std::string_view name_of(ReshardTransport transport);
-
 /// One pair of layouts between which weights move in every step.
 struct PlannedReshard {
   Role from = Role::actor, to = Role::rollout;

@@ -20,8 +20,8 @@ constexpr std::array kFloatTypes{DType::fp32, DType::bf16, DType::fp16};
 constexpr std::array kRecomputes{Recompute::none, Recompute::selective, Recompute::full};
 constexpr std::array kModes{ReshardMode::minimal, ReshardMode::full};
 constexpr std::array kTransports{ReshardTransport::automatic, ReshardTransport::copy_engine,
-                                 ReshardTransport::all_gather, ReshardTransport::send_recv,
-                                 ReshardTransport::host};
+                                 ReshardTransport::window,    ReshardTransport::all_gather,
+                                 ReshardTransport::send_recv, ReshardTransport::host};
 constexpr std::array kOrders{RankOrder::contiguous, RankOrder::megatron, RankOrder::strided};
 
 std::string key_name(const std::string& key) { return key; }

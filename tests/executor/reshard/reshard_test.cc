@@ -11,63 +11,10 @@
 
 #include "executor/comm/thread_communicator.h"
 #include "tests/cost_models/sample_models.h"
+#include "tests/executor/reshard/layout_cases.h"
 
 namespace tessera {
 namespace {
-
-/// A value that no other element of the model has, so that a misplaced element is seen.
-std::int32_t fingerprint(int tensor, std::int64_t element) {
-  return static_cast<std::int32_t>(tensor * 100003 + element + 1);
-}
-
-/// What an arena of this layout holds: fingerprints in memory order, zeros between slots.
-std::vector<std::byte> expected_arena(const ParameterTable& table, const ArenaLayout& arena) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(arena.bytes));
-  for (const ArenaSlot& slot : arena.slots) {
-    const std::vector<std::int64_t>& shape = table.rows[slot.tensor].shape;
-    auto* out = reinterpret_cast<std::int32_t*>(bytes.data() + slot.range.offset);
-    const bool matrix = shape.size() == 2;
-    const int inner_dim = slot.outer_dim == 0 ? 1 : 0;
-    const Interval outer = slot.box.dims[slot.outer_dim];
-    const Interval inner = matrix ? slot.box.dims[inner_dim] : Interval{0, 1};
-    for (std::int64_t o = outer.lo; o < outer.hi; ++o) {
-      for (std::int64_t i = inner.lo; i < inner.hi; ++i) {
-        const std::int64_t row = slot.outer_dim == 0 ? o : i;
-        const std::int64_t column = slot.outer_dim == 0 ? i : o;
-        *out++ = fingerprint(slot.tensor, matrix ? row * shape[1] + column : o);
-      }
-    }
-  }
-  return bytes;
-}
-
-RankMap contiguous(const ParallelLayout& layout, int first_rank = 0) {
-  std::vector<int> ranks(layout.ranks());
-  std::iota(ranks.begin(), ranks.end(), first_rank);
-  Problems problems;
-  RankMap map = make_rank_map(RankOrder::contiguous, layout, ranks, nullptr, "test", problems);
-  EXPECT_TRUE(problems.empty());
-  return map;
-}
-
-RankMap strided(const ParallelLayout& layout, const RankMap& training) {
-  Problems problems;
-  RankMap map =
-      make_rank_map(RankOrder::strided, layout, training.ranks, &training, "test", problems);
-  EXPECT_TRUE(problems.empty());
-  return map;
-}
-
-ParallelLayout layout_of(int tp, int pp, int dp, std::int64_t layers, int dp_shard = 1) {
-  ParallelLayout layout;
-  layout.tp = tp;
-  layout.pp = pp;
-  layout.dp_replicate = dp;
-  layout.dp_shard = dp_shard;
-  layout.zero = dp_shard > 1 ? 3 : 0;
-  layout.stages = even_stages(layers, pp);
-  return layout;
-}
 
 /// Runs the switch on `world` ranks and compares every destination arena with the full model.
 void expect_exact(const ParameterTable& table, const RankMap& from, const RankMap& to,
@@ -91,16 +38,6 @@ void expect_exact(const ParameterTable& table, const RankMap& from, const RankMa
       EXPECT_GE(report.busiest, report.lower_bound);
     }
   });
-}
-
-std::vector<ParallelLayout> four_rank_layouts(std::int64_t layers) {
-  std::vector<ParallelLayout> layouts;
-  for (const int tp : {1, 2, 4}) {
-    for (const int pp : {1, 2, 4}) {
-      if (4 % (tp * pp) == 0) layouts.push_back(layout_of(tp, pp, 4 / (tp * pp), layers));
-    }
-  }
-  return layouts;
 }
 
 TEST(Reshard, DeliversEveryPairOfLayoutsOnFourRanksBitForBit) {

@@ -1,0 +1,38 @@
+// What one switch did, and the hooks around it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cost_models/layout/reshard_plan.h"
+
+namespace tessera {
+
+/// Bytes of the busiest rank follow from the plan and equal what was moved, unless the switch was
+/// incremental.
+struct ReshardReport {
+  double seconds = 0;            // from the first rank's start to the last rank's end
+  std::int64_t received = 0;     // by this rank
+  std::int64_t busiest = 0;      // by the busiest rank
+  std::int64_t lower_bound = 0;  // of the busiest rank
+  double exposed_s = 0;          // of `seconds`, what the caller waited
+  ReshardTransport transport = ReshardTransport::send_recv;
+  double cast_error = 0;  // of a cast on the wire: |cast(w) - w| / |w| over the model, else 0
+  bool verified = false;
+  double gb_per_s() const {
+    return seconds > 0 ? static_cast<double>(busiest) * 1e-9 / seconds : 0;
+  }
+};
+
+/// "[Reshard] 15.8 ms by copy_engine, 5.71 GB received by the busiest rank (lower bound 5.71 GB),
+/// 361 GB/s".
+std::string to_string(const ReshardReport& report);
+
+/// Called on every rank before the first and after the last byte moves.
+struct ReshardHooks {
+  std::function<void()> on_start;
+  std::function<void(const ReshardReport&)> on_end;
+};
+
+}  // namespace tessera

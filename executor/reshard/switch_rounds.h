@@ -1,0 +1,45 @@
+// The rounds of a switch: one per bucket, with everything compiled that can be before it runs.
+//
+// Used by WeightSwitch. In a direct round sources and landings are the memories themselves. In a
+// buffered one (casts on the wire) sources are packed into an exported buffer, and land in a second
+// buffer unless the wire's type is the destination's. Offsets in bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "executor/reshard/weight_switch.h"
+
+namespace tessera {
+
+/// A cast between one place and another, in elements.
+struct BufferCast {
+  std::int64_t from = 0, to = 0, elements = 0;
+};
+
+struct SwitchRound {
+  ReshardPlan plan;         // the bucket's transfers
+  std::vector<Pull> pulls;  // reads of peers' memory, and of this rank's for what stays
+  /// What this rank holds of each transfer that leaves it or stays, and where each that arrives or
+  /// stays lands; by transfer, empty for those of others. For checksums.
+  std::vector<std::vector<ByteRange>> outgoing, landing;
+  std::vector<BufferCast> pack, unpack;  // buffered only
+};
+
+struct SwitchRounds {
+  std::vector<SwitchRound> rounds;
+  bool buffered = false, unpacks = false;
+  std::int64_t out_bytes = 0, in_bytes = 0;  // of one of two halves of the buffers; equal on all
+};
+
+SwitchRounds direct_rounds(const SwitchPlan& plan, int rank, int ranks, std::int64_t bucket_bytes);
+
+/// This rank's messages of the transfers (by index) that `wanted` selects; what stays are copies.
+ByteSchedule messages_of(const SwitchRound& round, int rank,
+                         const std::function<bool(int transfer)>& wanted);
+
+SwitchRounds buffered_rounds(const SwitchPlan& plan, int rank, int ranks, DType wire,
+                             std::int64_t bucket_bytes);
+
+}  // namespace tessera

@@ -1,0 +1,457 @@
+#include "executor/reshard/weight_switch.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "cost_models/spec/problem.h"
+#include "executor/reshard/follower.h"
+#include "executor/reshard/switch_rounds.h"
+#include "executor/reshard/switch_sums.h"
+#include "executor/storage/host_signals.h"
+#include "executor/storage/peer_blocks.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kReadySlot = 1;                                  // of HostSignals
+constexpr std::int64_t kBucketBytes = std::int64_t{64} << 20;  // of buffers, by default
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+std::byte* at(void* data, std::int64_t offset) { return static_cast<std::byte*>(data) + offset; }
+const std::byte* at(const void* data, std::int64_t offset) {
+  return static_cast<const std::byte*>(data) + offset;
+}
+
+template <class... Values>
+std::string text(const char* format, Values... values) {
+  char buffer[240];
+  const int length = std::snprintf(buffer, sizeof buffer, format, values...);
+  return {buffer, static_cast<std::size_t>(length)};
+}
+
+/// The memories that one round reads and writes on this rank, and its peers' of the first kind.
+struct RoundMemory {
+  const PeerBlocks* peers = nullptr;
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
+bool everything(int) { return true; }
+
+}  // namespace
+
+std::string to_string(const ReshardReport& report) {
+  std::string line = text(
+      "[Reshard] %.4g ms by %s, %.4g GB received by the busiest rank (lower bound %.4g GB), "
+      "%.4g GB/s",
+      report.seconds * 1e3, name_of(report.transport).data(), report.busiest * 1e-9,
+      report.lower_bound * 1e-9, report.gb_per_s());
+  if (report.exposed_s < report.seconds) line += text(", %.3g ms exposed", report.exposed_s * 1e3);
+  if (report.cast_error > 0) line += text(", cast error %.2g", report.cast_error);
+  if (report.verified) line += ", checksums equal";
+  return line;
+}
+
+class WeightSwitch::State {
+ public:
+  State(SwitchPlan plan, const SwitchSite& site, const SwitchOptions& options)
+      : plan_(std::move(plan)),
+        site_(site),
+        options_(options),
+        rank_(site.host->rank()),
+        ops_(site.ops != nullptr ? *site.ops : host_memory_ops()),
+        signals_(*site.host) {
+    const bool casts = plan_.source_type != plan_.destination_type;
+    if (options_.incremental && (casts || options_.wire)) {
+      throw Error(ExitCode::usage,
+                  "reshard: an incremental switch moves bytes as they are, without a cast");
+    }
+    if (!casts) {
+      direct_ = direct_rounds(plan_, rank_, ranks(), options_.bucket_bytes);
+      sums_.resize(direct_.rounds.size());
+      if (site_.block != nullptr) {
+        TESSERA_CHECK(site_.copies != nullptr && site_.source == site_.block->data());
+        peers_ = std::make_unique<PeerBlocks>(*site_.host, site_.block);
+      }
+    }
+    choose(casts);
+  }
+  /// A switch that was begun and not finished ends for the peers, too.
+  ~State() {
+    if (follower_) signals_.abort();
+  }
+
+  /// What fails here ends the peers' waits, too.
+  template <class Fn>
+  auto aborting(Fn fn) {
+    try {
+      return fn();
+    } catch (...) {
+      signals_.abort();
+      throw;
+    }
+  }
+
+  ReshardReport run(const ReshardHooks& hooks) {
+    if (hooks.on_start) hooks.on_start();
+    barrier();
+    const Clock::time_point begin = Clock::now();
+    const DType wire = wire_now();
+    ReshardReport report = new_report(wire);
+    if (direct_.rounds.empty() || wire != plan_.source_type) {
+      run_buffered(wire, report);
+    } else if (!chosen_) {
+      probe(report);
+    } else {
+      run_direct(report);
+    }
+    barrier();
+    report.seconds = report.exposed_s = seconds_since(begin);
+    return finished(report, hooks);
+  }
+
+  int buckets() const { return static_cast<int>(direct_.rounds.size()); }
+
+  int last_bucket_of(int tensor) const {
+    for (int k = buckets() - 1; k >= 0; --k) {
+      for (const Transfer& transfer : direct_.rounds[static_cast<std::size_t>(k)].plan.transfers) {
+        if (transfer.tensor == tensor) return k;
+      }
+    }
+    return -1;
+  }
+
+  void begin(const ReshardHooks& hooks) {
+    if (!peers_ || !signals_.usable() || options_.incremental || options_.wire) {
+      throw Error(ExitCode::usage,
+                  "reshard: an overlapped switch needs mapped memory of one host, one type of "
+                  "weights, and moves all of them");
+    }
+    hooks_ = hooks;
+    if (hooks_.on_start) hooks_.on_start();
+    started_at_ = Clock::now();
+    marks_.assign(direct_.rounds.size(), -1);
+    by_copy_ = chosen_ = true;
+    follower_ = std::make_unique<Follower>([this](Follower& counter) { follow(counter); });
+  }
+
+  void ready(int bucket) {
+    TESSERA_CHECK(follower_ != nullptr);
+    marks_[static_cast<std::size_t>(bucket)] = site_.copies->mark_producer();
+    follower_->raise(bucket + 1);
+  }
+
+  ReshardReport finish() {
+    TESSERA_CHECK(follower_ != nullptr);
+    const Clock::time_point begin = Clock::now();
+    follower_->join();
+    follower_.reset();
+    site_.copies->wait();
+    barrier();
+    ReshardReport report = new_report(plan_.source_type);
+    report.exposed_s = seconds_since(begin);
+    report.seconds = seconds_since(started_at_);
+    ++overlapped_;
+    return finished(report, hooks_);
+  }
+
+  std::int64_t buffer_bytes() const {
+    return (out_ ? out_->bytes() : 0) + (in_ ? in_->bytes() : 0);
+  }
+
+  ReshardTransport transport() const {
+    if (!chosen_) return ReshardTransport::automatic;
+    if (!by_copy_) return ReshardTransport::send_recv;
+    return site_.make_block ? ReshardTransport::copy_engine : ReshardTransport::host;
+  }
+
+ private:
+  int ranks() const { return site_.host->size(); }
+  DType wire_now() const {
+    if (!options_.wire || switches_ < options_.wire_from) return plan_.source_type;
+    return *options_.wire;
+  }
+  void barrier() { signals_.usable() ? signals_.barrier() : site_.host->barrier(); }
+
+  void choose(bool casts) {
+    const ReshardTransport wanted = options_.transport;
+    const bool can_copy = site_.copies != nullptr && (casts || site_.block != nullptr);
+    const bool must_copy =
+        wanted == ReshardTransport::copy_engine || wanted == ReshardTransport::host;
+    if (wanted == ReshardTransport::all_gather || wanted == ReshardTransport::window) {
+      throw Error(ExitCode::usage, "reshard: " + std::string(name_of(wanted)) +
+                                       " is not a transport of this switch");
+    }
+    if (must_copy && !can_copy) {
+      throw Error(ExitCode::usage, "reshard: " + std::string(name_of(wanted)) +
+                                       " needs source memory that peers can map");
+    }
+    by_copy_ = can_copy && wanted != ReshardTransport::send_recv;
+    chosen_ = !by_copy_ || must_copy || ranks() == 1;
+  }
+
+  ReshardReport new_report(DType wire) const {
+    const std::vector<RankTraffic>& traffic = plan_.plan.traffic;
+    const auto index = static_cast<std::size_t>(rank_);
+    const auto travelling = [&](std::int64_t bytes) {
+      return bytes / size_of(plan_.source_type) * size_of(wire);
+    };
+    return {.received = index < traffic.size() ? travelling(traffic[index].received) : 0,
+            .busiest = travelling(plan_.plan.bytes_received.value),
+            .lower_bound = travelling(plan_.plan.lower_bound.value)};
+  }
+
+  ReshardReport finished(ReshardReport report, const ReshardHooks& hooks) {
+    report.transport = transport();
+    ++switches_;
+    if (hooks.on_end) hooks.on_end(report);
+    return report;
+  }
+
+  /// Both ends of an edge decide alike: only ranks of one host read one another's memory.
+  bool reads(int peer) const { return by_copy_ && signals_.same_host(peer); }
+  bool sends_messages() const { return !by_copy_ || !signals_.usable(); }
+
+  std::vector<CopyBatch> batches_of(const SwitchRound& round, const RoundMemory& memory,
+                                    const std::function<bool(int)>& wanted) const {
+    std::vector<Pull> chosen;
+    for (const Pull& pull : round.pulls) {
+      if (reads(pull.peer) && wanted(pull.transfer)) chosen.push_back(pull);
+    }
+    std::vector<CopyBatch> batches;
+    for (const Pull& pull : joined(chosen)) {
+      const std::byte* from =
+          pull.peer == rank_ ? at(memory.from, pull.from) : memory.peers->at(pull.peer) + pull.from;
+      std::byte* to = at(memory.to, pull.to);
+      if (from == to) continue;  // the layouts share this storage
+      if (batches.empty() || batches.back().peer != pull.peer) {
+        batches.push_back({.peer = pull.peer});
+      }
+      batches.back().add(to, from, static_cast<std::size_t>(pull.bytes));
+    }
+    return batches;
+  }
+
+  /// All of a direct round, compiled once.
+  const std::vector<CopyBatch>& batches_of_all(std::size_t k) {
+    if (direct_batches_.empty()) direct_batches_.resize(direct_.rounds.size());
+    if (!direct_batches_[k]) {
+      direct_batches_[k] = batches_of(direct_.rounds[k],
+                                      {peers_.get(), site_.source, site_.destination}, everything);
+    }
+    return *direct_batches_[k];
+  }
+
+  /// Begins a round. Sources are final on every rank.
+  void start(const SwitchRound& round, const RoundMemory& memory,
+             const std::function<bool(int)>& wanted) {
+    if (by_copy_) site_.copies->start(batches_of(round, memory, wanted));
+    if (sends_messages()) send(round, memory, wanted);
+  }
+
+  void send(const SwitchRound& round, const RoundMemory& memory,
+            const std::function<bool(int)>& wanted) {
+    const auto by_message = [&](int index) {
+      const Transfer& transfer = round.plan.transfers[static_cast<std::size_t>(index)];
+      const int other = transfer.source == rank_ ? transfer.destination : transfer.source;
+      return !reads(other) && wanted(index);
+    };
+    execute(messages_of(round, rank_, by_message), memory.from, memory.to, *site_.world);
+  }
+
+  /// Returns when what was started has arrived here.
+  void settle() {
+    if (by_copy_) site_.copies->wait();
+    if (sends_messages()) site_.world->barrier();
+  }
+
+  void await_producer() {
+    if (site_.copies != nullptr) site_.copies->await_producer();
+  }
+
+  /// The first switch, both ways; the faster one stays. All ranks decide by the slowest one.
+  void probe(ReshardReport& report) {
+    std::array<float, 2> seconds{};
+    for (const bool by_copy : {false, true}) {
+      by_copy_ = by_copy;
+      barrier();
+      const Clock::time_point begin = Clock::now();
+      run_direct(report);
+      barrier();
+      seconds[by_copy] = static_cast<float>(seconds_since(begin));
+    }
+    site_.host->all_reduce(seconds.data(), seconds.size(), DType::fp32, ReduceOp::max);
+    by_copy_ = seconds[1] <= seconds[0];
+    chosen_ = true;
+  }
+
+  void run_direct(ReshardReport& report) {
+    const RoundMemory memory{peers_.get(), site_.source, site_.destination};
+    await_producer();
+    const bool sums = options_.incremental || options_.verify;
+    std::vector<TransferSums> now(sums ? direct_.rounds.size() : 0);
+    for (std::size_t k = 0; k < now.size(); ++k) {
+      now[k] = share_sums(direct_.rounds[k], site_.source, rank_, ops_, *site_.host);
+    }
+    barrier();
+    std::int64_t received = 0;
+    for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
+      const SwitchRound& round = direct_.rounds[k];
+      if (!options_.incremental) {
+        if (by_copy_) site_.copies->start(batches_of_all(k));
+        if (sends_messages()) send(round, memory, everything);
+        continue;
+      }
+      const TransferSums& last = sums_[k];
+      const auto changed = [&](int index) {
+        const auto i = static_cast<std::size_t>(index);
+        return last.empty() || last[i] != now[k][i];
+      };
+      start(round, memory, changed);
+      for (const Pull& pull : round.pulls) {
+        if (pull.peer != rank_ && changed(pull.transfer)) received += pull.bytes;
+      }
+    }
+    settle();
+    for (std::size_t k = 0; options_.verify && k < now.size(); ++k) {
+      check_landed(direct_.rounds[k], now[k], site_.destination, rank_, ops_, plan_.tensors);
+    }
+    report.verified = options_.verify;
+    if (options_.incremental) {
+      sums_ = std::move(now);
+      note_received(report, received);
+    }
+  }
+
+  void note_received(ReshardReport& report, std::int64_t received) {
+    std::int64_t most = 0;
+    std::vector<std::int64_t> all(static_cast<std::size_t>(ranks()));
+    site_.host->all_gather(&received, all.data(), 1, DType::int64);
+    for (const std::int64_t each : all) most = std::max(most, each);
+    report.received = received;
+    report.busiest = report.lower_bound = most;
+  }
+
+  std::unique_ptr<SharedBlock> new_block(std::int64_t bytes) const {
+    return site_.make_block ? site_.make_block(bytes) : make_host_block(bytes);
+  }
+
+  void make_buffers(DType wire) {
+    if (wire_ == wire) return;
+    wire_ = wire;
+    const std::int64_t bound = options_.bucket_bytes > 0 ? options_.bucket_bytes : kBucketBytes;
+    buffered_ = buffered_rounds(plan_, rank_, ranks(), wire, bound);
+    buffer_peers_.reset();
+    out_ = new_block(2 * buffered_.out_bytes);
+    in_ = buffered_.in_bytes > 0 ? new_block(2 * buffered_.in_bytes) : nullptr;
+    if (by_copy_) buffer_peers_ = std::make_unique<PeerBlocks>(*site_.host, out_.get());
+  }
+
+  /// While one bucket travels the next is cast into the other half of the buffer.
+  void run_buffered(DType wire, ReshardReport& report) {
+    make_buffers(wire);
+    const RoundMemory memory{buffer_peers_.get(), out_->data(),
+                             in_ ? in_->data() : site_.destination};
+    CastError error;
+    const std::vector<SwitchRound>& rounds = buffered_.rounds;
+    if (!rounds.empty()) pack(rounds[0], wire, error);
+    for (std::size_t k = 0; k < rounds.size(); ++k) {
+      await_producer();
+      TransferSums sums;
+      if (options_.verify) sums = share_sums(rounds[k], out_->data(), rank_, ops_, *site_.host);
+      barrier();  // every rank has packed bucket k, and read bucket k - 1
+      start(rounds[k], memory, everything);
+      if (k + 1 < rounds.size()) pack(rounds[k + 1], wire, error);
+      settle();
+      if (options_.verify) check_landed(rounds[k], sums, memory.to, rank_, ops_, plan_.tensors);
+      for (const BufferCast& cast : rounds[k].unpack) {
+        ops_.cast(at(site_.destination, cast.to), plan_.destination_type,
+                  at(in_->data(), cast.from), wire, static_cast<std::size_t>(cast.elements));
+      }
+    }
+    await_producer();
+    report.verified = options_.verify;
+    if (wire != DType::fp32 && plan_.source_type == DType::fp32) {
+      std::array<float, 2> sums{static_cast<float>(error.squared_error),
+                                static_cast<float>(error.squared_norm)};
+      site_.host->all_reduce(sums.data(), sums.size(), DType::fp32, ReduceOp::sum);
+      report.cast_error = sums[1] > 0 ? std::sqrt(sums[0] / sums[1]) : 0;
+    }
+  }
+
+  void pack(const SwitchRound& round, DType wire, CastError& error) {
+    for (const BufferCast& cast : round.pack) {
+      const auto elements = static_cast<std::size_t>(cast.elements);
+      const std::byte* from = at(site_.source, cast.from);
+      ops_.cast(at(out_->data(), cast.to), wire, from, plan_.source_type, elements);
+      if (wire == DType::fp32 || plan_.source_type != DType::fp32) continue;
+      const CastError part = ops_.cast_error(from, wire, elements);
+      error.squared_error += part.squared_error;
+      error.squared_norm += part.squared_norm;
+    }
+  }
+
+  /// A bucket leaves when its last writes are done on every rank.
+  void follow(Follower& counter) {
+    const std::uint64_t before = overlapped_ * direct_.rounds.size();
+    for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
+      if (!counter.await(static_cast<int>(k) + 1)) return;
+      site_.copies->await_mark(marks_[k]);
+      signals_.raise(kReadySlot, before + k + 1);
+      signals_.await_all(kReadySlot, before + k + 1);
+      site_.copies->start(batches_of_all(k));
+    }
+  }
+
+  SwitchPlan plan_;
+  SwitchSite site_;
+  SwitchOptions options_;
+  int rank_;
+  MemoryOps& ops_;
+  HostSignals signals_;
+
+  SwitchRounds direct_;  // no rounds when types differ
+  std::vector<std::optional<std::vector<CopyBatch>>> direct_batches_;
+  std::unique_ptr<PeerBlocks> peers_;
+  bool by_copy_ = false, chosen_ = false;
+  std::int64_t switches_ = 0;
+  std::vector<TransferSums> sums_;  // of the last incremental switch, by round
+
+  std::optional<DType> wire_;  // what the buffers were made for
+  SwitchRounds buffered_;
+  std::unique_ptr<SharedBlock> out_, in_;
+  std::unique_ptr<PeerBlocks> buffer_peers_;
+
+  std::uint64_t overlapped_ = 0;  // switches so far
+  ReshardHooks hooks_;
+  Clock::time_point started_at_;
+  std::vector<int> marks_;
+  std::unique_ptr<Follower> follower_;  // last: its thread uses the rest
+};
+
+WeightSwitch::WeightSwitch(SwitchPlan plan, const SwitchSite& site, const SwitchOptions& options)
+    : state_(std::make_unique<State>(std::move(plan), site, options)) {}
+WeightSwitch::~WeightSwitch() = default;
+ReshardReport WeightSwitch::run(const ReshardHooks& hooks) {
+  return state_->aborting([&] { return state_->run(hooks); });
+}
+int WeightSwitch::buckets() const { return state_->buckets(); }
+int WeightSwitch::last_bucket_of(int tensor) const { return state_->last_bucket_of(tensor); }
+void WeightSwitch::begin(const ReshardHooks& hooks) { state_->begin(hooks); }
+void WeightSwitch::ready(int bucket) { state_->ready(bucket); }
+ReshardReport WeightSwitch::finish() {
+  return state_->aborting([&] { return state_->finish(); });
+}
+std::int64_t WeightSwitch::buffer_bytes() const { return state_->buffer_bytes(); }
+ReshardTransport WeightSwitch::transport() const { return state_->transport(); }
+
+}  // namespace tessera

@@ -1,0 +1,96 @@
+// A switch of layouts, carried out again and again: the transport, and the options of practice.
+//
+// Made once from metadata, collectively: schedules are compiled, peers' memory is mapped. run()
+// moves everything; begin(), ready() and finish() move it bucket by bucket while an optimizer still
+// writes the rest. Works on any tensors (ShardedTensor), not only a model's. Torch-free; memory is
+// the caller's, host or device. One thread, but for the one that it keeps itself while
+// overlapping. Bytes and seconds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost_models/layout/reshard_plan.h"
+#include "executor/comm/communicator.h"
+#include "executor/reshard/memory_ops.h"
+#include "executor/reshard/pulls.h"
+#include "executor/reshard/switch_report.h"
+#include "executor/storage/block_copies.h"
+#include "executor/storage/shared_block.h"
+
+namespace tessera {
+
+/// What moves and where it lies: equal on every rank but for `destination`.
+struct SwitchPlan {
+  ReshardPlan plan;
+  std::vector<ShardedTensor> tensors;  // element_bytes of the source
+  LocateOnRank source;                 // in the source memory of any rank
+  LocateBox destination;               // in this rank's destination memory
+  DType source_type = DType::bf16, destination_type = DType::bf16;
+};
+
+/// This rank's memory and how it reaches the others'.
+struct SwitchSite {
+  Communicator* world = nullptr;  // messages between source and destination memory
+  Communicator* host = nullptr;   // control data in host memory; may be `world`
+  /// Source memory that peers may map; nullptr = messages only. Every rank brings one, or none.
+  const SharedBlock* block = nullptr;
+  const void* source = nullptr;  // the block's data when there is one
+  void* destination = nullptr;
+  BlockCopies* copies = nullptr;  // needed with a block
+  MemoryOps* ops = nullptr;       // nullptr = host memory
+  /// Memory of the same kind, for buffers; nullptr = host memory.
+  std::function<std::unique_ptr<SharedBlock>(std::int64_t bytes)> make_block;
+};
+
+struct SwitchOptions {
+  /// copy_engine and host read peers' memory, send_recv sends messages. automatic: reads where the
+  /// first switch, done both ways, was faster so; between hosts always messages.
+  ReshardTransport transport = ReshardTransport::automatic;
+  /// Bound of a bucket: of the buffers when casting, of what becomes ready together when
+  /// overlapping. 0 = everything at once.
+  std::int64_t bucket_bytes = 0;
+  /// Type of floating-point weights on the wire, from switch number `wire_from` on (0 = the first);
+  /// before, and by default, the source's.
+  std::optional<DType> wire;
+  std::int64_t wire_from = 0;
+  bool incremental = false;  // move only what changed since the last switch
+  bool verify = false;       // compare checksums at both ends; a difference is Error (internal)
+};
+
+class WeightSwitch {
+ public:
+  /// Collective over site.host. Keeps references to what `site` points to.
+  WeightSwitch(SwitchPlan plan, const SwitchSite& site, const SwitchOptions& options);
+  ~WeightSwitch();
+  WeightSwitch(const WeightSwitch&) = delete;
+
+  /// Moves the weights. Collective. What the producer's stream was given before the call arrives;
+  /// when it returns the destination is complete and sources may be overwritten.
+  ReshardReport run(const ReshardHooks& hooks = {});
+
+  /// The overlapped switch. Buckets follow the order of the tensors; ready(k) says that this rank's
+  /// producer stream has been given the last writes to bucket k, and is called for k = 0, 1, ... on
+  /// every rank. finish() returns when everything has arrived; its report's exposed_s is what it
+  /// waited. Needs a block, one host and one type.
+  int buckets() const;
+  /// The last bucket that holds a part of the tensor (row of SwitchPlan::tensors).
+  int last_bucket_of(int tensor) const;
+  void begin(const ReshardHooks& hooks = {});
+  void ready(int bucket);
+  ReshardReport finish();
+
+  /// Memory that the switch itself holds on this rank, beyond source and destination.
+  std::int64_t buffer_bytes() const;
+  ReshardTransport transport() const;  // as chosen; automatic before the first run
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

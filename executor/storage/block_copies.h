@@ -1,0 +1,50 @@
+// Batches of copies from peers' blocks to their final places.
+//
+// One batch per peer. On a GPU a batch is one cudaMemcpyBatchAsync on a stream of its own: copy
+// engines move the bytes and no multiprocessor is used. On the host it is memcpy. One thread, but
+// mark_producer() may be called while another thread uses the rest.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tessera {
+
+/// Copies from one peer, as arrays that the driver takes as they are.
+struct CopyBatch {
+  int peer = 0;
+  std::vector<void*> to;
+  std::vector<void*> from;
+  std::vector<std::size_t> bytes;
+
+  void add(void* target, const void* source, std::size_t size) {
+    to.push_back(target);
+    from.push_back(const_cast<void*>(source));
+    bytes.push_back(size);
+  }
+};
+
+class BlockCopies {
+ public:
+  virtual ~BlockCopies() = default;
+  /// Returns when everything that was given to the producer's stream so far has happened: the
+  /// sources are final.
+  virtual void await_producer() = 0;
+  /// A point of the producer's stream, and waiting for it. Marks are used up by waiting.
+  virtual int mark_producer() = 0;
+  virtual void await_mark(int mark) = 0;
+  /// Begins the copies of all batches, in the order given.
+  virtual void start(std::span<const CopyBatch> batches) = 0;
+  /// Returns when all that was started has arrived.
+  virtual void wait() = 0;
+};
+
+/// Copies at once, in start().
+std::unique_ptr<BlockCopies> make_host_copies();
+
+/// `producer` is the cudaStream_t that writes the sources. In tessera::storage_cuda.
+std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer);
+
+}  // namespace tessera

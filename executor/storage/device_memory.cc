@@ -1,0 +1,260 @@
+// GPU blocks by the driver's virtual memory calls, and copies by its copy engines. The driver's
+// library is never linked: its functions are asked for at run time.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cost_models/spec/problem.h"
+#include "executor/storage/block_copies.h"
+#include "executor/storage/shared_block.h"
+
+namespace tessera {
+namespace {
+
+void check(cudaError_t code, const char* what) {
+  if (code == cudaSuccess) return;
+  throw Error(ExitCode::internal, std::string(what) + ": " + cudaGetErrorString(code));
+}
+
+template <class Function>
+Function driver(const char* name) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult state{};
+  const cudaError_t code =
+      cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &state);
+  if (code != cudaSuccess || state != cudaDriverEntryPointSuccess || entry == nullptr) {
+    throw Error(ExitCode::missing, std::string("the CUDA driver has no ") + name);
+  }
+  return reinterpret_cast<Function>(entry);
+}
+
+struct Driver {
+  decltype(&cuGetErrorString) error_string =
+      driver<decltype(&cuGetErrorString)>("cuGetErrorString");
+  decltype(&cuMemGetAllocationGranularity) granularity =
+      driver<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
+  decltype(&cuMemCreate) create = driver<decltype(&cuMemCreate)>("cuMemCreate");
+  decltype(&cuMemRelease) release = driver<decltype(&cuMemRelease)>("cuMemRelease");
+  decltype(&cuMemAddressReserve) reserve =
+      driver<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
+  decltype(&cuMemAddressFree) unreserve = driver<decltype(&cuMemAddressFree)>("cuMemAddressFree");
+  decltype(&cuMemMap) map = driver<decltype(&cuMemMap)>("cuMemMap");
+  decltype(&cuMemUnmap) unmap = driver<decltype(&cuMemUnmap)>("cuMemUnmap");
+  decltype(&cuMemSetAccess) set_access = driver<decltype(&cuMemSetAccess)>("cuMemSetAccess");
+  decltype(&cuMemExportToShareableHandle) export_handle =
+      driver<decltype(&cuMemExportToShareableHandle)>("cuMemExportToShareableHandle");
+  decltype(&cuMemImportFromShareableHandle) import_handle =
+      driver<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle");
+
+  void check(CUresult code, const char* what) const {
+    if (code == CUDA_SUCCESS) return;
+    const char* text = "unknown error";
+    error_string(code, &text);
+    throw Error(code == CUDA_ERROR_OUT_OF_MEMORY ? ExitCode::missing : ExitCode::internal,
+                std::string(what) + ": " + text);
+  }
+};
+
+const Driver& the_driver() {
+  static const Driver loaded;
+  return loaded;
+}
+
+/// A range of addresses with one allocation behind it, which this device may read and write.
+class DeviceMapping final : public BlockMapping {
+ public:
+  /// Takes the allocation.
+  DeviceMapping(CUmemGenericAllocationHandle handle, std::size_t size, std::size_t granularity,
+                int device)
+      : handle_(handle), size_(size) {
+    const Driver& cuda = the_driver();
+    try {
+      cuda.check(cuda.reserve(&address_, size_, granularity, 0, 0), "cuMemAddressReserve");
+      cuda.check(cuda.map(address_, size_, 0, handle_, 0), "cuMemMap");
+      mapped_ = true;
+      CUmemAccessDesc access{};
+      access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+      access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      cuda.check(cuda.set_access(address_, size_, &access, 1), "cuMemSetAccess");
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~DeviceMapping() override { close(); }
+  DeviceMapping(const DeviceMapping&) = delete;
+  void* data() const override { return reinterpret_cast<void*>(address_); }
+
+ private:
+  void close() {
+    const Driver& cuda = the_driver();
+    if (mapped_) cuda.unmap(address_, size_);
+    if (address_ != 0) cuda.unreserve(address_, size_);
+    cuda.release(handle_);
+  }
+
+  CUmemGenericAllocationHandle handle_;
+  std::size_t size_;
+  CUdeviceptr address_ = 0;
+  bool mapped_ = false;
+};
+
+CUmemAllocationProp properties(int device) {
+  CUmemAllocationProp made{};
+  made.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  made.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  made.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  return made;
+}
+
+std::size_t granularity_of(int device) {
+  const CUmemAllocationProp wanted = properties(device);
+  std::size_t granularity = 0;
+  the_driver().check(
+      the_driver().granularity(&granularity, &wanted, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+      "cuMemGetAllocationGranularity");
+  return granularity;
+}
+
+std::size_t rounded(std::int64_t bytes, std::size_t granularity) {
+  const auto wanted = static_cast<std::size_t>(bytes < 1 ? 1 : bytes);
+  return (wanted + granularity - 1) / granularity * granularity;
+}
+
+class DeviceBlock final : public SharedBlock {
+ public:
+  DeviceBlock(std::int64_t bytes, int device) : bytes_(bytes), device_(device) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    check(cudaFree(nullptr), "CUDA context");
+    const Driver& cuda = the_driver();
+    const std::size_t granularity = granularity_of(device), size = rounded(bytes, granularity);
+    const CUmemAllocationProp wanted = properties(device);
+    CUmemGenericAllocationHandle handle = 0;
+    cuda.check(cuda.create(&handle, size, &wanted, 0),
+               ("GPU memory of " + std::to_string(size) + " bytes").c_str());
+    mapping_ = std::make_unique<DeviceMapping>(handle, size, granularity, device);
+    cuda.check(
+        cuda.export_handle(&descriptor_, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        "cuMemExportToShareableHandle");
+    check(cudaMemset(mapping_->data(), 0, size), "cudaMemset");
+  }
+  ~DeviceBlock() override {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  DeviceBlock(const DeviceBlock&) = delete;
+
+  void* data() const override { return mapping_->data(); }
+  std::int64_t bytes() const override { return bytes_; }
+  int descriptor() const override { return descriptor_; }
+
+  std::unique_ptr<BlockMapping> map_peer(int descriptor, std::int64_t bytes) const override {
+    const Driver& cuda = the_driver();
+    const std::size_t granularity = granularity_of(device_);
+    CUmemGenericAllocationHandle handle = 0;
+    cuda.check(
+        cuda.import_handle(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor)),
+                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        "cuMemImportFromShareableHandle");
+    return std::make_unique<DeviceMapping>(handle, rounded(bytes, granularity), granularity,
+                                           device_);
+  }
+
+ private:
+  std::int64_t bytes_;
+  int device_;
+  int descriptor_ = -1;
+  std::unique_ptr<DeviceMapping> mapping_;
+};
+
+/// Peers' streams are started in the order given, so that not all ranks begin with the same peer.
+class DeviceCopies final : public BlockCopies {
+ public:
+  DeviceCopies(int device, void* producer)
+      : device_(device), producer_(static_cast<cudaStream_t>(producer)) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+  }
+  ~DeviceCopies() override {
+    for (cudaStream_t stream : streams_) {
+      if (stream != nullptr) cudaStreamDestroy(stream);
+    }
+    for (cudaEvent_t event : marks_) cudaEventDestroy(event);
+  }
+  DeviceCopies(const DeviceCopies&) = delete;
+
+  void await_producer() override { check(cudaStreamSynchronize(producer_), "producer stream"); }
+
+  int mark_producer() override {
+    const std::lock_guard lock(mutex_);
+    if (free_marks_.empty()) {
+      free_marks_.push_back(static_cast<int>(marks_.size()));
+      check(cudaEventCreateWithFlags(&marks_.emplace_back(), cudaEventDisableTiming), "event");
+    }
+    const int mark = free_marks_.back();
+    free_marks_.pop_back();
+    check(cudaEventRecord(marks_[static_cast<std::size_t>(mark)], producer_), "event");
+    return mark;
+  }
+
+  void await_mark(int mark) override {
+    cudaEvent_t event = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      event = marks_[static_cast<std::size_t>(mark)];
+    }
+    check(cudaEventSynchronize(event), "producer stream");
+    const std::lock_guard lock(mutex_);
+    free_marks_.push_back(mark);
+  }
+
+  void start(std::span<const CopyBatch> batches) override {
+    check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
+    cudaMemcpyAttributes attributes{};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    for (const CopyBatch& batch : batches) {
+      if (batch.to.empty()) continue;
+      std::size_t first = 0;
+      check(cudaMemcpyBatchAsync(batch.to.data(), batch.from.data(), batch.bytes.data(),
+                                 batch.to.size(), &attributes, &first, 1, stream_of(batch.peer)),
+            "cudaMemcpyBatchAsync");
+    }
+  }
+
+  void wait() override {
+    for (cudaStream_t stream : streams_) {
+      if (stream != nullptr) check(cudaStreamSynchronize(stream), "copies from peers");
+    }
+  }
+
+ private:
+  cudaStream_t stream_of(int peer) {
+    const auto index = static_cast<std::size_t>(peer);
+    if (streams_.size() <= index) streams_.resize(index + 1, nullptr);
+    if (streams_[index] == nullptr) {
+      check(cudaStreamCreateWithFlags(&streams_[index], cudaStreamNonBlocking), "stream");
+    }
+    return streams_[index];
+  }
+
+  int device_;
+  cudaStream_t producer_;
+  std::vector<cudaStream_t> streams_;  // by peer
+  std::mutex mutex_;                   // of the marks
+  std::vector<cudaEvent_t> marks_;
+  std::vector<int> free_marks_;
+};
+
+}  // namespace
+
+std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device) {
+  return std::make_unique<DeviceBlock>(bytes, device);
+}
+
+std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer) {
+  return std::make_unique<DeviceCopies>(device, producer);
+}
+
+}  // namespace tessera

@@ -1,0 +1,39 @@
+// A rank's memory that the other processes of its host can map and read.
+//
+// Host memory is a memory file; GPU memory a cuMem allocation exported as a file descriptor. Both
+// are made once per arena and mapped by every peer at start (peer_blocks.h). Owned by the rank; a
+// peer's mapping stays valid after the owner freed its own. Sizes in bytes. Free of torch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace tessera {
+
+/// A peer's block as this process sees it; unmapped on destruction.
+class BlockMapping {
+ public:
+  virtual ~BlockMapping() = default;
+  virtual void* data() const = 0;
+};
+
+class SharedBlock {
+ public:
+  virtual ~SharedBlock() = default;
+  virtual void* data() const = 0;
+  virtual std::int64_t bytes() const = 0;
+  /// Stands for the block in other processes; stays the block's own.
+  virtual int descriptor() const = 0;
+  /// Maps a peer's block of this kind, given its descriptor in this process (which stays the
+  /// caller's), so that this rank's device, or its threads, can read it.
+  virtual std::unique_ptr<BlockMapping> map_peer(int descriptor, std::int64_t bytes) const = 0;
+};
+
+/// Zero filled. Error (missing) when the host has not that much memory to give.
+std::unique_ptr<SharedBlock> make_host_block(std::int64_t bytes);
+
+/// On GPU `device`, zero filled; every GPU of the host may read it. Error (missing) when it does
+/// not fit, or the driver cannot export memory. In the library tessera::storage_cuda.
+std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device);
+
+}  // namespace tessera

@@ -1,0 +1,252 @@
+// Switches on ranks that are threads and read one another's memory, or send messages.
+#include "executor/reshard/weight_switch.h"
+
+#include <Eigen/Core>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "cost_models/spec/problem.h"
+#include "executor/comm/thread_communicator.h"
+#include "tests/executor/reshard/switch_cases.h"
+
+namespace tessera {
+namespace {
+
+using switch_cases::Rig;
+
+TEST(WeightSwitch, DeliversEveryPairOfLayoutsThroughSharedMemory) {
+  run_ranks(4, [](Communicator& world) {
+    switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::host});
+  });
+}
+
+TEST(WeightSwitch, DeliversEveryPairOfLayoutsByMessages) {
+  run_ranks(4, [](Communicator& world) {
+    switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::send_recv});
+  });
+}
+
+TEST(WeightSwitch, BucketsChecksumsAndTheChoiceOfTransportChangeNothing) {
+  run_ranks(4, [](Communicator& world) {
+    switch_cases::delivers_every_pair(world, {.bucket_bytes = 3000, .verify = true});
+  });
+}
+
+TEST(WeightSwitch, OverlapsWithTheOptimizerWithoutStaleWeights) {
+  run_ranks(4, switch_cases::overlaps_without_stale_weights);
+}
+
+TEST(WeightSwitch, MovesOnlyWhatChanged) {
+  for (const ReshardTransport transport : {ReshardTransport::host, ReshardTransport::send_recv}) {
+    run_ranks(
+        4, [&](Communicator& world) { switch_cases::moves_only_what_changed(world, transport); });
+  }
+}
+
+TEST(WeightSwitch, DeliversBetweenDisjointRanks) {
+  const ModelSpec model = odd_model(3);
+  const ParameterTable table = parameter_table(model);
+  run_ranks(4, [&](Communicator& world) {
+    Rig rig(world, table, contiguous(layout_of(2, 1, 1, model.layers)),
+            contiguous(layout_of(1, 1, 2, model.layers), 2), {.transport = ReshardTransport::host});
+    rig.weight_switch->run();
+    EXPECT_TRUE(rig.landed == rig.expected);
+  });
+}
+
+TEST(WeightSwitch, NestedLayoutsShareOneMemoryAndTheWayBackMovesNothing) {
+  const ModelSpec model = even_model(4);
+  const ParameterTable table = parameter_table(model);
+  const RankMap from = contiguous(layout_of(4, 1, 1, model.layers));
+  const RankMap to = strided(layout_of(2, 1, 2, model.layers), from);
+  run_ranks(4, [&](Communicator& world) {
+    const Reshard reshard(table, from, to, DType::fp32, ReshardMode::minimal, world.rank());
+    const auto arena_on = [&](int rank) {
+      const auto index = static_cast<std::size_t>(rank);
+      return shared_arena(arena_layout(table, from.layout, from.coords[index], DType::fp32, true),
+                          arena_layout(table, to.layout, to.coords[index], DType::fp32));
+    };
+    const SharedArena arena = arena_on(world.rank());
+    EXPECT_EQ(arena.held_twice, 0);
+    EXPECT_EQ(arena.bytes, reshard.destination()->bytes);
+    const auto block = make_host_block(arena.bytes);
+    auto* memory = static_cast<std::byte*>(block->data());
+    const auto write_training = [&](const std::vector<std::byte>& compact) {
+      for (std::size_t i = 0; i < arena.training.slots.size(); ++i) {
+        const ByteRange own = reshard.source()->slots[i].range;
+        std::memcpy(memory + arena.training.slots[i].range.offset, compact.data() + own.offset,
+                    static_cast<std::size_t>(own.bytes));
+      }
+    };
+    write_training(expected_arena(table, *reshard.source()));
+    const auto copies = make_host_copies();
+    WeightSwitch weight_switch(
+        reshard.switch_plan([&](int rank) { return arena_on(rank).training; }, arena.rollout),
+        {.world = &world,
+         .host = &world,
+         .block = block.get(),
+         .source = memory,
+         .destination = memory,
+         .copies = copies.get()},
+        {.transport = ReshardTransport::host});
+    const ReshardReport report = weight_switch.run();
+    EXPECT_EQ(report.received, reshard.plan().traffic[world.rank()].received);
+    EXPECT_EQ(weight_switch.buffer_bytes(), 0);
+    const std::vector<std::byte> expected = expected_arena(table, *reshard.destination());
+    EXPECT_EQ(std::memcmp(memory, expected.data(), expected.size()), 0);
+  });
+}
+
+/// A float's value after a trip through bf16, by Eigen.
+float through_bf16(float value) { return static_cast<float>(static_cast<Eigen::bfloat16>(value)); }
+
+TEST(WeightSwitch, CastsOnTheWireRoundEveryElementOnceAndReportTheError) {
+  const ModelSpec model = odd_model(4);
+  const ParameterTable table = parameter_table(model);
+  for (const ReshardTransport transport : {ReshardTransport::host, ReshardTransport::send_recv}) {
+    run_ranks(4, [&](Communicator& world) {
+      Rig rig(world, table, contiguous(layout_of(2, 2, 1, model.layers)),
+              contiguous(layout_of(2, 1, 2, model.layers)),
+              {.transport = transport,
+               .bucket_bytes = 1500,
+               .wire = DType::bf16,
+               .wire_from = 1,
+               .verify = true});
+      auto* weights = reinterpret_cast<float*>(rig.source());
+      const auto value = [](std::int32_t fingerprint) {
+        return std::sin(static_cast<float>(fingerprint));
+      };
+      for (std::size_t i = 0; i < rig.source_elements(); ++i) weights[i] = value(rig.source()[i]);
+      for (int turn = 0; turn < 2; ++turn) {
+        const ReshardReport report = rig.weight_switch->run();
+        EXPECT_TRUE(report.verified);
+        double squared = 0, norm = 0;
+        for (std::size_t i = 0; i < rig.expected.size() / 4; ++i) {
+          std::int32_t fingerprint = 0;
+          std::memcpy(&fingerprint, rig.expected.data() + 4 * i, 4);
+          if (fingerprint == 0) continue;  // between slots
+          const float exact = value(fingerprint);
+          const float wanted = turn == 0 ? exact : through_bf16(exact);
+          float found = 0;
+          std::memcpy(&found, rig.landed.data() + 4 * i, 4);
+          ASSERT_EQ(found, wanted) << "element " << i << " turn " << turn;
+          squared += std::pow(wanted - exact, 2), norm += std::pow(exact, 2);
+        }
+        const std::int64_t plain = rig.reshard.plan().bytes_received.value;
+        EXPECT_EQ(report.busiest, turn == 0 ? plain : plain / 2);
+        if (turn == 0) {
+          EXPECT_EQ(report.cast_error, 0);
+        } else {
+          EXPECT_NEAR(report.cast_error, std::sqrt(squared / norm), 0.1 * report.cast_error);
+        }
+      }
+      // Two halves per buffer, each no larger than the bound but for one row and the alignment.
+      EXPECT_LE(rig.weight_switch->buffer_bytes(), 2 * 2 * (2 * 1500 + 40 * 256));
+    });
+  }
+}
+
+TEST(WeightSwitch, CastsFromMasterWeightsToTheRolloutsType) {
+  const ModelSpec model = even_model(2);
+  const ParameterTable table = parameter_table(model);
+  const RankMap from = contiguous(layout_of(1, 1, 1, model.layers, 4));
+  const RankMap to = contiguous(layout_of(2, 1, 2, model.layers));
+  run_ranks(4, [&](Communicator& world) {
+    const Reshard masters(table, from, to, DType::fp32, ReshardMode::minimal, world.rank());
+    const Reshard rollout(table, from, to, DType::bf16, ReshardMode::minimal, world.rank());
+    std::vector<float> source(static_cast<std::size_t>(masters.source()->bytes / 4));
+    const std::vector<std::byte> marks = expected_arena(table, *masters.source());
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      std::int32_t mark = 0;
+      std::memcpy(&mark, marks.data() + 4 * i, 4);
+      source[i] = std::sin(static_cast<float>(mark));
+    }
+    std::vector<Eigen::bfloat16> landed(static_cast<std::size_t>(rollout.destination()->bytes / 2));
+    SwitchPlan plan = masters.switch_plan();
+    plan.destination = rollout.switch_plan().destination;
+    plan.destination_type = DType::bf16;
+    WeightSwitch weight_switch(
+        std::move(plan),
+        {.world = &world, .host = &world, .source = source.data(), .destination = landed.data()},
+        {.wire = DType::bf16});
+    weight_switch.run();
+    const std::vector<std::byte> wanted = expected_arena(table, *masters.destination());
+    for (const ArenaSlot& slot : rollout.destination()->slots) {
+      const ArenaSlot& wide = masters.destination()->slots[static_cast<std::size_t>(
+          masters.destination()->slot_of[static_cast<std::size_t>(slot.tensor)])];
+      for (std::int64_t i = 0; i < slot.range.bytes / 2; ++i) {
+        std::int32_t mark = 0;
+        std::memcpy(&mark, wanted.data() + wide.range.offset + 4 * i, 4);
+        ASSERT_EQ(static_cast<float>(landed[static_cast<std::size_t>(slot.range.offset / 2 + i)]),
+                  through_bf16(std::sin(static_cast<float>(mark))));
+      }
+    }
+  });
+}
+
+TEST(WeightSwitch, ACorruptedByteIsFoundAndNamed) {
+  const ModelSpec model = even_model(2);
+  const ParameterTable table = parameter_table(model);
+  // Rank 0 writes to its source while others read: what lands differs from what was summed.
+  class Corrupting final : public BlockCopies {
+   public:
+    explicit Corrupting(int rank) : rank_(rank), inner_(make_host_copies()) {}
+    void await_producer() override {}
+    int mark_producer() override { return 0; }
+    void await_mark(int) override {}
+    void start(std::span<const CopyBatch> batches) override {
+      inner_->start(batches);
+      if (rank_ == 1) *static_cast<char*>(batches[0].to[0]) ^= 1;
+    }
+    void wait() override {}
+
+   private:
+    int rank_;
+    std::unique_ptr<BlockCopies> inner_;
+  };
+  std::string said;
+  EXPECT_THROW(run_ranks(2,
+                         [&](Communicator& world) {
+                           Rig rig(world, table, contiguous(layout_of(2, 1, 1, 2)),
+                                   contiguous(layout_of(1, 1, 2, 2)), {});
+                           Corrupting copies(world.rank());
+                           WeightSwitch weight_switch(
+                               rig.reshard.switch_plan(),
+                               {.world = &world,
+                                .host = &world,
+                                .block = rig.block.get(),
+                                .source = rig.block->data(),
+                                .destination = rig.landed.data(),
+                                .copies = &copies},
+                               {.transport = ReshardTransport::host, .verify = true});
+                           try {
+                             weight_switch.run();
+                           } catch (const Error& error) {
+                             said = error.what();
+                             throw;
+                           }
+                           world.barrier();
+                         }),
+               std::exception);
+  EXPECT_NE(said.find("from rank 0 has another checksum on rank 1"), std::string::npos) << said;
+}
+
+TEST(WeightSwitch, HooksAndTheLogLineTellTheTransport) {
+  const ModelSpec model = even_model(2);
+  const ParameterTable table = parameter_table(model);
+  run_ranks(2, [&](Communicator& world) {
+    Rig rig(world, table, contiguous(layout_of(2, 1, 1, 2)), contiguous(layout_of(1, 1, 2, 2)),
+            {.transport = ReshardTransport::host});
+    std::vector<std::string> seen;
+    rig.weight_switch->run(
+        {.on_start = [&] { seen.emplace_back("start"); },
+         .on_end = [&](const ReshardReport& report) { seen.push_back(to_string(report)); }});
+    ASSERT_EQ(seen.size(), 2u);
+    EXPECT_EQ(seen[0], "start");
+    EXPECT_NE(seen[1].find("ms by host"), std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "executor/comm/thread_communicator.h"
+#include "executor/storage/host_signals.h"
+#include "executor/storage/peer_blocks.h"
+
+namespace tessera {
+namespace {
+
+TEST(PeerBlocks, EveryRankReadsWhatEveryOtherWrites) {
+  run_ranks(5, [](Communicator& world) {
+    // Unequal sizes; rank 3 brings none.
+    const std::int64_t bytes = 5000 * (world.rank() + 1);
+    const auto block = world.rank() == 3 ? nullptr : make_host_block(bytes);
+    const PeerBlocks peers(world, block.get());
+    EXPECT_TRUE(peers.all_on_one_host());
+    if (block) std::memset(block->data(), world.rank() + 1, static_cast<std::size_t>(bytes));
+    world.barrier();
+    for (int r = 0; r < world.size() && block; ++r) {
+      if (r == 3) {
+        EXPECT_EQ(peers.at(r), nullptr);
+        continue;
+      }
+      EXPECT_EQ(peers.at(r)[0], static_cast<std::byte>(r + 1));
+      EXPECT_EQ(peers.at(r)[5000 * (r + 1) - 1], static_cast<std::byte>(r + 1));
+    }
+    world.barrier();
+  });
+}
+
+TEST(PeerBlocks, AMappingOutlivesTheOwnersBlock) {
+  run_ranks(2, [](Communicator& world) {
+    auto block = make_host_block(100);
+    *static_cast<int*>(block->data()) = 40 + world.rank();
+    const PeerBlocks peers(world, block.get());
+    if (world.rank() == 0) block.reset();
+    world.barrier();
+    if (world.rank() == 1) {
+      EXPECT_EQ(*reinterpret_cast<const int*>(peers.at(0)), 40);
+    }
+    world.barrier();
+  });
+}
+
+TEST(SharedBlock, StartsZeroFilled) {
+  const auto block = make_host_block(1 << 20);
+  EXPECT_EQ(block->bytes(), 1 << 20);
+  for (int i = 0; i < 1 << 20; ++i) ASSERT_EQ(static_cast<const char*>(block->data())[i], 0);
+}
+
+TEST(HostSignals, ABarrierLetsNobodyThroughEarly) {
+  run_ranks(4, [](Communicator& world) {
+    HostSignals signals(world);
+    const auto block = make_host_block(8);
+    const PeerBlocks peers(world, block.get());
+    auto* mine = static_cast<int*>(block->data());
+    for (int turn = 1; turn <= 200; ++turn) {
+      *mine = turn;
+      signals.barrier();
+      for (int r = 0; r < 4; ++r) EXPECT_EQ(*reinterpret_cast<int*>(peers.at(r)), turn);
+      signals.barrier();
+    }
+  });
+}
+
+TEST(HostSignals, ARankThatDoesNotComeIsNamed) {
+  run_ranks(3, [](Communicator& world) {
+    HostSignals signals(world, 0.05);
+    if (world.rank() == 1) return world.barrier();
+    try {
+      signals.barrier();
+      ADD_FAILURE() << "passed without rank 1";
+    } catch (const PeerLost& lost) {
+      EXPECT_EQ(lost.rank(), 1);
+    }
+    world.barrier();
+  });
+}
+
+TEST(HostSignals, ARankThatGivesUpEndsTheWaitOfOthers) {
+  run_ranks(2, [](Communicator& world) {
+    HostSignals signals(world, 60);
+    if (world.rank() == 0) {
+      signals.abort();
+    } else {
+      EXPECT_THROW(signals.await(0, 2, 1), PeerLost);
+    }
+    world.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace tessera
