@@ -34,6 +34,13 @@ struct ReceiveBlock {
   std::size_t bytes = 0;
 };
 
+/// One all-gather of a batch; `bytes` from every member.
+struct GatherBlock {
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t bytes = 0;
+};
+
 /// A member of a group is gone (or did not arrive in time). `rank` is global, -1 if unknown.
 class PeerLost : public std::runtime_error {
  public:
@@ -59,6 +66,12 @@ class Communicator {
   /// `send` holds size() blocks of `count` elements; block r is reduced into rank r's `receive`.
   virtual void reduce_scatter(const void* send, void* receive, std::size_t count, DType type,
                               ReduceOp op) = 0;
+  /// Several all-gathers at once, each as all_gather() of bytes.
+  virtual void all_gather_batch(std::span<const GatherBlock> blocks) {
+    for (const GatherBlock& block : blocks) {
+      all_gather(block.send, block.receive, block.bytes, DType::uint8);
+    }
+  }
   virtual void broadcast(void* data, std::size_t count, DType type, int root) = 0;
   /// Block i of `send` goes to rank i; block j of `receive` came from rank j; `count` each.
   virtual void all_to_all(const void* send, void* receive, std::size_t count, DType type) = 0;

@@ -157,6 +157,12 @@ class Channel {
     }
   }
 
+  /// Before the communicator ends; a lost one took its windows with it.
+  void deregister(ncclWindow_t window) {
+    const std::lock_guard lock(mutex_);
+    if (comm_ != nullptr) ncclCommWindowDeregister(comm_, window);
+  }
+
   /// Where a call that makes a communicator puts it.
   ncclComm_t* slot() { return &comm_; }
 
@@ -284,10 +290,12 @@ class NcclCommunicator final : public Communicator {
   }
   ~NcclCommunicator() override {
     watchdog_->remove(channel_.get());
+    if (window_ != nullptr) channel_->deregister(window_);
     channel_.reset();
     cudaFree(flag_);
   }
 
+  const NcclOptions& options() const { return channel_->options(); }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
@@ -305,6 +313,19 @@ class NcclCommunicator final : public Communicator {
                       ReduceOp op) override {
     channel_->work([&](ncclComm_t comm) {
       return ncclReduceScatter(send, receive, count, nccl_type(type), nccl_op(op), comm, stream());
+    });
+  }
+  void all_gather_batch(std::span<const GatherBlock> blocks) override {
+    channel_->work([&](ncclComm_t comm) {
+      ncclResult_t first = ncclGroupStart();
+      const auto note = [&](ncclResult_t code) {
+        if (first == ncclSuccess || first == ncclInProgress) first = code;
+      };
+      for (const GatherBlock& block : blocks) {
+        note(ncclAllGather(block.send, block.receive, block.bytes, ncclUint8, comm, stream()));
+      }
+      note(ncclGroupEnd());
+      return first;
     });
   }
   void broadcast(void* data, std::size_t count, DType type, int root) override {
@@ -349,6 +370,11 @@ class NcclCommunicator final : public Communicator {
   }
 
   std::unique_ptr<Communicator> split(std::span<const int> members) override {
+    return split_with(members, channel_->options());
+  }
+
+  std::unique_ptr<NcclCommunicator> split_with(std::span<const int> members,
+                                               const NcclOptions& options) {
     const auto mine = std::find(members.begin(), members.end(), rank_);
     const bool listed = mine != members.end();
     const int place = static_cast<int>(mine - members.begin());
@@ -359,8 +385,8 @@ class NcclCommunicator final : public Communicator {
       global_ranks.push_back(channel_->global_ranks()[static_cast<std::size_t>(member)]);
     }
     channel_->wait_for_stream();
-    auto made = std::make_unique<Channel>(channel_->options(), name, std::move(global_ranks));
-    ncclConfig_t config = config_of(channel_->options());
+    auto made = std::make_unique<Channel>(options, name, std::move(global_ranks));
+    ncclConfig_t config = config_of(options);
     channel_->call([&](ncclComm_t comm) {
       return ncclCommSplit(comm, listed ? members[0] : NCCL_SPLIT_NOCOLOR, place, made->slot(),
                            &config);
@@ -368,6 +394,12 @@ class NcclCommunicator final : public Communicator {
     if (!listed) return nullptr;
     made->settle();
     return std::make_unique<NcclCommunicator>(watchdog_, std::move(made), place);
+  }
+
+  void register_window(void* data, std::size_t bytes) {
+    channel_->call([&](ncclComm_t comm) {
+      return ncclCommWindowRegister(comm, data, bytes, &window_, NCCL_WIN_COLL_SYMMETRIC);
+    });
   }
 
  private:
@@ -396,6 +428,7 @@ class NcclCommunicator final : public Communicator {
   int rank_, size_ = 1;
   int splits_ = 0;
   std::int32_t* flag_ = nullptr;
+  ncclWindow_t window_ = nullptr;
 };
 
 /// The header that was compiled and the library that was loaded must be the same release.
@@ -489,6 +522,16 @@ std::unique_ptr<Communicator> make_nccl_world(const NcclId& id, int rank, int si
   });
   auto watchdog = std::make_shared<Watchdog>(options.device);
   return std::make_unique<NcclCommunicator>(std::move(watchdog), std::move(channel), rank);
+}
+
+std::unique_ptr<Communicator> split_with_window(Communicator& world, std::span<const int> members,
+                                                CtaPolicy policy, void* window, std::size_t bytes) {
+  auto& nccl = dynamic_cast<NcclCommunicator&>(world);
+  NcclOptions options = nccl.options();
+  options.cta_policy = policy;
+  std::unique_ptr<NcclCommunicator> group = nccl.split_with(members, options);
+  if (group != nullptr) group->register_window(window, bytes);
+  return group;
 }
 
 std::unique_ptr<DeviceClock> make_cuda_clock(void* stream) {

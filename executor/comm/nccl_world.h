@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "executor/comm/comm_times.h"
@@ -53,6 +54,13 @@ struct NcclOptions {
 /// device.
 std::unique_ptr<Communicator> make_nccl_world(const NcclId& id, int rank, int size,
                                               const NcclOptions& options);
+
+/// As world.split(members), with another policy and `window` (start and size of memory that
+/// make_device_block or ncclMemAlloc gave, equally large on every member) registered as a symmetric
+/// window of the group: with CtaPolicy::zero its all-gathers use copy engines only. `world` comes
+/// from make_nccl_world. nullptr where this rank is no member.
+std::unique_ptr<Communicator> split_with_window(Communicator& world, std::span<const int> members,
+                                                CtaPolicy policy, void* window, std::size_t bytes);
 
 /// Marks times on a CUDA stream by events; see comm_times.h.
 std::unique_ptr<DeviceClock> make_cuda_clock(void* stream);

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/layout/split.h"
+#include "cost_models/spec/split.h"
 #include "cost_models/spec/problem.h"
 
 namespace tessera {

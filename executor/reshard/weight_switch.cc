@@ -9,6 +9,7 @@
 
 #include "cost_models/spec/problem.h"
 #include "executor/reshard/follower.h"
+#include "executor/reshard/gathers.h"
 #include "executor/reshard/switch_rounds.h"
 #include "executor/reshard/switch_sums.h"
 #include "executor/storage/host_signals.h"
@@ -170,6 +171,7 @@ class WeightSwitch::State {
 
   ReshardTransport transport() const {
     if (!chosen_) return ReshardTransport::automatic;
+    if (gathers_) return options_.transport;
     if (!by_copy_) return ReshardTransport::send_recv;
     return site_.make_block ? ReshardTransport::copy_engine : ReshardTransport::host;
   }
@@ -187,16 +189,42 @@ class WeightSwitch::State {
     const bool can_copy = site_.copies != nullptr && (casts || site_.block != nullptr);
     const bool must_copy =
         wanted == ReshardTransport::copy_engine || wanted == ReshardTransport::host;
-    if (wanted == ReshardTransport::all_gather || wanted == ReshardTransport::window) {
-      throw Error(ExitCode::usage, "reshard: " + std::string(name_of(wanted)) +
-                                       " is not a transport of this switch");
+    gathers_ = wanted == ReshardTransport::all_gather || wanted == ReshardTransport::window;
+    if (gathers_ && (casts || options_.wire || options_.incremental)) {
+      throw Error(ExitCode::usage, "reshard: all-gathers move all weights as they are");
     }
+    if (gathers_) make_groups();
     if (must_copy && !can_copy) {
       throw Error(ExitCode::usage, "reshard: " + std::string(name_of(wanted)) +
                                        " needs source memory that peers can map");
     }
-    by_copy_ = can_copy && wanted != ReshardTransport::send_recv;
+    by_copy_ = can_copy && wanted != ReshardTransport::send_recv && !gathers_;
     chosen_ = !by_copy_ || must_copy || ranks() == 1;
+  }
+
+  /// One bucket, whatever its size: gathers need no buffers.
+  void make_groups() {
+    direct_ = direct_rounds(plan_, rank_, ranks(), 0);
+    sums_.resize(1);
+    const LocateBox own = [this](int tensor, const Box& box) {
+      return plan_.source(rank_, tensor, box);
+    };
+    schedule_ = find_gathers(direct_.rounds[0].plan, plan_.tensors, rank_, own, plan_.destination);
+    for (const std::vector<int>& members : schedule_.groups) {
+      groups_.push_back(site_.split ? site_.split(members) : site_.world->split(members));
+    }
+  }
+
+  void gather() {
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      std::vector<GatherBlock> blocks;
+      for (const Gather& each : schedule_.gathers) {
+        if (each.group != static_cast<int>(g)) continue;
+        blocks.push_back({at(site_.source, each.from), at(site_.destination, each.to),
+                          static_cast<std::size_t>(each.bytes)});
+      }
+      if (!blocks.empty()) groups_[g]->all_gather_batch(blocks);
+    }
   }
 
   ReshardReport new_report(DType wire) const {
@@ -308,7 +336,12 @@ class WeightSwitch::State {
       const SwitchRound& round = direct_.rounds[k];
       if (!options_.incremental) {
         if (by_copy_) site_.copies->start(batches_of_all(k));
-        if (sends_messages()) send(round, memory, everything);
+        if (gathers_) gather();
+        if (sends_messages()) {
+          send(round, memory, [&](int index) {
+            return !gathers_ || schedule_.covered[static_cast<std::size_t>(index)] == 0;
+          });
+        }
         continue;
       }
       const TransferSums& last = sums_[k];
@@ -422,7 +455,9 @@ class WeightSwitch::State {
   SwitchRounds direct_;  // no rounds when types differ
   std::vector<std::optional<std::vector<CopyBatch>>> direct_batches_;
   std::unique_ptr<PeerBlocks> peers_;
-  bool by_copy_ = false, chosen_ = false;
+  bool by_copy_ = false, gathers_ = false, chosen_ = false;
+  GatherSchedule schedule_;
+  std::vector<std::unique_ptr<Communicator>> groups_;  // nullptr where this rank is no member
   std::int64_t switches_ = 0;
   std::vector<TransferSums> sums_;  // of the last incremental switch, by round
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,13 +44,17 @@ struct SwitchSite {
   void* destination = nullptr;
   BlockCopies* copies = nullptr;  // needed with a block
   MemoryOps* ops = nullptr;       // nullptr = host memory
+  /// Communicator of some ranks of the world, for the gathering transports (e.g. one with a
+  /// registered window); nullptr = world->split. Called alike on every rank.
+  std::function<std::unique_ptr<Communicator>(std::span<const int> members)> split;
   /// Memory of the same kind, for buffers; nullptr = host memory.
   std::function<std::unique_ptr<SharedBlock>(std::int64_t bytes)> make_block;
 };
 
 struct SwitchOptions {
-  /// copy_engine and host read peers' memory, send_recv sends messages. automatic: reads where the
-  /// first switch, done both ways, was faster so; between hosts always messages.
+  /// copy_engine and host read peers' memory, send_recv sends messages, all_gather and window
+  /// gather where find_gathers can and send messages elsewhere. automatic: reads where the first
+  /// switch, done both ways, was faster so; between hosts always messages.
   ReshardTransport transport = ReshardTransport::automatic;
   /// Bound of a bucket: of the buffers when casting, of what becomes ready together when
   /// overlapping. 0 = everything at once.

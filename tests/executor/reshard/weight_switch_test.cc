@@ -8,6 +8,7 @@
 
 #include "cost_models/spec/problem.h"
 #include "executor/comm/thread_communicator.h"
+#include "executor/reshard/gathers.h"
 #include "tests/executor/reshard/switch_cases.h"
 
 namespace tessera {
@@ -25,6 +26,37 @@ TEST(WeightSwitch, DeliversEveryPairOfLayoutsByMessages) {
   run_ranks(4, [](Communicator& world) {
     switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::send_recv});
   });
+}
+
+TEST(WeightSwitch, DeliversEveryPairOfLayoutsByAllGathersAndMessages) {
+  run_ranks(4, [](Communicator& world) {
+    switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::all_gather});
+  });
+}
+
+TEST(WeightSwitch, AllGathersDoEverythingWhereBlocksAreEqualAndCompleteAndNothingAcrossStages) {
+  const ModelSpec model = even_model(4);
+  const ParameterTable table = parameter_table(model);
+  const auto covered = [&](const ParallelLayout& from, const ParallelLayout& to) {
+    const RankMap training = contiguous(from);
+    const Reshard reshard(table, training, strided(to, training), DType::fp32, ReshardMode::minimal,
+                          1);
+    const SwitchPlan plan = reshard.switch_plan();
+    const GatherSchedule found = find_gathers(
+        plan.plan, plan.tensors, 1, [&](int t, const Box& box) { return plan.source(1, t, box); },
+        plan.destination);
+    int moved = 0, gathered = 0;
+    for (std::size_t i = 0; i < plan.plan.transfers.size(); ++i) {
+      if (plan.plan.transfers[i].source == plan.plan.transfers[i].destination) continue;
+      ++moved;
+      gathered += found.covered[i];
+    }
+    return std::pair(moved, gathered);
+  };
+  const auto nested = covered(layout_of(4, 1, 1, model.layers), layout_of(2, 1, 2, model.layers));
+  EXPECT_GT(nested.first, 0);
+  EXPECT_EQ(nested.first, nested.second);
+  EXPECT_EQ(covered(layout_of(1, 4, 1, model.layers), layout_of(1, 1, 4, model.layers)).second, 0);
 }
 
 TEST(WeightSwitch, BucketsChecksumsAndTheChoiceOfTransportChangeNothing) {
