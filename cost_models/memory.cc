@@ -60,16 +60,26 @@ double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product
 }
 
 // Inputs and outputs of a layer's widest operator besides the residual stream.
-double layer_buffers(const RankModel& rank, double tokens) {
-  const LayerShape shape = rank.layer();
+double layer_buffers(const RankModel& rank, const LayerShape& shape, double tokens) {
   const double widest = std::max(attention_elements(rank, shape), mlp_elements(rank, shape, true));
-  double bytes = tokens * size_of(rank.dtype) * (3.0 * as_double(shape.hidden) + widest);
-  return bytes;
+  return tokens * size_of(rank.dtype) * (3.0 * as_double(shape.hidden) + widest);
 }
 
-RankModel with_kind(RankModel rank, std::size_t kind) {
-  rank.kind = static_cast<LayerKind>(kind);
-  return rank;
+double activation_bytes(const RankModel& rank, const LayerShape& shape, Recompute recompute,
+                        double sequence) {
+  const auto bytes = static_cast<double>(size_of(rank.dtype));
+  const double hidden = as_double(shape.hidden) / rank.stream_parts();
+  if (recompute == Recompute::full) return bytes * hidden;
+  const bool selective = recompute == Recompute::selective, flash = rank.traits.flash_attention;
+  double softmax = 0;
+  if (!flash && !selective) {
+    const double seen = shape.window > 0 ? std::min(sequence, as_double(shape.window)) : sequence;
+    softmax = as_double(rank.query_heads()) * seen * (rank.traits.dropout ? 2 * bytes + 1 : bytes);
+  }
+  const bool product = !(selective && flash && shape.gated);
+  const double stream = bytes * 4.0 * hidden + (rank.traits.dropout ? 2.0 * hidden : 0.0);
+  return stream + bytes * (attention_elements(rank, shape) + mlp_elements(rank, shape, product)) +
+         softmax;
 }
 
 }  // namespace
@@ -232,20 +242,7 @@ MemoryUse resident_memory(const Elements& elements, const ParallelLayout& layout
 }
 
 double layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence) {
-  const LayerShape shape = rank.layer();
-  const auto bytes = static_cast<double>(size_of(rank.dtype));
-  const double hidden = as_double(shape.hidden) / rank.stream_parts();
-  if (recompute == Recompute::full) return bytes * hidden;
-  const bool selective = recompute == Recompute::selective, flash = rank.traits.flash_attention;
-  double softmax = 0;
-  if (!flash && !selective) {
-    const double seen = shape.window > 0 ? std::min(sequence, as_double(shape.window)) : sequence;
-    softmax = as_double(rank.query_heads()) * seen * (rank.traits.dropout ? 2 * bytes + 1 : bytes);
-  }
-  const bool product = !(selective && flash && shape.gated);
-  const double stream = bytes * 4.0 * hidden + (rank.traits.dropout ? 2.0 * hidden : 0.0);
-  return stream + bytes * (attention_elements(rank, shape) + mlp_elements(rank, shape, product)) +
-         softmax;
+  return activation_bytes(rank, rank.layer(), recompute, sequence);
 }
 
 int micro_batches_in_flight(int micro_batches, int pp, int stage) {
@@ -265,10 +262,10 @@ MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recomput
   double kept = stage_input, one_layer = 0, buffers = 0;
   for (std::size_t kind = 0; kind < load.layers.size(); ++kind) {
     if (load.layers[kind] == 0) continue;
-    const RankModel layer = with_kind(rank, kind);
-    kept += as_double(load.layers[kind]) * layer_activation_bytes(layer, recompute, load.sequence);
-    one_layer = std::max(one_layer, layer_activation_bytes(layer, Recompute::none, load.sequence));
-    buffers = std::max(buffers, layer_buffers(layer, tokens));
+    const LayerShape shape = layer_shape(rank.model, static_cast<LayerKind>(kind));
+    kept += as_double(load.layers[kind]) * activation_bytes(rank, shape, recompute, load.sequence);
+    one_layer = std::max(one_layer, activation_bytes(rank, shape, Recompute::none, load.sequence));
+    buffers = std::max(buffers, layer_buffers(rank, shape, tokens));
   }
   if (load.last) kept += 2.0 * stage_input;  // the final norm's input and output
   MemoryUse use;
@@ -289,7 +286,7 @@ MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_
 
 MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens) {
   MemoryUse use;
-  use.activations = rounded(layer_buffers(rank, tokens / rank.cp));
+  use.activations = rounded(layer_buffers(rank, rank.layer(), tokens / rank.cp));
   if (last_stage) use.logits = logits_bytes(rank, tokens / rank.cp, false);
   return use;
 }
@@ -307,7 +304,8 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
   MemoryUse use;
   if (layers == 0) layers = rank.model.layers;
   use.kv_cache = cache_bytes_per_token(rank, kv) * layers * slots * max_length;
-  use.activations = rounded(layer_buffers(rank, std::max(prefill_tokens, 1.0 * slots)));
+  use.activations =
+      rounded(layer_buffers(rank, rank.layer(), std::max(prefill_tokens, 1.0 * slots)));
   use.logits = rounded(static_cast<double>(slots) * 2.0 * size_of(DType::fp32) *
                        static_cast<double>(rank.vocab() + rank.model.vocab));
   return use;

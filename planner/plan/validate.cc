@@ -20,6 +20,7 @@ struct Checker {
   }
   void check_models();
   void check_dataflow();
+  bool rollout_apart() const;
   void check_schedule();
   void check_roles();
   void check_ranks(const RolePlan& role, const std::string& place);
@@ -81,6 +82,14 @@ void Checker::check_dataflow() {
   }
 }
 
+bool Checker::rollout_apart() const {
+  const RolePlan *const actor = plan.find(Role::actor), *const rollout = plan.find(Role::rollout);
+  if (actor == nullptr || rollout == nullptr) return false;
+  return std::none_of(rollout->ranks.begin(), rollout->ranks.end(), [&](int rank) {
+    return std::find(actor->ranks.begin(), actor->ranks.end(), rank) != actor->ranks.end();
+  });
+}
+
 void Checker::check_schedule() {
   std::set<Phase> before;
   for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
@@ -132,6 +141,12 @@ void Checker::check_schedule() {
         const bool needed =
             std::find(call.inputs.begin(), call.inputs.end(), output) != call.inputs.end();
         if (!needed || ended[call.phase].contains(other.phase)) continue;
+        // One step off policy: the responses are those of the step before, made on other ranks
+        // while this step trains; weights move in between.
+        if (other.kind == CallKind::generate && rollout_apart() &&
+            ended[call.phase].contains(Phase::reshard)) {
+          continue;
+        }
         refuse("/schedule",
                in_quotes(name) + " without waiting for '" + std::string(name_of(other.phase)) + "'",
                "an order in which '" + output + "' is made before it is used");

@@ -67,8 +67,15 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   plan.ranks.resize(static_cast<std::size_t>(candidate.gpus));
   std::iota(plan.ranks.begin(), plan.ranks.end(), solution.first_rank[block]);
   if (role == Role::rollout) {
-    plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate);
+    if (!rollout_apart(solution.placement)) {
+      plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate);
+    }
+  } else {
+    plan.rank_order = training_order(candidate);
   }
+  plan.recompute = candidate.recompute;
+  plan.offload = candidate.offload;
+  if (role == Role::rollout) plan.offload = {};  // the reshard says that it is unmapped
   plan.layout = layout_of(candidate, model_of(request, role).layers);
   plan.dtypes = dtypes_of(request, role);
   plan.batching = batching_of(request, candidate);
@@ -82,8 +89,24 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   return plan;
 }
 
-PlannedReshard planned_reshard(const Plan& plan) {
+// Tensors and ranks beyond which the exact ranges are not worked out for a plan that no executor of
+// ours will run; its bytes are the evaluator's estimate then, without a digest.
+constexpr std::size_t kMostRanges = 4'000'000;
+
+PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
+                               const Solution& solution) {
   PlannedReshard pair;
+  const Candidate& rollout = solution.choice.at(Role::rollout);
+  pair.keep = !rollout.offload.parameters;
+  const std::size_t ranks =
+      plan.find(Role::actor)->ranks.size() + plan.find(Role::rollout)->ranks.size();
+  if (plan.engine != "tessera" && costs.tensors(Role::actor) * ranks > kMostRanges) {
+    pair.bytes_received = pair.lower_bound_bytes =
+        costs.reshard_bytes(solution.choice.at(Role::actor), rollout);
+    pair.total_received_bytes = pair.bytes_received * rollout.gpus;
+    pair.peak_bytes = costs.memory(rollout, Phase::gen).weights;
+    return pair;
+  }
   const ReshardPlan exact = reshard_plan_of(plan, pair);
   std::array<char, 17> digest{};
   std::snprintf(digest.data(), digest.size(), "%016llx",
@@ -117,7 +140,10 @@ std::int64_t peak_bytes(const Plan& plan, const PlanRequest& request, const Cost
       for (int rank = 0; rank < solution.sizes[block]; ++rank) {
         std::int64_t total = static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
         for (std::size_t r = 0; r < candidates.size(); ++r) {
-          const int stage = rank / candidates[r].tp % candidates[r].pp;
+          const Candidate& c = candidates[r];
+          const int block = c.tp * c.cp;
+          const int stage = training_order(c) == RankOrder::megatron ? rank / (block * c.dp)
+                                                                     : rank / block % c.pp;
           total += by_stage[r][static_cast<std::size_t>(stage)];
         }
         peak = std::max(peak, total);
@@ -201,13 +227,15 @@ Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs,
   plan.engine = request.engine;
   plan.cluster = request.cluster;
   plan.workload = request.workload;
-  plan.schedule = default_schedule(request.workload);
+  plan.schedule =
+      schedule_of(default_schedule(request.workload), solution.placement, solution.policy_lag);
   for (const auto& [role, candidate] : solution.choice) {
     plan.roles.push_back(role_plan(request, costs, solution, candidate, plan.schedule));
     const std::string& key = plan.roles.back().model;
     plan.models.emplace(key, request.models.at(key));
   }
-  if (plan.find(Role::rollout) != nullptr) plan.reshard.push_back(planned_reshard(plan));
+  if (plan.find(Role::rollout) != nullptr)
+    plan.reshard.push_back(planned_reshard(plan, costs, solution));
   plan.environment = environment_of(request, solution);
   plan.prediction = prediction_of(plan, request, costs, solution);
   plan.provenance = {request.tessera_version, request.calibration.name, request.created};

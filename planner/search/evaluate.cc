@@ -28,7 +28,7 @@ CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : req
   squared = prompt * prompt + 2 * prompt * response + mean_square_length(workload.response_tokens);
   for (const Role role : roles_of(workload)) {
     const ModelSpec spec = model_of(request, role);
-    models[role] = {spec, dtypes_of(request, role), tables.of(spec), {}, {}, {}};
+    models[role] = {spec, dtypes_of(request, role), tables.of(spec), {}, {}, {}, {}};
   }
 }
 
@@ -42,6 +42,16 @@ RankModel CostEvaluator::State::rank_model(const RoleModel& model, const LayerRu
           .sequence_parallel = run.sequence_parallel,
           .ulysses = run.ulysses,
           .traits = request.traits};
+}
+
+const RankModel& CostEvaluator::State::rank_model(RoleModel& model, const LayerRun& run,
+                                                  LayerKind kind) {
+  auto [entry, added] = model.ranks.try_emplace({run, kind});
+  if (added) {
+    entry->second = rank_model(model, run);
+    entry->second.kind = kind;
+  }
+  return entry->second;
 }
 
 const ShardElements& CostEvaluator::State::shards(RoleModel& model, int tp, int ep, int etp) {
@@ -156,6 +166,10 @@ MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) const {
 
 std::int64_t CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) const {
   return state_->reshard_bytes(actor, rollout);
+}
+
+std::size_t CostEvaluator::tensors(Role role) const {
+  return state_->models.at(role).table->rows.size();
 }
 
 Evaluator CostEvaluator::evaluator() const {

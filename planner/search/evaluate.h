@@ -28,7 +28,8 @@ struct RoleCost {
 };
 
 /// What the search needs to know. Functions are pure: equal arguments, equal results. The reshard's
-/// seconds depend on the GPUs and the degrees (tp, pp) of both candidates only.
+/// seconds depend on the layouts of both candidates only, and where the rollout has ranks of its
+/// own (not `shared`) on its candidate alone.
 struct Evaluator {
   std::function<RoleCost(const Candidate&)> role;
   std::function<double(const Candidate& actor, const Candidate& rollout, bool shared)>
@@ -66,6 +67,9 @@ class CostEvaluator {
   /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
   /// the exact ReshardPlan says, in closed form over the parameter table.
   std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout) const;
+
+  /// Rows of the parameter table of a role's model.
+  std::size_t tensors(Role role) const;
 
   /// Keeps a reference to this object.
   Evaluator evaluator() const;

@@ -56,12 +56,15 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
   const MemoryUse resident = on_device(whole, candidate, request.traits.streamed_optimizer,
                                        call != nullptr || moves, trains);
   if (call == nullptr) return resident;
-  RankModel rank = rank_model(model, layer_run(candidate));
+  LayerKind widest = LayerKind::dense;
   std::int64_t layers = 0;
   for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
     layers += stage.layers[kind];
-    if (stage.layers[kind] > 0) rank.kind = static_cast<LayerKind>(kind);  // sparse wins
+    if (stage.layers[kind] > 0) widest = static_cast<LayerKind>(kind);  // sparse wins
   }
+  LayerRun run = layer_run(candidate);
+  run.recompute = Recompute::none;  // no part of a RankModel
+  const RankModel& rank = rank_model(model, run, widest);
   if (call->kind == CallKind::generate) {
     return resident + rollout_memory(rank, model.dtypes.kv, candidate.max_sequences,
                                      longest_sequence(workload), as_double(candidate.tokens),

@@ -113,21 +113,20 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
                                       bool shared) const {
   const ClusterSpec& cluster = state_->request.cluster;
   const Calibration& calibration = state_->request.calibration;
-  const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   if (!shared) {
-    // Everything comes from other ranks: each destination its shard, each source its share of what
-    // all destinations receive.
+    // Every destination receives its whole shard from other ranks, which pass it on as a ring or
+    // tree (checkpoint engines, NCCL's broadcast): the actor's layout does not matter.
+    constexpr int kMessages = 8;
     RoleModel& model = state_->models.at(Role::rollout);
     double wanted = 0;
     for (const StageClass& stage : state_->stages(model, rollout)) {
       wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
     }
-    const double sent = wanted * rollout.gpus / actor.gpus;
-    const double busiest = std::max(wanted, sent);
-    const bool one_node = actor.gpus + rollout.gpus <= cluster.gpus_per_node;
-    return tessera::reshard_seconds(one_node ? busiest : 0, one_node ? 0 : busiest, peers, cluster,
-                                    calibration);
+    const bool one_node = cluster.nodes == 1;
+    return tessera::reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted, kMessages,
+                                    cluster, calibration);
   }
+  const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   const auto received = as_double(state_->reshard_bytes(actor, rollout));
   if (received <= 0) return 0;
   // Stages on other nodes come over the network: p - U / t of p; shards of FSDP and experts beyond

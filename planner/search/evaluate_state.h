@@ -54,6 +54,7 @@ struct RoleModel {
   std::shared_ptr<const ParameterTable> table;
   std::map<std::array<int, 3>, ShardElements> shards;  // by tp, ep, etp
   std::map<std::tuple<LayerRun, double, bool>, MicroBatchCost> micro_batches;
+  std::map<std::pair<LayerRun, LayerKind>, RankModel> ranks;
   std::map<std::array<int, 6>, std::vector<StageClass>> stages;  // by tp, ep, etp, pp, vpp, head
 };
 
@@ -76,6 +77,8 @@ struct CostEvaluator::State {
 
   // evaluate.cc
   RankModel rank_model(const RoleModel& model, const LayerRun& run) const;
+  /// The same, kept; for layers of one kind.
+  const RankModel& rank_model(RoleModel& model, const LayerRun& run, LayerKind kind);
   const ShardElements& shards(RoleModel& model, int tp, int ep, int etp);
   const std::vector<StageClass>& stages(RoleModel& model, const Candidate& candidate);
   double slowdown(const Candidate& candidate, double part) const;

@@ -1,7 +1,9 @@
 #include "planner/search/exact.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "planner/search/pareto.h"
 
@@ -16,10 +18,12 @@ struct Option {
   Candidate candidate;
   std::optional<Candidate> rollout;
   PhaseSeconds seconds{};
-  std::int64_t resident = 0, transient = 0;
+  std::int64_t resident = 0, transient = 0,
+               switching = 0;  // the last two: on top of resident
 };
 
-// All undominated options of one (role, GPUs), and the least seconds of each phase among them.
+// All undominated options of one (role, GPUs), and the least seconds of each
+// phase among them.
 struct RoleFront {
   std::vector<Option> options;
   PhaseSeconds least{};
@@ -36,7 +40,8 @@ Option merged(const Option& actor, const Option& rollout, double reshard_seconds
   for (std::size_t i = 0; i < both.seconds.size(); ++i) both.seconds[i] += rollout.seconds[i];
   both.seconds[at(Phase::reshard)] = reshard_seconds;
   both.resident = actor.resident + rollout.resident;
-  both.transient = std::max(actor.transient, rollout.transient);
+  both.switching = actor.switching + rollout.switching;
+  both.transient = std::max({actor.transient, rollout.transient, both.switching});
   return both;
 }
 
@@ -46,24 +51,51 @@ class Fronts {
     for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
   }
 
-  const RoleFront& of(Role role, int gpus) {
-    auto [entry, added] = cache_.try_emplace({role, gpus});
-    if (added) entry->second = role == Role::actor ? actor_front(gpus) : plain_front(role, gpus);
+  /// `apart`: actor and rollout are in different blocks, each with a front of
+  /// its own.
+  const RoleFront& of(Role role, int gpus, bool apart) {
+    auto [entry, added] = cache_.try_emplace({role, gpus, apart});
+    if (!added) return entry->second;
+    const bool pairs = role == Role::actor && !apart && generates();
+    entry->second = pairs ? actor_front(gpus) : plain_front(role, gpus, apart);
     return entry->second;
+  }
+
+  /// Bounds on what `of` will say, without its work: least seconds of each
+  /// phase over all options.
+  const PhaseSeconds& least(Role role, int gpus, bool apart) {
+    auto [entry, added] = least_.try_emplace({role, gpus, apart});
+    if (!added) return entry->second;
+    PhaseSeconds least = with_least(priced(role, gpus)).least;
+    const bool pairs = role == Role::actor && !apart && generates();
+    if (pairs) {
+      const PhaseSeconds rollout = with_least(priced(Role::rollout, gpus)).least;
+      for (std::size_t p = 0; p < least.size(); ++p) least[p] += rollout[p];
+    }
+    return entry->second = least;
   }
 
   std::int64_t evaluated() const { return evaluated_; }
 
  private:
-  std::vector<Option> priced(Role role, int gpus) {
-    std::vector<Option> options;
+  bool generates() const {
+    return std::find(problem_.roles.begin(), problem_.roles.end(), Role::rollout) !=
+           problem_.roles.end();
+  }
+
+  // All options of a role on a number of GPUs that fit alone.
+  const std::vector<Option>& priced(Role role, int gpus) {
+    auto [entry, added] = priced_.try_emplace({role, gpus});
+    std::vector<Option>& options = entry->second;
+    if (!added) return options;
     for (const Candidate& candidate : problem_.candidates(role, gpus)) {
       const RoleCost cost = problem_.evaluator.role(candidate);
       ++evaluated_;
-      if (cost.peak > problem_.memory_limit) continue;
-      options.push_back(
-          {candidate, std::nullopt, cost.seconds, cost.resident, cost.peak - cost.resident});
+      if (std::max(cost.peak, cost.switching) > problem_.memory_limit) continue;
+      options.push_back({candidate, std::nullopt, cost.seconds, cost.resident,
+                         cost.peak - cost.resident, cost.switching - cost.resident});
     }
+    filter(options, true);
     return options;
   }
 
@@ -83,18 +115,19 @@ class Fronts {
   void filter(std::vector<Option>& options, bool equal_layouts) const {
     if (options.empty()) return;
     const std::vector<Phase> phases = used_phases(options);
-    std::map<std::pair<int, int>, std::vector<FrontPoint>> groups;
+    std::map<std::array<int, 10>, std::vector<FrontPoint>> groups;
     for (std::size_t i = 0; i < options.size(); ++i) {
       FrontPoint point;
       for (std::size_t p = 0; p < phases.size(); ++p) {
         point.seconds[p] = options[i].seconds[at(phases[p])];
       }
       point.resident = options[i].resident;
+      // Options to be paired also differ in what they need while weights move.
       point.transient = options[i].transient;
+      point.switching = equal_layouts ? options[i].switching : 0;
       point.option[0] = static_cast<int>(i);
       const Candidate& candidate = options[i].candidate;
-      groups[equal_layouts ? std::pair(candidate.tp, candidate.pp) : std::pair(0, 0)].push_back(
-          point);
+      groups[equal_layouts ? layout_key(candidate) : std::array<int, 10>{}].push_back(point);
     }
     std::vector<Option> kept;
     for (auto& [layout, points] : groups) {
@@ -117,29 +150,39 @@ class Fronts {
     return front;
   }
 
-  RoleFront plain_front(Role role, int gpus) {
+  // What a reshard's bytes depend on.
+  static std::array<int, 10> layout_key(const Candidate& c) {
+    return {c.tp, c.cp, c.pp, c.vpp, c.ep, c.etp, c.dp, c.dp_shard, c.head_layers, 0};
+  }
+
+  RoleFront plain_front(Role role, int gpus, bool apart) {
     std::vector<Option> options = priced(role, gpus);
+    const bool moves = apart && (role == Role::actor || role == Role::rollout);
+    for (Option& option : options) {
+      if (moves) option.transient = std::max(option.transient, option.switching);
+      // Weights that come from elsewhere take as long whatever the actor's
+      // layout is.
+      if (apart && role == Role::rollout) {
+        option.seconds[at(Phase::reshard)] =
+            problem_.evaluator.reshard_seconds(Candidate{}, option.candidate, false);
+      }
+    }
     filter(options, false);
     return with_least(std::move(options));
   }
 
   RoleFront actor_front(int gpus) {
     std::vector<Option> actors = priced(Role::actor, gpus);
-    const bool generates = std::find(problem_.roles.begin(), problem_.roles.end(), Role::rollout) !=
-                           problem_.roles.end();
-    if (!generates) {
-      filter(actors, false);
-      return with_least(std::move(actors));
-    }
     std::vector<Option> rollouts = priced(Role::rollout, gpus);
-    filter(actors, true);
-    filter(rollouts, true);
-    std::map<std::array<int, 4>, double> reshard;  // by layouts
+    std::map<std::array<int, 20>, double> reshard;  // by layouts
     std::vector<Option> pairs;
     for (const Option& actor : actors) {
       for (const Option& rollout : rollouts) {
         const Candidate &a = actor.candidate, &r = rollout.candidate;
-        auto [entry, added] = reshard.try_emplace({a.tp, a.pp, r.tp, r.pp});
+        std::array<int, 20> key{};
+        const auto from = layout_key(a), to = layout_key(r);
+        std::copy(to.begin(), to.end(), std::copy(from.begin(), from.end(), key.begin()));
+        auto [entry, added] = reshard.try_emplace(key);
         if (added) entry->second = problem_.evaluator.reshard_seconds(a, r, true);
         Option both = merged(actor, rollout, entry->second);
         if (both.resident + both.transient <= problem_.memory_limit) pairs.push_back(both);
@@ -151,32 +194,40 @@ class Fronts {
 
   const SearchProblem& problem_;
   std::vector<Phase> phases_;
-  std::map<std::pair<Role, int>, RoleFront> cache_;
+  std::map<std::tuple<Role, int, bool>, RoleFront> cache_;
+  std::map<std::tuple<Role, int, bool>, PhaseSeconds> least_;
+  std::map<std::pair<Role, int>, std::vector<Option>> priced_;
   std::int64_t evaluated_ = 0;
 };
 
 // Branch and bound over the block sizes and front points of one placement.
 class PlacementSearch {
  public:
-  PlacementSearch(const SearchProblem& problem, const Placement& placement, Fronts& fronts)
+  PlacementSearch(const SearchProblem& problem, const Placement& placement, int policy_lag,
+                  Fronts& fronts)
       : problem_(problem),
         placement_(placement),
+        policy_lag_(policy_lag),
+        apart_(rollout_apart(placement)),
+        gpus_(problem.gpus > 0 ? problem.gpus : static_cast<int>(problem.cluster.gpus())),
         fronts_(fronts),
-        iteration_(problem.schedule, blocks_of(problem, placement)),
+        schedule_(schedule_of(problem.schedule, placement, policy_lag)),
+        iteration_(schedule_, blocks_of(schedule_, placement)),
         sizes_(block_sizes(problem.cluster)) {
-    const int gpus = static_cast<int>(problem.cluster.gpus());
+    const int gpus = gpus_;
     fronts_of_.resize(placement.size());
     least_up_to_.resize(placement.size());
     for (std::size_t block = 0; block < placement.size(); ++block) bound_block(block, gpus);
   }
 
-  // A first pass over truncated fronts finds a good plan, the second proves or improves it.
+  // A first pass over truncated fronts finds a good plan, the second proves or
+  // improves it.
   Solution run() {
     for (const std::size_t width : {kBeam, kWhole}) {
       width_ = width;
       for (auto& fronts : fronts_of_) fronts.assign(sizes_.size(), std::nullopt);
       std::vector<int> chosen;
-      branch_sizes(chosen, static_cast<int>(problem_.cluster.gpus()));
+      branch_sizes(chosen, gpus_);
     }
     if (best_.found()) finish();
     return best_;
@@ -189,28 +240,36 @@ class PlacementSearch {
   static constexpr std::size_t kBeam = 6;
   static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
-  static std::array<int, kPhaseCount> blocks_of(const SearchProblem& problem,
-                                                const Placement& placement) {
-    std::array<int, kPhaseCount> block_of{};  // what runs no model is on the actor's block
-    for (const ScheduledCall& call : problem.schedule) {
-      for (std::size_t block = 0; block < placement.size(); ++block) {
-        const auto& roles = placement[block];
-        if (std::find(roles.begin(), roles.end(), call.role) != roles.end()) {
-          block_of[at(call.phase)] = static_cast<int>(block);
-        }
-      }
-    }
-    return block_of;
-  }
-
-  // Roles of a block that have a front (the rollout is part of the actor's).
+  // Roles of a block that have a front (a rollout beside the actor is part of
+  // the actor's).
   std::vector<Role> owners(std::size_t block) const {
     std::vector<Role> roles;
     for (const Role role : placement_[block]) {
-      if (role != Role::rollout) roles.push_back(role);
+      if (apart_ || role != Role::rollout) roles.push_back(role);
     }
     return roles;
   }
+
+  const RoleFront& front_of(Role role, int gpus) { return fronts_.of(role, gpus, apart_); }
+
+  // A plan on `gpus` GPUs or more must take less than this to be better than
+  // the best.
+  double step_limit(int gpus) const {
+    if (!best_.found()) return kInfinity;
+    switch (problem_.objective) {
+      case Objective::step_time:
+        return best_.step_s;
+      case Objective::tokens_per_gpu:
+      case Objective::cost:
+        return best_.step_s * best_.gpus() / gpus;
+      case Objective::fewest_gpus:
+        break;
+    }
+    if (gpus > best_.gpus()) return -kInfinity;
+    return gpus == best_.gpus() ? best_.step_s : kInfinity;
+  }
+  // Least GPUs with one block of `size`.
+  int with_others(int size) const { return size + static_cast<int>(placement_.size()) - 1; }
 
   ChunkSeconds by_chunk(std::size_t block, const PhaseSeconds& seconds) const {
     ChunkSeconds sums{};
@@ -227,7 +286,8 @@ class PlacementSearch {
     return by_chunk(block, problem_.fixed_seconds);
   }
 
-  // Least seconds per chunk over all sizes up to each size, ignoring memory shared between roles.
+  // Least seconds per chunk over all sizes up to each size, ignoring memory
+  // shared between roles.
   void bound_block(std::size_t block, int gpus) {
     fronts_of_[block].resize(sizes_.size());
     ChunkSeconds least;
@@ -235,32 +295,35 @@ class PlacementSearch {
     for (std::size_t s = 0; s < sizes_.size() && sizes_[s] <= gpus; ++s) {
       ChunkSeconds here = fixed_chunks(block);
       for (const Role role : owners(block)) {
-        add(here, by_chunk(block, fronts_.of(role, sizes_[s]).least));
+        add(here, by_chunk(block, fronts_.least(role, sizes_[s], apart_)));
       }
       for (std::size_t c = 0; c < here.size(); ++c) least[c] = std::min(least[c], here[c]);
       least_up_to_[block].push_back(least);
     }
   }
 
-  // The merged front of a block's roles on a size, without points that cannot beat the best plan.
+  // The merged front of a block's roles on a size, without points that cannot
+  // beat the best plan.
   const BlockFront& block_front(std::size_t block, std::size_t size) {
     auto& cached = fronts_of_[block][size];
     if (cached) return *cached;
     const std::vector<Role> roles = owners(block);
     const int used = static_cast<int>(iteration_.chunks().size());
-    // Least seconds of what is still to be added: later roles of the block and other blocks.
+    // Least seconds of what is still to be added: later roles of the block and
+    // other blocks.
     ChunkSeconds open = rest_of(block);
-    for (const Role role : roles) add(open, by_chunk(block, fronts_.of(role, sizes_[size]).least));
+    for (const Role role : roles) add(open, by_chunk(block, front_of(role, sizes_[size]).least));
+    const double limit = step_limit(with_others(sizes_[size]));
     BlockFront front;
     front.points.emplace_back();
     front.points.front().seconds = fixed_chunks(block);
     for (std::size_t r = 0; r < roles.size(); ++r) {
-      const RoleFront& role = fronts_.of(roles[r], sizes_[size]);
+      const RoleFront& role = front_of(roles[r], sizes_[size]);
       const ChunkSeconds least = by_chunk(block, role.least);
       for (std::size_t c = 0; c < open.size(); ++c) open[c] -= least[c];
       std::vector<FrontPoint> additions = projected(block, role, r);
       keep_front(additions, used);
-      front.points = sums_of(front.points, additions, r, open);
+      front.points = sums_of(front.points, additions, r, open, limit);
       keep_front(front.points, used);
       if (front.points.size() > width_) front.points.resize(width_);
     }
@@ -291,7 +354,7 @@ class PlacementSearch {
   // Every point with every addition that fits and may still beat the best plan.
   std::vector<FrontPoint> sums_of(const std::vector<FrontPoint>& points,
                                   const std::vector<FrontPoint>& additions, std::size_t position,
-                                  const ChunkSeconds& open) {
+                                  const ChunkSeconds& open, double limit) {
     std::vector<FrontPoint> sums;
     for (const FrontPoint& point : points) {
       for (const FrontPoint& addition : additions) {
@@ -302,7 +365,7 @@ class PlacementSearch {
         add(sum.seconds, addition.seconds);
         ChunkSeconds bound = sum.seconds;
         add(bound, open);
-        if (iteration_.step_seconds(bound.data()) >= best_.step_s) {
+        if (iteration_.step_seconds(bound.data()) >= limit) {
           ++pruned_;
           continue;
         }
@@ -328,8 +391,8 @@ class PlacementSearch {
     return points;
   }
 
-  // Lower bound of the step: chosen blocks at the least of their fronts, the others at the least of
-  // any size that is left for them.
+  // Lower bound of the step: chosen blocks at the least of their fronts, the
+  // others at the least of any size that is left for them.
   double size_bound(const std::vector<int>& chosen, int left) {
     const std::size_t open = placement_.size() - chosen.size();
     ChunkSeconds seconds{};
@@ -352,10 +415,10 @@ class PlacementSearch {
   bool promising(std::size_t block, std::size_t size) {
     ChunkSeconds seconds = fixed_chunks(block);
     for (const Role role : owners(block)) {
-      add(seconds, by_chunk(block, fronts_.of(role, sizes_[size]).least));
+      add(seconds, by_chunk(block, fronts_.least(role, sizes_[size], apart_)));
     }
     add(seconds, rest_of(block));
-    return iteration_.step_seconds(seconds.data()) < best_.step_s;
+    return iteration_.step_seconds(seconds.data()) < step_limit(with_others(sizes_[size]));
   }
 
   void branch_sizes(std::vector<int>& chosen, int left) {
@@ -369,8 +432,9 @@ class PlacementSearch {
         continue;
       }
       chosen.push_back(static_cast<int>(s));
+      const int used = gpus_ - left + sizes_[s] + reserved;
       if (block_front(block, s).points.empty() ||
-          size_bound(chosen, left - sizes_[s]) >= best_.step_s) {
+          size_bound(chosen, left - sizes_[s]) >= step_limit(used)) {
         ++pruned_;
       } else {
         branch_sizes(chosen, left - sizes_[s]);
@@ -397,9 +461,10 @@ class PlacementSearch {
                const std::vector<int>& first, std::vector<const FrontPoint*>& points,
                const ChunkSeconds& seconds) {
     const std::size_t block = points.size();
+    const double limit = step_limit(std::accumulate(sizes.begin(), sizes.end(), 0));
     if (block == chosen.size()) {
       const double step = iteration_.step_seconds(seconds.data());
-      if (step < best_.step_s) record(sizes, first, points, step);
+      if (step < limit) record(sizes, first, points, step);
       return;
     }
     const BlockFront& front = block_front(block, static_cast<std::size_t>(chosen[block]));
@@ -408,7 +473,7 @@ class PlacementSearch {
       for (std::size_t c = 0; c < next.size(); ++c) {
         next[c] += point.seconds[c] - front.least[c];
       }
-      if (iteration_.step_seconds(next.data()) >= best_.step_s) {
+      if (iteration_.step_seconds(next.data()) >= limit) {
         ++pruned_;
         continue;
       }
@@ -424,12 +489,13 @@ class PlacementSearch {
     best_.sizes = sizes;
     best_.first_rank = first;
     best_.step_s = step;
+    best_.policy_lag = policy_lag_;
     best_.choice.clear();
     best_.seconds = problem_.fixed_seconds;
     for (std::size_t block = 0; block < points.size(); ++block) {
       const std::vector<Role> roles = owners(block);
       for (std::size_t r = 0; r < roles.size(); ++r) {
-        const Option& option = fronts_.of(roles[r], sizes[block])
+        const Option& option = front_of(roles[r], sizes[block])
                                    .options[static_cast<std::size_t>(points[block]->option[r])];
         best_.choice[roles[r]] = option.candidate;
         if (option.rollout) best_.choice[Role::rollout] = *option.rollout;
@@ -445,7 +511,11 @@ class PlacementSearch {
 
   const SearchProblem& problem_;
   const Placement& placement_;
+  int policy_lag_;
+  bool apart_;
+  int gpus_;
   Fronts& fronts_;
+  std::vector<ScheduledCall> schedule_;
   Iteration iteration_;
   std::vector<int> sizes_;
   std::vector<std::vector<std::optional<BlockFront>>> fronts_of_;  // by block, size
@@ -455,6 +525,29 @@ class PlacementSearch {
   std::int64_t pruned_ = 0;
 };
 
+constexpr std::array<std::string_view, 4> kObjectives = {"step_s", "tokens_per_s_per_gpu", "cost",
+                                                         "gpus"};
+
+SearchResult search(const SearchProblem& problem, Fronts& fronts) {
+  SearchResult result;
+  for (const Placement& placement : problem.placements) {
+    for (const int lag : problem.policy_lags) {
+      if (lag > 0 && !rollout_apart(placement)) continue;
+      PlacementSearch placed(problem, placement, lag, fronts);
+      Solution best = placed.run();
+      result.pruned += placed.pruned();
+      if (best.found()) result.best.push_back(std::move(best));
+    }
+  }
+  result.evaluated = fronts.evaluated();
+  const auto value = [&](const Solution& solution) {
+    return value_of(problem.objective, solution.step_s, solution.gpus());
+  };
+  std::stable_sort(result.best.begin(), result.best.end(),
+                   [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
+  return result;
+}
+
 }  // namespace
 
 std::string describe(const Placement& placement) {
@@ -463,7 +556,7 @@ std::string describe(const Placement& placement) {
   for (const auto& block : placement) {
     std::string roles;
     for (const Role role : block) {
-      if (role == Role::rollout) continue;
+      if (role == Role::rollout && block.size() > 1) continue;
       roles += (roles.empty() ? "" : "+") + std::string(name_of(role));
     }
     text += (text.empty() ? "" : " | ") + roles;
@@ -471,7 +564,32 @@ std::string describe(const Placement& placement) {
   return text;
 }
 
-std::vector<Placement> all_placements(const std::vector<Role>& roles) {
+std::string_view name_of(Objective objective) {
+  return kObjectives[static_cast<std::size_t>(objective)];
+}
+
+std::optional<Objective> objective_from(std::string_view name) {
+  const auto found = std::find(kObjectives.begin(), kObjectives.end(), name);
+  if (found == kObjectives.end()) return std::nullopt;
+  return static_cast<Objective>(found - kObjectives.begin());
+}
+
+int Solution::gpus() const { return std::accumulate(sizes.begin(), sizes.end(), 0); }
+
+double value_of(Objective objective, double step_s, int gpus) {
+  switch (objective) {
+    case Objective::step_time:
+      return step_s;
+    case Objective::tokens_per_gpu:
+    case Objective::cost:
+      return step_s * gpus;
+    case Objective::fewest_gpus:
+      break;
+  }
+  return gpus + step_s / (1 + step_s);
+}
+
+std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated) {
   std::vector<Placement> placements{{}};
   for (const Role role : roles) {
     std::vector<Placement> extended;
@@ -490,22 +608,36 @@ std::vector<Placement> all_placements(const std::vector<Role>& roles) {
     }
     placements = std::move(extended);
   }
+  const bool generates = std::find(roles.begin(), roles.end(), Role::rollout) != roles.end();
+  if (!disaggregated || !generates) return placements;
+  const std::size_t together = placements.size();
+  for (std::size_t i = 0; i < together; ++i) {
+    Placement apart = placements[i];
+    std::erase(apart.front(), Role::rollout);
+    apart.push_back({Role::rollout});
+    placements.push_back(std::move(apart));
+  }
   return placements;
 }
 
 SearchResult search_exactly(const SearchProblem& problem) {
-  SearchResult result;
   Fronts fronts(problem);
-  for (const Placement& placement : problem.placements) {
-    PlacementSearch search(problem, placement, fronts);
-    Solution best = search.run();
-    result.pruned += search.pruned();
-    if (best.found()) result.best.push_back(std::move(best));
+  return search(problem, fronts);
+}
+
+std::vector<Solution> pareto_front(const SearchProblem& problem, const std::vector<int>& counts) {
+  Fronts fronts(problem);
+  std::vector<Solution> front;
+  SearchProblem limited = problem;
+  limited.objective = Objective::step_time;
+  for (const int gpus : counts) {
+    limited.gpus = gpus;
+    SearchResult result = search(limited, fronts);
+    if (result.best.empty()) continue;
+    Solution& best = result.best.front();
+    if (front.empty() || best.step_s < front.back().step_s) front.push_back(std::move(best));
   }
-  result.evaluated = fronts.evaluated();
-  std::stable_sort(result.best.begin(), result.best.end(),
-                   [](const Solution& a, const Solution& b) { return a.step_s < b.step_s; });
-  return result;
+  return front;
 }
 
 }  // namespace tessera

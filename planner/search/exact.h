@@ -1,17 +1,22 @@
-// The exact search: every placement of the roles, every split of the GPUs, every candidate per
-// role.
+// The exact search: every placement of the roles, every split of the GPUs,
+// every candidate per role.
 //
-// Cost evaluation of every candidate -> Pareto fronts per (role, GPUs) in (seconds of each phase,
-// resident bytes, bytes in the worst phase) -> per placement branch and bound over the sizes of its
-// blocks, whose roles' fronts are merged lazily. Dominance and bounds only discard what cannot win,
-// so the result is the optimum of the space under the evaluator. A rank fits when, in every phase,
-// the bytes of each colocated role's fullest rank together stay within the limit. Deterministic:
-// equal steps go to the placement, sizes and candidates that come first.
+// Cost evaluation of every candidate -> Pareto fronts per (role, GPUs) in
+// (seconds of each phase, resident bytes, bytes in the worst phase) -> per
+// placement branch and bound over the sizes of its blocks, whose roles' fronts
+// are merged lazily. Dominance and bounds only discard what cannot win, so the
+// result is the optimum of the space under the evaluator. A rank fits when, in
+// every phase, the bytes of each colocated role's fullest rank together stay
+// within the limit. Deterministic: equal steps go to the placement, sizes and
+// candidates that come first.
 #pragma once
 
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/search/evaluate.h"
@@ -19,25 +24,33 @@
 
 namespace tessera {
 
-/// Roles of each block, in the order of their first roles; the rollout is in the actor's.
-using Placement = std::vector<std::vector<Role>>;
+/// "step_s", "tokens_per_s_per_gpu", "cost", "gpus".
+std::string_view name_of(Objective objective);
+std::optional<Objective> objective_from(std::string_view name);
 
-/// "actor+reference | critic"; one block of all roles is "colocated".
+/// "actor+reference | critic"; one block of all roles is "colocated". The
+/// rollout is named only where it has a block of its own.
 std::string describe(const Placement& placement);
 
 struct SearchProblem {
   ClusterSpec cluster;
   std::vector<Role> roles;  // in the order of enum Role
   std::vector<ScheduledCall> schedule;
-  PhaseSeconds fixed_seconds{};       // of calls without a model; they run on the actor's block
-  std::int64_t memory_limit = 0;      // bytes per rank
-  std::vector<Placement> placements;  // all of them, or those that the user allows
+  PhaseSeconds fixed_seconds{};   // of calls without a model; they run on the
+                                  // actor's block
+  std::int64_t memory_limit = 0;  // bytes per rank
+  int gpus = 0;                   // at most so many in all; 0 = the cluster's
+  Objective objective = Objective::step_time;
+  std::vector<int> policy_lags = {0};  // of placements with the rollout apart
+  std::vector<Placement> placements;   // all of them, or those that the user allows
   std::function<std::vector<Candidate>(Role role, int gpus)> candidates;
   Evaluator evaluator;
 };
 
-/// All set partitions of `roles` (restricted growth order); the rollout stays with the actor.
-std::vector<Placement> all_placements(const std::vector<Role>& roles);
+/// All set partitions of `roles` (restricted growth order); the rollout stays
+/// with the actor. With `disaggregated`, each of them again with the rollout in
+/// a block of its own.
+std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated = false);
 
 struct Solution {
   Placement placement;
@@ -45,15 +58,27 @@ struct Solution {
   std::map<Role, Candidate> choice;
   PhaseSeconds seconds{};  // of every scheduled phase
   double step_s = std::numeric_limits<double>::infinity();
+  int policy_lag = 0;
+
+  int gpus() const;  // of all blocks
   bool found() const { return !sizes.empty(); }
 };
 
+/// Smaller is better: step, GPU seconds, or GPUs (with the step as a tie-break
+/// below one GPU).
+double value_of(Objective objective, double step_s, int gpus);
+
 struct SearchResult {
-  std::vector<Solution> best;  // of each feasible placement, ascending by step
+  std::vector<Solution> best;  // of each feasible placement (and lag), ascending by value
   std::int64_t evaluated = 0;  // candidates priced
   std::int64_t pruned = 0;     // branches cut off by a bound
 };
 
 SearchResult search_exactly(const SearchProblem& problem);
+
+/// The best plans that are not beaten in both GPUs and step: the search with
+/// each number of GPUs of `counts` as its limit (ascending), those that bring
+/// nothing left out.
+std::vector<Solution> pareto_front(const SearchProblem& problem, const std::vector<int>& counts);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "planner/search/fixed.h"
 #include "planner/search/search.h"
 
 namespace tessera {
@@ -13,25 +14,6 @@ std::string in_gib(std::int64_t bytes) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f GiB", gib(Bytes{bytes}));
   return text.data();
-}
-
-std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
-  const std::array<std::pair<const char*, std::int64_t>, 10> classes = {{
-      {"weights", use.weights},
-      {"gradients", use.gradients},
-      {"master_weights", use.master_weights},
-      {"optimizer", use.optimizer},
-      {"activations", use.activations},
-      {"logits", use.logits},
-      {"kv_cache", use.kv_cache},
-      {"communication", use.communication},
-      {"reshard", use.reshard},
-      {"workspace", use.workspace},
-  }};
-  const auto* most =
-      std::max_element(classes.begin(), classes.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  return {most->first, most->second};
 }
 
 // The candidate of a role on `gpus` ranks that needs the least memory, with that need.

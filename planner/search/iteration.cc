@@ -14,12 +14,50 @@ std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 }  // namespace
 
+bool rollout_apart(const Placement& placement) {
+  return std::any_of(placement.begin(), placement.end(), [](const std::vector<Role>& block) {
+    return block.size() == 1 && block.front() == Role::rollout;
+  });
+}
+
+std::vector<ScheduledCall> schedule_of(std::vector<ScheduledCall> schedule,
+                                       const Placement& placement, int policy_lag) {
+  if (!rollout_apart(placement)) return schedule;
+  for (ScheduledCall& call : schedule) {
+    if (call.phase == Phase::reshard) call.role = Role::rollout;
+    if (policy_lag == 0 || call.phase == Phase::reshard || call.phase == Phase::gen) continue;
+    std::erase(call.after, Phase::gen);
+    if (call.after.empty()) call.after.push_back(Phase::reshard);
+  }
+  return schedule;
+}
+
+std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedule,
+                                       const Placement& placement) {
+  std::array<int, kPhaseCount> block_of{};
+  for (std::size_t block = 0; block < placement.size(); ++block) {
+    if (std::count(placement[block].begin(), placement[block].end(), Role::actor) > 0) {
+      block_of.fill(static_cast<int>(block));
+    }
+  }
+  for (const ScheduledCall& call : schedule) {
+    for (std::size_t block = 0; block < placement.size(); ++block) {
+      const auto& roles = placement[block];
+      if (std::find(roles.begin(), roles.end(), call.role) != roles.end()) {
+        block_of[at(call.phase)] = static_cast<int>(block);
+      }
+    }
+  }
+  return block_of;
+}
+
 Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
                      const std::array<int, kPhaseCount>& block_of) {
   Graph calls(schedule.size());
   std::array<int, kPhaseCount> call_of{};
   call_of.fill(-1);
-  std::vector<int> previous(schedule.size(), -1);  // the call before on the same block
+  std::vector<int> previous(schedule.size(),
+                            -1);  // the call before on the same block
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     call_of[at(schedule[i].phase)] = static_cast<int>(i);
     for (std::size_t j = i; j-- > 0;) {
@@ -37,7 +75,8 @@ Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
     }
   }
   std::vector<std::size_t> order;
-  boost::topological_sort(calls, std::back_inserter(order));  // the last call first
+  boost::topological_sort(calls,
+                          std::back_inserter(order));  // the last call first
   std::reverse(order.begin(), order.end());
 
   const auto block = [&](std::size_t call) { return block_of[at(schedule[call].phase)]; };

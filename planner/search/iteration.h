@@ -1,9 +1,11 @@
-// One iteration as a graph of calls: data edges, and the order of calls that share ranks.
+// One iteration as a graph of calls: data edges, and the order of calls that
+// share ranks.
 //
-// Calls of one block run one after another in the schedule's order, calls of different blocks when
-// their inputs are there; the step takes the longest path (Boost.Graph orders the nodes). Calls
-// that can only follow one another are merged into one chunk, because a sum is all that matters of
-// them. Plain values; seconds.
+// Calls of one block run one after another in the schedule's order, calls of
+// different blocks when their inputs are there; the step takes the longest path
+// (Boost.Graph orders the nodes). Calls that can only follow one another are
+// merged into one chunk, because a sum is all that matters of them. Plain
+// values; seconds.
 #pragma once
 
 #include <array>
@@ -13,6 +15,24 @@
 #include "planner/plan/plan.h"
 
 namespace tessera {
+
+/// Roles of each block of GPUs, in the order of their first roles; the rollout
+/// is in the actor's, or alone in one of its own (disaggregated).
+using Placement = std::vector<std::vector<Role>>;
+
+/// True when the rollout has a block of its own.
+bool rollout_apart(const Placement& placement);
+
+/// The order of calls on this placement. A rollout of its own receives the
+/// weights in its block. With `policy_lag` 1 it generates the next step's
+/// responses: nothing waits for gen, and everything waits for the weights to
+/// have left.
+std::vector<ScheduledCall> schedule_of(std::vector<ScheduledCall> schedule,
+                                       const Placement& placement, int policy_lag);
+
+/// The block of every scheduled phase; what runs no model is on the actor's.
+std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedule,
+                                       const Placement& placement);
 
 using PhaseSeconds = std::array<double, kPhaseCount>;
 
@@ -24,8 +44,8 @@ struct Chunk {
 
 class Iteration {
  public:
-  /// `block_of[phase]` of every scheduled phase. Precondition: the schedule's dependencies have no
-  /// cycle and its order respects them.
+  /// `block_of[phase]` of every scheduled phase. Precondition: the schedule's
+  /// dependencies have no cycle and its order respects them.
   Iteration(const std::vector<ScheduledCall>& schedule,
             const std::array<int, kPhaseCount>& block_of);
 

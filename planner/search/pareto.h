@@ -16,6 +16,7 @@ namespace tessera {
 struct FrontPoint {
   std::array<double, kPhaseCount> seconds{};  // by phase, or by chunk of a block
   std::int64_t resident = 0, transient = 0;
+  std::int64_t switching = 0;   // on top of resident while weights move; 0 once that is settled
   double total = 0;             // sum of seconds: the order of the front
   std::array<int, 4> option{};  // what the point stands for
 
@@ -24,7 +25,9 @@ struct FrontPoint {
 
 /// True when `a` is no worse than `b` in any of the first `used` seconds and in memory.
 inline bool dominates(const FrontPoint& a, const FrontPoint& b, int used) {
-  if (a.resident > b.resident || a.transient > b.transient) return false;
+  if (a.resident > b.resident || a.transient > b.transient || a.switching > b.switching) {
+    return false;
+  }
   for (int i = 0; i < used; ++i) {
     if (a.seconds[static_cast<std::size_t>(i)] > b.seconds[static_cast<std::size_t>(i)]) {
       return false;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/search/search.h"
+#include "planner/search/space.h"
 
 namespace tessera {
 namespace {
@@ -14,7 +15,8 @@ std::string without_spaces(std::string text) {
 }  // namespace
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
-  std::vector<Placement> all = all_placements(roles_of(request.workload));
+  std::vector<Placement> all =
+      all_placements(roles_of(request.workload), may_disaggregate(request.engine));
   const std::string wanted = without_spaces(request.fixed.placement);
   if (wanted.empty()) return all;
   if (wanted == "standalone") return {all.back()};
@@ -43,6 +45,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   problem.candidates = [request, capabilities](Role role, int gpus) {
     return enumerate_candidates(request, capabilities, role, gpus);
   };
+  problem.objective = request.objective;
+  if (may_disaggregate(request.engine)) problem.policy_lags = {0, 1};
   problem.evaluator = evaluator.value_or(costs.evaluator());
   return problem;
 }

@@ -14,38 +14,6 @@ std::vector<int> divisors(int number) {
   return all;
 }
 
-// Token limits in whole longest sequences, doubling until one micro-batch holds everything.
-std::vector<std::int64_t> token_limits(const PlanRequest& request, Role role,
-                                       std::int64_t sequences_per_replica) {
-  if (const auto fixed = request.fixed.find(role, Field::tokens)) return {*fixed};
-  const std::int64_t longest = longest_sequence(request.workload);
-  std::vector<std::int64_t> limits;
-  for (std::int64_t count = 1; count < sequences_per_replica; count *= 2) {
-    limits.push_back(count * longest);
-  }
-  limits.push_back(sequences_per_replica * longest);
-  return limits;
-}
-
-std::vector<std::int64_t> slot_counts(const PlanRequest& request, std::int64_t sequences) {
-  if (const auto fixed = request.fixed.find(Role::rollout, Field::max_sequences)) return {*fixed};
-  std::vector<std::int64_t> slots;
-  for (std::int64_t count = sequences; count >= 1; count = count == 1 ? 0 : (count + 1) / 2) {
-    slots.push_back(count);
-  }
-  return slots;
-}
-
-// Sequences that a role's dp must divide: of a mini-batch for trained roles; prompts for the
-// rollout, whose samples of one prompt stay on one replica.
-std::int64_t batch_of(const Workload& workload, Role role) {
-  if (role == Role::rollout) return workload.prompts_per_step;
-  const std::int64_t sequences = workload.sequences();
-  return is_trained(workload, role) ? sequences / workload.mini_batches : sequences;
-}
-
-constexpr std::int64_t kPrefillTokens = 16384;
-
 }  // namespace
 
 std::string model_key(const PlanRequest& request, Role role) {
@@ -169,54 +137,6 @@ std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& 
     }
   }
   return first;
-}
-
-std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
-                                            const Capabilities& capabilities, Role role, int gpus) {
-  std::vector<Candidate> candidates;
-  const FixedSettings& fixed = request.fixed;
-  if (!fixed.allows(role, Field::gpus, gpus)) return candidates;
-  const ModelSpec model = model_of(request, role);
-  const std::int64_t batch = batch_of(request.workload, role);
-  const bool rollout = role == Role::rollout, trained = is_trained(request.workload, role);
-  const int per_node = static_cast<int>(request.cluster.gpus_per_node);
-  const int most_pp = rollout ? capabilities.most_rollout_pp : static_cast<int>(model.layers);
-  for (const int tp : divisors(std::gcd(gpus, per_node))) {
-    if (tp > model.query_heads || tp > model.ffn || tp > model.vocab) continue;
-    if (capabilities.tp_must_divide_heads && model.query_heads % tp != 0) continue;
-    for (const int pp : divisors(gpus / tp)) {
-      const int dp = gpus / tp / pp;
-      if (pp > most_pp || batch % dp != 0 || !fixed.allows(role, Field::tp, tp) ||
-          !fixed.allows(role, Field::pp, pp) || !fixed.allows(role, Field::dp, dp)) {
-        continue;
-      }
-      Candidate candidate{role, gpus, tp, pp, dp};
-      if (rollout) {
-        const std::int64_t sequences = request.workload.sequences() / dp;
-        for (const std::int64_t slots : slot_counts(request, sequences)) {
-          candidate.max_sequences = slots;
-          candidate.tokens =
-              std::max(request.workload.prompt_tokens,
-                       std::min(kPrefillTokens, slots * request.workload.prompt_tokens));
-          candidates.push_back(candidate);
-        }
-        continue;
-      }
-      for (const int zero : capabilities.zero) {
-        if (!trained && zero != 0) continue;
-        if ((zero != 0 && dp == 1 && !fixed.find(role, Field::zero)) ||
-            !fixed.allows(role, Field::zero, zero)) {
-          continue;
-        }
-        candidate.zero = zero;
-        for (const std::int64_t limit : token_limits(request, role, batch / dp)) {
-          candidate.tokens = limit;
-          candidates.push_back(candidate);
-        }
-      }
-    }
-  }
-  return candidates;
 }
 
 }  // namespace tessera

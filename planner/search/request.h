@@ -17,6 +17,11 @@
 
 namespace tessera {
 
+/// What the search minimises. Tokens per second and GPU, and cost at one price per GPU hour, are
+/// both best where the iteration takes the fewest GPU seconds; the fewest GPUs that fit come with
+/// their fastest plan.
+enum class Objective { step_time, tokens_per_gpu, cost, fewest_gpus };
+
 struct PlanRequest {
   std::map<std::string, ModelSource> models;  // "actor"; "critic", "reward" where they differ
   ClusterSpec cluster;
@@ -25,6 +30,7 @@ struct PlanRequest {
   std::string engine = "tessera";
   EngineTraits traits;  // of that engine (traits_of)
   FixedSettings fixed;
+  Objective objective = Objective::step_time;
   std::string tessera_version, created;  // for the plan's provenance
 };
 
@@ -80,8 +86,13 @@ std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& 
 
 /// Every candidate of a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
 /// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
-/// token limits are 1, 2, 4, ... longest sequences, up to all of a replica's; rollout slots all of
-/// a replica's sequences, a half, a quarter, ... In a fixed order.
+/// token limits are 1, 2, 4, ... longest sequences, up to all of a replica's (or 128 Ki per cp
+/// rank); rollout slots all of a replica's sequences, a half, a quarter, ... Where the engine has
+/// them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank, as ring and as Ulysses; virtual stages
+/// that divide the layers, up to 8; the last stage shorter by its head; ep that divides the
+/// experts, with etp 1 or tp; FSDP over all replicas or a node's; every recomputation; optimizer,
+/// or everything, offloaded between phases; the rollout unmapped. Sequence parallelism wherever tp
+/// > 1. In a fixed order.
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus);
 

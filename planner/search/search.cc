@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/interop/capabilities.h"
+#include "planner/search/space.h"
 
 namespace tessera {
 namespace {
@@ -53,18 +53,26 @@ std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winne
 Certificate certificate_of(const SearchProblem& problem, const SearchResult& result) {
   const Solution& winner = result.best.front();
   Certificate certificate;
-  certificate.objective = "step_s";
-  certificate.value = certificate.lower_bound = winner.step_s;
+  certificate.objective = name_of(problem.objective);
+  certificate.value = certificate.lower_bound =
+      problem.objective == Objective::fewest_gpus
+          ? winner.gpus()
+          : value_of(problem.objective, winner.step_s, winner.gpus());
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
   std::vector<Solution> others(result.best.begin() + 1, result.best.end());
   if (others.empty()) others = other_layouts(problem, winner);
   for (const Solution& other : others) {
-    certificate.runner_up.push_back({describe(other.placement), describe(other), other.step_s});
+    const std::string off = other.policy_lag > 0 ? ", one step off" : "";
+    certificate.runner_up.push_back(
+        {describe(other.placement) + off, describe(other), other.step_s});
   }
   if (!others.empty()) {
-    const double next = others.front().step_s;
-    certificate.margin = (next - winner.step_s) / (next + winner.step_s);
+    const auto value = [&](const Solution& solution) {
+      return value_of(problem.objective, solution.step_s, solution.gpus());
+    };
+    const double next = value(others.front()), best = value(winner);
+    certificate.margin = (next - best) / (next + best);
   }
   return certificate;
 }
@@ -76,17 +84,37 @@ std::string describe(const Solution& solution) {
   for (const auto& [role, candidate] : solution.choice) {
     text += (text.empty() ? "" : ", ") + std::string(name_of(role)) + " tp" +
             std::to_string(candidate.tp);
-    if (role != Role::rollout) text += " pp" + std::to_string(candidate.pp);
+    if (role != Role::rollout || candidate.pp > 1) text += " pp" + std::to_string(candidate.pp);
     text += " dp" + std::to_string(candidate.dp);
-    if (candidate.zero > 0) text += " zero" + std::to_string(candidate.zero);
+    const auto degree = [&](const char* name, int value) {
+      if (value > 1) text += " " + std::string(name) + std::to_string(value);
+    };
+    degree(candidate.ulysses ? "ulysses" : "cp", candidate.cp);
+    degree("vpp", candidate.vpp);
+    degree("ep", candidate.ep);
+    degree("etp", candidate.etp);
+    degree("fsdp", candidate.dp_shard);
+    if (candidate.zero > 0 && candidate.dp_shard == 1) {
+      text += " zero" + std::to_string(candidate.zero);
+    }
+    if (candidate.recompute != Recompute::none) {
+      text += " recompute=" + std::string(name_of(candidate.recompute));
+    }
+    if (candidate.offload.parameters) {
+      text += role == Role::rollout ? " unmap" : " offload=all";
+    } else if (candidate.offload.optimizer) {
+      text += " offload=optimizer";
+    }
   }
   return text;
 }
 
-std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
+std::optional<PlanOutcome> make_plan(const PlanRequest& asked, Problems& problems,
                                      const std::optional<Evaluator>& evaluator) {
   const std::size_t before = problems.size();
-  const auto capabilities = capabilities_of(request.engine, problems);
+  PlanRequest request = asked;
+  request.traits = traits_of(request.engine);
+  const auto capabilities = space_of(request.engine, problems);
   check_models(request, problems);
   if (problems.size() != before) return std::nullopt;
   check_settings(request, problems);

@@ -2,14 +2,25 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 #include <string_view>
 #include <utility>
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 7> kFields = {"gpus", "tp",     "pp",           "dp",
-                                                     "zero", "tokens", "max_sequences"};
+constexpr std::array<std::string_view, 14> kFields = {
+    "gpus", "tp",  "pp", "dp",  "zero",     "tokens",    "max_sequences",
+    "cp",   "vpp", "ep", "etp", "dp_shard", "recompute", "offload"};
+constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective", "full"};
+constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
+
+// Fields that are named by words rather than counted.
+std::span<const std::string_view> words_of_field(Field field) {
+  if (field == Field::recompute) return kRecomputeWords;
+  if (field == Field::offload) return kOffloadWords;
+  return {};
+}
 constexpr std::string_view kFile = "--fix";
 
 std::vector<std::string> role_names() {
@@ -28,8 +39,23 @@ std::optional<Field> field_from(std::string_view name) {
 bool applies(Role role, Field field) {
   if (field == Field::max_sequences) return role == Role::rollout;
   if (field == Field::zero) return role == Role::actor || role == Role::critic;
-  if (field == Field::tokens) return role != Role::rollout;
+  if (field == Field::tokens || field == Field::cp || field == Field::vpp ||
+      field == Field::dp_shard) {
+    return role != Role::rollout;
+  }
+  if (field == Field::recompute) return role == Role::actor || role == Role::critic;
   return true;
+}
+
+template <class Refuse>
+void add(Role role, Field field, std::int64_t value, const std::string& text,
+         FixedSettings& settings, const Refuse& refuse) {
+  const auto [entry, added] = settings.values.emplace(std::pair(role, field), value);
+  if (added || entry->second == value) return;
+  const auto words = words_of_field(field);
+  refuse(text, "the value it was fixed to before, " +
+                   (words.empty() ? std::to_string(entry->second)
+                                  : std::string(words[static_cast<std::size_t>(entry->second)])));
 }
 
 void read_word(const std::string& word, FixedSettings& settings, Problems& problems) {
@@ -58,8 +84,24 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
            did_you_mean(role_name, names));
   }
   if (!field) {
-    refuse("field '" + field_name + "'", "gpus, tp, pp, dp, zero, tokens or max_sequences",
-           did_you_mean(field_name, fields));
+    std::string known;
+    for (const std::string& name : fields) known += (known.empty() ? "" : ", ") + name;
+    refuse("field '" + field_name + "'", known, did_you_mean(field_name, fields));
+  }
+  if (field && !words_of_field(*field).empty()) {
+    const auto words = words_of_field(*field);
+    const auto found = std::find(words.begin(), words.end(), text);
+    if (found == words.end()) {
+      std::string known;
+      for (const auto word : words) known += (known.empty() ? "" : ", ") + std::string(word);
+      return refuse("'" + text + "'", known,
+                    did_you_mean(text, std::vector<std::string>(words.begin(), words.end())));
+    }
+    if (role && applies(*role, *field)) {
+      return add(*role, *field, found - words.begin(), text, settings, refuse);
+    }
+    if (role) refuse("the field '" + field_name + "' of " + role_name, "a field that it has");
+    return;
   }
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -71,10 +113,7 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   if (!applies(*role, *field)) {
     return refuse("the field '" + field_name + "' of " + role_name, "a field that it has");
   }
-  const auto [entry, added] = settings.values.emplace(std::pair(*role, *field), value);
-  if (!added && entry->second != value) {
-    refuse(text, "the value it was fixed to before, " + std::to_string(entry->second));
-  }
+  add(*role, *field, value, text, settings, refuse);
 }
 
 }  // namespace
@@ -100,8 +139,10 @@ FixedSettings parse_settings(std::span<const std::string> words, Problems& probl
 std::vector<std::string> words_of(const FixedSettings& settings) {
   std::vector<std::string> words;
   for (const auto& [key, value] : settings.values) {
+    const auto names = words_of_field(key.second);
     words.push_back(std::string(name_of(key.first)) + "." + std::string(name_of(key.second)) + "=" +
-                    std::to_string(value));
+                    (names.empty() ? std::to_string(value)
+                                   : std::string(names[static_cast<std::size_t>(value)])));
   }
   if (!settings.placement.empty()) words.push_back("placement=" + settings.placement);
   return words;

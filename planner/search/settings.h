@@ -15,7 +15,24 @@
 
 namespace tessera {
 
-enum class Field { gpus, tp, pp, dp, zero, tokens, max_sequences };
+/// `recompute` counts none, selective, full from 0; `offload` none, optimizer, all (for roles that
+/// are not trained and the rollout: none, all).
+enum class Field {
+  gpus,
+  tp,
+  pp,
+  dp,
+  zero,
+  tokens,
+  max_sequences,
+  cp,
+  vpp,
+  ep,
+  etp,
+  dp_shard,
+  recompute,
+  offload
+};
 std::string_view name_of(Field field);
 
 struct FixedSettings {
@@ -31,9 +48,9 @@ struct FixedSettings {
   bool operator==(const FixedSettings&) const = default;
 };
 
-/// Reads words like "actor.tp=2" or "placement=actor|critic". Unknown roles and fields get
-/// did-you-mean, values that are no positive integer (zero: 0 or more) and contradictions are
-/// refused, all at once.
+/// Reads words like "actor.tp=2", "actor.recompute=full" or "placement=actor|critic". Unknown roles
+/// and fields get did-you-mean, values that are no positive integer (zero: 0 or more) and
+/// contradictions are refused, all at once.
 FixedSettings parse_settings(std::span<const std::string> words, Problems& problems);
 
 /// The words that parse_settings reads, in order of roles and fields.

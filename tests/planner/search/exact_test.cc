@@ -17,19 +17,28 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
 // The step when every call starts as soon as its inputs are there and its block is free.
-double played(const SearchProblem& problem, const Placement& placement,
+//
+// A rollout apart receives its weights on its own GPUs; with a lag its responses are those of the
+// step before, and training begins when the weights have left.
+double played(const SearchProblem& problem, const Placement& placement, int lag,
               const PhaseSeconds& seconds) {
   PhaseSeconds end{};
   std::array<double, kRoleCount> free{};
   double step = 0;
+  const bool apart = std::any_of(placement.begin(), placement.end(), [](const auto& block) {
+    return block == std::vector<Role>{Role::rollout};
+  });
   for (const ScheduledCall& call : problem.schedule) {
     std::size_t block = 0;
+    const Role role = apart && call.phase == Phase::reshard ? Role::rollout : call.role;
     for (std::size_t b = 0; b < placement.size(); ++b) {
-      if (std::count(placement[b].begin(), placement[b].end(), call.role) > 0) block = b;
+      if (std::count(placement[b].begin(), placement[b].end(), role) > 0) block = b;
     }
     double start = free[block];
-    for (const Phase phase : call.after)
-      start = std::max(start, end[static_cast<std::size_t>(phase)]);
+    for (const Phase phase : call.after) {
+      const bool previous = lag > 0 && phase == Phase::gen;
+      start = std::max(start, end[static_cast<std::size_t>(previous ? Phase::reshard : phase)]);
+    }
     const auto at = static_cast<std::size_t>(call.phase);
     end[at] = free[block] = start + seconds[at];
     step = std::max(step, free[block]);
@@ -41,13 +50,19 @@ class BruteForce {
  public:
   explicit BruteForce(const SearchProblem& problem) : problem_(problem) {}
 
-  std::map<std::string, double> run() {
+  // Best value of each placement and lag.
+  std::map<std::pair<std::string, int>, double> run() {
     for (const Placement& placement : problem_.placements) {
-      placement_ = &placement;
-      sizes_.assign(placement.size(), 0);
-      best_ = kNone;
-      choose_size(0, static_cast<int>(problem_.cluster.gpus()));
-      if (best_ < kNone) result_[describe(placement)] = best_;
+      for (const int lag : problem_.policy_lags) {
+        if (lag > 0 && !rollout_apart(placement)) continue;
+        placement_ = &placement;
+        lag_ = lag;
+        sizes_.assign(placement.size(), 0);
+        best_ = kNone;
+        choose_size(0,
+                    problem_.gpus > 0 ? problem_.gpus : static_cast<int>(problem_.cluster.gpus()));
+        if (best_ < kNone) result_[{describe(placement), lag}] = best_;
+      }
     }
     return result_;
   }
@@ -102,13 +117,18 @@ class BruteForce {
 
   void judge() {
     for (std::size_t b = 0; b < sizes_.size(); ++b) {
-      std::int64_t resident = 0, transient = 0;
+      // In each role's worst phase the others rest; in the switch actor and rollout are both awake.
+      std::int64_t resting = 0, most = 0, switching = 0;
+      for (const Priced* option : chosen_) {
+        if (block_of(option->candidate.role) == b) resting += option->cost.resident;
+      }
+      switching = resting;
       for (const Priced* option : chosen_) {
         if (block_of(option->candidate.role) != b) continue;
-        resident += option->cost.resident;
-        transient = std::max(transient, option->cost.peak - option->cost.resident);
+        most = std::max(most, resting - option->cost.resident + option->cost.peak);
+        switching += option->cost.switching - option->cost.resident;
       }
-      if (resident + transient > problem_.memory_limit) return;
+      if (std::max(most, switching) > problem_.memory_limit) return;
     }
     PhaseSeconds seconds = problem_.fixed_seconds;
     const Candidate *actor = nullptr, *rollout = nullptr;
@@ -119,9 +139,23 @@ class BruteForce {
     }
     if (rollout != nullptr) {
       seconds[static_cast<std::size_t>(Phase::reshard)] =
-          problem_.evaluator.reshard_seconds(*actor, *rollout, true);
+          problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
     }
-    best_ = std::min(best_, played(problem_, *placement_, seconds));
+    const double step = played(problem_, *placement_, lag_, seconds);
+    int gpus = 0;
+    for (const int size : sizes_) gpus += size;
+    switch (problem_.objective) {
+      case Objective::step_time:
+        best_ = std::min(best_, step);
+        break;
+      case Objective::tokens_per_gpu:
+      case Objective::cost:
+        best_ = std::min(best_, step * gpus);
+        break;
+      case Objective::fewest_gpus:  // by GPUs, then by step
+        best_ = std::min(best_, gpus * 1e6 + step);
+        break;
+    }
   }
 
   const SearchProblem& problem_;
@@ -129,7 +163,8 @@ class BruteForce {
   std::vector<int> sizes_;
   std::map<std::pair<Role, int>, std::vector<Priced>> priced_;
   std::vector<const Priced*> chosen_;
-  std::map<std::string, double> result_;
+  int lag_ = 0;
+  std::map<std::pair<std::string, int>, double> result_;
   double best_ = kNone;
 };
 
@@ -139,13 +174,21 @@ bool expect_equals_brute_force(const SearchProblem& problem, const std::string& 
   const SearchResult result = search_exactly(problem);
   EXPECT_EQ(result.best.size(), oracle.size()) << what;
   for (const Solution& solution : result.best) {
-    const double best = oracle.at(describe(solution.placement));
-    EXPECT_NEAR(solution.step_s, best, 1e-9 * best) << what << " " << describe(solution.placement);
-    EXPECT_NEAR(played(problem, solution.placement, solution.seconds), solution.step_s,
-                1e-9 * best);
+    const double best = oracle.at({describe(solution.placement), solution.policy_lag});
+    double value = solution.step_s;
+    if (problem.objective == Objective::fewest_gpus) value += 1e6 * solution.gpus();
+    if (problem.objective == Objective::tokens_per_gpu || problem.objective == Objective::cost) {
+      value *= solution.gpus();
+    }
+    EXPECT_NEAR(value, best, 1e-9 * best) << what << " " << describe(solution.placement);
+    EXPECT_NEAR(played(problem, solution.placement, solution.policy_lag, solution.seconds),
+                solution.step_s, 1e-9 * best);
   }
   for (std::size_t i = 1; i < result.best.size(); ++i) {
-    EXPECT_LE(result.best[i - 1].step_s, result.best[i].step_s);
+    const auto value = [&](const Solution& solution) {
+      return value_of(problem.objective, solution.step_s, solution.gpus());
+    };
+    EXPECT_LE(value(result.best[i - 1]), value(result.best[i]));
   }
   return !oracle.empty();
 }
@@ -195,9 +238,14 @@ SearchProblem random_problem(std::mt19937_64& engine) {
     }
     cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));
     cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
+    const bool moves = candidate.role == Role::actor || candidate.role == Role::rollout;
+    cost.switching =
+        cost.resident + (moves ? static_cast<std::int64_t>(draw(candidate, 102, 0, 60)) : 0);
     return cost;
   };
-  problem.evaluator.reshard_seconds = [draw](const Candidate& actor, const Candidate& rollout, bool) {
+  problem.evaluator.reshard_seconds = [draw](const Candidate& actor, const Candidate& rollout,
+                                             bool shared) {
+    if (!shared) return draw(rollout, 202, 0, 2);
     return draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp;
   };
   problem.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.05;
@@ -214,6 +262,49 @@ TEST(ExactSearch, EqualsBruteForceOnRandomCostsOfEveryPlacement) {
   }
   EXPECT_GT(feasible, 100);
   EXPECT_GT(infeasible, 5);
+}
+
+// Disaggregated rollouts, in step and one step off, under every objective and smaller budgets.
+TEST(ExactSearch, EqualsBruteForceWithTheRolloutApartForEveryObjective) {
+  std::mt19937_64 engine(20260202);
+  int feasible = 0, apart = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    SearchProblem problem = random_problem(engine);
+    if (problem.roles.size() >= 5) continue;
+    problem.placements = all_placements(problem.roles, true);
+    problem.policy_lags = {0, 1};
+    problem.objective = static_cast<Objective>(trial % 4);
+    if (trial % 3 == 0) problem.gpus = static_cast<int>(problem.cluster.gpus()) / 2 + 1;
+    if (!expect_equals_brute_force(problem, "trial " + std::to_string(trial))) continue;
+    ++feasible;
+    const SearchResult result = search_exactly(problem);
+    apart += rollout_apart(result.best.front().placement) ? 1 : 0;
+  }
+  EXPECT_GT(feasible, 100);
+  EXPECT_GT(apart, 10);
+}
+
+TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
+  std::mt19937_64 engine(11);
+  for (int trial = 0; trial < 40; ++trial) {
+    const SearchProblem problem = random_problem(engine);
+    std::vector<int> counts;
+    for (int n = 1; n <= problem.cluster.gpus(); ++n) counts.push_back(n);
+    const auto front = pareto_front(problem, counts);
+    double least = kNone;
+    std::size_t at = 0;
+    for (const int gpus : counts) {
+      SearchProblem limited = problem;
+      limited.gpus = gpus;
+      const SearchResult result = search_exactly(limited);
+      if (result.best.empty() || result.best.front().step_s >= least) continue;
+      least = result.best.front().step_s;
+      ASSERT_LT(at, front.size());
+      EXPECT_EQ(front[at].step_s, least);
+      EXPECT_EQ(front[at++].gpus(), result.best.front().gpus());
+    }
+    EXPECT_EQ(at, front.size());
+  }
 }
 
 TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {

@@ -1,0 +1,258 @@
+// Every way to run a role on a number of GPUs.
+#include <algorithm>
+#include <numeric>
+
+#include "cost_models/layer_shape.h"
+#include "planner/search/request.h"
+
+namespace tessera {
+namespace {
+
+std::vector<int> divisors(int number) {
+  std::vector<int> all;
+  for (int d = 1; d <= number; ++d) {
+    if (number % d == 0) all.push_back(d);
+  }
+  return all;
+}
+
+// A micro-batch of more tokens than this gains nothing that a GEMM could use.
+constexpr std::int64_t kMostTokens = 131072;
+constexpr std::int64_t kPrefillTokens = 16384;
+// Shorter parts of a sequence are not worth a rank of their own.
+constexpr std::int64_t kLeastContext = 2048;
+constexpr int kMostVirtualStages = 8;
+
+// Sequences that a role's dp must divide: of a mini-batch for trained roles; prompts for the
+// rollout, whose samples of one prompt stay on one replica.
+std::int64_t batch_of(const Workload& workload, Role role) {
+  if (role == Role::rollout) return workload.prompts_per_step;
+  const std::int64_t sequences = workload.sequences();
+  return is_trained(workload, role) ? sequences / workload.mini_batches : sequences;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const PlanRequest& request, const Capabilities& table, Role role, int gpus)
+      : request_(request),
+        table_(table),
+        model_(model_of(request, role)),
+        shape_(layer_shape(model_, kind_of_layer(model_, model_.layers - 1))),
+        rollout_(role == Role::rollout),
+        trained_(is_trained(request.workload, role)),
+        batch_(batch_of(request.workload, role)),
+        wide_(table.engine != "tessera") {
+    next_.role = role;
+    next_.gpus = gpus;
+  }
+
+  std::vector<Candidate> run() {
+    if (!fixed(Field::gpus, next_.gpus)) return {};
+    const int per_node = static_cast<int>(request_.cluster.gpus_per_node);
+    for (const int tp : divisors(std::gcd(next_.gpus, per_node))) {
+      if (tp > model_.query_heads || tp > model_.vocab || !fixed(Field::tp, tp)) continue;
+      if (shape_.ffn > 0 && tp > shape_.ffn) continue;
+      if (table_.tp_must_divide_heads && model_.query_heads % tp != 0) continue;
+      next_.tp = tp;
+      next_.sequence_parallel = table_.sequence_parallel && tp > 1 && !rollout_;
+      for (const int cp : context_degrees(next_.gpus / tp)) {
+        if (!fixed(Field::cp, cp)) continue;
+        next_.cp = cp;
+        for (const bool ulysses : {false, true}) {
+          if (ulysses && (cp == 1 || model_.query_heads % (tp * cp) != 0)) continue;
+          next_.ulysses = ulysses;
+          pipelines();
+        }
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool fixed(Field field, std::int64_t value) const {
+    return request_.fixed.allows(next_.role, field, value);
+  }
+
+  std::vector<int> context_degrees(int ranks) const {
+    std::vector<int> degrees = {1};
+    if (!table_.context_parallel || rollout_) return degrees;
+    for (int cp = 2; ranks % cp == 0 && longest_sequence(request_.workload) / cp >= kLeastContext;
+         cp *= 2) {
+      degrees.push_back(cp);
+    }
+    return degrees;
+  }
+
+  void pipelines() {
+    const int most_pp = rollout_ ? table_.most_rollout_pp : static_cast<int>(model_.layers);
+    for (const int pp : divisors(next_.gpus / next_.tp / next_.cp)) {
+      const int dp = next_.gpus / next_.tp / next_.cp / pp;
+      if (pp > most_pp || pp > model_.layers || batch_ % dp != 0 || !fixed(Field::pp, pp) ||
+          !fixed(Field::dp, dp)) {
+        continue;
+      }
+      next_.pp = pp;
+      next_.dp = dp;
+      for (const int vpp : virtual_stages(pp)) {
+        if (!fixed(Field::vpp, vpp)) continue;
+        next_.vpp = vpp;
+        for (const int head : head_layers(pp)) {
+          next_.head_layers = head;
+          experts();
+        }
+      }
+      next_.vpp = 1;
+      next_.head_layers = 0;
+    }
+  }
+
+  // Chunks must be equal for the interleaved schedule to gain anything.
+  std::vector<int> virtual_stages(int pp) const {
+    std::vector<int> counts = {1};
+    if (!table_.virtual_stages || pp == 1 || rollout_) return counts;
+    for (int v = 2; v <= kMostVirtualStages && pp * v <= model_.layers; ++v) {
+      if (model_.layers % (pp * v) == 0) counts.push_back(v);
+    }
+    return counts;
+  }
+
+  // A cut that counts the head as the layers that it costs, where that changes anything.
+  std::vector<int> head_layers(int pp) const {
+    std::vector<int> counts = {0};
+    if (!wide_ || rollout_ || pp == 1 || next_.vpp > 1 || model_.head == ModelHead::value) {
+      return counts;
+    }
+    const double width = static_cast<double>(shape_.ffn) +
+                         static_cast<double>(shape_.experts_per_token * shape_.expert_ffn);
+    const double layer = 4.0 * static_cast<double>(model_.query_heads * shape_.key_dim) +
+                         (1.0 + static_cast<double>(shape_.up_parts())) * width;
+    const auto head = static_cast<int>(static_cast<double>(model_.vocab) / layer + 0.5);
+    if (head > 0 && head < model_.layers) counts.push_back(head);
+    return counts;
+  }
+
+  void experts() {
+    next_.ep = next_.etp = 1;
+    const int ranks = next_.tp * next_.cp * next_.dp;
+    if (shape_.experts == 0 || !table_.expert_parallel) return sharding();
+    for (const int etp : next_.tp > 1 ? std::vector{1, next_.tp} : std::vector{1}) {
+      if (!fixed(Field::etp, etp)) continue;
+      next_.etp = etp;
+      for (const int ep : divisors(ranks / etp)) {
+        if (shape_.experts % ep != 0 || !fixed(Field::ep, ep)) continue;
+        next_.ep = ep;
+        sharding();
+      }
+    }
+    next_.ep = next_.etp = 1;
+  }
+
+  void sharding() {
+    if (rollout_) return slots();
+    for (const int zero : table_.zero) {
+      if (!fixed(Field::zero, zero) && trained_) continue;
+      next_.zero = zero;
+      if (zero == 3) {
+        if (!table_.fully_sharded || next_.dp == 1) continue;
+        for (const int shard : shards()) {
+          if (!fixed(Field::dp_shard, shard)) continue;
+          next_.dp_shard = shard;
+          memory_choices();
+        }
+        next_.dp_shard = 1;
+        continue;
+      }
+      if (!fixed(Field::dp_shard, 1)) continue;
+      if (!trained_ && zero != 0) continue;
+      if (zero != 0 && next_.dp == 1 && !request_.fixed.find(next_.role, Field::zero)) continue;
+      memory_choices();
+    }
+    next_.zero = 0;
+  }
+
+  // FSDP over all replicas, or over those of one node (HSDP).
+  std::vector<int> shards() const {
+    std::vector<int> counts = {next_.dp};
+    const auto per_node = static_cast<int>(request_.cluster.gpus_per_node);
+    const int node = per_node / (next_.tp * next_.cp * next_.pp);
+    if (node > 1 && node < next_.dp && next_.dp % node == 0) counts.push_back(node);
+    return counts;
+  }
+
+  void memory_choices() {
+    std::vector<Offload> offloads = {{}};
+    if (table_.offload) {
+      if (trained_) offloads.push_back({.optimizer = true});
+      offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
+    }
+    for (const Recompute recompute : trained_ ? table_.recompute : std::vector{Recompute::none}) {
+      if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
+      next_.recompute = recompute;
+      for (const Offload& offload : offloads) {
+        if (!fixed(Field::offload, offload.parameters ? 2 : (offload.optimizer ? 1 : 0))) continue;
+        next_.offload = offload;
+        for (const std::int64_t limit : token_limits()) {
+          next_.tokens = limit;
+          found_.push_back(next_);
+        }
+      }
+    }
+    next_.recompute = Recompute::none;
+    next_.offload = {};
+  }
+
+  // In whole longest sequences, doubling until one micro-batch holds everything.
+  std::vector<std::int64_t> token_limits() const {
+    if (const auto tokens = request_.fixed.find(next_.role, Field::tokens)) return {*tokens};
+    const std::int64_t longest = longest_sequence(request_.workload);
+    const std::int64_t replica = batch_ / next_.dp;
+    std::vector<std::int64_t> limits;
+    for (std::int64_t count = 1; count < replica; count *= 2) {
+      if (wide_ && count > 1 && count * longest > kMostTokens * next_.cp) return limits;
+      limits.push_back(count * longest);
+    }
+    limits.push_back(replica * longest);
+    return limits;
+  }
+
+  void slots() {
+    const std::int64_t sequences = request_.workload.sequences() / next_.dp;
+    std::vector<std::int64_t> counts;
+    if (const auto slots = request_.fixed.find(Role::rollout, Field::max_sequences)) {
+      counts.push_back(*slots);
+    } else {
+      for (std::int64_t n = sequences; n >= 1; n = n == 1 ? 0 : (n + 1) / 2) counts.push_back(n);
+    }
+    for (const std::int64_t count : counts) {
+      next_.max_sequences = count;
+      next_.tokens = std::max(request_.workload.prompt_tokens,
+                              std::min(kPrefillTokens, count * request_.workload.prompt_tokens));
+      for (const bool unmap : {false, true}) {
+        if (unmap && !table_.unmap) continue;
+        if (!fixed(Field::offload, unmap ? 2 : 0)) continue;
+        next_.offload = {.parameters = unmap};
+        found_.push_back(next_);
+      }
+      next_.offload = {};
+    }
+  }
+
+  const PlanRequest& request_;
+  const Capabilities& table_;
+  ModelSpec model_;
+  LayerShape shape_;
+  bool rollout_, trained_;
+  std::int64_t batch_;
+  bool wide_;  // beyond what Tessera's own executor runs
+  Candidate next_;
+  std::vector<Candidate> found_;
+};
+
+}  // namespace
+
+std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
+                                            const Capabilities& capabilities, Role role, int gpus) {
+  return Enumeration(request, capabilities, role, gpus).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,143 @@
+#include "planner/search/fixed.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace tessera {
+namespace {
+
+std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
+
+std::string in_gib(std::int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", gib(Bytes{bytes}));
+  return text.data();
+}
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
+  const std::array<std::pair<const char*, std::int64_t>, 10> classes = {{
+      {"weights", use.weights},
+      {"gradients", use.gradients},
+      {"master_weights", use.master_weights},
+      {"optimizer", use.optimizer},
+      {"activations", use.activations},
+      {"logits", use.logits},
+      {"kv_cache", use.kv_cache},
+      {"communication", use.communication},
+      {"reshard", use.reshard},
+      {"workspace", use.workspace},
+  }};
+  const auto* most =
+      std::max_element(classes.begin(), classes.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {most->first, most->second};
+}
+
+std::string impossible(const PlanRequest& request, const Candidate& candidate) {
+  const ModelSpec model = model_of(request, candidate.role);
+  const Workload& workload = request.workload;
+  const std::string role(name_of(candidate.role));
+  Problems problems;
+  validate(layout_of(candidate, model.layers), model.layers, candidate.gpus, "", role, problems);
+  if (!problems.empty()) {
+    return role + ": " + problems.front().found + ", not " + problems.front().expected;
+  }
+  if (candidate.gpus > request.cluster.gpus()) {
+    return role + ": " + number(candidate.gpus) + " GPUs of " + number(request.cluster.gpus());
+  }
+  if (candidate.tp > model.query_heads) {
+    return role + ": tp " + number(candidate.tp) + " exceeds " + number(model.query_heads) +
+           " query heads";
+  }
+  if (candidate.pp * candidate.vpp > model.layers) {
+    return role + ": pp x vpp = " + number(candidate.pp * candidate.vpp) + " exceeds " +
+           number(model.layers) + " layers";
+  }
+  const LayerShape last = layer_shape(model, kind_of_layer(model, model.layers - 1));
+  if (candidate.ep > 1 && (last.experts == 0 || last.experts % candidate.ep != 0)) {
+    return role + ": ep " + number(candidate.ep) + " does not divide " + number(last.experts) +
+           " experts";
+  }
+  const bool trains = is_trained(workload, candidate.role);
+  const std::int64_t batch =
+      trains ? workload.sequences() / workload.mini_batches : workload.sequences();
+  if (candidate.dp > batch || batch % candidate.dp != 0) {
+    return role + ": dp " + number(candidate.dp) + " does not divide its batch of " +
+           number(batch) + " sequences";
+  }
+  return {};
+}
+
+FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
+  FixedCost fixed;
+  fixed.limit = memory_limit(costs.request());
+  fixed.why = impossible(costs.request(), candidate);
+  if (!fixed.why.empty()) return fixed;
+  const RoleCost cost = costs.cost(candidate);
+  fixed.seconds = cost.seconds;
+  fixed.communication = cost.communication;
+  for (const Phase phase : phases_of(costs.request().workload, candidate.role)) {
+    const MemoryUse use = costs.memory(candidate, phase);
+    fixed.memory[phase] = use;
+    if (use.total() <= fixed.peak) continue;
+    fixed.peak = use.total();
+    fixed.worst = phase;
+  }
+  if (fixed.peak <= fixed.limit) return fixed;
+  const auto [name, bytes] = largest_class(fixed.memory.at(fixed.worst));
+  const int rank = costs.fullest_stage(candidate, fixed.worst) * candidate.tp * candidate.cp;
+  fixed.why = "rank " + number(rank) + " in phase " + std::string(name_of(fixed.worst)) +
+              " needs " + in_gib(fixed.peak) + " of " + in_gib(fixed.limit) + "; largest part " +
+              name + ", " + in_gib(bytes);
+  return fixed;
+}
+
+FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+                               const Placement& placement, int policy_lag) {
+  const PlanRequest& request = costs.request();
+  FixedIteration result;
+  result.seconds = compute_call_seconds(request);
+  const auto note = [&](const std::string& why) {
+    if (!why.empty()) result.why += (result.why.empty() ? "" : "; ") + why;
+  };
+  std::map<Role, RoleCost> priced;
+  for (const auto& [role, candidate] : choice) {
+    FixedCost cost = price_fixed(costs, candidate);
+    note(cost.why);
+    if (cost.limit > 0 && !cost.memory.empty()) priced[role] = costs.cost(candidate);
+    for (std::size_t p = 0; p < result.seconds.size(); ++p) result.seconds[p] += cost.seconds[p];
+    result.roles[role] = std::move(cost);
+  }
+  if (priced.size() != choice.size()) return result;
+  const bool apart = rollout_apart(placement);
+  if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
+    result.seconds[at(Phase::reshard)] =
+        costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
+  }
+  for (const auto& block : placement) {
+    std::int64_t resident = 0, transient = 0, switching = 0;
+    for (const Role role : block) {
+      const RoleCost& cost = priced.at(role);
+      resident += cost.resident;
+      transient = std::max(transient, cost.peak - cost.resident);
+      switching += cost.switching - cost.resident;
+    }
+    result.peak.push_back(resident + std::max(transient, switching));
+    const std::int64_t limit = memory_limit(request);
+    if (result.peak.back() > limit && result.why.empty()) {
+      note("the roles of block " + number(static_cast<std::int64_t>(result.peak.size()) - 1) +
+           " together need " + in_gib(result.peak.back()) + " of " + in_gib(limit));
+    }
+  }
+  const auto schedule = schedule_of(default_schedule(request.workload), placement, policy_lag);
+  result.step_s = Iteration(schedule, blocks_of(schedule, placement)).step_seconds(result.seconds);
+  return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+#include "planner/search/space.h"
+
+#include <limits>
+
+namespace tessera {
+
+std::optional<Capabilities> space_of(std::string_view engine, Problems& problems) {
+  if (engine != kAnyEngine) return capabilities_of(engine, problems);
+  Capabilities table;
+  table.engine = kAnyEngine;
+  table.zero = {0, 1, 3};
+  table.recompute = {Recompute::none, Recompute::selective, Recompute::full};
+  table.most_rollout_pp = std::numeric_limits<int>::max();
+  table.context_parallel = table.expert_parallel = table.virtual_stages = true;
+  table.fully_sharded = table.sequence_parallel = table.offload = table.unmap = true;
+  table.params = {DType::fp32, DType::bf16, DType::fp16};
+  return table;
+}
+
+EngineTraits traits_of(std::string_view engine) {
+  EngineTraits traits;
+  if (engine == "tessera") return traits;
+  traits.logit_rows = 0;
+  traits.overlapped_gradients = traits.overlapped_parameters = true;
+  traits.overlap_slowdown = 1.1;  // Galvatron's overlap coefficient, 1.1 to 1.3
+  traits.scattered_hops = engine != "verl";
+  traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";
+  return traits;
+}
+
+bool may_disaggregate(std::string_view engine) { return engine == kAnyEngine; }
+
+}  // namespace tessera
