@@ -12,7 +12,7 @@ source_dir=$(cd "$(dirname "$0")/.." && pwd)
 
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/share"
-for program in "$build"/cli/tessera "$build"/executor/tessera-run "$build"/executor/libtessera_mpi.so; do
+for program in "$build"/cli/tessera "$build"/executor/tessera-run "$build"/lib/libtessera_mpi.so; do
   if [ -e "$program" ]; then cp "$program" "$bundle/bin/"; fi
 done
 cp -r "$source_dir/configs" "$bundle/share/configs"

@@ -46,7 +46,7 @@ Normed norm_forward(const Tensor& x, const Tensor& weight, double epsilon) {
   }
   const Tensor wide = x.to(at::kFloat);
   const Tensor r = wide.square().mean(-1, true).add_(epsilon).rsqrt_();
-  return {(wide * r).to(x.scalar_type()).mul_(weight), r};
+  return {(wide * r).mul_(weight.to(at::kFloat)).to(x.scalar_type()), r};
 }
 
 struct RmsNorm : torch::autograd::Function<RmsNorm> {
