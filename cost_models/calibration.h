@@ -66,6 +66,14 @@ struct CollectiveConstants {
   bool operator==(const CollectiveConstants&) const = default;
 };
 
+/// Covariance of constants that one fit determined together, as relative deviations: row major,
+/// of.size() squared. A constant's `error` holds its own deviation and that of held-out samples.
+struct FitCovariance {
+  std::vector<std::string> of;  // names as in constant_names, or "all_gather/8x1.alpha_s", ...
+  std::vector<double> relative;
+  bool operator==(const FitCovariance&) const = default;
+};
+
 struct Calibration {
   std::string name;     // "h200", "cpu", or the user's
   std::string device;   // of the ClusterSpec it holds for
@@ -107,6 +115,7 @@ struct Calibration {
   Constant fragmentation;     // part of the device's memory that the allocator cannot use
   /// With cores: part of a core that a rank waiting in a collective keeps busy (spinning = 1).
   Constant idle_share;
+  std::vector<FitCovariance> covariances;
 
   bool operator==(const Calibration&) const = default;
 };

@@ -21,7 +21,8 @@ using Samples = std::vector<CalibrationSample>;
 // Coefficients of one linear form, each with its relative standard deviation.
 struct LinearFit {
   std::vector<double> coefficient, error;
-  std::vector<bool> seen;  // of a roofline: samples determine this coefficient
+  std::vector<double> covariance;  // of relative deviations, row major
+  std::vector<bool> seen;          // of a roofline: samples determine this coefficient
 
   double predict(const Features& features) const {
     double sum = 0;
@@ -37,12 +38,16 @@ LinearFit fit_linear(const Samples& samples, const FeaturesOf& features_of) {
   }
   const std::vector<double> target(samples.size(), 1.0);
   LinearFit fit;
-  std::vector<double> variance;
-  fit.coefficient =
-      non_negative_least_squares(rows, rows.size() / samples.size(), target, variance);
-  for (std::size_t i = 0; i < variance.size(); ++i) {
-    const double value = fit.coefficient[i];
-    fit.error.push_back(value > 0 ? std::sqrt(variance[i]) / value : 0);
+  const std::size_t columns = rows.size() / samples.size();
+  std::vector<double> covariance;
+  fit.coefficient = non_negative_least_squares(rows, columns, target, covariance);
+  fit.covariance.assign(columns * columns, 0.0);
+  for (std::size_t i = 0; i < columns; ++i) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      const double scale = fit.coefficient[i] * fit.coefficient[j];
+      if (scale > 0) fit.covariance[i * columns + j] = covariance[i * columns + j] / scale;
+    }
+    fit.error.push_back(std::sqrt(fit.covariance[i * columns + i]));
   }
   return fit;
 }
@@ -133,6 +138,23 @@ class Fitting {
     return false;
   }
 
+  // The fit's coefficients are times; `inverse` is the index of one whose constant is a rate, which
+  // deviates the other way.
+  void keep_covariance(std::vector<std::string> of, const LinearFit& fit, std::size_t inverse,
+                       std::size_t also = 99) {
+    FitCovariance kept{std::move(of), fit.covariance};
+    const std::size_t n = kept.of.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        const bool rate_i = i == inverse || i == also, rate_j = j == inverse || j == also;
+        if (rate_i != rate_j) kept.relative[i * n + j] *= -1;
+      }
+    }
+    std::erase_if(result_.covariances,
+                  [&](const FitCovariance& other) { return other.of == kept.of; });
+    result_.covariances.push_back(std::move(kept));
+  }
+
   void set(Constant& constant, double value, double error, double held_out) const {
     if (!(value > 0) || !std::isfinite(value)) return;  // the samples do not show this term
     constant = {value, std::hypot(error, held_out), true, context_.origin};
@@ -204,6 +226,7 @@ class Fitting {
       result_.collectives.push_back({collective, ranks, nodes, fit.coefficient[0],
                                      1 / fit.coefficient[1], fit.coefficient[2], held.median_error,
                                      true, context_.origin});
+      keep_covariance({what + ".alpha_s", what + ".bytes_per_s", what + ".ramp_s"}, fit, 1);
     }
   }
 
@@ -256,6 +279,7 @@ class Fitting {
     report_.push_back(held);
     const LinearFit fit = fit_roofline(samples);
     set(result_.matmul_floor_s, fit.coefficient[0], fit.error[0], held.median_error);
+    keep_covariance({"matmul_floor_s", "matmul_flop_per_s", "memory_bytes_per_s"}, fit, 1, 2);
     if (fit.seen[1]) {
       set(result_.matmul_flops, 1 / fit.coefficient[1], fit.error[1], held.median_error);
     }
@@ -325,14 +349,14 @@ std::string_view name_of(SampleKind kind) {
 
 std::vector<double> non_negative_least_squares(std::span<const double> rows, std::size_t columns,
                                                std::span<const double> target,
-                                               std::vector<double>& variance) {
+                                               std::vector<double>& covariances) {
   TESSERA_CHECK(columns >= 1 && columns <= 4 && rows.size() == columns * target.size());
   using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const auto count = static_cast<Eigen::Index>(target.size());
   const Eigen::Map<const RowMajor> matrix(rows.data(), count, static_cast<Eigen::Index>(columns));
   const Eigen::Map<const Eigen::VectorXd> wanted(target.data(), count);
   std::vector<double> best(columns, 0.0);
-  variance.assign(columns, 0.0);
+  covariances.assign(columns * columns, 0.0);
   double best_residual = wanted.squaredNorm();
   for (unsigned support = 1; support < (1U << columns); ++support) {
     std::vector<Eigen::Index> chosen;
@@ -357,11 +381,16 @@ std::vector<double> non_negative_least_squares(std::span<const double> rows, std
     const double freedom = std::max<double>(1, static_cast<double>(count - part.cols()));
     const Eigen::MatrixXd covariance = (part.transpose() * part).inverse() * (residual / freedom);
     best.assign(columns, 0.0);
-    variance.assign(columns, 0.0);
+    covariances.assign(columns * columns, 0.0);
     for (std::size_t c = 0; c < chosen.size(); ++c) {
       const auto at = static_cast<Eigen::Index>(c);
       best[static_cast<std::size_t>(chosen[c])] = solution(at) / scale(at);
-      variance[static_cast<std::size_t>(chosen[c])] = covariance(at, at) / (scale(at) * scale(at));
+      for (std::size_t d = 0; d < chosen.size(); ++d) {
+        const auto other = static_cast<Eigen::Index>(d);
+        covariances[static_cast<std::size_t>(chosen[c]) * columns +
+                    static_cast<std::size_t>(chosen[d])] =
+            covariance(at, other) / (scale(at) * scale(other));
+      }
     }
   }
   return best;

@@ -68,9 +68,9 @@ Calibration fit_calibration(const Calibration& base, std::span<const Calibration
 
 /// Least squares with coefficients >= 0 for at most 4 columns (row major `rows`): the best of the
 /// unconstrained solutions on all supports that is feasible, which is the exact optimum.
-/// `variance` receives the variance of each coefficient.
+/// `covariance` receives that of the coefficients, row major.
 std::vector<double> non_negative_least_squares(std::span<const double> rows, std::size_t columns,
                                                std::span<const double> target,
-                                               std::vector<double>& variance);
+                                               std::vector<double>& covariance);
 
 }  // namespace tessera

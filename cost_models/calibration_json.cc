@@ -126,6 +126,18 @@ CollectiveConstants read_collective(ObjectReader& reader) {
   return entry;
 }
 
+FitCovariance read_covariance(ObjectReader& reader) {
+  FitCovariance covariance;
+  reader.list("of", covariance.of);
+  reader.list("relative", covariance.relative);
+  if (covariance.relative.size() != covariance.of.size() * covariance.of.size()) {
+    reader.refuse("relative", std::to_string(covariance.relative.size()) + " numbers",
+                  "a square matrix over " + std::to_string(covariance.of.size()) + " names", "");
+  }
+  reader.refuse_unknown_keys();
+  return covariance;
+}
+
 // Rates and shares by which the cost functions divide.
 void check_rates(ObjectReader& root, const Calibration& calibration) {
   for (const auto member :
@@ -168,6 +180,20 @@ std::string to_json(const Calibration& calibration) {
   Node collectives = list_node();
   for (const auto& entry : calibration.collectives) collectives.items.push_back(node_of(entry));
   add(root, "collectives", std::move(collectives));
+  if (!calibration.covariances.empty()) {
+    Node covariances = list_node();
+    for (const FitCovariance& each : calibration.covariances) {
+      Node names = list_node();
+      for (const std::string& name : each.of) {
+        names.items.push_back(node_of(std::string_view(name)));
+      }
+      Node node = map_node();
+      add(node, "of", std::move(names));
+      add(node, "relative", list_of(each.relative));
+      covariances.items.push_back(std::move(node));
+    }
+    add(root, "covariances", std::move(covariances));
+  }
   return json_text(root);
 }
 
@@ -203,6 +229,9 @@ std::optional<Calibration> parse_calibration(std::string_view text, const std::s
   }
   for (ObjectReader& entry : root.objects("collectives")) {
     calibration.collectives.push_back(read_collective(entry));
+  }
+  for (ObjectReader& entry : root.objects("covariances", false)) {
+    calibration.covariances.push_back(read_covariance(entry));
   }
   if (problems.size() == before) check_rates(root, calibration);
   root.refuse_unknown_keys();

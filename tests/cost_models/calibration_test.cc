@@ -84,10 +84,10 @@ TEST(NonNegativeLeastSquares, IsTheBestFeasiblePoint) {
   std::normal_distribution<double> normal;
   for (int trial = 0; trial < 200; ++trial) {
     constexpr std::size_t kColumns = 3, kRows = 8;
-    std::vector<double> rows(kColumns * kRows), target(kRows), variance;
+    std::vector<double> rows(kColumns * kRows), target(kRows), covariance;
     for (double& value : rows) value = normal(engine);
     for (double& value : target) value = normal(engine);
-    const auto solution = non_negative_least_squares(rows, kColumns, target, variance);
+    const auto solution = non_negative_least_squares(rows, kColumns, target, covariance);
     const auto gradient = [&](std::size_t column) {
       double sum = 0;
       for (std::size_t r = 0; r < kRows; ++r) {
