@@ -12,6 +12,7 @@
 
 #include "cost_models/compute.h"
 #include "planner/search/evaluate.h"
+#include "planner/search/fixed.h"
 #include "planner/sweep/completions.h"
 
 namespace tessera {
@@ -28,22 +29,6 @@ std::string in_gib(double bytes) {
 void append(std::string& text, const std::string& more) {
   if (more.empty()) return;
   text += (text.empty() ? "" : "; ") + more;
-}
-
-std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
-  const std::array<std::pair<const char*, std::int64_t>, 9> classes = {{
-      {"weights", use.weights},
-      {"gradients", use.gradients},
-      {"master weights", use.master_weights},
-      {"optimizer", use.optimizer},
-      {"activations", use.activations},
-      {"logits", use.logits},
-      {"KV cache", use.kv_cache},
-      {"communication", use.communication},
-      {"workspace", use.workspace},
-  }};
-  return *std::max_element(classes.begin(), classes.end(),
-                           [](const auto& a, const auto& b) { return a.second < b.second; });
 }
 
 Dataflow dataflow_of(SweepKind kind) {
@@ -101,7 +86,7 @@ Lengths lengths_of(const SweepRow& row) {
 // Flash attention came with engines that overlap communication; before, Megatron-LM overlapped
 // nothing, kept dropout's masks and all rows of logits (Narayanan et al. 2021, Korthikanti et al.
 // 2022).
-EngineTraits traits_of(const SweepRow& row) {
+EngineTraits traits_of_row(const SweepRow& row) {
   const bool flash = row.attention == SweepAttention::flash;
   return {.flash_attention = flash,
           .dropout = !flash,
@@ -145,7 +130,7 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
   if (row.precision != SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::bf16;
   request.cluster = cluster.spec;
   request.calibration = for_precision(cluster.calibration, row.precision);
-  request.traits = traits_of(row);
+  request.traits = traits_of_row(row);
   Workload& workload = request.workload;
   workload.algorithm = "custom";
   workload.dataflow = dataflow_of(row.kind);
@@ -260,7 +245,15 @@ class RowPricing {
     return best;
   }
 
-  void add(std::vector<Priced>& options, const Candidate& candidate, std::string chosen) const {
+  // Layouts that contradict themselves or the model are left out; the last reason is kept.
+  void add(std::vector<Priced>& options, const Candidate& candidate, std::string chosen) {
+    Problems problems;
+    validate(layout_of(candidate, model().layers), model().layers, candidate.gpus, "",
+             std::string(name_of(candidate.role)), problems);
+    if (!problems.empty()) {
+      impossible_ = problems[0].place + ": " + problems[0].found + ", not " + problems[0].expected;
+      return;
+    }
     Priced priced{candidate, costs_.cost(candidate), 0, std::move(chosen)};
     for (const double seconds : priced.cost.seconds) priced.seconds += seconds;
     options.push_back(std::move(priced));
