@@ -104,13 +104,14 @@ struct RuleVerdict {
 /// The verdict of one rule on `values` (measured, or the prediction itself).
 RuleVerdict judge(const Rule& rule, const MetricValues& values, const Expectation& expectation);
 
-/// Rules whose action is due, with verdicts, in the file's order.
+/// Rules with verdicts in the file's order; the pointers are the profile's.
 struct JudgedRule {
   const Rule* rule = nullptr;
   RuleVerdict verdict;
 };
 std::vector<JudgedRule> judge(const RuleProfile& profile, const MetricValues& values,
                               const Expectation& expectation);
+std::vector<JudgedRule> judge(RuleProfile&&, const MetricValues&, const Expectation&) = delete;
 
 /// One rule per block of lines: outcome, metric against limit, "predicted X, bound Y" where the
 /// plan cannot reach it, evidence and source, advice.

@@ -60,12 +60,14 @@ TEST(Rules, ShippedProfilesFitTheSchema) {
 }
 
 TEST(Rules, DefaultsReferToThePlanAndPracticeKeepsTheRefutedOff) {
-  for (const Rule& rule : shipped("default").rules) {
+  const RuleProfile defaults = shipped("default");
+  for (const Rule& rule : defaults.rules) {
     EXPECT_TRUE(rule.enabled) << rule.name;
     EXPECT_EQ(rule.evidence, RuleEvidence::confirmed) << rule.name;
   }
   std::set<RuleEvidence> seen;
-  for (const Rule& rule : shipped("published-practice").rules) {
+  const RuleProfile practice = shipped("published-practice");
+  for (const Rule& rule : practice.rules) {
     seen.insert(rule.evidence);
     EXPECT_FALSE(rule.source.empty()) << rule.name;
     EXPECT_FALSE(rule.published.empty()) << rule.name;
@@ -150,8 +152,8 @@ TEST(Rules, APlanMeetsItsOwnDefaults) {
   const Plan plan = std::get<Plan>(*make_plan(request, problems));
   const Expectation expectation = expectation_of(plan, request.calibration);
   EXPECT_NEAR(expectation.parameters_in_billions, 7.6, 0.1);
-  for (const auto& [rule, verdict] :
-       judge(shipped("default"), expectation.predicted, expectation)) {
+  const RuleProfile defaults = shipped("default");
+  for (const auto& [rule, verdict] : judge(defaults, expectation.predicted, expectation)) {
     EXPECT_NE(verdict.outcome, RuleOutcome::violated) << rule->name;
     EXPECT_NE(verdict.outcome, RuleOutcome::unreachable) << rule->name;
   }

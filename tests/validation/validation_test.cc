@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/spec/model_spec.h"
 #include "planner/sweep/sweep.h"
 #include "tests/validation/score.h"
 
