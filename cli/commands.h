@@ -15,5 +15,7 @@ void add_compare(CLI::App& app);
 void add_run(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_sweep(CLI::App& app);
+void add_export(CLI::App& app);
+void add_import(CLI::App& app);
 
 }  // namespace tessera

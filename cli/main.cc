@@ -28,6 +28,8 @@ int parse(int argc, char** argv) {
   tessera::add_compare(app);
   tessera::add_doctor(app);
   tessera::add_sweep(app);
+  tessera::add_export(app);
+  tessera::add_import(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& ended) {

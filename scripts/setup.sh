@@ -7,7 +7,8 @@
 #   --dry-run    say what would be done, do nothing
 #   --core       planner, simulator and command line only: no torch, no Qt
 #   --no-gui     everything but the window
-#   --test       also what the tests compare with (transformers, safetensors, shellcheck)
+#   --test       also what the tests compare with (transformers, safetensors, shellcheck, and verl in
+#                .venv-verl)
 # environment: TESSERA_VENV  use this Python environment instead of .venv
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +20,7 @@ for argument in "$@"; do
     --core) torch=0 gui=0 ;;
     --no-gui) gui=0 ;;
     --test) test=1 ;;
-    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "setup.sh: unknown argument '$argument' (see --help)" >&2; exit 64 ;;
   esac
 done
@@ -70,5 +71,8 @@ if [ "$torch" = 1 ]; then
   # with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.
   install_python nvidia.cu13.nvvm 'cuda-toolkit[nvcc,cccl,cudart,nvml]==13.0.2' \
     nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
+fi
+if [ "$torch" = 1 ] && [ "$test" = 1 ]; then
+  if [ "$dry_run" = 1 ]; then scripts/setup_verl.sh --dry-run; else scripts/setup_verl.sh; fi
 fi
 echo "setup: done"

@@ -1,107 +1,105 @@
+// The tables of all engines. Sources: executor/ for tessera; verl 0.9.1's workers/config,
+// workers/engine and trainer/ppo/v1; Megatron-LM core's TransformerConfig; vLLM 0.24's and SGLang
+// 0.5.12's model loaders, which divide heads and columns and replicate key-value heads.
 #include "planner/interop/capabilities.h"
-
-#include <algorithm>
-#include <utility>
 
 namespace tessera {
 namespace {
 
+const std::vector<DType> kTrainable{DType::fp32, DType::bf16, DType::fp16};
+const std::vector<DType> kHalf{DType::bf16, DType::fp16};
+
 Capabilities tessera_table() {
   Capabilities table;
   table.engine = "tessera";
+  table.roles = {kEveryRole.begin(), kEveryRole.end()};
   table.zero = {0, 1};
   table.recompute = {Recompute::none};
-  table.params = {DType::fp32, DType::bf16, DType::fp16};
+  table.params = kTrainable;
   return table;
 }
 
-// Appends refusals about one role.
-class RoleCheck {
- public:
-  RoleCheck(const Capabilities& table, const RolePlan& role, std::string place,
-            const std::string& file, Problems& problems)
-      : table_(table), role_(role), place_(std::move(place)), file_(file), problems_(problems) {}
+// FSDP has no tensor or pipeline parallelism; `context` is Ulysses. Stage 2 is
+// reshard_after_forward = false, stage 0 is fsdp_size = 1.
+Capabilities verl_table() {
+  Capabilities table;
+  table.engine = "verl";
+  table.version = "0.9.1";
+  table.roles = {kEveryRole.begin(), kEveryRole.end()};
+  table.zero = {0, 2, 3};
+  table.recompute = {Recompute::none, Recompute::full};
+  table.most_tp = table.most_pp = 1;
+  table.context_parallel = table.fully_sharded = table.offload = table.unmap = true;
+  table.rollout_expert_parallel = true;
+  table.rollout_heads = HeadRule::query_heads;
+  table.tp_must_divide_heads = true;
+  table.colocated = table.full_gather = table.serves_reward = true;
+  table.params = kTrainable;
+  return table;
+}
 
-  void run() {
-    const ParallelLayout& layout = role_.layout;
-    refuse_if(!table_.context_parallel && layout.cp > 1, "cp", layout.cp, "1");
-    refuse_if(!table_.expert_parallel && layout.ep > 1, "ep", layout.ep, "1");
-    refuse_if(!table_.virtual_stages && layout.vpp > 1, "vpp", layout.vpp, "1");
-    refuse_if(!table_.fully_sharded && layout.dp_shard > 1, "dp_shard", layout.dp_shard, "1");
-    if (role_.role == Role::rollout) {
-      refuse_if(layout.pp > table_.most_rollout_pp, "pp", layout.pp,
-                "at most " + std::to_string(table_.most_rollout_pp) + " for the rollout");
-    }
-    if (std::find(table_.zero.begin(), table_.zero.end(), layout.zero) == table_.zero.end()) {
-      std::string stages;
-      for (const int stage : table_.zero) {
-        stages += (stages.empty() ? "" : " or ") + std::to_string(stage);
-      }
-      refuse("layout/zero", std::to_string(layout.zero), stages);
-    }
-    if (layout.sequence_parallel && !table_.sequence_parallel) {
-      refuse("layout/sequence_parallel", "true", "false");
-    }
-    if (std::find(table_.recompute.begin(), table_.recompute.end(), role_.recompute) ==
-        table_.recompute.end()) {
-      refuse("recompute", std::string(name_of(role_.recompute)), "none");
-    }
-    const Offload& offload = role_.offload;
-    if (!table_.offload && (offload.parameters || offload.gradients || offload.optimizer)) {
-      refuse("offload", "true", "false");
-    }
-    if (std::find(table_.params.begin(), table_.params.end(), role_.dtypes.param) ==
-        table_.params.end()) {
-      refuse("dtypes/param", std::string(name_of(role_.dtypes.param)), "fp32 or bf16");
-    }
-  }
+Capabilities megatron_table() {
+  Capabilities table;
+  table.engine = "megatron";
+  table.version = "core 0.18";
+  table.roles = {Role::actor, Role::critic};
+  table.zero = {0, 1};
+  table.recompute = {Recompute::none, Recompute::selective, Recompute::full};
+  table.context_parallel = table.expert_parallel = table.virtual_stages = true;
+  table.sequence_parallel = table.equal_middle_stages = true;
+  table.unmap = true;  // the rollout is not Megatron's
+  table.training_heads = HeadRule::all_heads;
+  table.tp_must_divide_heads = true;
+  table.params = kTrainable;
+  return table;
+}
 
- private:
-  void refuse(const std::string& field, const std::string& found, const std::string& expected) {
-    problems_.push_back({file_, place_ + "/" + field, found, expected,
-                         "engine '" + table_.engine + "' cannot run the " +
-                             std::string(name_of(role_.role)) + " so"});
-  }
-  void refuse_if(bool outside, const std::string& degree, int found, const std::string& expected) {
-    if (outside) refuse("layout/" + degree, std::to_string(found), expected);
-  }
+Capabilities verl_megatron_table() {
+  Capabilities table = megatron_table();
+  table.engine = "verl-megatron";
+  table.version = "0.9.1";
+  table.roles = {kEveryRole.begin(), kEveryRole.end()};
+  table.offload = table.rollout_expert_parallel = true;
+  table.rollout_heads = HeadRule::query_heads;
+  table.colocated = table.full_gather = table.serves_reward = true;
+  table.params = kHalf;
+  return table;
+}
 
-  const Capabilities& table_;
-  const RolePlan& role_;
-  std::string place_;
-  const std::string& file_;
-  Problems& problems_;
-};
+Capabilities server_table(std::string engine, std::string version) {
+  Capabilities table;
+  table.engine = std::move(engine);
+  table.version = std::move(version);
+  table.roles = {Role::rollout};
+  table.zero = {0};
+  table.recompute = {Recompute::none};
+  table.most_rollout_pp = std::numeric_limits<int>::max();
+  table.rollout_expert_parallel = table.unmap = true;
+  table.rollout_heads = HeadRule::query_heads;
+  table.tp_must_divide_heads = true;
+  table.params = kTrainable;
+  return table;
+}
 
 }  // namespace
 
-std::vector<std::string> engine_names() { return {"tessera"}; }
+std::vector<std::string> engine_names() {
+  return {"megatron", "sglang", "tessera", "verl", "verl-megatron", "vllm"};
+}
 
 std::optional<Capabilities> capabilities_of(std::string_view engine, Problems& problems) {
   if (engine == "tessera") return tessera_table();
+  if (engine == "verl") return verl_table();
+  if (engine == "verl-megatron") return verl_megatron_table();
+  if (engine == "megatron") return megatron_table();
+  if (engine == "vllm") return server_table("vllm", "0.24");
+  if (engine == "sglang") return server_table("sglang", "0.5.12");
   const auto known = engine_names();
-  problems.push_back({"", "engine", std::string(engine), "tessera", did_you_mean(engine, known)});
+  std::string all;
+  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
+  problems.push_back(
+      {"", "engine", "'" + std::string(engine) + "'", all, did_you_mean(engine, known)});
   return std::nullopt;
-}
-
-Problems outside_capabilities(const Plan& plan, const std::string& file) {
-  Problems problems;
-  const auto table = capabilities_of(plan.engine, problems);
-  if (!table) {
-    problems.back().file = file;
-    problems.back().place = "/engine";
-    return problems;
-  }
-  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
-    RoleCheck(*table, plan.roles[i], "/roles/" + std::to_string(i), file, problems).run();
-  }
-  for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
-    if (!plan.reshard[i].keep && !table->unmap) {
-      problems.push_back({file, "/reshard/" + std::to_string(i) + "/keep", "false", "true",
-                          "engine '" + table->engine + "' keeps the rollout shard mapped"});
-    }
-  }
-  return problems;
 }
 
 }  // namespace tessera

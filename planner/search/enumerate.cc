@@ -252,7 +252,20 @@ class Enumeration {
 
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus) {
-  return Enumeration(request, capabilities, role, gpus).run();
+  std::vector<Candidate> found = Enumeration(request, capabilities, role, gpus).run();
+  // Tessera's own executor and "any" split everything; other engines divide heads and stages.
+  if (capabilities.tp_must_divide_heads) {
+    const ModelSpec model = model_of(request, role);
+    // verl's reference inherits the actor's uneven stages, so that the two cannot be chosen apart.
+    const bool equal = capabilities.colocated && capabilities.equal_middle_stages;
+    std::erase_if(found, [&](const Candidate& candidate) {
+      const int chunks = candidate.pp * candidate.vpp;
+      if (equal && (candidate.head_layers > 0 || model.layers % chunks != 0)) return true;
+      return !outside_capabilities(capabilities, model, role, layout_of(candidate, model.layers))
+                  .empty();
+    });
+  }
+  return found;
 }
 
 }  // namespace tessera

@@ -42,6 +42,14 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   problem.fixed_seconds = compute_call_seconds(request);
   problem.memory_limit = memory_limit(request);
   problem.placements = allowed_placements(request, none);
+  if (capabilities.colocated) {
+    // One pool of GPUs for all but the reward model.
+    std::erase_if(problem.placements, [](const Placement& placement) {
+      return std::count_if(placement.begin(), placement.end(), [](const std::vector<Role>& block) {
+               return block != std::vector{Role::reward};
+             }) > 1;
+    });
+  }
   problem.candidates = [request, capabilities](Role role, int gpus) {
     return enumerate_candidates(request, capabilities, role, gpus);
   };

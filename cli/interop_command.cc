@@ -1,0 +1,142 @@
+// tessera export and import: a plan as files of other tools, and their files as plans.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "planner/interop/export.h"
+#include "planner/interop/import.h"
+#include "planner/plan/plan_json.h"
+#include "planner/search/report.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportCommand {
+  std::string plan, target, output;
+  ExportOptions options;
+};
+
+void write(const Export& made, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw Error(ExitCode::io, folder.string() + ": " + error.message());
+  for (const ExportedFile& file : made.files) {
+    write_text_file(folder / file.name, file.text);
+    if (!file.executable) continue;
+    const auto bits = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+    fs::permissions(folder / file.name, bits, fs::perm_options::add, error);
+    if (error) throw Error(ExitCode::io, (folder / file.name).string() + ": " + error.message());
+  }
+}
+
+void run_export(const ExportCommand& command) {
+  Problems problems;
+  const auto target = export_target_from(command.target, problems);
+  if (command.options.rollout != "vllm" && command.options.rollout != "sglang") {
+    problems.push_back(
+        {"--rollout", "", "'" + command.options.rollout + "'", "vllm or sglang", ""});
+  }
+  if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
+  const Plan plan = read_plan_or_throw(command.plan);
+  const auto made = export_plan(plan, *target, command.options, problems);
+  if (!made) {
+    for (Problem& problem : problems) {
+      if (problem.file == "plan") problem.file = command.plan;
+    }
+    throw Error(ExitCode::bad_input, std::move(problems));
+  }
+  write(*made, command.output);
+  for (const std::string& note : made->notes) std::fprintf(stderr, "export: %s\n", note.c_str());
+  for (const ExportedFile& file : made->files) {
+    std::printf("%s\n", (fs::path(command.output) / file.name).c_str());
+  }
+}
+
+struct ImportCommand {
+  std::string file, cluster, calibration, output;
+  ImportOptions options;
+  bool json = false;
+};
+
+void run_import(const ImportCommand& command) {
+  Problems problems;
+  const auto text = read_text_file(command.file, std::size_t{1} << 20, problems);
+  const auto cluster = read_cluster_spec(command.cluster, problems);
+  if (!text || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
+  ImportOptions options = command.options;
+  options.cluster = *cluster;
+  auto imported = import_config(*text, command.file, options, problems);
+  if (!imported) throw Error(ExitCode::bad_input, std::move(problems));
+  Plan& plan = imported->plan;
+  plan.provenance.tessera_version = TESSERA_VERSION;
+  const Pricing pricing = price(plan, calibration_for(plan.cluster, command.calibration));
+  for (const IgnoredKey& key : imported->ignored) {
+    std::fprintf(stderr, "import: %s:%s: %s is ignored: %s\n", command.file.c_str(),
+                 key.place.c_str(), key.key.c_str(), key.why.c_str());
+  }
+  for (const std::string& note : imported->notes) {
+    std::fprintf(stderr, "import: %s\n", note.c_str());
+  }
+  for (const std::string& note : pricing.notes) std::fprintf(stderr, "import: %s\n", note.c_str());
+  if (!command.output.empty()) write_plan(plan, command.output);
+  std::string text = command.json ? to_json(plan) : describe(plan);
+  // Nothing was searched, so there is nothing to certify.
+  if (!command.json) text = text.substr(0, text.find("certificate:"));
+  std::printf("%s", text.c_str());
+  if (!pricing.fits) throw Error(ExitCode::infeasible, pricing.notes.back());
+}
+
+}  // namespace
+
+void add_import(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "import", "Read a configuration of verl or Megatron-LM as a plan, check and price it");
+  auto all = std::make_shared<ImportCommand>();
+  command
+      ->add_option("file", all->file,
+                   "verl YAML, list of overrides, .sh that calls verl, or Megatron-LM arguments")
+      ->required();
+  command->add_option("--cluster", all->cluster, "Cluster YAML or preset")->required();
+  ImportOptions& options = all->options;
+  command->add_option("--model", options.model, "Model instead of the file's");
+  command->add_option("--critic", options.critic, "Critic's model instead of the file's");
+  command->add_option("--reward", options.reward, "Reward model instead of the file's");
+  command->add_option("--response-mean", options.response_mean,
+                      "Mean response in tokens; default: as long as the longest");
+  command->add_flag("--allow-unknown", options.allow_unknown, "Unknown keys are only reported");
+  command->add_option("--calibration", all->calibration,
+                      "Calibration JSON or preset; default: the one shipped for the device");
+  command->add_option("-o,--output", all->output, "Where to write plan.json");
+  command->add_flag("--json", all->json, "Print the plan as JSON");
+  command->callback([all] { run_import(*all); });
+}
+
+void add_export(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "export", "Write a plan as files of verl, Megatron-LM, vLLM, SGLang or a launcher");
+  auto all = std::make_shared<ExportCommand>();
+  command->add_option("plan", all->plan, "plan.json")->required();
+  command
+      ->add_option("--to", all->target,
+                   "verl, verl-megatron, megatron, vllm, sglang, torchrun, slurm, kubernetes, ray")
+      ->required();
+  command->add_option("-o,--output", all->output, "Folder to write")->required();
+  ExportOptions& options = all->options;
+  command->add_option("--rollout", options.rollout, "verl's rollout engine: vllm or sglang");
+  command->add_option("--model", options.model, "Model path or hub name; default: the plan's path");
+  command->add_option("--train-files", options.train_files, "verl's data.train_files");
+  command->add_option("--val-files", options.val_files, "verl's data.val_files");
+  command->add_option("--name", options.name, "Name of the job or experiment");
+  command->add_option("--image", options.image, "Container image of a TrainJob");
+  command->add_option("--config", options.run_config, "Run configuration that launchers pass on");
+  command->add_option("--run", options.run_folder, "Run folder that launchers pass on");
+  command->callback([all] { run_export(*all); });
+}
+
+}  // namespace tessera

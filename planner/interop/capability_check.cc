@@ -1,0 +1,214 @@
+// Layouts and plans against an engine's table.
+#include <algorithm>
+#include <utility>
+
+#include "planner/interop/capabilities.h"
+
+namespace tessera {
+namespace {
+
+template <class T>
+bool contains(const std::vector<T>& all, const T& value) {
+  return std::find(all.begin(), all.end(), value) != all.end();
+}
+
+// Appends refusals about one role's layout; places are the layout's fields.
+class LayoutCheck {
+ public:
+  LayoutCheck(const Capabilities& engine, const ModelSpec& model, Role role,
+              const ParallelLayout& layout, Problems& problems)
+      : engine_(engine), model_(model), role_(role), layout_(layout), problems_(problems) {}
+
+  void run() {
+    const bool rollout = served();
+    if (!rollout && layout_.tp > engine_.most_tp) too_much("tp", layout_.tp, engine_.most_tp);
+    const int most_pp = rollout ? engine_.most_rollout_pp : engine_.most_pp;
+    if (layout_.pp > most_pp) too_much("pp", layout_.pp, most_pp);
+    if (layout_.cp > 1 && (rollout || !engine_.context_parallel)) too_much("cp", layout_.cp, 1);
+    if (layout_.vpp > 1 && (rollout || !engine_.virtual_stages)) too_much("vpp", layout_.vpp, 1);
+    if (layout_.dp_shard > 1 && (rollout || !engine_.fully_sharded)) {
+      too_much("dp_shard", layout_.dp_shard, 1);
+    }
+    if (layout_.sequence_parallel && (rollout || !engine_.sequence_parallel)) {
+      refuse("sequence_parallel", "true", "false");
+    }
+    check_experts();
+    check_zero();
+    check_heads(rollout ? engine_.rollout_heads : engine_.training_heads);
+    if (engine_.equal_middle_stages && !rollout) check_stages();
+  }
+
+ private:
+  // By an inference engine: the rollout, and verl's reward model.
+  bool served() const {
+    return role_ == Role::rollout || (role_ == Role::reward && engine_.serves_reward);
+  }
+  void refuse(std::string field, std::string found, std::string expected, std::string why = {}) {
+    if (why.empty()) {
+      why = "engine '" + engine_.engine + "' cannot run the " + std::string(name_of(role_)) + " so";
+    }
+    problems_.push_back(
+        {"", std::move(field), std::move(found), std::move(expected), std::move(why)});
+  }
+  void too_much(const char* field, int found, int most) {
+    refuse(field, std::to_string(found), most == 1 ? "1" : "at most " + std::to_string(most));
+  }
+
+  void check_experts() {
+    if (!served()) {
+      if (layout_.ep > 1 && !engine_.expert_parallel) too_much("ep", layout_.ep, 1);
+      return;
+    }
+    if (layout_.ep == 1) return;
+    if (!engine_.rollout_expert_parallel) return too_much("ep", layout_.ep, 1);
+    if (layout_.ep % layout_.tp != 0 || layout_.etp != 1) {
+      refuse(
+          "ep", std::to_string(layout_.ep), "a multiple of tp = " + std::to_string(layout_.tp),
+          "the servers of '" + engine_.engine + "' spread experts over tp x data parallel ranks");
+    }
+  }
+
+  void check_zero() {
+    if (served() || contains(engine_.zero, layout_.zero)) return;
+    if (layout_.dp() == 1 && layout_.zero <= 1) return;  // nothing to cut
+    std::string stages;
+    for (const int stage : engine_.zero) {
+      stages += (stages.empty() ? "" : " or ") + std::to_string(stage);
+    }
+    refuse("zero", std::to_string(layout_.zero), stages);
+  }
+
+  void check_heads(HeadRule rule) {
+    if (rule == HeadRule::any || layout_.tp == 1) return;
+    const std::int64_t tp = layout_.tp;
+    const auto divides = [&](std::int64_t units, const char* what) {
+      if (units % tp == 0) return;
+      refuse("tp", std::to_string(tp), "a divisor of the " + std::to_string(units) + " " + what,
+             "engine '" + engine_.engine +
+                 "' gives every rank equally many; tessera does not need "
+                 "that");
+    };
+    divides(model_.query_heads, "query heads");
+    divides(model_.ffn, "ffn columns");
+    const std::int64_t kv = model_.kv_heads;
+    if (kv % tp == 0 || (rule == HeadRule::query_heads && tp % kv == 0)) return;
+    refuse("tp", std::to_string(tp),
+           rule == HeadRule::all_heads
+               ? "a divisor of the " + std::to_string(kv) + " key-value heads"
+               : "a divisor or a multiple of the " + std::to_string(kv) + " key-value heads");
+  }
+
+  void check_stages() {
+    if (layout_.stages.empty() || layout_.pp * layout_.vpp == 1) return;
+    const auto layers = [&](std::size_t i) {
+      return layout_.stages[i].last - layout_.stages[i].first;
+    };
+    const std::size_t count = layout_.stages.size();
+    const bool own_ends = layout_.vpp == 1;
+    const std::size_t begin = own_ends ? 1 : 0, end = own_ends ? count - 1 : count;
+    for (std::size_t i = begin + 1; i < end; ++i) {
+      if (layers(i) == layers(begin)) continue;
+      refuse("stages",
+             std::to_string(layers(begin)) + " and " + std::to_string(layers(i)) + " layers",
+             own_ends ? "equally many layers in all stages but the first and the last"
+                      : "equally many layers in all chunks of virtual stages");
+      return;
+    }
+  }
+
+  const Capabilities& engine_;
+  const ModelSpec& model_;
+  Role role_;
+  const ParallelLayout& layout_;
+  Problems& problems_;
+};
+
+void check_memory_options(const Capabilities& engine, const RolePlan& role,
+                          const std::string& place, const std::string& file, Problems& problems) {
+  const auto refuse = [&](const std::string& field, std::string found, std::string expected) {
+    problems.push_back({file, place + "/" + field, std::move(found), std::move(expected),
+                        "engine '" + engine.engine + "' cannot run the " +
+                            std::string(name_of(role.role)) + " so"});
+  };
+  if (!contains(engine.recompute, role.recompute)) {
+    std::string known;
+    for (const Recompute mode : engine.recompute) {
+      known += (known.empty() ? "" : " or ") + std::string(name_of(mode));
+    }
+    refuse("recompute", std::string(name_of(role.recompute)), known);
+  }
+  const Offload& offload = role.offload;
+  if (!engine.offload && (offload.parameters || offload.gradients || offload.optimizer)) {
+    refuse("offload", "true", "false");
+  }
+  if (!contains(engine.params, role.dtypes.param)) {
+    std::string known;
+    for (const DType type : engine.params) {
+      known += (known.empty() ? "" : " or ") + std::string(name_of(type));
+    }
+    refuse("dtypes/param", std::string(name_of(role.dtypes.param)), known);
+  }
+}
+
+// Engines with one pool of GPUs: every role but the reward model uses all of them.
+void check_placement(const Capabilities& engine, const Plan& plan, const std::string& file,
+                     Problems& problems) {
+  const RolePlan* const actor = plan.find(Role::actor);
+  if (actor == nullptr) return;
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const RolePlan& role = plan.roles[i];
+    if (role.role == Role::reward) continue;
+    std::vector<int> mine = role.ranks, all = actor->ranks;
+    std::sort(mine.begin(), mine.end());
+    std::sort(all.begin(), all.end());
+    if (mine == all) continue;
+    problems.push_back({file, "/roles/" + std::to_string(i) + "/ranks",
+                        std::to_string(mine.size()) + " ranks that are not the actor's",
+                        "the actor's " + std::to_string(all.size()) + " ranks",
+                        "'" + engine.engine + "' " + engine.version +
+                            " has one pool of GPUs for actor, rollout, critic and reference; plan "
+                            "with placement=colocated"});
+  }
+}
+
+}  // namespace
+
+Problems outside_capabilities(const Capabilities& engine, const ModelSpec& model, Role role,
+                              const ParallelLayout& layout) {
+  Problems problems;
+  LayoutCheck(engine, model, role, layout, problems).run();
+  return problems;
+}
+
+Problems outside_capabilities(const Plan& plan, const std::string& file) {
+  Problems problems;
+  const auto engine = capabilities_of(plan.engine, problems);
+  if (!engine) {
+    problems.back().file = file;
+    problems.back().place = "/engine";
+    return problems;
+  }
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const RolePlan& role = plan.roles[i];
+    const std::string place = "/roles/" + std::to_string(i);
+    if (!contains(engine->roles, role.role)) continue;  // run by something else
+    const auto model = plan.models.find(role.model);
+    const ModelSpec spec = model == plan.models.end() ? ModelSpec{} : model->second.spec;
+    for (Problem& problem : outside_capabilities(*engine, spec, role.role, role.layout)) {
+      problem.file = file;
+      problem.place = place + "/layout/" + problem.place;
+      problems.push_back(std::move(problem));
+    }
+    check_memory_options(*engine, role, place, file, problems);
+  }
+  for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
+    if (!plan.reshard[i].keep && !engine->unmap) {
+      problems.push_back({file, "/reshard/" + std::to_string(i) + "/keep", "false", "true",
+                          "engine '" + engine->engine + "' keeps the rollout shard mapped"});
+    }
+  }
+  if (engine->colocated) check_placement(*engine, plan, file, problems);
+  return problems;
+}
+
+}  // namespace tessera

@@ -1,0 +1,59 @@
+// The keys and values of another tool's configuration, wherever they were written: a YAML tree, a
+// list of overrides, the command line inside a shell script, or Megatron-LM's arguments.
+//
+// Plain values; each remembers its place. Reading never runs anything.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cost_models/spec/document.h"
+#include "cost_models/spec/object_reader.h"
+
+namespace tessera {
+
+struct ConfigValue {
+  Node value;
+  std::string place;    // "line" or "line:column"
+  std::string unknown;  // "$(nproc)": only a run would tell the value; empty = known
+  bool added = false;   // Hydra's "+": need not be a key that the tool lists
+};
+
+enum class ConfigSyntax { verl, megatron };
+
+class ConfigValues {
+ public:
+  std::string file;
+  ConfigSyntax syntax = ConfigSyntax::verl;
+  bool megatron_engine = false;  // of verl: model_engine=megatron, or a Megatron configuration
+  bool from_yaml = false;        // where keys may be added without a "+"
+  bool complete = false;         // a flattened file, which states the defaults too
+  std::map<std::string, ConfigValue> values;  // by dotted key; of Megatron by flag without "--"
+
+  bool has(std::string_view key) const { return values.contains(std::string(key)); }
+  /// Value of a key with interpolations followed; nullptr when absent, null or a reference to
+  /// something absent.
+  const Node* find(const std::string& key) const;
+
+  /// Typed values; `otherwise` where absent. Wrong types, ranges and unknowable values are
+  /// Problems.
+  std::int64_t integer(const std::string& key, std::int64_t otherwise, Problems& problems,
+                       Whole range = kPositive) const;
+  bool boolean(const std::string& key, bool otherwise, Problems& problems) const;
+  std::string text(const std::string& key, std::string otherwise, Problems& problems) const;
+
+ private:
+  const ConfigValue* known(const std::string& key, Problems& problems, Node& resolved) const;
+};
+
+/// Recognises what the text is by its content (and `file`'s extension) and reads it. nullopt and
+/// Problems where it is none of the forms above or does not parse.
+std::optional<ConfigValues> read_config_values(std::string_view text, const std::string& file,
+                                               Problems& problems);
+
+/// The scalar that an unquoted or quoted word of an override stands for.
+Node override_value(std::string_view word);
+
+}  // namespace tessera

@@ -1,0 +1,71 @@
+// NCCL and CUDA variables for a job, each with its reason.
+#include <algorithm>
+
+#include "planner/interop/export.h"
+
+namespace tessera {
+namespace {
+
+bool any_tensor_parallel(const Plan& plan) {
+  return std::any_of(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
+    return role.role != Role::rollout && (role.layout.tp > 1 || role.layout.cp > 1);
+  });
+}
+
+bool is_cpu(const Plan& plan) { return plan.cluster.device.name == "cpu"; }
+
+// What the plan says for Tessera's own executor and another engine must not have.
+bool applies(const EnvironmentVariable& variable, ExportTarget target) {
+  const bool own = target == ExportTarget::torchrun || target == ExportTarget::slurm ||
+                   target == ExportTarget::kubernetes;
+  if (own) return true;
+  const std::string& name = variable.name;
+  if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF") {
+    return target == ExportTarget::megatron;  // vLLM's sleep mode refuses expandable segments
+  }
+  if (name == "CUDA_DEVICE_MAX_CONNECTIONS") return target == ExportTarget::megatron;
+  return name.rfind("OMP", 0) != 0;
+}
+
+}  // namespace
+
+std::vector<EnvironmentVariable> environment_of(const Plan& plan, ExportTarget target) {
+  std::vector<EnvironmentVariable> all;
+  const auto set = [&](std::string name, std::string value, std::string reason) {
+    const auto known = std::find_if(all.begin(), all.end(),
+                                    [&](const EnvironmentVariable& v) { return v.name == name; });
+    if (known == all.end()) {
+      all.push_back({std::move(name), std::move(value), std::move(reason)});
+    }
+  };
+  for (const EnvironmentVariable& variable : plan.environment) {
+    if (applies(variable, target)) all.push_back(variable);
+  }
+  if (is_cpu(plan)) return all;
+  const bool megatron = target == ExportTarget::megatron || target == ExportTarget::verl_megatron;
+  const bool verl = target == ExportTarget::verl || target == ExportTarget::verl_megatron ||
+                    target == ExportTarget::ray;
+  if (megatron && any_tensor_parallel(plan)) {
+    set("CUDA_DEVICE_MAX_CONNECTIONS", "1",
+        "before Blackwell, Megatron's tensor- and context-parallel overlap needs kernels to start "
+        "in "
+        "the order of their launch");
+  }
+  if (verl || target == ExportTarget::vllm) {
+    set("NCCL_CUMEM_ENABLE", "0",
+        "NCCL's own virtual memory does not mix with the inference engine's sleep mode; verl sets "
+        "the same for its servers");
+  }
+  if (verl) {
+    set("NCCL_DEBUG", "WARN", "the reason of a failed collective is worth one line in the log");
+    set("TOKENIZERS_PARALLELISM", "true", "as verl sets it; prompts are tokenized in the driver");
+  }
+  if (plan.cluster.nodes > 1 && plan.world_size() > plan.cluster.gpus_per_node) {
+    set("NCCL_IB_TIMEOUT", "22",
+        "a step waits for the slowest rank; the default gives up on a busy fabric after seconds");
+    set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", "a lost peer ends the job instead of hanging it");
+  }
+  return all;
+}
+
+}  // namespace tessera

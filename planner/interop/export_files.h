@@ -1,0 +1,33 @@
+// What the exporters of one folder share: pieces of scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/interop/export.h"
+
+namespace tessera {
+
+/// "#!/usr/bin/env bash", what the script does, and strict mode.
+std::string script_head(const Plan& plan, std::string_view what);
+/// The environment as `export NAME=value` lines under their reasons.
+std::string export_lines(const std::vector<EnvironmentVariable>& environment);
+/// A bash array, one quoted word per line.
+std::string bash_array(std::string_view name, const std::vector<std::string>& words);
+/// GPUs per node and nodes of the plan's ranks.
+struct JobShape {
+  std::int64_t nodes = 1, gpus_per_node = 1;
+};
+JobShape shape_of(const Plan& plan);
+
+/// Files of each family of targets, without NOTES.md; notes are appended to `out`.
+void export_verl(const Plan& plan, ExportTarget target, const ExportOptions& options, Export& out,
+                 Problems& problems);
+void export_megatron(const Plan& plan, const ExportOptions& options, Export& out,
+                     Problems& problems);
+void export_server(const Plan& plan, ExportTarget target, const ExportOptions& options, Export& out,
+                   Problems& problems);
+void export_launcher(const Plan& plan, ExportTarget target, const ExportOptions& options,
+                     Export& out, Problems& problems);
+
+}  // namespace tessera

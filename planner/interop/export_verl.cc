@@ -1,0 +1,82 @@
+// verl: the same settings as a Hydra file and as a script of overrides; as a Ray job, too.
+#include "planner/interop/export_files.h"
+#include "planner/interop/verl_settings.h"
+
+namespace tessera {
+namespace {
+
+std::string yaml_file(const Plan& plan, const Settings& settings) {
+  std::string text = comment_lines("verl " + std::string(kVerlVersion) +
+                                   ": python3 -m verl.trainer.main_ppo --config-path "
+                                   "\"$PWD\" --config-name verl. Made by tessera " +
+                                   plan.provenance.tessera_version +
+                                   "; what the plan does not determine keeps verl's defaults.");
+  text += "hydra:\n  searchpath: [\"pkg://verl.trainer.config\"]\ndefaults:\n  - ppo_trainer\n";
+  if (plan.engine == "verl-megatron") text += "  - override model_engine: megatron\n";
+  return text + "  - _self_\n\n" + nested_yaml(settings);
+}
+
+std::vector<std::string> overrides(const Plan& plan, const Settings& settings) {
+  std::vector<std::string> words;
+  if (plan.engine == "verl-megatron") words.emplace_back("model_engine=megatron");
+  for (const Setting& setting : settings) words.push_back(hydra_override(setting));
+  return words;
+}
+
+std::string runtime_env(const std::vector<EnvironmentVariable>& environment) {
+  std::string text = "working_dir: ./\nenv_vars:\n";
+  for (const EnvironmentVariable& variable : environment) {
+    text += comment_lines(variable.reason, "  # ");
+    // Strings even where they look like numbers: Ray refuses others.
+    text += "  " + variable.name + ": \"" + variable.value + "\"\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+void export_verl(const Plan& plan, ExportTarget target, const ExportOptions& options, Export& out,
+                 Problems& problems) {
+  const std::size_t before = problems.size();
+  VerlOptions verl;
+  verl.rollout = options.rollout;
+  verl.model = options.model;
+  verl.train_files = options.train_files;
+  verl.val_files = options.val_files;
+  verl.experiment = options.name;
+  VerlSettings made = verl_settings(plan, verl, problems);
+  if (problems.size() != before) return;
+  const auto environment = environment_of(plan, target);
+  const std::string array = bash_array("overrides", overrides(plan, made.settings));
+  if (target == ExportTarget::ray) {
+    out.files.push_back({"runtime_env.yaml", runtime_env(environment)});
+    out.files.push_back(
+        {"submit.sh",
+         script_head(plan,
+                     "Submits verl's PPO trainer to a running Ray cluster; RAY_ADDRESS is its "
+                     "dashboard, by default this host's.") +
+             array +
+             "\ncd \"$(dirname \"$0\")\"\nexec ray job submit --address "
+             "\"${RAY_ADDRESS:-http://127.0.0.1:8265}\" \\\n  --runtime-env runtime_env.yaml "
+             "--no-wait "
+             "-- \\\n  python3 -m verl.trainer.main_ppo \"${overrides[@]}\" \"$@\"\n",
+         true});
+    made.notes.emplace_back(
+        "Start Ray on every node before: `ray start --head` on the first, `ray start "
+        "--address=HOST:6379` on the others. Ray's dashboard has no password: keep it on a trusted "
+        "network (CVE-2023-48022).");
+  } else {
+    out.files.push_back({"verl.yaml", yaml_file(plan, made.settings)});
+    out.files.push_back(
+        {"run.sh",
+         script_head(plan,
+                     "Runs verl's PPO trainer as the plan says; arguments are further "
+                     "overrides. On several nodes start Ray on all of them first.") +
+             export_lines(environment) + "\n" + array +
+             "\nexec python3 -m verl.trainer.main_ppo \"${overrides[@]}\" \"$@\"\n",
+         true});
+  }
+  out.notes = std::move(made.notes);
+}
+
+}  // namespace tessera

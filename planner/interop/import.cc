@@ -1,0 +1,68 @@
+#include "planner/interop/import.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+
+#include "cost_models/spec/preset.h"
+
+namespace tessera {
+namespace {
+
+// "meta-llama/Llama-3.1-8B-Instruct" and "llama3.1-8b" both give "llama318b".
+std::string bare_name(std::string_view name) {
+  while (!name.empty() && name.back() == '/') name.remove_suffix(1);
+  const auto slash = name.rfind('/');
+  if (slash != name.npos) name.remove_prefix(slash + 1);
+  std::string lower;
+  for (const char c : name) {
+    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  static constexpr std::array<std::string_view, 8> kDecorations{
+      "-instruct", "-chat", "-base", "-hf", "meta-", "-it", "-thinking", "-v0.1"};
+  for (const std::string_view word : kDecorations) {
+    const auto at = lower.find(word);
+    if (at != lower.npos) lower.erase(at, word.size());
+  }
+  std::erase_if(lower, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+  return lower;
+}
+
+}  // namespace
+
+std::optional<ModelSource> find_model(const std::string& name, const ConfigValues& config,
+                                      const std::string& key, std::vector<std::string>& notes,
+                                      Problems& problems) {
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(name, ignored);
+  if (exists) {
+    if (auto spec = read_model_spec(name, problems)) return ModelSource{*std::move(spec), name, ""};
+    return std::nullopt;
+  }
+  const std::string bare = bare_name(name);
+  const auto presets = preset_names("models", "");
+  for (const std::string& preset : presets) {
+    if (bare.empty() || bare_name(preset) != bare) continue;
+    auto spec = read_model_spec(preset, problems);
+    if (!spec) return std::nullopt;
+    if (preset != name) notes.push_back("'" + name + "' is planned as the preset " + preset + ".");
+    return ModelSource{*std::move(spec), name, ""};
+  }
+  const auto value = config.values.find(key);
+  problems.push_back({config.file, value == config.values.end() ? "" : value->second.place,
+                      key + " = '" + name.substr(0, 200) + "'",
+                      "a model's folder, its config.json or a preset",
+                      "name the folder with --model, --critic or --reward"});
+  return std::nullopt;
+}
+
+std::optional<Imported> import_config(std::string_view text, const std::string& file,
+                                      const ImportOptions& options, Problems& problems) {
+  const auto config = read_config_values(text, file, problems);
+  if (!config) return std::nullopt;
+  return config->syntax == ConfigSyntax::verl ? import_verl(*config, options, problems)
+                                              : import_megatron(*config, options, problems);
+}
+
+}  // namespace tessera

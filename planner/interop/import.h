@@ -1,0 +1,66 @@
+// Another tool's configuration as a plan: a hand-written plan, to be checked and priced like any.
+//
+// What the file does not determine is taken from the tool's defaults or from ImportOptions, and
+// every such assumption is a note. Keys that the tool itself ignores are listed. Pure but for
+// reading the models that the file names.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/calibration.h"
+#include "planner/interop/config_values.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+struct ImportOptions {
+  ClusterSpec cluster;                // GPUs and links; nodes and GPUs per node are the file's
+  std::string model, critic, reward;  // instead of the file's
+  double response_mean = 0;           // tokens; 0 = as long as the longest
+  bool allow_unknown = false;         // unknown keys are notes
+};
+
+struct IgnoredKey {
+  std::string key, place, why;
+};
+
+struct Imported {
+  Plan plan;  // valid; without prediction until priced
+  std::vector<std::string> notes;
+  std::vector<IgnoredKey> ignored;
+};
+
+/// verl (flattened or Hydra YAML, override lists, .sh files) and Megatron-LM arguments. nullopt and
+/// all Problems of the file otherwise.
+std::optional<Imported> import_config(std::string_view text, const std::string& file,
+                                      const ImportOptions& options, Problems& problems);
+
+/// Keys of verl that it does not read, given the others, each with the reason.
+std::vector<IgnoredKey> ignored_keys(const ConfigValues& config);
+
+/// Problems for keys that verl's version does not have, with did-you-mean or the new name.
+Problems unknown_keys(const ConfigValues& config);
+
+/// The two readers of import_config.
+std::optional<Imported> import_verl(const ConfigValues& config, const ImportOptions& options,
+                                    Problems& problems);
+std::optional<Imported> import_megatron(const ConfigValues& config, const ImportOptions& options,
+                                        Problems& problems);
+
+/// A model by path, preset or hub name ("Qwen/Qwen2.5-7B-Instruct" is the preset qwen2.5-7b).
+std::optional<ModelSource> find_model(const std::string& name, const ConfigValues& config,
+                                      const std::string& key, std::vector<std::string>& notes,
+                                      Problems& problems);
+
+/// Fills memory, reshard and prediction by the cost models. Returns what they leave out, and where
+/// the plan does not fit, by role and bytes; `fits` tells the latter.
+struct Pricing {
+  bool fits = true;
+  std::vector<std::string> notes;
+};
+Pricing price(Plan& plan, const Calibration& calibration);
+
+}  // namespace tessera

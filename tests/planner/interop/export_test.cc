@@ -1,0 +1,356 @@
+#include "planner/interop/export.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cost_models/spec/document.h"
+#include "cost_models/spec/strict_yaml.h"
+#include "planner/interop/capabilities.h"
+#include "planner/search/report.h"
+#include "planner/search/search.h"
+#include "planner/search/space.h"
+#include "tests/planner/interop/random_plans.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "tessera-export-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Export must_export(const Plan& plan, ExportTarget target, const ExportOptions& options = {}) {
+  Problems problems;
+  const auto made = export_plan(plan, target, options, problems);
+  EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+  return made.value_or(Export{});
+}
+
+std::string text_of(const Export& made, std::string_view name) {
+  for (const ExportedFile& file : made.files) {
+    if (file.name == name) return file.text;
+  }
+  ADD_FAILURE() << "no file " << name;
+  return {};
+}
+
+std::string output_of(const std::string& command, int* status = nullptr) {
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  char buffer[4096];
+  while (const std::size_t size = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, size);
+  const int code = pclose(pipe);
+  if (status != nullptr) *status = code;
+  return text;
+}
+
+Plan tessera_plan() {
+  Plan plan = RandomPlans("verl-megatron", 3).next();
+  plan.engine = "tessera";
+  for (RolePlan& role : plan.roles) {
+    const int world = static_cast<int>(role.ranks.size());
+    role.layout = {.tp = 1, .dp_replicate = world};
+    role.layout.stages = even_stages(plan.models.at(role.model).spec.layers, 1, 1);
+    role.rank_order = RankOrder::contiguous;
+    role.recompute = Recompute::none;
+    role.offload = {};
+  }
+  plan.reshard[0].keep = true;
+  return plan;
+}
+
+TEST(Export, WritesVerlKeysInTheirUnits) {
+  Plan plan = RandomPlans("verl", 7).next();
+  plan.workload.prompts_per_step = 512;
+  plan.workload.mini_batches = 4;
+  RolePlan& actor = plan.roles[0];
+  actor.layout = {.cp = 2, .dp_shard = static_cast<int>(actor.ranks.size()) / 2, .zero = 3};
+  actor.layout.stages = even_stages(plan.models.at("actor").spec.layers, 1, 1);
+  actor.batching.update_tokens = 2 * 9000;
+  const std::string script = text_of(must_export(plan, ExportTarget::verl), "run.sh");
+  // Prompts, whatever the samples per prompt; tokens per GPU, not per group of two.
+  EXPECT_THAT(script, HasSubstr("\n  data.train_batch_size=512\n"));
+  EXPECT_THAT(script, HasSubstr("\n  actor_rollout_ref.actor.ppo_mini_batch_size=128\n"));
+  EXPECT_THAT(script, HasSubstr("\n  actor_rollout_ref.actor.ppo_max_token_len_per_gpu=9000\n"));
+  EXPECT_THAT(script, HasSubstr("\n  actor_rollout_ref.actor.ulysses_sequence_parallel_size=2\n"));
+  EXPECT_THAT(script, HasSubstr("\n  actor_rollout_ref.actor.fsdp_config.fsdp_size=-1\n"));
+}
+
+TEST(Export, GivesEveryKeyOneValue) {
+  for (const char* engine : {"verl", "verl-megatron"}) {
+    RandomPlans plans(engine, 11);
+    for (int i = 0; i < 40; ++i) {
+      const Plan plan = plans.next();
+      Problems problems;
+      validate(plan, "plan", problems);
+      ASSERT_TRUE(problems.empty()) << Error(ExitCode::bad_input, problems).what();
+      const ExportTarget target =
+          plan.engine == "verl" ? ExportTarget::verl : ExportTarget::verl_megatron;
+      std::istringstream script(text_of(must_export(plan, target), "run.sh"));
+      std::vector<std::string> keys;
+      for (std::string line; std::getline(script, line);) {
+        const auto equals = line.find('=');
+        if (line.rfind("  ", 0) == 0 && equals != line.npos) keys.push_back(line.substr(2, equals));
+      }
+      EXPECT_GT(keys.size(), 40U);
+      std::sort(keys.begin(), keys.end());
+      EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end());
+    }
+  }
+}
+
+TEST(Export, YamlAndScriptSayTheSame) {
+  const Plan plan = RandomPlans("verl-megatron", 5).next();
+  const Export made = must_export(plan, ExportTarget::verl_megatron);
+  Problems problems;
+  const auto yaml = parse_yaml(text_of(made, "verl.yaml"), "verl.yaml", problems);
+  ASSERT_TRUE(yaml.has_value()) << Error(ExitCode::bad_input, problems).what();
+  std::istringstream script(text_of(made, "run.sh"));
+  int compared = 0;
+  for (std::string line; std::getline(script, line);) {
+    const auto equals = line.find('=');
+    if (line.rfind("  ", 0) != 0 || equals == line.npos || line.find('.') > equals) continue;
+    std::string key = line.substr(2, equals - 2);
+    if (key[0] == '+') key.erase(0, 1);
+    const Node* node = &yaml->root;
+    std::istringstream parts(key);
+    for (std::string part; node != nullptr && std::getline(parts, part, '.');) {
+      node = node->find(part);
+    }
+    ASSERT_NE(node, nullptr) << key;
+    EXPECT_EQ(yaml_scalar(*node), line.substr(equals + 1)) << key;
+    ++compared;
+  }
+  EXPECT_GT(compared, 50);
+}
+
+TEST(Export, RefusesEightWayTensorParallelismOf28HeadsWithTheReason) {
+  Plan plan = tessera_plan();
+  Problems none;
+  plan.models["actor"] = {*read_model_spec("qwen2.5-7b", none), "qwen2.5-7b", ""};
+  RolePlan& rollout = plan.roles[1];
+  for (RolePlan& role : plan.roles) {
+    role.ranks = {0, 1, 2, 3, 4, 5, 6, 7};
+    role.layout.dp_replicate = 8;
+    role.layout.stages = even_stages(28, 1, 1);
+  }
+  rollout.layout.tp = 8;
+  rollout.layout.dp_replicate = 1;
+  Problems tessera;
+  EXPECT_TRUE(export_plan(plan, ExportTarget::torchrun, {}, tessera).has_value());
+  for (const ExportTarget target : {ExportTarget::verl, ExportTarget::verl_megatron,
+                                    ExportTarget::vllm, ExportTarget::sglang, ExportTarget::ray}) {
+    Problems problems;
+    EXPECT_FALSE(export_plan(plan, target, {}, problems).has_value()) << name_of(target);
+    ASSERT_FALSE(problems.empty());
+    EXPECT_EQ(problems[0].place, "/roles/1/layout/tp");
+    EXPECT_THAT(problems[0].expected, HasSubstr("28 query heads"));
+  }
+}
+
+TEST(Export, RefusesWhatOneEngineLacks) {
+  const auto refusal = [](auto change, const char* engine, ExportTarget target) {
+    Plan plan = RandomPlans(engine, 21).next();
+    while (plan.roles[0].ranks.size() < 8 || plan.find(Role::reference) == nullptr) {
+      static RandomPlans more(engine, 22);
+      plan = more.next();
+    }
+    change(plan);
+    Problems problems;
+    EXPECT_FALSE(export_plan(plan, target, {}, problems).has_value());
+    return problems.empty() ? Problem{} : problems[0];
+  };
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[1].layout.pp = 2; }, "verl", ExportTarget::verl).place,
+            "/roles/1/layout/pp");
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[0].layout.zero = 1; }, "verl", ExportTarget::verl).place,
+            "/roles/0/layout/zero");
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[0].recompute = Recompute::selective; }, "verl",
+                    ExportTarget::verl)
+                .place,
+            "/roles/0/recompute");
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[0].layout.zero = 3; }, "verl-megatron",
+                    ExportTarget::verl_megatron)
+                .place,
+            "/roles/0/layout/zero");
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[1].ranks.pop_back(); }, "verl", ExportTarget::verl).place,
+            "/roles/1/ranks");
+  EXPECT_EQ(
+      refusal([](Plan& p) { p.workload.algorithm = "custom"; }, "verl", ExportTarget::verl).place,
+      "/workload/algorithm");
+  EXPECT_EQ(refusal([](Plan& p) { p.models["actor"].path = "${oc.env:HOME}"; }, "verl",
+                    ExportTarget::verl)
+                .place,
+            "actor_rollout_ref.model.path");
+}
+
+TEST(Export, NamesFullGatherAgainstTheMinimum) {
+  Plan plan = RandomPlans("verl", 31).next();
+  while (plan.roles[0].ranks.size() != 8) {
+    static RandomPlans more("verl", 32);
+    plan = more.next();
+  }
+  plan.roles[0].layout = {.dp_shard = 8, .zero = 3};
+  plan.roles[0].layout.stages = even_stages(plan.models.at("actor").spec.layers, 1, 1);
+  plan.roles[1].layout.tp = 4;
+  plan.roles[1].layout.dp_replicate = 2;
+  plan.reshard[0].mode = ReshardMode::minimal;
+  plan.reshard[0].bytes_received = reshard_plan_of(plan, plan.reshard[0]).bytes_received.value;
+  const Export made = must_export(plan, ExportTarget::verl);
+  EXPECT_TRUE(std::any_of(made.notes.begin(), made.notes.end(), [](const std::string& note) {
+    return note.find("gathers every tensor whole") != note.npos;
+  }));
+}
+
+TEST(Export, BucketHoldsTheLargestTensor) {
+  Plan plan = RandomPlans("verl", 41).next();
+  Problems none;
+  plan.models["actor"] = {*read_model_spec("llama3.1-70b", none), "llama3.1-70b", ""};
+  for (RolePlan& role : plan.roles) {
+    if (role.model == "actor") role.layout.stages = even_stages(80, 1, 1);
+  }
+  // 128256 x 8192 x 4 bytes of fp32 master weights = 4008 MiB, more than verl's default of 2048.
+  EXPECT_THAT(text_of(must_export(plan, ExportTarget::verl), "run.sh"),
+              HasSubstr("update_weights_bucket_megabytes=4008\n"));
+}
+
+TEST(Export, ScriptsAreShellcheckCleanAndQuoteEveryName) {
+  int status = 0;
+  if (output_of("command -v shellcheck", &status).empty()) GTEST_SKIP() << "no shellcheck";
+  const std::string nasty = "/data/it's $HOME `id` \"q\" \\ ; rm -rf *&|<>(){}[]!#~ \xc3\xa9";
+  ExportOptions options;
+  options.model = options.train_files = options.val_files = nasty;
+  options.run_config = options.run_folder = nasty;
+  options.image = nasty;
+  const Plan own = tessera_plan();
+  int scripts = 0;
+  for (const ExportTarget target : kEveryExportTarget) {
+    const bool megatron = target == ExportTarget::verl_megatron;
+    const bool launcher = target == ExportTarget::torchrun || target == ExportTarget::slurm ||
+                          target == ExportTarget::kubernetes || target == ExportTarget::megatron;
+    const Plan plan = launcher ? own : RandomPlans(megatron ? "verl-megatron" : "verl", 51).next();
+    const Export made = must_export(plan, target, options);
+    Folder folder;
+    for (const ExportedFile& file : made.files) {
+      write_text_file(folder.path() / file.name, file.text);
+      const bool script = file.executable || file.name == "job.sbatch";
+      if (!script) continue;
+      ++scripts;
+      const std::string report =
+          output_of("shellcheck " + (folder.path() / file.name).string() + " 2>&1", &status);
+      EXPECT_EQ(status, 0) << name_of(target) << "/" << file.name << "\n" << report;
+    }
+  }
+  EXPECT_GE(scripts, 8);
+}
+
+TEST(Export, BashReadsEveryNameBackUnchanged) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 50; ++i) {
+    std::string name;
+    const int size = static_cast<int>(random() % 12);
+    for (int c = 0; c < size; ++c) name += static_cast<char>(1 + random() % 126);
+    EXPECT_EQ(output_of("bash -c " + shell_word("printf %s " + shell_word(name))), name);
+  }
+}
+
+TEST(Export, TrainJobIsYamlWithTheShapeOfThePlan) {
+  const Plan plan = tessera_plan();
+  ExportOptions options;
+  options.image = "registry/x: y";
+  const Export made = must_export(plan, ExportTarget::kubernetes, options);
+  Problems problems;
+  const auto yaml = parse_yaml(text_of(made, "trainjob.yaml"), "trainjob.yaml", problems);
+  ASSERT_TRUE(yaml.has_value()) << Error(ExitCode::bad_input, problems).what();
+  const Node* trainer = yaml->root.find("spec")->find("trainer");
+  EXPECT_EQ(trainer->find("image")->text, "registry/x: y");
+  EXPECT_EQ(trainer->find("numNodes")->integer * trainer->find("numProcPerNode")->integer,
+            plan.world_size());
+}
+
+TEST(Export, EveryVariableHasItsReasonAbove) {
+  Plan plan = RandomPlans("verl-megatron", 61).next();
+  plan.environment.push_back({"NCCL_NVLS_ENABLE", "0", "because of this"});
+  plan.environment.push_back({"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", "packed"});
+  const std::string script = text_of(must_export(plan, ExportTarget::verl_megatron), "run.sh");
+  EXPECT_THAT(script, HasSubstr("# because of this\nexport NCCL_NVLS_ENABLE=0\n"));
+  // vLLM's sleep mode refuses expandable segments.
+  EXPECT_THAT(script, Not(HasSubstr("PYTORCH_CUDA_ALLOC_CONF")));
+  for (const ExportTarget target : kEveryExportTarget) {
+    for (const EnvironmentVariable& variable : environment_of(plan, target)) {
+      EXPECT_GT(variable.reason.size(), 5U) << variable.name;
+    }
+  }
+}
+
+TEST(Export, TakesWhatThePlannerFindsForTheEngine) {
+  Problems problems;
+  PlanRequest request;
+  const auto model = read_model_spec("qwen2.5-7b", problems);
+  request.models["actor"] = {*model, "qwen2.5-7b", ""};
+  request.cluster = *read_cluster_spec("h800-8", problems);
+  request.workload = *read_workload("grpo-7b-1k", problems);
+  request.calibration = *find_calibration("h800", problems);
+  for (const ExportTarget target : {ExportTarget::verl, ExportTarget::verl_megatron}) {
+    request.engine = name_of(target);
+    request.traits = traits_of(request.engine);
+    const auto outcome = make_plan(request, problems);
+    ASSERT_TRUE(outcome.has_value()) << Error(ExitCode::bad_input, problems).what();
+    const Plan* const plan = std::get_if<Plan>(&*outcome);
+    ASSERT_NE(plan, nullptr) << describe(std::get<Infeasible>(*outcome));
+    EXPECT_TRUE(export_plan(*plan, target, {}, problems).has_value())
+        << Error(ExitCode::bad_input, problems).what();
+  }
+}
+
+TEST(Capabilities, EveryEngineHasATableAndRefusesUnknownNames) {
+  for (const std::string& name : engine_names()) {
+    Problems problems;
+    const auto table = capabilities_of(name, problems);
+    ASSERT_TRUE(table.has_value());
+    EXPECT_EQ(table->engine, name);
+    EXPECT_FALSE(table->roles.empty());
+  }
+  Problems problems;
+  EXPECT_FALSE(capabilities_of("verl_megatron", problems).has_value());
+  EXPECT_EQ(problems[0].hint, "did you mean 'verl-megatron'?");
+}
+
+TEST(Capabilities, MegatronStagesMayDifferOnlyAtTheEnds) {
+  Problems problems;
+  const auto megatron = capabilities_of("megatron", problems);
+  const ModelSpec model = *read_model_spec("qwen3-8b", problems);
+  ParallelLayout layout{.pp = 4};
+  layout.stages = {{0, 8}, {8, 18}, {18, 28}, {28, 36}};
+  EXPECT_TRUE(outside_capabilities(*megatron, model, Role::actor, layout).empty());
+  layout.stages = {{0, 8}, {8, 17}, {17, 28}, {28, 36}};
+  EXPECT_EQ(outside_capabilities(*megatron, model, Role::actor, layout).at(0).place, "stages");
+  layout.stages = even_stages(36, 2, 2);
+  layout.pp = layout.vpp = 2;
+  EXPECT_TRUE(outside_capabilities(*megatron, model, Role::actor, layout).empty());
+  layout.stages = {{0, 8}, {8, 18}, {18, 27}, {27, 36}};
+  EXPECT_EQ(outside_capabilities(*megatron, model, Role::actor, layout).size(), 1U);
+}
+
+}  // namespace
+}  // namespace tessera

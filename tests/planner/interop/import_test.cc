@@ -1,0 +1,310 @@
+#include "planner/interop/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/interop/export.h"
+#include "planner/interop/shell_words.h"
+#include "tests/planner/interop/random_plans.h"
+
+namespace tessera {
+namespace {
+
+using ::testing::HasSubstr;
+
+ImportOptions on(const Plan& plan) { return {.cluster = plan.cluster}; }
+
+ImportOptions h800() {
+  Problems none;
+  return {.cluster = *read_cluster_spec("h800-64", none)};
+}
+
+Imported must_import(std::string_view text, const std::string& file, const ImportOptions& options) {
+  Problems problems;
+  auto imported = import_config(text, file, options, problems);
+  EXPECT_TRUE(imported.has_value()) << Error(ExitCode::bad_input, problems).what();
+  return imported ? *std::move(imported) : Imported{};
+}
+
+Problems refusals(std::string_view text, const std::string& file) {
+  Problems problems;
+  EXPECT_FALSE(import_config(text, file, h800(), problems).has_value());
+  EXPECT_FALSE(problems.empty());
+  return problems.empty() ? Problems{{}} : problems;
+}
+
+std::string described(const RolePlan& role) {
+  const Batching& b = role.batching;
+  std::string text =
+      std::string(name_of(role.role)) + " " + describe(role.layout) + " sp" +
+      std::to_string(role.layout.sequence_parallel) + " on " + std::to_string(role.ranks.size()) +
+      " from " + std::to_string(role.ranks.front()) + " recompute " +
+      std::string(name_of(role.recompute)) + " offload " + std::to_string(role.offload.parameters) +
+      std::to_string(role.offload.gradients) + std::to_string(role.offload.optimizer);
+  for (const std::int64_t n : {b.mini_batch, b.update_tokens, b.log_prob_tokens, b.values_tokens,
+                               b.reward_tokens, b.prefill_tokens, b.max_sequences}) {
+    text += " " + std::to_string(n);
+  }
+  for (const LayerRange& range : role.layout.stages) text += " ..." + std::to_string(range.last);
+  return text + " " + std::string(name_of(role.dtypes.param));
+}
+
+void expect_same(const Plan& made, const Plan& read) {
+  ASSERT_EQ(made.roles.size(), read.roles.size());
+  for (std::size_t i = 0; i < made.roles.size(); ++i) {
+    EXPECT_EQ(described(made.roles[i]), described(read.roles[i]));
+    EXPECT_EQ(made.roles[i].ranks, read.roles[i].ranks);
+    EXPECT_EQ(made.roles[i].dtypes, read.roles[i].dtypes);
+    EXPECT_EQ(made.models.at(made.roles[i].model).spec, read.models.at(read.roles[i].model).spec);
+  }
+  const Workload &a = made.workload, &b = read.workload;
+  EXPECT_EQ(a.algorithm, b.algorithm);
+  EXPECT_EQ(a.dataflow, b.dataflow);
+  EXPECT_EQ(a.prompts_per_step, b.prompts_per_step);
+  EXPECT_EQ(a.samples_per_prompt, b.samples_per_prompt);
+  EXPECT_EQ(a.prompt_tokens, b.prompt_tokens);
+  EXPECT_EQ(a.response_tokens.max, b.response_tokens.max);
+  EXPECT_EQ(a.mini_batches, b.mini_batches);
+  EXPECT_EQ(a.epochs, b.epochs);
+  EXPECT_EQ(a.kl, b.kl);
+  EXPECT_EQ(made.engine, read.engine);
+}
+
+TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
+  int plans_read = 0;
+  for (const char* engine : {"verl", "verl-megatron"}) {
+    RandomPlans plans(engine, 2026);
+    for (int i = 0; i < 150; ++i) {
+      const Plan plan = plans.next();
+      const ExportTarget target =
+          std::string_view(engine) == "verl" ? ExportTarget::verl : ExportTarget::verl_megatron;
+      Problems problems;
+      const auto made = export_plan(plan, target, {}, problems);
+      ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+      for (const ExportedFile& file : made->files) {
+        if (file.name == "NOTES.md") continue;
+        SCOPED_TRACE(std::string(engine) + " " + std::to_string(i) + " " + file.name);
+        const Imported back = must_import(file.text, file.name, on(plan));
+        ASSERT_FALSE(back.plan.roles.empty());
+        expect_same(plan, back.plan);
+        EXPECT_TRUE(std::all_of(back.ignored.begin(), back.ignored.end(), [](const IgnoredKey& k) {
+          return k.key == "actor_rollout_ref.ref.fsdp_config.param_offload";
+        }));
+        if (HasFailure()) return;
+        ++plans_read;
+      }
+    }
+  }
+  EXPECT_EQ(plans_read, 600);
+}
+
+TEST(Import, ReadsAScriptWithDefaultsArraysAndArithmetic) {
+  const Imported imported = must_import(R"(#!/usr/bin/env bash
+set -x
+NGPUS=${NGPUS:-8}
+MODEL_PATH=${MODEL_PATH:-"Qwen/Qwen2.5-7B-Instruct"}
+max_prompt=1024; max_response=$((1024 * 2))
+limit=$(( (max_prompt + max_response) * 4 ))
+DATA=(
+    data.train_files=$HOME/data/train.parquet   # only a run knows HOME
+    data.train_batch_size=1024
+    data.max_prompt_length=${max_prompt}
+    data.max_response_length="${max_response}"
+)
+python3 -m verl.trainer.main_ppo \
+    algorithm.adv_estimator=grpo \
+    "${DATA[@]}" \
+    actor_rollout_ref.model.path="$MODEL_PATH" \
+    actor_rollout_ref.actor.use_dynamic_bsz=True \
+    actor_rollout_ref.actor.ppo_max_token_len_per_gpu=$limit \
+    actor_rollout_ref.actor.ppo_mini_batch_size=256 \
+    actor_rollout_ref.actor.use_kl_loss=True \
+    actor_rollout_ref.actor.fsdp_config.param_offload=False \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=2 \
+    actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=5 \
+    trainer.logger='["console","wandb"]' \
+    trainer.n_gpus_per_node=$NGPUS trainer.nnodes=2 $@ 2>&1 | tee log.txt
+)",
+                                        "run.sh", h800());
+  const Plan& plan = imported.plan;
+  ASSERT_EQ(plan.roles.size(), 3U);
+  EXPECT_EQ(plan.workload.algorithm, "grpo");
+  EXPECT_EQ(plan.workload.response_tokens.max, 2048);
+  EXPECT_EQ(plan.workload.mini_batches, 4);
+  EXPECT_EQ(plan.roles[0].ranks.size(), 16U);
+  EXPECT_EQ(plan.roles[0].layout.dp_shard, 16);
+  EXPECT_EQ(plan.roles[0].batching.update_tokens, 12288);
+  EXPECT_EQ(plan.roles[0].recompute, Recompute::full);  // verl's default
+  EXPECT_EQ(plan.roles[1].layout.tp, 2);
+  EXPECT_EQ(plan.roles[1].layout.dp(), 8);
+  EXPECT_EQ(plan.roles[2].role, Role::reference);
+  EXPECT_TRUE(std::any_of(imported.notes.begin(), imported.notes.end(), [](const std::string& n) {
+    return n.find("planned as the preset qwen2.5-7b") != n.npos;
+  }));
+}
+
+TEST(Import, SaysWhichKeysVerlIgnores) {
+  const Imported imported = must_import(R"(actor_rollout_ref.model.path=qwen2.5-7b
+actor_rollout_ref.actor.use_dynamic_bsz=true
+actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4
+actor_rollout_ref.ref.fsdp_config.param_offload=false
+algorithm.use_kl_in_reward=true
+critic.ppo_max_token_len_per_gpu=1000
+critic.forward_micro_batch_size_per_gpu=2
+)",
+                                        "overrides.txt", h800());
+  std::vector<std::string> keys;
+  for (const IgnoredKey& key : imported.ignored) {
+    keys.push_back(key.key + "@" + key.place);
+    EXPECT_GT(key.why.size(), 10U);
+  }
+  EXPECT_THAT(
+      keys, ::testing::UnorderedElementsAre(
+                "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu@3",
+                "actor_rollout_ref.ref.fsdp_config.param_offload@4",
+                "critic.ppo_max_token_len_per_gpu@6", "critic.forward_micro_batch_size_per_gpu@7"));
+  // verl's default of ppo_infer_max_token_len_per_gpu, not the 1000 that it never reads.
+  EXPECT_EQ(imported.plan.find(Role::critic)->batching.update_tokens, 32768);
+  EXPECT_TRUE(imported.plan.find(Role::reference)->offload.parameters);
+}
+
+TEST(Import, RefusesUnknownKeysWithASuggestion) {
+  const Problems problems = refusals(
+      "actor_rollout_ref.model.path=qwen2.5-7b\nactor_rollout_ref.rollout.tensor_model_paralel_"
+      "size=2"
+      "\nactor_rollout_ref.rollout.engine=vllm\nactor_rollout_ref.actor.megatron.param_offload="
+      "true\n",
+      "o.txt");
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_THAT(problems[0].hint, HasSubstr("model_engine=megatron"));
+  EXPECT_THAT(problems[1].hint, HasSubstr("actor_rollout_ref.rollout.name"));
+  EXPECT_EQ(problems[2].place, "2");
+  EXPECT_EQ(problems[2].hint,
+            "did you mean 'actor_rollout_ref.rollout.tensor_model_parallel_size'?");
+  ImportOptions lenient = h800();
+  lenient.allow_unknown = true;
+  Problems none;
+  EXPECT_TRUE(import_config("actor_rollout_ref.model.path=qwen2.5-7b\na.b=1\n"
+                            "algorithm.adv_estimator=grpo\n",
+                            "o.txt", lenient, none)
+                  .has_value());
+}
+
+TEST(Import, FollowsReferencesAndRefusesCyclesAndUnknowableValues) {
+  const std::string head = "actor_rollout_ref:\n  model: {path: qwen2.5-7b}\n  rollout:\n    n: ";
+  EXPECT_EQ(must_import(head + "\"${oc.select:data.copies,7}\"\nalgorithm: {adv_estimator: grpo}\n",
+                        "a.yaml", h800())
+                .plan.workload.samples_per_prompt,
+            7);
+  const Problems cycle =
+      refusals(head + "\"${data.a}\"\ndata: {a: \"${data.b}\", b: \"${data.a}\"}\n", "a.yaml");
+  EXPECT_TRUE(std::any_of(cycle.begin(), cycle.end(),
+                          [](const Problem& p) { return p.found.find("cycle") != p.found.npos; }));
+  const Problems unknown = refusals(
+      "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=qwen2.5-7b \\\n"
+      " trainer.nnodes=$(wc -l < hosts)\n",
+      "a.sh");
+  EXPECT_EQ(unknown[0].place, "2");
+  EXPECT_THAT(unknown[0].found, HasSubstr("$(wc -l < hosts)"));
+}
+
+TEST(Import, ReadsMegatronArgumentsOfAnExport) {
+  RandomPlans plans("verl-megatron", 77);
+  int compared = 0;
+  for (int i = 0; i < 60; ++i) {
+    Plan plan = plans.next();
+    RolePlan& actor = plan.roles[0];
+    actor.offload = {};
+    if (const RolePlan* critic = plan.find(Role::critic)) {
+      const_cast<RolePlan*>(critic)->offload = {};
+    }
+    actor.batching.update_tokens = plan.workload.prompt_tokens + plan.workload.response_tokens.max;
+    plan.cluster.gpus_per_node =
+        static_cast<std::int64_t>(std::min<std::size_t>(8, actor.ranks.size()));
+    plan.cluster.nodes = static_cast<std::int64_t>(actor.ranks.size()) / plan.cluster.gpus_per_node;
+    if (actor.batching.mini_batch % actor.layout.dp() != 0) continue;
+    Problems problems;
+    const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+    ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+    ImportOptions options = on(plan);
+    options.model = plan.models.at("actor").path;
+    const Imported back = must_import(made->files[0].text, made->files[0].name, options);
+    ASSERT_EQ(back.plan.roles.size(), 1U);
+    EXPECT_EQ(back.plan.roles[0].layout, actor.layout);
+    EXPECT_EQ(back.plan.roles[0].recompute, actor.recompute);
+    EXPECT_EQ(back.plan.roles[0].batching.update_tokens, actor.batching.update_tokens);
+    EXPECT_EQ(back.plan.roles[0].batching.mini_batch, actor.batching.mini_batch);
+    ++compared;
+  }
+  EXPECT_GT(compared, 30);
+}
+
+TEST(Price, AnImportedPlanHasMemoryAndAStepTime) {
+  Problems problems;
+  const auto cluster = read_cluster_spec("h800-8", problems);
+  auto imported = must_import(
+      "actor_rollout_ref.model.path=qwen2.5-7b\nalgorithm.adv_estimator=grpo\n"
+      "actor_rollout_ref.actor.use_dynamic_bsz=true\nactor_rollout_ref.actor.use_kl_loss=true\n"
+      "actor_rollout_ref.rollout.n=5\ndata.max_prompt_length=1024\ndata.max_response_length=1024\n",
+      "o.txt", {.cluster = *cluster});
+  const auto calibration = find_calibration("h800", problems);
+  ASSERT_TRUE(calibration.has_value());
+  const Pricing pricing = price(imported.plan, *calibration);
+  EXPECT_GT(imported.plan.prediction.step_s, 1);
+  EXPECT_GT(imported.plan.prediction.peak_bytes, std::int64_t{10} << 30);
+  // Weights of 7.6e9 parameters in two bytes, gathered whole on TP2: half of them arrive at least.
+  EXPECT_GT(imported.plan.reshard[0].bytes_received, 7'000'000'000);
+  EXPECT_EQ(imported.plan.reshard[0].digest.size(), 16U);
+  EXPECT_TRUE(pricing.fits) << pricing.notes.back();
+  Problems none;
+  validate(imported.plan, "plan", none);
+  EXPECT_TRUE(none.empty());
+}
+
+std::vector<std::string> words(std::string_view script) {
+  Problems problems;
+  std::vector<std::string> all;
+  for (const ShellCommand& command : shell_commands(script, "s", problems)) {
+    for (const ShellWord& word : command) all.push_back(word.known ? word.text : "?");
+  }
+  EXPECT_TRUE(problems.empty());
+  return all;
+}
+
+TEST(ShellWords, AreWhatBashPasses) {
+  using V = std::vector<std::string>;
+  EXPECT_EQ(words("A=1 B=2\necho $A${B} '$A' \"$A b\" c\\ d"),
+            (V{"echo", "12", "$A", "1 b", "c d"}));
+  EXPECT_EQ(words("echo ${X:-de f} ${X:-\"g\"} ${A:=9} $A ${A:+set}"),
+            (V{"echo", "de f", "g", "9", "9", "set"}));
+  EXPECT_EQ(words("L=(a 'b c')\nL+=(d)\nrun \"${L[@]}\" x"), (V{"run", "a", "b c", "d", "x"}));
+  EXPECT_EQ(words("n=3; f $((n * (2 + 4) / 2 - 1)) $((1/0)) $(date) $UNSET"),
+            (V{"f", "8", "?", "?", "?"}));
+  EXPECT_EQ(words("a b \\\n  c # no\nd 2>&1 >x <y | e && f"), (V{"a", "b", "c", "d", "e", "f"}));
+  EXPECT_EQ(words("cat <<EOF\nnot a=command\nEOF\ng \"$@\" h"), (V{"cat", "g", "h"}));
+  EXPECT_EQ(words("if [ 1 ]; then export A=5; fi; k $A"), (V{"[", "1", "]", "k", "5"}));
+}
+
+TEST(ShellWords, RefuseWhatDoesNotEndAndGrowsWithoutBound) {
+  for (const char* script : {"a 'b", "a \"b", "a $(b", "a ${b", "a $((b", "a `b", "L=(a b"}) {
+    Problems problems;
+    shell_commands(script, "s.sh", problems);
+    EXPECT_EQ(problems.size(), 1U) << script;
+  }
+  std::string bomb = "a=xxxxxxxxxx\n";
+  for (char c = 'a'; c < 'z'; ++c) {
+    const std::string next(1, static_cast<char>(c + 1));
+    bomb += next + "=";
+    for (int i = 0; i < 10; ++i) bomb += "$" + std::string(1, c);
+    bomb += "\n";
+  }
+  Problems problems;
+  shell_commands(bomb + "echo $z\n", "s.sh", problems);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].found, HasSubstr("1 MiB"));
+}
+
+}  // namespace
+}  // namespace tessera

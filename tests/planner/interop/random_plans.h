@@ -1,0 +1,166 @@
+// Valid plans that verl can express, any number of them, for exports and round trips.
+#pragma once
+
+#include <numeric>
+#include <random>
+
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+class RandomPlans {
+ public:
+  /// `engine`: "verl" or "verl-megatron".
+  RandomPlans(std::string engine, unsigned seed) : engine_(std::move(engine)), random_(seed) {}
+
+  Plan next() {
+    Plan plan;
+    Problems problems;
+    model_name_ = pick<std::string>({"qwen3-8b", "qwen2.5-7b", "llama3.1-8b"});
+    const auto spec = read_model_spec(
+        std::string(TESSERA_SOURCE_DIR) + "/configs/models/" + model_name_, problems);
+    plan.models["actor"] = {*spec, model_name_, ""};
+    plan.engine = engine_;
+    plan.cluster = {.name = "random",
+                    .device = {"H200-SXM-141GB", from_gib(131), tflop_per_s(989), gb_per_s(4800)},
+                    .gpus_per_node = 8,
+                    .nodes = 4,
+                    .intra_link = "NVLink",
+                    .intra_per_gpu = gb_per_s(450),
+                    .inter_fabric = "IB",
+                    .nics_per_node = 8,
+                    .nic = gb_per_s(50)};
+    world_ = pick<int>({1, 2, 4, 8, 16, 32});
+    Workload& work = plan.workload;
+    work.algorithm = pick<std::string>({"ppo", "grpo"});
+    work.prompts_per_step = 64 * pick<int>({1, 2, 16});
+    work.samples_per_prompt = work.algorithm == "ppo" ? pick<int>({1, 4}) : pick<int>({4, 5, 16});
+    work.prompt_tokens = pick<int>({256, 1000});
+    work.response_tokens.max = pick<int>({1024, 7000});
+    work.response_tokens.mean = static_cast<double>(work.response_tokens.max);
+    work.mini_batches = pick<int>({1, 2});
+    work.epochs = pick<int>({1, 2});
+    work.kl = pick<KlPlace>({KlPlace::none, KlPlace::loss, KlPlace::reward});
+    const bool reward = pick<int>({0, 0, 1}) == 1;
+    if (reward) {
+      work.reward_model = "qwen2.5-0.5b";
+      plan.models["reward"] = {
+          *read_model_spec(std::string(TESSERA_SOURCE_DIR) + "/configs/models/qwen2.5-0.5b",
+                           problems),
+          "qwen2.5-0.5b", ""};
+    }
+    work.dataflow = preset_dataflow(work.algorithm, work.kl, reward);
+    plan.schedule = default_schedule(work);
+    for (const Role role : kEveryRole) {
+      const bool present =
+          role == Role::rollout ||
+          std::any_of(work.dataflow.begin(), work.dataflow.end(), [&](const Call& call) {
+            return call.role == role && call.kind != CallKind::compute;
+          });
+      if (present) plan.roles.push_back(make(role, plan));
+    }
+    plan.reshard.push_back({.mode = ReshardMode::full, .keep = false});
+    return plan;
+  }
+
+ private:
+  template <class T>
+  T pick(std::initializer_list<T> all) {
+    return *(all.begin() + static_cast<long>(random_() % all.size()));
+  }
+
+  RolePlan make(Role role, const Plan& plan) {
+    RolePlan made;
+    made.role = role;
+    made.model = role == Role::reward ? "reward" : "actor";
+    made.ranks.resize(static_cast<std::size_t>(world_));
+    std::iota(made.ranks.begin(), made.ranks.end(), 0);
+    const ModelSpec& model = plan.models.at(made.model).spec;
+    ParallelLayout& layout = made.layout;
+    if (role == Role::rollout || role == Role::reward) {
+      layout.tp = std::gcd(world_, role == Role::reward ? pick<int>({1, 2}) : pick<int>({1, 2, 4}));
+      layout.dp_replicate = world_ / layout.tp;
+    } else if (engine_ == "verl") {
+      fsdp(layout);
+    } else {
+      megatron(layout, role == Role::reference);
+    }
+    if (layout.stages.empty()) layout.stages = even_stages(model.layers, layout.pp, layout.vpp);
+    const bool trained = role == Role::actor || role == Role::critic;
+    if (layout.pp > 1 && layout.vpp == 1 && pick<int>({0, 1}) == 1 && trained) {
+      shift_stages(layout);
+    }
+    if (engine_ == "verl-megatron" && role == Role::reference) {
+      const ParallelLayout& actor = plan.roles[0].layout;
+      if (actor.stages != even_stages(model.layers, actor.pp, actor.vpp)) {
+        layout = actor;  // verl's reference inherits uneven stages
+        layout.zero = 0;
+      }
+    }
+    if (engine_ == "verl-megatron" && role != Role::rollout && role != Role::reward) {
+      made.rank_order = RankOrder::megatron;
+    }
+    const Workload& work = plan.workload;
+    const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
+    const auto tokens = [&] { return longest * layout.cp * pick<int>({1, 2, 7}); };
+    Batching& batching = made.batching;
+    if (trained) {
+      batching.mini_batch = work.sequences() / work.mini_batches;
+      batching.update_tokens = tokens();
+      made.offload.parameters = made.offload.gradients = pick<int>({0, 1}) == 1;
+      made.offload.optimizer = pick<int>({0, 1}) == 1;
+      made.recompute = pick<Recompute>({Recompute::none, Recompute::full});
+    }
+    if (role == Role::actor) batching.log_prob_tokens = tokens();
+    if (role == Role::critic) batching.values_tokens = batching.update_tokens;
+    if (role == Role::reference) {
+      batching.log_prob_tokens = tokens();
+      made.offload.parameters = engine_ == "verl" || pick<int>({0, 1}) == 1;
+    }
+    if (role == Role::reward) batching.reward_tokens = tokens();
+    if (role == Role::rollout) {
+      batching.max_sequences = pick<int>({16, 64, 256});
+      batching.prefill_tokens = batching.max_sequences * pick<int>({64, 256});
+      made.memory[Phase::gen] = {.weights = 20LL << 30, .kv_cache = 30LL << 30};
+    }
+    return made;
+  }
+
+  void fsdp(ParallelLayout& layout) {
+    layout.cp = std::gcd(world_, pick<int>({1, 1, 2, 4}));
+    const int dp = world_ / layout.cp;
+    layout.zero = pick<int>({0, 2, 3});
+    if (world_ == 1) layout.zero = 0;
+    layout.dp_replicate = dp;
+    if (layout.zero == 3) {
+      const int replicas = dp >= 4 ? pick<int>({1, 2}) : 1;
+      layout.dp_replicate = replicas;
+      layout.dp_shard = dp / replicas;
+    }
+  }
+
+  void megatron(ParallelLayout& layout, bool reference) {
+    layout.tp = std::gcd(world_, pick<int>({1, 2, 4}));
+    layout.pp = std::gcd(world_ / layout.tp, pick<int>({1, 2, 4}));
+    layout.cp = std::gcd(world_ / layout.tp / layout.pp, pick<int>({1, 2}));
+    layout.dp_replicate = world_ / layout.tp / layout.pp / layout.cp;
+    layout.sequence_parallel = layout.tp > 1 && pick<int>({0, 1}) == 1;
+    if (!reference) layout.zero = pick<int>({0, 1});
+    // 28 and 32 layers: two chunks per stage divide both on two stages.
+    if (layout.pp == 2 && model_name_ != "qwen3-8b" && pick<int>({0, 1}) == 1) layout.vpp = 2;
+  }
+
+  // The first stage gives a layer to the last.
+  static void shift_stages(ParallelLayout& layout) {
+    for (std::size_t i = 0; i + 1 < layout.stages.size(); ++i) {
+      layout.stages[i].last -= 1;
+      layout.stages[i + 1].first -= 1;
+    }
+  }
+
+  std::string engine_, model_name_;
+  int world_ = 1;
+  std::mt19937 random_;
+};
+
+}  // namespace tessera

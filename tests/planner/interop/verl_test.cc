@@ -1,0 +1,106 @@
+// Exported configurations before verl 0.9.1 itself: Hydra composes them, validate_config accepts
+// them, its dataclasses take them (verl_oracle.py).
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "cost_models/spec/document.h"
+#include "cost_models/spec/strict_json.h"
+#include "planner/interop/export.h"
+#include "planner/interop/verl_settings.h"
+#include "tests/planner/interop/random_plans.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string verl_python() {
+  if (const char* given = getenv("TESSERA_VERL_VENV")) return std::string(given) + "/bin/python3";
+  return std::string(TESSERA_SOURCE_DIR) + "/.venv-verl/bin/python3";
+}
+
+// The overrides as the script passes them on: bash itself reads the array.
+std::string overrides_of(const fs::path& script) {
+  const std::string command =
+      "bash -c " + shell_word("exec() { shift 3; printf '%s\\n' \"$@\"; }; source " +
+                              shell_word(script.string()));
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t size = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    text.append(buffer.data(), size);
+  }
+  EXPECT_EQ(pclose(pipe), 0);
+  return text;
+}
+
+TEST(Verl, AcceptsWhatIsExported) {
+  const std::string python = verl_python();
+  if (!fs::exists(python)) GTEST_SKIP() << "no verl: scripts/setup_verl.sh makes " << python;
+  std::string pattern = (fs::temp_directory_path() / "tessera-verl-XXXXXX").string();
+  const fs::path folder = mkdtemp(pattern.data());
+  std::vector<Plan> plans;
+  std::string command =
+      shell_word(python) + " " + TESSERA_SOURCE_DIR + "/tests/planner/interop/verl_oracle.py";
+  ExportOptions options;
+  options.train_files = "/data/it's a \"file\" = {x: [1, 2]} #, \\ \\' $HOME/a.parquet\\";
+  RandomPlans fsdp("verl", 9), megatron("verl-megatron", 9);
+  for (int i = 0; i < 8; ++i) {
+    plans.push_back(i % 2 == 0 ? fsdp.next() : megatron.next());
+    options.rollout = i % 4 < 2 ? "vllm" : "sglang";
+    Problems problems;
+    const auto made =
+        export_plan(plans.back(), i % 2 == 0 ? ExportTarget::verl : ExportTarget::verl_megatron,
+                    options, problems);
+    ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+    const fs::path one = folder / std::to_string(i);
+    fs::create_directory(one);
+    for (const ExportedFile& file : made->files) write_text_file(one / file.name, file.text);
+    write_text_file(one / "overrides.txt", overrides_of(one / "run.sh"));
+    command += " " + one.string();
+  }
+  FILE* pipe = popen((command + " 2>" + (folder / "log").string()).c_str(), "r");
+  std::string output;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t size = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    output.append(buffer.data(), size);
+  }
+  Problems none;
+  EXPECT_EQ(pclose(pipe), 0) << read_text_file(folder / "log", 1 << 20, none).value_or("");
+  std::istringstream lines(output);
+  std::size_t judged = 0;
+  for (std::string line; std::getline(lines, line); ++judged) {
+    ASSERT_LT(judged, plans.size());
+    const Plan& plan = plans[judged];
+    const auto verdict = parse_json(line, "verdict", none);
+    ASSERT_TRUE(verdict.has_value()) << line;
+    const Node* const values = verdict->root.find("values");
+    ASSERT_NE(values, nullptr) << line;
+    const RolePlan& actor = *plan.find(Role::actor);
+    EXPECT_EQ(values->find("strategy")->text, plan.engine == "verl" ? "fsdp2" : "megatron");
+    EXPECT_EQ(values->find("mini_batch")->integer, actor.batching.mini_batch);
+    EXPECT_EQ(values->find("update_tokens")->integer * actor.layout.cp,
+              actor.batching.update_tokens);
+    EXPECT_EQ(values->find("world")->integer, static_cast<std::int64_t>(actor.ranks.size()));
+    EXPECT_EQ(values->find("rollout_tp")->integer, plan.find(Role::rollout)->layout.tp);
+    EXPECT_EQ(values->find("train_files")->text, options.train_files);
+    if (const RolePlan* critic = plan.find(Role::critic)) {
+      EXPECT_EQ(values->find("critic_tokens")->integer * critic->layout.cp,
+                critic->batching.update_tokens);
+    }
+    if (const RolePlan* reference = plan.find(Role::reference)) {
+      EXPECT_EQ(values->find("reference_tokens")->integer * reference->layout.cp,
+                reference->batching.log_prob_tokens);
+    }
+  }
+  EXPECT_EQ(judged, plans.size());
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tessera
