@@ -2,8 +2,10 @@
 """Writes tests/fixtures/models/NAME from transformers, the oracle of names, shapes and logits.
 
 Every folder holds config.json and parameters.json, {checkpoint name: shape} as save_pretrained
-would write it (a tied lm_head is absent). Presets of configs/models are built on the meta device;
-tiny random models in fp32 also get model.safetensors, input_ids.json and logits.safetensors.
+would write it (a tied lm_head is absent). Presets of configs/models are built on the meta device.
+In their names [a-b] stands for every number from a to b: runs of layers and of experts that have
+the same tensors are one entry. Tiny random models of the families that the executor runs also get
+model.safetensors in fp32, input_ids.json and logits.safetensors.
 Written with transformers 5.17.0 and torch 2.11.0.
 
     python scripts/make_fixtures.py [--only NAME ...]
@@ -12,11 +14,15 @@ Written with transformers 5.17.0 and torch 2.11.0.
 import argparse
 import json
 import pathlib
+import re
 import shutil
+import tempfile
 
 import torch
 import transformers
+from safetensors import safe_open
 from safetensors.torch import save_file
+from transformers.core_model_loading import revert_weight_conversion
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "tests" / "fixtures" / "models"
@@ -28,6 +34,16 @@ TINY = dict(
     num_key_value_heads=2, vocab_size=131, max_position_embeddings=64, bos_token_id=1,
     eos_token_id=2, initializer_range=0.2,
 )
+
+
+MOE = dict(TINY, num_hidden_layers=3, initializer_range=0.02)
+QWEN_MOE = dict(MOE, moe_intermediate_size=20, num_experts=6, num_experts_per_tok=2)
+MLA = dict(
+    MOE, num_key_value_heads=4, moe_intermediate_size=20, n_routed_experts=6,
+    num_experts_per_tok=2, first_k_dense_replace=1, kv_lora_rank=16, qk_nope_head_dim=8,
+    qk_rope_head_dim=4, v_head_dim=6,
+)
+VISION = dict(depth=2, hidden_size=16, intermediate_size=20, num_heads=2, out_hidden_size=32)
 
 
 def llama(**more):
@@ -64,6 +80,56 @@ def tiny_configs():
     }
 
 
+def planned_configs():
+    """Tiny models of the families that are planned but not executed: names and shapes only."""
+    t = transformers
+    gpt2 = dict(n_embd=32, n_layer=3, n_head=4, n_positions=64, vocab_size=131, bos_token_id=1,
+                eos_token_id=2)
+    text = dict(TINY, num_hidden_layers=2, rope_parameters=dict(
+        rope_type="default", rope_theta=1e6, mrope_section=[1, 1, 2]))
+    vision = dict(vision_start_token_id=5, vision_end_token_id=6, image_token_id=7,
+                  video_token_id=8)
+    return {
+        "tiny-mixtral": t.MixtralConfig(**MOE, num_local_experts=6, num_experts_per_tok=2),
+        "tiny-mixtral-tied": t.MixtralConfig(
+            **MOE, num_local_experts=6, sliding_window=9, tie_word_embeddings=True),
+        "tiny-qwen2-moe": t.Qwen2MoeConfig(
+            **QWEN_MOE, shared_expert_intermediate_size=40, mlp_only_layers=[1]),
+        "tiny-qwen2-moe-unbiased": t.Qwen2MoeConfig(
+            **QWEN_MOE, shared_expert_intermediate_size=24, qkv_bias=False,
+            decoder_sparse_step=2),
+        "tiny-qwen3-moe": t.Qwen3MoeConfig(**QWEN_MOE, head_dim=12, norm_topk_prob=True),
+        "tiny-qwen3-moe-step": t.Qwen3MoeConfig(
+            **QWEN_MOE, head_dim=8, attention_bias=True, decoder_sparse_step=2,
+            tie_word_embeddings=True),
+        "tiny-deepseek-v2-lite": t.DeepseekV2Config(**MLA, q_lora_rank=None, n_shared_experts=2),
+        "tiny-deepseek-v2": t.DeepseekV2Config(
+            **MLA, q_lora_rank=24, n_shared_experts=2, attention_bias=True, n_group=3,
+            topk_group=2, topk_method="group_limited_greedy", routed_scaling_factor=16.0),
+        "tiny-deepseek-v3": t.DeepseekV3Config(
+            **MLA, q_lora_rank=24, n_shared_experts=1, n_group=3, topk_group=2),
+        "tiny-deepseek-v3-biased": t.DeepseekV3Config(
+            **MLA, q_lora_rank=24, n_shared_experts=1, n_group=2, topk_group=1,
+            attention_bias=True),
+        "tiny-gpt2": t.GPT2Config(**gpt2),
+        "tiny-gpt2-untied": t.GPT2Config(**gpt2, n_inner=44, tie_word_embeddings=False),
+        "tiny-gpt-oss": t.GptOssConfig(
+            **{**MOE, "intermediate_size": 20}, head_dim=8, num_local_experts=6,
+            num_experts_per_tok=2),
+        "tiny-nemotron": t.NemotronConfig(**MOE, head_dim=8),
+        "tiny-nemotron-biased": t.NemotronConfig(
+            **MOE, head_dim=8, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
+        "tiny-qwen2.5-vl": t.Qwen2_5_VLConfig(text_config=text, vision_config=VISION, **vision),
+    }
+
+
+def model_of(config):
+    """The model as its checkpoint is saved: with its head, and its vision tower where it has one."""
+    if config.model_type == "qwen2_5_vl":
+        return transformers.Qwen2_5_VLForConditionalGeneration(config)
+    return transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+
+
 def write_json(path, value):
     path.write_text(json.dumps(value, indent=1) + "\n")
 
@@ -73,8 +139,51 @@ def saved_parameters(model):
     tied = set(getattr(model, "_tied_weights_keys", None) or [])
     if not model.config.tie_word_embeddings:
         tied = set()
-    return {name: list(tensor.shape) for name, tensor in model.state_dict().items()
-            if name not in tied}
+    kept = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    saved = revert_weight_conversion(model, kept)
+    return {name: list(tensor.shape) for name, tensor in saved.items()}
+
+
+def runs(numbers):
+    """Ascending numbers as "a" and "[a-b]"."""
+    texts, start = [], None
+    for i, number in enumerate(numbers):
+        start = number if start is None else start
+        if i + 1 == len(numbers) or numbers[i + 1] != number + 1:
+            texts.append(str(start) if start == number else f"[{start}-{number}]")
+            start = None
+    return texts
+
+
+def compact(parameters):
+    """Entries that differ in one number alone become one, the last number of a name first."""
+    for position in (1, 0):
+        families = {}
+        for name, shape in parameters.items():
+            parts = re.split(r"(?<=\.)(\d+)(?=\.)", name)
+            at = 2 * position + 1
+            number = int(parts[at]) if at < len(parts) else None
+            key = tuple(parts[:at]) + tuple(parts[at + 1:]), tuple(shape)
+            families.setdefault(key, []).append(number)
+        parameters = {}
+        for (parts, shape), numbers in families.items():
+            at = 2 * position + 1
+            for text in [""] if numbers[0] is None else runs(sorted(numbers)):
+                parameters["".join(parts[:at]) + text + "".join(parts[at:])] = list(shape)
+    return parameters
+
+
+def expand(parameters):
+    """The inverse of compact, for its check."""
+    whole = {}
+    for name, shape in parameters.items():
+        names = [name]
+        while "[" in names[0]:
+            head, low, high, tail = re.fullmatch(r"(.*?)\[(\d+)-(\d+)\](.*)", names[0]).groups()
+            texts = [str(i) for i in range(int(low), int(high) + 1)]
+            names = [n.replace(f"[{low}-{high}]", text, 1) for text in texts for n in names]
+        whole.update((n, shape) for n in names)
+    return whole
 
 
 def randomise(model):
@@ -100,33 +209,52 @@ def write_tiny(name, config, folder):
     write_json(folder / "input_ids.json", ids.tolist())
     save_file({"logits": logits.contiguous()}, folder / "logits.safetensors")
     stored = saved_parameters(model)
-    from safetensors import safe_open
     with safe_open(folder / "model.safetensors", "pt") as file:
         assert set(file.keys()) == set(stored), f"{name}: saved names differ"
+    write_json(folder / "parameters.json", stored)
+
+
+def write_planned(name, config, folder):
+    config.dtype = torch.float32
+    config.architectures = None
+    model = model_of(config)
+    with tempfile.TemporaryDirectory() as scratch:
+        model.save_pretrained(scratch)
+        shutil.copy(pathlib.Path(scratch) / "config.json", folder / "config.json")
+        with safe_open(pathlib.Path(scratch) / "model.safetensors", "pt") as file:
+            stored = {key: file.get_slice(key).get_shape() for key in file.keys()}
+    assert stored == saved_parameters(model), f"{name}: saved names differ"
     write_json(folder / "parameters.json", stored)
 
 
 def write_preset(preset, folder):
     config = transformers.AutoConfig.from_pretrained(preset)
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config)
+        model = model_of(config)
     shutil.copy(preset / "config.json", folder / "config.json")
-    write_json(folder / "parameters.json", saved_parameters(model))
+    stored = saved_parameters(model)
+    small = compact(stored)
+    assert expand(small) == stored, f"{preset.name}: compact names differ"
+    (folder / "parameters.json").write_text(
+        "{\n" + ",\n".join(f' {json.dumps(n)}: {json.dumps(s)}' for n, s in small.items()) + "\n}\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", help="write only these folders")
     chosen = parser.parse_args().only
-    presets = {p.name: p for p in sorted((ROOT / "configs" / "models").iterdir())}
-    for name, config in {**tiny_configs(), **presets}.items():
+    writers = {name: (write_tiny, (name, config)) for name, config in tiny_configs().items()}
+    for name, config in planned_configs().items():
+        writers[name] = write_planned, (name, config)
+    for preset in sorted((ROOT / "configs" / "models").iterdir()):
+        writers[preset.name] = write_preset, (preset,)
+    for name, (write, arguments) in writers.items():
         if chosen and name not in chosen:
             continue
         folder = OUT / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        (write_preset if name in presets else write_tiny)(
-            *((config, folder) if name in presets else (name, config, folder)))
+        write(*arguments, folder)
         print(f"{folder.relative_to(ROOT)}: {sum(f.stat().st_size for f in folder.iterdir())} bytes")
 
 

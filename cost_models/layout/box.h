@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-inline constexpr int kMaxTensorRank = 4;
+inline constexpr int kMaxTensorRank = 5;  // the patch embedding of a vision tower
 
 struct Box {
   std::array<Interval, kMaxTensorRank> dims{};

@@ -4,10 +4,12 @@
 // Shapes are those of a saved Hugging Face checkpoint ([out, in] for a linear weight). A tied
 // lm_head is not a row of its own: `model.embed_tokens.weight` is then held by the first and the
 // last stage (gradients summed, counted once in norms and files). The parts of one fused storage
-// tensor are consecutive rows.
+// tensor are consecutive rows; all experts of a layer share two such tensors, gate|up and down.
+// Names are those that transformers 5.17 saves.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,26 +18,41 @@
 
 namespace tessera {
 
-/// What tensor parallelism counts when it cuts a tensor.
-enum class SplitUnit { none, query_heads, kv_heads, ffn_columns, vocab_rows };
+/// What tensor parallelism counts when it cuts a tensor; of an expert the columns of its own MLP.
+enum class SplitUnit { none, query_heads, kv_heads, ffn_columns, vocab_rows, expert_columns };
 
 /// Which pipeline stages hold a tensor.
 enum class StagePlace { embedding, layer, head, embedding_and_head };
 
+/// Where a file holds several rows as one tensor: its name, and the first index of the row along
+/// `dim`.
+struct CheckpointSlice {
+  std::string tensor;
+  int dim = 0;
+  std::int64_t offset = 0;
+  bool operator==(const CheckpointSlice&) const = default;
+};
+
 struct Parameter {
-  std::string name;                 // in the checkpoint
-  std::vector<std::int64_t> shape;  // in the checkpoint
-  std::string storage;              // fused storage tensor (q|k|v, gate|up), or `name`
-  int part = 0;                     // position inside the fused storage tensor
+  std::string name;                      // in the checkpoint, but for rows with a `slice`
+  std::vector<std::int64_t> shape;       // in the checkpoint
+  std::optional<CheckpointSlice> slice;  // GPT-2's c_attn, which TP cuts in three places
+  std::string storage;                   // fused storage tensor (q|k|v, gate|up), or `name`
+  int part = 0;                          // position inside the fused storage tensor
   StagePlace place = StagePlace::layer;
-  std::int64_t layer = -1;          // -1 outside the layers
-  int split_dim = -1;               // dim that TP slices; -1 = replicated
+  std::int64_t layer = -1;  // -1 outside the layers
+  int split_dim = -1;       // dim that TP (of an expert: ETP) slices; -1 = replicated
   SplitUnit unit = SplitUnit::none;
-  std::int64_t units = 0;           // along split_dim
-  std::int64_t unit_size = 0;       // elements of split_dim per unit
+  std::int64_t units = 0;      // along split_dim
+  std::int64_t unit_size = 0;  // elements of split_dim per unit
   /// For kv_heads: query heads per KV head. A rank holds the KV heads its query heads use.
   std::int64_t queries_per_unit = 1;
-  bool decayed = true;              // weight decay applies (matrices; not norms and biases)
+  bool decayed = true;  // weight decay applies (matrices; not norms and biases)
+  /// Of a routed expert's tensor, which EP places: experts of the layer (0 = not such a tensor),
+  /// and either the expert it belongs to or, where the file stacks them (gpt-oss), their dim.
+  std::int64_t experts = 0;
+  std::int64_t expert = -1;
+  int expert_dim = -1;
 
   std::int64_t elements() const;
   bool operator==(const Parameter&) const = default;
@@ -51,5 +68,8 @@ struct ParameterTable {
 };
 
 ParameterTable parameter_table(const ModelSpec& model);
+
+/// The tensors of the file: name -> shape, the slices of one tensor together.
+std::map<std::string, std::vector<std::int64_t>> checkpoint_tensors(const ParameterTable& table);
 
 }  // namespace tessera

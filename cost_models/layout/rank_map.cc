@@ -110,7 +110,17 @@ bool check_strided(const ParallelLayout& layout, std::span<const int> ranks,
 using CoordKey = std::array<int, 5>;
 
 /// What the members of a group share (first), and their order inside it (second).
-std::pair<CoordKey, CoordKey> group_key(const RankCoord& c, Axis axis) {
+std::pair<CoordKey, CoordKey> expert_group_key(const ParallelLayout& layout, const RankCoord& c,
+                                               Axis axis) {
+  const ExpertCoord e = expert_coord(layout, c);
+  const int along = axis == Axis::ep ? e.ep : axis == Axis::etp ? e.etp : e.edp;
+  return {{c.pp, axis == Axis::etp ? -1 : e.etp, axis == Axis::ep ? -1 : e.ep,
+           axis == Axis::edp ? -1 : e.edp},
+          {along}};
+}
+
+std::pair<CoordKey, CoordKey> group_key(const ParallelLayout& layout, const RankCoord& c,
+                                        Axis axis) {
   CoordKey shared{c.tp, c.cp, c.pp, c.dp_replicate, c.dp_shard};
   CoordKey order{};
   const auto moves = [&](std::initializer_list<size_t> slowest_first) {
@@ -142,6 +152,10 @@ std::pair<CoordKey, CoordKey> group_key(const RankCoord& c, Axis axis) {
     case Axis::model:
       moves({2, 1, 0});
       break;
+    case Axis::ep:
+    case Axis::etp:
+    case Axis::edp:
+      return expert_group_key(layout, c, axis);
   }
   return {shared, order};
 }
@@ -158,6 +172,13 @@ std::vector<std::vector<int>> collect(const std::map<Key, std::map<CoordKey, int
 }
 
 }  // namespace
+
+ExpertCoord expert_coord(const ParallelLayout& layout, const RankCoord& coord) {
+  const int dp = coord.dp_replicate * layout.dp_shard + coord.dp_shard;
+  const auto [etp, ep, edp] = digits<3>(coord.tp + layout.tp * (coord.cp + layout.cp * dp),
+                                        {layout.etp, layout.ep, layout.edp()});
+  return {.etp = etp, .ep = ep, .edp = edp};
+}
 
 int RankMap::index_of(int rank) const {
   const auto found = std::find(ranks.begin(), ranks.end(), rank);
@@ -198,7 +219,7 @@ RankMap make_rank_map(RankOrder order, const ParallelLayout& layout, std::span<c
 std::vector<std::vector<int>> groups_along(const RankMap& map, Axis axis) {
   std::map<CoordKey, std::map<CoordKey, int>> members;
   for (size_t i = 0; i < map.coords.size(); ++i) {
-    const auto [shared, order] = group_key(map.coords[i], axis);
+    const auto [shared, order] = group_key(map.layout, map.coords[i], axis);
     members[shared][order] = map.ranks[i];
   }
   return collect(members);
@@ -207,10 +228,10 @@ std::vector<std::vector<int>> groups_along(const RankMap& map, Axis axis) {
 std::vector<int> group_of(const RankMap& map, Axis axis, int rank) {
   const int index = map.index_of(rank);
   TESSERA_CHECK(index >= 0);
-  const CoordKey wanted = group_key(map.coords[static_cast<size_t>(index)], axis).first;
+  const CoordKey wanted = group_key(map.layout, map.coords[static_cast<size_t>(index)], axis).first;
   std::map<CoordKey, int> ordered;
   for (size_t i = 0; i < map.coords.size(); ++i) {
-    const auto [shared, order] = group_key(map.coords[i], axis);
+    const auto [shared, order] = group_key(map.layout, map.coords[i], axis);
     if (shared == wanted) ordered[order] = map.ranks[i];
   }
   std::vector<int> group;

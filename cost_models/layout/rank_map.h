@@ -18,6 +18,15 @@ struct RankCoord {
   bool operator==(const RankCoord&) const = default;
 };
 
+/// Where a rank stands among the ranks of its stage when they hold routed experts: numbered tp
+/// fastest, then cp, dp_shard, dp_replicate, the index is etp + etp' (ep + ep' edp) with etp' and
+/// ep' the degrees (Megatron-Core's order tp-ep-dp; vLLM's for etp' = 1).
+struct ExpertCoord {
+  int etp = 0, ep = 0, edp = 0;
+  bool operator==(const ExpertCoord&) const = default;
+};
+ExpertCoord expert_coord(const ParallelLayout& layout, const RankCoord& coord);
+
 struct RankMap {
   ParallelLayout layout;
   std::vector<int> ranks;         // global ranks, position = index within the role
@@ -37,7 +46,8 @@ struct RankMap {
 RankMap make_rank_map(RankOrder order, const ParallelLayout& layout, std::span<const int> ranks,
                       const RankMap* training, const std::string& place, Problems& problems);
 
-enum class Axis { tp, cp, pp, dp, dp_replicate, dp_shard, model };  // model = tp x cp x pp
+/// model = tp x cp x pp; ep, etp and edp cut the ranks of a stage anew (ExpertCoord).
+enum class Axis { tp, cp, pp, dp, dp_replicate, dp_shard, model, ep, etp, edp };
 
 /// All groups along `axis`, each in axis order, the groups ordered by their first rank.
 std::vector<std::vector<int>> groups_along(const RankMap& map, Axis axis);

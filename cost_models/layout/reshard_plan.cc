@@ -306,15 +306,11 @@ class Planner {
   std::vector<std::pair<int, int>> order_;  // (source, index into received_)
 };
 
-int outer_dim_of(const Parameter& parameter) {
-  return parameter.split_dim < 0 ? 0 : parameter.split_dim;
-}
-
 ShardedTensor sharded(const Parameter& parameter, DType dtype) {
   return {.name = parameter.name,
           .shape = parameter.shape,
           .element_bytes = size_of(dtype),
-          .outer_dim = outer_dim_of(parameter)};
+          .outer_dim = shard_dim(parameter)};
 }
 
 std::vector<Holding> stored(const Parameter& parameter, const RankMap& map) {

@@ -42,22 +42,49 @@ std::optional<Box> compute_box(const Parameter& parameter, const ParallelLayout&
                                const RankCoord& coord) {
   if (!holds(parameter, layout, coord)) return std::nullopt;
   Box box = whole(parameter.shape);
+  int parts = layout.tp, part = coord.tp;
+  if (parameter.experts > 0) {
+    const ExpertCoord at = expert_coord(layout, coord);
+    const Interval mine = split(parameter.experts, layout.ep, at.ep);
+    if (parameter.expert_dim >= 0) {
+      if (mine.empty()) return std::nullopt;
+      box = restricted(box, parameter.expert_dim, mine);
+    } else if (parameter.expert < mine.lo || parameter.expert >= mine.hi) {
+      return std::nullopt;
+    }
+    parts = layout.etp, part = at.etp;
+  }
   if (parameter.split_dim < 0) return box;
-  const Interval units = units_of(parameter, layout.tp, coord.tp);
+  const Interval units = units_of(parameter, parts, part);
   if (units.empty()) return std::nullopt;
   return restricted(box, parameter.split_dim,
                     {units.lo * parameter.unit_size, units.hi * parameter.unit_size});
 }
 
+ShardPart shard_part(const Parameter& parameter, const ParallelLayout& layout,
+                     const RankCoord& coord) {
+  if (layout.dp_shard <= 1) return {};
+  if (parameter.experts == 0) return {.parts = layout.dp_shard, .part = coord.dp_shard};
+  const int parts = layout.tp * layout.cp * layout.dp_shard / (layout.ep * layout.etp);
+  if (parts <= 1) return {};
+  return {.parts = parts, .part = expert_coord(layout, coord).edp % parts};
+}
+
+int shard_dim(const Parameter& parameter) {
+  if (parameter.expert_dim >= 0) return parameter.expert_dim;
+  return parameter.split_dim < 0 ? 0 : parameter.split_dim;
+}
+
 std::optional<Box> stored_box(const Parameter& parameter, const ParallelLayout& layout,
                               const RankCoord& coord) {
   const std::optional<Box> box = compute_box(parameter, layout, coord);
-  if (!box || layout.dp_shard <= 1 || box->rank == 0) return box;
-  const int dim = parameter.split_dim < 0 ? 0 : parameter.split_dim;
+  const auto [parts, mine] = shard_part(parameter, layout, coord);
+  if (!box || parts <= 1 || box->rank == 0) return box;
+  const int dim = shard_dim(parameter);
   const Interval rows = box->dims[static_cast<size_t>(dim)];
-  const std::int64_t unit = parameter.split_dim < 0 ? 1 : parameter.unit_size;
-  const std::int64_t step = rows.size() / unit >= layout.dp_shard ? unit : 1;
-  const Interval part = split(rows.size() / step, layout.dp_shard, coord.dp_shard);
+  const std::int64_t unit = dim == parameter.split_dim ? parameter.unit_size : 1;
+  const std::int64_t step = rows.size() / unit >= parts ? unit : 1;
+  const Interval part = split(rows.size() / step, parts, mine);
   if (part.empty()) return std::nullopt;
   return restricted(*box, dim, {rows.lo + part.lo * step, rows.lo + part.hi * step});
 }

@@ -2,13 +2,12 @@
 #include <array>
 #include <utility>
 
+#include "cost_models/spec/model_document.h"
 #include "cost_models/spec/spec_document.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array kFamilies{ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2,
-                               ModelFamily::qwen3};
 constexpr std::array kHeads{ModelHead::language_model, ModelHead::value};
 constexpr std::array kScalings{RopeScalingKind::none, RopeScalingKind::linear,
                                RopeScalingKind::llama3, RopeScalingKind::yarn};
@@ -28,6 +27,8 @@ RopeSpec rope_from(ObjectReader& reader) {
   reader.required("beta_slow", rope.beta_slow);
   reader.required("attention_factor", rope.attention_factor);
   reader.required("truncate", rope.truncate);
+  reader.required("rotated_fraction", rope.rotated_fraction,
+                  Real{.least = 0, .most = 1, .above = true});
   reader.refuse_unknown_keys();
   return rope;
 }
@@ -44,6 +45,7 @@ Node to_node(const RopeSpec& rope) {
   add(node, "beta_slow", node_of(rope.beta_slow));
   add(node, "attention_factor", node_of(rope.attention_factor));
   add(node, "truncate", node_of(rope.truncate));
+  add(node, "rotated_fraction", node_of(rope.rotated_fraction));
   return node;
 }
 
@@ -61,9 +63,10 @@ Node token_node(const std::optional<std::int64_t>& token) {
 
 ModelSpec model_from(ObjectReader& reader) {
   ModelSpec model;
-  reader.required("family", model.family, kFamilies);
+  reader.required("family", model.family, kEveryFamily);
   reader.required("head", model.head, kHeads);
   reader.required("layers", model.layers, Whole{.least = 1, .most = 1 << 16});
+  const Whole layers{.least = 0, .most = model.layers - 1};
   reader.required("hidden", model.hidden, kSize);
   reader.required("query_heads", model.query_heads, kSize);
   reader.required("kv_heads", model.kv_heads, kSize);
@@ -78,6 +81,13 @@ ModelSpec model_from(ObjectReader& reader) {
   reader.required("qk_norm", model.qk_norm);
   reader.required("norm_epsilon", model.norm_epsilon, kFromZero);
   reader.required("sliding_window", model.sliding_window, kNotNegative);
+  reader.list("full_attention_layers", model.full_attention_layers, layers);
+  reader.required("norm", model.norm, kEveryNorm);
+  reader.required("mlp", model.mlp, kEveryMlp);
+  reader.required("learned_positions", model.learned_positions);
+  reader.required("attention_sinks", model.attention_sinks);
+  read_parts(reader, model);
+  reader.required("mtp_layers", model.mtp_layers, Whole{.least = 0, .most = 1 << 10});
   if (auto rope = reader.object("rope")) model.rope = rope_from(*rope);
   reader.required("dtype", model.dtype, kFloatTypes);
   read_token(reader, "bos_token", model.bos_token);
@@ -109,6 +119,13 @@ Node to_node(const ModelSpec& model) {
   add(node, "qk_norm", node_of(model.qk_norm));
   add(node, "norm_epsilon", node_of(model.norm_epsilon));
   add(node, "sliding_window", node_of(model.sliding_window));
+  add(node, "full_attention_layers", list_of(model.full_attention_layers));
+  add(node, "norm", node_of(name_of(model.norm)));
+  add(node, "mlp", node_of(name_of(model.mlp)));
+  add(node, "learned_positions", node_of(model.learned_positions));
+  add(node, "attention_sinks", node_of(model.attention_sinks));
+  add_parts(node, model);
+  add(node, "mtp_layers", node_of(model.mtp_layers));
   add(node, "rope", to_node(model.rope));
   add(node, "dtype", node_of(name_of(model.dtype)));
   add(node, "bos_token", token_node(model.bos_token));

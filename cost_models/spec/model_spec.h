@@ -4,6 +4,7 @@
 // elements; no field is ever defaulted by a reader of the struct.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,12 +13,34 @@
 #include <vector>
 
 #include "cost_models/spec/dtype.h"
+#include "cost_models/spec/model_parts.h"
 #include "cost_models/spec/problem.h"
 
 namespace tessera {
 
 /// The families whose checkpoints are known by name and shape.
-enum class ModelFamily { llama, mistral, qwen2, qwen3 };
+enum class ModelFamily {
+  llama,
+  mistral,
+  qwen2,
+  qwen3,
+  mixtral,
+  qwen2_moe,
+  qwen3_moe,
+  deepseek_v2,
+  deepseek_v3,
+  gpt2,
+  gpt_oss,
+  nemotron,
+  qwen2_5_vl,
+};
+inline constexpr std::array kEveryFamily{
+    ModelFamily::llama,     ModelFamily::mistral,     ModelFamily::qwen2,
+    ModelFamily::qwen3,     ModelFamily::mixtral,     ModelFamily::qwen2_moe,
+    ModelFamily::qwen3_moe, ModelFamily::deepseek_v2, ModelFamily::deepseek_v3,
+    ModelFamily::gpt2,      ModelFamily::gpt_oss,     ModelFamily::nemotron,
+    ModelFamily::qwen2_5_vl};
+/// Also the `model_type` of its config.json.
 std::string_view name_of(ModelFamily family);
 
 /// What stands on top of the last layer: a vocabulary projection, or one value per token
@@ -34,13 +57,14 @@ struct RopeSpec {
   double theta = 10000.0;
   RopeScalingKind kind = RopeScalingKind::none;
   double factor = 1.0;
-  double low_freq_factor = 0.0;                    // llama3
-  double high_freq_factor = 0.0;                   // llama3
+  double low_freq_factor = 0.0;                       // llama3
+  double high_freq_factor = 0.0;                      // llama3
   std::int64_t original_max_position_embeddings = 0;  // llama3, yarn
-  double beta_fast = 32.0;                         // yarn
-  double beta_slow = 1.0;                          // yarn
-  double attention_factor = 1.0;                   // yarn: factor on cos and sin, resolved
-  bool truncate = true;                            // yarn: round the correction range
+  double beta_fast = 32.0;                            // yarn
+  double beta_slow = 1.0;                             // yarn
+  double attention_factor = 1.0;                      // yarn: factor on cos and sin, resolved
+  bool truncate = true;                               // yarn: round the correction range
+  double rotated_fraction = 1.0;                      // of head_dim (partial_rotary_factor)
 
   bool operator==(const RopeSpec&) const = default;
 };
@@ -52,8 +76,8 @@ struct ModelSpec {
   std::int64_t hidden = 0;
   std::int64_t query_heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t ffn = 0;    // columns of gate and of up
+  std::int64_t head_dim = 0;  // of queries and keys; of values too, but for MLA
+  std::int64_t ffn = 0;       // columns of gate and of up, in layers without experts
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;
   bool tied_embeddings = false;
@@ -62,7 +86,18 @@ struct ModelSpec {
   bool mlp_bias = false;
   bool qk_norm = false;
   double norm_epsilon = 1e-6;
-  std::int64_t sliding_window = 0;  // tokens; 0 = full attention
+  std::int64_t sliding_window = 0;                  // tokens; 0 = full attention
+  std::vector<std::int64_t> full_attention_layers;  // of a model with a sliding window, ascending
+  NormKind norm = NormKind::rms;
+  MlpKind mlp = MlpKind::swiglu;
+  bool learned_positions = false;  // an embedding of positions instead of `rope`
+  bool attention_sinks = false;    // a learned logit per query head (gpt-oss)
+  std::optional<MoeSpec> moe;
+  std::optional<MlaSpec> mla;
+  std::optional<VisionSpec> vision;
+  /// Multi-token-prediction layers of the published model. transformers neither loads nor saves
+  /// them, so they are no rows of the parameter table; mtp_parameter_count counts them.
+  std::int64_t mtp_layers = 0;
   RopeSpec rope;
   DType dtype = DType::bf16;  // of the checkpoint
   std::optional<std::int64_t> bos_token, eos_token, pad_token;
@@ -79,7 +114,22 @@ std::optional<ModelSpec> read_model_spec(const std::filesystem::path& where, Pro
 std::optional<ModelSpec> parse_model_spec(std::string_view text, const std::string& file,
                                           Problems& problems);
 
+/// True when the layer has routed experts.
+bool is_moe_layer(const ModelSpec& model, std::int64_t layer);
+std::int64_t moe_layer_count(const ModelSpec& model);
+/// Tokens that attention of the layer looks back on; 0 = all.
+std::int64_t window_of_layer(const ModelSpec& model, std::int64_t layer);
+/// Elements of one head's values.
+std::int64_t value_head_dim(const ModelSpec& model);
+
 /// Parameters as a checkpoint stores them (a tied lm_head counts once).
 std::int64_t parameter_count(const ModelSpec& model);
+/// Those that one token uses: of the routed experts only experts_per_token in each layer.
+std::int64_t active_parameter_count(const ModelSpec& model);
+/// Parameters of one routed expert; 0 without experts.
+std::int64_t expert_parameter_count(const ModelSpec& model);
+/// Of all mtp_layers, embedding and head not counted (they are the main model's). DeepSeek-V3,
+/// arXiv:2412.19437, section 2.2: two norms, a projection of 2 h, one layer, a norm.
+std::int64_t mtp_parameter_count(const ModelSpec& model);
 
 }  // namespace tessera

@@ -56,6 +56,12 @@ void check_products(const ParallelLayout& layout, std::int64_t ranks, const Repo
     report("ep", "ep x etp = " + std::to_string(expert),
            "a divisor of tp x cp x dp = " + std::to_string(per_stage));
   }
+  const std::int64_t replica = std::int64_t{layout.tp} * layout.cp * layout.dp_shard;
+  if (layout.dp_shard > 1 && replica % expert != 0 && expert % replica != 0) {
+    report("ep", "ep x etp = " + std::to_string(expert),
+           "a divisor or a multiple of tp x cp x dp_shard = " + std::to_string(replica),
+           "otherwise the replicas would cut the experts differently");
+  }
 }
 
 void check_zero(const ParallelLayout& layout, const Reporter& report) {

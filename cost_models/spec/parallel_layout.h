@@ -1,6 +1,7 @@
 // How one role's model is cut over its ranks: the parallel degrees and the pipeline stages.
 //
-// A plain value; `ranks = tp * cp * dp * pp` with dp = dp_replicate * dp_shard. Degrees count ranks.
+// A plain value; `ranks = tp * cp * dp * pp` with dp = dp_replicate * dp_shard. Degrees count
+// ranks.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +26,18 @@ struct ParallelLayout {
   int vpp = 1;           // virtual stages (chunks) per rank
   int dp_replicate = 1;  // replicas of the (sharded) model
   int dp_shard = 1;      // FSDP shards of each replica; > 1 means zero 3
-  int ep = 1;            // expert parallel, divides tp * cp * dp with etp
-  int etp = 1;
-  int zero = 0;          // 0, 1 (optimizer), 2 (+ gradients), 3 (+ parameters)
+  int ep = 1;    // expert parallel: parts of the routed experts; divides tp * cp * dp with etp
+  int etp = 1;   // parts of each routed expert; 1 = experts are whole at any tp
+  int zero = 0;  // 0, 1 (optimizer), 2 (+ gradients), 3 (+ parameters)
   bool sequence_parallel = false;
   /// Chunk c of stage p is stages[c * pp + p]; in layer order, covering every layer once.
   std::vector<LayerRange> stages;
 
   int dp() const { return dp_replicate * dp_shard; }
   int ranks() const { return tp * cp * pp * dp(); }
+  int stage_ranks() const { return tp * cp * dp(); }
+  /// Replicas of an expert's slice (expert data parallel).
+  int edp() const { return stage_ranks() / (ep * etp); }
   bool operator==(const ParallelLayout&) const = default;
 };
 

@@ -205,10 +205,12 @@ bool read_box(const TensorView& tensor, const Box& box, int outer_dim, void* des
   TESSERA_CHECK(box.rank == 0 || (outer_dim >= 0 && outer_dim < box.rank));
   const Walk walk = walk_of(tensor, box, outer_dim);
   const std::int64_t from_bytes = size_of(tensor.dtype), to_bytes = size_of(dtype);
-  // Memory order is a, b, c, d. Where the last dim is the outer one, (a, d) is a transposed plane;
-  // every other order keeps the source's last dim last, so (c, d) has contiguous rows.
+  // Memory order is a, b, ..., y, z. Where the last dim is the outer one, (a, z) is a transposed
+  // plane; every other order keeps the source's last dim last, so (y, z) has contiguous rows.
+  constexpr std::size_t last = kMaxTensorRank - 1;
   const bool transposed = box.rank > 1 && outer_dim == box.rank - 1;
-  const std::size_t outer = transposed ? static_cast<std::size_t>(kMaxTensorRank - box.rank) : 2;
+  const std::size_t outer =
+      transposed ? static_cast<std::size_t>(kMaxTensorRank - box.rank) : last - 1;
   std::array<std::int64_t, kMaxTensorRank> destination_stride{};
   std::int64_t next = 1;
   for (std::size_t d = kMaxTensorRank; d-- > 0;) {
@@ -216,24 +218,25 @@ bool read_box(const TensorView& tensor, const Box& box, int outer_dim, void* des
     next *= walk.size[d];
   }
   auto rest = walk.size;
-  rest[outer] = rest[3] = 1;
+  rest[outer] = rest[last] = 1;
   const Plane plane{.rows = walk.size[outer],
-                    .columns = walk.size[3],
+                    .columns = walk.size[last],
                     .row_stride = walk.stride[outer],
-                    .column_stride = walk.stride[3],
+                    .column_stride = walk.stride[last],
                     .destination_row = destination_stride[outer]};
+  std::int64_t planes = 1;
+  for (const std::int64_t size : rest) planes *= size;
   auto* const to = static_cast<std::byte*>(destination);
-  for (std::int64_t i = 0; i < rest[0]; ++i) {
-    for (std::int64_t j = 0; j < rest[1]; ++j) {
-      for (std::int64_t k = 0; k < rest[2]; ++k) {
-        const std::int64_t source =
-            walk.first + i * walk.stride[0] + j * walk.stride[1] + k * walk.stride[2];
-        const std::int64_t target =
-            i * destination_stride[0] + j * destination_stride[1] + k * destination_stride[2];
-        copy_plane(run, tensor.data.data() + source * from_bytes, from_bytes,
-                   to + target * to_bytes, to_bytes, plane);
-      }
+  for (std::int64_t index = 0; index < planes; ++index) {
+    std::int64_t source = walk.first, target = 0, left = index;
+    for (std::size_t d = last; d-- > 0;) {
+      const std::int64_t at = left % rest[d];
+      left /= rest[d];
+      source += at * walk.stride[d];
+      target += at * destination_stride[d];
     }
+    copy_plane(run, tensor.data.data() + source * from_bytes, from_bytes, to + target * to_bytes,
+               to_bytes, plane);
   }
   return true;
 }

@@ -3,6 +3,8 @@
 // 0.5.12's model loaders, which divide heads and columns and replicate key-value heads.
 #include "planner/interop/capabilities.h"
 
+#include <algorithm>
+
 namespace tessera {
 namespace {
 
@@ -16,6 +18,8 @@ Capabilities tessera_table() {
   table.zero = {0, 1};
   table.recompute = {Recompute::none};
   table.params = kTrainable;
+  table.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2,
+                    ModelFamily::qwen3};
   return table;
 }
 
@@ -100,6 +104,19 @@ std::optional<Capabilities> capabilities_of(std::string_view engine, Problems& p
   problems.push_back(
       {"", "engine", "'" + std::string(engine) + "'", all, did_you_mean(engine, known)});
   return std::nullopt;
+}
+
+void refuse_model(const Capabilities& table, const ModelSpec& model, const std::string& file,
+                  const std::string& place, Problems& problems) {
+  const auto& known = table.families;
+  if (known.empty() || std::find(known.begin(), known.end(), model.family) != known.end()) return;
+  std::string names;
+  for (const ModelFamily family : known) {
+    if (!names.empty()) names += family == known.back() ? " or " : ", ";
+    names += name_of(family);
+  }
+  problems.push_back({file, place, "'" + std::string(name_of(model.family)) + "'", names,
+                      "engine '" + table.engine + "' cannot run this architecture"});
 }
 
 }  // namespace tessera

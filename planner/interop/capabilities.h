@@ -42,6 +42,7 @@ struct Capabilities {
   bool serves_reward = false;  // the reward model runs as the rollout does, not as a trained model
   bool full_gather = false;    // weights move by gathering every tensor whole
   std::vector<DType> params;
+  std::vector<ModelFamily> families;  // empty = every one
 };
 
 /// Engines whose table is known, sorted.
@@ -54,6 +55,10 @@ std::optional<Capabilities> capabilities_of(std::string_view engine, Problems& p
 /// `place` of each Problem is the field, "tp" or "stages".
 Problems outside_capabilities(const Capabilities& engine, const ModelSpec& model, Role role,
                               const ParallelLayout& layout);
+
+/// Appends a Problem where the engine has no such model; `place` is that of the model in `file`.
+void refuse_model(const Capabilities& table, const ModelSpec& model, const std::string& file,
+                  const std::string& place, Problems& problems);
 
 /// What in `plan` the engine of the plan cannot do: one Problem per role and thing, `place` is the
 /// plan's JSON pointer. Empty: it can execute the plan.

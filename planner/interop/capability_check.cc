@@ -188,6 +188,9 @@ Problems outside_capabilities(const Plan& plan, const std::string& file) {
     problems.back().place = "/engine";
     return problems;
   }
+  for (const auto& [name, model] : plan.models) {
+    refuse_model(*engine, model.spec, file, "/models/" + name + "/spec/family", problems);
+  }
   for (std::size_t i = 0; i < plan.roles.size(); ++i) {
     const RolePlan& role = plan.roles[i];
     const std::string place = "/roles/" + std::to_string(i);

@@ -116,6 +116,12 @@ std::optional<PlanOutcome> make_plan(const PlanRequest& asked, Problems& problem
   request.traits = traits_of(request.engine);
   const auto capabilities = space_of(request.engine, problems);
   check_models(request, problems);
+  if (capabilities) {
+    for (const auto& [name, model] : request.models) {
+      refuse_model(*capabilities, model.spec, model.path.empty() ? name : model.path, "model_type",
+                   problems);
+    }
+  }
   if (problems.size() != before) return std::nullopt;
   check_settings(request, problems);
   allowed_placements(request, problems);

@@ -40,6 +40,22 @@ TEST(Schema, AWrittenPlanFits) {
   EXPECT_TRUE(fits("plan", json::parse(to_json(plan))));
 }
 
+TEST(Schema, APlanOfEveryFamilyFits) {
+  for (const char* name : {"deepseek-v3", "deepseek-v2-lite", "gpt2", "gpt-oss-20b", "mixtral-8x7b",
+                           "minitron-8b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "qwen2.5-vl-7b"}) {
+    Problems problems;
+    Plan plan = sample_plan();
+    plan.models.at("actor").spec = read_model_spec(name, problems).value();
+    const json written = json::parse(to_json(plan));
+    EXPECT_TRUE(fits("plan", written)) << name;
+    for (const auto& [key, value] : written["models"]["actor"]["spec"].items()) {
+      json without = written;
+      without["models"]["actor"]["spec"].erase(key);
+      EXPECT_FALSE(fits("plan", without)) << name << " " << key;
+    }
+  }
+}
+
 TEST(Schema, EveryKeyOfAPlanIsNeededAndNoOtherIsAllowed) {
   const json good = json::parse(to_json(sample_plan()));
   int removed = 0;

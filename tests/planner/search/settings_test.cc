@@ -4,6 +4,7 @@
 
 #include "planner/interop/capabilities.h"
 #include "planner/search/request.h"
+#include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
@@ -94,6 +95,28 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   plan.roles = {RolePlan{}};
   plan.reshard.clear();
   EXPECT_TRUE(outside_capabilities(plan).empty());
+}
+
+TEST(Capabilities, RefuseAnArchitectureByName) {
+  for (const char* name : {"mixtral-8x7b", "deepseek-v3", "gpt2", "qwen2.5-vl-7b"}) {
+    Problems read;
+    Plan plan;
+    plan.engine = "tessera";
+    plan.models["actor"].spec = read_model_spec(name, read).value();
+    const Problems problems = outside_capabilities(plan, "p.json");
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_EQ(problems[0].place, "/models/actor/spec/family");
+    EXPECT_EQ(problems[0].expected, "llama, mistral, qwen2 or qwen3");
+    EXPECT_NE(problems[0].found.find(name_of(plan.models["actor"].spec.family)), std::string::npos);
+
+    PlanRequest request =
+        request_of(tiny_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
+    request.models.at("actor").spec = plan.models["actor"].spec;
+    Problems refused;
+    EXPECT_FALSE(make_plan(request, refused));
+    ASSERT_FALSE(refused.empty());
+    EXPECT_EQ(refused[0].hint, "engine 'tessera' cannot run this architecture");
+  }
 }
 
 }  // namespace

@@ -1,0 +1,87 @@
+// What some model families have besides plain attention and a gated MLP.
+//
+// Plain values, parts of a ModelSpec. Sizes count elements, layers count from 0. Field names follow
+// the publications; semantics are those of transformers 5.17 (models/*/modeling_*.py).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+enum class NormKind {
+  rms,
+  layer_norm,     // mean and variance, weight and bias (GPT-2)
+  layer_norm_1p,  // the same with 1 + weight (Nemotron)
+};
+inline constexpr std::array kEveryNorm{NormKind::rms, NormKind::layer_norm,
+                                       NormKind::layer_norm_1p};
+std::string_view name_of(NormKind kind);
+/// True when a norm has a bias beside its weight.
+constexpr bool has_bias(NormKind kind) { return kind != NormKind::rms; }
+
+enum class MlpKind {
+  swiglu,          // silu(gate) up
+  clamped_swiglu,  // gpt-oss: gate and up clamped, (up + 1) gate sigmoid(1.702 gate)
+  gelu,            // one input projection (GPT-2)
+  squared_relu,    // one input projection (Nemotron)
+};
+inline constexpr std::array kEveryMlp{MlpKind::swiglu, MlpKind::clamped_swiglu, MlpKind::gelu,
+                                      MlpKind::squared_relu};
+std::string_view name_of(MlpKind kind);
+/// True when gate and up are two projections of the input.
+constexpr bool is_gated(MlpKind kind) {
+  return kind == MlpKind::swiglu || kind == MlpKind::clamped_swiglu;
+}
+
+/// What turns a router's logits into scores.
+enum class RouterScore { softmax, sigmoid };
+inline constexpr std::array kEveryRouterScore{RouterScore::softmax, RouterScore::sigmoid};
+std::string_view name_of(RouterScore score);
+
+/// Mixture of experts. Every expert is an MLP of `expert_ffn` columns of the model's MlpKind.
+struct MoeSpec {
+  std::int64_t experts = 0;  // routed experts of a layer
+  std::int64_t experts_per_token = 0;
+  std::int64_t expert_ffn = 0;
+  std::int64_t shared_ffn = 0;  // columns of all shared experts together; 0 = none
+  bool shared_gate = false;     // a sigmoid gate on the shared expert (Qwen2-MoE)
+  /// Layers with a plain MLP of ModelSpec::ffn columns instead of experts, ascending.
+  std::vector<std::int64_t> dense_layers;
+  RouterScore score = RouterScore::softmax;
+  bool router_bias = false;      // on the logits (gpt-oss)
+  bool correction_bias = false;  // on the scores for the choice alone (DeepSeek-V3)
+  bool normalised = false;       // chosen scores sum to 1
+  double scale = 1.0;            // on the chosen scores (routed_scaling_factor)
+  std::int64_t groups = 1, groups_per_token = 1;  // group-limited choice (DeepSeek)
+
+  bool operator==(const MoeSpec&) const = default;
+};
+
+/// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1). A query or key head
+/// has qk_nope_head_dim + qk_rope_head_dim = ModelSpec::head_dim elements. A token's cache is
+/// kv_lora_rank + qk_rope_head_dim elements per layer, for all heads together.
+struct MlaSpec {
+  std::int64_t q_lora_rank = 0;  // 0 = queries are not compressed (V2-Lite)
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0, qk_rope_head_dim = 0;
+  std::int64_t v_head_dim = 0;
+
+  bool operator==(const MlaSpec&) const = default;
+};
+
+/// The vision tower of Qwen2.5-VL: counted, never cut by TP, held by the first stage.
+struct VisionSpec {
+  std::int64_t layers = 0, hidden = 0, heads = 0, ffn = 0;
+  std::int64_t channels = 0, patch = 0, temporal_patch = 0;
+  std::int64_t merge = 0;   // merge x merge patches become one token
+  std::int64_t output = 0;  // the language model's hidden size
+  std::int64_t window = 0;  // pixels; attention of the other layers
+  std::vector<std::int64_t> full_attention_layers;
+
+  bool operator==(const VisionSpec&) const = default;
+};
+
+}  // namespace tessera
