@@ -21,8 +21,9 @@ namespace {
 
 struct PlanOptions {
   std::string model, critic, reward, cluster, workload, calibration, engine = "tessera", output;
+  std::string objective = "step_s";
   std::vector<std::string> fixed, varied;
-  bool json = false;
+  bool json = false, pareto = false;
 };
 
 std::string utc_now() {
@@ -39,6 +40,14 @@ PlanRequest read_request(const PlanOptions& options) {
   PlanRequest request;
   request.engine = options.engine;
   request.fixed = parse_settings(options.fixed, problems);
+  if (const auto objective = objective_from(options.objective)) {
+    request.objective = *objective;
+  } else {
+    const std::vector<std::string> known = {"step_s", "tokens_per_s_per_gpu", "cost", "gpus"};
+    problems.push_back({"--objective", "", "'" + options.objective + "'",
+                        "step_s, tokens_per_s_per_gpu, cost or gpus",
+                        did_you_mean(options.objective, known)});
+  }
   request.tessera_version = TESSERA_VERSION;
   request.created = utc_now();
   const auto add_model = [&](const char* key, const std::string& where) {
@@ -93,6 +102,14 @@ void plan(const PlanOptions& options) {
   const PlanRequest request = read_request(options);
   if (!options.varied.empty()) return plan_varied(options, request);
   Problems problems;
+  if (options.pareto) {
+    Planner planner(request);
+    const std::vector<Solution> front = planner.pareto(request.fixed, problems);
+    if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+    if (front.empty()) throw Error(ExitCode::infeasible, "no number of GPUs has a feasible plan");
+    std::printf("%s", (options.json ? front_json : describe_front)(front, request).c_str());
+    return;
+  }
   const std::optional<PlanOutcome> outcome = make_plan(request, problems);
   if (!outcome) throw Error(ExitCode::bad_input, std::move(problems));
   if (const Infeasible* infeasible = std::get_if<Infeasible>(&*outcome)) {
@@ -123,6 +140,10 @@ void add_plan(CLI::App& app) {
                       "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
   command->add_option("--engine", options->engine, "Engine whose abilities limit the search");
   command->add_option("-o,--output", options->output, "Where to write plan.json");
+  command->add_option("--objective", options->objective,
+                      "step_s (default), tokens_per_s_per_gpu, cost or gpus (the fewest that fit)");
+  command->add_flag("--pareto", options->pareto,
+                    "Print the best step of every number of GPUs instead of one plan");
   command->add_flag("--json", options->json, "Print the plan as JSON");
   command->callback([options] { plan(*options); });
 }

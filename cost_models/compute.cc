@@ -101,7 +101,8 @@ double compute_factor(DType dtype, const Calibration& calibration) {
 double seen_keys(const LayerShape& shape, double length) {
   const double window = as_double(shape.window);
   if (window <= 0 || length <= window) return length / 2;
-  return window * (1 - window / (2 * length));
+  return shape.full_share * length / 2 +
+         (1 - shape.full_share) * window * (1 - window / (2 * length));
 }
 
 // Causal attention, forward: sequences of the batch's effective length (attention's work is linear
@@ -135,7 +136,10 @@ double attention_seconds(const RankModel& rank, const LayerShape& shape, const T
 // 2 n (2 r_kv + d_rope) FLOPs per cached token (absorbed form, arXiv:2405.04434, sec. 2.1.3).
 double decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
                                 double context, const Calibration& calibration) {
-  if (shape.window > 0) context = std::min(context, as_double(shape.window));
+  if (shape.window > 0) {
+    context = shape.full_share * context +
+              (1 - shape.full_share) * std::min(context, as_double(shape.window));
+  }
   if (shape.latent()) {
     const double latent = as_double(shape.kv_rank + shape.rope_dim);
     const double bytes = size_of(rank.dtype) * latent * sequences * context;

@@ -20,6 +20,7 @@ struct EngineTraits {
   bool overlapped_parameters = false;    // FSDP gathers the next layer during this one
   bool streamed_optimizer = false;       // offloaded states pass through a bucket, else as a whole
   bool scattered_hops = false;           // pipeline messages are cut by tp (Megatron-LM)
+  bool master_parameters = false;  // FSDP shards fp32 parameters, with no 16-bit copy beside
   double overlap_slowdown = 1.0;         // of kernels that run beside a collective
   double expert_imbalance = 1.0;         // tokens of the busiest expert rank / mean
 

@@ -2,17 +2,36 @@
 
 namespace tessera {
 
-LayerShape layer_shape(const ModelSpec& model, LayerKind) {
+LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
   LayerShape shape;
   shape.hidden = model.hidden;
   shape.query_heads = model.query_heads;
   shape.kv_heads = model.kv_heads;
-  shape.key_dim = shape.value_dim = model.head_dim;
+  shape.key_dim = model.head_dim;
+  shape.value_dim = value_head_dim(model);
+  if (model.mla) {
+    shape.query_rank = model.mla->q_lora_rank;
+    shape.kv_rank = model.mla->kv_lora_rank;
+    shape.rope_dim = model.mla->qk_rope_head_dim;
+  }
   shape.window = model.sliding_window;
+  if (model.sliding_window > 0) {
+    shape.full_share =
+        static_cast<double>(model.full_attention_layers.size()) / static_cast<double>(model.layers);
+  }
+  shape.gated = is_gated(model.mlp);
   shape.ffn = model.ffn;
+  if (kind == LayerKind::sparse && model.moe) {
+    shape.ffn = model.moe->shared_ffn;
+    shape.experts = model.moe->experts;
+    shape.experts_per_token = model.moe->experts_per_token;
+    shape.expert_ffn = model.moe->expert_ffn;
+  }
   return shape;
 }
 
-LayerKind kind_of_layer(const ModelSpec&, std::int64_t) { return LayerKind::dense; }
+LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer) {
+  return is_moe_layer(model, layer) ? LayerKind::sparse : LayerKind::dense;
+}
 
 }  // namespace tessera

@@ -21,6 +21,7 @@ struct LayerShape {
   /// of the compressed keys and values, and the part of key_dim that carries the rotary embedding.
   std::int64_t query_rank = 0, kv_rank = 0, rope_dim = 0;
   std::int64_t window = 0;  // tokens that attention sees; 0 = all before
+  double full_share = 0;    // part of the layers whose attention has no window all the same
   bool gated = true;        // gate and up projections, else one
   std::int64_t ffn = 0;     // columns of the dense MLP, or of all shared experts together
   std::int64_t experts = 0, experts_per_token = 0, expert_ffn = 0;  // experts 0 = dense layer

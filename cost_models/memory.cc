@@ -73,7 +73,8 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
   const bool selective = recompute == Recompute::selective, flash = rank.traits.flash_attention;
   double softmax = 0;
   if (!flash && !selective) {
-    const double seen = shape.window > 0 ? std::min(sequence, as_double(shape.window)) : sequence;
+    // Scores are whole whatever the mask is.
+    const double seen = sequence;
     softmax = as_double(rank.query_heads()) * seen * (rank.traits.dropout ? 2 * bytes + 1 : bytes);
   }
   const bool product = !(selective && flash && shape.gated);
@@ -109,7 +110,7 @@ MemoryUse operator+(const MemoryUse& a, const MemoryUse& b) {
           .reserve = a.reserve + b.reserve};
 }
 
-ShardElements shard_elements(const ParameterTable& table, int tp, int, int) {
+ShardElements shard_elements(const ParameterTable& table, int tp, int ep, int etp) {
   ParallelLayout layout;
   layout.tp = tp;
   layout.stages = even_stages(table.model.layers, 1);
@@ -130,6 +131,20 @@ ShardElements shard_elements(const ParameterTable& table, int tp, int, int) {
     if (in_layer) {
       kind = static_cast<std::size_t>(shards.kinds[static_cast<std::size_t>(parameter.layer)]);
       if (sample[kind] != parameter.layer) continue;
+    }
+    if (parameter.experts > 0) {  // the largest EP part of the experts, each cut by ETP
+      const std::int64_t held = (parameter.experts + ep - 1) / ep;
+      std::int64_t each =
+          parameter.elements() / (parameter.expert_dim >= 0 ? parameter.experts : 1);
+      if (parameter.split_dim >= 0) {
+        each = each / parameter.units * ((parameter.units + etp - 1) / etp);
+      }
+      const bool counted = parameter.expert_dim >= 0 || parameter.expert < held;
+      if (!counted) continue;
+      for (Elements& rank : shards.layer[kind]) {
+        rank.expert += parameter.expert_dim >= 0 ? held * each : each;
+      }
+      continue;
     }
     for (int i = 0; i < tp; ++i) {
       const auto box = compute_box(parameter, layout, {.tp = i});
@@ -211,14 +226,11 @@ std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& l
 }
 
 ShardCounts zero_shards(const ParallelLayout& layout) {
-  if (layout.dp_shard > 1) {
-    const int experts =
-        std::max(1, layout.dp_shard * layout.tp * layout.cp / std::max(1, layout.ep * layout.etp));
-    return {layout.dp_shard, layout.ep * layout.etp > 1 ? experts : layout.dp_shard};
-  }
-  const int replicas = layout.dp() * layout.cp;
-  if (layout.ep * layout.etp <= 1) return {replicas, replicas};
-  return {replicas, std::max(1, layout.tp * replicas / (layout.ep * layout.etp))};
+  const int experts = std::max(1, layout.ep * layout.etp);
+  const int replicas = layout.dp_shard > 1 ? layout.dp_shard : layout.dp() * layout.cp;
+  const int block = layout.tp * layout.cp;
+  const int dealt = layout.dp_shard > 1 ? block * layout.dp_shard : block * layout.dp();
+  return {replicas, std::max(1, dealt / experts)};
 }
 
 MemoryUse resident_memory(const Elements& elements, const ParallelLayout& layout,
@@ -303,7 +315,14 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
                          std::int64_t max_length, double prefill_tokens, std::int64_t layers) {
   MemoryUse use;
   if (layers == 0) layers = rank.model.layers;
-  use.kv_cache = cache_bytes_per_token(rank, kv) * layers * slots * max_length;
+  const LayerShape shape = rank.layer();
+  double kept = as_double(max_length);
+  if (shape.window > 0) {
+    kept =
+        shape.full_share * kept + (1 - shape.full_share) * std::min(kept, as_double(shape.window));
+  }
+  use.kv_cache =
+      static_cast<std::int64_t>(as_double(cache_bytes_per_token(rank, kv) * layers * slots) * kept);
   use.activations =
       rounded(layer_buffers(rank, rank.layer(), std::max(prefill_tokens, 1.0 * slots)));
   use.logits = rounded(static_cast<double>(slots) * 2.0 * size_of(DType::fp32) *

@@ -42,7 +42,11 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
                               .etp = candidate.etp,
                               .zero = candidate.zero,
                               .stages = {}};
-  const MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, trained);
+  MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, trained);
+  if (trained && layout.dp_shard > 1 && request.traits.master_parameters) {
+    whole.weights = std::max(whole.weights, whole.master_weights);
+    whole.master_weights = 0;
+  }
   const Call* call = nullptr;
   for (const Call& each : workload.dataflow) {
     const Role runs = each.kind == CallKind::generate ? Role::rollout : each.role;

@@ -13,10 +13,9 @@ namespace {
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A role's way to run on a number of GPUs; the actor's includes the rollout's.
+// A role's way to run on a number of GPUs.
 struct Option {
   Candidate candidate;
-  std::optional<Candidate> rollout;
   PhaseSeconds seconds{};
   std::int64_t resident = 0, transient = 0,
                switching = 0;  // the last two: on top of resident
@@ -34,70 +33,90 @@ struct BlockFront {
   std::array<double, kPhaseCount> least{};  // by chunk
 };
 
-Option merged(const Option& actor, const Option& rollout, double reshard_seconds) {
-  Option both = actor;
-  both.rollout = rollout.candidate;
-  for (std::size_t i = 0; i < both.seconds.size(); ++i) both.seconds[i] += rollout.seconds[i];
-  both.seconds[at(Phase::reshard)] = reshard_seconds;
-  both.resident = actor.resident + rollout.resident;
-  both.switching = actor.switching + rollout.switching;
-  both.transient = std::max({actor.transient, rollout.transient, both.switching});
-  return both;
-}
+// Options and fronts of one role under one setting, by GPUs.
+struct RoleFronts {
+  std::map<int, std::vector<Option>> priced;
+  std::map<std::pair<int, bool>, RoleFront> fronts;  // bool: apart
+  std::map<std::pair<int, bool>, PhaseSeconds> least;
+};
+
+}  // namespace
+
+struct FrontStore::State {
+  std::map<std::pair<Role, std::string>, RoleFronts> roles;
+};
+
+FrontStore::FrontStore() : state_(std::make_unique<State>()) {}
+FrontStore::~FrontStore() = default;
+
+namespace {
 
 class Fronts {
  public:
-  explicit Fronts(const SearchProblem& problem) : problem_(problem) {
+  Fronts(const SearchProblem& problem, FrontStore::State& store) : problem_(problem) {
+    const auto setting = [&](Role role) {
+      const auto found = problem.settings.find(role);
+      return found == problem.settings.end() ? std::string() : found->second;
+    };
+    for (const Role role : kEveryRole) {
+      roles_[static_cast<std::size_t>(role)] = &store.roles[{role, setting(role)}];
+    }
     for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
   }
 
-  /// `apart`: actor and rollout are in different blocks, each with a front of
-  /// its own.
+  /// Undominated options. `apart`: actor and rollout are in different blocks; where they share one
+  /// they are paired by the search of a placement instead.
   const RoleFront& of(Role role, int gpus, bool apart) {
-    auto [entry, added] = cache_.try_emplace({role, gpus, apart});
-    if (!added) return entry->second;
-    const bool pairs = role == Role::actor && !apart && generates();
-    entry->second = pairs ? actor_front(gpus) : plain_front(role, gpus, apart);
+    auto [entry, added] = fronts_of(role).fronts.try_emplace({gpus, apart});
+    if (added) entry->second = plain_front(role, gpus, apart);
     return entry->second;
   }
 
-  /// Bounds on what `of` will say, without its work: least seconds of each
-  /// phase over all options.
+  /// Bounds without the work of a front: least seconds of each phase over all options, for the
+  /// actor with its rollout where they share a block.
   const PhaseSeconds& least(Role role, int gpus, bool apart) {
-    auto [entry, added] = least_.try_emplace({role, gpus, apart});
+    auto [entry, added] = fronts_of(role).least.try_emplace({gpus, apart});
     if (!added) return entry->second;
-    PhaseSeconds least = with_least(priced(role, gpus)).least;
-    const bool pairs = role == Role::actor && !apart && generates();
-    if (pairs) {
-      const PhaseSeconds rollout = with_least(priced(Role::rollout, gpus)).least;
+    PhaseSeconds least = least_of(priced(role, gpus));
+    if (paired(role, apart)) {
+      const PhaseSeconds rollout = least_of(priced(Role::rollout, gpus));
       for (std::size_t p = 0; p < least.size(); ++p) least[p] += rollout[p];
     }
     return entry->second = least;
   }
 
-  std::int64_t evaluated() const { return evaluated_; }
-
- private:
-  bool generates() const {
-    return std::find(problem_.roles.begin(), problem_.roles.end(), Role::rollout) !=
-           problem_.roles.end();
+  /// True for an actor whose options are pairs with the rollout's.
+  bool paired(Role role, bool apart) const {
+    return role == Role::actor && !apart &&
+           std::find(problem_.roles.begin(), problem_.roles.end(), Role::rollout) !=
+               problem_.roles.end();
   }
 
-  // All options of a role on a number of GPUs that fit alone.
+  /// All options of a role on a number of GPUs that fit alone, those of one layout together.
   const std::vector<Option>& priced(Role role, int gpus) {
-    auto [entry, added] = priced_.try_emplace({role, gpus});
+    auto [entry, added] = fronts_of(role).priced.try_emplace(gpus);
     std::vector<Option>& options = entry->second;
     if (!added) return options;
     for (const Candidate& candidate : problem_.candidates(role, gpus)) {
       const RoleCost cost = problem_.evaluator.role(candidate);
       ++evaluated_;
       if (std::max(cost.peak, cost.switching) > problem_.memory_limit) continue;
-      options.push_back({candidate, std::nullopt, cost.seconds, cost.resident,
-                         cost.peak - cost.resident, cost.switching - cost.resident});
+      options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
+                         cost.switching - cost.resident});
     }
     filter(options, true);
     return options;
   }
+
+  // What a reshard's bytes depend on.
+  static std::array<int, 10> layout_key(const Candidate& c) {
+    return {c.tp, c.cp, c.pp, c.vpp, c.ep, c.etp, c.dp, c.dp_shard, c.head_layers, 0};
+  }
+
+  std::int64_t evaluated() const { return evaluated_; }
+
+ private:
+  RoleFronts& fronts_of(Role role) { return *roles_[static_cast<std::size_t>(role)]; }
 
   // Phases in which any of the options spends time.
   std::vector<Phase> used_phases(const std::vector<Option>& options) const {
@@ -139,20 +158,21 @@ class Fronts {
     options = std::move(kept);
   }
 
-  RoleFront with_least(std::vector<Option> options) const {
-    RoleFront front{std::move(options), {}};
-    front.least.fill(front.options.empty() ? kInfinity : 0);
+  PhaseSeconds least_of(const std::vector<Option>& options) const {
+    PhaseSeconds seconds{};
+    seconds.fill(options.empty() ? kInfinity : 0);
     for (const Phase phase : phases_) {
       double least = kInfinity;
-      for (const Option& option : front.options) least = std::min(least, option.seconds[at(phase)]);
-      front.least[at(phase)] = least;
+      for (const Option& option : options) least = std::min(least, option.seconds[at(phase)]);
+      seconds[at(phase)] = least;
     }
-    return front;
+    return seconds;
   }
 
-  // What a reshard's bytes depend on.
-  static std::array<int, 10> layout_key(const Candidate& c) {
-    return {c.tp, c.cp, c.pp, c.vpp, c.ep, c.etp, c.dp, c.dp_shard, c.head_layers, 0};
+  RoleFront with_least(std::vector<Option> options) const {
+    RoleFront front{std::move(options), {}};
+    front.least = least_of(front.options);
+    return front;
   }
 
   RoleFront plain_front(Role role, int gpus, bool apart) {
@@ -171,32 +191,9 @@ class Fronts {
     return with_least(std::move(options));
   }
 
-  RoleFront actor_front(int gpus) {
-    std::vector<Option> actors = priced(Role::actor, gpus);
-    std::vector<Option> rollouts = priced(Role::rollout, gpus);
-    std::map<std::array<int, 20>, double> reshard;  // by layouts
-    std::vector<Option> pairs;
-    for (const Option& actor : actors) {
-      for (const Option& rollout : rollouts) {
-        const Candidate &a = actor.candidate, &r = rollout.candidate;
-        std::array<int, 20> key{};
-        const auto from = layout_key(a), to = layout_key(r);
-        std::copy(to.begin(), to.end(), std::copy(from.begin(), from.end(), key.begin()));
-        auto [entry, added] = reshard.try_emplace(key);
-        if (added) entry->second = problem_.evaluator.reshard_seconds(a, r, true);
-        Option both = merged(actor, rollout, entry->second);
-        if (both.resident + both.transient <= problem_.memory_limit) pairs.push_back(both);
-      }
-    }
-    filter(pairs, false);
-    return with_least(std::move(pairs));
-  }
-
   const SearchProblem& problem_;
+  std::array<RoleFronts*, kRoleCount> roles_{};
   std::vector<Phase> phases_;
-  std::map<std::tuple<Role, int, bool>, RoleFront> cache_;
-  std::map<std::tuple<Role, int, bool>, PhaseSeconds> least_;
-  std::map<std::pair<Role, int>, std::vector<Option>> priced_;
   std::int64_t evaluated_ = 0;
 };
 
@@ -237,7 +234,8 @@ class PlacementSearch {
 
  private:
   using ChunkSeconds = std::array<double, kPhaseCount>;
-  static constexpr std::size_t kBeam = 6;
+  static constexpr std::size_t kBeam = 6, kQuick = 100;
+  static constexpr std::size_t kMostPairs = 20'000;  // before those that are beaten are dropped
   static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
 
   // Roles of a block that have a front (a rollout beside the actor is part of
@@ -312,16 +310,19 @@ class PlacementSearch {
     // Least seconds of what is still to be added: later roles of the block and
     // other blocks.
     ChunkSeconds open = rest_of(block);
-    for (const Role role : roles) add(open, by_chunk(block, front_of(role, sizes_[size]).least));
+    for (const Role role : roles) {
+      add(open, by_chunk(block, fronts_.least(role, sizes_[size], apart_)));
+    }
     const double limit = step_limit(with_others(sizes_[size]));
     BlockFront front;
     front.points.emplace_back();
     front.points.front().seconds = fixed_chunks(block);
     for (std::size_t r = 0; r < roles.size(); ++r) {
-      const RoleFront& role = front_of(roles[r], sizes_[size]);
-      const ChunkSeconds least = by_chunk(block, role.least);
+      const ChunkSeconds least = by_chunk(block, fronts_.least(roles[r], sizes_[size], apart_));
       for (std::size_t c = 0; c < open.size(); ++c) open[c] -= least[c];
-      std::vector<FrontPoint> additions = projected(block, role, r);
+      std::vector<FrontPoint> additions =
+          fronts_.paired(roles[r], apart_) ? paired(block, sizes_[size], r, open, limit)
+                                           : projected(block, front_of(roles[r], sizes_[size]), r);
       keep_front(additions, used);
       front.points = sums_of(front.points, additions, r, open, limit);
       keep_front(front.points, used);
@@ -374,6 +375,77 @@ class PlacementSearch {
       }
     }
     return sums;
+  }
+
+  // Actor and rollout on the same ranks: every pair that fits and may still beat the best plan,
+  // with what the switch between them takes. option = actor's index x rollouts + rollout's index.
+  std::vector<FrontPoint> paired(std::size_t block, int gpus, std::size_t position,
+                                 const ChunkSeconds& open, double limit) {
+    const std::vector<Option>& actors = fronts_.priced(Role::actor, gpus);
+    const std::vector<Option>& rollouts = fronts_.priced(Role::rollout, gpus);
+    const int used = static_cast<int>(iteration_.chunks().size());
+    const auto reshard_chunk = static_cast<std::size_t>(iteration_.chunk_of(Phase::reshard));
+    ChunkSeconds rest = fixed_chunks(block);
+    add(rest, open);
+    std::vector<ChunkSeconds> generation;
+    for (const Option& rollout : rollouts) {
+      generation.push_back(by_chunk(block, rollout.seconds));
+      add(generation.back(), rest);
+    }
+    const auto quick_actors = quickest(actors), quick_rollouts = quickest(rollouts);
+    std::vector<FrontPoint> pairs;
+    std::vector<double> reshard(rollouts.size());
+    std::size_t most_pairs = kMostPairs;
+    std::array<int, 10> layout{};  // that `reshard` is of
+    for (const std::size_t a : quick_actors) {
+      const Option& actor = actors[a];
+      const ChunkSeconds training = by_chunk(block, actor.seconds);
+      if (const auto key = Fronts::layout_key(actor.candidate); key != layout) {
+        layout = key;
+        std::fill(reshard.begin(), reshard.end(), -1.0);
+      }
+      for (const std::size_t r : quick_rollouts) {
+        const Option& rollout = rollouts[r];
+        const std::int64_t resident = actor.resident + rollout.resident;
+        const std::int64_t transient =
+            std::max({actor.transient, rollout.transient, actor.switching + rollout.switching});
+        if (resident + transient > problem_.memory_limit) continue;
+        ChunkSeconds seconds = generation[r];
+        add(seconds, training);
+        if (iteration_.step_seconds(seconds.data()) >= limit) {
+          ++pruned_;
+          continue;
+        }
+        if (reshard[r] < 0) {
+          reshard[r] = problem_.evaluator.reshard_seconds(actor.candidate, rollout.candidate, true);
+        }
+        seconds[reshard_chunk] += reshard[r];
+        FrontPoint& pair = pairs.emplace_back();
+        for (std::size_t c = 0; c < seconds.size(); ++c) pair.seconds[c] = seconds[c] - rest[c];
+        pair.resident = resident;
+        pair.transient = transient;
+        pair.option[position] = static_cast<int>(a * rollouts.size() + r);
+      }
+      if (pairs.size() > most_pairs) {
+        keep_front(pairs, used);
+        most_pairs = std::max(kMostPairs, 2 * pairs.size());
+      }
+    }
+    return pairs;
+  }
+
+  // Indices of all options, or in the first pass of the fastest only, in order.
+  std::vector<std::size_t> quickest(const std::vector<Option>& options) const {
+    std::vector<std::size_t> order(options.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (width_ == kWhole || options.size() <= kQuick) return order;
+    const auto total = [&](std::size_t i) {
+      return std::accumulate(options[i].seconds.begin(), options[i].seconds.end(), 0.0);
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return total(a) < total(b); });
+    order.resize(kQuick);
+    return order;
   }
 
   std::vector<FrontPoint> projected(std::size_t block, const RoleFront& front,
@@ -495,15 +567,31 @@ class PlacementSearch {
     for (std::size_t block = 0; block < points.size(); ++block) {
       const std::vector<Role> roles = owners(block);
       for (std::size_t r = 0; r < roles.size(); ++r) {
-        const Option& option = front_of(roles[r], sizes[block])
-                                   .options[static_cast<std::size_t>(points[block]->option[r])];
+        const auto at_option = static_cast<std::size_t>(points[block]->option[r]);
+        if (fronts_.paired(roles[r], apart_)) {
+          record_pair(sizes[block], at_option);
+          continue;
+        }
+        const Option& option = front_of(roles[r], sizes[block]).options[at_option];
         best_.choice[roles[r]] = option.candidate;
-        if (option.rollout) best_.choice[Role::rollout] = *option.rollout;
         for (std::size_t p = 0; p < best_.seconds.size(); ++p) {
           best_.seconds[p] += option.seconds[p];
         }
       }
     }
+  }
+
+  void record_pair(int gpus, std::size_t option) {
+    const std::vector<Option>& rollouts = fronts_.priced(Role::rollout, gpus);
+    const Option& actor = fronts_.priced(Role::actor, gpus)[option / rollouts.size()];
+    const Option& rollout = rollouts[option % rollouts.size()];
+    best_.choice[Role::actor] = actor.candidate;
+    best_.choice[Role::rollout] = rollout.candidate;
+    for (std::size_t p = 0; p < best_.seconds.size(); ++p) {
+      best_.seconds[p] += actor.seconds[p] + rollout.seconds[p];
+    }
+    best_.seconds[at(Phase::reshard)] +=
+        problem_.evaluator.reshard_seconds(actor.candidate, rollout.candidate, true);
   }
 
   // The step from its phases, free of the rounding of the incremental sums.
@@ -621,18 +709,23 @@ std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disag
 }
 
 SearchResult search_exactly(const SearchProblem& problem) {
-  Fronts fronts(problem);
+  FrontStore store;
+  return search_exactly(problem, store);
+}
+
+SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
+  Fronts fronts(problem, *store.state_);
   return search(problem, fronts);
 }
 
 std::vector<Solution> pareto_front(const SearchProblem& problem, const std::vector<int>& counts) {
-  Fronts fronts(problem);
+  FrontStore store;
   std::vector<Solution> front;
   SearchProblem limited = problem;
   limited.objective = Objective::step_time;
   for (const int gpus : counts) {
     limited.gpus = gpus;
-    SearchResult result = search(limited, fronts);
+    SearchResult result = search_exactly(limited, store);
     if (result.best.empty()) continue;
     Solution& best = result.best.front();
     if (front.empty() || best.step_s < front.back().step_s) front.push_back(std::move(best));

@@ -14,6 +14,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,8 @@ struct SearchProblem {
   std::int64_t memory_limit = 0;  // bytes per rank
   int gpus = 0;                   // at most so many in all; 0 = the cluster's
   Objective objective = Objective::step_time;
+  /// Names what is fixed for a role, for a FrontStore; equal names give equal candidates.
+  std::map<Role, std::string> settings;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
   std::vector<Placement> placements;   // all of them, or those that the user allows
   std::function<std::vector<Candidate>(Role role, int gpus)> candidates;
@@ -75,6 +78,21 @@ struct SearchResult {
 };
 
 SearchResult search_exactly(const SearchProblem& problem);
+
+/// Prices and fronts of roles, kept between searches of one request that differ in `settings`,
+/// placements, budget or objective only: what no change touches is not worked out again. One
+/// thread.
+class FrontStore {
+ public:
+  FrontStore();
+  ~FrontStore();
+  struct State;
+
+ private:
+  friend SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
+  std::unique_ptr<State> state_;
+};
+SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
 
 /// The best plans that are not beaten in both GPUs and step: the search with
 /// each number of GPUs of `counts` as its limit (ascending), those that bring

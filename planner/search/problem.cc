@@ -53,6 +53,13 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   problem.candidates = [request, capabilities](Role role, int gpus) {
     return enumerate_candidates(request, capabilities, role, gpus);
   };
+  for (const Role role : problem.roles) {
+    FixedSettings own;
+    for (const auto& [key, value] : request.fixed.values) {
+      if (key.first == role) own.values[key] = value;
+    }
+    for (const std::string& word : words_of(own)) problem.settings[role] += word + " ";
+  }
   problem.objective = request.objective;
   if (may_disaggregate(request.engine)) problem.policy_lags = {0, 1};
   problem.evaluator = evaluator.value_or(costs.evaluator());

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cost_models/layout/parameter_table.h"
+#include "cost_models/lengths.h"
 
 namespace tessera {
 namespace {
@@ -179,6 +180,56 @@ std::string describe(const Infeasible& infeasible) {
   for (const std::string& reason : infeasible.reasons) out += "  " + reason + "\n";
   if (!infeasible.nearest_fix.empty()) out += "nearest fix: " + infeasible.nearest_fix + "\n";
   return out;
+}
+
+namespace {
+
+struct FrontFigures {
+  double tokens_per_s_per_gpu = 0, price = 0;
+  std::string placement, layouts;
+};
+
+FrontFigures figures_of(const Solution& solution, const PlanRequest& request) {
+  const Workload& workload = request.workload;
+  const double sequence =
+      static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
+  FrontFigures figures;
+  figures.tokens_per_s_per_gpu =
+      static_cast<double>(workload.sequences()) * sequence / solution.step_s / solution.gpus();
+  figures.price = request.cluster.price_per_gpu_hour * solution.gpus() * solution.step_s / 3600;
+  figures.placement = describe(solution.placement);
+  if (solution.policy_lag > 0) figures.placement += ", one step off";
+  figures.layouts = describe(solution);
+  return figures;
+}
+
+}  // namespace
+
+std::string describe_front(const std::vector<Solution>& front, const PlanRequest& request) {
+  std::string out = text("%6s %12s %14s %10s  %s\n", "GPUs", "step", "tokens/s/GPU", "price",
+                         "placement: layouts");
+  for (const Solution& solution : front) {
+    const FrontFigures figures = figures_of(solution, request);
+    const std::string price = figures.price > 0 ? text("%.3f", figures.price) : "-";
+    out += text("%6d %12s %14.1f %10s  ", solution.gpus(), seconds_text(solution.step_s).c_str(),
+                figures.tokens_per_s_per_gpu, price.c_str()) +
+           figures.placement + ": " + figures.layouts + "\n";
+  }
+  return out;
+}
+
+std::string front_json(const std::vector<Solution>& front, const PlanRequest& request) {
+  std::string out = "{\"pareto\": [";
+  for (const Solution& solution : front) {
+    const FrontFigures figures = figures_of(solution, request);
+    out += text("%s\n  {\"gpus\": %d, \"step_s\": %.9g, \"tokens_per_s_per_gpu\": %.9g, ",
+                &solution == front.data() ? "" : ",", solution.gpus(), solution.step_s,
+                figures.tokens_per_s_per_gpu);
+    if (figures.price > 0) out += text("\"price\": %.9g, ", figures.price);
+    out +=
+        "\"placement\": \"" + figures.placement + "\", \"layouts\": \"" + figures.layouts + "\"}";
+  }
+  return out + "\n]}\n";
 }
 
 }  // namespace tessera

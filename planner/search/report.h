@@ -17,4 +17,9 @@ std::string describe(const Plan& plan);
 /// Reasons and the nearest fix.
 std::string describe(const Infeasible& infeasible);
 
+/// A Pareto front of GPUs against step, one line per plan with tokens/s/GPU, price of a step (where
+/// the cluster states one) and layouts; and the same facts as a JSON object.
+std::string describe_front(const std::vector<Solution>& front, const PlanRequest& request);
+std::string front_json(const std::vector<Solution>& front, const PlanRequest& request);
+
 }  // namespace tessera

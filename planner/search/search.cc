@@ -35,7 +35,8 @@ void check_models(const PlanRequest& request, Problems& problems) {
 }
 
 // Where there is only one placement the runner-up is the best plan with another actor layout.
-std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winner) {
+std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winner,
+                                    FrontStore& store) {
   const auto all = problem.candidates;
   const Candidate& chosen = winner.choice.at(Role::actor);
   problem.candidates = [all, chosen](Role role, int gpus) {
@@ -47,10 +48,13 @@ std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winne
     });
     return candidates;
   };
-  return search_exactly(problem).best;
+  problem.settings[Role::actor] += " not tp" + std::to_string(chosen.tp) + " pp" +
+                                   std::to_string(chosen.pp) + " on " + std::to_string(chosen.gpus);
+  return search_exactly(problem, store).best;
 }
 
-Certificate certificate_of(const SearchProblem& problem, const SearchResult& result) {
+Certificate certificate_of(const SearchProblem& problem, const SearchResult& result,
+                           FrontStore& store) {
   const Solution& winner = result.best.front();
   Certificate certificate;
   certificate.objective = name_of(problem.objective);
@@ -61,7 +65,7 @@ Certificate certificate_of(const SearchProblem& problem, const SearchResult& res
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
   std::vector<Solution> others(result.best.begin() + 1, result.best.end());
-  if (others.empty()) others = other_layouts(problem, winner);
+  if (others.empty()) others = other_layouts(problem, winner, store);
   for (const Solution& other : others) {
     const std::string off = other.policy_lag > 0 ? ", one step off" : "";
     certificate.runner_up.push_back(
@@ -109,16 +113,38 @@ std::string describe(const Solution& solution) {
   return text;
 }
 
-std::optional<PlanOutcome> make_plan(const PlanRequest& asked, Problems& problems,
-                                     const std::optional<Evaluator>& evaluator) {
+struct Planner::State {
+  PlanRequest request;
+  CostEvaluator costs;
+  FrontStore store;
+
+  explicit State(const PlanRequest& asked) : request(with_traits(asked)), costs(request) {}
+
+  static PlanRequest with_traits(PlanRequest asked) {
+    asked.traits = traits_of(asked.engine);
+    return asked;
+  }
+
+  std::optional<PlanOutcome> plan(const Capabilities& table,
+                                  const std::optional<Evaluator>& evaluator) {
+    const SearchProblem problem = search_problem(request, table, costs, evaluator);
+    const SearchResult result = search_exactly(problem, store);
+    if (result.best.empty()) return explain_infeasible(request, table, costs);
+    Plan plan = compose_plan(request, costs, result.best.front());
+    plan.certificate = certificate_of(problem, result, store);
+    return plan;
+  }
+};
+
+namespace {
+
+std::optional<Capabilities> checked(const PlanRequest& request, Problems& problems) {
   const std::size_t before = problems.size();
-  PlanRequest request = asked;
-  request.traits = traits_of(request.engine);
-  const auto capabilities = space_of(request.engine, problems);
+  const auto table = space_of(request.engine, problems);
   check_models(request, problems);
-  if (capabilities) {
+  if (table) {
     for (const auto& [name, model] : request.models) {
-      refuse_model(*capabilities, model.spec, model.path.empty() ? name : model.path, "model_type",
+      refuse_model(*table, model.spec, model.path.empty() ? name : model.path, "model_type",
                    problems);
     }
   }
@@ -126,14 +152,44 @@ std::optional<PlanOutcome> make_plan(const PlanRequest& asked, Problems& problem
   check_settings(request, problems);
   allowed_placements(request, problems);
   if (problems.size() != before) return std::nullopt;
+  return table;
+}
 
-  const CostEvaluator costs(request);
-  const SearchProblem problem = search_problem(request, *capabilities, costs, evaluator);
-  const SearchResult result = search_exactly(problem);
-  if (result.best.empty()) return explain_infeasible(request, *capabilities, costs);
-  Plan plan = compose_plan(request, costs, result.best.front());
-  plan.certificate = certificate_of(problem, result);
-  return plan;
+}  // namespace
+
+Planner::Planner(const PlanRequest& request) : state_(std::make_unique<State>(request)) {}
+Planner::~Planner() = default;
+
+std::optional<PlanOutcome> Planner::plan(const FixedSettings& fixed, Objective objective,
+                                         Problems& problems) {
+  state_->request.fixed = fixed;
+  state_->request.objective = objective;
+  const auto table = checked(state_->request, problems);
+  if (!table) return std::nullopt;
+  return state_->plan(*table, std::nullopt);
+}
+
+std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& problems) {
+  state_->request.fixed = fixed;
+  const auto table = checked(state_->request, problems);
+  if (!table) return {};
+  constexpr std::size_t kCounts = 24;
+  const std::vector<int> sizes = block_sizes(state_->request.cluster);
+  const std::size_t step = std::max<std::size_t>(1, sizes.size() / kCounts);
+  std::vector<int> counts;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool small = sizes[i] <= state_->request.cluster.gpus_per_node;
+    if (small || i % step == 0 || i + 1 == sizes.size()) counts.push_back(sizes[i]);
+  }
+  return pareto_front(search_problem(state_->request, *table, state_->costs), counts);
+}
+
+std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
+                                     const std::optional<Evaluator>& evaluator) {
+  const auto table = checked(request, problems);
+  if (!table) return std::nullopt;
+  Planner::State state(request);
+  return state.plan(*table, evaluator);
 }
 
 }  // namespace tessera

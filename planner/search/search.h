@@ -6,6 +6,7 @@
 // value (1 + e) = runner-up (1 - e).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -43,6 +44,26 @@ using PlanOutcome = std::variant<Plan, Infeasible>;
 /// replaces the cost models' seconds and the reshard's; memory stays theirs.
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
                                      const std::optional<Evaluator>& evaluator = std::nullopt);
+
+/// Answers one request under changing settings: only what a change touches is worked out again.
+/// Keeps prices and fronts; one thread.
+class Planner {
+ public:
+  explicit Planner(const PlanRequest& request);
+  ~Planner();
+
+  /// As make_plan, with other settings, objective and GPU budget (0 = all of the cluster's).
+  std::optional<PlanOutcome> plan(const FixedSettings& fixed, Objective objective,
+                                  Problems& problems);
+  /// Plans that no other beats in both GPUs and step, by ascending GPUs; the counts tried are
+  /// powers of two below a node, and up to 24 numbers of nodes.
+  std::vector<Solution> pareto(const FixedSettings& fixed, Problems& problems);
+
+  struct State;  // planner/search/search.cc
+
+ private:
+  std::unique_ptr<State> state_;
+};
 
 /// The search problem of a request. `costs` must outlive it.
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,

@@ -13,6 +13,7 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
   table.most_rollout_pp = std::numeric_limits<int>::max();
   table.context_parallel = table.expert_parallel = table.virtual_stages = true;
   table.fully_sharded = table.sequence_parallel = table.offload = table.unmap = true;
+  table.families = {kEveryFamily.begin(), kEveryFamily.end()};
   table.params = {DType::fp32, DType::bf16, DType::fp16};
   return table;
 }
@@ -24,6 +25,7 @@ EngineTraits traits_of(std::string_view engine) {
   traits.overlapped_gradients = traits.overlapped_parameters = true;
   traits.overlap_slowdown = 1.1;  // Galvatron's overlap coefficient, 1.1 to 1.3
   traits.scattered_hops = engine != "verl";
+  traits.master_parameters = engine == "verl";  // model_dtype fp32, mixed precision
   traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";
   return traits;
 }

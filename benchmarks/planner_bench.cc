@@ -1,0 +1,160 @@
+// Time and memory of planning: `planner_bench [CASE ...]`, JSON on standard output.
+//
+// Every case runs in a process of its own, on one thread, so that its peak memory is its own; times
+// are wall clock of the whole answer (request in, plan with certificate out), files not included.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planner/search/search.h"
+
+namespace {
+
+using namespace tessera;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+PlanRequest request_of(const char* model, int nodes, const char* algorithm, const char* engine) {
+  Problems problems;
+  PlanRequest request;
+  const auto spec = read_model_spec(model, problems);
+  const auto cluster = read_cluster_spec("h100-64", problems);
+  const auto calibration = find_calibration("h100", problems);
+  if (!spec || !cluster || !calibration) {
+    for (const Problem& problem : problems) {
+      std::fprintf(stderr, "%s\n", to_string(problem).c_str());
+    }
+    _exit(1);
+  }
+  request.models["actor"] = {*spec, model, ""};
+  request.cluster = *cluster;
+  request.cluster.nodes = nodes;
+  request.calibration = *calibration;
+  request.engine = engine;
+  Workload& workload = request.workload;
+  workload.algorithm = algorithm;
+  workload.kl = KlPlace::reward;
+  workload.dataflow = preset_dataflow(algorithm, workload.kl, workload.algorithm == "ppo");
+  workload.prompts_per_step = 1024;
+  workload.samples_per_prompt = workload.algorithm == "ppo" ? 1 : 8;
+  workload.prompt_tokens = 1024;
+  workload.response_tokens = {1024, 0.5, 2048};
+  return request;
+}
+
+struct Answer {
+  double seconds = 0, step_s = 0;
+  long long evaluated = 0, pruned = 0;
+  bool found = false;
+};
+
+Answer answer_of(const std::optional<PlanOutcome>& outcome, double seconds) {
+  Answer answer{.seconds = seconds};
+  if (!outcome || !std::holds_alternative<Plan>(*outcome)) return answer;
+  const Plan& plan = std::get<Plan>(*outcome);
+  answer.step_s = plan.prediction.step_s;
+  answer.evaluated = plan.certificate.evaluated;
+  answer.pruned = plan.certificate.pruned;
+  answer.found = true;
+  return answer;
+}
+
+Answer whole(const PlanRequest& request) {
+  Problems problems;
+  const auto start = std::chrono::steady_clock::now();
+  const auto outcome = make_plan(request, problems);
+  return answer_of(outcome, seconds_since(start));
+}
+
+// The second answer of a planner, after one setting has changed.
+Answer again(const PlanRequest& request, const std::vector<std::string>& words) {
+  Problems problems;
+  Planner planner(request);
+  planner.plan({}, Objective::step_time, problems);
+  const auto start = std::chrono::steady_clock::now();
+  const auto outcome =
+      planner.plan(parse_settings(words, problems), Objective::step_time, problems);
+  return answer_of(outcome, seconds_since(start));
+}
+
+struct Case {
+  const char* name;
+  double target_s;
+  std::function<Answer()> run;
+};
+
+std::vector<Case> cases() {
+  const auto dense = [](const char* model, int nodes) {
+    return [=] { return whole(request_of(model, nodes, "ppo", "tessera")); };
+  };
+  return {
+      {"4_roles_8b_1024_gpus", 0.5, dense("llama3.1-8b", 128)},
+      {"4_roles_70b_1024_gpus", 0.5, dense("llama3.1-70b", 128)},
+      {"4_roles_8b_16384_gpus", 2.0, dense("llama3.1-8b", 2048)},
+      {"4_roles_70b_16384_gpus", 2.0, dense("llama3.1-70b", 2048)},
+      {"whole_space_8b_64_gpus", 10.0,
+       [] { return whole(request_of("llama3.1-8b", 8, "grpo", "any")); }},
+      {"whole_space_deepseek_v3_1024_gpus", 10.0,
+       [] { return whole(request_of("deepseek-v3", 128, "grpo", "any")); }},
+      {"replan_critic_tp_8b_1024_gpus", 0.1,
+       [] { return again(request_of("llama3.1-8b", 128, "ppo", "tessera"), {"critic.tp=4"}); }},
+      {"replan_rollout_tp_8b_1024_gpus", 0.1,
+       [] { return again(request_of("llama3.1-8b", 128, "ppo", "tessera"), {"rollout.tp=4"}); }},
+      {"replan_actor_tp_8b_1024_gpus", 0.1,
+       [] { return again(request_of("llama3.1-8b", 128, "ppo", "tessera"), {"actor.tp=4"}); }},
+  };
+}
+
+// One JSON object, without a line end.
+bool run_apart(const Case& each) {
+  int ends[2];
+  if (pipe(ends) != 0) return false;
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    const Answer answer = each.run();
+    if (write(ends[1], &answer, sizeof answer) != sizeof answer) _exit(1);
+    _exit(0);
+  }
+  int status = 0;
+  rusage usage{};
+  wait4(child, &status, 0, &usage);
+  close(ends[1]);
+  Answer answer;
+  const bool good = read(ends[0], &answer, sizeof answer) == sizeof answer && status == 0;
+  close(ends[0]);
+  std::printf(
+      "    {\"case\": \"%s\", \"seconds\": %.4f, \"target_s\": %.2f, \"cpu_s\": %.4f, "
+      "\"peak_mib\": %.0f, \"found\": %s, \"step_s\": %.4f, \"evaluated\": %lld, \"pruned\": %lld}",
+      each.name, answer.seconds, each.target_s,
+      static_cast<double>(usage.ru_utime.tv_sec) +
+          1e-6 * static_cast<double>(usage.ru_utime.tv_usec),
+      static_cast<double>(usage.ru_maxrss) / 1024, answer.found ? "true" : "false", answer.step_s,
+      answer.evaluated, answer.pruned);
+  return good;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  bool good = true, first = true;
+  std::printf("{\n  \"command\": \"planner_bench\",\n  \"threads\": 1,\n  \"figures\": [\n");
+  for (const Case& each : cases()) {
+    bool wanted = count < 2;
+    for (int i = 1; i < count; ++i) wanted = wanted || std::string(words[i]) == each.name;
+    if (!wanted) continue;
+    if (!first) std::printf(",\n");
+    first = false;
+    good = run_apart(each) && good;
+  }
+  std::printf("\n  ]\n}\n");
+  return good ? 0 : 1;
+}

@@ -1,0 +1,144 @@
+// Oracles: boxes summed over the parameter table, published sizes of DeepSeek-V3, hand counts.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cost_models/compute.h"
+#include "cost_models/layout/sharding.h"
+
+namespace tessera {
+namespace {
+
+ModelSpec preset(const char* name) {
+  Problems problems;
+  return read_model_spec(name, problems).value_or(ModelSpec{});
+}
+
+TEST(SparseShards, EqualTheSumOfComputeBoxesOnTheFullestRank) {
+  const ParameterTable table = parameter_table(preset("qwen3-30b-a3b"));
+  struct Cut {
+    int tp, dp, ep, etp, pp;
+  };
+  for (const Cut cut : {Cut{1, 8, 8, 1, 1}, {2, 4, 4, 2, 2}, {4, 2, 1, 1, 3}, {2, 2, 4, 1, 4}}) {
+    ParallelLayout layout;
+    layout.tp = cut.tp;
+    layout.dp_replicate = cut.dp;
+    layout.ep = cut.ep;
+    layout.etp = cut.etp;
+    layout.pp = cut.pp;
+    layout.stages = even_stages(table.model.layers, cut.pp);
+    const ShardElements shards = shard_elements(table, cut.tp, cut.ep, cut.etp);
+    for (int stage = 0; stage < cut.pp; ++stage) {
+      std::int64_t most = 0;
+      for (int tp = 0; tp < cut.tp; ++tp) {
+        for (int dp = 0; dp < cut.dp; ++dp) {
+          most = std::max(
+              most, stored_elements(table, layout, {.tp = tp, .pp = stage, .dp_replicate = dp}));
+        }
+      }
+      EXPECT_EQ(stage_elements(shards, layout, stage), most)
+          << "tp" << cut.tp << " ep" << cut.ep << " etp" << cut.etp << " stage " << stage;
+    }
+  }
+}
+
+// Optimizer states of experts are shared by tp cp dp / (ep etp) ranks, all others by dp.
+TEST(ZeroShards, OfExpertsAreTheReplicasThatHoldTheSameExperts) {
+  ParallelLayout layout;
+  layout.tp = 4;
+  layout.dp_replicate = 8;
+  layout.ep = 8;
+  layout.zero = 1;
+  const ShardCounts parts = zero_shards(layout);
+  EXPECT_EQ(parts.dense, 8);
+  EXPECT_EQ(parts.expert, 4 * 8 / 8);
+  const MemoryUse use = resident_memory({800, 400}, layout, RoleDTypes{}, true);
+  EXPECT_EQ(use.optimizer, (800 / 8 + 400 / 4) * 8);
+  EXPECT_EQ(use.weights, 1200 * 2);
+}
+
+// arXiv:2412.19437, sec. 4.2 (671B, 37B active) and arXiv:2405.04434, sec. 2.1.4 (the cache).
+TEST(DeepSeekV3, CachesOneLatentPerTokenOnEveryRank) {
+  for (const int tp : {1, 8}) {
+    const RankModel rank{preset("deepseek-v3"), tp, DType::bf16};
+    EXPECT_EQ(cache_bytes_per_token(rank, DType::bf16), (512 + 64) * 2);
+  }
+}
+
+TEST(ForwardFlops, AreTwiceTheActiveParametersWithoutTheInputEmbedding) {
+  for (const char* name : {"deepseek-v3", "qwen3-30b-a3b", "qwen3-235b-a22b", "llama3.1-8b"}) {
+    const ModelSpec model = preset(name);
+    const double parameters =
+        static_cast<double>(active_parameter_count(model) - model.vocab * model.hidden);
+    EXPECT_NEAR(forward_flops_per_token(model, 0) / (2 * parameters), 1, 0.003) << name;
+  }
+}
+
+// Cutting a layer any way divides its FLOPs: expert GEMMs of one rank times ranks are those of all.
+TEST(SequenceParallelism, MovesTheBytesOfTheAllReduce) {
+  Problems problems;
+  const auto calibration = find_calibration("h100", problems);
+  const auto cluster = read_cluster_spec("h100-8", problems);
+  ASSERT_TRUE(calibration && cluster);
+  RankModel rank{preset("llama3.1-8b"), 8, DType::bf16};
+  const double reduce = layer_tp_seconds(rank, 8192, {8, 1}, *cluster, *calibration);
+  rank.sequence_parallel = true;
+  const double scattered = layer_tp_seconds(rank, 8192, {8, 1}, *cluster, *calibration);
+  EXPECT_NEAR(scattered / reduce, 1, 0.35);
+  // The stream that stays on the rank is an eighth.
+  RankModel whole = rank;
+  whole.sequence_parallel = false;
+  const double saved = layer_activation_bytes(whole, Recompute::none) -
+                       layer_activation_bytes(rank, Recompute::none);
+  EXPECT_DOUBLE_EQ(saved, 2 * 4 * 4096 * 7.0 / 8);
+}
+
+TEST(ContextParallelism, HidesTheRingUnderLongSequencesAndNeverGainsFromUlysses) {
+  Problems problems;
+  const auto calibration = find_calibration("h100", problems);
+  const auto cluster = read_cluster_spec("h100-8", problems);
+  ASSERT_TRUE(calibration && cluster);
+  RankModel rank{preset("llama3.1-8b"), 1, DType::bf16};
+  rank.cp = 4;
+  const auto ring = [&](double length) {
+    return layer_cp_seconds(rank, {length, 1, length * length}, false, {4, 1}, *cluster,
+                            *calibration);
+  };
+  EXPECT_EQ(ring(131072), 0);
+  EXPECT_GT(ring(1024), 0);
+  rank.ulysses = true;
+  EXPECT_GT(ring(131072), 0);
+  // All tokens of a layer cost a quarter of what one rank would need.
+  RankModel alone = rank;
+  alone.cp = 1;
+  const TokenBatch batch{65536, 1, 65536.0 * 65536};
+  EXPECT_NEAR(layer_forward(alone, batch, *calibration).device_s /
+                  layer_forward(rank, batch, *calibration).device_s,
+              4, 0.4);
+}
+
+TEST(InterleavedStages, HoldMoreAndOneChunkPerStageIsPlain1F1B) {
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(stage_batches_in_flight(16, 4, 1, stage), 4 - stage);
+  }
+  // 1 + (p - 1) / (p v) of p micro-batches (Korthikanti et al. 2022).
+  EXPECT_DOUBLE_EQ(stage_batches_in_flight(64, 8, 3, 0), 8 * (1 + 7.0 / 24));
+  EXPECT_DOUBLE_EQ(stage_batches_in_flight(2, 8, 3, 0), 2);
+}
+
+TEST(Experts, CostTheirShareOfFlopsHoweverTheyAreCut) {
+  Problems problems;
+  const auto calibration = find_calibration("h100", problems);
+  ASSERT_TRUE(calibration);
+  RankModel rank{preset("qwen3-30b-a3b"), 1, DType::bf16};
+  const TokenBatch batch{65536, 16, 16 * 4096.0 * 4096};
+  const double whole = layer_forward(rank, batch, *calibration).device_s;
+  rank.ep = 8;  // the same tokens, but of every eighth expert: as many copies come from others
+  EXPECT_NEAR(layer_forward(rank, batch, *calibration).device_s / whole, 1, 0.15);
+  const double memory = layer_activation_bytes(rank, Recompute::none);
+  rank.ep = 1;
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(rank, Recompute::none), memory);
+}
+
+}  // namespace
+}  // namespace tessera
