@@ -71,6 +71,10 @@ if [ "$torch" = 1 ]; then
   # with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.
   install_python nvidia.cu13.nvvm 'cuda-toolkit[nvcc,cccl,cudart,nvml]==13.0.2' \
     nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
+  # Header-only: cuDNN's attention graphs for the trainer's kernels.
+  if [ ! -e "$("$venv/bin/python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null)/include/cudnn_frontend.h" ]; then
+    run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps nvidia-cudnn-frontend==1.32.0
+  fi
 fi
 if [ "$torch" = 1 ] && [ "$test" = 1 ]; then
   if [ "$dry_run" = 1 ]; then scripts/setup_verl.sh --dry-run; else scripts/setup_verl.sh; fi

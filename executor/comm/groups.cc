@@ -74,6 +74,21 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
   groups.cp = make(layout.cp, "cp", ranks_along({false, false, true, false}));
   groups.pp = make(layout.pp, "pp", stages);
   groups.dp = make(layout.dp(), "dp", ranks_along({true, false, false, false}));
+  const auto data = ranks_along({true, false, false, false});  // shards fastest
+  const auto one_axis = [&](bool shard) {
+    std::vector<int> members;
+    const int width = layout.dp_shard;
+    for (int i = 0; i < static_cast<int>(data.size()); ++i) {
+      const bool same = shard ? i / width == groups.dp_rank / width
+                              : i % width == groups.dp_rank % width;
+      if (same) members.push_back(data[static_cast<std::size_t>(i)]);
+    }
+    return members;
+  };
+  if (layout.dp_shard > 1 && layout.dp_replicate > 1) {
+    groups.dp_shard = make(layout.dp_shard, "dp_shard", one_axis(true));
+    groups.dp_replicate = make(layout.dp_replicate, "dp_replicate", one_axis(false));
+  }
   groups.model = make(layout.tp * layout.pp, "model", ranks_along({false, true, false, true}));
   groups.embedding = make(layout.pp, "embedding",
                           groups.member ? ends_of(stages, world.rank()) : std::vector<int>());

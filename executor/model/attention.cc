@@ -93,6 +93,36 @@ Tensor attend_flash(const AttentionPlan& plan, const Tensor& q, const Tensor& k,
   return out.reshape({q.size(0), -1});
 }
 
+struct PackedAttention : torch::autograd::Function<PackedAttention> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& q, const Tensor& k,
+                        const Tensor& v, const fused::AttentionBatch& batch, std::int64_t window) {
+    const fused::Attended result = fused::attend(batch, q, k, v, window);
+    context->save_for_backward({q, k, v, result.out, result.stats, batch.lengths, batch.starts});
+    context->saved_data["longest"] = batch.longest;
+    context->saved_data["tokens"] = batch.tokens;
+    context->saved_data["window"] = window;
+    return result.out;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const fused::AttentionBatch batch{saved[5], saved[6], context->saved_data["longest"].toInt(),
+                                      context->saved_data["tokens"].toInt()};
+    const fused::HeadGradients d =
+        fused::attend_backward(batch, saved[0], saved[1], saved[2], saved[3], saved[4],
+                               gradients[0], context->saved_data["window"].toInt());
+    return {d.q, d.k, d.v, Tensor(), Tensor()};
+  }
+};
+
+Tensor attend_packed(const AttentionPlan& plan, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const bool recording =
+      at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  const Tensor out = recording ? PackedAttention::apply(q, k, v, plan.batch, plan.window)
+                               : fused::attend(plan.batch, q, k, v, plan.window).out;
+  return out.view({q.size(0), -1});
+}
+
 }  // namespace
 
 AttentionPlan plan_attention(const Weights& weights, std::span<const std::int64_t> lengths) {
@@ -100,9 +130,15 @@ AttentionPlan plan_attention(const Weights& weights, std::span<const std::int64_
   AttentionPlan plan{.heads = head_range(model, weights.layout.tp, weights.coord.tp),
                      .head_dim = model.head_dim,
                      .window = model.sliding_window};
+  plan.longest = *std::max_element(lengths.begin(), lengths.end());
+  plan.packed =
+      fused::attention_usable(weights.device(), scalar_type(weights.dtype), model.head_dim);
+  if (plan.packed) {
+    plan.batch = fused::attention_batch({lengths.begin(), lengths.end()}, weights.device());
+    return plan;
+  }
   plan.flash =
       weights.device().is_cuda() && weights.dtype != DType::fp32 && model.head_dim % 8 == 0;
-  plan.longest = *std::max_element(lengths.begin(), lengths.end());
   if (!plan.flash) {
     plan_groups(plan, lengths, weights.device());
     return plan;
@@ -128,9 +164,10 @@ Tensor repeat_kv(const Tensor& x, const HeadRange& heads, std::int64_t dim) {
 }
 
 Tensor attend(const AttentionPlan& plan, const Tensor& q, const Tensor& k, const Tensor& v) {
-  if (plan.flash) {
-    if (plan.heads.uniform()) return attend_flash(plan, q, k, v);
-    return attend_flash(plan, q, repeat_kv(k, plan.heads, 1), repeat_kv(v, plan.heads, 1));
+  if (plan.packed || plan.flash) {
+    const auto kernel = plan.packed ? attend_packed : attend_flash;
+    if (plan.heads.uniform()) return kernel(plan, q, k, v);
+    return kernel(plan, q, repeat_kv(k, plan.heads, 1), repeat_kv(v, plan.heads, 1));
   }
   const Tensor keys = repeat_kv(k, plan.heads, 1), values = repeat_kv(v, plan.heads, 1);
   std::vector<Tensor> blocks;

@@ -2,7 +2,8 @@
 //
 // On the CPU, and on a GPU in fp32, sequences of similar length are padded to the right and handled
 // as one batch: under a causal mask no token sees the padding, so no further mask is needed. On a
-// GPU in bf16 or fp16 the packed tokens go to the flash kernels as they are.
+// GPU in bf16 the packed tokens go to cuDNN's kernels as they are, in fp16 (or where the kernels
+// were not built) to torch's flash kernels.
 #pragma once
 
 #include <torch/torch.h>
@@ -11,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/model/fused.h"
 #include "executor/model/weights.h"
 
 namespace tessera {
@@ -27,8 +29,9 @@ struct AttentionPlan {
   HeadRange heads;
   std::int64_t head_dim = 0;
   std::int64_t window = 0;  // 0 = full
-  bool flash = false;
-  torch::Tensor offsets;  // flash: int32 [sequences + 1]
+  bool packed = false, flash = false;
+  fused::AttentionBatch batch;  // packed
+  torch::Tensor offsets;        // flash: int32 [sequences + 1]
   std::int64_t longest = 0;
   std::vector<LengthGroup> groups;
   torch::Tensor scatter;  // rows of the concatenated blocks, by token; undefined when in order

@@ -2,7 +2,7 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
-#include "executor/model/parallel_ops.h"
+#include "executor/model/recompute.h"
 
 namespace tessera {
 namespace {
@@ -40,14 +40,12 @@ bool is_last_chunk(const Weights& weights, int chunk) {
   return chunk == weights.layout.vpp - 1 && weights.coord.pp == weights.layout.pp - 1;
 }
 
-Tensor embed_tokens(const Weights& weights, const Tensor& ids, Communicator* tp) {
+Tensor embed_tokens(const Weights& weights, const Tensor& ids, const TensorParallel& tp) {
   const Tensor table = weights.tensor(weights.rows.embedding);
-  if (tp == nullptr) return at::embedding(table, ids);
+  if (tp.group == nullptr) return embed(table, ids, {}, tp);
   const Interval rows = vocab_range(weights);
   const Tensor outside = (ids < rows.lo).logical_or_(ids >= rows.hi);
-  const Tensor local = (ids - rows.lo).masked_fill_(outside, 0);
-  const Tensor part = at::embedding(table, local).masked_fill(outside.unsqueeze(1), 0);
-  return reduce_from_tp(part, tp);
+  return embed(table, (ids - rows.lo).masked_fill_(outside, 0), outside, tp);
 }
 
 Tensor final_norm(const Weights& weights, const Tensor& hidden) {
@@ -55,7 +53,7 @@ Tensor final_norm(const Weights& weights, const Tensor& hidden) {
 }
 
 HeadStates project_heads(const Weights& weights, const LayerRows& rows, const Tensor& normed,
-                         const RopeTable& rope, Communicator* tp) {
+                         const RopeTable& rope, const TensorParallel& tp) {
   const std::int64_t dim = weights.model().head_dim;
   const double epsilon = weights.model().norm_epsilon;
   const auto [q, k, v] = column_parallel(
@@ -71,31 +69,57 @@ HeadStates project_heads(const Weights& weights, const LayerRows& rows, const Te
 }
 
 Tensor after_attention(const Weights& weights, const LayerRows& rows, const Tensor& hidden,
-                       const Tensor& attended, Communicator* tp) {
-  const Tensor x =
-      hidden + row_parallel(attended, weights.tensor(rows.o), weights.tensor(rows.o_bias), tp);
-  const Tensor normed = rms_norm(x, weights.tensor(rows.post_norm), weights.model().norm_epsilon);
+                       const Tensor& attended, const TensorParallel& tp, bool recompute_product) {
+  const Tensor projected =
+      row_parallel(attended, weights.tensor(rows.o), weights.tensor(rows.o_bias), tp);
+  const auto [x, normed] =
+      add_rms_norm(projected, hidden, weights.tensor(rows.post_norm), weights.model().norm_epsilon);
   const Projections mlp =
       column_parallel(normed, {weights.tensor(rows.gate), weights.tensor(rows.up), {}},
                       {weights.tensor(rows.gate_bias), weights.tensor(rows.up_bias), {}}, tp);
-  return x + row_parallel(swiglu(mlp.a, mlp.b), weights.tensor(rows.down),
-                          weights.tensor(rows.down_bias), tp);
+  return x + gated_row_parallel(mlp.a, mlp.b, weights.tensor(rows.down),
+                                weights.tensor(rows.down_bias), tp, recompute_product);
+}
+
+TensorParallel tensor_parallel(const Weights& weights, const ParallelGroups& groups) {
+  return {groups.tp.get(), weights.layout.sequence_parallel};
 }
 
 Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
-                     const PackedTokens& tokens, const Tensor& hidden, int chunk) {
+                     const PackedTokens& tokens, const Tensor& hidden,
+                     const StageOptions& options) {
   const ModelSpec& model = weights.model();
-  Communicator* tp = groups.tp.get();
+  const TensorParallel tp = tensor_parallel(weights, groups);
+  const int chunk = options.chunk;
   Tensor x = is_first_chunk(weights, chunk) ? embed_tokens(weights, tokens.ids, tp) : hidden;
   const AttentionPlan plan = plan_attention(weights, tokens.lengths);
   const RopeTable rope = rope_table(weights.inverse_frequencies, model.rope.attention_factor,
                                     tokens.positions, scalar_type(weights.dtype));
-  const LayerRange range = chunk_layers(weights, chunk);
-  for (std::int64_t layer = range.first; layer < range.last; ++layer) {
+  // By value: the backward pass may run it again after this function has returned.
+  const auto run_layer = [&weights, tp, plan, rope, options](std::int64_t layer, const Tensor& in) {
     const LayerRows& rows = weights.rows.layers[static_cast<std::size_t>(layer)];
-    const Tensor normed = rms_norm(x, weights.tensor(rows.input_norm), model.norm_epsilon);
+    const Tensor normed =
+        rms_norm(in, weights.tensor(rows.input_norm), weights.model().norm_epsilon);
     const HeadStates heads = project_heads(weights, rows, normed, rope, tp);
-    x = after_attention(weights, rows, x, attend(plan, heads.q, heads.k, heads.v), tp);
+    return after_attention(weights, rows, in, attend(plan, heads.q, heads.k, heads.v), tp,
+                           options.recompute == Recompute::selective);
+  };
+  const LayerRange range = chunk_layers(weights, chunk);
+  LayerAccess* const access = options.access;
+  for (std::int64_t layer = range.first; layer < range.last; ++layer) {
+    if (access != nullptr) {
+      access->before_forward(layer, range);
+      x = on_backward(x, [=] { access->after_backward(layer, range); });
+    }
+    if (options.recompute == Recompute::full) {
+      x = recomputed(x, [=](const Tensor& in) { return run_layer(layer, in); });
+    } else {
+      x = run_layer(layer, x);
+    }
+    if (access != nullptr) {
+      x = on_backward(x, [=] { access->before_backward(layer, range); });
+      access->after_forward(layer, range);
+    }
   }
   return is_last_chunk(weights, chunk) ? final_norm(weights, x) : x;
 }

@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "cost_models/memory.h"
+#include "executor/model/parallel_ops.h"
 #include "executor/model/weights.h"
 
 namespace tessera {
@@ -25,12 +27,38 @@ struct PackedTokens {
 PackedTokens pack_tokens(std::span<const std::vector<std::int64_t>> sequences,
                          torch::Device device);
 
+/// Who keeps a rank's parameters elsewhere between their uses (FSDP) or wants gradients as soon as
+/// they are complete (ZeRO-2) is told when a layer begins and ends. Calls come in the order of
+/// execution on the thread that computes (backward: autograd's), alike on ranks with equal layers.
+class LayerAccess {
+ public:
+  virtual ~LayerAccess() = default;
+  /// Before and after a layer's forward; [first, last) are the layers of the running chunk.
+  virtual void before_forward(std::int64_t layer, LayerRange chunk) = 0;
+  virtual void after_forward(std::int64_t layer, LayerRange chunk) = 0;
+  /// Before a layer's backward, and after it: all its gradients are complete.
+  virtual void before_backward(std::int64_t layer, LayerRange chunk) = 0;
+  virtual void after_backward(std::int64_t layer, LayerRange chunk) = 0;
+};
+
+struct StageOptions {
+  int chunk = 0;
+  /// none keeps every activation; selective makes the SwiGLU product again in the backward pass;
+  /// full keeps a layer's input only and runs its forward again.
+  Recompute recompute = Recompute::none;
+  LayerAccess* access = nullptr;
+};
+
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the
 /// first of the model (`hidden` is ignored), else from the previous stage's output; with the final
 /// norm when it is the last. Collective over the tensor-parallel group.
+/// With sequence parallelism the number of tokens must be a multiple of tp, and hidden states
+/// between stages are this rank's rows; gather_tokens makes the last chunk's whole.
 torch::Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
                             const PackedTokens& tokens, const torch::Tensor& hidden = {},
-                            int chunk = 0);
+                            const StageOptions& options = {});
+
+TensorParallel tensor_parallel(const Weights& weights, const ParallelGroups& groups);
 
 bool is_first_chunk(const Weights& weights, int chunk);
 bool is_last_chunk(const Weights& weights, int chunk);

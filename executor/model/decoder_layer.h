@@ -1,6 +1,7 @@
 // The steps of a decoder layer that the packed forward pass and cached decoding share.
 //
-// All are collective over the tensor-parallel group; `tp` is nullptr without one.
+// All are collective over the tensor-parallel group. With sequence parallelism `hidden` and
+// `normed` are this rank's rows, heads and `attended` have all tokens.
 #pragma once
 
 #include <torch/torch.h>
@@ -13,19 +14,20 @@
 namespace tessera {
 
 /// Embeddings of `ids`, [tokens, hidden]. Precondition: this rank is on the first stage.
-torch::Tensor embed_tokens(const Weights& weights, const torch::Tensor& ids, Communicator* tp);
+torch::Tensor embed_tokens(const Weights& weights, const torch::Tensor& ids,
+                           const TensorParallel& tp);
 
 /// [tokens, heads, head_dim] of this rank; q and k normalised (where the model does) and rotated.
 struct HeadStates {
   torch::Tensor q, k, v;
 };
 HeadStates project_heads(const Weights& weights, const LayerRows& rows, const torch::Tensor& normed,
-                         const RopeTable& rope, Communicator* tp);
+                         const RopeTable& rope, const TensorParallel& tp);
 
 /// Output projection, residual, and the feed-forward half of the layer.
 torch::Tensor after_attention(const Weights& weights, const LayerRows& rows,
                               const torch::Tensor& hidden, const torch::Tensor& attended,
-                              Communicator* tp);
+                              const TensorParallel& tp, bool recompute_product = false);
 
 torch::Tensor final_norm(const Weights& weights, const torch::Tensor& hidden);
 

@@ -11,35 +11,65 @@ using torch::autograd::variable_list;
 
 bool alone(const Communicator* tp) { return tp == nullptr || tp->size() == 1; }
 
-bool recording(const torch::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
+std::size_t count_of(const torch::Tensor& x) { return static_cast<std::size_t>(x.numel()); }
 
-/// An all-reduced copy of x.
-torch::Tensor all_reduced(const torch::Tensor& x, Communicator* tp) {
-  torch::Tensor sum = x.clone(at::MemoryFormat::Contiguous);
-  all_reduce_(sum, tp);
-  return sum;
-}
-
-struct ReduceFromTp : torch::autograd::Function<ReduceFromTp> {
-  static torch::Tensor forward(AutogradContext*, const torch::Tensor& x, Communicator* tp) {
-    return all_reduced(x, tp);
+struct GatherTokens : torch::autograd::Function<GatherTokens> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x, Communicator* tp) {
+    context->saved_data["rank"] = tp->rank();
+    context->saved_data["rows"] = x.size(0);
+    return all_rows(x, tp);
   }
-  static variable_list backward(AutogradContext*, variable_list gradients) {
-    return {gradients[0], torch::Tensor()};
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const std::int64_t rows = context->saved_data["rows"].toInt();
+    return {gradients[0].narrow(0, context->saved_data["rank"].toInt() * rows, rows),
+            torch::Tensor()};
   }
 };
 
 }  // namespace
 
-torch::Tensor reduce_from_tp(const torch::Tensor& x, Communicator* tp) {
-  if (alone(tp)) return x;
-  return recording(x) ? ReduceFromTp::apply(x, tp) : all_reduced(x, tp);
-}
-
 void all_reduce_(torch::Tensor& x, Communicator* tp, ReduceOp op) {
   if (alone(tp)) return;
   TORCH_CHECK(x.is_contiguous());
-  tp->all_reduce(x.data_ptr(), static_cast<std::size_t>(x.numel()), dtype_of(x.scalar_type()), op);
+  tp->all_reduce(x.data_ptr(), count_of(x), dtype_of(x.scalar_type()), op);
+}
+
+torch::Tensor all_rows(const torch::Tensor& x, Communicator* tp) {
+  if (alone(tp)) return x;
+  const torch::Tensor mine = x.contiguous();
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape[0] *= tp->size();
+  torch::Tensor all = torch::empty(shape, x.options().requires_grad(false));
+  tp->all_gather(mine.data_ptr(), all.data_ptr(), count_of(mine), dtype_of(x.scalar_type()));
+  return all;
+}
+
+torch::Tensor summed_own_rows(const torch::Tensor& x, Communicator* tp) {
+  if (alone(tp)) return x;
+  const torch::Tensor parts = x.contiguous();
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  TORCH_CHECK(shape[0] % tp->size() == 0, shape[0], " tokens on ", tp->size(), " ranks");
+  shape[0] /= tp->size();
+  torch::Tensor own = torch::empty(shape, x.options().requires_grad(false));
+  tp->reduce_scatter(parts.data_ptr(), own.data_ptr(), count_of(own), dtype_of(x.scalar_type()),
+                     ReduceOp::sum);
+  return own;
+}
+
+torch::Tensor whole_sum(torch::Tensor x, const TensorParallel& tp) {
+  if (tp.cuts_tokens()) return summed_own_rows(x, tp.group);
+  all_reduce_(x, tp.group);
+  return x;
+}
+
+torch::Tensor region_input(const torch::Tensor& x, const TensorParallel& tp) {
+  return tp.cuts_tokens() ? all_rows(x, tp.group) : x;
+}
+
+torch::Tensor gather_tokens(const torch::Tensor& x, const TensorParallel& tp) {
+  if (!tp.cuts_tokens()) return x;
+  const bool recording = at::GradMode::is_enabled() && x.requires_grad();
+  return recording ? GatherTokens::apply(x, tp.group) : all_rows(x, tp.group);
 }
 
 torch::Tensor gather_columns(const torch::Tensor& x, std::int64_t columns, Communicator* tp) {

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "executor/model/cpu_kernels.h"
+#include "executor/model/fused.h"
 
 namespace tessera {
 namespace {
@@ -63,16 +64,21 @@ torch::Tensor rotate(const torch::Tensor& x, const torch::Tensor& cos, const tor
   return y;
 }
 
+torch::Tensor turned(const torch::Tensor& x, const torch::Tensor& cos, const torch::Tensor& sin,
+                     bool back) {
+  return fused::usable(x) ? fused::rotate(x, cos, sin, back) : rotate(x, cos, sin, back);
+}
+
 struct Rotation : torch::autograd::Function<Rotation> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& x,
                                const torch::Tensor& cos, const torch::Tensor& sin) {
     context->save_for_backward({cos, sin});
-    return rotate(x, cos, sin, false);
+    return turned(x, cos, sin, false);
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    return {rotate(gradients[0], saved[0], saved[1], true), torch::Tensor(), torch::Tensor()};
+    return {turned(gradients[0], saved[0], saved[1], true), torch::Tensor(), torch::Tensor()};
   }
 };
 
@@ -109,7 +115,7 @@ RopeTable rope_table(const torch::Tensor& frequencies, double attention_factor,
 
 torch::Tensor apply_rope(const torch::Tensor& x, const RopeTable& table) {
   if (!at::GradMode::is_enabled() || !x.requires_grad()) {
-    return rotate(x, table.cos, table.sin, false);
+    return turned(x, table.cos, table.sin, false);
   }
   return Rotation::apply(x, table.cos, table.sin);
 }

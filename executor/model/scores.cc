@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "executor/comm/groups.h"
-#include "executor/model/parallel_ops.h"
+#include "executor/model/fused.h"
+#include "executor/model/layer_ops.h"
 
 namespace tessera {
 namespace {
@@ -70,6 +71,25 @@ Tensor logit_gradient(const Tensor& probability, const LocalTargets& targets, co
                                (g_score * targets.held).unsqueeze(1));
 }
 
+/// The same by the fused kernels: logits in the type of the matrix product, read once.
+ChunkScores score_chunk_fused(const Tensor& logits, const LocalTargets& targets, Communicator* tp,
+                              double temperature, bool entropy) {
+  const Tensor column = targets.column.masked_fill(targets.held.logical_not(), -1);
+  const fused::VocabularySums own = fused::vocabulary_sums(logits, column, temperature);
+  Tensor highest = own.highest.clone();
+  all_reduce_(highest, tp, ReduceOp::max);
+  // Each rank's sums are relative to its own highest logit: moved to the common one.
+  const Tensor down = own.highest - highest, factor = down.exp();
+  Tensor sums = torch::stack({own.sum * factor, (own.picked - highest) * targets.held,
+                              (own.weighted + own.sum * down) * factor});
+  all_reduce_(sums, tp);
+  const Tensor log_sum = sums[0].log();
+  ChunkScores scores{.log_prob = sums[1] - log_sum};
+  if (entropy) scores.entropy = log_sum - sums[2] / sums[0];
+  scores.log_normalizer = highest + log_sum;
+  return scores;
+}
+
 struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
   static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& head,
                                const Tensor& targets, std::int64_t vocab_lo, std::int64_t vocab_hi,
@@ -82,8 +102,11 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
       const std::int64_t count = std::min(chunk_rows, rows - first);
       const LocalTargets chunk{local.column.narrow(0, first, count),
                                local.held.narrow(0, first, count)};
-      ChunkScores scores = score_chunk(
-          scaled_logits(hidden.narrow(0, first, count), head, temperature), chunk, tp, entropy);
+      const Tensor part = hidden.narrow(0, first, count);
+      ChunkScores scores =
+          fused::usable(hidden)
+              ? score_chunk_fused(at::mm(part, head.t()), chunk, tp, temperature, entropy)
+              : score_chunk(scaled_logits(part, head, temperature), chunk, tp, entropy);
       log_probs.push_back(scores.log_prob);
       if (entropy) entropies.push_back(scores.entropy);
       normalizers.push_back(scores.log_normalizer);
@@ -108,25 +131,43 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
     const std::int64_t chunk_rows = context->saved_data["chunk_rows"].toInt();
     const Tensor g_score = gradients[0].defined() ? gradients[0] : torch::zeros_like(normalizer);
     const Tensor g_entropy = gradients.size() > 1 ? gradients[1] : Tensor();
-    Tensor d_hidden = torch::empty_like(hidden), d_head = torch::zeros_like(head);
+    const auto buffer = gradient_buffer(head);
+    Tensor d_hidden = torch::empty_like(hidden);
+    const Tensor d_head = buffer ? *buffer : torch::zeros_like(head);
     for (std::int64_t first = 0; first < rows; first += chunk_rows) {
       const std::int64_t count = std::min(chunk_rows, rows - first);
       const auto part = [&](const Tensor& x) {
         return x.defined() ? x.narrow(0, first, count) : x;
       };
-      const Tensor probability =
-          scaled_logits(part(hidden), head, temperature).sub_(part(normalizer).unsqueeze(1)).exp_();
-      Tensor gradient = logit_gradient(probability, {part(local.column), part(local.held)},
-                                       part(g_score), part(g_entropy), part(entropy));
-      if (temperature != 1.0) gradient.div_(temperature);
-      gradient = gradient.to(hidden.scalar_type());
+      const LocalTargets targets{part(local.column), part(local.held)};
+      Tensor gradient;
+      if (fused::usable(hidden)) {
+        gradient = at::mm(part(hidden), head.t());
+        const Tensor column = targets.column.masked_fill(targets.held.logical_not(), -1);
+        fused::vocabulary_gradient_(gradient, column, temperature, part(normalizer).contiguous(),
+                                    part(entropy), part(g_score).contiguous(),
+                                    g_entropy.defined() ? part(g_entropy).contiguous() : g_entropy);
+      } else {
+        const Tensor probability = scaled_logits(part(hidden), head, temperature)
+                                       .sub_(part(normalizer).unsqueeze(1))
+                                       .exp_();
+        gradient =
+            logit_gradient(probability, targets, part(g_score), part(g_entropy), part(entropy));
+        if (temperature != 1.0) gradient.div_(temperature);
+        gradient = gradient.to(hidden.scalar_type());
+      }
       part(d_hidden).copy_(at::mm(gradient, head));
-      d_head.addmm_(gradient.t(), part(hidden));
+      if (buffer) {
+        add_product(d_head, gradient.t(), part(hidden));
+      } else {
+        Tensor out = d_head;
+        out.addmm_(gradient.t(), part(hidden));
+      }
     }
     all_reduce_(d_hidden, tp);
     variable_list result(9);
     result[0] = d_hidden;
-    result[1] = d_head;
+    if (!buffer) result[1] = d_head;
     return result;
   }
 };

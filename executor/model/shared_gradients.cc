@@ -51,6 +51,8 @@ void reduce_bucket(const Weights& weights, std::span<const int> rows, Communicat
   }
 }
 
+}  // namespace
+
 void reduce_tied_embedding(const Weights& weights, Communicator* ends,
                            std::vector<torch::Tensor>& gradients) {
   const int row = weights.rows.embedding;
@@ -59,38 +61,46 @@ void reduce_tied_embedding(const Weights& weights, Communicator* ends,
   all_reduce_(gradients[static_cast<std::size_t>(row)], ends);
 }
 
-}  // namespace
-
 std::vector<int> partial_gradient_rows(const Weights& weights) {
   std::vector<int> rows;
   if (weights.layout.tp == 1) return rows;
-  const bool shared = heads_shared(weights);
+  const bool shared = heads_shared(weights), sequence = weights.layout.sequence_parallel;
+  const auto add = [&](int row) {
+    if (row >= 0 && weights.holds(row)) rows.push_back(row);
+  };
   for (const LayerRows& layer : weights.rows.layers) {
     std::vector<int> candidates{layer.q_norm, layer.k_norm};
+    if (sequence) {
+      candidates.insert(candidates.end(),
+                        {layer.input_norm, layer.post_norm, layer.o_bias, layer.down_bias});
+    }
     if (shared) {
       candidates.insert(candidates.end(), {layer.k, layer.v, layer.k_bias, layer.v_bias});
     }
-    for (const int row : candidates) {
-      if (row >= 0 && weights.holds(row)) rows.push_back(row);
-    }
+    for (const int row : candidates) add(row);
   }
+  if (sequence) add(weights.rows.final_norm);
   return rows;
 }
 
-void reduce_shared_gradients(const Weights& weights, const ParallelGroups& groups,
-                             std::vector<torch::Tensor>& gradients) {
+void reduce_partial_gradients(const Weights& weights, Communicator* tp, std::span<const int> rows,
+                              std::vector<torch::Tensor>& gradients) {
   torch::NoGradGuard no_grad;
-  const std::vector<int> rows = partial_gradient_rows(weights);
   std::size_t first = 0;
   while (first < rows.size()) {
     std::size_t last = first;
     for (std::int64_t filled = 0; last < rows.size() && filled < kBucketElements; ++last) {
       filled += weights.table.rows[static_cast<std::size_t>(rows[last])].elements();
     }
-    reduce_bucket(weights, std::span(rows).subspan(first, last - first), groups.tp.get(),
-                  gradients);
+    reduce_bucket(weights, rows.subspan(first, last - first), tp, gradients);
     first = last;
   }
+}
+
+void reduce_shared_gradients(const Weights& weights, const ParallelGroups& groups,
+                             std::vector<torch::Tensor>& gradients) {
+  torch::NoGradGuard no_grad;
+  reduce_partial_gradients(weights, groups.tp.get(), partial_gradient_rows(weights), gradients);
   reduce_tied_embedding(weights, groups.embedding.get(), gradients);
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 
 namespace tessera {
 
+class Communicator;     // executor/comm/communicator.h
 struct ParallelGroups;  // executor/comm/groups.h
 
 at::ScalarType scalar_type(DType type);
@@ -103,7 +105,8 @@ HeadRange head_range(const ModelSpec& model, int tp, int tp_rank);
 Interval vocab_range(const Weights& weights);
 
 /// Rows whose gradients are partial sums on each tensor-parallel rank and must be added up once per
-/// optimizer step: qk-norms, and K and V projections whose heads several ranks share. All other
+/// optimizer step: qk-norms, K and V projections whose heads several ranks share, and with sequence
+/// parallelism all norms and the biases of row-parallel projections. All other
 /// replicated tensors (norms, biases after a reduction, the value head) have equal gradients.
 std::vector<int> partial_gradient_rows(const Weights& weights);
 
@@ -112,6 +115,11 @@ std::vector<int> partial_gradient_rows(const Weights& weights);
 /// the replica calls it; the result has the same bits wherever a value is held.
 void reduce_shared_gradients(const Weights& weights, const ParallelGroups& groups,
                              std::vector<torch::Tensor>& gradients);
+/// Its two halves: some of partial_gradient_rows, and the tied embedding over `ends`.
+void reduce_partial_gradients(const Weights& weights, Communicator* tp, std::span<const int> rows,
+                              std::vector<torch::Tensor>& gradients);
+void reduce_tied_embedding(const Weights& weights, Communicator* ends,
+                           std::vector<torch::Tensor>& gradients);
 
 /// The range of the row's outermost local dim that this rank counts in norms and sums over a
 /// replica: of all the ranks that hold an element exactly one counts it. Empty where others do.

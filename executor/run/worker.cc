@@ -48,8 +48,10 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
                                                           role.dtypes.param, context.device));
   load(worker, role.role, plan, config.trainer.seed);
   if (role.role != Role::rollout) {
-    worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups,
-                                               optimizer_options(role.role, config));
+    std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
+    if (optimizer) optimizer->offload = role.offload.optimizer;
+    worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer,
+                                               TrainerOptions{.recompute = role.recompute});
   }
 }
 

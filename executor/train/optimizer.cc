@@ -9,167 +9,195 @@
 namespace tessera {
 namespace {
 
-/// The slot's place in the arena, in elements.
-Interval elements_of(const ArenaLayout& arena, const ArenaSlot& slot) {
-  const std::int64_t first = slot.range.offset / arena.element_bytes;
-  return {first, first + slot.range.bytes / arena.element_bytes};
-}
+using torch::Tensor;
 
-/// Appends `range`, or lengthens the last one when only padding of the arena (zeros, of at most
-/// `padding` elements) lies between.
-void append(std::vector<Interval>& ranges, Interval range, std::int64_t padding) {
-  if (range.empty()) return;
-  if (!ranges.empty() && range.lo - ranges.back().hi <= padding)
-    ranges.back().hi = range.hi;
+/// Appends, or lengthens the last one where they adjoin.
+void append(std::vector<fused::Chunk>& chunks, const fused::Chunk& chunk) {
+  if (chunk.count <= 0) return;
+  if (!chunks.empty() && chunks.back().decay == chunk.decay &&
+      chunks.back().offset + chunks.back().count == chunk.offset)
+    chunks.back().count += chunk.count;
   else
-    ranges.push_back(range);
+    chunks.push_back(chunk);
 }
 
-/// Views of the part's tensor `flat` at arena positions `ranges`.
-std::vector<torch::Tensor> views(const torch::Tensor& flat, const std::vector<Interval>& ranges,
-                                 std::int64_t first) {
-  std::vector<torch::Tensor> result;
-  for (const Interval& range : ranges)
-    result.push_back(flat.narrow(0, range.lo - first, range.size()));
+std::vector<Tensor> views(const Tensor& flat, const std::vector<fused::Chunk>& chunks) {
+  std::vector<Tensor> result;
+  for (const fused::Chunk& chunk : chunks)
+    result.push_back(flat.narrow(0, chunk.offset, chunk.count));
   return result;
+}
+
+Tensor host_copy(const Tensor& x) {
+  Tensor host =
+      torch::empty(x.sizes(), torch::TensorOptions().dtype(x.dtype()).pinned_memory(x.is_cuda()));
+  host.copy_(x);
+  return host;
 }
 
 }  // namespace
 
-Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamWOptions& options)
-    : weights_(weights), groups_(groups), options_(options) {
+Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamWOptions& options,
+                     const ShardingOptions& sharding, ShardedParameters* parameters)
+    : weights_(weights),
+      groups_(groups),
+      options_(options),
+      parameters_(parameters),
+      map_(make_shard_map(weights, groups)),
+      sharded_(weights, groups, map_, sharding) {
   const torch::NoGradGuard no_grad;
-  sharded_ = weights.layout.zero == 1 && groups.dp != nullptr;
-  const std::int64_t elements = weights.storage.numel();
-  const std::int64_t parts = sharded_ ? groups.dp_size : 1;
-  const std::int64_t part = (elements + parts - 1) / parts;
-  state_.first = std::min(elements, sharded_ ? groups.dp_rank * part : 0);
-  state_.count = std::min(elements, state_.first + part) - state_.first;
-
-  const auto fp32 = torch::TensorOptions().dtype(torch::kFloat32).device(weights.device());
-  flat_gradients_ = torch::zeros({part * parts}, fp32);
-  part_ = sharded_ ? torch::zeros({part}, fp32) : flat_gradients_;
-  const torch::Tensor mine = weights.storage.narrow(0, state_.first, state_.count);
-  state_.master = weights.dtype == DType::fp32 ? mine : mine.to(torch::kFloat32);
-  state_.exp_avg = torch::zeros({state_.count}, fp32);
-  state_.exp_avg_sq = torch::zeros({state_.count}, fp32);
-  steps_ = torch::zeros({}, fp32);
-
-  gradients_.resize(weights.tensors.size());
-  for (const ArenaSlot& slot : weights.arena.slots) {
-    const std::size_t row = static_cast<std::size_t>(slot.tensor);
-    const Interval place = elements_of(weights.arena, slot);
-    torch::Tensor& tensor = weights.tensors[row];
-    gradients_[row] = flat_gradients_.narrow(0, place.lo, place.size()).view(tensor.sizes());
-    tensor.requires_grad_(true);
-    if (weights.dtype != DType::fp32) tensor.set_grad_dtype(torch::kFloat32);
-    tensor.mutable_grad() = gradients_[row];
+  if (map_.kind == ShardKind::flat) {
+    values_ = torch::zeros({map_.elements}, weights.storage.options().requires_grad(false));
+    for (const ShardBucket& bucket : map_.buckets)
+      for (const ShardSegment& s : map_.own(bucket))
+        values_.narrow(0, s.shard, s.count)
+            .copy_(weights.tensors[static_cast<std::size_t>(s.row)].detach().view(-1).narrow(
+                0, s.first, s.count));
+  } else {
+    values_ = weights.storage;
   }
-  find_ranges();
+  state_.count = map_.elements;
+  const bool shares = weights.dtype == DType::fp32 && !options.offload;
+  state_.master = shares ? values_ : values_.to(torch::kFloat32);
+  state_.exp_avg = torch::zeros_like(state_.master);
+  state_.exp_avg_sq = torch::zeros_like(state_.master);
+  if (options.offload) {
+    for (Tensor* tensor : {&state_.master, &state_.exp_avg, &state_.exp_avg_sq})
+      *tensor = host_copy(*tensor);
+    host_gradients_ = host_copy(sharded_.shards());
+  }
+  find_chunks();
 }
 
-void Optimizer::find_ranges() {
-  const Interval part{state_.first, state_.first + state_.count};
-  std::vector<Interval> counted, decayed, plain;
-  std::int64_t previous_end = 0;
-  for (const ArenaSlot& slot : weights_.arena.slots) {
-    const Parameter& parameter = weights_.table.rows[static_cast<std::size_t>(slot.tensor)];
-    const Interval place = elements_of(weights_.arena, slot);
-    const std::int64_t padding = place.lo - previous_end;
-    previous_end = place.hi;
-    append(parameter.decayed ? decayed : plain, intersect(place, part), padding);
-    const std::int64_t outer = slot.memory_shape().front();
-    const std::int64_t inner = outer == 0 ? 0 : place.size() / outer;
-    const Interval rows = counted_range(parameter, weights_.layout, weights_.coord);
-    append(counted, intersect({place.lo + rows.lo * inner, place.lo + rows.hi * inner}, part),
-           padding);
-  }
-  counted_ = views(part_, counted, state_.first);
-  const auto add = [&](double decay, const std::vector<Interval>& intervals) {
-    if (intervals.empty()) return;
-    ranges_.push_back({decay, views(state_.master, intervals, state_.first),
-                       views(part_, intervals, state_.first),
-                       views(state_.exp_avg, intervals, state_.first),
-                       views(state_.exp_avg_sq, intervals, state_.first),
-                       std::vector<torch::Tensor>(intervals.size(), steps_)});
-  };
-  add(options_.weight_decay, decayed);
-  add(0.0, plain);
-}
+bool Optimizer::on_device() const { return fused::usable(state_.master); }
 
-void Optimizer::reduce_gradients() {
-  reduce_shared_gradients(weights_, groups_, gradients_);
-  if (groups_.dp == nullptr) return;
-  if (sharded_)
-    groups_.dp->reduce_scatter(flat_gradients_.data_ptr(), part_.data_ptr(),
-                               static_cast<std::size_t>(part_.numel()), DType::fp32, ReduceOp::sum);
-  else
-    groups_.dp->all_reduce(flat_gradients_.data_ptr(),
-                           static_cast<std::size_t>(flat_gradients_.numel()), DType::fp32,
-                           ReduceOp::sum);
+void Optimizer::find_chunks() {
+  for (const ShardBucket& bucket : map_.buckets) {
+    for (const ShardSegment& s : map_.own(bucket)) {
+      const Parameter& parameter = weights_.table.rows[static_cast<std::size_t>(s.row)];
+      append(chunks_.updated, {s.shard, s.count, parameter.decayed ? options_.weight_decay : 0.0});
+      const Tensor& tensor = weights_.tensors[static_cast<std::size_t>(s.row)];
+      const std::int64_t inner = tensor.numel() / std::max<std::int64_t>(tensor.size(0), 1);
+      const Interval rows = counted_range(parameter, weights_.layout, weights_.coord);
+      const Interval counted = intersect(Interval{rows.lo * inner, rows.hi * inner},
+                                         Interval{s.first, s.first + s.count});
+      append(chunks_.counted, {s.shard + counted.lo - s.first, counted.size(), 0.0});
+    }
+  }
+  if (fused::usable(sharded_.shards())) {
+    chunks_.counted_table = fused::chunk_table(chunks_.counted, weights_.device());
+    chunks_.updated_table = fused::chunk_table(chunks_.updated, weights_.device());
+  }
 }
 
 double Optimizer::global_norm() {
-  torch::Tensor squares = torch::zeros({}, part_.options());
-  if (!counted_.empty()) squares = torch::stack(at::_foreach_norm(counted_, 2)).square().sum();
-  // Without ZeRO data-parallel ranks hold the same gradients; with it they hold disjoint parts.
-  Communicator* const group = sharded_ ? groups_.role.get() : groups_.model.get();
-  if (group != nullptr) group->all_reduce(squares.data_ptr(), 1, DType::fp32, ReduceOp::sum);
-  return std::sqrt(squares.item<double>());
+  const Tensor& gradients = sharded_.shards();
+  if (fused::usable(gradients)) {
+    squares_ = fused::sum_of_squares(gradients, chunks_.counted_table);
+  } else {
+    squares_ = torch::zeros({}, gradients.options());
+    const std::vector<Tensor> counted = views(gradients, chunks_.counted);
+    if (!counted.empty()) squares_ = torch::stack(at::_foreach_norm(counted, 2)).square().sum();
+  }
+  // Shards are disjoint over their group; replicas hold the same.
+  for (Communicator* group : {groups_.model.get(), shard_group(groups_, weights_.layout)})
+    if (group != nullptr) group->all_reduce(squares_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
+  return std::sqrt(squares_.item<double>());
 }
 
 StepResult Optimizer::step(double learning_rate) {
   const torch::NoGradGuard no_grad;
-  reduce_gradients();
+  sharded_.finish();
   const StepResult result{.grad_norm = global_norm(), .applied = true};
   if (!std::isfinite(result.grad_norm)) return {result.grad_norm, false};
-  // torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
-  const double scale = options_.clip_norm / (result.grad_norm + 1e-6);
-  if (options_.clip_norm > 0 && scale < 1) part_.mul_(scale);
-
   ++state_.steps;
-  steps_.fill_(static_cast<double>(state_.steps));
-  for (Ranges& r : ranges_)
-    at::_fused_adamw_(r.master, r.gradient, r.exp_avg, r.exp_avg_sq, {}, r.steps, learning_rate,
-                      options_.beta1, options_.beta2, r.decay, options_.eps, /*amsgrad=*/false,
-                      /*maximize=*/false);
+  update(learning_rate, result.grad_norm);
   publish_weights();
   return result;
 }
 
-void Optimizer::publish_weights() {
-  torch::Tensor& storage = weights_.storage;
-  if (weights_.dtype != DType::fp32)
-    storage.narrow(0, state_.first, state_.count).copy_(state_.master);
-  if (!sharded_) return;
-  const std::int64_t part = part_.numel();
-  torch::Tensor whole = storage;
-  const bool staged = flat_gradients_.numel() != storage.numel();  // the last part is shorter
-  if (staged) {
-    whole = torch::zeros({flat_gradients_.numel()}, storage.options());
-    whole.narrow(0, groups_.dp_rank * part, part)
-        .narrow(0, 0, state_.count)
-        .copy_(storage.narrow(0, state_.first, state_.count));
+void Optimizer::update(double learning_rate, double norm) {
+  if (on_device()) {
+    fused::adamw({.learning_rate = learning_rate,
+                  .beta1 = options_.beta1,
+                  .beta2 = options_.beta2,
+                  .eps = options_.eps,
+                  .clip_norm = options_.clip_norm,
+                  .step = state_.steps},
+                 chunks_.updated_table, squares_, sharded_.shards(), state_.master, state_.exp_avg,
+                 state_.exp_avg_sq, weights_.dtype == DType::bf16 ? values_ : Tensor());
+    return;
   }
-  groups_.dp->all_gather(whole.narrow(0, groups_.dp_rank * part, part).data_ptr(), whole.data_ptr(),
-                         static_cast<std::size_t>(part), weights_.dtype);
-  if (staged) storage.copy_(whole.narrow(0, 0, storage.numel()));
+  Tensor gradients = sharded_.shards();
+  // torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
+  const double scale = options_.clip_norm / (norm + 1e-6);
+  if (options_.clip_norm > 0 && scale < 1) gradients.mul_(scale);
+  if (options_.offload) gradients = host_gradients_.copy_(gradients);
+  const Tensor steps = torch::full({}, static_cast<double>(state_.steps), state_.master.options());
+  for (const double decay : {options_.weight_decay, 0.0}) {
+    std::vector<fused::Chunk> mine;
+    for (const fused::Chunk& chunk : chunks_.updated)
+      if (chunk.decay == decay) mine.push_back(chunk);
+    if (mine.empty()) continue;
+    at::_fused_adamw_(views(state_.master, mine), views(gradients, mine),
+                      views(state_.exp_avg, mine), views(state_.exp_avg_sq, mine), {},
+                      std::vector<Tensor>(mine.size(), steps), learning_rate, options_.beta1,
+                      options_.beta2, decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+    if (options_.weight_decay == 0.0) break;  // one pass was all
+  }
+}
+
+void Optimizer::publish_weights() {
+  const bool written = on_device() && weights_.dtype == DType::bf16;
+  if (!written && !values_.is_same(state_.master)) values_.copy_(state_.master);
+  if (parameters_ != nullptr) parameters_->changed();
+  if (map_.kind != ShardKind::flat) return;
+  Communicator& group = *shard_group(groups_, weights_.layout);
+  for (const ShardBucket& bucket : map_.buckets) {
+    if (bucket.block == 0) continue;
+    Tensor all = torch::empty({map_.shards, bucket.block}, values_.options());
+    const Tensor own = values_.narrow(0, bucket.shard, bucket.block);
+    group.all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
+                     weights_.dtype);
+    for (int rank = 0; rank < map_.shards; ++rank)
+      unpack_block(bucket, rank, all[rank], weights_.tensors);
+  }
+}
+
+std::vector<Tensor> Optimizer::whole_gradients() {
+  const torch::NoGradGuard no_grad;
+  const Tensor& shards = sharded_.shards();
+  std::vector<Tensor> whole(weights_.tensors.size());
+  for (const ShardBucket& bucket : map_.buckets) {
+    for (const int row : bucket.rows)
+      whole[static_cast<std::size_t>(row)] =
+          torch::zeros(weights_.tensors[static_cast<std::size_t>(row)].sizes(), shards.options());
+    Tensor all = torch::zeros({map_.shards, bucket.block}, shards.options());
+    for (const ShardSegment& s : map_.own(bucket))
+      all[map_.rank].narrow(0, s.block, s.count).copy_(shards.narrow(0, s.shard, s.count));
+    if (map_.shards > 1 && bucket.block > 0)
+      shard_group(groups_, weights_.layout)
+          ->all_gather(all[map_.rank].data_ptr(), all.data_ptr(),
+                       static_cast<std::size_t>(bucket.block), DType::fp32);
+    for (int rank = 0; rank < map_.shards; ++rank) unpack_block(bucket, rank, all[rank], whole);
+  }
+  return whole;
 }
 
 void Optimizer::load_state(const OptimizerState& state) {
   const torch::NoGradGuard no_grad;
-  TESSERA_CHECK(state.first == state_.first && state.count == state_.count);
+  TESSERA_CHECK(state.count == state_.count);
   state_.steps = state.steps;
   state_.master.copy_(state.master);
   state_.exp_avg.copy_(state.exp_avg);
   state_.exp_avg_sq.copy_(state.exp_avg_sq);
+  if (!values_.is_same(state_.master)) values_.copy_(state_.master);
   publish_weights();
 }
 
 std::int64_t Optimizer::bytes() const {
-  const std::int64_t owned =
-      weights_.dtype == DType::fp32 ? 2 : 3;  // fp32: the arena is the master
-  return 4 * (flat_gradients_.numel() + (sharded_ ? part_.numel() : 0) + owned * state_.count);
+  const std::int64_t owned = values_.is_same(state_.master) ? 2 : 3;
+  return sharded_.bytes() + 4 * owned * state_.count;
 }
 
 }  // namespace tessera

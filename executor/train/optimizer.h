@@ -1,10 +1,11 @@
-// AdamW on one rank's arena: flat fp32 gradients, reduction over the role's ranks, global norm and
-// clipping, fp32 master weights; with ZeRO-1 each data-parallel rank keeps and updates one part.
+// AdamW on one rank's shard space: global norm and clipping, fp32 master weights.
 //
-// The gradient buffer has the arena's element order, padding included, so a reduction is one
-// message and the update one call. Gradients are summed over data-parallel ranks: whoever makes
-// them divides by their number. Decoupled decay and bias correction as torch.optim.AdamW; decay
-// only on rows that the parameter table marks. Sizes in elements. Collective over the role; one
+// Without ZeRO the shard space is the rank's arena; with ZeRO-1 and 2 this rank's part of every
+// layer, with FSDP its stored arena (shard_map.h). Gradients are summed over data-parallel ranks:
+// whoever makes them divides by their number. Decoupled decay and bias correction as
+// torch.optim.AdamW; decay only on rows that the parameter table marks. On a GPU norm and update
+// are one kernel each over all parameters, and the host waits once, at the end. States may live in
+// pinned host memory (offload): then the host computes the step. Collective over the role; one
 // thread per rank.
 #pragma once
 
@@ -14,7 +15,9 @@
 #include <vector>
 
 #include "executor/comm/groups.h"
+#include "executor/model/fused.h"
 #include "executor/model/weights.h"
+#include "executor/train/sharded_layers.h"
 
 namespace tessera {
 
@@ -23,11 +26,12 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0.01;
   double clip_norm = 1.0;  // 0 = no clipping
+  bool offload = false;    // master weights and moments in pinned host memory
 };
 
-/// What has to be saved: this rank's part [first, first + count) of the arena.
+/// What has to be saved: this rank's shard space.
 struct OptimizerState {
-  std::int64_t first = 0, count = 0;
+  std::int64_t count = 0;                     // elements
   std::int64_t steps = 0;                     // finished ones
   torch::Tensor master, exp_avg, exp_avg_sq;  // fp32 [count]
 };
@@ -39,45 +43,52 @@ struct StepResult {
 
 class Optimizer {
  public:
-  /// Keeps references. Makes the weights' tensors leaves whose gradients accumulate in the flat
-  /// buffer. Master weights start from the weights as they are now.
-  Optimizer(Weights& weights, const ParallelGroups& groups, const AdamWOptions& options);
+  /// Keeps references. Makes the weights' tensors leaves whose gradients accumulate in fp32
+  /// buffers. Master weights start from the weights as they are now. `parameters` where FSDP shards
+  /// them.
+  Optimizer(Weights& weights, const ParallelGroups& groups, const AdamWOptions& options,
+            const ShardingOptions& sharding = {}, ShardedParameters* parameters = nullptr);
 
-  /// By table row, views of the flat fp32 buffer; undefined where not held.
-  const std::vector<torch::Tensor>& gradients() const { return gradients_; }
-  void zero_gradients() { flat_gradients_.zero_(); }
+  /// By table row, fp32; undefined where not held, or (ZeRO-2, FSDP) between backward passes.
+  const std::vector<torch::Tensor>& gradients() const { return sharded_.rows(); }
+  ShardedGradients& sharded() { return sharded_; }
+  void zero_gradients() { sharded_.zero(); }
 
   /// Reduces the gradients over the role and updates the weights of every rank. Afterwards the
-  /// gradients of this rank's part are reduced and clipped, the others are unspecified.
+  /// gradients of this rank's shard space are reduced.
   StepResult step(double learning_rate);
+
+  /// After a step: every held row's whole reduced gradient, as on one rank. Collective.
+  std::vector<torch::Tensor> whole_gradients();
 
   /// Shares storage with the optimizer.
   const OptimizerState& state() const { return state_; }
-  /// Copies; the parts must be equal. The weights are set from the master weights.
+  /// Copies; the shard spaces must be equal. The weights are set from the master weights.
   void load_state(const OptimizerState& state);
   std::int64_t bytes() const;  // gradients and states
+  const ShardMap& map() const { return map_; }
 
  private:
-  void find_ranges();
-  void reduce_gradients();
+  void find_chunks();
   double global_norm();
+  void update(double learning_rate, double norm);
   void publish_weights();
+  bool on_device() const;
 
   Weights& weights_;
   const ParallelGroups& groups_;
   AdamWOptions options_;
-  bool sharded_ = false;  // ZeRO-1
+  ShardedParameters* parameters_;
+  ShardMap map_;
+  ShardedGradients sharded_;
   OptimizerState state_;
-  torch::Tensor flat_gradients_;          // a multiple of the data-parallel size when sharded
-  torch::Tensor part_;                    // the part's reduced gradients
-  std::vector<torch::Tensor> gradients_;  // by table row
-  std::vector<torch::Tensor> counted_;    // views of part_ that this rank counts in the norm
-  struct Ranges {
-    double decay = 0;
-    std::vector<torch::Tensor> master, gradient, exp_avg, exp_avg_sq, steps;
-  };
-  std::vector<Ranges> ranges_;  // one per distinct weight decay
-  torch::Tensor steps_;         // fp32 scalar
+  torch::Tensor values_;          // shard space in the weights' type: what the step writes
+  torch::Tensor host_gradients_;  // offload
+  struct Chunks {
+    std::vector<fused::Chunk> counted, updated;
+    torch::Tensor counted_table, updated_table;  // on the device; empty where not fused
+  } chunks_;
+  torch::Tensor squares_;  // fp32 scalar on the device
 };
 
 }  // namespace tessera

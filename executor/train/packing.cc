@@ -1,5 +1,6 @@
 #include "executor/train/packing.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cost_models/spec/problem.h"
@@ -7,7 +8,8 @@
 namespace tessera {
 
 PackedMicroBatch pack_micro_batch(std::span<const TokenSequence> batch,
-                                  std::span<const int> sequences, torch::Device device) {
+                                  std::span<const int> sequences, torch::Device device,
+                                  std::int64_t multiple) {
   const auto count = static_cast<std::int64_t>(sequences.size());
   std::int64_t tokens = 0, responses = 0;
   for (const int s : sequences) {
@@ -16,6 +18,8 @@ PackedMicroBatch pack_micro_batch(std::span<const TokenSequence> batch,
     tokens += sequence.tokens();
     responses += static_cast<std::int64_t>(sequence.response.size());
   }
+  const std::int64_t used = tokens;
+  tokens = (std::max<std::int64_t>(used, 1) + multiple - 1) / multiple * multiple;
   const torch::Tensor host = torch::empty({2 * tokens + 2 * responses + count}, torch::kInt64);
   std::int64_t* ids = host.mutable_data_ptr<std::int64_t>();
   std::int64_t* positions = ids + tokens;
@@ -36,6 +40,11 @@ PackedMicroBatch pack_micro_batch(std::span<const TokenSequence> batch,
     first += sequence.tokens();
     *last_rows++ = first - 1;
   }
+  for (std::int64_t i = 0; i < tokens - used; ++i) {
+    *ids++ = 0;
+    *positions++ = i;
+  }
+  if (tokens > used) packed.tokens.lengths.push_back(tokens - used);
   const std::vector<torch::Tensor> parts =
       host.to(device).split_with_sizes({tokens, tokens, responses, responses, count});
   packed.tokens.ids = parts[0];

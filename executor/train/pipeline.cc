@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
+#include <utility>
+
+#include "executor/train/interleave.h"
 
 namespace tessera {
 namespace {
@@ -36,11 +40,82 @@ torch::Tensor backward(std::deque<InFlight>& in_flight, const torch::Tensor& out
   return oldest.input.defined() ? oldest.input.grad() : torch::Tensor();
 }
 
+using Piece = std::pair<int, int>;  // chunk, micro-batch
+
+/// Messages of one tick between all ranks of the pipeline.
+class TickExchange {
+ public:
+  explicit TickExchange(Communicator* all) : all_(all) {}
+  void send(int stage, const torch::Tensor& x) {
+    kept_.push_back(x.detach().contiguous());
+    sends_.push_back({stage, kept_.back().const_data_ptr(), kept_.back().nbytes()});
+  }
+  void receive(int stage, const torch::Tensor& x) {
+    receives_.push_back({stage, x.mutable_data_ptr(), x.nbytes()});
+  }
+  void run() {
+    if (all_ != nullptr) all_->exchange(sends_, receives_);
+  }
+
+ private:
+  Communicator* all_;
+  std::vector<torch::Tensor> kept_;
+  std::vector<SendBlock> sends_;
+  std::vector<ReceiveBlock> receives_;
+};
+
+/// Runs this rank's operations of a tick table. `compute` gets an operation and what it consumes
+/// (undefined at the model's ends) and returns what travels on.
+void run_ticks(const PipelineLinks& links, const PipelineShape& shape, bool training,
+               const std::function<torch::Tensor(const PipelineOp&, torch::Tensor)>& compute) {
+  const int count = static_cast<int>(shape.tokens.size());
+  std::map<std::pair<bool, Piece>, torch::Tensor> arrived;
+  for (const auto& tick : interleaved_ticks(links.stages, links.chunks, count, training)) {
+    TickExchange messages(links.all);
+    for (int stage = 0; stage < links.stages; ++stage) {
+      const auto& op = tick[static_cast<std::size_t>(stage)];
+      if (!op) continue;
+      const auto target = consumer(links.stages, links.chunks, stage, *op);
+      torch::Tensor made;
+      if (stage == links.stage) {
+        const auto input = arrived.extract({op->forward, {op->chunk, op->micro_batch}});
+        made = compute(*op, input ? input.mapped() : torch::Tensor());
+        if (target) messages.send(target->stage, made);
+      }
+      if (!target || target->stage != links.stage) continue;
+      const torch::Tensor buffer = torch::empty(
+          {shape.tokens[static_cast<std::size_t>(op->micro_batch)], shape.width}, shape.options);
+      messages.receive(stage, buffer);
+      arrived[{target->op.forward, {target->op.chunk, target->op.micro_batch}}] = buffer;
+    }
+    messages.run();
+  }
+}
+
+void train_interleaved(const PipelineLinks& links, const PipelineShape& shape,
+                       const StageForward& forward) {
+  std::map<Piece, InFlight> in_flight;
+  run_ticks(links, shape, true, [&](const PipelineOp& op, torch::Tensor given) {
+    const Piece piece{op.chunk, op.micro_batch};
+    if (op.forward) {
+      if (given.defined()) given.requires_grad_(true);
+      const InFlight& entry = in_flight[piece] = {given, forward(op.micro_batch, op.chunk, given)};
+      return entry.output.roots.front();
+    }
+    const InFlight entry = std::move(in_flight.extract(piece).mapped());
+    torch::autograd::backward(entry.output.roots,
+                              given.defined() ? std::vector{given} : entry.output.gradients);
+    return entry.input.defined() ? entry.input.grad() : torch::Tensor();
+  });
+}
+
 }  // namespace
 
-PipelineLinks make_links(Communicator* pp) {
+PipelineLinks make_links(Communicator* pp, int chunks) {
   PipelineLinks links;
+  links.chunks = chunks;
   if (pp == nullptr) return links;
+  links.all = pp;
   links.stage = pp->rank();
   links.stages = pp->size();
   for (int first = 0; first + 1 < links.stages; ++first) {
@@ -53,6 +128,7 @@ PipelineLinks make_links(Communicator* pp) {
 
 void train_pipeline(const PipelineLinks& links, const PipelineShape& shape,
                     const StageForward& forward) {
+  if (links.chunks > 1) return train_interleaved(links, shape, forward);
   const int count = static_cast<int>(shape.tokens.size());
   const int ahead = std::min(links.stages - links.stage - 1, count);
   Communicator* const previous = links.previous.get();
@@ -64,7 +140,7 @@ void train_pipeline(const PipelineLinks& links, const PipelineShape& shape,
   std::deque<InFlight> in_flight;
   const auto run_forward = [&](int m, torch::Tensor input) {
     if (input.defined()) input.requires_grad_(true);
-    in_flight.push_back({input, forward(m, input)});
+    in_flight.push_back({input, forward(m, 0, input)});
     return next != nullptr ? in_flight.back().output.roots.front() : torch::Tensor();
   };
 
@@ -90,16 +166,22 @@ void train_pipeline(const PipelineLinks& links, const PipelineShape& shape,
   }
 }
 
-void infer_pipeline(
-    const PipelineLinks& links, const PipelineShape& shape,
-    const std::function<torch::Tensor(int micro_batch, const torch::Tensor& input)>& forward) {
+void infer_pipeline(const PipelineLinks& links, const PipelineShape& shape,
+                    const std::function<torch::Tensor(int micro_batch, int chunk,
+                                                      const torch::Tensor& input)>& forward) {
+  if (links.chunks > 1) {
+    run_ticks(links, shape, false, [&](const PipelineOp& op, const torch::Tensor& input) {
+      return forward(op.micro_batch, op.chunk, input);
+    });
+    return;
+  }
   for (std::size_t m = 0; m < shape.tokens.size(); ++m) {
     torch::Tensor input;
     if (links.previous) {
       input = torch::empty({shape.tokens[m], shape.width}, shape.options);
       exchange(links.previous.get(), {}, input);
     }
-    exchange(links.next.get(), forward(static_cast<int>(m), input), {});
+    exchange(links.next.get(), forward(static_cast<int>(m), 0, input), {});
   }
 }
 

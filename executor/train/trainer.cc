@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "executor/model/parallel_ops.h"
 #include "executor/model/scores.h"
 #include "executor/train/micro_batches.h"
 
@@ -15,11 +16,7 @@ void refuse_unsupported(const ParallelLayout& layout) {
     if (unsupported) what += (what.empty() ? "" : ", ") + std::string(name);
   };
   refuse(layout.cp > 1, "cp > 1");
-  refuse(layout.vpp > 1, "vpp > 1");
-  refuse(layout.dp_shard > 1, "dp_shard > 1");
-  refuse(layout.zero > 1, "zero > 1");
   refuse(layout.ep > 1, "ep > 1");
-  refuse(layout.sequence_parallel, "sequence_parallel");
   if (!what.empty()) throw Error(ExitCode::infeasible, "training does not support " + what);
 }
 
@@ -39,11 +36,82 @@ torch::Tensor seed(const std::vector<double>& gradient, double scale, const torc
 }  // namespace
 
 Trainer::Trainer(Weights& weights, const ParallelGroups& groups,
-                 const std::optional<AdamWOptions>& optimizer)
-    : weights_(weights), groups_(groups) {
+                 const std::optional<AdamWOptions>& optimizer, const TrainerOptions& options)
+    : weights_(weights), groups_(groups), options_(options) {
   refuse_unsupported(weights.layout);
-  links_ = make_links(groups.pp.get());
-  if (optimizer) optimizer_ = std::make_unique<Optimizer>(weights, groups, *optimizer);
+  links_ = make_links(groups.pp.get(), weights.layout.vpp);
+  if (weights.layout.dp_shard > 1)
+    parameters_ = std::make_unique<ShardedParameters>(weights, groups, options.sharding);
+  if (optimizer)
+    optimizer_ = std::make_unique<Optimizer>(weights, groups, *optimizer, options.sharding,
+                                             parameters_.get());
+}
+
+bool Trainer::shares_layers() const {
+  return parameters_ != nullptr || (training_pass_ && optimizer_->sharded().by_layer());
+}
+
+/// Layers are gathered in the order of their use, always one ahead of the computation.
+void Trainer::before_forward(std::int64_t layer, LayerRange chunk) {
+  if (parameters_ == nullptr) return;
+  const ShardMap& map = parameters_->map();
+  parameters_->await(map.of_layer(layer));
+  if (layer + 1 < chunk.last) parameters_->gather(map.of_layer(layer + 1));
+}
+
+void Trainer::after_forward(std::int64_t layer, LayerRange chunk) {
+  if (parameters_ == nullptr) return;
+  const bool last = layer + 1 == weights_.model().layers && layer + 1 == chunk.last;
+  const bool keep = training_pass_ && (last || !options_.sharding.reshard_after_forward);
+  if (!keep) parameters_->release(parameters_->map().of_layer(layer));
+}
+
+void Trainer::before_backward(std::int64_t layer, LayerRange chunk) {
+  if (parameters_ != nullptr) {
+    const ShardMap& map = parameters_->map();
+    parameters_->await(map.of_layer(layer));
+    if (layer > chunk.first) parameters_->gather(map.of_layer(layer - 1));
+  }
+  optimizer_->sharded().begin_layer(optimizer_->map().of_layer(layer));
+}
+
+void Trainer::after_backward(std::int64_t layer, LayerRange) {
+  if (parameters_ != nullptr) parameters_->release(parameters_->map().of_layer(layer));
+  optimizer_->sharded().end_layer(optimizer_->map().of_layer(layer));
+}
+
+void Trainer::begin_pass(bool training) {
+  training_pass_ = training;
+  if (parameters_ != nullptr) parameters_->await(parameters_->root());
+}
+
+void Trainer::end_pass() {
+  if (parameters_ == nullptr) return;
+  for (const ShardBucket& bucket : parameters_->map().buckets) parameters_->release(bucket);
+}
+
+void Trainer::with_whole_weights(const std::function<void()>& use) {
+  if (parameters_ != nullptr)
+    for (const ShardBucket& bucket : parameters_->map().buckets) parameters_->await(bucket);
+  use();
+  end_pass();
+}
+
+torch::Tensor Trainer::forward(const PackedMicroBatch& packed, const torch::Tensor& input,
+                               int chunk) {
+  const torch::Tensor hidden =
+      stage_forward(weights_, groups_, packed.tokens, input,
+                    {.chunk = chunk,
+                     .recompute = training_pass_ ? options_.recompute : Recompute::none,
+                     .access = shares_layers() ? this : nullptr});
+  if (!is_last_chunk(weights_, chunk)) return hidden;
+  return gather_tokens(hidden, tensor_parallel(weights_, groups_));
+}
+
+PackedMicroBatch Trainer::packed(std::span<const TokenSequence> batch,
+                                 std::span<const int> sequences) const {
+  const int multiple = weights_.layout.sequence_parallel ? groups_.tp_size : 1;
+  return pack_micro_batch(batch, sequences, weights_.device(), multiple);
 }
 
 std::vector<Trainer::MicroBatches> Trainer::plan(std::span<const TokenSequence> batch,
@@ -51,6 +119,8 @@ std::vector<Trainer::MicroBatches> Trainer::plan(std::span<const TokenSequence> 
   std::vector<std::int64_t> lengths;
   for (const TokenSequence& sequence : batch) lengths.push_back(sequence.tokens());
   auto plans = plan_micro_batches(lengths, {groups_.dp_size, limit});
+  // Where layers are shared every replica takes part in every micro-batch, with nothing if need be.
+  if (weights_.layout.zero >= 2) return plans;
   for (MicroBatches& replica : plans)
     std::erase_if(replica, [](const std::vector<int>& list) { return list.empty(); });
   return plans;
@@ -63,7 +133,8 @@ PipelineShape Trainer::shape(std::span<const TokenSequence> batch, const MicroBa
   for (const std::vector<int>& sequences : mine) {
     std::int64_t tokens = 0;
     for (const int s : sequences) tokens += batch[index(s)].tokens();
-    shape.tokens.push_back(tokens);
+    const std::int64_t cut = weights_.layout.sequence_parallel ? groups_.tp_size : 1;
+    shape.tokens.push_back((std::max<std::int64_t>(tokens, 1) + cut - 1) / cut);
   }
   return shape;
 }
@@ -94,10 +165,12 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
   const bool entropy = wanted == Wanted::log_probs && options.entropy;
   std::vector<torch::Tensor> outputs;
-  infer_pipeline(links_, shape(batch, mine), [&](int m, const torch::Tensor& input) {
-    const PackedMicroBatch packed = pack_micro_batch(batch, mine[index(m)], weights_.device());
-    const torch::Tensor hidden = stage_forward(weights_, groups_, packed.tokens, input);
-    if (!groups_.last_stage) return hidden;
+  begin_pass(/*training=*/false);
+  infer_pipeline(links_, shape(batch, mine), [&](int m, int chunk, const torch::Tensor& input) {
+    const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
+    const torch::Tensor hidden = forward(packed, input, chunk);
+    if (!is_last_chunk(weights_, chunk)) return hidden;
+    if (mine[index(m)].empty()) return torch::Tensor();
     if (wanted == Wanted::log_probs) {
       const TokenScores scores =
           score_tokens(weights_, groups_, hidden.index_select(0, packed.rows), packed.targets,
@@ -110,6 +183,7 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
     }
     return torch::Tensor();
   });
+  end_pass();
 
   const std::size_t channels = entropy ? 2 : 1;
   const auto count = [&](int s) {
@@ -174,12 +248,16 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
   LossParts parts;
-  train_pipeline(links_, shape(batch, mine), [&](int m, const torch::Tensor& input) -> StageOutput {
-    const PackedMicroBatch packed = pack_micro_batch(batch, mine[index(m)], weights_.device());
-    const torch::Tensor hidden = stage_forward(weights_, groups_, packed.tokens, input);
-    if (!groups_.last_stage) return {{hidden}, {}};
+  begin_pass(/*training=*/true);
+  const auto stage = [&](int m, int chunk, const torch::Tensor& input) -> StageOutput {
+    const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
+    const torch::Tensor hidden = forward(packed, input, chunk);
+    if (!is_last_chunk(weights_, chunk)) return {{hidden}, {}};
+    if (mine[index(m)].empty()) return {{hidden}, {torch::zeros_like(hidden)}};
     return differentiate(hidden, packed, mine[index(m)], loss, options, parts);
-  });
+  };
+  train_pipeline(links_, shape(batch, mine), stage);
+  end_pass();
   return mean_over_replicas(share_parts(parts), groups_.dp_size);
 }
 

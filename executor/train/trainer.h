@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "executor/train/optimizer.h"
 #include "executor/train/packing.h"
 #include "executor/train/pipeline.h"
+#include "executor/train/sharded_layers.h"
 
 namespace tessera {
 
@@ -33,13 +35,18 @@ struct UpdateOptions {
   double learning_rate = 0;  // learning_rate(schedule, step)
 };
 
-class Trainer {
+struct TrainerOptions {
+  Recompute recompute = Recompute::none;
+  ShardingOptions sharding;
+};
+
+class Trainer : private LayerAccess {
  public:
-  /// Keeps references. Without optimizer options the role only infers. Throws Error (infeasible)
-  /// for layouts that this executor does not train: cp, vpp, FSDP, ZeRO-2, sequence parallelism.
-  /// Collective over the role.
+  /// Keeps references. Without optimizer options the role only infers. With FSDP the weights, whole
+  /// when they come, are sharded here. Throws Error (infeasible) for layouts that this executor
+  /// does not train: cp, ep. Collective over the role.
   Trainer(Weights& weights, const ParallelGroups& groups,
-          const std::optional<AdamWOptions>& optimizer);
+          const std::optional<AdamWOptions>& optimizer, const TrainerOptions& options = {});
 
   /// Log-probs of every response token.
   LogProbs log_probs(std::span<const TokenSequence> batch, const InferOptions& options);
@@ -59,10 +66,25 @@ class Trainer {
   UpdateResult accumulate(std::span<const TokenSequence> batch, const LossFunction& loss,
                           const UpdateOptions& options);
 
+  /// Runs `use` while the weights' tensors are whole on every rank (as they always are without
+  /// FSDP), e.g. to save them. Collective.
+  void with_whole_weights(const std::function<void()>& use);
+
   Optimizer& optimizer() { return *optimizer_; }
   bool trains() const { return optimizer_ != nullptr; }
 
  private:
+  void before_forward(std::int64_t layer, LayerRange chunk) override;
+  void after_forward(std::int64_t layer, LayerRange chunk) override;
+  void before_backward(std::int64_t layer, LayerRange chunk) override;
+  void after_backward(std::int64_t layer, LayerRange chunk) override;
+  bool shares_layers() const;
+  void begin_pass(bool training);
+  void end_pass();
+  torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input, int chunk);
+  PackedMicroBatch packed(std::span<const TokenSequence> batch,
+                          std::span<const int> sequences) const;
+
   using MicroBatches = std::vector<std::vector<int>>;
   enum class Wanted { log_probs, values, last_value };
 
@@ -79,7 +101,10 @@ class Trainer {
 
   Weights& weights_;
   const ParallelGroups& groups_;
+  TrainerOptions options_;
   PipelineLinks links_;
+  std::unique_ptr<ShardedParameters> parameters_;  // FSDP
+  bool training_pass_ = false;
   std::unique_ptr<Optimizer> optimizer_;
 };
 

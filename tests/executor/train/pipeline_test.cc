@@ -59,13 +59,14 @@ TEST_P(PipelineOf, GivesTheGradientsOfTheWholeModelWithFewInFlight) {
     const PipelineLinks links = make_links(stages == 1 ? nullptr : &world);
     const torch::Tensor weight = stage_weight(links.stage).requires_grad_(true);
     int in_flight = 0, most = 0;
-    train_pipeline(links, shape_of(count), [&](int m, const torch::Tensor& input) -> StageOutput {
-      most = std::max(most, ++in_flight);
-      const torch::Tensor output = apply(links.previous ? input : micro_batch(m), weight);
-      output.register_hook([&](const torch::Tensor&) { --in_flight; });
-      if (links.next) return {{output}, {}};
-      return {{output}, {torch::full_like(output, m + 1.0)}};
-    });
+    train_pipeline(
+        links, shape_of(count), [&](int m, int, const torch::Tensor& input) -> StageOutput {
+          most = std::max(most, ++in_flight);
+          const torch::Tensor output = apply(links.previous ? input : micro_batch(m), weight);
+          output.register_hook([&](const torch::Tensor&) { --in_flight; });
+          if (links.next) return {{output}, {}};
+          return {{output}, {torch::full_like(output, m + 1.0)}};
+        });
     EXPECT_EQ(in_flight, 0);
     EXPECT_LE(most, std::min(stages - links.stage, count));
     EXPECT_TRUE(torch::allclose(weight.grad(), expected[static_cast<std::size_t>(links.stage)],
@@ -80,7 +81,7 @@ TEST_P(PipelineOf, InfersWhatTheWholeModelComputes) {
     const torch::NoGradGuard no_grad;
     const PipelineLinks links = make_links(stages == 1 ? nullptr : &world);
     int finished = 0;
-    infer_pipeline(links, shape_of(count), [&](int m, const torch::Tensor& input) {
+    infer_pipeline(links, shape_of(count), [&](int m, int, const torch::Tensor& input) {
       const torch::Tensor output =
           apply(links.previous ? input : micro_batch(m), stage_weight(links.stage));
       if (links.next) return output;

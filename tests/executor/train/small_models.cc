@@ -146,8 +146,7 @@ torch::Tensor slice_like(const Weights& weights, int row, const torch::Tensor& w
     const Interval range = box.dims[static_cast<std::size_t>(dim)];
     part = part.narrow(dim, range.lo, range.size());
   }
-  const int slot = weights.arena.slot_of[r];
-  return part.movedim(weights.arena.slots[static_cast<std::size_t>(slot)].outer_dim, 0);
+  return part.movedim(std::max(parameter.split_dim, 0), 0);
 }
 
 double relative_error(const torch::Tensor& a, const torch::Tensor& ref) {

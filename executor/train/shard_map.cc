@@ -1,0 +1,146 @@
+#include "executor/train/shard_map.h"
+
+#include <algorithm>
+
+#include "cost_models/layout/sharding.h"
+#include "executor/reshard/arena_layout.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kAlignment = 128;  // 256 bytes of bf16
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+std::int64_t in_elements(const ArenaLayout& arena, std::int64_t bytes) {
+  return bytes / arena.element_bytes;
+}
+
+/// One bucket per layer and the first for the rest, with the rows' places.
+std::vector<ShardBucket> make_buckets(const ParameterTable& table, const ArenaLayout& arena,
+                                      int shards) {
+  std::vector<ShardBucket> buckets(1);
+  std::int64_t arena_end = 0;
+  for (const ArenaSlot& slot : arena.slots) {
+    const std::int64_t layer = table.rows[index(slot.tensor)].layer;
+    auto found = std::find_if(buckets.begin(), buckets.end(),
+                              [&](const ShardBucket& b) { return b.layer == layer; });
+    if (layer < 0) found = buckets.begin();
+    if (found == buckets.end()) {
+      buckets.push_back({.layer = layer});
+      found = std::prev(buckets.end());
+    }
+    const bool joins = !found->rows.empty() && slot.range.offset == arena_end;
+    if (!joins) found->extent = (found->extent + kAlignment - 1) / kAlignment * kAlignment;
+    found->rows.push_back(slot.tensor);
+    found->place.push_back(found->extent);
+    found->extent += in_elements(arena, slot.range.bytes);
+    arena_end = slot.range.offset + slot.range.bytes;
+  }
+  for (ShardBucket& bucket : buckets) bucket.of_rank.resize(index(shards));
+  return buckets;
+}
+
+std::int64_t elements_of(const ArenaLayout& arena, int row) {
+  return in_elements(arena, arena.slots[index(arena.slot_of[index(row)])].range.bytes);
+}
+
+/// Everything, at the arena's own offsets.
+void keep_all(const ArenaLayout& arena, ShardMap& map) {
+  for (ShardBucket& bucket : map.buckets) {
+    for (std::size_t i = 0; i < bucket.rows.size(); ++i) {
+      const ArenaSlot& slot = arena.slots[index(arena.slot_of[index(bucket.rows[i])])];
+      bucket.of_rank[0].push_back({.row = slot.tensor,
+                                   .first = 0,
+                                   .count = elements_of(arena, slot.tensor),
+                                   .block = bucket.place[i],
+                                   .shard = in_elements(arena, slot.range.offset)});
+    }
+    bucket.block = bucket.extent;
+  }
+  map.elements = in_elements(arena, arena.bytes);
+}
+
+void cut_flat(const ArenaLayout& arena, ShardMap& map) {
+  for (ShardBucket& bucket : map.buckets) {
+    bucket.block = (bucket.extent + map.shards - 1) / map.shards;
+    bucket.shard = map.elements;
+    for (int rank = 0; rank < map.shards; ++rank) {
+      const std::int64_t lo = rank * bucket.block, hi = lo + bucket.block;
+      for (std::size_t i = 0; i < bucket.rows.size(); ++i) {
+        const std::int64_t begin = bucket.place[i];
+        const std::int64_t first = std::max(lo, begin);
+        const std::int64_t last = std::min(hi, begin + elements_of(arena, bucket.rows[i]));
+        if (first >= last) continue;
+        bucket.of_rank[index(rank)].push_back({.row = bucket.rows[i],
+                                               .first = first - begin,
+                                               .count = last - first,
+                                               .block = first - lo,
+                                               .shard = bucket.shard + first - lo});
+      }
+    }
+    // Kernels read 16 bytes at a time.
+    map.elements += (bucket.block + 63) / 64 * 64;
+  }
+}
+
+void cut_stored(const ParameterTable& table, const ParallelLayout& layout, const RankCoord& coord,
+                DType dtype, const ArenaLayout& arena, ShardMap& map) {
+  for (int rank = 0; rank < map.shards; ++rank) {
+    RankCoord holder = coord;
+    holder.dp_shard = rank;
+    const ArenaLayout stored = arena_layout(table, layout, holder, dtype, /*stored=*/true);
+    if (rank == map.rank) map.elements = in_elements(stored, stored.bytes);
+    for (ShardBucket& bucket : map.buckets) {
+      std::int64_t block = 0;
+      for (const int row : bucket.rows) {
+        const int at = stored.slot_of[index(row)];
+        if (at < 0) continue;
+        const ArenaSlot& part = stored.slots[index(at)];
+        const ByteRange range = range_of(arena, row, part.box);
+        const ArenaSlot& whole = arena.slots[index(arena.slot_of[index(row)])];
+        const std::int64_t count = in_elements(arena, range.bytes);
+        bucket.of_rank[index(rank)].push_back(
+            {.row = row,
+             .first = in_elements(arena, range.offset - whole.range.offset),
+             .count = count,
+             .block = block,
+             .shard = in_elements(stored, part.range.offset)});
+        block += count;
+      }
+      bucket.block = std::max(bucket.block, block);
+    }
+  }
+}
+
+}  // namespace
+
+const ShardBucket& ShardMap::of_layer(std::int64_t layer) const {
+  const auto found = std::find_if(buckets.begin(), buckets.end(),
+                                  [&](const ShardBucket& b) { return b.layer == layer; });
+  TESSERA_CHECK(found != buckets.end());
+  return *found;
+}
+
+ShardMap make_shard_map(const ParameterTable& table, const ParallelLayout& layout,
+                        const RankCoord& coord, DType dtype, ShardKind kind, int shards, int rank) {
+  const ArenaLayout arena = arena_layout(table, layout, coord, dtype);
+  ShardMap map{.kind = kind,
+               .shards = kind == ShardKind::none ? 1 : shards,
+               .rank = kind == ShardKind::none ? 0 : rank};
+  map.buckets = make_buckets(table, arena, map.shards);
+  switch (kind) {
+    case ShardKind::none:
+      keep_all(arena, map);
+      break;
+    case ShardKind::flat:
+      cut_flat(arena, map);
+      break;
+    case ShardKind::stored:
+      cut_stored(table, layout, coord, dtype, arena, map);
+      break;
+  }
+  return map;
+}
+
+}  // namespace tessera

@@ -1,0 +1,317 @@
+#include "executor/train/sharded_layers.h"
+
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_copy.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/model/parallel_ops.h"
+
+namespace tessera {
+namespace {
+
+using torch::Tensor;
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+std::size_t count_of(const Tensor& x) { return static_cast<std::size_t>(x.numel()); }
+
+/// A tensor of its own (no view for autograd) in `storage`.
+Tensor placed(const c10::Storage& storage, std::int64_t offset, at::IntArrayRef shape,
+              const torch::TensorOptions& options) {
+  return torch::empty({0}, options).set_(storage, offset, shape, c10::contiguous_strides(shape));
+}
+
+/// Elements of a row's tensor that a segment names.
+Tensor part_of(const std::vector<Tensor>& rows, const ShardSegment& segment) {
+  return rows[index(segment.row)].view(-1).narrow(0, segment.first, segment.count);
+}
+
+void copy_all(std::vector<Tensor> to, const std::vector<Tensor>& from) {
+  if (!to.empty()) at::_foreach_copy_(to, from);
+}
+
+/// The rows of a bucket as views of its memory.
+std::vector<Tensor> row_views(const Weights& weights, const ShardBucket& bucket,
+                              const Tensor& memory) {
+  std::vector<Tensor> rows(weights.tensors.size());
+  for (std::size_t i = 0; i < bucket.rows.size(); ++i) {
+    const Tensor& like = weights.tensors[index(bucket.rows[i])];
+    rows[index(bucket.rows[i])] =
+        memory.narrow(0, bucket.place[i], like.numel()).view(like.sizes());
+  }
+  return rows;
+}
+
+const ParallelGroups& groups_for(const ParallelGroups& own, const ShardingOptions& options) {
+  return options.side_groups != nullptr ? *options.side_groups : own;
+}
+
+}  // namespace
+
+Communicator* shard_group(const ParallelGroups& groups, const ParallelLayout& layout) {
+  if (layout.dp_shard > 1) return groups.dp_shard ? groups.dp_shard.get() : groups.dp.get();
+  return layout.zero >= 1 ? groups.dp.get() : nullptr;
+}
+
+Communicator* replica_group(const ParallelGroups& groups, const ParallelLayout& layout) {
+  if (layout.dp_shard > 1) return groups.dp_replicate.get();
+  return layout.zero >= 1 ? nullptr : groups.dp.get();
+}
+
+ShardKind shard_kind(const ParallelLayout& layout, const ParallelGroups& groups) {
+  if (layout.dp_shard > 1) return ShardKind::stored;
+  return layout.zero >= 1 && groups.dp ? ShardKind::flat : ShardKind::none;
+}
+
+ShardMap make_shard_map(const Weights& weights, const ParallelGroups& groups) {
+  const Communicator* group = shard_group(groups, weights.layout);
+  return make_shard_map(weights.table, weights.layout, weights.coord, weights.dtype,
+                        shard_kind(weights.layout, groups), group ? group->size() : 1,
+                        group ? group->rank() : 0);
+}
+
+BufferPool::Buffer BufferPool::take(std::int64_t elements, const torch::TensorOptions& options) {
+  const auto fits = [&](const Buffer& b) { return b.memory.numel() >= elements; };
+  const auto found = std::find_if(idle_.begin(), idle_.end(), fits);
+  if (found == idle_.end()) return {torch::empty({elements}, options), side_.now()};
+  Buffer buffer = std::move(*found);
+  idle_.erase(found);
+  return buffer;
+}
+
+void BufferPool::give(Tensor memory, SideStream::Moment free) {
+  idle_.push_back({std::move(memory), std::move(free)});
+}
+
+void pack_block(const ShardBucket& bucket, int rank, const std::vector<Tensor>& rows,
+                const Tensor& block) {
+  std::vector<Tensor> to, from;
+  for (const ShardSegment& segment : bucket.of_rank[index(rank)]) {
+    to.push_back(block.narrow(0, segment.block, segment.count));
+    from.push_back(part_of(rows, segment));
+  }
+  copy_all(std::move(to), from);
+}
+
+void unpack_block(const ShardBucket& bucket, int rank, const Tensor& block,
+                  const std::vector<Tensor>& rows) {
+  std::vector<Tensor> to, from;
+  for (const ShardSegment& segment : bucket.of_rank[index(rank)]) {
+    to.push_back(part_of(rows, segment));
+    from.push_back(block.narrow(0, segment.block, segment.count));
+  }
+  copy_all(std::move(to), from);
+}
+
+ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& groups,
+                                     const ShardingOptions& options)
+    : weights_(weights),
+      options_(options),
+      map_(make_shard_map(weights, groups)),
+      group_(shard_group(groups_for(groups, options), weights.layout)),
+      pool_(options_.side) {
+  const torch::NoGradGuard no_grad;
+  const auto plain = weights.storage.options().requires_grad(false);
+  Tensor stored = torch::zeros({map_.elements}, plain);
+  for (const ShardBucket& bucket : map_.buckets) {
+    for (const ShardSegment& segment : map_.own(bucket)) {
+      stored.narrow(0, segment.shard, segment.count).copy_(part_of(weights.tensors, segment));
+    }
+    const std::size_t bytes = static_cast<std::size_t>(bucket.extent) * stored.element_size();
+    c10::Storage storage(c10::Storage::use_byte_size_t(), bytes,
+                         c10::DataPtr(nullptr, weights.device()), nullptr, false);
+    for (std::size_t i = 0; i < bucket.rows.size(); ++i) {
+      Tensor& tensor = weights.tensors[index(bucket.rows[i])];
+      tensor = placed(storage, bucket.place[i], tensor.sizes().vec(), plain);
+    }
+    storages_.emplace(bucket.layer, std::move(storage));
+  }
+  weights.storage = stored;
+  weights.arena = arena_layout(weights.table, weights.layout, weights.coord, weights.dtype, true);
+  changed();
+}
+
+void ShardedParameters::gather(const ShardBucket& bucket) {
+  if (there_.contains(bucket.layer)) return;
+  const torch::NoGradGuard no_grad;
+  const auto plain = weights_.storage.options().requires_grad(false);
+  const BufferPool::Buffer buffer = pool_.take(bucket.extent, plain);
+  const SideStream::Moment ready = options_.side.run(buffer.free, [&] {
+    options_.side.wait(changed_);
+    if (bucket.block == 0) return;  // nothing lies outside this stage's layers
+    Tensor all = torch::empty({map_.shards, bucket.block}, plain);
+    Tensor own = all[map_.rank];
+    std::vector<Tensor> to, from;
+    for (const ShardSegment& segment : map_.own(bucket)) {
+      to.push_back(own.narrow(0, segment.block, segment.count));
+      from.push_back(weights_.storage.narrow(0, segment.shard, segment.count));
+    }
+    copy_all(std::move(to), from);
+    group_->all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
+                       weights_.dtype);
+    const std::vector<Tensor> rows = row_views(weights_, bucket, buffer.memory);
+    for (int rank = 0; rank < map_.shards; ++rank) unpack_block(bucket, rank, all[rank], rows);
+  });
+  storages_.at(bucket.layer)
+      .unsafeGetStorageImpl()
+      ->set_data_ptr_noswap(c10::DataPtr(buffer.memory.data_ptr(), weights_.device()));
+  there_[bucket.layer] = {buffer.memory, ready};
+}
+
+void ShardedParameters::await(const ShardBucket& bucket) {
+  gather(bucket);
+  options_.side.wait(there_.at(bucket.layer).ready);
+}
+
+void ShardedParameters::release(const ShardBucket& bucket) {
+  const auto found = there_.find(bucket.layer);
+  if (found == there_.end()) return;
+  storages_.at(bucket.layer)
+      .unsafeGetStorageImpl()
+      ->set_data_ptr_noswap(c10::DataPtr(nullptr, weights_.device()));
+  pool_.give(found->second.memory, options_.side.now());
+  there_.erase(found);
+}
+
+ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& groups,
+                                   const ShardMap& map, const ShardingOptions& options)
+    : weights_(weights),
+      groups_(groups),
+      map_(map),
+      options_(options),
+      group_(shard_group(groups_for(groups, options), weights.layout)),
+      by_layer_(weights.layout.zero >= 2 && map.kind != ShardKind::none),
+      pool_(options_.side),
+      rows_(weights.tensors.size()),
+      partial_rows_(partial_gradient_rows(weights)) {
+  const auto fp32 = torch::TensorOptions().dtype(torch::kFloat32).device(weights.device());
+  shards_ = torch::zeros({map.elements}, fp32);
+  for (const ShardBucket& bucket : map.buckets) {
+    for (const int row : bucket.rows) {
+      Tensor& tensor = weights.tensors[index(row)];
+      tensor.requires_grad_(true);
+      if (weights.dtype != DType::fp32) tensor.set_grad_dtype(torch::kFloat32);
+    }
+    if (map.kind == ShardKind::none) {
+      for (const ShardSegment& segment : map.own(bucket)) {
+        Tensor& tensor = weights.tensors[index(segment.row)];
+        rows_[index(segment.row)] =
+            placed(shards_.storage(), segment.shard, tensor.sizes().vec(), fp32);
+        tensor.mutable_grad() = rows_[index(segment.row)];
+      }
+    } else if (!by_layer_ || bucket.layer < 0) {
+      const bool flat = map.kind == ShardKind::flat;
+      memory_[bucket.layer] =
+          torch::zeros({flat ? bucket.block * map.shards : bucket.extent}, fp32);
+      attach(bucket, memory_[bucket.layer]);
+    }
+  }
+}
+
+void ShardedGradients::attach(const ShardBucket& bucket, const Tensor& memory) {
+  for (std::size_t i = 0; i < bucket.rows.size(); ++i) {
+    Tensor& tensor = weights_.tensors[index(bucket.rows[i])];
+    Tensor& gradient = rows_[index(bucket.rows[i])];
+    gradient = memory.defined()
+                   ? placed(memory.storage(), memory.storage_offset() + bucket.place[i],
+                            tensor.sizes().vec(), memory.options())
+                   : Tensor();
+    tensor.mutable_grad() = gradient;
+  }
+}
+
+void ShardedGradients::zero() {
+  shards_.zero_();
+  for (auto& [layer, memory] : memory_) memory.zero_();
+}
+
+void ShardedGradients::begin_layer(const ShardBucket& bucket) {
+  if (!by_layer_) return;
+  const bool flat = map_.kind == ShardKind::flat;
+  const BufferPool::Buffer buffer =
+      pool_.take(flat ? bucket.block * map_.shards : bucket.extent, shards_.options());
+  options_.side.wait(buffer.free);
+  Tensor memory = buffer.memory;
+  memory.zero_();
+  memory_[bucket.layer] = memory;
+  attach(bucket, memory);
+}
+
+void ShardedGradients::end_layer(const ShardBucket& bucket) {
+  if (!by_layer_) return;
+  const torch::NoGradGuard no_grad;
+  reduce_partials(bucket);
+  const Tensor memory = memory_.at(bucket.layer);
+  reduced_ = options_.side.run(options_.side.now(),
+                               [&] { reduce_to_shards(bucket, memory, /*accumulate=*/true); });
+  attach(bucket, {});
+  pool_.give(memory, reduced_);
+  memory_.erase(bucket.layer);
+}
+
+/// Over the tensor-parallel group: rows of this bucket that each rank has a part of.
+void ShardedGradients::reduce_partials(const ShardBucket& bucket) {
+  std::vector<int> mine;
+  for (const int row : partial_rows_) {
+    if (std::find(bucket.rows.begin(), bucket.rows.end(), row) != bucket.rows.end()) {
+      mine.push_back(row);
+    }
+  }
+  reduce_partial_gradients(weights_, groups_.tp.get(), mine, rows_);
+}
+
+/// Views of the bucket's rows are taken from `memory`: by the time this runs rows_ may be
+/// another's.
+void ShardedGradients::reduce_to_shards(const ShardBucket& bucket, const Tensor& memory,
+                                        bool accumulate) {
+  const auto block = static_cast<std::size_t>(bucket.block);
+  if (block == 0) return;
+  Tensor send = memory;
+  if (map_.kind != ShardKind::flat) {
+    const std::vector<Tensor> rows = row_views(weights_, bucket, memory);
+    send = torch::zeros({map_.shards, bucket.block}, memory.options());
+    for (int rank = 0; rank < map_.shards; ++rank) pack_block(bucket, rank, rows, send[rank]);
+  }
+  Tensor own = torch::empty({bucket.block}, memory.options());
+  group_->reduce_scatter(send.data_ptr(), own.data_ptr(), block, DType::fp32, ReduceOp::sum);
+  std::vector<Tensor> to, from;
+  for (const ShardSegment& segment : map_.own(bucket)) {
+    to.push_back(shards_.narrow(0, segment.shard, segment.count));
+    from.push_back(own.narrow(0, segment.block, segment.count));
+  }
+  if (to.empty()) return;
+  if (accumulate) {
+    at::_foreach_add_(to, from);
+  } else {
+    at::_foreach_copy_(to, from);
+  }
+}
+
+void ShardedGradients::finish() {
+  const torch::NoGradGuard no_grad;
+  for (const ShardBucket& bucket : map_.buckets) {
+    if (by_layer_ && bucket.layer >= 0) continue;
+    reduce_partials(bucket);
+    if (bucket.layer < 0) reduce_tied_embedding(weights_, groups_.embedding.get(), rows_);
+    if (map_.kind == ShardKind::none) continue;
+    const Tensor& memory = memory_.at(bucket.layer);
+    reduced_ = options_.side.run(options_.side.now(),
+                                 [&] { reduce_to_shards(bucket, memory, /*accumulate=*/false); });
+  }
+  options_.side.wait(reduced_);
+  Communicator* const replicas = replica_group(groups_, weights_.layout);
+  for (Communicator* group : {replicas, groups_.cp.get()}) {
+    if (group != nullptr) {
+      group->all_reduce(shards_.data_ptr(), count_of(shards_), DType::fp32, ReduceOp::sum);
+    }
+  }
+}
+
+std::int64_t ShardedGradients::bytes() const {
+  std::int64_t elements = shards_.numel();
+  for (const auto& [layer, memory] : memory_) elements += memory.numel();
+  return 4 * elements;
+}
+
+}  // namespace tessera

@@ -1,0 +1,125 @@
+// Parameters and gradients that a data-parallel group shares, layer by layer.
+//
+// FSDP: parameters lie in this rank's stored arena (what a reshard reads); a layer is gathered into
+// a flat buffer before its use, the next one at the same time, and given back afterwards (with
+// reshard_after_forward also between forward and backward; the model's last layer stays). ZeRO-2
+// and FSDP: a layer's gradients are reduced to the shards as soon as its backward is done, beside
+// the next layer's. What lies outside the layers (embedding, final norm, head) is gathered for a
+// whole pass and reduced once per step. Collective over the group; one thread at a time.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "executor/comm/groups.h"
+#include "executor/model/decoder.h"
+#include "executor/train/shard_map.h"
+#include "executor/train/side_stream.h"
+
+namespace tessera {
+
+struct ShardingOptions {
+  bool reshard_after_forward = true;
+  /// Groups whose collectives run on `side`; the role's own where nullptr.
+  const ParallelGroups* side_groups = nullptr;
+  SideStream side;
+};
+
+/// The group that shares parameters (stored) or gradients and states; nullptr when nobody does.
+Communicator* shard_group(const ParallelGroups& groups, const ParallelLayout& layout);
+/// Ranks with the same shards, whose gradients are summed; nullptr when there are none.
+Communicator* replica_group(const ParallelGroups& groups, const ParallelLayout& layout);
+ShardKind shard_kind(const ParallelLayout& layout, const ParallelGroups& groups);
+ShardMap make_shard_map(const Weights& weights, const ParallelGroups& groups);
+
+/// Flat buffers that are used again and again.
+class BufferPool {
+ public:
+  explicit BufferPool(const SideStream& side) : side_(side) {}
+  struct Buffer {
+    torch::Tensor memory;
+    SideStream::Moment free;  // its last use ends here
+  };
+  Buffer take(std::int64_t elements, const torch::TensorOptions& options);
+  void give(torch::Tensor memory, SideStream::Moment free);
+
+ private:
+  const SideStream& side_;
+  std::vector<Buffer> idle_;
+};
+
+/// Copies between a bucket's rows and the blocks of a collective, [shards, block] or one block.
+void pack_block(const ShardBucket& bucket, int rank, const std::vector<torch::Tensor>& rows,
+                const torch::Tensor& block);
+void unpack_block(const ShardBucket& bucket, int rank, const torch::Tensor& block,
+                  const std::vector<torch::Tensor>& rows);
+
+/// FSDP's parameters. Precondition: layout.dp_shard > 1.
+class ShardedParameters {
+ public:
+  /// Moves the whole weights into shards: afterwards weights.storage and arena are the stored ones.
+  ShardedParameters(Weights& weights, const ParallelGroups& groups, const ShardingOptions& options);
+
+  void gather(const ShardBucket& bucket);   // starts, if it is not there or on its way
+  void await(const ShardBucket& bucket);    // the current stream may read it
+  void release(const ShardBucket& bucket);  // the current stream has read it
+  bool holds(const ShardBucket& bucket) const { return there_.contains(bucket.layer); }
+  /// The shards changed on the current stream: later gathers come after.
+  void changed() { changed_ = options_.side.now(); }
+  const ShardMap& map() const { return map_; }
+  const ShardBucket& root() const { return map_.buckets.front(); }
+
+ private:
+  struct Present {
+    torch::Tensor memory;
+    SideStream::Moment ready;
+  };
+  Weights& weights_;
+  ShardingOptions options_;
+  ShardMap map_;
+  Communicator* group_;
+  BufferPool pool_;
+  SideStream::Moment changed_;
+  std::map<std::int64_t, c10::Storage> storages_;  // by layer
+  std::map<std::int64_t, Present> there_;
+};
+
+/// Gradients of one rank and their way to its shard space.
+class ShardedGradients {
+ public:
+  ShardedGradients(Weights& weights, const ParallelGroups& groups, const ShardMap& map,
+                   const ShardingOptions& options);
+
+  /// fp32, by table row; undefined for layers whose gradients exist only during their backward.
+  const std::vector<torch::Tensor>& rows() const { return rows_; }
+  /// fp32 in shard space; complete after finish().
+  const torch::Tensor& shards() const { return shards_; }
+  void zero();
+  /// ZeRO-2 and FSDP: gradients of a layer begin, and end.
+  bool by_layer() const { return by_layer_; }
+  void begin_layer(const ShardBucket& bucket);
+  void end_layer(const ShardBucket& bucket);
+  /// Sums over everybody who holds the same element.
+  void finish();
+  std::int64_t bytes() const;
+
+ private:
+  void attach(const ShardBucket& bucket, const torch::Tensor& memory);
+  void reduce_partials(const ShardBucket& bucket);
+  void reduce_to_shards(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
+
+  Weights& weights_;
+  const ParallelGroups& groups_;
+  const ShardMap& map_;
+  ShardingOptions options_;
+  Communicator* group_;
+  bool by_layer_;
+  BufferPool pool_;
+  torch::Tensor shards_;
+  std::vector<torch::Tensor> rows_;
+  std::map<std::int64_t, torch::Tensor> memory_;  // by layer: the whole gradients
+  std::vector<int> partial_rows_;
+  SideStream::Moment reduced_;
+};
+
+}  // namespace tessera

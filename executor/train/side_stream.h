@@ -1,0 +1,38 @@
+// A second stream for collectives that run beside the computation.
+//
+// On a GPU, work on the side stream starts once the given moment of the computation is reached, and
+// the computation waits for it by event; the host waits for neither. Without a side stream (CPU, or
+// none given) everything happens in program order and all of this is nothing.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace tessera {
+
+class SideStream {
+ public:
+  /// A moment on either stream.
+  struct Moment {
+    std::shared_ptr<c10::Event> event;
+  };
+
+  SideStream() = default;
+  explicit SideStream(c10::Stream stream) : stream_(stream) {}
+  bool exists() const { return stream_.has_value(); }
+
+  /// Now, on the stream that torch currently uses.
+  Moment now() const;
+  /// The current stream waits for the moment.
+  void wait(const Moment& moment) const;
+  /// Runs `work` with the side stream current, after `start`; returns its end.
+  Moment run(const Moment& start, const std::function<void()>& work) const;
+
+ private:
+  std::optional<c10::Stream> stream_;
+};
+
+}  // namespace tessera
