@@ -275,6 +275,7 @@ class RowPricing {
                           .cp = layout.cp,
                           .vpp = layout.vpp,
                           .ep = layout.ep,
+                          .etp = layout.ep == 1 ? layout.tp : 1,  // experts cut as the rest is
                           .dp_shard = layout.zero == 3 ? layout.dp : 1,
                           .sequence_parallel = layout.sequence_parallel,
                           .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
@@ -298,7 +299,8 @@ class RowPricing {
                           .tp = layout.tp,
                           .pp = layout.pp,
                           .dp = layout.dp,
-                          .ep = layout.ep};
+                          .ep = layout.ep,
+                          .etp = layout.ep == 1 ? layout.tp : 1};
       constexpr std::int64_t kPrefillTokens = 16384;
       candidate.tokens = std::max(request_.workload.prompt_tokens, kPrefillTokens);
       candidate.offload.parameters = row_.kind == SweepKind::iteration;  // unmapped while training
