@@ -122,8 +122,8 @@ class WeightSwitch::State {
 
   int buckets() const { return static_cast<int>(direct_.rounds.size()); }
 
-  int last_bucket_of(int tensor) const {
-    for (int k = buckets() - 1; k >= 0; --k) {
+  int first_bucket_of(int tensor) const {
+    for (int k = 0; k < buckets(); ++k) {
       for (const Transfer& transfer : direct_.rounds[static_cast<std::size_t>(k)].plan.transfers) {
         if (transfer.tensor == tensor) return k;
       }
@@ -480,7 +480,7 @@ ReshardReport WeightSwitch::run(const ReshardHooks& hooks) {
   return state_->aborting([&] { return state_->run(hooks); });
 }
 int WeightSwitch::buckets() const { return state_->buckets(); }
-int WeightSwitch::last_bucket_of(int tensor) const { return state_->last_bucket_of(tensor); }
+int WeightSwitch::first_bucket_of(int tensor) const { return state_->first_bucket_of(tensor); }
 void WeightSwitch::begin(const ReshardHooks& hooks) { state_->begin(hooks); }
 void WeightSwitch::ready(int bucket) { state_->ready(bucket); }
 ReshardReport WeightSwitch::finish() {

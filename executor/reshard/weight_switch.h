@@ -79,12 +79,13 @@ class WeightSwitch {
   ReshardReport run(const ReshardHooks& hooks = {});
 
   /// The overlapped switch. Buckets follow the order of the tensors; ready(k) says that this rank's
-  /// producer stream has been given the last writes to bucket k, and is called for k = 0, 1, ... on
+  /// producer stream has been given the last writes to every tensor of bucket k, and is called for k = 0, 1, ... on
   /// every rank. finish() returns when everything has arrived; its report's exposed_s is what it
   /// waited. Needs a block, one host and one type.
   int buckets() const;
-  /// The last bucket that holds a part of the tensor (row of SwitchPlan::tensors).
-  int last_bucket_of(int tensor) const;
+  /// The first bucket that holds a part of the tensor (row of SwitchPlan::tensors), before whose
+  /// ready() the whole tensor must be written; -1 = none.
+  int first_bucket_of(int tensor) const;
   void begin(const ReshardHooks& hooks = {});
   void ready(int bucket);
   ReshardReport finish();

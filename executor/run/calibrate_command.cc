@@ -1,22 +1,19 @@
 // tessera calibrate: measures this machine, with as many ranks as will run, and fits the constants.
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cost_models/calibration_fit.h"
 #include "executor/measure/machine_samples.h"
 #include "executor/run/commands.h"
 #include "executor/run/device_setup.h"
+#include "executor/run/relaunch.h"
 
 namespace tessera {
 namespace {
@@ -29,46 +26,15 @@ struct CalibrateOptions {
   std::string output = "calibration.json";
 };
 
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
-/// Replaces this process by mpirun or torchrun with the same command on `ranks` ranks.
-[[noreturn]] void relaunch(const CalibrateOptions& options) {
-  const std::string self = "/proc/self/exe";
-  char path[4096] = {};
-  if (readlink(self.c_str(), path, sizeof path - 1) < 0) {
-    throw Error(ExitCode::internal, "cannot find this program");
-  }
+/// The same command on `ranks` ranks.
+[[noreturn]] void relaunch_calibrate(const CalibrateOptions& options) {
   const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
   const std::string ranks = std::to_string(options.ranks);
-  std::vector<std::string> words =
-      gpu ? std::vector<std::string>{"torchrun", "--no-python", "--standalone", "--nproc-per-node",
-                                     ranks}
-          : std::vector<std::string>{"mpirun",
-                                     "--allow-run-as-root",
-                                     "--oversubscribe",
-                                     "--bind-to",
-                                     "none",
-                                     "--mca",
-                                     "mpi_yield_when_idle",
-                                     "1",
-                                     "-n",
-                                     ranks};
-  words.insert(words.end(), {path, "calibrate", "--ranks", ranks, "--device", gpu ? "cuda" : "cpu",
-                             "-o", options.output});
+  std::vector<std::string> words{"calibrate",          "--ranks", ranks,         "--device",
+                                 gpu ? "cuda" : "cpu", "-o",      options.output};
   if (options.quick) words.emplace_back("--quick");
   if (!options.base.empty()) words.insert(words.end(), {"--base", options.base});
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
-  throw Error(ExitCode::missing, words[0] + ": " + std::strerror(errno));
+  relaunch(std::move(words), options.ranks, gpu);
 }
 
 /// The shipped constants that measurements replace one by one.
@@ -98,9 +64,7 @@ void print(const std::vector<FitReport>& reports, const Problems& problems) {
 
 void calibrate(const CalibrateOptions& options) {
   Problems problems;
-  const bool launched =
-      read_launch_environment(process_environment(), problems).launcher != Launcher::none;
-  if (options.ranks > 1 && !launched) relaunch(options);
+  if (options.ranks > 1 && !launched()) relaunch_calibrate(options);
   RankSetup setup = set_up_rank(options.device, 0);
   const MeasureOptions measure{.device = setup.device,
                                .dtype = setup.device.is_cuda() ? DType::bf16 : DType::fp32,

@@ -64,6 +64,7 @@ RankSetup set_up_rank(const std::string& device, std::uint64_t token) {
     options.nccl.device = launch.local_rank;
     stream = use_own_stream(launch.local_rank);
     setup.clock = make_cuda_clock(stream);
+    setup.stream = stream;
   } else {
     at::set_num_threads(1);
     keep_freed_memory();

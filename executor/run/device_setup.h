@@ -18,6 +18,7 @@ struct RankSetup {
   std::unique_ptr<Communicator> host_staged;  // over `world` on a GPU, else null
   std::unique_ptr<DeviceClock> clock;         // null on the CPU
   int rank = 0, size = 1;
+  void* stream = nullptr;  // cudaStream_t of every operation on a GPU
 
   /// For control data in host memory.
   Communicator& host() { return host_staged ? *host_staged : *world; }

@@ -15,6 +15,7 @@ int parse(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", TESSERA_VERSION);
   tessera::add_train(app);
+  tessera::add_bench(app);
   tessera::add_calibrate(app);
   tessera::add_init_model(app);
   tessera::add_make_data(app);

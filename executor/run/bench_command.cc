@@ -1,0 +1,233 @@
+// tessera bench reshard|collectives: measures beside the ceilings of the same run.
+#include <cuda_runtime_api.h>
+#include <torch/torch.h>
+#include <torch/version.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cost_models/spec/preset.h"
+#include "cost_models/spec/problem.h"
+#include "executor/measure/collectives_bench.h"
+#include "executor/measure/reshard_bench.h"
+#include "executor/run/commands.h"
+#include "executor/run/device_setup.h"
+#include "executor/run/relaunch.h"
+
+namespace tessera {
+namespace {
+
+using nlohmann::json;
+
+struct BenchOptions {
+  std::string model = "qwen2.5-7b", device = "auto", output, dtype = "auto";
+  std::vector<std::string> cases{"tp4-tp1", "tp4-tp2", "tp2pp2-tp2", "fsdp4-tp2"}, transports;
+  int ranks = 4, repetitions = 10;
+  bool practice = false, no_ceilings = false;
+  std::int64_t largest = 0;  // of collectives
+};
+
+ModelSpec model_of(const std::string& name) {
+  Problems problems;
+  std::optional<ModelSpec> model;
+  if (const auto where = find_config(name, "models", "", problems)) {
+    model = read_model_spec(*where, problems);
+  }
+  if (!model) throw Error(ExitCode::bad_input, std::move(problems));
+  return *std::move(model);
+}
+
+std::vector<ReshardTransport> transports_of(const BenchOptions& options, bool gpu) {
+  std::vector<std::string> names = options.transports;
+  if (names.empty()) {
+    names = gpu ? std::vector<std::string>{"copy_engine", "window", "all_gather", "send_recv"}
+                : std::vector<std::string>{"host", "all_gather", "send_recv"};
+  }
+  std::vector<ReshardTransport> made;
+  for (const std::string& name : names) {
+    const auto transport = transport_from(name);
+    if (!transport) {
+      throw Error(ExitCode::usage, "no transport is called " + name +
+                                       ": copy_engine, window, all_gather, send_recv or host");
+    }
+    made.push_back(*transport);
+  }
+  return made;
+}
+
+DType dtype_of_bench(const BenchOptions& options, bool gpu) {
+  if (options.dtype == "auto") return gpu ? DType::bf16 : DType::fp32;
+  const auto type = dtype_from(options.dtype);
+  if (!type || (*type != DType::bf16 && *type != DType::fp32)) {
+    throw Error(ExitCode::usage, "--dtype is bf16 or fp32, not " + options.dtype);
+  }
+  return *type;
+}
+
+/// What a reader needs to place the figures.
+json description(const BenchSite& site) {
+  json made{{"date", utc_now()}, {"ranks", site.host->size()}};
+  json& versions = made["versions"];
+  versions = {{"tessera", TESSERA_VERSION}, {"torch", TORCH_VERSION}};
+  if (site.gpu()) {
+    cudaDeviceProp properties{};
+    cudaGetDeviceProperties(&properties, site.device.index());
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    made["device"] = std::to_string(site.host->size()) + " x " + properties.name;
+    versions["cuda_driver"] = driver, versions["cuda_runtime"] = runtime;
+  } else {
+    made["device"] = "cpu, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+  }
+  return made;
+}
+
+void write(const json& result, const std::string& file) {
+  if (file.empty()) return;
+  std::ofstream out(file, std::ios::binary);
+  out << result.dump(1) << "\n";
+  if (!out.flush()) throw Error(ExitCode::io, "cannot write " + file);
+}
+
+/// Starts the ranks, or is one of them: calls `measure` with the site and writes what it returns.
+void bench(const BenchOptions& options, const std::string& what, std::vector<std::string> words,
+           const std::function<json(const BenchSite&)>& measure,
+           const std::function<std::string(const json&)>& table) {
+  if (options.ranks > 1 && !launched()) {
+    const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
+    words.insert(words.begin(), {"bench", what});
+    words.insert(words.end(), {"--device", gpu ? "cuda" : "cpu"});
+    relaunch(std::move(words), options.ranks, gpu);
+  }
+  RankSetup setup = set_up_rank(options.device, 0);
+  const torch::NoGradGuard no_grad;
+  const BenchSite site{.world = setup.world.get(),
+                       .host = &setup.host(),
+                       .device = setup.device,
+                       .stream = setup.stream};
+  json result = description(site);
+  result["what"] = "tessera bench " + what;
+  std::string line = "tessera bench " + what;
+  for (const std::string& word : words) line += " " + word;
+  result["command"] = line;
+  result["figures"] = measure(site);
+  if (setup.rank != 0) return;
+  std::printf("%s", table(result["figures"]).c_str());
+  write(result, options.output);
+}
+
+std::vector<std::string> reshard_words(const BenchOptions& options) {
+  std::vector<std::string> words{"--model",  options.model,
+                                 "--ranks",  std::to_string(options.ranks),
+                                 "--repeat", std::to_string(options.repetitions),
+                                 "--dtype",  options.dtype};
+  for (const std::string& each : options.cases) words.insert(words.end(), {"--case", each});
+  for (const std::string& each : options.transports) {
+    words.insert(words.end(), {"--transport", each});
+  }
+  if (options.practice) words.emplace_back("--practice");
+  if (options.no_ceilings) words.emplace_back("--no-ceilings");
+  if (!options.output.empty()) words.insert(words.end(), {"-o", options.output});
+  return words;
+}
+
+ReshardCase case_of(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  if (dash == std::string::npos) {
+    throw Error(ExitCode::usage, "--case is FROM-TO, e.g. tp2pp2-tp2, not " + text);
+  }
+  return {text.substr(0, dash), text.substr(dash + 1)};
+}
+
+void run_reshard(const BenchOptions& options) {
+  const ModelSpec model = model_of(options.model);
+  bench(
+      options, "reshard", reshard_words(options),
+      [&](const BenchSite& site) {
+        const ReshardBenchOptions each{.dtype = dtype_of_bench(options, site.gpu()),
+                                       .repetitions = options.repetitions,
+                                       .transports = transports_of(options, site.gpu()),
+                                       .ceilings = !options.no_ceilings,
+                                       .practice = options.practice};
+        json figures = json::array();
+        for (const std::string& text : options.cases) {
+          json figure = bench_reshard(site, model, case_of(text), each);
+          figure["model"] = options.model;
+          if (site.host->rank() == 0) {
+            std::fprintf(stderr, "%s %s", options.model.c_str(), reshard_table(figure).c_str());
+          }
+          figures.push_back(std::move(figure));
+        }
+        return figures;
+      },
+      [](const json& figures) {
+        std::string text;
+        for (const json& figure : figures) text += reshard_table(figure);
+        return text;
+      });
+}
+
+std::vector<std::string> collectives_words(const BenchOptions& options) {
+  std::vector<std::string> words{"--ranks",   std::to_string(options.ranks),
+                                 "--repeat",  std::to_string(options.repetitions),
+                                 "--largest", std::to_string(options.largest)};
+  if (!options.output.empty()) words.insert(words.end(), {"-o", options.output});
+  return words;
+}
+
+void run_collectives(const BenchOptions& options) {
+  bench(
+      options, "collectives", collectives_words(options),
+      [&](const BenchSite& site) {
+        const std::int64_t largest = options.largest > 0 ? options.largest
+                                     : site.gpu()        ? std::int64_t{8} << 30
+                                                         : std::int64_t{16} << 20;
+        CollectivesBenchOptions each{.repetitions = options.repetitions};
+        for (std::int64_t size = 1 << 20; size <= largest; size *= 8) each.sizes.push_back(size);
+        return bench_collectives(site, each);
+      },
+      collectives_table);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  CLI::App* bench = app.add_subcommand("bench", "Measure beside the ceilings of the same run");
+  bench->require_subcommand(1);
+  const auto common = [](CLI::App* command, const std::shared_ptr<BenchOptions>& options) {
+    command->add_option("--ranks", options->ranks, "Ranks, one GPU each where there are enough")
+        ->check(CLI::Range(1, 1024));
+    command->add_option("--device", options->device, "cpu, cuda or auto")
+        ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+    command->add_option("--repeat", options->repetitions, "Timed repetitions")
+        ->check(CLI::Range(1, 1000));
+    command->add_option("-o,--output", options->output, "JSON file to write");
+  };
+  CLI::App* reshard = bench->add_subcommand("reshard", "Switches of a whole model's weights");
+  auto options = std::make_shared<BenchOptions>();
+  common(reshard, options);
+  reshard->add_option("--model", options->model, "Preset, folder or config.json");
+  reshard->add_option("--case", options->cases, "FROM-TO, e.g. tp4-tp2, tp2pp2-tp2, fsdp4-tp1");
+  reshard->add_option("--transport", options->transports,
+                      "copy_engine, window, all_gather, send_recv, host; all by default");
+  reshard->add_option("--dtype", options->dtype, "bf16 or fp32");
+  reshard->add_flag("--practice", options->practice,
+                    "Also overlap, stream order and changed weights only");
+  reshard->add_flag("--no-ceilings", options->no_ceilings, "Leave the ceilings out");
+  reshard->callback([options] { run_reshard(*options); });
+  CLI::App* collectives = bench->add_subcommand("collectives", "Every operation, by size");
+  auto sizes = std::make_shared<BenchOptions>();
+  common(collectives, sizes);
+  collectives->add_option("--largest", sizes->largest, "Bytes of the largest buffer");
+  collectives->callback([sizes] { run_collectives(*sizes); });
+}
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+#include "executor/run/relaunch.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <ctime>
+
+#include "cost_models/spec/problem.h"
+#include "executor/run/launch_environment.h"
+
+namespace tessera {
+
+bool launched() {
+  Problems problems;
+  return read_launch_environment(process_environment(), problems).launcher != Launcher::none;
+}
+
+void relaunch(std::vector<std::string> words, int ranks, bool gpu) {
+  char path[4096] = {};
+  if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) {
+    throw Error(ExitCode::internal, "cannot find this program");
+  }
+  std::vector<std::string> line =
+      gpu ? std::vector<std::string>{"torchrun", "--no-python", "--standalone", "--nproc-per-node",
+                                     std::to_string(ranks)}
+          : std::vector<std::string>{"mpirun", "--allow-run-as-root", "--oversubscribe",
+                                     "--mca",  "mpi_yield_when_idle", "1",
+                                     "-n",     std::to_string(ranks)};
+  line.emplace_back(path);
+  line.insert(line.end(), words.begin(), words.end());
+  std::vector<char*> arguments;
+  for (std::string& word : line) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  throw Error(ExitCode::missing, line[0] + ": " + std::strerror(errno));
+}
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace tessera
