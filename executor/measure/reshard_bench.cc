@@ -173,7 +173,7 @@ class CaseBench {
   json overlap() {
     const std::vector<ArenaSlot>& slots = rig_->arena().training.slots;
     const auto weight_switch = rig_->make_switch(
-        {.transport = reading(), .bucket_bytes = std::max<std::int64_t>(received_ / 32, 1 << 16)});
+        {.transport = reading(), .bucket_bytes = std::max<std::int64_t>(received_ / 8, 1 << 16)});
     const auto plain = rig_->make_switch({.transport = reading()});
     std::vector<torch::Tensor> masters, gradients;
     for (const ArenaSlot& slot : slots) {
@@ -239,7 +239,7 @@ class CaseBench {
   std::int64_t overlapped_values() {
     const std::vector<ArenaSlot>& slots = rig_->arena().training.slots;
     const auto weight_switch = rig_->make_switch(
-        {.transport = reading(), .bucket_bytes = std::max<std::int64_t>(received_ / 32, 1 << 16)});
+        {.transport = reading(), .bucket_bytes = std::max<std::int64_t>(received_ / 8, 1 << 16)});
     std::int64_t wrong = 0;
     for (int version = 5; version < 8; ++version) {
       weight_switch->begin();

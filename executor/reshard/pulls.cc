@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/split.h"
 #include "cost_models/spec/problem.h"
+#include "cost_models/spec/split.h"
 
 namespace tessera {
 namespace {

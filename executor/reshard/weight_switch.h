@@ -79,9 +79,9 @@ class WeightSwitch {
   ReshardReport run(const ReshardHooks& hooks = {});
 
   /// The overlapped switch. Buckets follow the order of the tensors; ready(k) says that this rank's
-  /// producer stream has been given the last writes to every tensor of bucket k, and is called for k = 0, 1, ... on
-  /// every rank. finish() returns when everything has arrived; its report's exposed_s is what it
-  /// waited. Needs a block, one host and one type.
+  /// producer stream has been given the last writes to every tensor of bucket k, and is called for
+  /// k = 0, 1, ... on every rank. finish() returns when everything has arrived; its report's
+  /// exposed_s is what it waited. Needs a block, one host and one type.
   int buckets() const;
   /// The first bucket that holds a part of the tensor (row of SwitchPlan::tensors), before whose
   /// ready() the whole tensor must be written; -1 = none.
