@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunOptions {
-  std::string plan, config, output, device = "auto", reshard = "minimal";
+  std::string plan, config, output, device = "auto", reshard = "minimal", transport;
   std::vector<std::string> overrides;  // KEY=VALUE with dots in KEY
   int ranks = 0;                       // 0 = as many as the plan places
 };
@@ -126,6 +126,9 @@ void create_folder(const fs::path& run) {
 int run(RunOptions options) {
   Plan plan = checked_plan(options.plan);
   if (options.reshard == "full") set_reshard_mode(plan, ReshardMode::full);
+  if (const auto transport = transport_from(options.transport)) {
+    for (PlannedReshard& pair : plan.reshard) pair.transport = *transport;
+  }
   if (options.ranks != 0 && options.ranks != plan.world_size()) {
     throw Error(ExitCode::bad_input,
                 {Problem{.file = options.plan,
@@ -171,6 +174,12 @@ void add_run(CLI::App& app) {
       ->add_option("--reshard", options->reshard,
                    "minimal, or full: gather every tensor, then slice (to compare)")
       ->check(CLI::IsMember({"minimal", "full"}));
+  command
+      ->add_option(
+          "--reshard-transport", options->transport,
+          "How weights travel; automatic: the faster of reading peers' memory and messages")
+      ->check(
+          CLI::IsMember({"automatic", "copy_engine", "window", "all_gather", "send_recv", "host"}));
   command->add_option("-o,--output", options->output, "Folder of the run; must not exist");
   command->callback([options] {
     const int code = run(*options);

@@ -135,6 +135,7 @@ class Rank {
                                 {.world = setup_.world.get(),
                                  .host = &setup_.host(),
                                  .device = setup_.device,
+                                 .stream = setup_.stream,
                                  .decorate = times.decorator()});
     const PromptSet prompts = read_prompt_set({.files = inputs_.config.data.train_files,
                                                .model = plan.models.at("actor").path,

@@ -147,7 +147,9 @@ class Loop {
     numbers_["reshard/bytes"] = static_cast<double>(report.busiest);
     numbers_["reshard/lower_bound_bytes"] = static_cast<double>(report.lower_bound);
     numbers_["reshard/seconds"] = report.seconds;
-    numbers_["reshard/exposed_s"] = report.seconds;
+    numbers_["reshard/exposed_s"] = report.exposed_s;
+    numbers_["reshard/by_reading_peers"] = report.transport == ReshardTransport::copy_engine ||
+                                           report.transport == ReshardTransport::host;
     numbers_["reshard/gbps"] = report.gb_per_s();
     if (observer_.weights_moved) observer_.weights_moved(step, report);
   }

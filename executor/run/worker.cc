@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/spec/problem.h"
+#include "executor/storage/torch_memory_ops.h"
 
 namespace tessera {
 namespace {
@@ -38,19 +39,49 @@ void load(RoleWorker& worker, Role role, const Plan& plan, std::uint64_t seed) {
 
 /// Fills `worker` where it stays: the trainer refers to its weights and groups.
 void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const RunConfig& config,
-               const RunContext& context) {
+               const RunContext& context, const torch::Tensor& storage) {
   worker.plan = &role;
   worker.map = rank_map_of(plan, role.role);
   worker.groups = make_groups(*context.world, worker.map, context.decorate);
   if (!worker.groups.member) return;
-  worker.weights = std::make_unique<Weights>(make_weights(parameter_table(plan.model_of(role.role)),
-                                                          role.layout, worker.groups.coord,
-                                                          role.dtypes.param, context.device));
+  worker.weights = std::make_unique<Weights>(
+      make_weights(parameter_table(plan.model_of(role.role)), role.layout, worker.groups.coord,
+                   role.dtypes.param, context.device, storage));
   load(worker, role.role, plan, config.trainer.seed);
   if (role.role != Role::rollout) {
     worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups,
                                                optimizer_options(role.role, config));
   }
+}
+
+/// A minimal reshard reads the actor's weights out of memory that all ranks of the host see. Every
+/// rank brings such memory, if only an empty one. FSDP keeps shards, in storage of its own.
+bool reads_peers(const Plan& plan) {
+  if (plan.reshard.empty() || plan.reshard[0].mode != ReshardMode::minimal) return false;
+  return plan.find(plan.reshard[0].from)->layout.dp_shard == 1;
+}
+
+std::unique_ptr<SharedBlock> make_memory(const RunContext& context, std::int64_t bytes) {
+  return context.device.is_cuda() ? make_device_block(bytes, context.device.index())
+                                  : make_host_block(bytes);
+}
+
+/// The actor's weights as a tensor over memory that peers can read; undefined for other roles.
+torch::Tensor readable_storage(Worker& worker, const Plan& plan, const RolePlan& role) {
+  if (role.role != Role::actor || !reads_peers(plan)) return {};
+  const RankMap map = rank_map_of(plan, role.role);
+  const int index = map.index_of(worker.context.world->rank());
+  std::int64_t bytes = 0;
+  if (index >= 0) {
+    bytes = arena_layout(parameter_table(plan.model_of(role.role)), role.layout,
+                         map.coords[static_cast<std::size_t>(index)], role.dtypes.param)
+                .bytes;
+  }
+  worker.actor_memory = make_memory(worker.context, bytes);
+  if (index < 0) return {};
+  return torch::from_blob(
+      worker.actor_memory->data(), {bytes / size_of(role.dtypes.param)},
+      torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(worker.context.device));
 }
 
 /// Every rank recomputes the plan's reshard and refuses another digest.
@@ -69,6 +100,30 @@ std::unique_ptr<Reshard> make_reshard(const Plan& plan, const PlannedReshard& pa
                          .hint = "plan again with this version of tessera"}});
   }
   return reshard;
+}
+
+/// The reshard over memory that peers read, by the plan's transport.
+void make_switch(Worker& worker, const PlannedReshard& pair) {
+  const RunContext& context = worker.context;
+  const bool gpu = context.device.is_cuda();
+  worker.copies =
+      gpu ? make_device_copies(context.device.index(), context.stream) : make_host_copies();
+  worker.memory_ops = make_torch_memory_ops(gpu ? context.device.index() : -1);
+  const RoleWorker* const rollout = worker.find(pair.to);
+  SwitchSite site{.world = context.world,
+                  .host = context.host,
+                  .block = worker.actor_memory.get(),
+                  .source = worker.actor_memory->data(),
+                  .destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr,
+                  .copies = worker.copies.get(),
+                  .ops = worker.memory_ops.get()};
+  if (gpu) {
+    site.make_block = [device = context.device.index()](std::int64_t bytes) {
+      return make_device_block(bytes, device);
+    };
+  }
+  worker.weight_switch = std::make_unique<WeightSwitch>(worker.reshard->switch_plan(), site,
+                                                        SwitchOptions{.transport = pair.transport});
 }
 
 }  // namespace
@@ -93,10 +148,12 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   Worker worker;
   worker.context = context;
   for (const RolePlan& role : plan.roles) {
-    make_role(worker.roles[role.role], plan, role, config, context);
+    make_role(worker.roles[role.role], plan, role, config, context,
+              readable_storage(worker, plan, role));
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, pair, context.world->rank());
+    if (worker.actor_memory != nullptr) make_switch(worker, pair);
     worker.staging =
         torch::empty({worker.reshard->staging_bytes()},
                      torch::TensorOptions().dtype(torch::kUInt8).device(context.device));
@@ -110,6 +167,7 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
 }
 
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
+  if (worker.weight_switch != nullptr) return worker.weight_switch->run(hooks);
   const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
   const void* source = actor->member() ? actor->weights->storage.data_ptr() : nullptr;
   void* destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr;

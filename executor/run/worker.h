@@ -14,6 +14,7 @@
 #include "executor/comm/groups.h"
 #include "executor/model/weights.h"
 #include "executor/reshard/reshard.h"
+#include "executor/reshard/weight_switch.h"
 #include "executor/rl/kl.h"
 #include "executor/run/run_config.h"
 #include "executor/train/trainer.h"
@@ -40,14 +41,19 @@ struct RunContext {
   Communicator* world = nullptr;  // weights and activations, in the device's memory
   Communicator* host = nullptr;   // control data, in host memory; may be `world`
   torch::Device device = torch::kCPU;
+  void* stream = nullptr;   // cudaStream_t that torch computes on; nullptr on the CPU
   GroupDecorator decorate;  // wraps every group of a role, e.g. to time it
 };
 
 struct Worker {
   RunContext context;
+  std::unique_ptr<SharedBlock> actor_memory;  // the actor's weights, where peers can read them
   std::map<Role, RoleWorker> roles;
   std::unique_ptr<Reshard> reshard;  // actor -> rollout
-  torch::Tensor staging;             // scratch of a full reshard
+  std::unique_ptr<BlockCopies> copies;
+  std::unique_ptr<MemoryOps> memory_ops;
+  std::unique_ptr<WeightSwitch> weight_switch;  // carries a minimal reshard out
+  torch::Tensor staging;                        // scratch of a full reshard
   KlController kl_in_reward;
 
   const RoleWorker* find(Role role) const;
