@@ -53,8 +53,9 @@ struct SwitchSite {
 
 struct SwitchOptions {
   /// copy_engine and host read peers' memory, send_recv sends messages, all_gather and window
-  /// gather where find_gathers can and send messages elsewhere. automatic: reads where the first
-  /// switch, done both ways, was faster so; between hosts always messages.
+  /// gather where find_gathers can and send messages elsewhere. automatic: copy engines among GPUs
+  /// of one host; else reads where the first switch, done both ways, was faster so; between hosts
+  /// always messages.
   ReshardTransport transport = ReshardTransport::automatic;
   /// Bound of a bucket: of the buffers when casting, of what becomes ready together when
   /// overlapping. 0 = everything at once.
