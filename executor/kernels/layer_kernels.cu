@@ -34,7 +34,7 @@ __global__ void norm_kernel(const T* x, const T* residual, const T* weight, floa
     load<T, N>(whole + c, a);
     load<T, N>(weight + c, w);
 #pragma unroll
-    for (int i = 0; i < N; ++i) a[i] = static_cast<float>(static_cast<T>(a[i] * scale)) * w[i];
+    for (int i = 0; i < N; ++i) a[i] = a[i] * scale * w[i];
     store<T, N>(y + start + c, a);
   }
 }

@@ -71,7 +71,7 @@ Tensor logit_gradient(const Tensor& probability, const LocalTargets& targets, co
                                (g_score * targets.held).unsqueeze(1));
 }
 
-/// The same by the fused kernels: logits in the type of the matrix product, read once.
+/// The same by the fused kernels, which read the logits once.
 ChunkScores score_chunk_fused(const Tensor& logits, const LocalTargets& targets, Communicator* tp,
                               double temperature, bool entropy) {
   const Tensor column = targets.column.masked_fill(targets.held.logical_not(), -1);
@@ -105,7 +105,7 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
       const Tensor part = hidden.narrow(0, first, count);
       ChunkScores scores =
           fused::usable(hidden)
-              ? score_chunk_fused(at::mm(part, head.t()), chunk, tp, temperature, entropy)
+              ? score_chunk_fused(wide_logits(part, head), chunk, tp, temperature, entropy)
               : score_chunk(scaled_logits(part, head, temperature), chunk, tp, entropy);
       log_probs.push_back(scores.log_prob);
       if (entropy) entropies.push_back(scores.entropy);
@@ -142,11 +142,12 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
       const LocalTargets targets{part(local.column), part(local.held)};
       Tensor gradient;
       if (fused::usable(hidden)) {
-        gradient = at::mm(part(hidden), head.t());
+        gradient = wide_logits(part(hidden), head);
         const Tensor column = targets.column.masked_fill(targets.held.logical_not(), -1);
         fused::vocabulary_gradient_(gradient, column, temperature, part(normalizer).contiguous(),
                                     part(entropy), part(g_score).contiguous(),
                                     g_entropy.defined() ? part(g_entropy).contiguous() : g_entropy);
+        gradient = gradient.to(hidden.scalar_type());
       } else {
         const Tensor probability = scaled_logits(part(hidden), head, temperature)
                                        .sub_(part(normalizer).unsqueeze(1))
