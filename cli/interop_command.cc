@@ -85,10 +85,10 @@ void run_import(const ImportCommand& command) {
   }
   for (const std::string& note : pricing.notes) std::fprintf(stderr, "import: %s\n", note.c_str());
   if (!command.output.empty()) write_plan(plan, command.output);
-  std::string text = command.json ? to_json(plan) : describe(plan);
+  std::string report = command.json ? to_json(plan) : describe(plan);
   // Nothing was searched, so there is nothing to certify.
-  if (!command.json) text = text.substr(0, text.find("certificate:"));
-  std::printf("%s", text.c_str());
+  if (!command.json) report = report.substr(0, report.find("certificate:"));
+  std::printf("%s", report.c_str());
   if (!pricing.fits) throw Error(ExitCode::infeasible, pricing.notes.back());
 }
 

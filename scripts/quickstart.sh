@@ -29,7 +29,9 @@ step "1/7 Set-up"
 if [ "$dry_run" = 1 ]; then scripts/setup.sh --dry-run; else scripts/setup.sh; fi
 
 step "2/7 Build (build/release)"
-run cmake --preset release -DTESSERA_TESTS=OFF
+kernels=OFF  # CUDA kernels are of use where a GPU is
+if command -v nvidia-smi >/dev/null; then kernels=AUTO; fi
+run cmake --preset release -DTESSERA_TESTS=OFF "-DTESSERA_KERNELS=$kernels"
 run cmake --build --preset release -j "$(nproc)"
 tessera=build/release/cli/tessera
 

@@ -34,7 +34,9 @@ TEST(Interleave, RunsEveryPieceOnceAndNothingBeforeWhatItNeeds) {
           if (const auto next = consumer(stages, chunks, stage, {forward, chunk, m})) {
             EXPECT_LT(tick, done.at({next->op.forward, next->op.chunk, m, next->stage}));
           }
-          if (forward) EXPECT_LT(tick, done.at({false, chunk, m, stage}));
+          if (forward) {
+            EXPECT_LT(tick, done.at({false, chunk, m, stage}));
+          }
         }
       }
     }
