@@ -100,6 +100,17 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
+// Of a list's element the place is the list, of a list in a list the outer one.
+std::string outermost_list(std::string pointer) {
+  const auto is_element = [&](std::size_t slash) {
+    return std::isdigit(static_cast<unsigned char>(pointer[slash + 1])) != 0;
+  };
+  for (std::size_t slash = pointer.rfind('/'); is_element(slash); slash = pointer.rfind('/')) {
+    pointer.resize(slash);
+  }
+  return pointer;
+}
+
 // Values of a type that the key does not have.
 void json_cases(const std::string& name, const Reader& reader, const std::string& base, int stride,
                 bool strict_keys, std::vector<Case>& cases) {
@@ -117,10 +128,7 @@ void json_cases(const std::string& name, const Reader& reader, const std::string
     Node& value = at(root, leaf.path);
     const bool text = leaf.kind == Node::Kind::string;
     value = text ? node_of(17) : node_of(std::string_view("seventeen"));
-    // Of a list's element the list is the place.
-    const bool element = std::isdigit(static_cast<unsigned char>(leaf.key[0])) != 0;
-    const std::string place =
-        leaf.pointer.substr(0, element ? leaf.pointer.rfind('/') : leaf.pointer.npos);
+    const std::string place = outermost_list(leaf.pointer);
     cases.push_back({name + " " + leaf.pointer + ": a value of another type", &reader,
                      json_text(root), place, ""});
     root = document->root;
