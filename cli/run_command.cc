@@ -16,7 +16,7 @@
 #include "cli/dispatch.h"
 #include "cli/supervise.h"
 #include "cost_models/spec/preset.h"
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 
@@ -35,7 +35,7 @@ Plan checked_plan(const std::string& file) {
   Problems problems;
   const std::optional<Plan> plan = read_plan(file, problems);
   if (plan) {
-    for (Problem& problem : outside_capabilities(*plan, file)) {
+    for (Problem& problem : outside_capabilities(*plan, file, "tessera")) {
       problems.push_back(std::move(problem));
     }
     check_model_sources(*plan, file, problems);

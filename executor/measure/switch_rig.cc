@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "executor/comm/nccl_world.h"
-#include "executor/storage/torch_memory_ops.h"
+#include "executor/model/torch_memory_ops.h"
 
 namespace tessera {
 namespace {

@@ -15,7 +15,7 @@
 #include "executor/run/save_model.h"
 #include "executor/run/share.h"
 #include "executor/run/training_loop.h"
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 #include "simulator/timeline/rank_status.h"
@@ -44,7 +44,7 @@ Inputs read_inputs(const TrainOptions& options) {
   Problems problems;
   std::optional<Plan> plan = read_plan(plan_file, problems);
   if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
-  for (Problem& problem : outside_capabilities(*plan, plan_file.string())) {
+  for (Problem& problem : outside_capabilities(*plan, plan_file.string(), "tessera")) {
     problems.push_back(std::move(problem));
   }
   check_model_sources(*plan, plan_file.string(), problems);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cost_models/spec/problem.h"
-#include "executor/storage/torch_memory_ops.h"
+#include "executor/model/torch_memory_ops.h"
 
 namespace tessera {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 #include "planner/interop/export_files.h"
 
 namespace tessera {

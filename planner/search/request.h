@@ -11,7 +11,7 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/memory.h"
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 #include "planner/plan/plan.h"
 #include "planner/search/settings.h"
 

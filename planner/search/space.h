@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cost_models/engine_traits.h"
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 
 namespace tessera {
 

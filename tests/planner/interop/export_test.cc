@@ -12,7 +12,7 @@
 
 #include "cost_models/spec/document.h"
 #include "cost_models/spec/strict_yaml.h"
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"

@@ -17,9 +17,10 @@ import warnings
 
 warnings.simplefilter("ignore")
 os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"  # models are local folders
 
 from hydra import compose, initialize_config_dir, initialize_config_module  # noqa: E402
-from omegaconf import OmegaConf  # noqa: E402
+from omegaconf import OmegaConf, open_dict  # noqa: E402
 
 from verl.utils.config import omega_conf_to_dataclass, validate_config  # noqa: E402
 
@@ -61,6 +62,9 @@ def check(folder):
     config = from_yaml
     critic = bool(config.critic.enable)
     reference = config.actor_rollout_ref.actor.use_kl_loss or config.algorithm.use_kl_in_reward
+    if critic:  # folders without tokenizer files will do
+        with open_dict(config.critic.model):
+            config.critic.model.load_tokenizer = False
     validate_config(config, reference, critic)
     made = {name: omega_conf_to_dataclass(OmegaConf.select(config, name)) for name in SECTIONS}
     rollout = made["actor_rollout_ref.rollout"]

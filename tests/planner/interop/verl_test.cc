@@ -52,6 +52,9 @@ TEST(Verl, AcceptsWhatIsExported) {
   RandomPlans fsdp("verl", 9), megatron("verl-megatron", 9);
   for (int i = 0; i < 8; ++i) {
     plans.push_back(i % 2 == 0 ? fsdp.next() : megatron.next());
+    for (auto& [key, model] : plans.back().models) {  // verl opens the critic's folder
+      model.path = std::string(TESSERA_SOURCE_DIR) + "/configs/models/" + model.path;
+    }
     options.rollout = i % 4 < 2 ? "vllm" : "sglang";
     Problems problems;
     const auto made =

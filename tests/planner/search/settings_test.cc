@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 #include "planner/search/request.h"
 #include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
@@ -95,6 +95,15 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   plan.roles = {RolePlan{}};
   plan.reshard.clear();
   EXPECT_TRUE(outside_capabilities(plan).empty());
+}
+
+TEST(Capabilities, ARunJudgesAPlanByTesserasOwnTable) {
+  Plan plan;
+  plan.engine = "vllm";  // whose table knows every family
+  Problems read;
+  plan.models["actor"].spec = read_model_spec("mixtral-8x7b", read).value();
+  EXPECT_TRUE(outside_capabilities(plan, "p.json").empty());
+  EXPECT_EQ(outside_capabilities(plan, "p.json", "tessera").size(), 1u);
 }
 
 TEST(Capabilities, RefuseAnArchitectureByName) {

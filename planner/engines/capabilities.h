@@ -60,8 +60,9 @@ Problems outside_capabilities(const Capabilities& engine, const ModelSpec& model
 void refuse_model(const Capabilities& table, const ModelSpec& model, const std::string& file,
                   const std::string& place, Problems& problems);
 
-/// What in `plan` the engine of the plan cannot do: one Problem per role and thing, `place` is the
-/// plan's JSON pointer. Empty: it can execute the plan.
-Problems outside_capabilities(const Plan& plan, const std::string& file = "plan");
+/// What in `plan` the engine (by default the plan's own) cannot do: one Problem per role and thing,
+/// `place` is the plan's JSON pointer. Empty: it can execute the plan.
+Problems outside_capabilities(const Plan& plan, const std::string& file = "plan",
+                              std::string_view engine = {});
 
 }  // namespace tessera

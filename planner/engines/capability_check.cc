@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {
@@ -180,9 +180,10 @@ Problems outside_capabilities(const Capabilities& engine, const ModelSpec& model
   return problems;
 }
 
-Problems outside_capabilities(const Plan& plan, const std::string& file) {
+Problems outside_capabilities(const Plan& plan, const std::string& file, std::string_view name) {
   Problems problems;
-  const auto engine = capabilities_of(plan.engine, problems);
+  const auto engine =
+      capabilities_of(name.empty() ? std::string_view(plan.engine) : name, problems);
   if (!engine) {
     problems.back().file = file;
     problems.back().place = "/engine";

@@ -1,4 +1,4 @@
-#include "executor/storage/torch_memory_ops.h"
+#include "executor/model/torch_memory_ops.h"
 
 #include <torch/torch.h>
 

@@ -1,7 +1,7 @@
 // The tables of all engines. Sources: executor/ for tessera; verl 0.9.1's workers/config,
 // workers/engine and trainer/ppo/v1; Megatron-LM core's TransformerConfig; vLLM 0.24's and SGLang
 // 0.5.12's model loaders, which divide heads and columns and replicate key-value heads.
-#include "planner/interop/capabilities.h"
+#include "planner/engines/capabilities.h"
 
 #include <algorithm>
 
