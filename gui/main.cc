@@ -26,19 +26,24 @@ int export_all(tessera::gui::MainWindow& window, const QString& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Without a display pictures can still be made.
-  for (int i = 1; i < argc; ++i) {
-    if (QByteArray(argv[i]).startsWith("--export") && !qEnvironmentVariableIsSet("DISPLAY") &&
-        !qEnvironmentVariableIsSet("WAYLAND_DISPLAY") &&
-        !qEnvironmentVariableIsSet("QT_QPA_PLATFORM")) {
-      qputenv("QT_QPA_PLATFORM", "offscreen");
-    }
-  }
+  // Without a display pictures can still be made, and --help read.
+  const bool no_display = !qEnvironmentVariableIsSet("DISPLAY") &&
+                          !qEnvironmentVariableIsSet("WAYLAND_DISPLAY") &&
+                          !qEnvironmentVariableIsSet("QT_QPA_PLATFORM");
+  if (no_display) qputenv("QT_QPA_PLATFORM", "offscreen");
   QApplication application(argc, argv);
   QApplication::setApplicationName("tessera-gui");
   QApplication::setApplicationVersion(TESSERA_VERSION);
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   const auto arguments = tessera::gui::parse_arguments(QApplication::arguments());
+  if (no_display && arguments.export_folder.isEmpty()) {
+    std::fputs(
+        "tessera-gui: no display (neither DISPLAY nor WAYLAND_DISPLAY is set); --export FOLDER "
+        "makes "
+        "pictures without one\n",
+        stderr);
+    return static_cast<int>(tessera::ExitCode::missing);
+  }
   tessera::gui::MainWindow window;
   QString problems;
   QObject::connect(&window.session(), &tessera::gui::Session::problemsFound,

@@ -88,7 +88,7 @@ std::optional<Export> export_plan(const Plan& plan, ExportTarget target,
   theirs.engine = engine_of(plan, target);
   const bool own = theirs.engine == "tessera";
   for (Problem& problem : outside_capabilities(theirs)) {
-    // Other engines release the rollout's weights, or not, as they do.
+    if (plan.engine != theirs.engine) problem.hint += "; plan with --engine " + theirs.engine;
     problems.push_back(std::move(problem));
   }
   if (own && plan.engine != "tessera") {

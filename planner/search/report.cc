@@ -136,8 +136,9 @@ std::string certificate_part(const Plan& plan) {
   if (shown < certificate.runner_up.size()) {
     out += text("  and %zu more in the plan file\n", certificate.runner_up.size() - shown);
   }
-  out += text("  margin: the choice stands while the model errs by less than %.1f %% per plan\n",
-              100 * certificate.margin);
+  out +=
+      text("  margin: this placement stands while the model errs by less than %.1f %% per plan\n",
+           100 * certificate.margin);
   return out;
 }
 
