@@ -1,8 +1,6 @@
 // tessera plan: the search, alone or over variations of the settings.
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <variant>
@@ -10,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cost_models/spec/utc_now.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
@@ -25,15 +24,6 @@ struct PlanOptions {
   std::vector<std::string> fixed, varied;
   bool json = false, pareto = false;
 };
-
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
 
 PlanRequest read_request(const PlanOptions& options) {
   Problems problems;

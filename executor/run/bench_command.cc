@@ -15,6 +15,7 @@
 
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/problem.h"
+#include "cost_models/spec/utc_now.h"
 #include "executor/measure/collectives_bench.h"
 #include "executor/measure/reshard_bench.h"
 #include "executor/run/commands.h"

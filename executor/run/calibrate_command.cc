@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost_models/calibration_fit.h"
+#include "cost_models/spec/utc_now.h"
 #include "executor/measure/machine_samples.h"
 #include "executor/run/commands.h"
 #include "executor/run/device_setup.h"

@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <ctime>
 
 #include "cost_models/spec/problem.h"
 #include "executor/run/launch_environment.h"
@@ -35,15 +33,6 @@ void relaunch(std::vector<std::string> words, int ranks, bool gpu) {
   arguments.push_back(nullptr);
   execvp(arguments[0], arguments.data());
   throw Error(ExitCode::missing, line[0] + ": " + std::strerror(errno));
-}
-
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
 }
 
 }  // namespace tessera

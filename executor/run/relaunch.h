@@ -13,7 +13,4 @@ bool launched();
 /// ranks. Throws Error (missing) when the launcher cannot be started.
 [[noreturn]] void relaunch(std::vector<std::string> words, int ranks, bool gpu);
 
-/// The time now, as 2026-01-31T12:00:00Z.
-std::string utc_now();
-
 }  // namespace tessera

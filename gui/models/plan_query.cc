@@ -4,22 +4,13 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
-#include <ctime>
 #include <sstream>
 
+#include "cost_models/spec/utc_now.h"
 #include "planner/plan/model_source.h"
 
 namespace tessera::gui {
 namespace {
-
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::array<char, 32> text{};
-  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text.data();
-}
 
 void add_model(PlanRequest& request, const char* key, const std::string& where,
                Problems& problems) {
