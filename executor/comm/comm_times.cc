@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "executor/comm/reduce_batch.h"
+
 namespace tessera {
 
 namespace {
@@ -20,7 +22,7 @@ std::size_t total_bytes(const Blocks& blocks) {
 }  // namespace
 
 /// Passes every call on and notes how long it took.
-class TimedCommunicator final : public Communicator {
+class TimedCommunicator final : public Communicator, public BatchReducer {
  public:
   TimedCommunicator(std::unique_ptr<Communicator> inner, std::string name, CommTimes& times)
       : inner_(std::move(inner)), name_(std::move(name)), times_(times) {
@@ -41,6 +43,16 @@ class TimedCommunicator final : public Communicator {
                       ReduceOp op) override {
     time(kReduceScatter, all_of(count, type),
          [&] { inner_->reduce_scatter(send, receive, count, type, op); });
+  }
+  void all_gather_batch(std::span<const GatherBlock> blocks) override {
+    time(kAllGather, total_bytes(blocks) * static_cast<std::size_t>(size()),
+         [&] { inner_->all_gather_batch(blocks); });
+  }
+  void reduce_scatter_batch(std::span<const ReduceBlock> blocks, DType type, ReduceOp op) override {
+    std::size_t count = 0;
+    for (const ReduceBlock& block : blocks) count += block.count;
+    time(kReduceScatter, all_of(count, type),
+         [&] { tessera::reduce_scatter_batch(*inner_, blocks, type, op); });
   }
   void broadcast(void* data, std::size_t count, DType type, int root) override {
     time(kBroadcast, bytes_of(count, type), [&] { inner_->broadcast(data, count, type, root); });

@@ -14,6 +14,7 @@
 
 #include "cost_models/spec/problem.h"
 #include "executor/comm/nccl_world.h"
+#include "executor/comm/reduce_batch.h"
 
 namespace tessera {
 namespace {
@@ -279,7 +280,7 @@ class Watchdog {
   std::thread thread_;  // last: it uses the rest
 };
 
-class NcclCommunicator final : public Communicator {
+class NcclCommunicator final : public Communicator, public BatchReducer {
  public:
   NcclCommunicator(std::shared_ptr<Watchdog> watchdog, std::unique_ptr<Channel> channel, int rank)
       : watchdog_(std::move(watchdog)), channel_(std::move(channel)), rank_(rank) {
@@ -316,16 +317,14 @@ class NcclCommunicator final : public Communicator {
     });
   }
   void all_gather_batch(std::span<const GatherBlock> blocks) override {
-    channel_->work([&](ncclComm_t comm) {
-      ncclResult_t first = ncclGroupStart();
-      const auto note = [&](ncclResult_t code) {
-        if (first == ncclSuccess || first == ncclInProgress) first = code;
-      };
-      for (const GatherBlock& block : blocks) {
-        note(ncclAllGather(block.send, block.receive, block.bytes, ncclUint8, comm, stream()));
-      }
-      note(ncclGroupEnd());
-      return first;
+    grouped(blocks, [&](const GatherBlock& block, ncclComm_t comm) {
+      return ncclAllGather(block.send, block.receive, block.bytes, ncclUint8, comm, stream());
+    });
+  }
+  void reduce_scatter_batch(std::span<const ReduceBlock> blocks, DType type, ReduceOp op) override {
+    grouped(blocks, [&](const ReduceBlock& block, ncclComm_t comm) {
+      return ncclReduceScatter(block.send, block.receive, block.count, nccl_type(type), nccl_op(op),
+                               comm, stream());
     });
   }
   void broadcast(void* data, std::size_t count, DType type, int root) override {
@@ -404,6 +403,21 @@ class NcclCommunicator final : public Communicator {
 
  private:
   cudaStream_t stream() const { return channel_->stream(); }
+
+  /// One operation of many: NCCL runs them in one kernel.
+  template <class Block, class Post>
+  void grouped(std::span<const Block> blocks, Post post) {
+    if (blocks.empty()) return;
+    channel_->work([&](ncclComm_t comm) {
+      ncclResult_t first = ncclGroupStart();
+      const auto note = [&](ncclResult_t code) {
+        if (first == ncclSuccess || first == ncclInProgress) first = code;
+      };
+      for (const Block& block : blocks) note(post(block, comm));
+      note(ncclGroupEnd());
+      return first;
+    });
+  }
 
   ncclResult_t post_messages(std::span<const SendBlock> sends,
                              std::span<const ReceiveBlock> receives, ncclComm_t comm) const {
@@ -532,6 +546,14 @@ std::unique_ptr<Communicator> split_with_window(Communicator& world, std::span<c
   std::unique_ptr<NcclCommunicator> group = nccl.split_with(members, options);
   if (group != nullptr) group->register_window(window, bytes);
   return group;
+}
+
+std::unique_ptr<Communicator> split_on_stream(Communicator& world, std::span<const int> members,
+                                              void* stream) {
+  auto& nccl = dynamic_cast<NcclCommunicator&>(world);
+  NcclOptions options = nccl.options();
+  options.stream = stream;
+  return nccl.split_with(members, options);
 }
 
 std::unique_ptr<DeviceClock> make_cuda_clock(void* stream) {

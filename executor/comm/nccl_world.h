@@ -62,6 +62,10 @@ std::unique_ptr<Communicator> make_nccl_world(const NcclId& id, int rank, int si
 std::unique_ptr<Communicator> split_with_window(Communicator& world, std::span<const int> members,
                                                 CtaPolicy policy, void* window, std::size_t bytes);
 
+/// As world.split(members); the group and what is split from it work on another cudaStream_t.
+std::unique_ptr<Communicator> split_on_stream(Communicator& world, std::span<const int> members,
+                                              void* stream);
+
 /// Marks times on a CUDA stream by events; see comm_times.h.
 std::unique_ptr<DeviceClock> make_cuda_clock(void* stream);
 

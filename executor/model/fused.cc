@@ -12,6 +12,7 @@
 
 #include "executor/kernels/kernels.h"
 #include "executor/kernels/packed_attention.h"
+#include "executor/model/to_device.h"
 #endif
 
 namespace tessera::fused {
@@ -268,7 +269,7 @@ AttentionBatch attention_batch(const std::vector<std::int64_t>& lengths, torch::
   }
   batch.tokens = start[padded];
   batch.longest = std::max<std::int64_t>(rounded_up(batch.longest), 64);
-  const Tensor there = host.to(device);
+  const Tensor there = to_device(host, device);
   batch.lengths = there.narrow(0, 0, padded);
   batch.starts = there.narrow(0, padded, padded + 1);
   return batch;

@@ -17,6 +17,8 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+thread_local bool overwriting = false;
+
 bool plain_cpu(const Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
 
 bool recording(std::initializer_list<const Tensor*> inputs) {
@@ -85,7 +87,9 @@ void append_gradients(at::TensorList weights, bool needed, variable_list& result
   }
   const std::vector<Tensor> parts = make().split_with_sizes(rows);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (direct) {
+    if (direct && overwriting && buffers[i].dim() > 1) {
+      buffers[i].copy_(parts[i]);
+    } else if (direct) {
       buffers[i].add_(parts[i]);
     } else {
       result[first + i] = parts[i];
@@ -373,8 +377,20 @@ std::optional<Tensor> gradient_buffer(const Tensor& weight) {
   return buffer;
 }
 
+void overwrite_matrix_gradients(bool on) { overwriting = on; }
+
 void add_product(const Tensor& buffer, const Tensor& a, const Tensor& b) {
   Tensor out = buffer;
+  if (overwriting) {
+    if (a.scalar_type() == at::kFloat) {
+      at::mm_out(out, a, b);
+    } else if (a.is_cuda()) {
+      at::mm_out(out, a, b, at::kFloat);
+    } else {
+      out.copy_(at::mm(a, b));
+    }
+    return;
+  }
   if (a.scalar_type() == at::kFloat) {
     out.addmm_(a, b);
   } else if (a.is_cuda()) {

@@ -52,7 +52,11 @@ torch::Tensor embed(const torch::Tensor& table, const torch::Tensor& ids,
 /// Where gradients of `weight` are to be added: its fp32 gradient buffer, or nullopt.
 std::optional<torch::Tensor> gradient_buffer(const torch::Tensor& weight);
 
-/// buffer (fp32) += a x b, operands of any type.
+/// While on, products of this thread overwrite the gradient buffers of matrices instead of being
+/// added to them: for layers whose every matrix gets one product in buffers that were not cleared.
+void overwrite_matrix_gradients(bool on);
+
+/// buffer (fp32) += a x b (= a x b while overwriting), operands of any type.
 void add_product(const torch::Tensor& buffer, const torch::Tensor& a, const torch::Tensor& b);
 
 }  // namespace tessera

@@ -1,26 +1,17 @@
 // tessera bench reshard|collectives: measures beside the ceilings of the same run.
-#include <cuda_runtime_api.h>
-#include <torch/torch.h>
-#include <torch/version.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "cost_models/spec/preset.h"
 #include "cost_models/spec/problem.h"
-#include "cost_models/spec/utc_now.h"
 #include "executor/measure/collectives_bench.h"
 #include "executor/measure/reshard_bench.h"
+#include "executor/run/bench_run.h"
 #include "executor/run/commands.h"
-#include "executor/run/device_setup.h"
-#include "executor/run/relaunch.h"
 
 namespace tessera {
 namespace {
@@ -28,22 +19,13 @@ namespace {
 using nlohmann::json;
 
 struct BenchOptions {
-  std::string model = "qwen2.5-7b", device = "auto", output, dtype = "auto";
+  BenchStart start;
+  std::string model = "qwen2.5-7b", dtype = "auto";
   std::vector<std::string> cases{"tp4-tp1", "tp4-tp2", "tp2pp2-tp2", "fsdp4-tp2"}, transports;
-  int ranks = 4, repetitions = 10;
+  int repetitions = 10;
   bool practice = false, no_ceilings = false;
   std::int64_t largest = 0;  // of collectives
 };
-
-ModelSpec model_of(const std::string& name) {
-  Problems problems;
-  std::optional<ModelSpec> model;
-  if (const auto where = find_config(name, "models", "", problems)) {
-    model = read_model_spec(*where, problems);
-  }
-  if (!model) throw Error(ExitCode::bad_input, std::move(problems));
-  return *std::move(model);
-}
 
 std::vector<ReshardTransport> transports_of(const BenchOptions& options, bool gpu) {
   std::vector<std::string> names = options.transports;
@@ -72,62 +54,9 @@ DType dtype_of_bench(const BenchOptions& options, bool gpu) {
   return *type;
 }
 
-/// What a reader needs to place the figures.
-json description(const BenchSite& site) {
-  json made{{"date", utc_now()}, {"ranks", site.host->size()}};
-  json& versions = made["versions"];
-  versions = {{"tessera", TESSERA_VERSION}, {"torch", TORCH_VERSION}};
-  if (site.gpu()) {
-    cudaDeviceProp properties{};
-    cudaGetDeviceProperties(&properties, site.device.index());
-    int driver = 0, runtime = 0;
-    cudaDriverGetVersion(&driver);
-    cudaRuntimeGetVersion(&runtime);
-    made["device"] = std::to_string(site.host->size()) + " x " + properties.name;
-    versions["cuda_driver"] = driver, versions["cuda_runtime"] = runtime;
-  } else {
-    made["device"] = "cpu, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
-  }
-  return made;
-}
-
-void write(const json& result, const std::string& file) {
-  if (file.empty()) return;
-  std::ofstream out(file, std::ios::binary);
-  out << result.dump(1) << "\n";
-  if (!out.flush()) throw Error(ExitCode::io, "cannot write " + file);
-}
-
-/// Starts the ranks, or is one of them: calls `measure` with the site and writes what it returns.
-void bench(const BenchOptions& options, const std::string& what, std::vector<std::string> words,
-           const std::function<json(const BenchSite&)>& measure,
-           const std::function<std::string(const json&)>& table) {
-  if (options.ranks > 1 && !launched()) {
-    const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
-    words.insert(words.begin(), {"bench", what});
-    words.insert(words.end(), {"--device", gpu ? "cuda" : "cpu"});
-    relaunch(std::move(words), options.ranks, gpu);
-  }
-  RankSetup setup = set_up_rank(options.device, 0);
-  const torch::NoGradGuard no_grad;
-  const BenchSite site{.world = setup.world.get(),
-                       .host = &setup.host(),
-                       .device = setup.device,
-                       .stream = setup.stream};
-  json result = description(site);
-  result["what"] = "tessera bench " + what;
-  std::string line = "tessera bench " + what;
-  for (const std::string& word : words) line += " " + word;
-  result["command"] = line;
-  result["figures"] = measure(site);
-  if (setup.rank != 0) return;
-  std::printf("%s", table(result["figures"]).c_str());
-  write(result, options.output);
-}
-
 std::vector<std::string> reshard_words(const BenchOptions& options) {
   std::vector<std::string> words{"--model",  options.model,
-                                 "--ranks",  std::to_string(options.ranks),
+                                 "--ranks",  std::to_string(options.start.ranks),
                                  "--repeat", std::to_string(options.repetitions),
                                  "--dtype",  options.dtype};
   for (const std::string& each : options.cases) words.insert(words.end(), {"--case", each});
@@ -136,7 +65,7 @@ std::vector<std::string> reshard_words(const BenchOptions& options) {
   }
   if (options.practice) words.emplace_back("--practice");
   if (options.no_ceilings) words.emplace_back("--no-ceilings");
-  if (!options.output.empty()) words.insert(words.end(), {"-o", options.output});
+  if (!options.start.output.empty()) words.insert(words.end(), {"-o", options.start.output});
   return words;
 }
 
@@ -149,10 +78,10 @@ ReshardCase case_of(const std::string& text) {
 }
 
 void run_reshard(const BenchOptions& options) {
-  const ModelSpec model = model_of(options.model);
-  bench(
-      options, "reshard", reshard_words(options),
-      [&](const BenchSite& site) {
+  const ModelSpec model = bench_model(options.model);
+  run_bench(
+      options.start, "reshard", reshard_words(options),
+      [&](RankSetup&, const BenchSite& site) {
         const ReshardBenchOptions each{.dtype = dtype_of_bench(options, site.gpu()),
                                        .repetitions = options.repetitions,
                                        .transports = transports_of(options, site.gpu()),
@@ -177,17 +106,17 @@ void run_reshard(const BenchOptions& options) {
 }
 
 std::vector<std::string> collectives_words(const BenchOptions& options) {
-  std::vector<std::string> words{"--ranks",   std::to_string(options.ranks),
+  std::vector<std::string> words{"--ranks",   std::to_string(options.start.ranks),
                                  "--repeat",  std::to_string(options.repetitions),
                                  "--largest", std::to_string(options.largest)};
-  if (!options.output.empty()) words.insert(words.end(), {"-o", options.output});
+  if (!options.start.output.empty()) words.insert(words.end(), {"-o", options.start.output});
   return words;
 }
 
 void run_collectives(const BenchOptions& options) {
-  bench(
-      options, "collectives", collectives_words(options),
-      [&](const BenchSite& site) {
+  run_bench(
+      options.start, "collectives", collectives_words(options),
+      [&](RankSetup&, const BenchSite& site) {
         const std::int64_t largest = options.largest > 0 ? options.largest
                                      : site.gpu()        ? std::int64_t{8} << 30
                                                          : std::int64_t{16} << 20;
@@ -204,13 +133,14 @@ void add_bench(CLI::App& app) {
   CLI::App* bench = app.add_subcommand("bench", "Measure beside the ceilings of the same run");
   bench->require_subcommand(1);
   const auto common = [](CLI::App* command, const std::shared_ptr<BenchOptions>& options) {
-    command->add_option("--ranks", options->ranks, "Ranks, one GPU each where there are enough")
+    command
+        ->add_option("--ranks", options->start.ranks, "Ranks, one GPU each where there are enough")
         ->check(CLI::Range(1, 1024));
-    command->add_option("--device", options->device, "cpu, cuda or auto")
+    command->add_option("--device", options->start.device, "cpu, cuda or auto")
         ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
     command->add_option("--repeat", options->repetitions, "Timed repetitions")
         ->check(CLI::Range(1, 1000));
-    command->add_option("-o,--output", options->output, "JSON file to write");
+    command->add_option("-o,--output", options->start.output, "JSON file to write");
   };
   CLI::App* reshard = bench->add_subcommand("reshard", "Switches of a whole model's weights");
   auto options = std::make_shared<BenchOptions>();
@@ -229,6 +159,7 @@ void add_bench(CLI::App& app) {
   common(collectives, sizes);
   collectives->add_option("--largest", sizes->largest, "Bytes of the largest buffer");
   collectives->callback([sizes] { run_collectives(*sizes); });
+  add_bench_train(*bench);
 }
 
 }  // namespace tessera

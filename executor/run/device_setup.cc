@@ -5,9 +5,11 @@
 #include <malloc.h>
 
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
+#include "executor/comm/nccl_world.h"
 #include "executor/run/host_staged_communicator.h"
 #include "executor/run/rendezvous.h"
 
@@ -41,10 +43,11 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-/// Makes a stream of the pool torch's current one, so that every operation is ordered on it.
+/// Makes a stream of the pool torch's current one, so that every operation is ordered on it. Of
+/// low priority: collectives of a side lane get multiprocessors as soon as some are free.
 void* use_own_stream(int device) {
   const c10::cuda::CUDAStream stream =
-      c10::cuda::getStreamFromPool(true, static_cast<c10::DeviceIndex>(device));
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, static_cast<c10::DeviceIndex>(device));
   c10::cuda::setCurrentCUDAStream(stream);
   return stream.stream();
 }
@@ -72,6 +75,15 @@ RankSetup set_up_rank(const std::string& device, std::uint64_t token) {
   setup.world = make_world(launch, gpu ? DeviceKind::cuda : DeviceKind::cpu, stream, options);
   if (gpu) setup.host_staged = make_host_staged(*setup.world, launch.local_rank);
   return setup;
+}
+
+SideLane make_side_lane(const RankSetup& setup) {
+  if (!setup.device.is_cuda() || setup.size == 1) return {};
+  const c10::cuda::CUDAStream stream =
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/true, setup.device.index());
+  std::vector<int> all(static_cast<std::size_t>(setup.size));
+  std::iota(all.begin(), all.end(), 0);
+  return {SideStream(stream.unwrap()), split_on_stream(*setup.world, all, stream.stream())};
 }
 
 }  // namespace tessera

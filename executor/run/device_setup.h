@@ -9,6 +9,7 @@
 #include "executor/comm/comm_times.h"
 #include "executor/comm/communicator.h"
 #include "executor/run/launch_environment.h"
+#include "executor/train/side_stream.h"
 
 namespace tessera {
 
@@ -28,5 +29,15 @@ struct RankSetup {
 /// launcher the world has one rank. torch computes with one thread per rank on the CPU, on a stream
 /// of its own on a GPU.
 RankSetup set_up_rank(const std::string& device, std::uint64_t token);
+
+/// A stream for collectives beside the computation, and a world whose groups work on it. On the CPU
+/// there is neither: collectives then happen in program order.
+struct SideLane {
+  SideStream stream;
+  std::unique_ptr<Communicator> world;
+};
+
+/// Collective over the world.
+SideLane make_side_lane(const RankSetup& setup);
 
 }  // namespace tessera

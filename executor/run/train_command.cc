@@ -1,5 +1,6 @@
 // tessera-run train: one rank of a run. mpirun, torchrun or srun start as many as the plan places.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -51,6 +52,13 @@ Inputs read_inputs(const TrainOptions& options) {
   std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return {std::move(*plan), std::move(*config)};
+}
+
+/// Some role's collectives can run beside its computation: gradients or parameters by layer.
+bool shares_layers(const Plan& plan) {
+  return std::any_of(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
+    return role.layout.zero >= 2 && role.layout.dp() > 1;
+  });
 }
 
 /// Under a bare launcher rank 0 makes the run's folder; it must not exist.
@@ -131,11 +139,14 @@ class Rank {
   int train() {
     const Plan& plan = inputs_.plan;
     CommTimes times(setup_.rank, std::move(setup_.clock));
+    SideLane side;
+    if (shares_layers(plan)) side = make_side_lane(setup_);
     Worker worker = make_worker(plan, inputs_.config,
                                 {.world = setup_.world.get(),
                                  .host = &setup_.host(),
                                  .device = setup_.device,
                                  .stream = setup_.stream,
+                                 .side = &side,
                                  .decorate = times.decorator()});
     const PromptSet prompts = read_prompt_set({.files = inputs_.config.data.train_files,
                                                .model = plan.models.at("actor").path,

@@ -43,6 +43,9 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   worker.plan = &role;
   worker.map = rank_map_of(plan, role.role);
   worker.groups = make_groups(*context.world, worker.map, context.decorate);
+  const bool side =
+      context.side != nullptr && context.side->world != nullptr && role.role != Role::rollout;
+  if (side) worker.side_group = make_shard_group(*context.side->world, worker.map);
   if (!worker.groups.member) return;
   worker.weights = std::make_unique<Weights>(
       make_weights(parameter_table(plan.model_of(role.role)), role.layout, worker.groups.coord,
@@ -51,8 +54,10 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   if (role.role != Role::rollout) {
     std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
     if (optimizer) optimizer->offload = role.offload.optimizer;
-    worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer,
-                                               TrainerOptions{.recompute = role.recompute});
+    TrainerOptions options{.recompute = role.recompute};
+    if (worker.side_group != nullptr)
+      options.sharding = {.side_group = worker.side_group.get(), .side = context.side->stream};
+    worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer, options);
   }
 }
 

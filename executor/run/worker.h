@@ -16,6 +16,7 @@
 #include "executor/reshard/reshard.h"
 #include "executor/reshard/weight_switch.h"
 #include "executor/rl/kl.h"
+#include "executor/run/device_setup.h"
 #include "executor/run/run_config.h"
 #include "executor/train/trainer.h"
 #include "planner/plan/plan.h"
@@ -28,6 +29,7 @@ struct RoleWorker {
   const RolePlan* plan = nullptr;
   RankMap map;
   ParallelGroups groups;
+  std::unique_ptr<Communicator> side_group;  // who shares parameters or gradients, on a side lane
   std::unique_ptr<Weights> weights;
   std::unique_ptr<Trainer> trainer;
 
@@ -41,8 +43,9 @@ struct RunContext {
   Communicator* world = nullptr;  // weights and activations, in the device's memory
   Communicator* host = nullptr;   // control data, in host memory; may be `world`
   torch::Device device = torch::kCPU;
-  void* stream = nullptr;   // cudaStream_t that torch computes on; nullptr on the CPU
-  GroupDecorator decorate;  // wraps every group of a role, e.g. to time it
+  void* stream = nullptr;    // cudaStream_t that torch computes on; nullptr on the CPU
+  SideLane* side = nullptr;  // of make_side_lane; nullptr = none
+  GroupDecorator decorate;   // wraps every group of a role, e.g. to time it
 };
 
 struct Worker {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "cost_models/spec/problem.h"
+#include "executor/model/to_device.h"
 
 namespace tessera {
 
@@ -46,7 +47,7 @@ PackedMicroBatch pack_micro_batch(std::span<const TokenSequence> batch,
   }
   if (tokens > used) packed.tokens.lengths.push_back(tokens - used);
   const std::vector<torch::Tensor> parts =
-      host.to(device).split_with_sizes({tokens, tokens, responses, responses, count});
+      to_device(host, device).split_with_sizes({tokens, tokens, responses, responses, count});
   packed.tokens.ids = parts[0];
   packed.tokens.positions = parts[1];
   packed.rows = parts[2];

@@ -16,16 +16,23 @@ std::int64_t in_elements(const ArenaLayout& arena, std::int64_t bytes) {
   return bytes / arena.element_bytes;
 }
 
-/// One bucket per layer and the first for the rest, with the rows' places.
+std::int64_t bucket_of(const ParameterTable& table, const Parameter& parameter) {
+  if (parameter.layer >= 0) return parameter.layer;
+  const bool tied = std::any_of(table.rows.begin(), table.rows.end(), [](const Parameter& p) {
+    return p.place == StagePlace::embedding_and_head;
+  });
+  return tied || parameter.place == StagePlace::embedding ? kFrontBucket : kBackBucket;
+}
+
+/// The front, then one bucket per layer and the back, with the rows' places.
 std::vector<ShardBucket> make_buckets(const ParameterTable& table, const ArenaLayout& arena,
                                       int shards) {
   std::vector<ShardBucket> buckets(1);
   std::int64_t arena_end = 0;
   for (const ArenaSlot& slot : arena.slots) {
-    const std::int64_t layer = table.rows[index(slot.tensor)].layer;
+    const std::int64_t layer = bucket_of(table, table.rows[index(slot.tensor)]);
     auto found = std::find_if(buckets.begin(), buckets.end(),
                               [&](const ShardBucket& b) { return b.layer == layer; });
-    if (layer < 0) found = buckets.begin();
     if (found == buckets.end()) {
       buckets.push_back({.layer = layer});
       found = std::prev(buckets.end());
@@ -120,6 +127,49 @@ const ShardBucket& ShardMap::of_layer(std::int64_t layer) const {
                                   [&](const ShardBucket& b) { return b.layer == layer; });
   TESSERA_CHECK(found != buckets.end());
   return *found;
+}
+
+BucketParts parts_of(const ShardBucket& bucket, int rank) {
+  BucketParts parts{.even = {}, .rest = {.layer = bucket.layer, .extent = bucket.extent}};
+  parts.rest.of_rank.resize(bucket.of_rank.size());
+  for (std::size_t i = 0; i < bucket.rows.size(); ++i) {
+    std::vector<ShardSegment> segments;  // of each rank that has one
+    bool even = true;
+    for (std::size_t r = 0; r < bucket.of_rank.size(); ++r) {
+      for (const ShardSegment& segment : bucket.of_rank[r]) {
+        if (segment.row != bucket.rows[i]) continue;
+        even = even && segments.size() == r &&
+               segment.first == static_cast<std::int64_t>(r) * segment.count &&
+               (r == 0 || segment.count == segments[0].count);
+        segments.push_back(segment);
+      }
+    }
+    if (even && segments.size() == bucket.of_rank.size()) {
+      parts.even.push_back(
+          {bucket.rows[i], bucket.place[i], segments[0].count, segments[index(rank)].shard});
+    } else {
+      parts.rest.rows.push_back(bucket.rows[i]);
+      parts.rest.place.push_back(bucket.place[i]);
+    }
+  }
+  for (std::size_t r = 0; r < bucket.of_rank.size(); ++r) {
+    std::int64_t block = 0;
+    for (ShardSegment segment : bucket.of_rank[r]) {
+      const std::vector<int>& rows = parts.rest.rows;
+      if (std::find(rows.begin(), rows.end(), segment.row) == rows.end()) continue;
+      segment.block = block;
+      block += segment.count;
+      parts.rest.of_rank[r].push_back(segment);
+    }
+    parts.rest.block = std::max(parts.rest.block, block);
+  }
+  return parts;
+}
+
+const ShardBucket* ShardMap::back() const {
+  const auto found = std::find_if(buckets.begin(), buckets.end(),
+                                  [](const ShardBucket& b) { return b.layer == kBackBucket; });
+  return found == buckets.end() ? nullptr : &*found;
 }
 
 ShardMap make_shard_map(const ParameterTable& table, const ParallelLayout& layout,

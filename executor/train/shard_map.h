@@ -1,9 +1,9 @@
 // Which elements of a replica's parameters each data-parallel rank keeps, layer by layer.
 //
-// Parameters are grouped into buckets, one per layer and one (the first) for what lies outside the
-// layers. ZeRO-1 and 2 cut a bucket's memory into equal parts; FSDP cuts every tensor as the layout
-// algebra's stored_box does, so that a reshard starts from the very same shards. A plain value; all
-// offsets in elements; no torch here.
+// Parameters are grouped into buckets, one per layer, the first for the embedding and one for what
+// follows the last layer. ZeRO-1 and 2 cut a bucket's memory into equal parts; FSDP cuts every
+// tensor as the layout algebra's stored_box does, so that a reshard starts from the very same
+// shards. A plain value; all offsets in elements; no torch here.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,11 @@ struct ShardSegment {
   std::int64_t shard = 0;  // offset in that rank's shard space
 };
 
+/// `layer` of the buckets outside the layers. A tied embedding is the head, so all is in front.
+inline constexpr std::int64_t kFrontBucket = -1, kBackBucket = -2;
+
 struct ShardBucket {
-  std::int64_t layer = -1;
+  std::int64_t layer = kFrontBucket;
   std::vector<int> rows;
   std::vector<std::int64_t> place;  // of each row in the bucket's own memory
   std::int64_t extent = 0;          // of that memory
@@ -47,10 +50,28 @@ struct ShardMap {
 
   /// The bucket of a layer. Precondition: this rank holds the layer.
   const ShardBucket& of_layer(std::int64_t layer) const;
+  const ShardBucket& front() const { return buckets.front(); }
+  /// nullptr where there is none: with a tied embedding, and before the last stage.
+  const ShardBucket* back() const;
   const std::vector<ShardSegment>& own(const ShardBucket& bucket) const {
     return bucket.of_rank[static_cast<std::size_t>(rank)];
   }
 };
+
+/// A row that every rank keeps an equal part of, in rank order: a collective moves it in place.
+struct EvenRow {
+  int row = 0;
+  std::int64_t place = 0;  // in the bucket's own memory
+  std::int64_t count = 0;  // of every rank's part
+  std::int64_t shard = 0;  // offset of this rank's part in its shard space
+};
+
+/// A bucket's even rows, and the others as a bucket whose blocks hold only them.
+struct BucketParts {
+  std::vector<EvenRow> even;
+  ShardBucket rest;
+};
+BucketParts parts_of(const ShardBucket& bucket, int rank);
 
 /// `shards` and `rank` are of the group that shares the parts (dp_shard for stored). The bucket's
 /// own memory keeps tensors that adjoin in the arena (q|k|v, gate|up) adjoined.

@@ -2,10 +2,13 @@
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/_foreach_zero.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "executor/comm/reduce_batch.h"
+#include "executor/model/layer_ops.h"
 #include "executor/model/parallel_ops.h"
 
 namespace tessera {
@@ -43,8 +46,19 @@ std::vector<Tensor> row_views(const Weights& weights, const ShardBucket& bucket,
   return rows;
 }
 
-const ParallelGroups& groups_for(const ParallelGroups& own, const ShardingOptions& options) {
-  return options.side_groups != nullptr ? *options.side_groups : own;
+Communicator* group_for(const ParallelGroups& own, const ShardingOptions& options,
+                        const ParallelLayout& layout) {
+  return options.side_group != nullptr ? options.side_group : shard_group(own, layout);
+}
+
+/// Layers follow one another: one's buffer is in use on a stream while the next one needs its own.
+int spares_of(const ShardBucket& bucket) { return bucket.layer >= 0 ? 1 : 0; }
+
+std::map<std::int64_t, BucketParts> parts_by_layer(const ShardMap& map) {
+  std::map<std::int64_t, BucketParts> parts;
+  if (map.kind != ShardKind::stored) return parts;
+  for (const ShardBucket& bucket : map.buckets) parts[bucket.layer] = parts_of(bucket, map.rank);
+  return parts;
 }
 
 }  // namespace
@@ -52,6 +66,17 @@ const ParallelGroups& groups_for(const ParallelGroups& own, const ShardingOption
 Communicator* shard_group(const ParallelGroups& groups, const ParallelLayout& layout) {
   if (layout.dp_shard > 1) return groups.dp_shard ? groups.dp_shard.get() : groups.dp.get();
   return layout.zero >= 1 ? groups.dp.get() : nullptr;
+}
+
+std::unique_ptr<Communicator> make_shard_group(Communicator& world, const RankMap& map) {
+  const ParallelLayout& layout = map.layout;
+  const bool shared = layout.dp_shard > 1 || (layout.zero >= 1 && layout.dp() > 1);
+  if (!shared) return nullptr;
+  std::vector<int> members;
+  if (map.index_of(world.rank()) >= 0) {
+    members = group_of(map, layout.dp_shard > 1 ? Axis::dp_shard : Axis::dp, world.rank());
+  }
+  return world.split(members);
 }
 
 Communicator* replica_group(const ParallelGroups& groups, const ParallelLayout& layout) {
@@ -71,12 +96,14 @@ ShardMap make_shard_map(const Weights& weights, const ParallelGroups& groups) {
                         group ? group->rank() : 0);
 }
 
-BufferPool::Buffer BufferPool::take(std::int64_t elements, const torch::TensorOptions& options) {
-  const auto fits = [&](const Buffer& b) { return b.memory.numel() >= elements; };
-  const auto found = std::find_if(idle_.begin(), idle_.end(), fits);
-  if (found == idle_.end()) return {torch::empty({elements}, options), side_.now()};
-  Buffer buffer = std::move(*found);
-  idle_.erase(found);
+BufferPool::Buffer BufferPool::take(std::int64_t elements, const torch::TensorOptions& options,
+                                    int spare) {
+  const auto fits = [&](const Buffer& b) { return b.memory.numel() == elements; };
+  const auto idle = std::count_if(idle_.begin(), idle_.end(), fits);
+  if (idle <= (side_.exists() ? spare : 0)) return {torch::empty({elements}, options), side_.now()};
+  const auto oldest = std::find_if(idle_.begin(), idle_.end(), fits);
+  Buffer buffer = std::move(*oldest);
+  idle_.erase(oldest);
   return buffer;
 }
 
@@ -109,7 +136,8 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
     : weights_(weights),
       options_(options),
       map_(make_shard_map(weights, groups)),
-      group_(shard_group(groups_for(groups, options), weights.layout)),
+      parts_(parts_by_layer(map_)),
+      group_(group_for(groups, options, weights.layout)),
       pool_(options_.side) {
   const torch::NoGradGuard no_grad;
   const auto plain = weights.storage.options().requires_grad(false);
@@ -135,28 +163,48 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
 void ShardedParameters::gather(const ShardBucket& bucket) {
   if (there_.contains(bucket.layer)) return;
   const torch::NoGradGuard no_grad;
-  const auto plain = weights_.storage.options().requires_grad(false);
-  const BufferPool::Buffer buffer = pool_.take(bucket.extent, plain);
+  const BufferPool::Buffer buffer =
+      pool_.take(bucket.extent, weights_.storage.options().requires_grad(false), spares_of(bucket));
   const SideStream::Moment ready = options_.side.run(buffer.free, [&] {
     options_.side.wait(changed_);
-    if (bucket.block == 0) return;  // nothing lies outside this stage's layers
-    Tensor all = torch::empty({map_.shards, bucket.block}, plain);
-    Tensor own = all[map_.rank];
-    std::vector<Tensor> to, from;
-    for (const ShardSegment& segment : map_.own(bucket)) {
-      to.push_back(own.narrow(0, segment.block, segment.count));
-      from.push_back(weights_.storage.narrow(0, segment.shard, segment.count));
-    }
-    copy_all(std::move(to), from);
-    group_->all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
-                       weights_.dtype);
-    const std::vector<Tensor> rows = row_views(weights_, bucket, buffer.memory);
-    for (int rank = 0; rank < map_.shards; ++rank) unpack_block(bucket, rank, all[rank], rows);
+    const BucketParts& parts = parts_.at(bucket.layer);
+    gather_even(parts.even, buffer.memory);
+    gather_packed(parts.rest, buffer.memory);
   });
   storages_.at(bucket.layer)
       .unsafeGetStorageImpl()
       ->set_data_ptr_noswap(c10::DataPtr(buffer.memory.data_ptr(), weights_.device()));
   there_[bucket.layer] = {buffer.memory, ready};
+}
+
+/// Every rank's part straight to where the layer's tensors want it.
+void ShardedParameters::gather_even(const std::vector<EvenRow>& rows, const Tensor& memory) {
+  const auto size = static_cast<std::int64_t>(memory.element_size());
+  const auto* shards = static_cast<const std::byte*>(weights_.storage.const_data_ptr());
+  auto* whole = static_cast<std::byte*>(memory.mutable_data_ptr());
+  std::vector<GatherBlock> blocks;
+  for (const EvenRow& row : rows) {
+    blocks.push_back({shards + row.shard * size, whole + row.place * size,
+                      static_cast<std::size_t>(row.count * size)});
+  }
+  if (!blocks.empty()) group_->all_gather_batch(blocks);
+}
+
+/// Uneven parts travel in blocks of the longest rank's length.
+void ShardedParameters::gather_packed(const ShardBucket& bucket, const Tensor& memory) {
+  if (bucket.block == 0) return;
+  Tensor all = torch::empty({map_.shards, bucket.block}, memory.options());
+  Tensor own = all[map_.rank];
+  std::vector<Tensor> to, from;
+  for (const ShardSegment& segment : map_.own(bucket)) {
+    to.push_back(own.narrow(0, segment.block, segment.count));
+    from.push_back(weights_.storage.narrow(0, segment.shard, segment.count));
+  }
+  copy_all(std::move(to), from);
+  group_->all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
+                     weights_.dtype);
+  const std::vector<Tensor> rows = row_views(weights_, bucket, memory);
+  for (int rank = 0; rank < map_.shards; ++rank) unpack_block(bucket, rank, all[rank], rows);
 }
 
 void ShardedParameters::await(const ShardBucket& bucket) {
@@ -180,8 +228,9 @@ ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& group
       groups_(groups),
       map_(map),
       options_(options),
-      group_(shard_group(groups_for(groups, options), weights.layout)),
+      group_(group_for(groups, options, weights.layout)),
       by_layer_(weights.layout.zero >= 2 && map.kind != ShardKind::none),
+      parts_(parts_by_layer(map)),
       pool_(options_.side),
       rows_(weights.tensors.size()),
       partial_rows_(partial_gradient_rows(weights)) {
@@ -205,6 +254,8 @@ ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& group
       memory_[bucket.layer] =
           torch::zeros({flat ? bucket.block * map.shards : bucket.extent}, fp32);
       attach(bucket, memory_[bucket.layer]);
+    } else {
+      untouched_.insert(bucket.layer);
     }
   }
 }
@@ -222,29 +273,45 @@ void ShardedGradients::attach(const ShardBucket& bucket, const Tensor& memory) {
 }
 
 void ShardedGradients::zero() {
-  shards_.zero_();
+  // Elsewhere the first reduction of a step overwrites the shards.
+  if (map_.kind == ShardKind::none) shards_.zero_();
   for (auto& [layer, memory] : memory_) memory.zero_();
+  if (!by_layer_) return;
+  for (const ShardBucket& bucket : map_.buckets) {
+    if (bucket.layer >= 0) untouched_.insert(bucket.layer);
+  }
 }
 
 void ShardedGradients::begin_layer(const ShardBucket& bucket) {
   if (!by_layer_) return;
   const bool flat = map_.kind == ShardKind::flat;
-  const BufferPool::Buffer buffer =
-      pool_.take(flat ? bucket.block * map_.shards : bucket.extent, shards_.options());
+  const BufferPool::Buffer buffer = pool_.take(flat ? bucket.block * map_.shards : bucket.extent,
+                                               shards_.options(), spares_of(bucket));
   options_.side.wait(buffer.free);
-  Tensor memory = buffer.memory;
-  memory.zero_();
-  memory_[bucket.layer] = memory;
-  attach(bucket, memory);
+  memory_[bucket.layer] = buffer.memory;
+  attach(bucket, buffer.memory);
+  clear_vectors(bucket);
+  overwrite_matrix_gradients(true);
+}
+
+/// Norms and biases are added to; matrices get one product each, which overwrites.
+void ShardedGradients::clear_vectors(const ShardBucket& bucket) {
+  std::vector<Tensor> vectors;
+  for (const int row : bucket.rows) {
+    if (rows_[index(row)].dim() == 1) vectors.push_back(rows_[index(row)]);
+  }
+  if (!vectors.empty()) at::_foreach_zero_(vectors);
 }
 
 void ShardedGradients::end_layer(const ShardBucket& bucket) {
   if (!by_layer_) return;
   const torch::NoGradGuard no_grad;
+  overwrite_matrix_gradients(false);
   reduce_partials(bucket);
   const Tensor memory = memory_.at(bucket.layer);
-  reduced_ = options_.side.run(options_.side.now(),
-                               [&] { reduce_to_shards(bucket, memory, /*accumulate=*/true); });
+  const bool accumulate = untouched_.erase(bucket.layer) == 0;
+  reduced_ =
+      options_.side.run(options_.side.now(), [&] { reduce_to_shards(bucket, memory, accumulate); });
   attach(bucket, {});
   pool_.give(memory, reduced_);
   memory_.erase(bucket.layer);
@@ -261,20 +328,52 @@ void ShardedGradients::reduce_partials(const ShardBucket& bucket) {
   reduce_partial_gradients(weights_, groups_.tp.get(), mine, rows_);
 }
 
-/// Views of the bucket's rows are taken from `memory`: by the time this runs rows_ may be
-/// another's.
 void ShardedGradients::reduce_to_shards(const ShardBucket& bucket, const Tensor& memory,
                                         bool accumulate) {
-  const auto block = static_cast<std::size_t>(bucket.block);
-  if (block == 0) return;
-  Tensor send = memory;
-  if (map_.kind != ShardKind::flat) {
-    const std::vector<Tensor> rows = row_views(weights_, bucket, memory);
-    send = torch::zeros({map_.shards, bucket.block}, memory.options());
-    for (int rank = 0; rank < map_.shards; ++rank) pack_block(bucket, rank, rows, send[rank]);
+  if (map_.kind == ShardKind::flat) return reduce_flat(bucket, memory, accumulate);
+  const BucketParts& parts = parts_.at(bucket.layer);
+  reduce_even(parts.even, memory, accumulate);
+  reduce_packed(parts.rest, memory, accumulate);
+}
+
+/// Equal parts of the bucket's memory: one piece of shard space.
+void ShardedGradients::reduce_flat(const ShardBucket& bucket, const Tensor& memory,
+                                   bool accumulate) {
+  if (bucket.block == 0) return;
+  const Tensor shard = shards_.narrow(0, bucket.shard, bucket.block);
+  const Tensor own = accumulate ? torch::empty_like(shard) : shard;
+  group_->reduce_scatter(memory.data_ptr(), own.data_ptr(), static_cast<std::size_t>(bucket.block),
+                         DType::fp32, ReduceOp::sum);
+  if (accumulate) shard.add_(own);
+}
+
+/// Every rank's part of a row straight from the row's gradient.
+void ShardedGradients::reduce_even(const std::vector<EvenRow>& rows, const Tensor& memory,
+                                   bool accumulate) {
+  if (rows.empty()) return;
+  std::vector<Tensor> to, from;
+  std::vector<ReduceBlock> blocks;
+  for (const EvenRow& row : rows) {
+    to.push_back(shards_.narrow(0, row.shard, row.count));
+    from.push_back(accumulate ? torch::empty_like(to.back()) : to.back());
+    blocks.push_back({memory.data_ptr<float>() + row.place, from.back().data_ptr<float>(),
+                      static_cast<std::size_t>(row.count)});
   }
-  Tensor own = torch::empty({bucket.block}, memory.options());
-  group_->reduce_scatter(send.data_ptr(), own.data_ptr(), block, DType::fp32, ReduceOp::sum);
+  reduce_scatter_batch(*group_, blocks, DType::fp32, ReduceOp::sum);
+  if (accumulate) at::_foreach_add_(to, from);
+}
+
+/// Views of the bucket's rows are taken from `memory`: by the time this runs rows_ may be
+/// another's.
+void ShardedGradients::reduce_packed(const ShardBucket& bucket, const Tensor& memory,
+                                     bool accumulate) {
+  if (bucket.block == 0) return;
+  const std::vector<Tensor> rows = row_views(weights_, bucket, memory);
+  const Tensor send = torch::zeros({map_.shards, bucket.block}, memory.options());
+  for (int rank = 0; rank < map_.shards; ++rank) pack_block(bucket, rank, rows, send[rank]);
+  const Tensor own = torch::empty({bucket.block}, memory.options());
+  group_->reduce_scatter(send.data_ptr(), own.data_ptr(), static_cast<std::size_t>(bucket.block),
+                         DType::fp32, ReduceOp::sum);
   std::vector<Tensor> to, from;
   for (const ShardSegment& segment : map_.own(bucket)) {
     to.push_back(shards_.narrow(0, segment.shard, segment.count));
@@ -288,22 +387,46 @@ void ShardedGradients::reduce_to_shards(const ShardBucket& bucket, const Tensor&
   }
 }
 
+void ShardedGradients::end_bucket(const ShardBucket& bucket) {
+  if (!by_layer_) return;
+  const torch::NoGradGuard no_grad;
+  reduce_partials(bucket);
+  reduce_outside(bucket);
+  ended_.insert(bucket.layer);
+}
+
+void ShardedGradients::reduce_outside(const ShardBucket& bucket) {
+  const Tensor& memory = memory_.at(bucket.layer);
+  reduced_ = options_.side.run(options_.side.now(),
+                               [&] { reduce_to_shards(bucket, memory, /*accumulate=*/false); });
+}
+
 void ShardedGradients::finish() {
   const torch::NoGradGuard no_grad;
   for (const ShardBucket& bucket : map_.buckets) {
-    if (by_layer_ && bucket.layer >= 0) continue;
+    if ((by_layer_ && bucket.layer >= 0) || ended_.contains(bucket.layer)) continue;
     reduce_partials(bucket);
-    if (bucket.layer < 0) reduce_tied_embedding(weights_, groups_.embedding.get(), rows_);
-    if (map_.kind == ShardKind::none) continue;
-    const Tensor& memory = memory_.at(bucket.layer);
-    reduced_ = options_.side.run(options_.side.now(),
-                                 [&] { reduce_to_shards(bucket, memory, /*accumulate=*/false); });
+    if (bucket.layer == kFrontBucket) {
+      reduce_tied_embedding(weights_, groups_.embedding.get(), rows_);
+    }
+    if (map_.kind != ShardKind::none) reduce_outside(bucket);
   }
+  ended_.clear();
   options_.side.wait(reduced_);
+  clear_untouched();
   Communicator* const replicas = replica_group(groups_, weights_.layout);
   for (Communicator* group : {replicas, groups_.cp.get()}) {
     if (group != nullptr) {
       group->all_reduce(shards_.data_ptr(), count_of(shards_), DType::fp32, ReduceOp::sum);
+    }
+  }
+}
+
+/// Layers that had no backward pass in this step.
+void ShardedGradients::clear_untouched() {
+  for (const std::int64_t layer : untouched_) {
+    for (const ShardSegment& segment : map_.own(map_.of_layer(layer))) {
+      shards_.narrow(0, segment.shard, segment.count).zero_();
     }
   }
 }

@@ -4,11 +4,14 @@
 // a flat buffer before its use, the next one at the same time, and given back afterwards (with
 // reshard_after_forward also between forward and backward; the model's last layer stays). ZeRO-2
 // and FSDP: a layer's gradients are reduced to the shards as soon as its backward is done, beside
-// the next layer's. What lies outside the layers (embedding, final norm, head) is gathered for a
-// whole pass and reduced once per step. Collective over the group; one thread at a time.
+// the next layer's. What lies outside the layers (embedding; final norm and head) is gathered once
+// per pass and reduced once per step, the head beside the last backward pass. Collective over the
+// group; one thread at a time.
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <vector>
 
 #include "executor/comm/groups.h"
@@ -20,13 +23,16 @@ namespace tessera {
 
 struct ShardingOptions {
   bool reshard_after_forward = true;
-  /// Groups whose collectives run on `side`; the role's own where nullptr.
-  const ParallelGroups* side_groups = nullptr;
+  /// The ranks of shard_group with collectives on `side`; the role's own where nullptr.
+  Communicator* side_group = nullptr;
   SideStream side;
 };
 
 /// The group that shares parameters (stored) or gradients and states; nullptr when nobody does.
 Communicator* shard_group(const ParallelGroups& groups, const ParallelLayout& layout);
+/// The same ranks as a group of `world`, nullptr where there is none. Every rank of the world calls
+/// it, members of the role or not.
+std::unique_ptr<Communicator> make_shard_group(Communicator& world, const RankMap& map);
 /// Ranks with the same shards, whose gradients are summed; nullptr when there are none.
 Communicator* replica_group(const ParallelGroups& groups, const ParallelLayout& layout);
 ShardKind shard_kind(const ParallelLayout& layout, const ParallelGroups& groups);
@@ -40,7 +46,9 @@ class BufferPool {
     torch::Tensor memory;
     SideStream::Moment free;  // its last use ends here
   };
-  Buffer take(std::int64_t elements, const torch::TensorOptions& options);
+  /// Beside a side stream `spare` buffers of this size stay idle: the last one given back may be in
+  /// use there still.
+  Buffer take(std::int64_t elements, const torch::TensorOptions& options, int spare);
   void give(torch::Tensor memory, SideStream::Moment free);
 
  private:
@@ -67,16 +75,19 @@ class ShardedParameters {
   /// The shards changed on the current stream: later gathers come after.
   void changed() { changed_ = options_.side.now(); }
   const ShardMap& map() const { return map_; }
-  const ShardBucket& root() const { return map_.buckets.front(); }
 
  private:
   struct Present {
     torch::Tensor memory;
     SideStream::Moment ready;
   };
+  void gather_even(const std::vector<EvenRow>& rows, const torch::Tensor& memory);
+  void gather_packed(const ShardBucket& bucket, const torch::Tensor& memory);
+
   Weights& weights_;
   ShardingOptions options_;
   ShardMap map_;
+  std::map<std::int64_t, BucketParts> parts_;  // by layer
   Communicator* group_;
   BufferPool pool_;
   SideStream::Moment changed_;
@@ -99,6 +110,8 @@ class ShardedGradients {
   bool by_layer() const { return by_layer_; }
   void begin_layer(const ShardBucket& bucket);
   void end_layer(const ShardBucket& bucket);
+  /// The step's gradients of a bucket outside the layers are complete: their reduction begins.
+  void end_bucket(const ShardBucket& bucket);
   /// Sums over everybody who holds the same element.
   void finish();
   std::int64_t bytes() const;
@@ -106,7 +119,13 @@ class ShardedGradients {
  private:
   void attach(const ShardBucket& bucket, const torch::Tensor& memory);
   void reduce_partials(const ShardBucket& bucket);
+  void clear_vectors(const ShardBucket& bucket);
+  void clear_untouched();
+  void reduce_outside(const ShardBucket& bucket);
   void reduce_to_shards(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
+  void reduce_flat(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
+  void reduce_even(const std::vector<EvenRow>& rows, const torch::Tensor& memory, bool accumulate);
+  void reduce_packed(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
 
   Weights& weights_;
   const ParallelGroups& groups_;
@@ -114,6 +133,9 @@ class ShardedGradients {
   ShardingOptions options_;
   Communicator* group_;
   bool by_layer_;
+  std::map<std::int64_t, BucketParts> parts_;  // by layer; stored shards
+  std::set<std::int64_t> untouched_;           // layers whose shards hold nothing of this step yet
+  std::set<std::int64_t> ended_;               // by end_bucket
   BufferPool pool_;
   torch::Tensor shards_;
   std::vector<torch::Tensor> rows_;

@@ -10,8 +10,21 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace tessera {
+
+/// How long the computation stood still for work of the side stream: marked by events, read later.
+class StreamWaits {
+ public:
+  void add(std::shared_ptr<c10::Event> begin, std::shared_ptr<c10::Event> end);
+  /// Sum of all waits since the last call. Precondition: the streams are synchronised.
+  double take_seconds();
+
+ private:
+  std::vector<std::pair<std::shared_ptr<c10::Event>, std::shared_ptr<c10::Event>>> marks_;
+};
 
 class SideStream {
  public:
@@ -22,6 +35,8 @@ class SideStream {
 
   SideStream() = default;
   explicit SideStream(c10::Stream stream) : stream_(stream) {}
+  /// From now on the computation's waits are noted in `waits`; copies made later share it.
+  void measure(std::shared_ptr<StreamWaits> waits) { waits_ = std::move(waits); }
   bool exists() const { return stream_.has_value(); }
 
   /// Now, on the stream that torch currently uses.
@@ -33,6 +48,7 @@ class SideStream {
 
  private:
   std::optional<c10::Stream> stream_;
+  std::shared_ptr<StreamWaits> waits_;
 };
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 
 #include "executor/model/parallel_ops.h"
 #include "executor/model/scores.h"
+#include "executor/model/to_device.h"
 #include "executor/train/micro_batches.h"
 
 namespace tessera {
@@ -30,7 +31,7 @@ torch::Tensor seed(const std::vector<double>& gradient, double scale, const torc
   const torch::Tensor host =
       torch::tensor(at::ArrayRef<double>(gradient), torch::kFloat64).mul_(scale);
   TESSERA_CHECK(host.numel() == like.numel());
-  return host.to(like.options().requires_grad(false));
+  return to_device(host.to(like.scalar_type()), like.device());
 }
 
 }  // namespace
@@ -56,14 +57,20 @@ void Trainer::before_forward(std::int64_t layer, LayerRange chunk) {
   if (parameters_ == nullptr) return;
   const ShardMap& map = parameters_->map();
   parameters_->await(map.of_layer(layer));
-  if (layer + 1 < chunk.last) parameters_->gather(map.of_layer(layer + 1));
+  if (layer + 1 < chunk.last) {
+    parameters_->gather(map.of_layer(layer + 1));
+  } else if (ends_model(layer) && map.back() != nullptr) {
+    parameters_->gather(*map.back());
+  }
 }
 
-void Trainer::after_forward(std::int64_t layer, LayerRange chunk) {
+void Trainer::after_forward(std::int64_t layer, LayerRange) {
   if (parameters_ == nullptr) return;
-  const bool last = layer + 1 == weights_.model().layers && layer + 1 == chunk.last;
+  const ShardMap& map = parameters_->map();
+  const bool last = ends_model(layer);
   const bool keep = training_pass_ && (last || !options_.sharding.reshard_after_forward);
-  if (!keep) parameters_->release(parameters_->map().of_layer(layer));
+  if (!keep) parameters_->release(map.of_layer(layer));
+  if (last && map.back() != nullptr) parameters_->await(*map.back());
 }
 
 void Trainer::before_backward(std::int64_t layer, LayerRange chunk) {
@@ -72,18 +79,32 @@ void Trainer::before_backward(std::int64_t layer, LayerRange chunk) {
     parameters_->await(map.of_layer(layer));
     if (layer > chunk.first) parameters_->gather(map.of_layer(layer - 1));
   }
-  optimizer_->sharded().begin_layer(optimizer_->map().of_layer(layer));
+  const ShardMap& map = optimizer_->map();
+  // The last micro-batch has passed the head.
+  if (ends_model(layer) && --backwards_left_ == 0 && map.back() != nullptr) {
+    optimizer_->sharded().end_bucket(*map.back());
+  }
+  optimizer_->sharded().begin_layer(map.of_layer(layer));
 }
 
-void Trainer::after_backward(std::int64_t layer, LayerRange) {
-  if (parameters_ != nullptr) parameters_->release(parameters_->map().of_layer(layer));
+/// A chunk's first layer stays: the next micro-batch begins with it.
+void Trainer::after_backward(std::int64_t layer, LayerRange chunk) {
+  if (parameters_ != nullptr && layer != chunk.first) {
+    parameters_->release(parameters_->map().of_layer(layer));
+  }
   optimizer_->sharded().end_layer(optimizer_->map().of_layer(layer));
 }
 
 void Trainer::begin_pass(bool training) {
   training_pass_ = training;
-  if (parameters_ != nullptr) parameters_->await(parameters_->root());
+  if (parameters_ == nullptr) return;
+  const ShardMap& map = parameters_->map();
+  parameters_->gather(map.front());
+  parameters_->gather(map.of_layer(weights_.layout.stages[index(weights_.coord.pp)].first));
+  parameters_->await(map.front());
 }
+
+bool Trainer::ends_model(std::int64_t layer) const { return layer + 1 == weights_.model().layers; }
 
 void Trainer::end_pass() {
   if (parameters_ == nullptr) return;
@@ -248,6 +269,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
   LossParts parts;
+  backwards_left_ = static_cast<int>(mine.size());
   begin_pass(/*training=*/true);
   const auto stage = [&](int m, int chunk, const torch::Tensor& input) -> StageOutput {
     const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);

@@ -79,6 +79,7 @@ class Trainer : private LayerAccess {
   void before_backward(std::int64_t layer, LayerRange chunk) override;
   void after_backward(std::int64_t layer, LayerRange chunk) override;
   bool shares_layers() const;
+  bool ends_model(std::int64_t layer) const;
   void begin_pass(bool training);
   void end_pass();
   torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input, int chunk);
@@ -105,6 +106,7 @@ class Trainer : private LayerAccess {
   PipelineLinks links_;
   std::unique_ptr<ShardedParameters> parameters_;  // FSDP
   bool training_pass_ = false;
+  int backwards_left_ = 0;  // micro-batches of the pass whose backward has not begun
   std::unique_ptr<Optimizer> optimizer_;
 };
 

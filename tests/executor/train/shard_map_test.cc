@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "cost_models/layout/sharding.h"
@@ -52,7 +53,8 @@ void expect_partition(ShardKind kind, const ParallelLayout& layout, const RankCo
     for (const ShardBucket& bucket : map.buckets) {
       for (const ShardSegment& s : map.own(bucket)) {
         EXPECT_LE(s.block + s.count, bucket.block);
-        EXPECT_EQ(table.rows[static_cast<std::size_t>(s.row)].layer, bucket.layer);
+        EXPECT_EQ(table.rows[static_cast<std::size_t>(s.row)].layer,
+                  std::max(bucket.layer, std::int64_t{-1}));
         for (std::int64_t i = 0; i < s.count; ++i) {
           ++owners[static_cast<std::size_t>(s.row)][static_cast<std::size_t>(s.first + i)];
           ++used[static_cast<std::size_t>(s.shard + i)];
@@ -96,6 +98,64 @@ TEST(ShardMap, OfFsdpIsTheStoredArenaThatAReshardReads) {
       }
     }
   }
+}
+
+TEST(ShardMap, PartsOfABucketAreItsRowsAndEvenOnesLieInRankOrder) {
+  const ParameterTable table = parameter_table(model());
+  for (const int shards : {2, 3, 5}) {
+    std::vector<ShardMap> maps;
+    for (int rank = 0; rank < shards; ++rank) {
+      maps.push_back(make_shard_map(table, layout_of(1, 1, shards, 3), {.dp_shard = rank},
+                                    DType::bf16, ShardKind::stored, shards, rank));
+    }
+    bool some_even = false, some_rest = false;
+    for (std::size_t b = 0; b < maps[0].buckets.size(); ++b) {
+      const std::size_t rows = maps[0].buckets[b].rows.size();
+      const BucketParts first = parts_of(maps[0].buckets[b], 0);
+      EXPECT_EQ(first.even.size() + first.rest.rows.size(), rows);
+      some_even = some_even || !first.even.empty();
+      some_rest = some_rest || !first.rest.rows.empty();
+      for (int rank = 0; rank < shards; ++rank) {
+        const ShardMap& map = maps[static_cast<std::size_t>(rank)];
+        const BucketParts parts = parts_of(map.buckets[b], rank);
+        ASSERT_EQ(parts.even.size(), first.even.size());
+        for (std::size_t i = 0; i < parts.even.size(); ++i) {
+          const EvenRow& even = parts.even[i];
+          EXPECT_EQ(even.row, first.even[i].row);
+          const auto& own = map.own(map.buckets[b]);
+          const auto segment = std::find_if(
+              own.begin(), own.end(), [&](const ShardSegment& s) { return s.row == even.row; });
+          ASSERT_NE(segment, own.end());
+          EXPECT_EQ(segment->first, rank * even.count);
+          EXPECT_EQ(segment->count, even.count);
+          EXPECT_EQ(segment->shard, even.shard);
+          EXPECT_EQ(even.count * shards, table.rows[static_cast<std::size_t>(even.row)].elements());
+        }
+        for (const ShardSegment& s : parts.rest.of_rank[static_cast<std::size_t>(rank)]) {
+          EXPECT_LE(s.block + s.count, parts.rest.block);
+        }
+      }
+    }
+    EXPECT_TRUE(some_even || shards == 3) << shards;
+    EXPECT_TRUE(some_rest) << shards;
+  }
+}
+
+TEST(ShardMap, WhatFollowsTheLayersIsABucketOfItsOwnUnlessTheEmbeddingIsTied) {
+  ModelSpec spec = model();
+  const auto map_of = [&] {
+    return make_shard_map(parameter_table(spec), layout_of(1, 1, 2, 3), {}, DType::bf16,
+                          ShardKind::stored, 2, 0);
+  };
+  spec.tied_embeddings = false;
+  const ShardMap untied = map_of();
+  ASSERT_NE(untied.back(), nullptr);
+  EXPECT_EQ(untied.front().rows.size(), 1u);
+  EXPECT_EQ(untied.back()->rows.size(), 2u);
+  spec.tied_embeddings = true;
+  const ShardMap tied = map_of();
+  EXPECT_EQ(tied.back(), nullptr);
+  EXPECT_EQ(tied.front().rows.size(), 2u);
 }
 
 TEST(ShardMap, KeepsFusedProjectionsAdjoined) {

@@ -1,0 +1,408 @@
+#include "executor/measure/train_bench.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+
+#include "cost_models/compute.h"
+#include "executor/comm/comm_times.h"
+#include "executor/comm/groups.h"
+#include "executor/comm/nccl_world.h"
+#include "executor/measure/gemm_ceiling.h"
+#include "executor/measure/kernel_profile.h"
+#include "executor/measure/timing.h"
+#include "executor/train/trainer.h"
+
+namespace tessera {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+constexpr int kProductRounds = 5;
+constexpr double kLearningRate = 1e-5;
+
+/// Points of a rank's computation: by events on a GPU, by the clock elsewhere.
+class Laps {
+ public:
+  explicit Laps(torch::Device device) : device_(device) {}
+  void mark() {
+    if (!device_.is_cuda()) return times_.push_back(Clock::now());
+    const c10::impl::VirtualGuardImpl guard(device_.type());
+    auto event = std::make_unique<c10::Event>(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+    event->record(guard.getStream(device_));
+    events_.push_back(std::move(event));
+  }
+  /// Between the marks i and i + 1, i = first, first + stride, ...; summed. The device is idle.
+  double seconds(std::size_t first, std::size_t stride) const {
+    double sum = 0;
+    const std::size_t count = std::max(times_.size(), events_.size());
+    for (std::size_t i = first; i + 1 < count; i += stride) {
+      sum += device_.is_cuda() ? events_[i]->elapsedTime(*events_[i + 1]) * 1e-3
+                               : std::chrono::duration<double>(times_[i + 1] - times_[i]).count();
+    }
+    return sum;
+  }
+
+ private:
+  torch::Device device_;
+  std::vector<Clock::time_point> times_;
+  std::vector<std::unique_ptr<c10::Event>> events_;
+};
+
+/// Sequences of random tokens, one token of prompt each; every rank makes the same.
+struct Batch {
+  std::vector<std::int32_t> tokens;
+  std::int64_t length = 0;
+
+  Batch(std::int64_t sequences, std::int64_t length, std::int64_t vocab, unsigned seed)
+      : tokens(static_cast<std::size_t>(sequences * length)), length(length) {
+    std::minstd_rand random(seed + 1);
+    for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(random() % vocab);
+  }
+  std::vector<TokenSequence> sequences() const {
+    std::vector<TokenSequence> all;
+    const std::span<const std::int32_t> every(tokens);
+    const auto size = static_cast<std::size_t>(length);
+    for (std::size_t first = 0; first < tokens.size(); first += size) {
+      all.push_back({every.subspan(first, 1), every.subspan(first + 1, size - 1)});
+    }
+    return all;
+  }
+};
+
+/// Cross entropy, the mean over the batch's `tokens` predicted tokens; over `replicas` as batch.h
+/// says.
+LossFunction cross_entropy(double tokens, int replicas) {
+  return [scale = replicas / tokens](std::span<const int>, std::span<const double> scores,
+                                     std::span<const double>) {
+    const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
+    return LossGradient{.value = -sum * scale,
+                        .score_gradient = std::vector<double>(scores.size(), -scale),
+                        .weight = static_cast<double>(scores.size())};
+  };
+}
+
+Weights random_weights(const ModelSpec& model, const ParallelLayout& layout, const RankCoord& coord,
+                       DType dtype, torch::Device device) {
+  constexpr double kDeviation = 0.02;
+  Weights weights = make_weights(parameter_table(model), layout, coord, dtype, device);
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(11);
+  weights.storage.normal_(0, kDeviation);
+  for (std::size_t i = 0; i < weights.tensors.size(); ++i) {
+    torch::Tensor& tensor = weights.tensors[i];
+    if (!tensor.defined() || tensor.dim() != 1) continue;
+    tensor.fill_(weights.table.rows[i].name.ends_with("bias") ? 0 : 1);
+  }
+  return weights;
+}
+
+class TrainBench {
+ public:
+  TrainBench(const TrainSite& site, const ModelSpec& model, const TrainBenchOptions& options)
+      : site_(site),
+        model_(model),
+        options_(options),
+        map_(whole_world(options.layout, *site.at.world)),
+        times_(site.at.world->rank(), site.at.gpu() ? make_cuda_clock(site.at.stream) : nullptr),
+        waits_(std::make_shared<StreamWaits>()),
+        groups_(make_groups(*site.at.world, map_, times_.decorator())) {
+    if (site.side_world != nullptr) side_group_ = make_shard_group(*site.side_world, map_);
+  }
+
+  json run() {
+    const at::AutoGradMode recording(true);
+    json result = description();
+    Weights weights =
+        random_weights(model_, options_.layout, groups_.coord, options_.dtype, site_.at.device);
+    if (options_.ceilings) result["ceiling"] = ceiling(weights);
+    begin_memory();
+    Trainer trainer(weights, groups_, AdamWOptions{.offload = options_.offload}, trainer_options());
+    begin_memory();
+    UpdateResult last;
+    for (int step = 0; step < options_.warm_up; ++step) last = train(trainer, step, nullptr);
+    times_.metrics();
+    synchronize();
+    waits_->take_seconds();
+    begin_memory();
+    site_.at.host->barrier();
+    Laps laps(site_.at.device);
+    const Clock::time_point begin = Clock::now();
+    for (int step = 0; step < options_.steps; ++step) {
+      last = train(trainer, options_.warm_up + step, &laps);
+    }
+    synchronize();
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    add_times(result, laps, slowest(*site_.at.host, seconds / options_.steps));
+    result["memory"] = memory();
+    result["loss"] = last.loss;
+    result["grad_norm"] = last.grad_norm;
+    if (options_.profile) result["profile"] = profile(trainer);
+    return result;
+  }
+
+ private:
+  static RankMap whole_world(const ParallelLayout& layout, Communicator& world) {
+    std::vector<int> ranks(static_cast<std::size_t>(world.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    Problems problems;
+    RankMap map = make_rank_map(RankOrder::contiguous, layout, ranks, nullptr, "layout", problems);
+    if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
+    return map;
+  }
+
+  TrainerOptions trainer_options() const {
+    TrainerOptions options{.recompute = options_.recompute};
+    options.sharding.reshard_after_forward = options_.reshard_after_forward;
+    options.sharding.side_group = side_group_.get();
+    if (side_group_ != nullptr) {
+      options.sharding.side = site_.side;
+      options.sharding.side.measure(waits_);
+    }
+    return options;
+  }
+
+  std::int64_t step_tokens() const {
+    return options_.micro_batch_tokens * options_.micro_batches * options_.layout.dp();
+  }
+
+  const char* recompute_name() const {
+    switch (options_.recompute) {
+      case Recompute::selective:
+        return "selective";
+      case Recompute::full:
+        return "full";
+      default:
+        return "none";
+    }
+  }
+
+  json description() const {
+    const ParallelLayout& layout = options_.layout;
+    return {{"layout",
+             {{"tp", layout.tp},
+              {"pp", layout.pp},
+              {"vpp", layout.vpp},
+              {"dp_replicate", layout.dp_replicate},
+              {"dp_shard", layout.dp_shard},
+              {"zero", layout.zero},
+              {"sequence_parallel", layout.sequence_parallel}}},
+            {"layers", model_.layers},
+            {"sequence", options_.sequence},
+            {"micro_batch_tokens", options_.micro_batch_tokens},
+            {"micro_batches", options_.micro_batches},
+            {"recompute", recompute_name()},
+            {"reshard_after_forward", options_.reshard_after_forward},
+            {"offload", options_.offload},
+            {"side_stream", side_group_ != nullptr},
+            {"dtype", name_of(options_.dtype)},
+            {"steps", options_.steps}};
+  }
+
+  UpdateResult train(Trainer& trainer, int step, Laps* laps) {
+    const Batch batch(step_tokens() / options_.sequence, options_.sequence, model_.vocab,
+                      static_cast<unsigned>(step));
+    const std::vector<TokenSequence> sequences = batch.sequences();
+    const auto predicted =
+        static_cast<double>(sequences.size()) * static_cast<double>(options_.sequence - 1);
+    const auto mark = [&] {
+      if (laps != nullptr) laps->mark();
+    };
+    mark();
+    trainer.optimizer().zero_gradients();
+    UpdateResult result =
+        trainer.accumulate(sequences, cross_entropy(predicted, options_.layout.dp()),
+                           {.token_limit = options_.micro_batch_tokens});
+    mark();
+    const StepResult stepped = trainer.optimizer().step(kLearningRate);
+    mark();
+    result.grad_norm = stepped.grad_norm;
+    result.applied = stepped.applied;
+    return result;
+  }
+
+  void add_times(json& result, const Laps& laps, double step_s) {
+    const double steps = options_.steps, ranks = site_.at.world->size();
+    const double tokens = static_cast<double>(step_tokens());
+    const auto sequence = static_cast<double>(options_.sequence);
+    double inline_comm = 0;
+    json groups = json::object();
+    for (const auto& [name, value] : times_.metrics()) {
+      if (!name.ends_with("_s")) continue;
+      inline_comm += value / steps;
+      groups[name] = value / steps;
+    }
+    result["step_s"] = step_s;
+    result["tokens_per_s_per_gpu"] = tokens / step_s / ranks;
+    // Marks: begin, after backward, after the optimizer, of every step.
+    result["split"] = {{"forward_backward_s", laps.seconds(0, 3) / steps},
+                       {"optimizer_s", laps.seconds(1, 3) / steps},
+                       {"exposed_side_s", side_group_ ? waits_->take_seconds() / steps : 0.0},
+                       {"inline_comm_s", inline_comm},
+                       {"inline_comm", groups}};
+    const double flops = 3 * forward_flops_per_token(model_, sequence) * tokens;
+    const double with_embedding =
+        flops + 6.0 * static_cast<double>(model_.vocab * model_.hidden) * tokens;
+    result["flops_per_token"] = flops / tokens;
+    if (options_.peak_flops <= 0) return;
+    result["mfu"] = flops / step_s / ranks / options_.peak_flops;
+    result["mfu_verl"] = with_embedding / step_s / ranks / options_.peak_flops;
+  }
+
+  json ceiling(const Weights& weights) {
+    site_.at.host->barrier();
+    double seconds = 0, flops = 0;
+    json products = json::array();
+    for (const TimedProduct& each :
+         time_products(weights, options_.micro_batch_tokens, kProductRounds)) {
+      const double times = each.per_micro_batch * options_.micro_batches;
+      seconds += each.seconds * times;
+      flops += each.flops() * times;
+      products.push_back({{"product", each.name},
+                          {"m", each.m},
+                          {"n", each.n},
+                          {"k", each.k},
+                          {"seconds", each.seconds},
+                          {"times", times},
+                          {"tflops", each.flops() / each.seconds * 1e-12}});
+    }
+    return {{"gemm_s", slowest(*site_.at.host, seconds)},
+            {"gemm_tflops", flops / seconds * 1e-12},
+            {"products", products}};
+  }
+
+  json profile(Trainer& trainer) {
+    site_.at.host->barrier();
+    const auto times = profile_kernels(
+        [&] {
+          train(trainer, 0, nullptr);
+          synchronize();
+        },
+        site_.at.gpu());
+    std::map<std::string, double> kinds;
+    json kernels = json::array();
+    for (const KernelTime& each : times) {
+      kinds[each.kind] += each.seconds;
+      constexpr std::size_t kShown = 40;
+      if (kernels.size() < kShown) {
+        kernels.push_back({{"kernel", each.name.substr(0, 110)},
+                           {"kind", each.kind},
+                           {"launches", each.launches},
+                           {"seconds", each.seconds}});
+      }
+    }
+    return {{"kinds", kinds}, {"kernels", kernels}};
+  }
+
+  void synchronize() const {
+    if (site_.at.gpu()) torch::cuda::synchronize(site_.at.device.index());
+  }
+  /// What was freed goes back to the device, and high-water marks start anew.
+  void begin_memory() const {
+    if (!site_.at.gpu()) return;
+    synchronize();
+    allocator::emptyCache();
+    allocator::resetPeakStats(site_.at.device.index());
+  }
+  json memory() const {
+    if (!site_.at.gpu()) return nullptr;
+    const auto stats = allocator::getDeviceStats(site_.at.device.index());
+    const auto most = [&](const auto& stat) {
+      return slowest(*site_.at.host, static_cast<double>(stat[0].peak));
+    };
+    return {{"allocated", most(stats.allocated_bytes)},
+            {"reserved", most(stats.reserved_bytes)},
+            {"free_now", site_.at.free_bytes()}};
+  }
+
+  const TrainSite& site_;
+  const ModelSpec& model_;
+  const TrainBenchOptions& options_;
+  RankMap map_;
+  CommTimes times_;
+  std::shared_ptr<StreamWaits> waits_;
+  ParallelGroups groups_;
+  std::unique_ptr<Communicator> side_group_;
+};
+
+}  // namespace
+
+json bench_train(const TrainSite& site, const ModelSpec& model, const TrainBenchOptions& options) {
+  return TrainBench(site, model, options).run();
+}
+
+std::string train_table(const json& result) {
+  std::string text;
+  char line[240];
+  const auto number = [](const json& at, const char* key) { return at.at(key).get<double>(); };
+  const json& layout = result["layout"];
+  const json& split = result["split"];
+  const double step = number(result, "step_s");
+  std::snprintf(line, sizeof line,
+                "tp%d pp%d vpp%d dp%dx%d zero%d%s, %d layers, %d x %lld tokens, recompute %s\n",
+                layout["tp"].get<int>(), layout["pp"].get<int>(), layout["vpp"].get<int>(),
+                layout["dp_replicate"].get<int>(), layout["dp_shard"].get<int>(),
+                layout["zero"].get<int>(), layout["sequence_parallel"].get<bool>() ? " sp" : "",
+                result["layers"].get<int>(), result["micro_batches"].get<int>(),
+                result["micro_batch_tokens"].get<long long>(),
+                result["recompute"].get<std::string>().c_str());
+  text += line;
+  std::snprintf(line, sizeof line, "  step %.4f s  %.0f tok/s/GPU", step,
+                number(result, "tokens_per_s_per_gpu"));
+  text += line;
+  if (result.contains("mfu")) {
+    std::snprintf(line, sizeof line, "  MFU %.1f %% (verl's %.1f %%)", number(result, "mfu") * 100,
+                  number(result, "mfu_verl") * 100);
+    text += line;
+  }
+  if (!result["memory"].is_null()) {
+    std::snprintf(line, sizeof line, "  peak %.1f GiB (reserved %.1f)",
+                  number(result["memory"], "allocated") / (1LL << 30),
+                  number(result["memory"], "reserved") / (1LL << 30));
+    text += line;
+  }
+  std::snprintf(line, sizeof line,
+                "\n  forward and backward %.4f s, optimizer %.4f s; waits for the side stream %.4f "
+                "s, collectives in line %.4f s\n",
+                number(split, "forward_backward_s"), number(split, "optimizer_s"),
+                number(split, "exposed_side_s"), number(split, "inline_comm_s"));
+  text += line;
+  if (result.contains("ceiling")) {
+    const double gemm = number(result["ceiling"], "gemm_s");
+    std::snprintf(line, sizeof line,
+                  "  matrix products alone %.4f s (%.0f TFLOP/s), %.1f %% of it\n", gemm,
+                  number(result["ceiling"], "gemm_tflops"), gemm / step * 100);
+    text += line;
+  }
+  if (result.contains("prediction") && !result["prediction"].is_null()) {
+    const double predicted = number(result["prediction"], "step_s");
+    std::snprintf(line, sizeof line, "  predicted %.4f s (%+.1f %%), peak %.1f GiB\n", predicted,
+                  (predicted / step - 1) * 100, number(result["prediction"], "peak_gib"));
+    text += line;
+  }
+  if (result.contains("profile")) {
+    for (const auto& [kind, seconds] : result["profile"]["kinds"].items()) {
+      std::snprintf(line, sizeof line, "    %-12s %9.3f ms\n", kind.c_str(),
+                    seconds.get<double>() * 1e3);
+      text += line;
+    }
+    for (const json& each : result["profile"]["kernels"]) {
+      std::snprintf(line, sizeof line, "    %9.3f ms %6d x  %s\n", number(each, "seconds") * 1e3,
+                    each["launches"].get<int>(), each["kernel"].get<std::string>().c_str());
+      text += line;
+    }
+  }
+  return text;
+}
+
+}  // namespace tessera
