@@ -15,8 +15,10 @@ Capabilities tessera_table() {
   Capabilities table;
   table.engine = "tessera";
   table.roles = {kEveryRole.begin(), kEveryRole.end()};
-  table.zero = {0, 1};
-  table.recompute = {Recompute::none};
+  table.zero = {0, 1, 2, 3};
+  table.recompute = {Recompute::none, Recompute::selective, Recompute::full};
+  table.virtual_stages = table.fully_sharded = table.sequence_parallel = true;
+  table.optimizer_offload = true;
   table.params = kTrainable;
   table.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2,
                     ModelFamily::qwen3};

@@ -138,8 +138,9 @@ void check_memory_options(const Capabilities& engine, const RolePlan& role,
     refuse("recompute", std::string(name_of(role.recompute)), known);
   }
   const Offload& offload = role.offload;
-  if (!engine.offload && (offload.parameters || offload.gradients || offload.optimizer)) {
-    refuse("offload", "true", "false");
+  const bool only_states = engine.optimizer_offload && !offload.parameters && !offload.gradients;
+  if (!engine.offload && !only_states && offload != Offload{}) {
+    refuse("offload", "true", engine.optimizer_offload ? "of the optimizer alone" : "false");
   }
   if (!contains(engine.params, role.dtypes.param)) {
     std::string known;

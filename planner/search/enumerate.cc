@@ -54,7 +54,7 @@ class Enumeration {
       if (shape_.ffn > 0 && tp > shape_.ffn) continue;
       if (table_.tp_must_divide_heads && model_.query_heads % tp != 0) continue;
       next_.tp = tp;
-      next_.sequence_parallel = table_.sequence_parallel && tp > 1 && !rollout_;
+      next_.sequence_parallel = wide_ && table_.sequence_parallel && tp > 1 && !rollout_;
       for (const int cp : context_degrees(next_.gpus / tp)) {
         if (!fixed(Field::cp, cp)) continue;
         next_.cp = cp;
@@ -71,6 +71,12 @@ class Enumeration {
  private:
   bool fixed(Field field, std::int64_t value) const {
     return request_.fixed.allows(next_.role, field, value);
+  }
+
+  // What Tessera runs but the simulator does not (FSDP, ZeRO-2, virtual stages, offload) is chosen
+  // by name only.
+  bool considered(Field field) const {
+    return wide_ || request_.fixed.find(next_.role, field).has_value();
   }
 
   std::vector<int> context_degrees(int ranks) const {
@@ -109,7 +115,7 @@ class Enumeration {
   // Chunks must be equal for the interleaved schedule to gain anything.
   std::vector<int> virtual_stages(int pp) const {
     std::vector<int> counts = {1};
-    if (!table_.virtual_stages || pp == 1 || rollout_) return counts;
+    if (!table_.virtual_stages || pp == 1 || rollout_ || !considered(Field::vpp)) return counts;
     for (int v = 2; v <= kMostVirtualStages && pp * v <= model_.layers; ++v) {
       if (model_.layers % (pp * v) == 0) counts.push_back(v);
     }
@@ -151,6 +157,7 @@ class Enumeration {
     if (rollout_) return slots();
     for (const int zero : table_.zero) {
       if (!fixed(Field::zero, zero) && trained_) continue;
+      if (zero >= 2 && !considered(Field::zero)) continue;
       next_.zero = zero;
       if (zero == 3) {
         if (!table_.fully_sharded || next_.dp == 1) continue;
@@ -181,8 +188,11 @@ class Enumeration {
 
   void memory_choices() {
     std::vector<Offload> offloads = {{}};
+    const bool states = table_.optimizer_offload && considered(Field::offload);
+    if (trained_ && (table_.offload || states)) {
+      offloads.push_back({.optimizer = true});
+    }
     if (table_.offload) {
-      if (trained_) offloads.push_back({.optimizer = true});
       offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
     }
     for (const Recompute recompute : trained_ ? table_.recompute : std::vector{Recompute::none}) {

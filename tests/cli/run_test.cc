@@ -31,6 +31,32 @@ TEST_F(Run, GatheringWholeTensorsTrainsTheSameModel) {
   EXPECT_EQ(run("compare " + at("full/plan.json") + " " + at("full")), 0);
 }
 
+/// Every training layout draws the first step's samples and stays near the others' rewards:
+/// rounding alone tells them apart.
+TEST_F(Run, EveryTrainingLayoutOfAPlanLearnsTheSame) {
+  const auto rewards_in = [](const std::string& name, const std::string& fixed) {
+    EXPECT_EQ(
+        run("plan --model " + at("model") + " --cluster local-cpu --workload grpo-digits --fix " +
+            fixed + " rollout.tp=2 rollout.dp=2 -o " + at(name + ".json")),
+        0)
+        << fixed;
+    EXPECT_EQ(train(name, 5, "", name + ".json"), 0) << fixed;
+    EXPECT_EQ(run("compare " + at(name + ".json") + " " + at(name)), 0) << fixed;
+    return rewards(name);
+  };
+  const std::vector<double> want = rewards_in("plain", "actor.tp=1 actor.pp=1 actor.zero=0");
+  for (const auto& [name, fixed] : std::vector<std::pair<std::string, std::string>>{
+           {"zero2", "actor.tp=1 actor.pp=1 actor.zero=2"},
+           {"fsdp", "actor.tp=1 actor.pp=1 actor.zero=3 actor.recompute=full"},
+           {"tp-fsdp", "actor.tp=2 actor.pp=1 actor.zero=3 actor.recompute=selective"},
+           {"offload", "actor.tp=2 actor.pp=2 actor.offload=optimizer"}}) {
+    const std::vector<double> got = rewards_in(name, fixed);
+    ASSERT_EQ(got.size(), want.size()) << name;
+    EXPECT_EQ(got[0], want[0]) << name;
+    for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02) << name;
+  }
+}
+
 TEST_F(Run, WithoutALearningRateTheRewardStaysAtChance) {
   ASSERT_EQ(train("still", 8, "--set actor_rollout_ref.actor.optim.lr=0"), 0);
   EXPECT_LT(mean_of_last(rewards("still"), 4), 0.15);

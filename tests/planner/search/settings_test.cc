@@ -47,14 +47,24 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
     EXPECT_LE(c.pp, 2);  // layers
     EXPECT_EQ(16 % c.dp, 0);
     EXPECT_TRUE(c.zero == 0 || (c.zero == 1 && c.dp > 1));
+    EXPECT_EQ(c.vpp, 1);
+    EXPECT_EQ(c.dp_shard > 1, c.zero == 3);
+    EXPECT_FALSE(c.offload.parameters || c.offload.gradients);
   }
   for (const Candidate& c : enumerate_candidates(request, table, Role::rollout, 8)) {
     EXPECT_EQ(c.pp, 1);
   }
   request.fixed = parsed({"actor.tp=2", "actor.pp=2", "actor.tokens=100"}, problems);
   const auto fixed = enumerate_candidates(request, table, Role::actor, 8);
-  ASSERT_EQ(fixed.size(), 2);  // zero 0 and 1
+  ASSERT_EQ(fixed.size(), 2 * 3);  // zero 0 and 1, recompute
   EXPECT_EQ(fixed[0].tokens, 100);
+  request.fixed =
+      parsed({"actor.tp=2", "actor.pp=2", "actor.zero=2", "actor.offload=optimizer"}, problems);
+  for (const Candidate& c : enumerate_candidates(request, table, Role::actor, 8)) {
+    EXPECT_EQ(c.zero, 2);
+    EXPECT_TRUE(c.offload.optimizer);
+  }
+  EXPECT_FALSE(enumerate_candidates(request, table, Role::actor, 8).empty());
   request.fixed = parsed({"actor.gpus=4"}, problems);
   EXPECT_TRUE(enumerate_candidates(request, table, Role::actor, 8).empty());
   EXPECT_FALSE(enumerate_candidates(request, table, Role::actor, 4).empty());
@@ -78,6 +88,7 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   actor.layout.zero = 3;
   actor.layout.dp_shard = 4;
   actor.recompute = Recompute::full;
+  actor.offload = {.parameters = true, .optimizer = true};
   RolePlan rollout;
   rollout.role = Role::rollout;
   rollout.layout.pp = 2;
@@ -85,10 +96,11 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   plan.reshard.push_back({});
   plan.reshard[0].keep = false;
   const Problems problems = outside_capabilities(plan, "p.json");
-  ASSERT_EQ(problems.size(), 6);
+  ASSERT_EQ(problems.size(), 4);
   EXPECT_EQ(problems[0].place, "/roles/0/layout/cp");
-  EXPECT_EQ(problems[4].place, "/roles/1/layout/pp");
-  EXPECT_EQ(problems[5].place, "/reshard/0/keep");
+  EXPECT_EQ(problems[1].place, "/roles/0/offload");
+  EXPECT_EQ(problems[2].place, "/roles/1/layout/pp");
+  EXPECT_EQ(problems[3].place, "/reshard/0/keep");
   plan.engine = "tesera";
   EXPECT_EQ(outside_capabilities(plan).size(), 1);
   plan.engine = "tessera";
