@@ -113,7 +113,7 @@ def main():
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-rl-"))
     try:
-        words = {"prompts": options.prompts, "samples": options.samples, "prompt": options.digits + 1}
+        words = {"prompts": options.prompts, "samples": options.samples, "prompt": options.digits + 2}
         (folder / "workload.yaml").write_text(WORKLOAD.format(**words, response=options.response))
         (folder / "cluster.yaml").write_text(cluster_of(options.cluster, options.ranks))
         tessera(options, "init-model", "--model", options.model, "--digits", "--dtype", options.dtype,

@@ -127,7 +127,13 @@ class TrainBench {
         random_weights(model_, options_.layout, groups_.coord, options_.dtype, site_.at.device);
     if (options_.ceilings) result["ceiling"] = ceiling(weights);
     begin_memory();
-    Trainer trainer(weights, groups_, AdamWOptions{.offload = options_.offload}, trainer_options());
+    std::unique_ptr<PeerShards> peers;
+    if (options_.gather_copies) {
+      peers = make_peer_shards(*site_.at.host, map_, weights,
+                               [&](std::int64_t bytes) { return site_.at.make_block(bytes); });
+    }
+    Trainer trainer(weights, groups_, AdamWOptions{.offload = options_.offload},
+                    trainer_options(peers.get()));
     begin_memory();
     UpdateResult last;
     for (int step = 0; step < options_.warm_up; ++step) last = train(trainer, step, nullptr);
@@ -161,10 +167,11 @@ class TrainBench {
     return map;
   }
 
-  TrainerOptions trainer_options() const {
+  TrainerOptions trainer_options(PeerShards* peers) const {
     TrainerOptions options{.recompute = options_.recompute};
     options.sharding.reshard_after_forward = options_.reshard_after_forward;
     options.sharding.side_group = side_group_.get();
+    options.sharding.peers = peers;
     if (side_group_ != nullptr) {
       options.sharding.side = site_.side;
       options.sharding.side.measure(waits_);
@@ -203,6 +210,7 @@ class TrainBench {
             {"micro_batches", options_.micro_batches},
             {"recompute", recompute_name()},
             {"reshard_after_forward", options_.reshard_after_forward},
+            {"gather", options_.gather_copies ? "copies" : "collectives"},
             {"offload", options_.offload},
             {"side_stream", side_group_ != nullptr},
             {"dtype", name_of(options_.dtype)},
