@@ -88,6 +88,11 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
 std::int64_t RankModel::kv_heads() const {
   const std::int64_t queries_per_kv = std::max<std::int64_t>(1, model.query_heads / model.kv_heads);
   std::int64_t most = 0;
+  if (model.query_heads % tp == 0) {  // equal parts: whole groups, or within one
+    const std::int64_t queries = model.query_heads / tp;
+    if (queries % queries_per_kv == 0) return queries / queries_per_kv;
+    if (queries_per_kv % queries == 0) return 1;
+  }
   for (int i = 0; i < tp; ++i) {
     const Interval query = split(model.query_heads, tp, i);
     if (query.empty()) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -21,6 +22,7 @@ constexpr std::array<std::string_view, 6> kTransports{"automatic",  "copy_engine
                                                       "all_gather", "send_recv",   "host"};
 
 constexpr int kKept = -1;
+constexpr int kElsewhere = -1;  // a node without holders
 
 bool box_less(const Box& a, const Box& b) {
   for (int d = 0; d < a.rank; ++d) {
@@ -47,12 +49,43 @@ struct Dispenser {
   void advance() { boundary += (*shares)[++next].bytes; }
 };
 
+/// xxh3 of transfers, in 64-bit words.
+class Digest {
+ public:
+  Digest() : state_(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+
+  void add(const Transfer& transfer) {
+    words_.insert(words_.end(), {transfer.tensor, transfer.source, transfer.destination});
+    for (int d = 0; d < transfer.box.rank; ++d) {
+      const Interval& side = transfer.box.dims[static_cast<size_t>(d)];
+      words_.insert(words_.end(), {side.lo, side.hi});
+    }
+    if (words_.size() > 4096) hash();
+  }
+  std::uint64_t value() {
+    hash();
+    return XXH3_64bits_digest(state_.get());
+  }
+
+ private:
+  void hash() {
+    XXH3_64bits_update(state_.get(), words_.data(), words_.size() * sizeof(std::int64_t));
+    words_.clear();
+  }
+
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
+  std::vector<std::int64_t> words_;
+};
+
 /// Tensors that lie alike share one overlay; demands with the same holders and the same node of the
 /// destination share one class. Both make a model of thousands of tensors a small problem.
 class Planner {
  public:
-  Planner(std::span<const ShardedTensor> tensors, const ReshardOptions& options)
-      : tensors_(tensors), options_(options) {
+  /// `kind_of[t]` is the index in `tensors` of what lies as tensor t does; `listed`: with the
+  /// transfers, not only their digest.
+  Planner(std::span<const ShardedTensor> tensors, std::vector<int> kind_of, bool listed,
+          const ReshardOptions& options)
+      : tensors_(tensors), kind_of_(std::move(kind_of)), listed_(listed), options_(options) {
     int top = -1;
     for (const ShardedTensor& tensor : tensors) {
       for (const Holding& holding : tensor.source) top = std::max(top, holding.rank);
@@ -82,7 +115,8 @@ class Planner {
 
   void find_patterns() {
     std::map<std::uint64_t, std::vector<int>> by_hash;
-    pattern_of_.reserve(tensors_.size());
+    std::vector<int> pattern_of_kind;
+    pattern_of_kind.reserve(tensors_.size());
     for (size_t t = 0; t < tensors_.size(); ++t) {
       std::vector<int>& same = by_hash[overlay_hash(tensors_[t])];
       const auto found = std::find_if(same.begin(), same.end(), [&](int p) {
@@ -90,12 +124,15 @@ class Planner {
                           tensors_[t]);
       });
       if (found != same.end()) {
-        pattern_of_.push_back(*found);
+        pattern_of_kind.push_back(*found);
       } else {
         same.push_back(static_cast<int>(patterns_.size()));
-        pattern_of_.push_back(same.back());
+        pattern_of_kind.push_back(same.back());
         patterns_.push_back({.first = static_cast<int>(t), .overlay = overlay_of(tensors_[t])});
       }
+    }
+    for (const int kind : kind_of_) {
+      pattern_of_.push_back(pattern_of_kind[static_cast<size_t>(kind)]);
       ++patterns_[static_cast<size_t>(pattern_of_.back())].tensors;
     }
   }
@@ -132,19 +169,35 @@ class Planner {
     return found->second;
   }
 
+  /// Demands of nodes that hold nothing of a set are alike.
   int class_of(int set, int node) {
+    const std::vector<int>& nodes = nodes_of_set(set);
+    const bool holds = std::binary_search(nodes.begin(), nodes.end(), node);
     const auto [found, fresh] =
-        class_ids_.try_emplace({set, node}, static_cast<int>(classes_.size()));
-    if (fresh) {
-      DemandClass demand{.holders = *set_list_[static_cast<size_t>(set)]};
-      if (options_.node_of) {
-        for (const int holder : demand.holders) {
-          demand.near.push_back(options_.node_of(holder) == node);
-        }
+        class_ids_.try_emplace({set, holds ? node : kElsewhere}, static_cast<int>(classes_.size()));
+    if (!fresh) return found->second;
+    DemandClass demand{.holders = *set_list_[static_cast<size_t>(set)]};
+    if (options_.node_of) {
+      for (const int holder : demand.holders) {
+        demand.near.push_back(options_.node_of(holder) == node);
       }
-      classes_.push_back(std::move(demand));
     }
+    classes_.push_back(std::move(demand));
     return found->second;
+  }
+
+  /// Nodes with holders of a set, ascending.
+  const std::vector<int>& nodes_of_set(int set) {
+    const auto at = static_cast<size_t>(set);
+    if (set_nodes_.size() <= at) set_nodes_.resize(set_list_.size());
+    std::vector<int>& nodes = set_nodes_[at];
+    if (!nodes.empty()) return nodes;
+    for (const int holder : *set_list_[at]) {
+      nodes.push_back(options_.node_of ? options_.node_of(holder) : 0);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
   }
 
   std::int64_t& needed(int rank) {
@@ -154,7 +207,7 @@ class Planner {
 
   /// Walks the destinations in ascending order, so that one sender serves neighbours.
   void emit() {
-    plan_.transfers.reserve(transfers_ + classes_.size() * 2);
+    if (listed_) plan_.transfers.reserve(transfers_ + classes_.size() * 2);
     std::vector<std::vector<size_t>> cell_base;  // of an entry, by pattern
     for (const Pattern& pattern : patterns_) {
       size_t base = 0;
@@ -172,7 +225,7 @@ class Planner {
         while (stop[p] < entries.size() && entries[stop[p]].rank == rank) ++stop[p];
       }
       received_.clear();
-      for (size_t t = 0; t < tensors_.size(); ++t) {
+      for (size_t t = 0; t < kind_of_.size(); ++t) {
         const auto p = static_cast<size_t>(pattern_of_[t]);
         const size_t begin = received_.size();
         for (size_t e = cursor[p]; e < stop[p]; ++e) {
@@ -203,7 +256,7 @@ class Planner {
 
   /// Sends a block, cut along the outermost dim where the share of one sender ends.
   void dispense(Dispenser& from, Transfer block) {
-    const ShardedTensor& tensor = tensors_[static_cast<size_t>(block.tensor)];
+    const ShardedTensor& tensor = layout_of(block.tensor);
     if (block.box.rank == 0) {
       while (!from.last() && from.position + tensor.element_bytes > from.boundary) from.advance();
       from.position += tensor.element_bytes;
@@ -231,8 +284,7 @@ class Planner {
   }
 
   void add(const Transfer& transfer) {
-    const std::int64_t bytes =
-        volume(transfer.box) * tensors_[static_cast<size_t>(transfer.tensor)].element_bytes;
+    const std::int64_t bytes = volume(transfer.box) * layout_of(transfer.tensor).element_bytes;
     RankTraffic& destination = plan_.traffic[static_cast<size_t>(transfer.destination)];
     if (transfer.source == transfer.destination) {
       destination.kept += bytes;
@@ -243,15 +295,30 @@ class Planner {
     received_.push_back(transfer);
   }
 
-  /// Appends what one destination receives, by source (then tensor and box, as received).
+  const ShardedTensor& layout_of(int tensor) const {
+    return tensors_[static_cast<size_t>(kind_of_[static_cast<size_t>(tensor)])];
+  }
+
+  /// Takes up what one destination receives, by source (then tensor and box, as received).
   void flush() {
-    order_.clear();
-    for (size_t i = 0; i < received_.size(); ++i) {
-      order_.push_back({received_[i].source, static_cast<int>(i)});
+    counts_.resize(plan_.traffic.size(), 0);
+    sources_.clear();
+    for (const Transfer& transfer : received_) {
+      if (counts_[static_cast<size_t>(transfer.source)]++ == 0) sources_.push_back(transfer.source);
     }
-    std::sort(order_.begin(), order_.end());
-    for (const auto& [source, index] : order_) {
-      plan_.transfers.push_back(received_[static_cast<size_t>(index)]);
+    std::sort(sources_.begin(), sources_.end());
+    size_t next = 0;
+    for (const int source : sources_) {
+      next += std::exchange(counts_[static_cast<size_t>(source)], next);
+    }
+    order_.resize(received_.size());
+    for (size_t i = 0; i < received_.size(); ++i) {
+      order_[counts_[static_cast<size_t>(received_[i].source)]++] = i;
+    }
+    for (const int source : sources_) counts_[static_cast<size_t>(source)] = 0;
+    for (const size_t i : order_) {
+      digest_.add(received_[i]);
+      if (listed_) plan_.transfers.push_back(received_[i]);
     }
   }
 
@@ -265,45 +332,29 @@ class Planner {
       plan_.lower_bound.value = std::max(plan_.lower_bound.value, bytes);
     }
     plan_.min_max_sent.value = balance.min_max;
-    plan_.digest = digest_of(plan_.transfers);
-  }
-
-  static std::uint64_t digest_of(const std::vector<Transfer>& transfers) {
-    XXH3_state_t* state = XXH3_createState();
-    XXH3_64bits_reset(state);
-    std::vector<std::int64_t> words;
-    const auto hash = [&] {
-      XXH3_64bits_update(state, words.data(), words.size() * sizeof(std::int64_t));
-      words.clear();
-    };
-    for (const Transfer& transfer : transfers) {
-      words.insert(words.end(), {transfer.tensor, transfer.source, transfer.destination});
-      for (int d = 0; d < transfer.box.rank; ++d) {
-        const Interval& side = transfer.box.dims[static_cast<size_t>(d)];
-        words.insert(words.end(), {side.lo, side.hi});
-      }
-      if (words.size() > 4096) hash();
-    }
-    hash();
-    const std::uint64_t digest = XXH3_64bits_digest(state);
-    XXH3_freeState(state);
-    return digest;
+    plan_.digest = digest_.value();
   }
 
   std::span<const ShardedTensor> tensors_;
+  std::vector<int> kind_of_;
+  bool listed_;
   const ReshardOptions& options_;
   ReshardPlan plan_;
   std::vector<Pattern> patterns_;
   std::vector<int> pattern_of_;  // by tensor
   std::map<std::vector<int>, int> sets_;
   std::vector<const std::vector<int>*> set_list_;
+  std::vector<std::vector<int>> set_nodes_;  // beside set_list_, empty until asked for
   std::map<std::pair<int, int>, int> class_ids_;
   std::vector<DemandClass> classes_;
   std::vector<Dispenser> dispensers_;
   std::vector<std::int64_t> needed_;
   size_t transfers_ = 0;
-  std::vector<Transfer> received_;          // of the destination in hand
-  std::vector<std::pair<int, int>> order_;  // (source, index into received_)
+  std::vector<Transfer> received_;  // of the destination in hand
+  std::vector<int> sources_;        // of these, ascending
+  std::vector<size_t> counts_;      // by source: transfers, then their next place in the order
+  std::vector<size_t> order_;       // indices into received_
+  Digest digest_;
 };
 
 ShardedTensor sharded(const Parameter& parameter, DType dtype) {
@@ -321,6 +372,36 @@ std::vector<Holding> stored(const Parameter& parameter, const RankMap& map) {
     }
   }
   return holdings;
+}
+
+ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, const RankMap& to,
+                           DType dtype) {
+  ShardedTensor tensor = sharded(parameter, dtype);
+  tensor.source = stored(parameter, from);
+  for (size_t i = 0; i < to.ranks.size(); ++i) {
+    if (const auto box = compute_box(parameter, to.layout, to.coords[i])) {
+      tensor.destination.push_back({to.ranks[i], *box});
+    }
+  }
+  return tensor;
+}
+
+/// The stage that holds a layer.
+int stage_of(const ParallelLayout& layout, std::int64_t layer) {
+  for (size_t chunk = 0; chunk < layout.stages.size(); ++chunk) {
+    const LayerRange& range = layout.stages[chunk];
+    if (layer >= range.first && layer < range.last) {
+      return static_cast<int>(chunk % static_cast<size_t>(layout.pp));
+    }
+  }
+  return -1;
+}
+
+/// Parameters with equal keys lie alike (sharding.cc reads nothing else of them).
+auto shard_key(const Parameter& row, const ParallelLayout& from, const ParallelLayout& to) {
+  return std::tuple(row.shape, row.place, stage_of(from, row.layer), stage_of(to, row.layer),
+                    row.split_dim, row.unit, row.units, row.unit_size, row.queries_per_unit,
+                    row.experts, row.expert, row.expert_dim);
 }
 
 }  // namespace
@@ -341,22 +422,32 @@ std::optional<ReshardTransport> transport_from(std::string_view name) {
 }
 
 ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors, const ReshardOptions& options) {
-  return Planner(tensors, options).plan();
+  std::vector<int> kinds(tensors.size());
+  std::iota(kinds.begin(), kinds.end(), 0);
+  return Planner(tensors, std::move(kinds), true, options).plan();
 }
 
 std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const RankMap& from,
                                          const RankMap& to, DType dtype) {
   std::vector<ShardedTensor> tensors;
   for (const Parameter& parameter : table.rows) {
-    ShardedTensor& tensor = tensors.emplace_back(sharded(parameter, dtype));
-    tensor.source = stored(parameter, from);
-    for (size_t i = 0; i < to.ranks.size(); ++i) {
-      if (const auto box = compute_box(parameter, to.layout, to.coords[i])) {
-        tensor.destination.push_back({to.ranks[i], *box});
-      }
-    }
+    tensors.push_back(model_tensor(parameter, from, to, dtype));
   }
   return tensors;
+}
+
+ReshardPlan reshard_totals(const ParameterTable& table, const RankMap& from, const RankMap& to,
+                           DType dtype, const ReshardOptions& options) {
+  std::vector<ShardedTensor> tensors;
+  std::vector<int> kinds;
+  std::map<decltype(shard_key(table.rows.front(), from.layout, to.layout)), int> kind_of;
+  for (const Parameter& parameter : table.rows) {
+    const auto [found, fresh] = kind_of.try_emplace(shard_key(parameter, from.layout, to.layout),
+                                                    static_cast<int>(tensors.size()));
+    if (fresh) tensors.push_back(model_tensor(parameter, from, to, dtype));
+    kinds.push_back(found->second);
+  }
+  return Planner(tensors, std::move(kinds), false, options).plan();
 }
 
 std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, const RankMap& from,

@@ -92,6 +92,11 @@ ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors, const ReshardOp
 std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const RankMap& from,
                                          const RankMap& to, DType dtype);
 
+/// plan_reshard of model_tensors without its list of transfers: equal totals and an equal digest, at
+/// a small part of the time and memory.
+ReshardPlan reshard_totals(const ParameterTable& table, const RankMap& from, const RankMap& to,
+                           DType dtype, const ReshardOptions& options = {});
+
 /// Tensors gathered whole by every destination and sliced there: what `reshard.mode: full` moves.
 std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, const RankMap& from,
                                                const RankMap& to, DType dtype);

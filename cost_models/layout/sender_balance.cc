@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <optional>
+#include <numeric>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
@@ -193,7 +193,13 @@ Level find_cap(const std::vector<DemandClass>& classes, const std::vector<int>& 
 class Forest {
  public:
   explicit Forest(Flow& flow)
-      : flow_(flow), classes_(flow.links.size()), edges_(classes_ + flow.room.size()) {
+      : flow_(flow),
+        classes_(flow.links.size()),
+        edges_(classes_ + flow.room.size()),
+        joined_(edges_.size()),
+        seen_(edges_.size(), 0),
+        came_(edges_.size()) {
+    std::iota(joined_.begin(), joined_.end(), size_t{0});
     for (size_t c = 0; c < classes_; ++c) {
       for (size_t i = 0; i < flow.links[c].size(); ++i) {
         if (flow.links[c][i].flow > 0) insert({c, i});
@@ -238,8 +244,17 @@ class Forest {
   size_t node(const Edge& edge) const { return classes_ + static_cast<size_t>(link(edge).holder); }
   SenderShare share(const Edge& edge) const { return {link(edge).holder, link(edge).flow}; }
 
+  /// Representative of the nodes that were ever connected with this one (disjoint sets).
+  size_t joined(size_t at) {
+    while (joined_[at] != at) at = joined_[at] = joined_[joined_[at]];
+    return at;
+  }
+
   void insert(const Edge& edge) {
-    std::vector<Edge> cycle = path(node(edge), edge.demand);
+    std::vector<Edge> cycle;
+    const size_t a = joined(node(edge)), b = joined(edge.demand);
+    if (a == b) cycle = path(node(edge), edge.demand);
+    joined_[a] = b;
     edges_[edge.demand].push_back(edge);
     edges_[node(edge)].push_back(edge);
     if (cycle.empty()) return;
@@ -248,22 +263,25 @@ class Forest {
   }
 
   /// Edges from one node to another inside the forest; empty when they are not connected.
-  std::vector<Edge> path(size_t from, size_t to) const {
-    std::vector<std::optional<Edge>> came(edges_.size());
+  std::vector<Edge> path(size_t from, size_t to) {
+    ++search_;
     std::vector<size_t> queue{from};
-    for (size_t head = 0; head < queue.size() && !came[to]; ++head) {
+    seen_[from] = search_;
+    for (size_t head = 0; head < queue.size() && seen_[to] != search_; ++head) {
       const size_t here = queue[head];
       for (const Edge& edge : edges_[here]) {
         const size_t other = here < classes_ ? node(edge) : edge.demand;
-        if (other == from || came[other]) continue;
-        came[other] = edge;
+        if (seen_[other] == search_) continue;
+        seen_[other] = search_;
+        came_[other] = edge;
         queue.push_back(other);
       }
     }
     std::vector<Edge> found;
-    for (size_t here = to; came[here];
-         here = here < classes_ ? node(*came[here]) : came[here]->demand) {
-      found.push_back(*came[here]);
+    if (seen_[to] != search_) return found;
+    for (size_t here = to; here != from;
+         here = here < classes_ ? node(came_[here]) : came_[here].demand) {
+      found.push_back(came_[here]);
     }
     std::reverse(found.begin(), found.end());
     return found;
@@ -291,11 +309,13 @@ class Forest {
   Flow& flow_;
   size_t classes_;
   std::vector<std::vector<Edge>> edges_;  // by node: classes, then holders
+  std::vector<size_t> joined_;
+  int search_ = 0;
+  std::vector<int> seen_;   // the search that saw the node
+  std::vector<Edge> came_;  // the edge by which it did
 };
 
-}  // namespace
-
-SenderBalance balance_senders(const std::vector<DemandClass>& classes, int holders) {
+SenderBalance levelled(const std::vector<DemandClass>& classes, int holders) {
   SenderBalance balance{.shares = std::vector<std::vector<SenderShare>>(classes.size())};
   std::vector<int> active;
   for (size_t c = 0; c < classes.size(); ++c) {
@@ -325,6 +345,70 @@ SenderBalance balance_senders(const std::vector<DemandClass>& classes, int holde
     for (size_t h = 0; h < closed.size(); ++h) closed[h] |= level.tight_holder[h];
   }
   return balance;
+}
+
+/// Classes that holders on the destination's node can serve, with those holders alone.
+std::vector<DemandClass> near_only(const std::vector<DemandClass>& classes) {
+  std::vector<DemandClass> restricted;
+  for (const DemandClass& demand : classes) {
+    DemandClass& kept = restricted.emplace_back();
+    kept.bytes = demand.bytes;
+    if (std::find(demand.near.begin(), demand.near.end(), true) == demand.near.end()) {
+      kept.holders = demand.holders;
+      kept.near = demand.near;
+      continue;
+    }
+    for (size_t i = 0; i < demand.holders.size(); ++i) {
+      if (demand.near[i]) kept.holders.push_back(demand.holders[i]);
+    }
+    kept.near.assign(kept.holders.size(), true);
+  }
+  return restricted;
+}
+
+/// No cap below this is possible: bytes over holders of any part of the problem that shares no
+/// holder with the rest.
+std::int64_t least_cap(const std::vector<DemandClass>& classes, int holders) {
+  std::vector<size_t> joined(static_cast<size_t>(holders));
+  std::iota(joined.begin(), joined.end(), size_t{0});
+  const auto find = [&](int holder) {
+    auto at = static_cast<size_t>(holder);
+    while (joined[at] != at) at = joined[at] = joined[joined[at]];
+    return at;
+  };
+  std::vector<char> used(joined.size(), 0);
+  for (const DemandClass& demand : classes) {
+    if (demand.bytes == 0) continue;
+    for (const int holder : demand.holders) {
+      joined[find(holder)] = find(demand.holders.front());
+      used[static_cast<size_t>(holder)] = 1;
+    }
+  }
+  std::vector<std::int64_t> bytes(joined.size(), 0), members(joined.size(), 0);
+  for (int holder = 0; holder < holders; ++holder) {
+    members[find(holder)] += used[static_cast<size_t>(holder)];
+  }
+  for (const DemandClass& demand : classes) {
+    if (demand.bytes > 0) bytes[find(demand.holders.front())] += demand.bytes;
+  }
+  std::int64_t cap = 0;
+  for (size_t i = 0; i < joined.size(); ++i) {
+    if (members[i] > 0) cap = std::max(cap, ceil_div(bytes[i], members[i]));
+  }
+  return cap;
+}
+
+}  // namespace
+
+SenderBalance balance_senders(const std::vector<DemandClass>& classes, int holders) {
+  const bool by_node = std::any_of(classes.begin(), classes.end(),
+                                   [](const DemandClass& demand) { return !demand.near.empty(); });
+  if (by_node) {
+    // Where it costs nobody more, nothing leaves a node that need not: a far smaller problem.
+    SenderBalance local = levelled(near_only(classes), holders);
+    if (local.min_max <= least_cap(classes, holders)) return local;
+  }
+  return levelled(classes, holders);
 }
 
 }  // namespace tessera

@@ -32,7 +32,8 @@ struct SenderBalance {
   std::vector<std::vector<SenderShare>> shares;
 };
 
-/// Balances `classes` over `holders` senders. Below the busiest, senders are levelled too.
+/// Balances `classes` over `holders` senders. Below the busiest, senders are levelled too. Near
+/// holders alone serve what they can where the busiest sender does not send more for it.
 SenderBalance balance_senders(const std::vector<DemandClass>& classes, int holders);
 
 }  // namespace tessera

@@ -138,6 +138,8 @@ RankMap rank_map_of(const Plan& plan, Role role);
 
 /// The byte-exact reshard of one pair of the plan, in its mode.
 ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair);
+/// Its totals and digest without the list of transfers, faster.
+ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair);
 
 /// The ranks' own schedule: phases after which weights move (gen needs a reshard before it).
 /// Default schedule of a dataflow on this placement.

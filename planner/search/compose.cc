@@ -107,7 +107,7 @@ PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
     pair.peak_bytes = costs.memory(rollout, Phase::gen).weights;
     return pair;
   }
-  const ReshardPlan exact = reshard_plan_of(plan, pair);
+  const ReshardPlan exact = reshard_totals_of(plan, pair);
   std::array<char, 17> digest{};
   std::snprintf(digest.data(), digest.size(), "%016llx",
                 static_cast<unsigned long long>(exact.digest));
@@ -119,6 +119,25 @@ PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
     pair.peak_bytes = std::max(pair.peak_bytes, traffic.kept + traffic.received);
   }
   return pair;
+}
+
+// What the reshard depends on of a candidate.
+Candidate only_layout(Candidate candidate) {
+  candidate.tokens = candidate.max_sequences = 0;
+  candidate.recompute = Recompute::none;
+  if (candidate.role != Role::rollout) candidate.offload = {};
+  return candidate;
+}
+
+PlannedReshard reshard_of(const Plan& plan, const CostEvaluator& costs, const Solution& solution,
+                          KnownReshards* known) {
+  if (known == nullptr) return planned_reshard(plan, costs, solution);
+  const auto first = [&](Role role) { return plan.find(role)->ranks.front(); };
+  auto [entry, added] = known->try_emplace({only_layout(solution.choice.at(Role::actor)),
+                                            only_layout(solution.choice.at(Role::rollout)),
+                                            first(Role::actor), first(Role::rollout)});
+  if (added) entry->second = planned_reshard(plan, costs, solution);
+  return entry->second;
 }
 
 // Bytes of the fullest rank over all phases, every rank with its own stages.
@@ -221,8 +240,8 @@ std::vector<EnvironmentVariable> environment_of(const PlanRequest& request,
 
 }  // namespace
 
-Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs,
-                  const Solution& solution) {
+Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+                  KnownReshards* known) {
   Plan plan;
   plan.engine = request.engine;
   plan.cluster = request.cluster;
@@ -234,8 +253,9 @@ Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs,
     const std::string& key = plan.roles.back().model;
     plan.models.emplace(key, request.models.at(key));
   }
-  if (plan.find(Role::rollout) != nullptr)
-    plan.reshard.push_back(planned_reshard(plan, costs, solution));
+  if (plan.find(Role::rollout) != nullptr) {
+    plan.reshard.push_back(reshard_of(plan, costs, solution, known));
+  }
   plan.environment = environment_of(request, solution);
   plan.prediction = prediction_of(plan, request, costs, solution);
   plan.provenance = {request.tessera_version, request.calibration.name, request.created};

@@ -4,15 +4,19 @@
 
 #include "cost_models/layer_shape.h"
 #include "planner/search/request.h"
+#include "planner/search/space.h"
 
 namespace tessera {
 namespace {
 
 std::vector<int> divisors(int number) {
-  std::vector<int> all;
-  for (int d = 1; d <= number; ++d) {
-    if (number % d == 0) all.push_back(d);
+  std::vector<int> all, large;
+  for (int d = 1; d <= number / d; ++d) {
+    if (number % d != 0) continue;
+    all.push_back(d);
+    if (d != number / d) large.push_back(number / d);
   }
+  all.insert(all.end(), large.rbegin(), large.rend());
   return all;
 }
 
@@ -39,6 +43,7 @@ class Enumeration {
         model_(model_of(request, role)),
         shape_(layer_shape(model_, kind_of_layer(model_, model_.layers - 1))),
         rollout_(role == Role::rollout),
+        served_(rollout_ || (role == Role::reward && table.serves_reward)),
         trained_(is_trained(request.workload, role)),
         batch_(batch_of(request.workload, role)),
         wide_(table.engine != "tessera") {
@@ -52,9 +57,9 @@ class Enumeration {
     for (const int tp : divisors(std::gcd(next_.gpus, per_node))) {
       if (tp > model_.query_heads || tp > model_.vocab || !fixed(Field::tp, tp)) continue;
       if (shape_.ffn > 0 && tp > shape_.ffn) continue;
-      if (table_.tp_must_divide_heads && model_.query_heads % tp != 0) continue;
+      if (!divides_heads(tp) || (!served_ && tp > table_.most_tp)) continue;
       next_.tp = tp;
-      next_.sequence_parallel = wide_ && table_.sequence_parallel && tp > 1 && !rollout_;
+      next_.sequence_parallel = wide_ && table_.sequence_parallel && tp > 1 && !served_;
       for (const int cp : context_degrees(next_.gpus / tp)) {
         if (!fixed(Field::cp, cp)) continue;
         next_.cp = cp;
@@ -77,11 +82,18 @@ class Enumeration {
   // by name only.
   bool considered(Field field) const {
     return wide_ || request_.fixed.find(next_.role, field).has_value();
+  // What the engine asks of heads and columns (HeadRule).
+  bool divides_heads(int tp) const {
+    const HeadRule rule = served_ ? table_.rollout_heads : table_.training_heads;
+    if (rule == HeadRule::any || tp == 1) return true;
+    if (model_.query_heads % tp != 0 || model_.ffn % tp != 0) return false;
+    return model_.kv_heads % tp == 0 ||
+           (rule == HeadRule::query_heads && tp % model_.kv_heads == 0);
   }
 
   std::vector<int> context_degrees(int ranks) const {
     std::vector<int> degrees = {1};
-    if (!table_.context_parallel || rollout_) return degrees;
+    if (!table_.context_parallel || served_) return degrees;
     for (int cp = 2; ranks % cp == 0 && longest_sequence(request_.workload) / cp >= kLeastContext;
          cp *= 2) {
       degrees.push_back(cp);
@@ -90,7 +102,7 @@ class Enumeration {
   }
 
   void pipelines() {
-    const int most_pp = rollout_ ? table_.most_rollout_pp : static_cast<int>(model_.layers);
+    const int most_pp = served_ ? table_.most_rollout_pp : table_.most_pp;
     for (const int pp : divisors(next_.gpus / next_.tp / next_.cp)) {
       const int dp = next_.gpus / next_.tp / next_.cp / pp;
       if (pp > most_pp || pp > model_.layers || batch_ % dp != 0 || !fixed(Field::pp, pp) ||
@@ -104,7 +116,7 @@ class Enumeration {
         next_.vpp = vpp;
         for (const int head : head_layers(pp)) {
           next_.head_layers = head;
-          experts();
+          if (stages_allowed()) experts();
         }
       }
       next_.vpp = 1;
@@ -115,7 +127,7 @@ class Enumeration {
   // Chunks must be equal for the interleaved schedule to gain anything.
   std::vector<int> virtual_stages(int pp) const {
     std::vector<int> counts = {1};
-    if (!table_.virtual_stages || pp == 1 || rollout_ || !considered(Field::vpp)) return counts;
+    if (!table_.virtual_stages || pp == 1 || served_ || !considered(Field::vpp)) return counts;
     for (int v = 2; v <= kMostVirtualStages && pp * v <= model_.layers; ++v) {
       if (model_.layers % (pp * v) == 0) counts.push_back(v);
     }
@@ -125,7 +137,7 @@ class Enumeration {
   // A cut that counts the head as the layers that it costs, where that changes anything.
   std::vector<int> head_layers(int pp) const {
     std::vector<int> counts = {0};
-    if (!wide_ || rollout_ || pp == 1 || next_.vpp > 1 || model_.head == ModelHead::value) {
+    if (!wide_ || served_ || pp == 1 || next_.vpp > 1 || model_.head == ModelHead::value) {
       return counts;
     }
     const double width = static_cast<double>(shape_.ffn) +
@@ -137,17 +149,42 @@ class Enumeration {
     return counts;
   }
 
+  // Stages as Megatron states them. Where all roles share their GPUs the reference inherits the
+  // actor's stages, so that uneven ones cannot be chosen apart: they are all equal there.
+  bool stages_allowed() const {
+    if (!table_.equal_middle_stages || served_ || next_.pp * next_.vpp == 1) return true;
+    if (table_.colocated || next_.vpp > 1) {
+      return next_.head_layers == 0 && model_.layers % (next_.pp * next_.vpp) == 0;
+    }
+    const auto stages = cut_stages(model_.layers, next_.pp, 1, next_.head_layers);
+    return std::adjacent_find(stages.begin() + 1, stages.end() - 1,
+                              [](const LayerRange& a, const LayerRange& b) {
+                                return a.last - a.first != b.last - b.first;
+                              }) == stages.end() - 1;
+  }
+
+  // Inference engines spread experts over whole replicas; "any" stands for no engine's rule.
+  bool experts_allowed() const {
+    if (!served_ || table_.engine == kAnyEngine) return true;
+    return next_.ep == 1 || (next_.ep % next_.tp == 0 && next_.etp == 1);
+  }
+
   void experts() {
     next_.ep = next_.etp = 1;
     const int ranks = next_.tp * next_.cp * next_.dp;
-    if (shape_.experts == 0 || !table_.expert_parallel) return sharding();
+    const bool parallel = served_ && table_.engine != kAnyEngine ? table_.rollout_expert_parallel
+                                                                 : table_.expert_parallel;
+    if (shape_.experts == 0 || !parallel) {
+      if (fixed(Field::ep, 1) && fixed(Field::etp, 1)) sharding();
+      return;
+    }
     for (const int etp : next_.tp > 1 ? std::vector{1, next_.tp} : std::vector{1}) {
       if (!fixed(Field::etp, etp)) continue;
       next_.etp = etp;
       for (const int ep : divisors(ranks / etp)) {
         if (shape_.experts % ep != 0 || !fixed(Field::ep, ep)) continue;
         next_.ep = ep;
-        sharding();
+        if (experts_allowed()) sharding();
       }
     }
     next_.ep = next_.etp = 1;
@@ -160,7 +197,7 @@ class Enumeration {
       if (zero >= 2 && !considered(Field::zero)) continue;
       next_.zero = zero;
       if (zero == 3) {
-        if (!table_.fully_sharded || next_.dp == 1) continue;
+        if (!table_.fully_sharded || next_.dp == 1 || served_) continue;
         for (const int shard : shards()) {
           if (!fixed(Field::dp_shard, shard)) continue;
           next_.dp_shard = shard;
@@ -233,25 +270,28 @@ class Enumeration {
     } else {
       for (std::int64_t n = sequences; n >= 1; n = n == 1 ? 0 : (n + 1) / 2) counts.push_back(n);
     }
-    for (const std::int64_t count : counts) {
-      next_.max_sequences = count;
-      next_.tokens = std::max(request_.workload.prompt_tokens,
-                              std::min(kPrefillTokens, count * request_.workload.prompt_tokens));
-      for (const bool unmap : {false, true}) {
-        if (unmap && !table_.unmap) continue;
-        if (!fixed(Field::offload, unmap ? 2 : 0)) continue;
-        next_.offload = {.parameters = unmap};
+    std::reverse(counts.begin(), counts.end());
+    for (const bool unmap : {false, true}) {
+      if (unmap && !table_.unmap) continue;
+      if (!fixed(Field::offload, unmap ? 2 : 0)) continue;
+      next_.offload = {.parameters = unmap};
+      for (const std::int64_t count : counts) {
+        next_.max_sequences = count;
+        next_.tokens = std::max(request_.workload.prompt_tokens,
+                                std::min(kPrefillTokens, count * request_.workload.prompt_tokens));
         found_.push_back(next_);
       }
-      next_.offload = {};
     }
+    next_.offload = {};
   }
 
   const PlanRequest& request_;
   const Capabilities& table_;
   ModelSpec model_;
   LayerShape shape_;
-  bool rollout_, trained_;
+  bool rollout_;
+  bool served_;  // by an inference engine, as the rollout is
+  bool trained_;
   std::int64_t batch_;
   bool wide_;  // beyond what Tessera's own executor runs
   Candidate next_;
@@ -262,20 +302,7 @@ class Enumeration {
 
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus) {
-  std::vector<Candidate> found = Enumeration(request, capabilities, role, gpus).run();
-  // Tessera's own executor and "any" split everything; other engines divide heads and stages.
-  if (capabilities.tp_must_divide_heads) {
-    const ModelSpec model = model_of(request, role);
-    // verl's reference inherits the actor's uneven stages, so that the two cannot be chosen apart.
-    const bool equal = capabilities.colocated && capabilities.equal_middle_stages;
-    std::erase_if(found, [&](const Candidate& candidate) {
-      const int chunks = candidate.pp * candidate.vpp;
-      if (equal && (candidate.head_layers > 0 || model.layers % chunks != 0)) return true;
-      return !outside_capabilities(capabilities, model, role, layout_of(candidate, model.layers))
-                  .empty();
-    });
-  }
-  return found;
+  return Enumeration(request, capabilities, role, gpus).run();
 }
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "planner/search/evaluate.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "planner/search/evaluate_state.h"
@@ -28,7 +29,13 @@ CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : req
   squared = prompt * prompt + 2 * prompt * response + mean_square_length(workload.response_tokens);
   for (const Role role : roles_of(workload)) {
     const ModelSpec spec = model_of(request, role);
-    models[role] = {spec, dtypes_of(request, role), tables.of(spec), {}, {}, {}, {}};
+    RoleModel& model = models[role];
+    model.spec = spec;
+    model.dtypes = dtypes_of(request, role);
+    model.table = tables.of(spec);
+    model.elements = model.table->elements();
+    model.trained = is_trained(workload, role);
+    model.phases = phases_of(workload, role);
   }
 }
 
@@ -62,10 +69,13 @@ const ShardElements& CostEvaluator::State::shards(RoleModel& model, int tp, int 
 
 const std::vector<StageClass>& CostEvaluator::State::stages(RoleModel& model,
                                                             const Candidate& candidate) {
-  auto [entry, added] =
-      model.stages.try_emplace({candidate.tp, candidate.ep, candidate.etp, candidate.pp,
-                                candidate.vpp, candidate.head_layers});
+  const std::array<int, 6> key = {candidate.tp, candidate.ep,  candidate.etp,
+                                  candidate.pp, candidate.vpp, candidate.head_layers};
+  if (model.latest_stages != nullptr && model.latest_key == key) return *model.latest_stages;
+  auto [entry, added] = model.stages.try_emplace(key);
   std::vector<StageClass>& classes = entry->second;
+  model.latest_key = key;
+  model.latest_stages = &classes;
   if (!added) return classes;
   const ParallelLayout layout = layout_of(candidate, model.spec.layers);
   const ShardElements& parts = shards(model, candidate.tp, candidate.ep, candidate.etp);
@@ -125,24 +135,30 @@ CostEvaluator::~CostEvaluator() = default;
 const PlanRequest& CostEvaluator::request() const { return state_->request; }
 
 RoleCost CostEvaluator::cost(const Candidate& candidate) const {
-  RoleModel& model = state_->models.at(candidate.role);
+  return state_->cost(candidate, std::numeric_limits<std::int64_t>::max());
+}
+
+RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t limit) {
+  RoleModel& model = models.at(candidate.role);
+  const auto bytes = [&](Phase phase) { return fullest(model, candidate, phase).use.total(); };
   RoleCost cost;
   // No role computes while a checkpoint is saved; only actor and rollout have work in a switch.
-  cost.resident = memory(candidate, Phase::save_checkpoint).total();
-  cost.switching = cost.resident;
-  if (candidate.offload.parameters) cost.switching = memory(candidate, Phase::reshard).total();
-  cost.peak = cost.resident;
-  for (const Phase phase : phases_of(state_->request.workload, candidate.role)) {
-    const auto timed = state_->phase_time(model, candidate, phase);
+  cost.resident = bytes(Phase::save_checkpoint);
+  cost.switching = cost.peak = cost.resident;
+  if (cost.resident > limit) return cost;
+  if (candidate.offload.parameters) cost.switching = bytes(Phase::reshard);
+  for (const Phase phase : model.phases) cost.peak = std::max(cost.peak, bytes(phase));
+  if (std::max(cost.peak, cost.switching) > limit) return cost;
+  for (const Phase phase : model.phases) {
+    const auto timed = phase_time(model, candidate, phase);
     cost.seconds[at(phase)] = timed.seconds;
     cost.communication[at(phase)] = timed.communication;
-    cost.peak = std::max(cost.peak, memory(candidate, phase).total());
   }
   return cost;
 }
 
 int CostEvaluator::fullest_stage(const Candidate& candidate, Phase phase) const {
-  return state_->fullest(state_->models.at(candidate.role), candidate, phase).index;
+  return state_->fullest(state_->models.at(candidate.role), candidate, phase).stage->index;
 }
 
 MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase, int stage) const {
@@ -159,9 +175,7 @@ MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase, int sta
 }
 
 MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) const {
-  RoleModel& model = state_->models.at(candidate.role);
-  const StageClass& stage = state_->fullest(model, candidate, phase);
-  return state_->stage_memory(model, candidate, stage, stage.index, phase);
+  return state_->fullest(state_->models.at(candidate.role), candidate, phase).use;
 }
 
 std::int64_t CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) const {
@@ -173,7 +187,8 @@ std::size_t CostEvaluator::tensors(Role role) const {
 }
 
 Evaluator CostEvaluator::evaluator() const {
-  return {[this](const Candidate& candidate) { return cost(candidate); },
+  const std::int64_t limit = memory_limit(state_->request);
+  return {[this, limit](const Candidate& candidate) { return state_->cost(candidate, limit); },
           [this](const Candidate& actor, const Candidate& rollout, bool shared) {
             return reshard_seconds(actor, rollout, shared);
           }};

@@ -27,7 +27,8 @@ struct RoleCost {
   std::int64_t switching = 0;  // bytes while weights move (phase reshard)
 };
 
-/// What the search needs to know. Functions are pure: equal arguments, equal results. The reshard's
+/// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
+/// fall when a token limit doubles or the rollout's slots grow. The reshard's
 /// seconds depend on the layouts of both candidates only, and where the rollout has ranks of its
 /// own (not `shared`) on its candidate alone.
 struct Evaluator {
@@ -71,7 +72,7 @@ class CostEvaluator {
   /// Rows of the parameter table of a role's model.
   std::size_t tensors(Role role) const;
 
-  /// Keeps a reference to this object.
+  /// Keeps a reference to this object. Candidates that exceed memory_limit alone have no seconds.
   Evaluator evaluator() const;
 
   struct State;  // planner/search/evaluate_state.h

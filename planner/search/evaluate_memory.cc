@@ -31,17 +31,8 @@ MemoryUse on_device(MemoryUse use, const Candidate& candidate, bool streamed, bo
 MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& candidate,
                                              const StageClass& stage, int index, Phase phase) {
   const Workload& workload = request.workload;
-  const bool trained = is_trained(workload, candidate.role);
-  const ParallelLayout layout{.tp = candidate.tp,
-                              .cp = candidate.cp,
-                              .pp = candidate.pp,
-                              .vpp = candidate.vpp,
-                              .dp_replicate = candidate.dp / candidate.dp_shard,
-                              .dp_shard = candidate.dp_shard,
-                              .ep = candidate.ep,
-                              .etp = candidate.etp,
-                              .zero = candidate.zero,
-                              .stages = {}};
+  const bool trained = model.trained;
+  const ParallelLayout layout = degrees_of(candidate);
   MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, trained);
   if (trained && layout.dp_shard > 1 && request.traits.master_parameters) {
     whole.weights = std::max(whole.weights, whole.master_weights);
@@ -96,18 +87,18 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
 }
 
 // The stages whose ranks hold most in a phase.
-const StageClass& CostEvaluator::State::fullest(RoleModel& model, const Candidate& candidate,
-                                                Phase phase) {
-  const StageClass* best = nullptr;
+CostEvaluator::State::Fullest CostEvaluator::State::fullest(RoleModel& model,
+                                                            const Candidate& candidate,
+                                                            Phase phase) {
+  Fullest best;
   std::int64_t most = -1;
   for (const StageClass& stage : stages(model, candidate)) {
-    const std::int64_t total = stage_memory(model, candidate, stage, stage.index, phase).total();
-    if (total > most) {
-      most = total;
-      best = &stage;
-    }
+    const MemoryUse use = stage_memory(model, candidate, stage, stage.index, phase);
+    if (use.total() <= most) continue;
+    most = use.total();
+    best = {&stage, use};
   }
-  return *best;
+  return best;
 }
 
 }  // namespace tessera

@@ -37,6 +37,19 @@ LayerRun layer_run(const Candidate& candidate) {
   return run;
 }
 
+ParallelLayout degrees_of(const Candidate& candidate) {
+  return {.tp = candidate.tp,
+          .cp = candidate.cp,
+          .pp = candidate.pp,
+          .vpp = candidate.vpp,
+          .dp_replicate = candidate.dp / candidate.dp_shard,
+          .dp_shard = candidate.dp_shard,
+          .ep = candidate.ep,
+          .etp = candidate.etp,
+          .zero = candidate.zero,
+          .stages = {}};
+}
+
 const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
                                                         const Candidate& candidate,
                                                         double sequences, bool training) {
@@ -169,15 +182,7 @@ CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
     if (stage.elements.total() > most.total()) most = stage.elements;
   }
   const CandidateGroups groups = groups_of(candidate, cluster());
-  const ParallelLayout layout{.tp = candidate.tp,
-                              .cp = candidate.cp,
-                              .pp = candidate.pp,
-                              .dp_replicate = candidate.dp / candidate.dp_shard,
-                              .dp_shard = candidate.dp_shard,
-                              .ep = candidate.ep,
-                              .etp = candidate.etp,
-                              .stages = {}};
-  const ShardCounts parts = zero_shards(layout);
+  const ShardCounts parts = zero_shards(degrees_of(candidate));
   const bool sharded = candidate.zero >= 1;
   double communication = 0;
   const auto reduce = [&](std::int64_t count, GroupShape group, GroupShape replicated, int cut) {
@@ -215,10 +220,10 @@ CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
 double CostEvaluator::State::offload_seconds(RoleModel& model, const Candidate& candidate,
                                              bool training, double steps) {
   if (candidate.offload == Offload{}) return 0;
+  const ParallelLayout layout = degrees_of(candidate);
   double bytes = 0;
   for (const StageClass& stage : stages(model, candidate)) {
-    const MemoryUse use = resident_memory(stage.elements, layout_of(candidate, model.spec.layers),
-                                          model.dtypes, training);
+    const MemoryUse use = resident_memory(stage.elements, layout, model.dtypes, training);
     double here = 0;
     if (candidate.offload.parameters) here += as_double(use.weights) * (training ? 2 : 1);
     if (training && candidate.offload.optimizer) {

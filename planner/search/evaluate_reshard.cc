@@ -72,7 +72,7 @@ std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const C
     for (const StageClass& stage : stages(model, actor)) {
       if (held.total() == 0 || stage.elements.total() < held.total()) held = stage.elements;
     }
-    const double whole = as_double(model.table->elements());
+    const double whole = as_double(model.elements);
     const double kept =
         as_double(held.total()) / actor.dp_shard * as_double(wanted.total()) / whole;
     return static_cast<std::int64_t>(as_double(wanted.total()) - kept) * size_of(model.dtypes.wire);

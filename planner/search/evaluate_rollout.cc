@@ -60,15 +60,17 @@ std::array<double, 2> CostEvaluator::State::decode_tail(const RoleModel& model,
   auto [entry, added] = decode_tails.try_emplace({run, slots});
   if (!added) return entry->second;
   const Workload& workload = request.workload;
-  const auto part = [&](std::size_t which) {
-    return decode_seconds(
-        workload.response_tokens, as_double(workload.prompt_tokens), as_double(slots),
-        [&](double alive, double context) {
-          return decode_step(model, candidate, alive, context)[which];
-        },
-        workload.response_tokens.cv > 0 ? 24 : 4);
+  std::vector<std::array<double, 2>> steps;  // both parts are integrated over the same ones
+  std::size_t next = 0;
+  const auto integral = [&](const std::function<double(double, double)>& step) {
+    return decode_seconds(workload.response_tokens, as_double(workload.prompt_tokens),
+                          as_double(slots), step, workload.response_tokens.cv > 0 ? 24 : 4);
   };
-  return entry->second = {part(0), part(1)};
+  const double compute = integral([&](double alive, double context) {
+    return steps.emplace_back(decode_step(model, candidate, alive, context))[0];
+  });
+  const double communication = integral([&](double, double) { return steps[next++][1]; });
+  return entry->second = {compute, communication};
 }
 
 CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,

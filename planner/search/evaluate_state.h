@@ -52,10 +52,15 @@ struct RoleModel {
   ModelSpec spec;
   RoleDTypes dtypes;
   std::shared_ptr<const ParameterTable> table;
+  std::int64_t elements = 0;  // of the table
+  bool trained = false;
+  std::vector<Phase> phases;                           // in which it computes
   std::map<std::array<int, 3>, ShardElements> shards;  // by tp, ep, etp
   std::map<std::tuple<LayerRun, double, bool>, MicroBatchCost> micro_batches;
   std::map<std::pair<LayerRun, LayerKind>, RankModel> ranks;
   std::map<std::array<int, 6>, std::vector<StageClass>> stages;  // by tp, ep, etp, pp, vpp, head
+  std::array<int, 6> latest_key{};  // candidates of one layout follow one another
+  const std::vector<StageClass>* latest_stages = nullptr;
 };
 
 struct CostEvaluator::State {
@@ -76,6 +81,8 @@ struct CostEvaluator::State {
   const ClusterSpec& cluster() const { return request.cluster; }
 
   // evaluate.cc
+  /// Seconds are worked out where the role alone needs no more than `limit` bytes.
+  RoleCost cost(const Candidate& candidate, std::int64_t limit);
   RankModel rank_model(const RoleModel& model, const LayerRun& run) const;
   /// The same, kept; for layers of one kind.
   const RankModel& rank_model(RoleModel& model, const LayerRun& run, LayerKind kind);
@@ -104,7 +111,11 @@ struct CostEvaluator::State {
   // evaluate_memory.cc
   MemoryUse stage_memory(RoleModel& model, const Candidate& candidate, const StageClass& stage,
                          int index, Phase phase);
-  const StageClass& fullest(RoleModel& model, const Candidate& candidate, Phase phase);
+  struct Fullest {
+    const StageClass* stage = nullptr;
+    MemoryUse use;
+  };
+  Fullest fullest(RoleModel& model, const Candidate& candidate, Phase phase);
 
   // evaluate_reshard.cc
   const ShardOverlap& overlap(int training_tp, int rollout_tp);
@@ -112,5 +123,7 @@ struct CostEvaluator::State {
 };
 
 LayerRun layer_run(const Candidate& candidate);
+/// The candidate's degrees without its stages.
+ParallelLayout degrees_of(const Candidate& candidate);
 
 }  // namespace tessera

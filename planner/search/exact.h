@@ -44,6 +44,10 @@ struct SearchProblem {
   Objective objective = Objective::step_time;
   /// Names what is fixed for a role, for a FrontStore; equal names give equal candidates.
   std::map<Role, std::string> settings;
+  /// Layouts that may be used, all where it is empty; alike for all candidates of one layout. What
+  /// it leaves of a role is named in `layouts`. Prices do not depend on it.
+  std::function<bool(const Candidate&)> allows;
+  std::map<Role, std::string> layouts;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
   std::vector<Placement> placements;   // all of them, or those that the user allows
   std::function<std::vector<Candidate>(Role role, int gpus)> candidates;
@@ -73,7 +77,7 @@ double value_of(Objective objective, double step_s, int gpus);
 
 struct SearchResult {
   std::vector<Solution> best;  // of each feasible placement (and lag), ascending by value
-  std::int64_t evaluated = 0;  // candidates priced
+  std::int64_t evaluated = 0;  // candidates whose prices were compared
   std::int64_t pruned = 0;     // branches cut off by a bound
 };
 

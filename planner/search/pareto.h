@@ -36,6 +36,49 @@ inline bool dominates(const FrontPoint& a, const FrontPoint& b, int used) {
   return true;
 }
 
+/// The coordinates of kept points side by side, so that a scan of them reads little memory.
+class FrontKeys {
+ public:
+  explicit FrontKeys(int used) : width_(static_cast<std::size_t>(used) + 3) {}
+
+  void add(const FrontPoint& point) {
+    const std::size_t begin = keys_.size();
+    keys_.resize(begin + width_);
+    write(point, &keys_[begin]);
+  }
+  /// True when a kept point is no worse in any coordinate; the one that was last so is asked first.
+  bool dominate(const FrontPoint& point) {
+    std::array<double, kPhaseCount + 3> key;
+    write(point, key.data());
+    if (latest_ < keys_.size() && no_worse(latest_, key.data())) return true;
+    for (std::size_t begin = 0; begin < keys_.size(); begin += width_) {
+      if (!no_worse(begin, key.data())) continue;
+      latest_ = begin;
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  // Bytes are exact in a double.
+  void write(const FrontPoint& point, double* key) const {
+    key[0] = static_cast<double>(point.resident);
+    key[1] = static_cast<double>(point.transient);
+    key[2] = static_cast<double>(point.switching);
+    std::copy_n(point.seconds.begin(), width_ - 3, key + 3);
+  }
+  bool no_worse(std::size_t begin, const double* key) const {
+    for (std::size_t d = 0; d < width_; ++d) {
+      if (keys_[begin + d] > key[d]) return false;
+    }
+    return true;
+  }
+
+  std::size_t width_;
+  std::size_t latest_ = 0;  // begin of a key
+  std::vector<double> keys_;
+};
+
 /// Leaves the front, ascending by total seconds; of equal points the first stays. A point can only
 /// be dominated by one with no larger total, so one sweep over the sorted points is enough (Kung et
 /// al. 1975).
@@ -50,11 +93,12 @@ inline void keep_front(std::vector<FrontPoint>& points, int used) {
     return a.transient < b.transient;
   });
   std::size_t kept = 0;
+  FrontKeys keys(used);
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const bool beaten =
-        std::any_of(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(kept),
-                    [&](const FrontPoint& better) { return dominates(better, points[i], used); });
-    if (!beaten) points[kept++] = points[i];
+    if (keys.dominate(points[i])) continue;
+    keys.add(points[i]);
+    if (kept != i) points[kept] = points[i];
+    ++kept;
   }
   points.resize(kept);
 }

@@ -12,6 +12,42 @@ std::string without_spaces(std::string text) {
   return text;
 }
 
+// The member of a candidate that a field fixes, where it is one of the layout's degrees.
+int Candidate::*degree_of(Field field) {
+  switch (field) {
+    case Field::gpus:
+      return &Candidate::gpus;
+    case Field::tp:
+      return &Candidate::tp;
+    case Field::pp:
+      return &Candidate::pp;
+    case Field::dp:
+      return &Candidate::dp;
+    case Field::cp:
+      return &Candidate::cp;
+    case Field::vpp:
+      return &Candidate::vpp;
+    case Field::ep:
+      return &Candidate::ep;
+    case Field::etp:
+      return &Candidate::etp;
+    case Field::dp_shard:
+      return &Candidate::dp_shard;
+    default:
+      return nullptr;
+  }
+}
+
+std::string words_about(Role role, const FixedSettings& settings) {
+  FixedSettings own;
+  for (const auto& [key, value] : settings.values) {
+    if (key.first == role) own.values[key] = value;
+  }
+  std::string text;
+  for (const std::string& word : words_of(own)) text += word + " ";
+  return text;
+}
+
 }  // namespace
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
@@ -32,8 +68,8 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
 }
 
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
-                             const CostEvaluator& costs,
-                             const std::optional<Evaluator>& evaluator) {
+                             const CostEvaluator& costs, const std::optional<Evaluator>& evaluator,
+                             bool replanned) {
   Problems none;
   SearchProblem problem;
   problem.cluster = request.cluster;
@@ -50,16 +86,27 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
              }) > 1;
     });
   }
-  problem.candidates = [request, capabilities](Role role, int gpus) {
-    return enumerate_candidates(request, capabilities, role, gpus);
-  };
-  for (const Role role : problem.roles) {
-    FixedSettings own;
-    for (const auto& [key, value] : request.fixed.values) {
-      if (key.first == role) own.values[key] = value;
-    }
-    for (const std::string& word : words_of(own)) problem.settings[role] += word + " ";
+  PlanRequest enumerated = request;
+  FixedSettings degrees;
+  for (const auto& [key, value] : request.fixed.values) {
+    if (replanned && degree_of(key.second) != nullptr) degrees.values[key] = value;
   }
+  for (const auto& [key, value] : degrees.values) enumerated.fixed.values.erase(key);
+  for (const Role role : problem.roles) {
+    problem.settings[role] = words_about(role, enumerated.fixed);
+    problem.layouts[role] = words_about(role, degrees);
+  }
+  if (!degrees.values.empty()) {
+    problem.allows = [degrees](const Candidate& candidate) {
+      return std::all_of(degrees.values.begin(), degrees.values.end(), [&](const auto& entry) {
+        const auto& [role, field] = entry.first;
+        return role != candidate.role || candidate.*degree_of(field) == entry.second;
+      });
+    };
+  }
+  problem.candidates = [enumerated, capabilities](Role role, int gpus) {
+    return enumerate_candidates(enumerated, capabilities, role, gpus);
+  };
   problem.objective = request.objective;
   if (may_disaggregate(request.engine)) problem.policy_lags = {0, 1};
   problem.evaluator = evaluator.value_or(costs.evaluator());

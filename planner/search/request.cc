@@ -7,10 +7,13 @@ namespace tessera {
 namespace {
 
 std::vector<int> divisors(int number) {
-  std::vector<int> all;
-  for (int d = 1; d <= number; ++d) {
-    if (number % d == 0) all.push_back(d);
+  std::vector<int> all, large;
+  for (int d = 1; d <= number / d; ++d) {
+    if (number % d != 0) continue;
+    all.push_back(d);
+    if (d != number / d) large.push_back(number / d);
   }
+  all.insert(all.end(), large.rbegin(), large.rend());
   return all;
 }
 

@@ -37,19 +37,15 @@ void check_models(const PlanRequest& request, Problems& problems) {
 // Where there is only one placement the runner-up is the best plan with another actor layout.
 std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winner,
                                     FrontStore& store) {
-  const auto all = problem.candidates;
+  const auto all = problem.allows;
   const Candidate& chosen = winner.choice.at(Role::actor);
-  problem.candidates = [all, chosen](Role role, int gpus) {
-    std::vector<Candidate> candidates = all(role, gpus);
-    if (role != Role::actor) return candidates;
-    std::erase_if(candidates, [&](const Candidate& candidate) {
-      return candidate.gpus == chosen.gpus && candidate.tp == chosen.tp &&
-             candidate.pp == chosen.pp;
-    });
-    return candidates;
+  problem.allows = [all, chosen](const Candidate& candidate) {
+    const bool same = candidate.role == Role::actor && candidate.gpus == chosen.gpus &&
+                      candidate.tp == chosen.tp && candidate.pp == chosen.pp;
+    return !same && (!all || all(candidate));
   };
-  problem.settings[Role::actor] += " not tp" + std::to_string(chosen.tp) + " pp" +
-                                   std::to_string(chosen.pp) + " on " + std::to_string(chosen.gpus);
+  problem.layouts[Role::actor] += "not tp" + std::to_string(chosen.tp) + " pp" +
+                                  std::to_string(chosen.pp) + " on " + std::to_string(chosen.gpus);
   return search_exactly(problem, store).best;
 }
 
@@ -117,6 +113,7 @@ struct Planner::State {
   PlanRequest request;
   CostEvaluator costs;
   FrontStore store;
+  KnownReshards reshards;
 
   explicit State(const PlanRequest& asked) : request(with_traits(asked)), costs(request) {}
 
@@ -126,11 +123,11 @@ struct Planner::State {
   }
 
   std::optional<PlanOutcome> plan(const Capabilities& table,
-                                  const std::optional<Evaluator>& evaluator) {
-    const SearchProblem problem = search_problem(request, table, costs, evaluator);
+                                  const std::optional<Evaluator>& evaluator, bool replanned) {
+    const SearchProblem problem = search_problem(request, table, costs, evaluator, replanned);
     const SearchResult result = search_exactly(problem, store);
     if (result.best.empty()) return explain_infeasible(request, table, costs);
-    Plan plan = compose_plan(request, costs, result.best.front());
+    Plan plan = compose_plan(request, costs, result.best.front(), &reshards);
     plan.certificate = certificate_of(problem, result, store);
     return plan;
   }
@@ -166,7 +163,7 @@ std::optional<PlanOutcome> Planner::plan(const FixedSettings& fixed, Objective o
   state_->request.objective = objective;
   const auto table = checked(state_->request, problems);
   if (!table) return std::nullopt;
-  return state_->plan(*table, std::nullopt);
+  return state_->plan(*table, std::nullopt, true);
 }
 
 std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& problems) {
@@ -189,7 +186,7 @@ std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& probl
   const auto table = checked(request, problems);
   if (!table) return std::nullopt;
   Planner::State state(request);
-  return state.plan(*table, evaluator);
+  return state.plan(*table, evaluator, false);
 }
 
 }  // namespace tessera

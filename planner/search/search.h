@@ -6,9 +6,11 @@
 // value (1 + e) = runner-up (1 - e).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -65,18 +67,25 @@ class Planner {
   std::unique_ptr<State> state_;
 };
 
-/// The search problem of a request. `costs` must outlive it.
+/// The search problem of a request. `costs` must outlive it. `replanned`: prices are to serve other
+/// settings as well, so fixed degrees do not limit the candidates but SearchProblem::allows.
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
                              const CostEvaluator& costs,
-                             const std::optional<Evaluator>& evaluator = std::nullopt);
+                             const std::optional<Evaluator>& evaluator = std::nullopt,
+                             bool replanned = false);
 
 /// Placements that `request.fixed.placement` allows: all, or the one that is named ("colocated",
 /// "standalone", "actor+reference | critic"). Empty and a Problem when it names none.
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems);
 
+/// Exact reshards that were worked out, by what they depend on: the layouts and first ranks of
+/// actor and rollout.
+using KnownReshards = std::map<std::tuple<Candidate, Candidate, int, int>, PlannedReshard>;
+
 /// The whole plan of a solution: ranks, memory of every phase, exact reshard, environment,
-/// prediction.
-Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution);
+/// prediction. `known` serves and takes up the reshard.
+Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+                  KnownReshards* known = nullptr);
 
 /// Why nothing fits, and the smallest single change that makes it fit.
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,

@@ -127,6 +127,7 @@ std::optional<std::vector<VariedPlan>> plan_variations(const PlanRequest& reques
                                                        const std::vector<Variation>& variations,
                                                        Problems& problems) {
   const std::size_t before = problems.size();
+  Planner planner(request);
   std::vector<VariedPlan> plans;
   std::vector<std::size_t> digits(variations.size(), 0);
   for (bool more = true; more;) {
@@ -136,10 +137,9 @@ std::optional<std::vector<VariedPlan>> plan_variations(const PlanRequest& reques
       varied.words.push_back(variations[i].words[digits[i]]);
       words.push_back(varied.words.back());
     }
-    PlanRequest changed = request;
-    changed.fixed = parse_settings(words, problems);
+    const FixedSettings fixed = parse_settings(words, problems);
     if (problems.size() != before) return std::nullopt;
-    auto outcome = make_plan(changed, problems);
+    auto outcome = planner.plan(fixed, request.objective, problems);
     if (!outcome) return std::nullopt;
     varied.outcome = *std::move(outcome);
     plans.push_back(std::move(varied));

@@ -132,6 +132,38 @@ TEST(ReshardPlan, HoldsEveryInvariantBetweenRandomLayoutsOfAModel) {
   });
 }
 
+// The short way against the list: equal totals, traffic and digest, over one node and several.
+TEST(ReshardTotals, EqualThoseOfTheListedPlan) {
+  std::set<std::uint64_t> digests;
+  for (const ModelSpec& model : {even_model(8), odd_model(6)}) {
+    const ParameterTable table = parameter_table(model);
+    for (const auto& [pp, tp, dp] : {std::array{1, 2, 4}, {2, 2, 2}, {4, 1, 2}, {3, 2, 2}}) {
+      for (const int to_tp : {1, 2, 4}) {
+        const RankMap from = mapped(RankOrder::contiguous, ptd(model.layers, pp, tp, dp));
+        const int ranks = from.layout.ranks();
+        const RankMap to =
+            mapped(RankOrder::contiguous, ptd(model.layers, 1, to_tp, ranks / to_tp));
+        for (const int per_node : {ranks, 4, 2}) {
+          ReshardOptions options;
+          options.node_of = [per_node](int rank) { return rank / per_node; };
+          const ReshardPlan listed =
+              plan_reshard(model_tensors(table, from, to, DType::bf16), options);
+          const ReshardPlan totals = reshard_totals(table, from, to, DType::bf16, options);
+          EXPECT_EQ(totals.digest, listed.digest);
+          EXPECT_EQ(totals.traffic, listed.traffic);
+          EXPECT_EQ(totals.bytes_received.value, listed.bytes_received.value);
+          EXPECT_EQ(totals.lower_bound.value, listed.lower_bound.value);
+          EXPECT_EQ(totals.total_received.value, listed.total_received.value);
+          EXPECT_EQ(totals.min_max_sent.value, listed.min_max_sent.value);
+          EXPECT_TRUE(totals.transfers.empty());
+          digests.insert(totals.digest);
+        }
+      }
+    }
+  }
+  EXPECT_GT(digests.size(), 20U);
+}
+
 /// Rows that tp and pp divide: the layers' matrices alone.
 ParameterTable divisible_table() {
   ParameterTable table = parameter_table(even_model(8));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/layout/sharding.h"
+#include "planner/search/space.h"
 #include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
@@ -115,6 +116,33 @@ TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
   // 2 x 8 KV heads x 128 x 32 layers x 2 bytes = 131,072 per token, half of it at TP2.
   EXPECT_EQ(gen.kv_cache, 65'536LL * 16 * (512 + 1024));
   EXPECT_EQ(costs.memory(rollout, Phase::update_actor).weights, gen.weights);  // kept
+}
+
+// The search leaves out larger batches of what does not fit.
+TEST(Memory, DoesNotFallWhenTokensDoubleOrSlotsGrow) {
+  Workload workload = workload_of("ppo", KlPlace::reward, false);
+  workload.prompts_per_step = 48;
+  workload.response_tokens = {5, 0.5, 8};
+  PlanRequest request = request_of(tiny_model(4), workload, cluster_of(4, 2, 80));
+  Problems problems;
+  const CostEvaluator costs(request);
+  std::size_t compared = 0;
+  for (const char* engine : {"tessera", "any"}) {
+    const auto table = *space_of(engine, problems);
+    for (const Role role : roles_of(workload)) {
+      for (const Candidate& candidate : enumerate_candidates(request, table, role, 8)) {
+        Candidate larger = candidate;
+        larger.tokens *= role == Role::rollout ? 1 : 2;
+        larger.max_sequences *= 2;
+        const RoleCost small = costs.cost(candidate), large = costs.cost(larger);
+        ++compared;
+        EXPECT_LE(small.resident, large.resident);
+        EXPECT_LE(small.peak, large.peak);
+        EXPECT_LE(small.switching, large.switching);
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000U);
 }
 
 TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {

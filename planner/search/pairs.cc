@@ -1,0 +1,176 @@
+#include "planner/search/pairs.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kMostPairs = 20'000;  // before those that are beaten are dropped
+
+// A rollout's option in a block.
+struct Generation {
+  ChunkSeconds seconds{};
+  double total = 0;
+  std::size_t option = 0;
+};
+
+class Pairing {
+ public:
+  Pairing(const Iteration& iteration, Fronts& fronts, const PairQuery& query, std::int64_t& pruned)
+      : iteration_(iteration),
+        fronts_(fronts),
+        query_(query),
+        pruned_(pruned),
+        actors_(fronts.options(Role::actor, query.gpus).options),
+        rollouts_(fronts.options(Role::rollout, query.gpus).options),
+        used_(static_cast<int>(iteration.chunks().size())),
+        reshard_chunk_(static_cast<std::size_t>(iteration.chunk_of(Phase::reshard))) {}
+
+  std::vector<FrontPoint> run() {
+    order_generations();
+    std::vector<Bound> bounds;
+    for (std::size_t a = 0; a < actors_.size(); ++a) {
+      if (const auto bound = bound_of(a); bound.step < query_.limit) bounds.push_back(bound);
+    }
+    if (bounds.size() > query_.most_actors) {
+      std::stable_sort(bounds.begin(), bounds.end(),
+                       [](const Bound& a, const Bound& b) { return a.step < b.step; });
+      bounds.resize(query_.most_actors);
+    }
+    std::size_t most = kMostPairs;
+    for (const Bound& bound : bounds) {
+      pair(bound.actor);
+      if (pairs_.size() <= most) continue;
+      keep_front(pairs_, used_);
+      most = std::max(kMostPairs, 2 * pairs_.size());
+    }
+    keep_front(pairs_, used_);
+    return std::move(pairs_);
+  }
+
+ private:
+  struct Bound {
+    double step = 0;
+    std::size_t actor = 0;
+  };
+
+  // By seconds; and for every amount of memory the least seconds of what fits in it.
+  void order_generations() {
+    for (std::size_t r = 0; r < rollouts_.size(); ++r) {
+      Generation& generation = generations_.emplace_back();
+      generation.seconds = by_chunk(iteration_, query_.block, rollouts_[r].seconds);
+      generation.total = std::accumulate(generation.seconds.begin(), generation.seconds.end(), 0.0);
+      generation.option = r;
+    }
+    std::stable_sort(generations_.begin(), generations_.end(),
+                     [](const Generation& a, const Generation& b) { return a.total < b.total; });
+    std::vector<std::size_t> by_need(generations_.size());
+    std::iota(by_need.begin(), by_need.end(), std::size_t{0});
+    const auto need = [&](std::size_t g) {
+      const Option& option = rollouts_[generations_[g].option];
+      return option.resident + option.transient;
+    };
+    std::stable_sort(by_need.begin(), by_need.end(),
+                     [&](std::size_t a, std::size_t b) { return need(a) < need(b); });
+    ChunkSeconds least;
+    least.fill(std::numeric_limits<double>::infinity());
+    std::size_t chunks_with_time = 0;
+    for (const std::size_t g : by_need) {
+      bool less = false;
+      for (std::size_t c = 0; c < least.size(); ++c) {
+        less = less || generations_[g].seconds[c] < least[c];
+        least[c] = std::min(least[c], generations_[g].seconds[c]);
+      }
+      if (!less) continue;
+      needs_.push_back(need(g));
+      least_within_.push_back(least);
+    }
+    for (std::size_t c = 0; c < least.size(); ++c) {
+      chunks_with_time +=
+          std::any_of(generations_.begin(), generations_.end(),
+                      [&](const Generation& generation) { return generation.seconds[c] > 0; })
+              ? 1
+              : 0;
+    }
+    ordered_ = chunks_with_time <= 1;
+  }
+
+  // Of the step with an actor's option and the quickest rollout that fits beside it.
+  Bound bound_of(std::size_t a) {
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    const Option& actor = actors_[a];
+    if (actor.resident + actor.transient > query_.bytes) return {kNone, a};
+    const auto fit = std::upper_bound(needs_.begin(), needs_.end(), query_.bytes - actor.resident);
+    if (fit == needs_.begin()) return {kNone, a};
+    ChunkSeconds seconds = by_chunk(iteration_, query_.block, actor.seconds);
+    add(seconds, query_.rest);
+    add(seconds, least_within_[static_cast<std::size_t>(fit - needs_.begin()) - 1]);
+    const double step = iteration_.step_seconds(seconds.data());
+    if (step >= query_.limit) ++pruned_;
+    return {step, a};
+  }
+
+  void pair(std::size_t a) {
+    const Option& actor = actors_[a];
+    const ChunkSeconds training = by_chunk(iteration_, query_.block, actor.seconds);
+    ChunkSeconds base = query_.rest;
+    add(base, training);
+    const std::size_t begin = pairs_.size();
+    for (const Generation& generation : generations_) {
+      const Option& rollout = rollouts_[generation.option];
+      const std::int64_t resident = actor.resident + rollout.resident;
+      const std::int64_t transient =
+          std::max({actor.transient, rollout.transient, actor.switching + rollout.switching});
+      if (resident + transient > query_.bytes) continue;
+      ChunkSeconds step = base;
+      add(step, generation.seconds);
+      if (iteration_.step_seconds(step.data()) >= query_.limit) {
+        ++pruned_;
+        if (ordered_) break;  // and so are all that follow
+        continue;
+      }
+      FrontPoint point;
+      point.seconds = training;
+      add(point.seconds, generation.seconds);
+      const double reshard = fronts_.reshard_seconds(query_.gpus, actor, rollout);
+      point.seconds[reshard_chunk_] += reshard;
+      step[reshard_chunk_] += reshard;
+      if (iteration_.step_seconds(step.data()) >= query_.limit) {
+        ++pruned_;
+        continue;
+      }
+      point.resident = resident;
+      point.transient = transient;
+      const bool beaten =
+          std::any_of(pairs_.begin() + static_cast<std::ptrdiff_t>(begin), pairs_.end(),
+                      [&](const FrontPoint& other) { return dominates(other, point, used_); });
+      if (beaten) continue;
+      point.option[0] = static_cast<int>(a * rollouts_.size() + generation.option);
+      pairs_.push_back(point);
+    }
+  }
+
+  const Iteration& iteration_;
+  Fronts& fronts_;
+  const PairQuery& query_;
+  std::int64_t& pruned_;
+  const std::vector<Option>& actors_;
+  const std::vector<Option>& rollouts_;
+  int used_;
+  std::size_t reshard_chunk_;
+  std::vector<Generation> generations_;     // ascending by seconds
+  std::vector<std::int64_t> needs_;         // ascending: bytes with which something quicker fits,
+  std::vector<ChunkSeconds> least_within_;  // and the least seconds then
+  bool ordered_ = false;  // one chunk has all their time: the order is that of any step
+  std::vector<FrontPoint> pairs_;
+};
+
+}  // namespace
+
+std::vector<FrontPoint> pairs_of(const Iteration& iteration, Fronts& fronts, const PairQuery& query,
+                                 std::int64_t& pruned) {
+  return Pairing(iteration, fronts, query, pruned).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+// Actor and rollout on the same ranks: their options chosen together, with the switch between them.
+//
+// A pair's seconds are both options' and the reshard's; its bytes are both residents', and on top
+// the most that either needs in its phases or both while weights move. Only pairs that can still
+// belong to a plan below a limit are built: an actor's option is dropped as a whole where the
+// quickest rollout that fits beside it is too slow. Pure but for what Fronts remembers.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "planner/search/chunk_seconds.h"
+#include "planner/search/fronts.h"
+#include "planner/search/pareto.h"
+
+namespace tessera {
+
+struct PairQuery {
+  std::size_t block = 0;
+  int gpus = 0;
+  ChunkSeconds rest{};     // at least, of all else: calls without a model, other roles and blocks
+  double limit = 0;        // of the step: pairs that cannot stay below it are left out
+  std::int64_t bytes = 0;  // for the two roles
+  std::size_t most_actors = std::numeric_limits<std::size_t>::max();  // the most promising ones
+};
+
+/// The front of all pairs within the query; option[0] = actor's index x rollouts + rollout's index
+/// in Fronts::options. `pruned` counts what the limit left out.
+std::vector<FrontPoint> pairs_of(const Iteration& iteration, Fronts& fronts, const PairQuery& query,
+                                 std::int64_t& pruned);
+
+}  // namespace tessera
