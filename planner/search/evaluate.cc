@@ -34,6 +34,10 @@ CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : req
     model.dtypes = dtypes_of(request, role);
     model.table = tables.of(spec);
     model.elements = model.table->elements();
+    for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+      model.last_kind = kind_of_layer(spec, layer);
+      model.layers[static_cast<std::size_t>(model.last_kind)] += 1;
+    }
     model.trained = is_trained(workload, role);
     model.phases = phases_of(workload, role);
   }

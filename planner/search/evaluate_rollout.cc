@@ -8,69 +8,77 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-std::array<double, kLayerKinds> layers_by_kind(const ModelSpec& model) {
-  std::array<double, kLayerKinds> counts{};
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    counts[static_cast<std::size_t>(kind_of_layer(model, layer))] += 1;
-  }
-  return counts;
-}
-
 }  // namespace
 
-// One decode step of `alive` sequences: {compute, communication}. With p stages, p batches of
-// alive / p sequences are under way at once, and each passes all layers (vLLM's virtual engines).
-std::array<double, 2> CostEvaluator::State::decode_step(const RoleModel& model,
-                                                        const Candidate& candidate, double alive,
-                                                        double context) {
-  RankModel rank = rank_model(model, layer_run(candidate));
-  const CandidateGroups groups = groups_of(candidate, cluster());
+// Device and host time of one decode step of `alive` sequences. With p stages, p batches of alive /
+// p sequences are under way at once, and each passes all layers (vLLM's virtual engines).
+double CostEvaluator::State::decode_compute(RoleModel& model, const Candidate& candidate,
+                                            double alive, double context) {
+  const LayerRun run{.tp = candidate.tp, .ep = candidate.ep, .etp = candidate.etp};
   const double batch_size = alive / candidate.pp;
   const TokenBatch batch{batch_size, batch_size, batch_size};
   Work work;
-  double communication = 0;
-  const auto counts = layers_by_kind(model.spec);
-  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
-    if (counts[kind] == 0) continue;
-    rank.kind = static_cast<LayerKind>(kind);
-    work += counts[kind] * layer_decode(rank, batch_size, context, calibration());
-    communication +=
-        counts[kind] * (layer_tp_seconds(rank, batch_size, groups.tp, cluster(), calibration()) +
-                        layer_ep_seconds(rank, batch_size, groups.ep, cluster(), calibration()));
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    const double layers = model.layers[static_cast<std::size_t>(kind)];
+    if (layers == 0) continue;
+    const RankModel& rank = rank_model(model, run, static_cast<LayerKind>(kind));
+    work += layers * layer_decode(rank, batch_size, context, calibration());
   }
+  const RankModel& rank = rank_model(model, run, model.last_kind);
   work += embedding_forward(rank, batch, calibration());
   work += sample(rank, batch_size, calibration());
-  communication += embedding_tp_seconds(rank, batch_size, groups.tp, cluster(), calibration()) +
-                   sample_tp_seconds(rank, batch_size, groups.tp, cluster(), calibration());
-  if (candidate.pp > 1) {
-    const double hidden = batch_size * as_double(model.spec.hidden * size_of(model.dtypes.param));
-    communication +=
-        candidate.pp * collective_seconds(Collective::send_receive, hidden, {2, groups.hop_nodes},
-                                          cluster(), calibration());
-  }
-  return {work.total(calibration()), communication};
+  return work.total(calibration());
 }
 
-// Decoding of `slots` sequences that start together, until the last one ends.
-std::array<double, 2> CostEvaluator::State::decode_tail(const RoleModel& model,
+// What the same step communicates.
+double CostEvaluator::State::decode_communication(RoleModel& model, const Candidate& candidate,
+                                                  const CandidateGroups& groups, double alive) {
+  const LayerRun run{.tp = candidate.tp, .ep = candidate.ep, .etp = candidate.etp};
+  const double batch_size = alive / candidate.pp;
+  double seconds = 0;
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    const double layers = model.layers[static_cast<std::size_t>(kind)];
+    if (layers == 0) continue;
+    const RankModel& rank = rank_model(model, run, static_cast<LayerKind>(kind));
+    seconds += layers * (layer_tp_seconds(rank, batch_size, groups.tp, cluster(), calibration()) +
+                         layer_ep_seconds(rank, batch_size, groups.ep, cluster(), calibration()));
+  }
+  const RankModel& rank = rank_model(model, run, model.last_kind);
+  seconds += embedding_tp_seconds(rank, batch_size, groups.tp, cluster(), calibration()) +
+             sample_tp_seconds(rank, batch_size, groups.tp, cluster(), calibration());
+  if (candidate.pp > 1) {
+    const double hidden = batch_size * as_double(model.spec.hidden * size_of(model.dtypes.param));
+    seconds += candidate.pp * collective_seconds(Collective::send_receive, hidden,
+                                                 {2, groups.hop_nodes}, cluster(), calibration());
+  }
+  return seconds;
+}
+
+// Decoding of `slots` sequences that start together, until the last one ends: {compute,
+// communication}. Computation does not depend on where the ranks lie.
+std::array<double, 2> CostEvaluator::State::decode_tail(RoleModel& model,
                                                         const Candidate& candidate,
+                                                        const CandidateGroups& groups,
                                                         std::int64_t slots) {
   LayerRun run = layer_run(candidate);
   run.pp = candidate.pp;
   auto [entry, added] = decode_tails.try_emplace({run, slots});
   if (!added) return entry->second;
-  const Workload& workload = request.workload;
-  std::vector<std::array<double, 2>> steps;  // both parts are integrated over the same ones
-  std::size_t next = 0;
+  const LengthSpec& lengths = request.workload.response_tokens;
   const auto integral = [&](const std::function<double(double, double)>& step) {
-    return decode_seconds(workload.response_tokens, as_double(workload.prompt_tokens),
-                          as_double(slots), step, workload.response_tokens.cv > 0 ? 24 : 4);
+    return decode_seconds(lengths, as_double(request.workload.prompt_tokens), as_double(slots),
+                          step, lengths.cv > 0 ? 24 : 4);
   };
-  const double compute = integral([&](double alive, double context) {
-    return steps.emplace_back(decode_step(model, candidate, alive, context))[0];
-  });
-  const double communication = integral([&](double, double) { return steps[next++][1]; });
-  return entry->second = {compute, communication};
+  auto [compute, fresh] = decode_compute_tails.try_emplace(
+      {candidate.tp, candidate.ep, candidate.etp, candidate.pp, slots});
+  if (fresh) {
+    compute->second = integral([&](double alive, double context) {
+      return decode_compute(model, candidate, alive, context);
+    });
+  }
+  const double communication = integral(
+      [&](double alive, double) { return decode_communication(model, candidate, groups, alive); });
+  return entry->second = {compute->second, communication};
 }
 
 CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
@@ -87,7 +95,7 @@ CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
   const CandidateGroups groups = groups_of(candidate, cluster());
   Work prefill;
   double prefill_comm = 0;
-  const auto counts = layers_by_kind(model.spec);
+  const auto& counts = model.layers;
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
     if (counts[kind] == 0) continue;
     rank.kind = static_cast<LayerKind>(kind);
@@ -102,9 +110,12 @@ CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
   // Full waves decode at the mean context; the last one runs into the tail.
   const double slots = std::min(as_double(candidate.max_sequences), sequences);
   const double waves = sequences / slots;
-  const auto tail = decode_tail(model, candidate, static_cast<std::int64_t>(slots));
-  const auto full = waves > 1 ? decode_step(model, candidate, slots, prompt + response / 2)
-                              : std::array<double, 2>{};
+  const auto tail = decode_tail(model, candidate, groups, static_cast<std::int64_t>(slots));
+  std::array<double, 2> full{};
+  if (waves > 1) {
+    full = {decode_compute(model, candidate, slots, prompt + response / 2),
+            decode_communication(model, candidate, groups, slots)};
+  }
   const double compute = passes * prefill.total(calibration()) + tail[0] +
                          (waves - 1) * response * full[0] + calibration().call_s.value;
   const double communication = passes * prefill_comm + tail[1] + (waves - 1) * response * full[1];

@@ -52,7 +52,9 @@ struct RoleModel {
   ModelSpec spec;
   RoleDTypes dtypes;
   std::shared_ptr<const ParameterTable> table;
-  std::int64_t elements = 0;  // of the table
+  std::int64_t elements = 0;                 // of the table
+  std::array<double, kLayerKinds> layers{};  // by kind
+  LayerKind last_kind = LayerKind::dense;    // of the last layer
   bool trained = false;
   std::vector<Phase> phases;                           // in which it computes
   std::map<std::array<int, 3>, ShardElements> shards;  // by tp, ep, etp
@@ -68,6 +70,8 @@ struct CostEvaluator::State {
   std::map<Role, RoleModel> models;
   double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
   std::map<std::tuple<LayerRun, std::int64_t>, std::array<double, 2>> decode_tails;
+  // By tp, ep, etp, pp, slots.
+  std::map<std::tuple<int, int, int, int, std::int64_t>, double> decode_compute_tails;
   std::map<std::pair<int, int>, ShardOverlap> overlaps;
   std::map<std::array<int, 4>, std::int64_t> reshard_volumes;
 
@@ -102,10 +106,11 @@ struct CostEvaluator::State {
   Timed infer(RoleModel& model, const Candidate& candidate);
 
   // evaluate_rollout.cc
-  std::array<double, 2> decode_step(const RoleModel& model, const Candidate& candidate,
-                                    double alive, double context);
-  std::array<double, 2> decode_tail(const RoleModel& model, const Candidate& candidate,
-                                    std::int64_t slots);
+  double decode_compute(RoleModel& model, const Candidate& candidate, double alive, double context);
+  double decode_communication(RoleModel& model, const Candidate& candidate,
+                              const CandidateGroups& groups, double alive);
+  std::array<double, 2> decode_tail(RoleModel& model, const Candidate& candidate,
+                                    const CandidateGroups& groups, std::int64_t slots);
   Timed generate(RoleModel& model, const Candidate& candidate);
 
   // evaluate_memory.cc

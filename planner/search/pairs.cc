@@ -148,6 +148,7 @@ class Pairing {
       if (beaten) continue;
       point.option[0] = static_cast<int>(a * rollouts_.size() + generation.option);
       pairs_.push_back(point);
+      if (pairs_.size() - begin >= query_.most_pairs_each) break;
     }
   }
 

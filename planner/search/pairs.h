@@ -22,7 +22,9 @@ struct PairQuery {
   ChunkSeconds rest{};     // at least, of all else: calls without a model, other roles and blocks
   double limit = 0;        // of the step: pairs that cannot stay below it are left out
   std::int64_t bytes = 0;  // for the two roles
-  std::size_t most_actors = std::numeric_limits<std::size_t>::max();  // the most promising ones
+  // Of a narrow search: the most promising actors, and the quickest pairs of each.
+  std::size_t most_actors = std::numeric_limits<std::size_t>::max();
+  std::size_t most_pairs_each = std::numeric_limits<std::size_t>::max();
 };
 
 /// The front of all pairs within the query; option[0] = actor's index x rollouts + rollout's index

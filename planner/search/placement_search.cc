@@ -178,7 +178,10 @@ class PlacementSearch {
                                  double limit, std::int64_t bytes) {
     PairQuery query{.block = block, .gpus = gpus, .rest = open, .limit = limit, .bytes = bytes};
     add(query.rest, of_block(block, problem_.fixed_seconds));
-    if (width_ != kWhole) query.most_actors = kQuick;
+    if (width_ != kWhole) {
+      query.most_actors = kQuick;
+      query.most_pairs_each = kBeam;
+    }
     return pairs_of(iteration_, fronts_, query, pruned_);
   }
 
