@@ -140,8 +140,10 @@ class Pairing {
         ++pruned_;
         continue;
       }
-      point.resident = resident;
-      point.transient = transient;
+      if (!query_.alone) {
+        point.resident = resident;
+        point.transient = transient;
+      }
       const bool beaten =
           std::any_of(pairs_.begin() + static_cast<std::ptrdiff_t>(begin), pairs_.end(),
                       [&](const FrontPoint& other) { return dominates(other, point, used_); });

@@ -22,6 +22,7 @@ struct PairQuery {
   ChunkSeconds rest{};     // at least, of all else: calls without a model, other roles and blocks
   double limit = 0;        // of the step: pairs that cannot stay below it are left out
   std::int64_t bytes = 0;  // for the two roles
+  bool alone = false;      // no other role shares the ranks: what the pair leaves does not matter
   // Of a narrow search: the most promising actors, and the quickest pairs of each.
   std::size_t most_actors = std::numeric_limits<std::size_t>::max();
   std::size_t most_pairs_each = std::numeric_limits<std::size_t>::max();

@@ -162,6 +162,9 @@ class PlacementSearch {
       const std::vector<FrontPoint> additions =
           pairs ? paired(block, gpus, open, limit, bytes) : projected(block, roles[r], gpus);
       front.points = sums_of(front.points, additions, r, open, limit, bytes);
+      if (r + 1 == roles.size()) {  // nothing else must fit beside them
+        for (FrontPoint& point : front.points) point.resident = point.transient = 0;
+      }
       keep_front(front.points, used_);
       if (front.points.size() > width_) front.points.resize(width_);
     }
@@ -177,6 +180,7 @@ class PlacementSearch {
   std::vector<FrontPoint> paired(std::size_t block, int gpus, const ChunkSeconds& open,
                                  double limit, std::int64_t bytes) {
     PairQuery query{.block = block, .gpus = gpus, .rest = open, .limit = limit, .bytes = bytes};
+    query.alone = owners(block).size() == 1;
     add(query.rest, of_block(block, problem_.fixed_seconds));
     if (width_ != kWhole) {
       query.most_actors = kQuick;
