@@ -82,6 +82,8 @@ class Enumeration {
   // by name only.
   bool considered(Field field) const {
     return wide_ || request_.fixed.find(next_.role, field).has_value();
+  }
+
   // What the engine asks of heads and columns (HeadRule).
   bool divides_heads(int tp) const {
     const HeadRule rule = served_ ? table_.rollout_heads : table_.training_heads;

@@ -12,7 +12,8 @@ std::string without_spaces(std::string text) {
   return text;
 }
 
-// The member of a candidate that a field fixes, where it is one of the layout's degrees.
+// The member of a candidate that a field fixes, where it is one of the layout's degrees that are
+// tried whether they are fixed or not.
 int Candidate::*degree_of(Field field) {
   switch (field) {
     case Field::gpus:
@@ -25,8 +26,6 @@ int Candidate::*degree_of(Field field) {
       return &Candidate::dp;
     case Field::cp:
       return &Candidate::cp;
-    case Field::vpp:
-      return &Candidate::vpp;
     case Field::ep:
       return &Candidate::ep;
     case Field::etp:
