@@ -127,13 +127,7 @@ class TrainBench {
         random_weights(model_, options_.layout, groups_.coord, options_.dtype, site_.at.device);
     if (options_.ceilings) result["ceiling"] = ceiling(weights);
     begin_memory();
-    std::unique_ptr<PeerShards> peers;
-    if (options_.gather_copies) {
-      peers = make_peer_shards(*site_.at.host, map_, weights,
-                               [&](std::int64_t bytes) { return site_.at.make_block(bytes); });
-    }
-    Trainer trainer(weights, groups_, AdamWOptions{.offload = options_.offload},
-                    trainer_options(peers.get()));
+    Trainer trainer(weights, groups_, AdamWOptions{.offload = options_.offload}, trainer_options());
     begin_memory();
     UpdateResult last;
     for (int step = 0; step < options_.warm_up; ++step) last = train(trainer, step, nullptr);
@@ -167,11 +161,10 @@ class TrainBench {
     return map;
   }
 
-  TrainerOptions trainer_options(PeerShards* peers) const {
+  TrainerOptions trainer_options() const {
     TrainerOptions options{.recompute = options_.recompute};
     options.sharding.reshard_after_forward = options_.reshard_after_forward;
     options.sharding.side_group = side_group_.get();
-    options.sharding.peers = peers;
     if (side_group_ != nullptr) {
       options.sharding.side = site_.side;
       options.sharding.side.measure(waits_);
@@ -210,7 +203,6 @@ class TrainBench {
             {"micro_batches", options_.micro_batches},
             {"recompute", recompute_name()},
             {"reshard_after_forward", options_.reshard_after_forward},
-            {"gather", options_.gather_copies ? "copies" : "collectives"},
             {"offload", options_.offload},
             {"side_stream", side_group_ != nullptr},
             {"dtype", name_of(options_.dtype)},

@@ -33,8 +33,7 @@ struct TrainBenchOptions {
   DType dtype = DType::bf16;
   Recompute recompute = Recompute::none;
   bool reshard_after_forward = true;
-  bool gather_copies = false;  // FSDP: layers by copy engines instead of collectives
-  bool offload = false;        // optimizer states in host memory
+  bool offload = false;  // optimizer states in host memory
   bool ceilings = true;
   bool profile = false;   // one more step, by kernel
   double peak_flops = 0;  // of one device; 0: no MFU

@@ -11,7 +11,6 @@
 #include "cost_models/spec/problem.h"
 #include "executor/storage/block_copies.h"
 #include "executor/storage/shared_block.h"
-#include "executor/storage/stream_copies.h"
 
 namespace tessera {
 namespace {
@@ -171,15 +170,6 @@ class DeviceBlock final : public SharedBlock {
   std::unique_ptr<DeviceMapping> mapping_;
 };
 
-void copy(const CopyBatch& batch, cudaStream_t stream) {
-  cudaMemcpyAttributes attributes{};
-  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-  std::size_t first = 0;
-  check(cudaMemcpyBatchAsync(batch.to.data(), batch.from.data(), batch.bytes.data(),
-                             batch.to.size(), &attributes, &first, 1, stream),
-        "cudaMemcpyBatchAsync");
-}
-
 /// Peers' streams are started in the order given, so that not all ranks begin with the same peer.
 class DeviceCopies final : public BlockCopies {
  public:
@@ -222,8 +212,14 @@ class DeviceCopies final : public BlockCopies {
 
   void start(std::span<const CopyBatch> batches) override {
     check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
+    cudaMemcpyAttributes attributes{};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
     for (const CopyBatch& batch : batches) {
-      if (!batch.to.empty()) copy(batch, stream_of(batch.peer));
+      if (batch.to.empty()) continue;
+      std::size_t first = 0;
+      check(cudaMemcpyBatchAsync(batch.to.data(), batch.from.data(), batch.bytes.data(),
+                                 batch.to.size(), &attributes, &first, 1, stream_of(batch.peer)),
+            "cudaMemcpyBatchAsync");
     }
   }
 
@@ -251,62 +247,7 @@ class DeviceCopies final : public BlockCopies {
   std::vector<int> free_marks_;
 };
 
-class DeviceStreamCopies final : public StreamCopies {
- public:
-  explicit DeviceStreamCopies(int device) : device_(device) {
-    check(cudaSetDevice(device), "cudaSetDevice");
-    check(cudaEventCreateWithFlags(&begin_, cudaEventDisableTiming), "event");
-  }
-  ~DeviceStreamCopies() override {
-    for (const Lane& lane : lanes_) {
-      if (lane.stream == nullptr) continue;
-      cudaStreamDestroy(lane.stream);
-      cudaEventDestroy(lane.end);
-    }
-    cudaEventDestroy(begin_);
-  }
-  DeviceStreamCopies(const DeviceStreamCopies&) = delete;
-
-  void run(std::span<const CopyBatch> batches, void* stream) override {
-    check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
-    auto* const around = static_cast<cudaStream_t>(stream);
-    check(cudaEventRecord(begin_, around), "event");
-    for (const CopyBatch& batch : batches) {
-      if (batch.to.empty()) continue;
-      const Lane& lane = lane_of(batch.peer);
-      check(cudaStreamWaitEvent(lane.stream, begin_, 0), "event");
-      copy(batch, lane.stream);
-      check(cudaEventRecord(lane.end, lane.stream), "event");
-      check(cudaStreamWaitEvent(around, lane.end, 0), "event");
-    }
-  }
-
- private:
-  struct Lane {
-    cudaStream_t stream = nullptr;
-    cudaEvent_t end = nullptr;
-  };
-  const Lane& lane_of(int peer) {
-    const auto index = static_cast<std::size_t>(peer);
-    if (lanes_.size() <= index) lanes_.resize(index + 1);
-    Lane& lane = lanes_[index];
-    if (lane.stream == nullptr) {
-      check(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), "stream");
-      check(cudaEventCreateWithFlags(&lane.end, cudaEventDisableTiming), "event");
-    }
-    return lane;
-  }
-
-  int device_;
-  cudaEvent_t begin_ = nullptr;
-  std::vector<Lane> lanes_;  // by peer
-};
-
 }  // namespace
-
-std::unique_ptr<StreamCopies> make_device_stream_copies(int device) {
-  return std::make_unique<DeviceStreamCopies>(device);
-}
 
 std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device) {
   return std::make_unique<DeviceBlock>(bytes, device);

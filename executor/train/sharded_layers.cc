@@ -138,14 +138,10 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
       map_(make_shard_map(weights, groups)),
       parts_(parts_by_layer(map_)),
       group_(group_for(groups, options, weights.layout)),
-      own_group_(shard_group(groups, weights.layout)),
       pool_(options_.side) {
   const torch::NoGradGuard no_grad;
   const auto plain = weights.storage.options().requires_grad(false);
-  changes_ = torch::zeros({1}, plain.dtype(torch::kFloat32));
-  Tensor stored =
-      options.peers != nullptr ? options.peers->storage : torch::zeros({map_.elements}, plain);
-  TESSERA_CHECK(stored.numel() == map_.elements);
+  Tensor stored = torch::zeros({map_.elements}, plain);
   for (const ShardBucket& bucket : map_.buckets) {
     for (const ShardSegment& segment : map_.own(bucket)) {
       stored.narrow(0, segment.shard, segment.count).copy_(part_of(weights.tensors, segment));
@@ -171,7 +167,6 @@ void ShardedParameters::gather(const ShardBucket& bucket) {
       pool_.take(bucket.extent, weights_.storage.options().requires_grad(false), spares_of(bucket));
   const SideStream::Moment ready = options_.side.run(buffer.free, [&] {
     options_.side.wait(changed_);
-    if (options_.peers != nullptr) return gather_copies(bucket, buffer.memory);
     const BucketParts& parts = parts_.at(bucket.layer);
     gather_even(parts.even, buffer.memory);
     gather_packed(parts.rest, buffer.memory);
@@ -180,34 +175,6 @@ void ShardedParameters::gather(const ShardBucket& bucket) {
       .unsafeGetStorageImpl()
       ->set_data_ptr_noswap(c10::DataPtr(buffer.memory.data_ptr(), weights_.device()));
   there_[bucket.layer] = {buffer.memory, ready};
-}
-
-void ShardedParameters::changed() {
-  if (options_.peers != nullptr) {
-    own_group_->all_reduce(changes_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
-  }
-  changed_ = options_.side.now();
-}
-
-/// As gather_even, read from where the others keep them. Nobody changes shards meanwhile: the
-/// gradient norm that precedes every step is a sum over the group, after everybody's last use.
-void ShardedParameters::gather_copies(const ShardBucket& bucket, const Tensor& memory) {
-  const auto size = static_cast<std::int64_t>(memory.element_size());
-  auto* whole = static_cast<std::byte*>(memory.mutable_data_ptr());
-  std::map<int, std::int64_t> place;
-  for (std::size_t i = 0; i < bucket.rows.size(); ++i) place[bucket.rows[i]] = bucket.place[i];
-  std::vector<CopyBatch> batches;
-  for (int turn = 1; turn <= map_.shards; ++turn) {  // each rank begins with another peer
-    const int rank = (map_.rank + turn) % map_.shards;
-    CopyBatch& batch = batches.emplace_back();
-    batch.peer = rank;
-    for (const ShardSegment& segment : bucket.of_rank[index(rank)]) {
-      batch.add(whole + (place.at(segment.row) + segment.first) * size,
-                options_.peers->of_rank[index(rank)] + segment.shard * size,
-                static_cast<std::size_t>(segment.count * size));
-    }
-  }
-  options_.peers->copies->run(batches, current_stream(weights_.device()));
 }
 
 /// Every rank's part straight to where the layer's tensors want it.

@@ -16,7 +16,6 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/decoder.h"
-#include "executor/train/peer_shards.h"
 #include "executor/train/shard_map.h"
 #include "executor/train/side_stream.h"
 
@@ -27,8 +26,6 @@ struct ShardingOptions {
   /// The ranks of shard_group with collectives on `side`; the role's own where nullptr.
   Communicator* side_group = nullptr;
   SideStream side;
-  /// FSDP: layers are gathered by copies out of one another's memory; nullptr: by collectives.
-  PeerShards* peers = nullptr;
 };
 
 /// The group that shares parameters (stored) or gradients and states; nullptr when nobody does.
@@ -75,9 +72,8 @@ class ShardedParameters {
   void await(const ShardBucket& bucket);    // the current stream may read it
   void release(const ShardBucket& bucket);  // the current stream has read it
   bool holds(const ShardBucket& bucket) const { return there_.contains(bucket.layer); }
-  /// The shards changed on the current stream: later gathers come after. Collective over the group
-  /// where they are copies: everybody's shards have changed then.
-  void changed();
+  /// The shards changed on the current stream: later gathers come after.
+  void changed() { changed_ = options_.side.now(); }
   const ShardMap& map() const { return map_; }
 
  private:
@@ -85,7 +81,6 @@ class ShardedParameters {
     torch::Tensor memory;
     SideStream::Moment ready;
   };
-  void gather_copies(const ShardBucket& bucket, const torch::Tensor& memory);
   void gather_even(const std::vector<EvenRow>& rows, const torch::Tensor& memory);
   void gather_packed(const ShardBucket& bucket, const torch::Tensor& memory);
 
@@ -94,9 +89,7 @@ class ShardedParameters {
   ShardMap map_;
   std::map<std::int64_t, BucketParts> parts_;  // by layer
   Communicator* group_;
-  Communicator* own_group_;  // of the same ranks, on the computation's stream
   BufferPool pool_;
-  torch::Tensor changes_;  // a flag that is summed: everybody has changed his shards
   SideStream::Moment changed_;
   std::map<std::int64_t, c10::Storage> storages_;  // by layer
   std::map<std::int64_t, Present> there_;
