@@ -60,7 +60,7 @@ function(tessera_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# Torch's headers take 20 s to parse, so everything that includes them shares one precompiled header
+# Torch's headers take long to parse, so everything that includes them shares one precompiled header
 # (tessera_torch_header). The flags must be the same everywhere, hence -fPIC for executables too.
 function(tessera_torch_settings name)
   target_link_libraries(${name} PRIVATE tessera_torch)

@@ -6,7 +6,7 @@
 // on how many ranks share one. Means over ranks. Collective.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <vector>
 

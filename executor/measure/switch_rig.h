@@ -3,7 +3,7 @@
 // Training slots are views of the rollout's where they nest. Collective where noted. One thread.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <functional>
 #include <memory>

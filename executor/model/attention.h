@@ -6,7 +6,7 @@
 // were not built) to torch's flash kernels.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <span>

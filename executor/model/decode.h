@@ -5,7 +5,7 @@
 // the tensor-parallel group.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <span>

@@ -4,7 +4,7 @@
 // [tokens, hidden] in the weights' dtype. Differentiable where the weights require gradients.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <span>

@@ -4,7 +4,7 @@
 // `normed` are this rank's rows, heads and `attended` have all tokens.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include "executor/model/attention.h"
 #include "executor/model/layer_ops.h"

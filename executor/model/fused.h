@@ -4,7 +4,7 @@
 // caller's duty where a comment says so. On torch's current stream; one thread per device.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <memory>

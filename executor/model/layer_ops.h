@@ -6,7 +6,7 @@
 // they were built; the LibTorch path is their reference.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include "executor/model/parallel_ops.h"
 

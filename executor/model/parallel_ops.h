@@ -9,7 +9,7 @@
 // are cut along tokens: rank i of t holds the i-th of t equal blocks of rows.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include "executor/comm/communicator.h"
 

@@ -1,7 +1,7 @@
 // Autograd nodes around a piece of a model: run it again in the backward pass, or call back then.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <functional>
 

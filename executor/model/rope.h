@@ -4,7 +4,7 @@
 // A head's elements i and i + head_dim / 2 form the pairs that rotate.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 

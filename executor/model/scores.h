@@ -4,7 +4,7 @@
 // Row t of `hidden` predicts targets[t]. Outputs are fp32 [tokens] and equal on every rank.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 

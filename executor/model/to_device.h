@@ -1,7 +1,7 @@
 // Host values for a device without waiting for it.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 namespace tessera {
 

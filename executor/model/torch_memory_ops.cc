@@ -1,6 +1,6 @@
 #include "executor/model/torch_memory_ops.h"
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <algorithm>
 

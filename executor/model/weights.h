@@ -5,7 +5,7 @@
 // storage. Not thread-safe; different ranks' Weights are independent.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #include "executor/run/bench_run.h"
 
 #include <cuda_runtime_api.h>
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 #include <torch/version.h>
 
 #include <cstdio>

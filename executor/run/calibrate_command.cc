@@ -1,5 +1,5 @@
 // tessera calibrate: measures this machine, with as many ranks as will run, and fits the constants.
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The device and the world of this rank, from its launch environment.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <memory>
 #include <string>

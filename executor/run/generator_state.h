@@ -1,7 +1,7 @@
 // torch's random generators, saved before a switch to generation and put back after it.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "executor/run/host_staged_communicator.h"
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstring>
 #include <vector>

@@ -4,7 +4,7 @@
 // run_training; one thread.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <map>
 #include <memory>

@@ -9,7 +9,7 @@
 // thread per rank.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <vector>

@@ -8,7 +8,7 @@
 // block (threads, MPI) or are enqueued (NCCL). One thread per rank.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <cstdint>
 #include <functional>

@@ -5,7 +5,7 @@
 // none given) everything happens in program order and all of this is nothing.
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <functional>
 #include <memory>

@@ -1,7 +1,7 @@
 // Ranks as threads around the tiny fixtures of tests/fixtures/models (or TESSERA_FIXTURES_DIR).
 #pragma once
 
-#include <torch/torch.h>
+#include "executor/model/torch.h"
 
 #include <filesystem>
 #include <functional>
