@@ -1,6 +1,8 @@
 // The CUDA kernels equal their LibTorch references, forward and backward, odd sizes included.
 #include <gmock/gmock.h>
 
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
 #include <cmath>
 #include <numeric>
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
 #include <cmath>
 #include <limits>
 #include <ostream>
