@@ -1,8 +1,8 @@
 #include "executor/run/bench_run.h"
 
 #include <cuda_runtime_api.h>
-#include "executor/model/torch.h"
 #include <torch/version.h>
+#include "executor/model/torch.h"
 
 #include <cstdio>
 #include <fstream>
