@@ -15,9 +15,23 @@ struct KernelTime {
   double seconds = 0;
 };
 
-/// Runs `work` and returns its kernels (on a CPU: torch's operators), longest first. The caller
-/// synchronises at the end of `work`.
-std::vector<KernelTime> profile_kernels(const std::function<void()>& work, bool device);
+/// Times in which no computation ran (collectives beside it do not count), between two kernels.
+struct IdleTime {
+  std::string after, before;
+  int times = 0;
+  double seconds = 0;
+};
+
+struct KernelProfile {
+  std::vector<KernelTime> kernels;  // longest first
+  std::vector<IdleTime> idle;       // longest first; empty on a CPU
+  double span_s = 0;                // first start to last end
+  double idle_s = 0;
+};
+
+/// Runs `work` and returns its kernels (on a CPU: torch's operators). The caller synchronises at
+/// the end of `work`.
+KernelProfile profile_kernels(const std::function<void()>& work, bool device);
 
 /// The kind that a kernel's name tells.
 std::string kernel_kind(const std::string& name);

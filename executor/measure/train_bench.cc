@@ -283,7 +283,7 @@ class TrainBench {
 
   json profile(Trainer& trainer) {
     site_.at.host->barrier();
-    const auto times = profile_kernels(
+    const KernelProfile measured = profile_kernels(
         [&] {
           train(trainer, 0, nullptr);
           synchronize();
@@ -291,7 +291,7 @@ class TrainBench {
         site_.at.gpu());
     std::map<std::string, double> kinds;
     json kernels = json::array();
-    for (const KernelTime& each : times) {
+    for (const KernelTime& each : measured.kernels) {
       kinds[each.kind] += each.seconds;
       constexpr std::size_t kShown = 40;
       if (kernels.size() < kShown) {
@@ -301,7 +301,20 @@ class TrainBench {
                            {"seconds", each.seconds}});
       }
     }
-    return {{"kinds", kinds}, {"kernels", kernels}};
+    json idle = json::array();
+    for (const IdleTime& each : measured.idle) {
+      constexpr std::size_t kGapsShown = 15;
+      if (idle.size() == kGapsShown) break;
+      idle.push_back({{"after", each.after.substr(0, 60)},
+                      {"before", each.before.substr(0, 60)},
+                      {"times", each.times},
+                      {"seconds", each.seconds}});
+    }
+    return {{"kinds", kinds},
+            {"kernels", kernels},
+            {"span_s", measured.span_s},
+            {"idle_s", measured.idle_s},
+            {"idle", idle}};
   }
 
   void synchronize() const {
@@ -391,6 +404,17 @@ std::string train_table(const json& result) {
     text += line;
   }
   if (result.contains("profile")) {
+    std::snprintf(line, sizeof line, "    %9.3f ms of %.3f ms without computation\n",
+                  number(result["profile"], "idle_s") * 1e3,
+                  number(result["profile"], "span_s") * 1e3);
+    text += line;
+    for (const json& each : result["profile"]["idle"]) {
+      std::snprintf(line, sizeof line, "    %9.3f ms %6d x  after %s, before %s\n",
+                    number(each, "seconds") * 1e3, each["times"].get<int>(),
+                    each["after"].get<std::string>().c_str(),
+                    each["before"].get<std::string>().c_str());
+      text += line;
+    }
     for (const auto& [kind, seconds] : result["profile"]["kinds"].items()) {
       std::snprintf(line, sizeof line, "    %-12s %9.3f ms\n", kind.c_str(),
                     seconds.get<double>() * 1e3);
