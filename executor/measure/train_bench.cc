@@ -118,6 +118,9 @@ class TrainBench {
         waits_(std::make_shared<StreamWaits>()),
         groups_(make_groups(*site.at.world, map_, times_.decorator())) {
     if (site.side_world != nullptr) side_group_ = make_shard_group(*site.side_world, map_);
+    if (options.read_peers && options.layout.dp_shard > 1) {
+      host_group_ = make_shard_group(*site.at.host, map_);
+    }
   }
 
   json run() {
@@ -165,6 +168,7 @@ class TrainBench {
     TrainerOptions options{.recompute = options_.recompute};
     options.sharding.reshard_after_forward = options_.reshard_after_forward;
     options.sharding.side_group = side_group_.get();
+    options.sharding.host_group = host_group_.get();
     if (side_group_ != nullptr) {
       options.sharding.side = site_.side;
       options.sharding.side.measure(waits_);
@@ -205,6 +209,7 @@ class TrainBench {
             {"reshard_after_forward", options_.reshard_after_forward},
             {"offload", options_.offload},
             {"side_stream", side_group_ != nullptr},
+            {"read_peers", host_group_ != nullptr},
             {"dtype", name_of(options_.dtype)},
             {"steps", options_.steps}};
   }
@@ -345,7 +350,7 @@ class TrainBench {
   CommTimes times_;
   std::shared_ptr<StreamWaits> waits_;
   ParallelGroups groups_;
-  std::unique_ptr<Communicator> side_group_;
+  std::unique_ptr<Communicator> side_group_, host_group_;
 };
 
 }  // namespace

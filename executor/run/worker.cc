@@ -46,6 +46,9 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   const bool side =
       context.side != nullptr && context.side->world != nullptr && role.role != Role::rollout;
   if (side) worker.side_group = make_shard_group(*context.side->world, worker.map);
+  if (role.layout.dp_shard > 1 && context.host != nullptr) {
+    worker.host_group = make_shard_group(*context.host, worker.map);
+  }
   if (!worker.groups.member) return;
   worker.weights = std::make_unique<Weights>(
       make_weights(parameter_table(plan.model_of(role.role)), role.layout, worker.groups.coord,
@@ -55,8 +58,11 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
     std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
     if (optimizer) optimizer->offload = role.offload.optimizer;
     TrainerOptions options{.recompute = role.recompute};
-    if (worker.side_group != nullptr)
-      options.sharding = {.side_group = worker.side_group.get(), .side = context.side->stream};
+    options.sharding.host_group = worker.host_group.get();
+    if (worker.side_group != nullptr) {
+      options.sharding.side_group = worker.side_group.get();
+      options.sharding.side = context.side->stream;
+    }
     worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer, options);
   }
 }

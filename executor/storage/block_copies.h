@@ -47,4 +47,8 @@ std::unique_ptr<BlockCopies> make_host_copies();
 /// `producer` is the cudaStream_t that writes the sources. In tessera::storage_cuda.
 std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer);
 
+/// One batch on `stream`, a cudaStream_t other than the default one, in that stream's order. In
+/// tessera::storage_cuda.
+void copy_on_stream(const CopyBatch& batch, void* stream);
+
 }  // namespace tessera

@@ -212,14 +212,8 @@ class DeviceCopies final : public BlockCopies {
 
   void start(std::span<const CopyBatch> batches) override {
     check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
-    cudaMemcpyAttributes attributes{};
-    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
     for (const CopyBatch& batch : batches) {
-      if (batch.to.empty()) continue;
-      std::size_t first = 0;
-      check(cudaMemcpyBatchAsync(batch.to.data(), batch.from.data(), batch.bytes.data(),
-                                 batch.to.size(), &attributes, &first, 1, stream_of(batch.peer)),
-            "cudaMemcpyBatchAsync");
+      if (!batch.to.empty()) copy_on_stream(batch, stream_of(batch.peer));
     }
   }
 
@@ -248,6 +242,18 @@ class DeviceCopies final : public BlockCopies {
 };
 
 }  // namespace
+
+void copy_on_stream(const CopyBatch& batch, void* stream) {
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;
+  // The driver reads the arrays only; its signature lacks the const.
+  check(cudaMemcpyBatchAsync(const_cast<void**>(batch.to.data()),
+                             const_cast<void**>(batch.from.data()),
+                             const_cast<std::size_t*>(batch.bytes.data()), batch.to.size(),
+                             &attributes, &first, 1, static_cast<cudaStream_t>(stream)),
+        "cudaMemcpyBatchAsync");
+}
 
 std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device) {
   return std::make_unique<DeviceBlock>(bytes, device);

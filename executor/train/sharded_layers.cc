@@ -141,7 +141,16 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
       pool_(options_.side) {
   const torch::NoGradGuard no_grad;
   const auto plain = weights.storage.options().requires_grad(false);
-  Tensor stored = torch::zeros({map_.elements}, plain);
+  Tensor stored;
+  if (options_.host_group != nullptr && group_ != nullptr) {
+    reader_ = make_shard_reader(*options_.host_group, map_.elements, plain);
+  }
+  if (reader_ != nullptr) {
+    stored = reader_->own();
+    token_ = torch::zeros({1}, plain.dtype(torch::kFloat32));
+  } else {
+    stored = torch::zeros({map_.elements}, plain);
+  }
   for (const ShardBucket& bucket : map_.buckets) {
     for (const ShardSegment& segment : map_.own(bucket)) {
       stored.narrow(0, segment.shard, segment.count).copy_(part_of(weights.tensors, segment));
@@ -167,6 +176,7 @@ void ShardedParameters::gather(const ShardBucket& bucket) {
       pool_.take(bucket.extent, weights_.storage.options().requires_grad(false), spares_of(bucket));
   const SideStream::Moment ready = options_.side.run(buffer.free, [&] {
     options_.side.wait(changed_);
+    if (reader_ != nullptr) return read(bucket, buffer.memory);
     const BucketParts& parts = parts_.at(bucket.layer);
     gather_even(parts.even, buffer.memory);
     gather_packed(parts.rest, buffer.memory);
@@ -175,6 +185,21 @@ void ShardedParameters::gather(const ShardBucket& bucket) {
       .unsafeGetStorageImpl()
       ->set_data_ptr_noswap(c10::DataPtr(buffer.memory.data_ptr(), weights_.device()));
   there_[bucket.layer] = {buffer.memory, ready};
+}
+
+void ShardedParameters::changed() {
+  changed_ = options_.side.now();
+  others_final_ = false;
+}
+
+/// Shards stay as they are until everybody's gradients have been reduced, and that waits for
+/// everybody's reads; so one sum over the group after each change is all the order that reads need.
+void ShardedParameters::read(const ShardBucket& bucket, const Tensor& memory) {
+  if (!others_final_) {
+    group_->all_reduce(token_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
+    others_final_ = true;
+  }
+  reader_->read(map_, bucket, memory);
 }
 
 /// Every rank's part straight to where the layer's tensors want it.
@@ -395,6 +420,24 @@ void ShardedGradients::end_bucket(const ShardBucket& bucket) {
   ended_.insert(bucket.layer);
 }
 
+void ShardedGradients::end_backward() {
+  if (!by_layer_ || ended_.contains(kFrontBucket)) return;
+  const torch::NoGradGuard no_grad;
+  for (const ShardBucket& bucket : map_.buckets) {
+    if (bucket.layer != kFrontBucket) continue;
+    reduce_partials(bucket);
+    reduce_tied(bucket);
+    reduce_outside(bucket);
+    ended_.insert(bucket.layer);
+  }
+}
+
+void ShardedGradients::reduce_tied(const ShardBucket& bucket) {
+  if (bucket.layer == kFrontBucket) {
+    reduce_tied_embedding(weights_, groups_.embedding.get(), rows_);
+  }
+}
+
 void ShardedGradients::reduce_outside(const ShardBucket& bucket) {
   const Tensor& memory = memory_.at(bucket.layer);
   reduced_ = options_.side.run(options_.side.now(),
@@ -406,9 +449,7 @@ void ShardedGradients::finish() {
   for (const ShardBucket& bucket : map_.buckets) {
     if ((by_layer_ && bucket.layer >= 0) || ended_.contains(bucket.layer)) continue;
     reduce_partials(bucket);
-    if (bucket.layer == kFrontBucket) {
-      reduce_tied_embedding(weights_, groups_.embedding.get(), rows_);
-    }
+    reduce_tied(bucket);
     if (map_.kind != ShardKind::none) reduce_outside(bucket);
   }
   ended_.clear();

@@ -17,6 +17,7 @@
 #include "executor/comm/groups.h"
 #include "executor/model/decoder.h"
 #include "executor/train/shard_map.h"
+#include "executor/train/shard_reader.h"
 #include "executor/train/side_stream.h"
 
 namespace tessera {
@@ -26,6 +27,10 @@ struct ShardingOptions {
   /// The ranks of shard_group with collectives on `side`; the role's own where nullptr.
   Communicator* side_group = nullptr;
   SideStream side;
+  /// The same ranks on host memory (FSDP only). Where it is given and all of them are on one host,
+  /// layers are read out of their owners' memory: on GPUs by copy engines, which leaves the
+  /// multiprocessors to the computation.
+  Communicator* host_group = nullptr;
 };
 
 /// The group that shares parameters (stored) or gradients and states; nullptr when nobody does.
@@ -73,7 +78,7 @@ class ShardedParameters {
   void release(const ShardBucket& bucket);  // the current stream has read it
   bool holds(const ShardBucket& bucket) const { return there_.contains(bucket.layer); }
   /// The shards changed on the current stream: later gathers come after.
-  void changed() { changed_ = options_.side.now(); }
+  void changed();
   const ShardMap& map() const { return map_; }
 
  private:
@@ -83,10 +88,14 @@ class ShardedParameters {
   };
   void gather_even(const std::vector<EvenRow>& rows, const torch::Tensor& memory);
   void gather_packed(const ShardBucket& bucket, const torch::Tensor& memory);
+  void read(const ShardBucket& bucket, const torch::Tensor& memory);
 
   Weights& weights_;
   ShardingOptions options_;
   ShardMap map_;
+  std::unique_ptr<ShardReader> reader_;        // nullptr: layers are gathered by collectives
+  bool others_final_ = false;                  // the others' shards may be read
+  torch::Tensor token_;                        // what a barrier on the device sums
   std::map<std::int64_t, BucketParts> parts_;  // by layer
   Communicator* group_;
   BufferPool pool_;
@@ -112,6 +121,9 @@ class ShardedGradients {
   void end_layer(const ShardBucket& bucket);
   /// The step's gradients of a bucket outside the layers are complete: their reduction begins.
   void end_bucket(const ShardBucket& bucket);
+  /// The last backward pass of the step is done: where layers are reduced one by one, so is the
+  /// rest.
+  void end_backward();
   /// Sums over everybody who holds the same element.
   void finish();
   std::int64_t bytes() const;
@@ -121,6 +133,7 @@ class ShardedGradients {
   void reduce_partials(const ShardBucket& bucket);
   void clear_vectors(const ShardBucket& bucket);
   void clear_untouched();
+  void reduce_tied(const ShardBucket& bucket);
   void reduce_outside(const ShardBucket& bucket);
   void reduce_to_shards(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
   void reduce_flat(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);

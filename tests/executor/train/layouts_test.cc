@@ -26,6 +26,7 @@ struct Case {
   bool reshard_after_forward = true;
   bool offload = false;
   int sequences = 9;
+  bool read_peers = false;  // FSDP: layers out of their owners' memory instead of by collectives
 
   friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 };
@@ -39,8 +40,9 @@ struct Trained {
 Trained train(const Case& c, Communicator& world, const ParallelLayout& layout, Weights* held) {
   const auto role = make_role(world, c.model, layout);
   const bool alone = layout.ranks() == 1;
-  const TrainerOptions options{.recompute = alone ? Recompute::none : c.recompute,
-                               .sharding = {.reshard_after_forward = c.reshard_after_forward}};
+  TrainerOptions options{.recompute = alone ? Recompute::none : c.recompute,
+                         .sharding = {.reshard_after_forward = c.reshard_after_forward}};
+  if (c.read_peers && !alone) options.sharding.host_group = shard_group(role->groups, layout);
   Trainer trainer(role->weights, role->groups,
                   AdamWOptions{.eps = 1e-4, .clip_norm = 0.5, .offload = !alone && c.offload},
                   options);
@@ -160,6 +162,15 @@ std::vector<Case> layouts() {
   return all;
 }
 
+std::vector<Case> layouts_that_read_peers() {
+  std::vector<Case> all = layouts();
+  std::erase_if(all, [](const Case& c) { return c.layout.dp_shard == 1; });
+  for (Case& c : all) c.read_peers = true;
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(ReadingPeers, LayoutOn, testing::ValuesIn(layouts_that_read_peers()),
+                         [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Layouts, LayoutOn, testing::ValuesIn(layouts()),
                          [](const auto& info) { return info.param.name; });
 
