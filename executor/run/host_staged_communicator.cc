@@ -3,9 +3,8 @@
 #include "executor/model/torch.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
-
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 namespace {
@@ -18,6 +17,8 @@ torch::Tensor host_view(const void* data, std::size_t bytes) {
 class HostStaged final : public Communicator {
  public:
   HostStaged(Communicator& device, int index) : device_(device), options_(options_for(index)) {}
+  HostStaged(std::unique_ptr<Communicator> device, int index)
+      : owned_(std::move(device)), device_(*owned_), options_(options_for(index)) {}
 
   int rank() const override { return device_.rank(); }
   int size() const override { return device_.size(); }
@@ -82,8 +83,10 @@ class HostStaged final : public Communicator {
   void barrier() override { device_.barrier(); }
   void abort() override { device_.abort(); }
 
-  std::unique_ptr<Communicator> split(std::span<const int>) override {
-    throw Error(ExitCode::internal, "a host-staged communicator has no sub-groups");
+  std::unique_ptr<Communicator> split(std::span<const int> members) override {
+    std::unique_ptr<Communicator> group = device_.split(members);
+    if (group == nullptr) return nullptr;
+    return std::make_unique<HostStaged>(std::move(group), options_.device().index());
   }
 
  private:
@@ -97,6 +100,7 @@ class HostStaged final : public Communicator {
     if (bytes > 0) host_view(data, bytes).copy_(from);
   }
 
+  std::unique_ptr<Communicator> owned_;  // of a group; the world belongs to the caller
   Communicator& device_;
   torch::TensorOptions options_;
 };
