@@ -136,10 +136,11 @@ kernels::AttentionBatch pointers(const AttentionBatch& batch, const Offsets& off
           offsets.stats.data_ptr()};
 }
 
-/// One per device and calling thread: cuDNN handles are not shared between threads.
+/// One per device and calling thread: cuDNN handles are not shared between threads. They are never
+/// destroyed: autograd's threads end with the process, after cuDNN's own end.
 kernels::PackedAttention& attention_of(const Tensor& x) {
-  thread_local std::map<int, kernels::PackedAttention> by_device;
-  return by_device[x.device().index()];
+  thread_local auto* const by_device = new std::map<int, kernels::PackedAttention>;
+  return (*by_device)[x.device().index()];
 }
 
 Tensor workspace(const Tensor& x, std::int64_t bytes) {
