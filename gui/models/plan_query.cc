@@ -116,24 +116,6 @@ PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
   });
 }
 
-std::vector<std::string> settings_of(const std::string& description) {
-  std::vector<std::string> words;
-  std::istringstream roles(description);
-  for (std::string role; std::getline(roles, role, ',');) {
-    std::istringstream parts(role);
-    std::string name;
-    parts >> name;
-    for (std::string part; parts >> part;) {
-      const auto digit = std::find_if(part.begin(), part.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-      if (digit == part.begin() || digit == part.end()) continue;
-      words.push_back(name + "." + std::string(part.begin(), digit) + "=" +
-                      std::string(digit, part.end()));
-    }
-  }
-  return words;
-}
-
 std::string placement_of(const Plan& plan) {
   Placement placement;
   std::vector<std::vector<int>> ranks;
@@ -149,19 +131,6 @@ std::string placement_of(const Plan& plan) {
     }
   }
   return describe(placement);
-}
-
-std::string layouts_of(const Plan& plan) {
-  std::string text;
-  for (const RolePlan& role : plan.roles) {
-    const ParallelLayout& layout = role.layout;
-    text += (text.empty() ? "" : ", ") + std::string(name_of(role.role)) + " tp" +
-            std::to_string(layout.tp);
-    if (role.role != Role::rollout || layout.pp > 1) text += " pp" + std::to_string(layout.pp);
-    text += " dp" + std::to_string(layout.dp());
-    if (layout.zero > 0) text += " zero" + std::to_string(layout.zero);
-  }
-  return text;
 }
 
 }  // namespace tessera::gui

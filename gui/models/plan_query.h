@@ -33,13 +33,7 @@ PlanAnswer answer(const PlanQuery& query);
 /// The whole plan of a runner-up of `plan`: a search with its placement and degrees fixed.
 PlanAnswer answer(const Plan& plan, const RunnerUp& other);
 
-/// "actor.tp=2" and so on, from the description of a runner-up: "actor tp2 pp2 dp1, rollout ...".
-std::vector<std::string> settings_of(const std::string& description);
-
 /// "colocated", "actor+reference | critic": which roles share ranks.
 std::string placement_of(const Plan& plan);
-
-/// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2", as runner-ups describe themselves.
-std::string layouts_of(const Plan& plan);
 
 }  // namespace tessera::gui

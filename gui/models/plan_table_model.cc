@@ -5,13 +5,15 @@
 
 #include "gui/models/plan_query.h"
 #include "gui/models/text.h"
+#include "planner/search/search.h"
 
 namespace tessera::gui {
 
 void PlanTableModel::setWinner(const Plan& winner) {
   beginResetModel();
   rows_.clear();
-  rows_.push_back({{placement_of(winner), layouts_of(winner), winner.prediction.step_s}, winner});
+  rows_.push_back(
+      {{placement_of(winner), describe_layouts(winner), winner.prediction.step_s}, winner});
   for (const RunnerUp& other : winner.certificate.runner_up) {
     rows_.push_back({other, std::nullopt});
   }

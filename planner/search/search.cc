@@ -1,6 +1,7 @@
 #include "planner/search/search.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "planner/search/space.h"
 
@@ -77,36 +78,82 @@ Certificate certificate_of(const SearchProblem& problem, const SearchResult& res
   return certificate;
 }
 
+std::string describe(Role role, const Candidate& candidate) {
+  std::string text = std::string(name_of(role)) + " tp" + std::to_string(candidate.tp);
+  const auto degree = [&](const char* name, int value) {
+    if (value > 1) text += " " + std::string(name) + std::to_string(value);
+  };
+  if (role != Role::rollout || candidate.pp > 1) text += " pp" + std::to_string(candidate.pp);
+  text += " dp" + std::to_string(candidate.dp);
+  degree(candidate.ulysses ? "ulysses" : "cp", candidate.cp);
+  degree("vpp", candidate.vpp);
+  degree("ep", candidate.ep);
+  degree("etp", candidate.etp);
+  degree("fsdp", candidate.dp_shard);
+  if (candidate.zero > 0 && candidate.dp_shard == 1) {
+    text += " zero" + std::to_string(candidate.zero);
+  }
+  if (candidate.recompute != Recompute::none) {
+    text += " recompute=" + std::string(name_of(candidate.recompute));
+  }
+  if (candidate.offload.parameters) {
+    text += role == Role::rollout ? " unmap" : " offload=all";
+  } else if (candidate.offload.optimizer) {
+    text += " offload=optimizer";
+  }
+  return text;
+}
+
+/// A word of a description as --fix says it.
+std::string setting_of(const std::string& word) {
+  if (word == "unmap") return "offload=all";
+  const std::size_t digits = word.find_first_of("0123456789=");
+  std::string field = word.substr(0, digits);
+  if (field == "fsdp") field = "dp_shard";
+  if (field == "ulysses") field = "cp";
+  return field + "=" + word.substr(word[digits] == '=' ? digits + 1 : digits);
+}
+
 }  // namespace
 
 std::string describe(const Solution& solution) {
   std::string text;
   for (const auto& [role, candidate] : solution.choice) {
-    text += (text.empty() ? "" : ", ") + std::string(name_of(role)) + " tp" +
-            std::to_string(candidate.tp);
-    if (role != Role::rollout || candidate.pp > 1) text += " pp" + std::to_string(candidate.pp);
-    text += " dp" + std::to_string(candidate.dp);
-    const auto degree = [&](const char* name, int value) {
-      if (value > 1) text += " " + std::string(name) + std::to_string(value);
-    };
-    degree(candidate.ulysses ? "ulysses" : "cp", candidate.cp);
-    degree("vpp", candidate.vpp);
-    degree("ep", candidate.ep);
-    degree("etp", candidate.etp);
-    degree("fsdp", candidate.dp_shard);
-    if (candidate.zero > 0 && candidate.dp_shard == 1) {
-      text += " zero" + std::to_string(candidate.zero);
-    }
-    if (candidate.recompute != Recompute::none) {
-      text += " recompute=" + std::string(name_of(candidate.recompute));
-    }
-    if (candidate.offload.parameters) {
-      text += role == Role::rollout ? " unmap" : " offload=all";
-    } else if (candidate.offload.optimizer) {
-      text += " offload=optimizer";
-    }
+    text += (text.empty() ? "" : ", ") + describe(role, candidate);
   }
   return text;
+}
+
+std::string describe_layouts(const Plan& plan) {
+  std::string text;
+  for (const RolePlan& role : plan.roles) {
+    const ParallelLayout& layout = role.layout;
+    const Candidate candidate{.tp = layout.tp,
+                              .pp = layout.pp,
+                              .dp = layout.dp(),
+                              .zero = layout.zero,
+                              .cp = layout.cp,
+                              .vpp = layout.vpp,
+                              .ep = layout.ep,
+                              .etp = layout.etp,
+                              .dp_shard = layout.dp_shard,
+                              .recompute = role.recompute,
+                              .offload = role.offload};
+    text += (text.empty() ? "" : ", ") + describe(role.role, candidate);
+  }
+  return text;
+}
+
+std::vector<std::string> settings_of(const std::string& layouts) {
+  std::vector<std::string> settings;
+  std::istringstream roles(layouts);
+  for (std::string role; std::getline(roles, role, ',');) {
+    std::istringstream words(role);
+    std::string name;
+    words >> name;
+    for (std::string word; words >> word;) settings.push_back(name + "." + setting_of(word));
+  }
+  return settings;
 }
 
 struct Planner::State {

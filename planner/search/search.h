@@ -91,7 +91,11 @@ Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const 
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
                               const CostEvaluator& costs);
 
-/// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2" of a solution.
+/// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2" of a solution, and of the plan made of it. Ring and
+/// Ulysses are both "cp" in a plan.
 std::string describe(const Solution& solution);
+std::string describe_layouts(const Plan& plan);
+/// The words for --fix that say the same: "actor.tp=2", "rollout.dp=2" and so on.
+std::vector<std::string> settings_of(const std::string& layouts);
 
 }  // namespace tessera

@@ -69,13 +69,6 @@ TEST(PlanQuery, WhatDoesNotFitComesBackWithReasonsAndAFix) {
   EXPECT_FALSE(infeasible.reasons.empty());
 }
 
-TEST(PlanQuery, SettingsOfADescriptionAreThoseItWasMadeFrom) {
-  const std::vector<std::string> expected{"actor.tp=4",   "actor.pp=2",   "actor.dp=1",
-                                          "actor.zero=1", "rollout.tp=2", "rollout.dp=4"};
-  EXPECT_EQ(settings_of("actor tp4 pp2 dp1 zero1, rollout tp2 dp4"), expected);
-  EXPECT_TRUE(settings_of("").empty());
-}
-
 TEST(PlanQuery, ARunnerUpPlannedInFullTakesTheTimeThatTheCertificateSays) {
   const Plan& plan = free_plan();
   ASSERT_FALSE(plan.certificate.runner_up.empty());
@@ -86,7 +79,7 @@ TEST(PlanQuery, ARunnerUpPlannedInFullTakesTheTimeThatTheCertificateSays) {
     ASSERT_NE(full, nullptr);
     EXPECT_NEAR(full->prediction.step_s, other.step_s, 1e-9 * other.step_s);
     EXPECT_EQ(placement_of(*full), other.placement);
-    EXPECT_EQ(layouts_of(*full), other.description);
+    EXPECT_EQ(describe_layouts(*full), other.description);
   }
 }
 

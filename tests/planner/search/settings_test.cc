@@ -140,5 +140,13 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
   }
 }
 
+TEST(Settings, OfADescriptionAreThoseItWasMadeFrom) {
+  const std::vector<std::string> expected{
+      "actor.tp=4",           "actor.pp=2",   "actor.dp=4",  "actor.dp_shard=2",
+      "actor.recompute=full", "rollout.tp=2", "rollout.dp=4"};
+  EXPECT_EQ(settings_of("actor tp4 pp2 dp4 fsdp2 recompute=full, rollout tp2 dp4"), expected);
+  EXPECT_TRUE(settings_of("").empty());
+}
+
 }  // namespace
 }  // namespace tessera
