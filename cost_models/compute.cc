@@ -77,7 +77,8 @@ double layer_weights(const LayerMatmuls& matmuls) {
 // Bytes that the elementwise operators of a layer read and write per token: two norms and two
 // residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t,
 // SiLU and product 5 f / t (2 f without gate); dropout reads and writes the stream and a mask
-// twice; routed tokens are copied out and back, 4 h each, beside their experts' 5 f.
+// twice; routed tokens are copied out and back, 4 h each, and sorted by expert and back after an
+// all-to-all, 4 h more, beside their experts' 5 f.
 double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const double rope =
       2.0 * static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
@@ -87,7 +88,11 @@ double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
                     activation * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     const double copies = as_double(shape.experts_per_token) / rank.tp;
-    elements += copies * (4.0 * hidden + activation * as_double(shape.expert_ffn)) +
+    // What an all-to-all brought lies by rank: sorted by expert, and back (Megatron-LM's alltoall
+    // dispatcher), unless one expert is held.
+    const bool sorted = rank.ep > 1 && shape.experts > rank.ep;
+    const double moved = sorted ? 8.0 : 4.0;
+    elements += copies * (moved * hidden + activation * as_double(shape.expert_ffn)) +
                 2.0 * as_double(shape.experts) / rank.stream_parts();
   }
   return static_cast<double>(size_of(rank.dtype)) * elements;
@@ -186,6 +191,21 @@ double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, doub
   return seconds;
 }
 
+// Latent attention's projections to every head, forward, which selective recomputation repeats.
+double projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                               const Calibration& calibration) {
+  if (!shape.latent()) return 0;
+  const double q = as_double(rank.query_heads());
+  double seconds =
+      matmul_seconds(tokens, q * as_double(shape.key_dim - shape.rope_dim + shape.value_dim),
+                     as_double(shape.kv_rank), rank.dtype, calibration);
+  if (shape.query_rank > 0) {
+    seconds += matmul_seconds(tokens, q * as_double(shape.key_dim), as_double(shape.query_rank),
+                              rank.dtype, calibration);
+  }
+  return seconds;
+}
+
 // A pass's elementwise kernels: their bytes, and a floor for each operator that is no GEMM.
 double elementwise_seconds(double bytes, double operators, const Calibration& calibration) {
   return stream_seconds(bytes, calibration) +
@@ -196,6 +216,14 @@ double elementwise_seconds(double bytes, double operators, const Calibration& ca
 constexpr int kRouterOperators = 18;
 double layer_operators(int dense, const LayerShape& shape) {
   return dense + (shape.sparse() ? kRouterOperators : 0);
+}
+
+// The host waits for the counts of routed tokens before it launches what depends on them, so the
+// launches around the wait are not hidden behind kernels.
+double routing_wait(const RankModel& rank, const LayerShape& shape,
+                    const Calibration& calibration) {
+  if (!shape.sparse() || !rank.traits.synchronized_routing) return 0;
+  return kRouterOperators * calibration.dispatch_s.value;
 }
 
 double head_operators(const RankModel& rank, double tokens, int operators) {
@@ -246,7 +274,8 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const double device =
       calibration.sustained.value * (layer_matmul_seconds(rank, shape, tokens, calibration) +
                                      attention_seconds(rank, shape, batch, calibration)) +
-      elementwise_seconds(tokens * elementwise_bytes(rank, shape), operators - 5, calibration);
+      elementwise_seconds(tokens * elementwise_bytes(rank, shape), operators - 5, calibration) +
+      routing_wait(rank, shape, calibration);
   return {device, operators * calibration.dispatch_s.value};
 }
 
@@ -269,6 +298,9 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   // Each weight's gradient is added to its fp32 sum: read it, read and write the sum.
   const double accumulation =
       layer_weights(layer) * static_cast<double>(size_of(rank.dtype) + 2 * size_of(DType::fp32));
+  if (recompute == Recompute::selective) {
+    matmuls += projected_again_seconds(rank, shape, tokens, calibration);
+  }
   const double operators = layer_operators(kOperators.layer_backward, shape);
   const double elementwise = elementwise_bytes(rank, shape);
   Work work{
@@ -368,6 +400,12 @@ double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
   double mlp = 1;
   if (shape.sparse()) mlp = shape.ffn > 0 ? 1 : 0;
   double seconds = (1 + mlp) * both;
+  if (rank.traits.overlapped_tensor && rank.sequence_parallel && rank.tp > 1) {
+    // In tp pieces beside the GEMM that needs or makes them: one piece sticks out (Wang et al.
+    // 2023, ASPLOS; Transformer Engine's --tp-comm-overlap).
+    seconds = std::max(seconds / rank.tp,
+                       seconds - layer_matmul_seconds(rank, shape, tokens / rank.cp, calibration));
+  }
   if (shape.sparse() && !rank.sequence_parallel) seconds += collective(Collective::all_gather);
   return seconds;
 }
@@ -396,6 +434,36 @@ double layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool bac
   return std::max(0.0, ring - attention);
 }
 
+ExpertCopies expert_copies(const MoeSpec& moe, GroupShape group) {
+  const double k = as_double(moe.experts_per_token);
+  // Nodes that one token may reach: groups lie on consecutive ranks, `group.nodes / groups` nodes
+  // each or several to a node.
+  double reachable = group.nodes;
+  if (moe.groups > 1 && moe.groups_per_token < moe.groups) {
+    const double nodes_per_group = std::max(1.0, group.nodes / as_double(moe.groups));
+    reachable = std::min(reachable, as_double(moe.groups_per_token) * nodes_per_group);
+  }
+  const auto touched = [k](double places) { return places * (1 - std::pow(1 - 1 / places, k)); };
+  return {touched(reachable), touched(reachable * group.ranks / group.nodes)};
+}
+
+namespace {
+
+// One way of a hierarchical dispatch: `bytes` = one copy of all the rank's tokens.
+double hierarchical_seconds(const MoeSpec& moe, double bytes, GroupShape group,
+                            const ClusterSpec& cluster, const Calibration& calibration) {
+  const ExpertCopies copies = expert_copies(moe, group);
+  const double nodes = group.nodes;
+  const double network = bytes * copies.nodes * (nodes - 1) / nodes;
+  const GroupShape inside{(group.ranks + group.nodes - 1) / group.nodes, 1};
+  return std::max(network / inter_node_bandwidth(cluster, calibration),
+                  collective_seconds(Collective::all_to_all, bytes * copies.ranks, inside, cluster,
+                                     calibration)) +
+         calibration.inter_latency_s.value * (nodes - 1);
+}
+
+}  // namespace
+
 double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
                         const ClusterSpec& cluster, const Calibration& calibration) {
   const LayerShape shape = rank.layer();
@@ -405,7 +473,13 @@ double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
   const double bytes = copies * static_cast<double>(size_of(rank.dtype) * shape.hidden);
   double seconds = 0;
   if (rank.ep > 1) {
-    seconds += 2 * collective_seconds(Collective::all_to_all, bytes, group, cluster, calibration);
+    const bool hierarchical =
+        rank.traits.expert_dispatch == ExpertDispatch::hierarchical && group.nodes > 1;
+    seconds +=
+        2 * (hierarchical
+                 ? hierarchical_seconds(*rank.model.moe, bytes / as_double(shape.experts_per_token),
+                                        group, cluster, calibration)
+                 : collective_seconds(Collective::all_to_all, bytes, group, cluster, calibration));
   }
   if (rank.etp > 1) {
     const GroupShape inner{rank.etp, 1};

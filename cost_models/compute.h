@@ -94,8 +94,16 @@ double layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool bac
                         GroupShape group, const ClusterSpec& cluster,
                         const Calibration& calibration);
 /// Expert parallelism of one sparse layer, forward or backward: tokens to their experts and back,
-/// k h of the rank's tokens each way (Lepikhin et al. 2021); with etp > 1 the copies are gathered
-/// and reduced in its group besides.
+/// k h of the rank's tokens each way (Lepikhin et al. 2021), or, hierarchical, what expert_copies
+/// counts: network and node links work at once, the slower decides. With etp > 1 the copies are
+/// gathered and reduced in its group besides.
+/// Copies of a token that a hierarchical dispatch sends, on average over evenly used experts: to
+/// `nodes` of the group's (its own counts as one), and to `ranks`. A choice limited to some groups
+/// of experts (DeepSeek-V3: 4 of 8) reaches at most the nodes that hold those.
+struct ExpertCopies {
+  double nodes = 1, ranks = 1;
+};
+ExpertCopies expert_copies(const MoeSpec& moe, GroupShape group);
 double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
                         const ClusterSpec& cluster, const Calibration& calibration);
 double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,

@@ -12,6 +12,20 @@ namespace tessera {
 /// Rows of logits that exist at a time (executor/model/scores.h).
 inline constexpr std::int64_t kLogitRows = 4096;
 
+/// How tokens reach their experts. `direct`: one copy per expert, by NCCL's all-to-all.
+/// `hierarchical`: across nodes one copy per node that holds a chosen expert, passed on inside it
+/// once per rank (DeepEP, HybridEP; DeepSeek-AI 2024, arXiv:2412.19437, sec. 3.2.2).
+enum class ExpertDispatch { direct, hierarchical };
+
+/// Where tokens travel to and from experts beside the layers of another micro-batch: nowhere; only
+/// across nodes and under a pipeline; always. DeepSeek-V3's DualPipe, Megatron-LM's
+/// --overlap-moe-expert-parallel-comm; neither together with full recomputation.
+enum class ExpertOverlap { none, across_nodes, always };
+
+/// Multiprocessors that all-to-all kernels occupy, as time of what runs beside them: 20 of 132
+/// (arXiv:2412.19437, sec. 3.2.2).
+inline constexpr double kDispatchSlowdown = 132.0 / (132 - 20);
+
 struct EngineTraits {
   bool flash_attention = true;           // false: scores of s x s elements are written and kept
   bool dropout = false;                  // masks of one byte per element
@@ -20,9 +34,15 @@ struct EngineTraits {
   bool overlapped_parameters = false;    // FSDP gathers the next layer during this one
   bool streamed_optimizer = false;       // offloaded states pass through a bucket, else as a whole
   bool scattered_hops = false;           // pipeline messages are cut by tp (Megatron-LM)
-  bool master_parameters = false;  // FSDP shards fp32 parameters, with no 16-bit copy beside
+  bool master_parameters = false;        // FSDP shards fp32 parameters, with no 16-bit copy beside
   double overlap_slowdown = 1.0;         // of kernels that run beside a collective
   double expert_imbalance = 1.0;         // tokens of the busiest expert rank / mean
+  ExpertDispatch expert_dispatch = ExpertDispatch::direct;  // across nodes; inside always direct
+  ExpertOverlap expert_overlap = ExpertOverlap::none;
+  bool synchronized_routing = false;  // the host reads the counts of routed tokens in every layer
+  bool overlapped_hops = false;       // interleaved stages send while they compute
+  bool narrow_gradients = false;      // summed and reduced in the parameters' type, else in fp32
+  bool overlapped_tensor = false;     // collectives of tp in pieces beside their GEMMs
 
   bool operator==(const EngineTraits&) const = default;
 };

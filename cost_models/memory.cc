@@ -40,11 +40,14 @@ double expert_copies(const RankModel& rank, const LayerShape& shape) {
 }
 
 // Widths of what attention and MLP make besides the residual stream, per token.
-double attention_elements(const RankModel& rank, const LayerShape& shape) {
+// `projected`: latent attention's queries, keys and values of every head are kept, not made again
+// from the compressed ones (DeepSeek-V3, arXiv:2412.19437, sec. 3.2.3).
+double attention_elements(const RankModel& rank, const LayerShape& shape, bool projected = true) {
   const double q = as_double(rank.query_heads()), kv = as_double(rank.kv_heads());
   const double heads = q * as_double(shape.key_dim + shape.value_dim);
   if (!shape.latent()) return heads + kv * as_double(shape.key_dim + shape.value_dim);
-  return heads + q * as_double(shape.key_dim + shape.value_dim) +
+  const double output = q * as_double(shape.value_dim);
+  return (projected ? heads + q * as_double(shape.key_dim) : 0) + output +
          as_double(shape.query_rank + shape.kv_rank + shape.rope_dim);
 }
 
@@ -79,7 +82,9 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
   }
   const bool product = !(selective && flash && shape.gated);
   const double stream = bytes * 4.0 * hidden + (rank.traits.dropout ? 2.0 * hidden : 0.0);
-  return stream + bytes * (attention_elements(rank, shape) + mlp_elements(rank, shape, product)) +
+  return stream +
+         bytes *
+             (attention_elements(rank, shape, !selective) + mlp_elements(rank, shape, product)) +
          softmax;
 }
 

@@ -149,7 +149,8 @@ inline MemoryUse resident_memory(std::int64_t elements, const ParallelLayout& la
 /// first MLP projection's output and the second's input, (1 or 2) f / t + f / t. Latent attention
 /// keeps the compressed q, k, v too; sparse layers the router's scores, k h of inputs and k h of
 /// outputs of the experts, and their columns (Megatron-LM's grouped MLP). `full` keeps the layer's
-/// input; `selective` drops the softmax, or with flash attention the gated product.
+/// input; `selective` drops the softmax, or with flash attention the gated product, and
+/// what latent attention projects from its compressed queries, keys and values.
 double layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence = 0);
 
 /// Micro-batches whose activations stage `stage` holds at once under 1F1B: min(m, p - stage)

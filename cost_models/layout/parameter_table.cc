@@ -51,7 +51,8 @@ class Rows {
     const size_t first = rows_.size();
     norm(is_gpt2(model_) ? "transformer.ln_f" : "model.norm");
     if (model_.head == ModelHead::value) {
-      add(matrix("score.weight", 1, model_.hidden));
+      // As transformers' ...ForTokenClassification calls it.
+      add(matrix(is_gpt2(model_) ? "classifier.weight" : "score.weight", 1, model_.hidden));
     } else if (!model_.tied_embeddings) {
       add(cut(matrix("lm_head.weight", model_.vocab, model_.hidden), 0, SplitUnit::vocab_rows));
     }

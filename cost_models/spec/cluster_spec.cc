@@ -1,7 +1,9 @@
 #include "cost_models/spec/cluster_spec.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/spec_document.h"
@@ -49,6 +51,49 @@ void read_links(ObjectReader& reader, ClusterSpec& cluster, bool need_inter) {
   }
 }
 
+// Several kinds of nodes: a step waits for its slowest rank and every rank must fit, so the cluster
+// counts as that of the weakest GPU, memory, link and card among them; the price is the mean.
+void read_node_types(ObjectReader& reader, ClusterSpec& cluster, Whole most_nodes) {
+  double price = 0;
+  const auto weaker = [](auto& mine, const auto& other) {
+    if (other.value < mine.value) mine = other;
+  };
+  std::vector<ClusterSpec> kinds;
+  for (ObjectReader& entry : reader.objects("node_types")) {
+    ClusterSpec kind;
+    read_device(entry, kind.device);
+    entry.required("nodes", kind.nodes, most_nodes);
+    read_links(entry, kind, true);
+    entry.optional("price_per_gpu_hour", kind.price_per_gpu_hour, kFromZero);
+    entry.refuse_unknown_keys();
+    cluster.nodes += kind.nodes;
+    price += static_cast<double>(kind.nodes) * kind.price_per_gpu_hour;
+    kinds.push_back(std::move(kind));
+  }
+  if (kinds.size() < 2) {
+    return reader.refuse("node_types", "a list of two or more maps",
+                         "one kind of node stands at the top level");
+  }
+  const std::int64_t nodes = cluster.nodes;
+  const auto slowest =
+      std::min_element(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
+        return a.device.peak_bf16.value < b.device.peak_bf16.value;
+      });
+  ClusterSpec weakest = *slowest;
+  for (const ClusterSpec& kind : kinds) {
+    weaker(weakest.device.memory, kind.device.memory);
+    weaker(weakest.device.hbm, kind.device.hbm);
+    weaker(weakest.intra_per_gpu, kind.intra_per_gpu);
+    weaker(weakest.nic, kind.nic);
+    weakest.nics_per_node = std::min(weakest.nics_per_node, kind.nics_per_node);
+  }
+  weakest.name = cluster.name;
+  weakest.gpus_per_node = cluster.gpus_per_node;
+  weakest.nodes = nodes;
+  weakest.price_per_gpu_hour = price / static_cast<double>(nodes);
+  cluster = std::move(weakest);
+}
+
 }  // namespace
 
 double in_unit(double value, double unit) {
@@ -73,22 +118,24 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
     read_version(reader);
     reader.find("stated_by_source");  // prose about the origin of the figures
     reader.find("assumed");
-    if (reader.find("node_types") != nullptr) {
-      reader.refuse("node_types", "one kind of node",
-                    "clusters of several GPU types are not supported");
-    }
   }
   reader.required("name", cluster.name);
-  read_device(reader, cluster.device);
   reader.required("gpus_per_node", cluster.gpus_per_node, kMostGpus);
-  reader.required("nodes", cluster.nodes, kMostNodes);
-  read_links(reader, cluster, resolved || cluster.nodes > 1);
+  if (!resolved && reader.has("node_types")) {
+    read_node_types(reader, cluster, kMostNodes);
+  } else {
+    read_device(reader, cluster.device);
+    reader.required("nodes", cluster.nodes, kMostNodes);
+    read_links(reader, cluster, resolved || cluster.nodes > 1);
+  }
   if (resolved) {
     reader.required("oversubscription", cluster.oversubscription, Real{.least = 1});
     reader.required("price_per_gpu_hour", cluster.price_per_gpu_hour, kFromZero);
   } else {
     reader.optional("oversubscription", cluster.oversubscription, Real{.least = 1});
-    reader.optional("price_per_gpu_hour", cluster.price_per_gpu_hour, kFromZero);
+    if (!reader.has("node_types")) {
+      reader.optional("price_per_gpu_hour", cluster.price_per_gpu_hour, kFromZero);
+    }
   }
   reader.refuse_unknown_keys();
   return cluster;

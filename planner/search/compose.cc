@@ -8,6 +8,7 @@
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
 #include "planner/search/search.h"
+#include "planner/search/uncertainty.h"
 
 namespace tessera {
 namespace {
@@ -172,15 +173,6 @@ std::int64_t peak_bytes(const Plan& plan, const PlanRequest& request, const Cost
   return peak;
 }
 
-// Relative deviation of the step: that of the rates behind it, weighted by nothing finer than the
-// larger of compute, memory rate and host time, which bound every phase.
-double relative_error(const Calibration& calibration) {
-  const double device = std::hypot(calibration.matmul_flops.error, calibration.sustained.error);
-  const double memory = calibration.memory_bandwidth.error;
-  const double host = calibration.overlapped_dispatch ? 0 : calibration.dispatch_s.error;
-  return std::max({device, memory, host});
-}
-
 Prediction prediction_of(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
                          const Solution& solution) {
   const Workload& workload = request.workload;
@@ -208,7 +200,8 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
     prediction.mfu = peak > 0 ? flops / update / peak : 0;
   }
   prediction.peak_bytes = peak_bytes(plan, request, costs, solution);
-  prediction.step_error_s = relative_error(request.calibration) * solution.step_s;
+  prediction.step_error_s =
+      step_deviation(step_sensitivities(request, solution), request.calibration);
   prediction.measured_constants = constant_names(request.calibration, true);
   prediction.assumed_constants = constant_names(request.calibration, false);
   return prediction;

@@ -15,6 +15,14 @@ double exposed(double communication, double compute, bool overlapped, double slo
   return std::max(0.0, communication - compute) + (slowdown - 1) * std::min(communication, compute);
 }
 
+// Whether this candidate's expert parallelism runs beside the layers of another micro-batch.
+bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, GroupShape group) {
+  if (candidate.recompute == Recompute::full) return false;
+  return traits.expert_overlap == ExpertOverlap::always ||
+         (traits.expert_overlap == ExpertOverlap::across_nodes && group.nodes > 1 &&
+          candidate.pp > 1);
+}
+
 }  // namespace
 
 LayerRun layer_run(const Candidate& candidate) {
@@ -62,13 +70,15 @@ const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
   const TokenBatch scored{sequences * response, sequences, 0};  // only responses are scored
   const CandidateGroups groups = groups_of(candidate, cluster());
   const EngineTraits& traits = request.traits;
+  const bool beside_layers = training && experts_overlap(traits, candidate, groups.ep);
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     const auto k = static_cast<std::size_t>(kind);
     rank.kind = static_cast<LayerKind>(kind);
     cost.forward[k] = layer_forward(rank, batch, calibration());
+    const double dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration());
     const double shared =
         layer_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration()) +
-        layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration());
+        (beside_layers ? 0 : dealt);
     cost.forward_comm[k] =
         shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster(), calibration());
     double gather = 0, scatter = 0;
@@ -96,6 +106,11 @@ const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
         shared * (candidate.recompute == Recompute::full ? 2 : 1) +
         layer_cp_seconds(rank, batch, true, groups.cp, cluster(), calibration()) +
         beside(gather + scatter, cost.backward[k]);
+    if (beside_layers) {  // one micro-batch's way forward beside another's way back
+      const Work both = cost.forward[k] + cost.backward[k];
+      cost.backward_comm[k] +=
+          exposed(2 * dealt, both.total(calibration()), true, kDispatchSlowdown);
+    }
   }
   cost.embedding = embedding_forward(rank, batch, calibration());
   cost.head_forward = head_forward(rank, scored, calibration());
@@ -131,11 +146,14 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
           ? 0
           : candidate.vpp * collective_seconds(Collective::send_receive, hidden_bytes,
                                                {2, hop_nodes}, cluster(), calibration());
+  // Interleaved stages send what the next one needs while they compute (Megatron-LM's
+  // overlap_p2p_comm); only filling and draining the pipeline waits for messages.
+  const bool hidden_hops = request.traits.overlapped_hops && candidate.vpp > 1;
   Timed sum, slowest;
   for (const StageClass& stage : stages(model, candidate)) {
     Work work, backward;
-    double communication = (stage.first ? cost.embedding_tp : 0) + (stage.last ? cost.head_tp : 0) +
-                           (stage.last ? 0 : hop);
+    double communication = (stage.first ? cost.embedding_tp : 0) + (stage.last ? cost.head_tp : 0);
+    double hops = stage.last ? 0 : hop;
     for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
       const double layers = as_double(stage.layers[kind]);
       if (layers == 0) continue;
@@ -151,11 +169,15 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
     if (training) {
       if (stage.last) backward += cost.head_backward;
       seconds += backward.total(calibration());
-      communication += (stage.last ? cost.head_backward_tp : 0) + (stage.first ? 0 : hop);
+      communication += stage.last ? cost.head_backward_tp : 0;
+      hops += stage.first ? 0 : hop;
     }
     seconds = seconds * slow + communication;
-    sum.seconds += stage.count * seconds;
-    sum.communication += stage.count * communication;
+    const double waited = hidden_hops ? 0 : hops;
+    sum.seconds += stage.count * (seconds + hops);
+    sum.communication += stage.count * (communication + hops);
+    seconds += waited;
+    communication += waited;
     if (seconds > slowest.seconds) slowest = {seconds, communication};
   }
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches

@@ -85,16 +85,28 @@ Lengths lengths_of(const SweepRow& row) {
 
 // Flash attention came with engines that overlap communication; before, Megatron-LM overlapped
 // nothing, kept dropout's masks and all rows of logits (Narayanan et al. 2021, Korthikanti et al.
-// 2022).
+// 2022). Experts across nodes: published runs dispatch hierarchically and, under a pipeline, beside
+// other micro-batches (DeepSeek-V3, Megatron-Bridge's recipes); the row's columns say otherwise.
+ExpertOverlap expert_overlap_of(const SweepRow& row) {
+  if (!row.expert_overlap) return ExpertOverlap::across_nodes;
+  return *row.expert_overlap ? ExpertOverlap::always : ExpertOverlap::none;
+}
+
 EngineTraits traits_of_row(const SweepRow& row) {
   const bool flash = row.attention == SweepAttention::flash;
   return {.flash_attention = flash,
           .dropout = !flash,
           .logit_rows = 0,
           .overlapped_gradients = flash,
-          .overlapped_parameters = flash,
+          .overlapped_parameters = flash || row.zero == 3,  // DeepSpeed prefetched from the start
           .streamed_optimizer = true,
-          .scattered_hops = true};
+          .scattered_hops = true,
+          .expert_dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),
+          .expert_overlap = expert_overlap_of(row),
+          .synchronized_routing = true,
+          .overlapped_hops = flash,
+          .narrow_gradients = row.narrow_gradients,
+          .overlapped_tensor = row.tp_overlap.value_or(false)};
 }
 
 // GEMMs in fp8 run at twice the 16-bit peak (data sheets of H100 to B200); attention stays in 16
@@ -144,10 +156,13 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
 
 // Rows with equal keys share an evaluator.
 std::string key_of(const SweepRow& row, const Lengths& lengths) {
-  std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%lld|%lld|%.9g|%.9g|%lld",
+  const EngineTraits traits = traits_of_row(row);
+  std::array<char, 180> text{};
+  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
                 static_cast<int>(row.kind), static_cast<int>(row.precision),
-                static_cast<int>(row.attention),
+                static_cast<int>(row.attention), static_cast<int>(traits.expert_dispatch),
+                static_cast<int>(traits.expert_overlap), traits.overlapped_tensor ? 1 : 0,
+                traits.narrow_gradients ? 1 : 0,
                 static_cast<long long>(row.global_batch.value_or(1)),
                 static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
                 lengths.response, static_cast<long long>(lengths.max));

@@ -13,6 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 4> kKinds = {"train", "logprob", "rollout", "iteration"};
 constexpr std::array<std::string_view, 4> kPrecisions = {"bf16", "fp16", "fp8", "fp32"};
 constexpr std::array<std::string_view, 2> kAttentions = {"flash", "unfused"};
+constexpr std::array<std::string_view, 3> kGradPrecisions = {"fp32", "bf16", "fp16"};
+constexpr std::array<std::string_view, 2> kDispatches = {"direct", "hierarchical"};
 constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
 constexpr std::size_t kMostProblems = 100;  // a file of another format is wrong in every row
 
@@ -122,6 +124,14 @@ class RowReader {
     row.*column.member = static_cast<std::int64_t>(*value);
   }
 
+  void read_switch(std::string_view column, std::optional<bool>& out) {
+    const std::string_view text = cell(column);
+    if (text.empty()) return;
+    const auto value = number(text);
+    if (value != 0.0 && value != 1.0) return refuse(column, "0 or 1, or nothing");
+    out = value == 1.0;
+  }
+
   void read_tokens(std::string_view column, std::optional<double>& out) {
     const std::string_view text = cell(column);
     if (text.empty()) return;
@@ -172,13 +182,17 @@ SweepRow read_row(RowReader& reader) {
       row.recompute = Recompute(*mode);
     }
   }
-  const std::string_view sequence = reader.cell("sequence_parallel");
-  if (!sequence.empty()) {
-    const auto value = number(sequence);
-    if (value == 0.0 || value == 1.0) {
-      row.sequence_parallel = value == 1.0;
-    } else {
-      reader.refuse("sequence_parallel", "0 or 1, or nothing");
+  reader.read_switch("sequence_parallel", row.sequence_parallel);
+  reader.read_switch("expert_overlap", row.expert_overlap);
+  reader.read_switch("tp_overlap", row.tp_overlap);
+  if (!reader.cell("expert_dispatch").empty()) {
+    if (const auto way = reader.choice("expert_dispatch", kDispatches)) {
+      row.expert_dispatch = ExpertDispatch(*way);
+    }
+  }
+  if (!reader.cell("grad_precision").empty()) {
+    if (const auto precision = reader.choice("grad_precision", kGradPrecisions)) {
+      row.narrow_gradients = *precision != 0;
     }
   }
   row.placement = placement_in(reader.cell("placement"));

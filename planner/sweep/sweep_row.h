@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/engine_traits.h"
 #include "cost_models/memory.h"
 #include "cost_models/spec/csv.h"
 
@@ -45,7 +46,11 @@ struct SweepRow {
   SweepPlacement placement = SweepPlacement::by_gpus;
   SweepPrecision precision = SweepPrecision::bf16;
   SweepAttention attention = SweepAttention::flash;
-  std::string notes;  // how free text was read; ends with "; "
+  /// What the run's software does; empty = what published engines of the row's kind do (price.cc).
+  std::optional<ExpertDispatch> expert_dispatch;
+  std::optional<bool> expert_overlap, tp_overlap;
+  bool narrow_gradients = false;  // grad_precision bf16 or fp16, else fp32
+  std::string notes;              // how free text was read; ends with "; "
 };
 
 /// Every row of the table. Needs the columns model, cluster and kind; others may be absent. nullopt

@@ -76,6 +76,15 @@ TEST(Validation, KorthikantiIterationTimesAndChoiceOfRecomputation) {
   EXPECT_EQ(score.refused_but_ran, 0);
 }
 
+// ZeRO-3 of DeepSpeed against Megatron-LM at equal GPUs; both ran.
+TEST(Validation, NarayananZero3AgainstPipelines) {
+  const Score score = printed("Narayanan 2021, table 2 (A100, ZeRO-3 against PTD)",
+                              score_of(swept("narayanan_zero3")));
+  EXPECT_EQ(score.compared, 12);
+  EXPECT_GE(score.choices.size(), 3U);
+  EXPECT_DOUBLE_EQ(score.mean_regret, 0.0);
+}
+
 TEST(Validation, LargeRuns) {
   const Score score = printed("Llama-3 405B (bf16) and DeepSeek-V3", score_of(swept("large_runs")));
   EXPECT_EQ(score.compared, 2);

@@ -1,0 +1,113 @@
+// What experts cost across nodes: copies of a token against enumeration, and the mechanisms that
+// published engines use, each against the plain all-to-all.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "cost_models/compute.h"
+#include "cost_models/derived_calibration.h"
+
+namespace tessera {
+namespace {
+
+// Mean number of places that k distinct choices among `units` touch, `units / places` in each;
+// choices of the first `allowed` units only.
+double enumerated(int units, int places, int k, int allowed) {
+  double sum = 0, count = 0;
+  for (std::uint32_t chosen = 0; chosen < (1U << allowed); ++chosen) {
+    if (__builtin_popcount(chosen) != k) continue;
+    std::uint32_t touched = 0;
+    for (int unit = 0; unit < allowed; ++unit) {
+      if ((chosen >> unit & 1) != 0) touched |= 1U << (unit / (units / places));
+    }
+    sum += __builtin_popcount(touched);
+    ++count;
+  }
+  return sum / count;
+}
+
+// The closed form draws with replacement, which differs by little where experts are many.
+TEST(ExpertCopies, CountPlacesThatAChoiceTouches) {
+  MoeSpec moe{.experts = 16, .experts_per_token = 2, .expert_ffn = 1};
+  for (const int k : {1, 2, 4}) {
+    moe.experts_per_token = k;
+    for (const int nodes : {1, 2, 4}) {
+      const ExpertCopies copies = expert_copies(moe, {8, nodes});
+      EXPECT_NEAR(copies.nodes, enumerated(16, nodes, k, 16), 0.13 * copies.nodes) << k << nodes;
+      EXPECT_NEAR(copies.ranks, enumerated(16, 8, k, 16), 0.13 * copies.ranks) << k << nodes;
+      EXPECT_LE(copies.nodes, copies.ranks + 1e-9);
+      EXPECT_LE(copies.ranks, k + 1e-9);
+    }
+  }
+}
+
+TEST(ExpertCopies, AreLimitedToTheNodesOfTheChosenGroups) {
+  MoeSpec moe{.experts = 16, .experts_per_token = 4, .expert_ffn = 1};
+  moe.groups = 4;
+  moe.groups_per_token = 2;
+  const ExpertCopies limited = expert_copies(moe, {16, 4});
+  EXPECT_LE(limited.nodes, 2.0);
+  EXPECT_NEAR(limited.nodes, enumerated(16, 4, 4, 8), 0.13 * 2);
+  moe.groups_per_token = 4;
+  EXPECT_GT(expert_copies(moe, {16, 4}).nodes, limited.nodes);
+}
+
+class ExpertDispatchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Problems problems;
+    model_ = *read_model_spec("deepseek-v3", problems);
+    cluster_ = *read_cluster_spec("deepseek-h800-2048", problems);
+    calibration_ = *calibration_for_cluster(cluster_, problems);
+  }
+  double seconds(ExpertDispatch dispatch, GroupShape group) const {
+    RankModel rank{.model = model_, .ep = group.ranks, .kind = LayerKind::sparse};
+    rank.traits.expert_dispatch = dispatch;
+    return layer_ep_seconds(rank, 4096, group, cluster_, calibration_);
+  }
+  ModelSpec model_;
+  ClusterSpec cluster_;
+  Calibration calibration_;
+};
+
+// DeepEP's published rates (its legacy documentation): 50 GB/s logical over RDMA at EP64, 4,096
+// tokens of 7,168, top 8 in 4 of 8 groups, bf16: dispatch and combine of at most 4 copies each.
+TEST_F(ExpertDispatchTest, AcrossNodesIsWithinAQuarterOfDeepEPsMeasuredRate) {
+  const double copies = expert_copies(*model_.moe, {64, 8}).nodes;
+  const double measured = 2 * copies * 4096 * 7168 * 2 / 50e9;
+  EXPECT_NEAR(seconds(ExpertDispatch::hierarchical, {64, 8}) / measured, 1.0, 0.25);
+}
+
+TEST_F(ExpertDispatchTest, HierarchicalSendsLessThanOneCopyPerExpert) {
+  EXPECT_LT(seconds(ExpertDispatch::hierarchical, {64, 8}),
+            0.6 * seconds(ExpertDispatch::direct, {64, 8}));
+  EXPECT_DOUBLE_EQ(seconds(ExpertDispatch::hierarchical, {8, 1}),
+                   seconds(ExpertDispatch::direct, {8, 1}));
+}
+
+TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeepingThem) {
+  const RankModel rank{.model = model_, .tp = 2, .ep = 64, .kind = LayerKind::sparse};
+  const TokenBatch batch{4096, 1, 4096.0 * 4096};
+  const double kept = layer_activation_bytes(rank, Recompute::none);
+  const double selective = layer_activation_bytes(rank, Recompute::selective);
+  // 64 heads of query, key (192 each) and value (128) are gone, and the gated products.
+  EXPECT_LE(selective, kept - 2.0 * 64 * (192 + 192 + 128));
+  const double plain = layer_backward(rank, batch, Recompute::none, calibration_).device_s;
+  const double again = layer_backward(rank, batch, Recompute::selective, calibration_).device_s;
+  EXPECT_GT(again, plain);
+  EXPECT_LT(again, plain + layer_forward(rank, batch, calibration_).device_s);
+}
+
+TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
+  Problems problems;
+  RankModel rank{
+      .model = *read_model_spec("llama3.1-70b", problems), .tp = 8, .sequence_parallel = true};
+  const double whole = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
+  rank.traits.overlapped_tensor = true;
+  const double pieces = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
+  EXPECT_GE(pieces, whole / 8);
+  EXPECT_LT(pieces, 0.5 * whole);
+}
+
+}  // namespace
+}  // namespace tessera
