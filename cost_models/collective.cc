@@ -8,6 +8,8 @@
 namespace tessera {
 namespace {
 
+constexpr double kRingHopSeconds = 3.4e-6;  // NVLink, Simple (NCCL src/graph/tuning.cc)
+
 struct Curve {
   double alpha_s = 0, bandwidth = 0, ramp_s = 0;
 
@@ -64,7 +66,7 @@ Curve node_curve(Collective collective, int ranks, const ClusterSpec& cluster,
     if (find_curve(candidate, ranks, false, calibration, curve)) return curve;
   }
   // NCCL's base and hop latency of a ring (src/graph/tuning.cc), 80 % of the stated rate.
-  return {6.6e-6 + 3.4e-6 * (ranks - 1), 0.8 * cluster.intra_per_gpu.value, 0};
+  return {6.6e-6 + kRingHopSeconds * (ranks - 1), 0.8 * cluster.intra_per_gpu.value, 0};
 }
 
 // The part of a group's collective that crosses nodes: bytes per network card and latency hops.
@@ -132,8 +134,13 @@ double collective_seconds(Collective collective, double bytes, GroupShape group,
     return measured.seconds(wire);
   }
   const AcrossNodes across = across_nodes(collective, bytes, group);
+  // A ring passes every rank of a node before it leaves it (NCCL has rings alone for these two).
+  const bool ring =
+      collective == Collective::all_gather || collective == Collective::reduce_scatter;
+  const double inside_hops = ring ? group.ranks - group.nodes : 0;
   const double inter = across.bytes / inter_node_bandwidth(cluster, calibration) +
-                       across.hops * calibration.inter_latency_s.value;
+                       across.hops * calibration.inter_latency_s.value +
+                       inside_hops * kRingHopSeconds;
   const int per_node = (group.ranks + group.nodes - 1) / group.nodes;
   const bool point_to_point =
       collective == Collective::send_receive || collective == Collective::copy_engine;

@@ -15,6 +15,12 @@ double exposed(double communication, double compute, bool overlapped, double slo
   return std::max(0.0, communication - compute) + (slowdown - 1) * std::min(communication, compute);
 }
 
+double tensors_of_a_layer(const ParameterTable& table) {
+  return static_cast<double>(std::count_if(
+      table.rows.begin(), table.rows.end(),
+      [&](const Parameter& row) { return row.layer == table.model.layers - 1 && row.part == 0; }));
+}
+
 // Whether this candidate's expert parallelism runs beside the layers of another micro-batch.
 bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, GroupShape group) {
   if (candidate.recompute == Recompute::full) return false;
@@ -85,9 +91,11 @@ const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
     if (candidate.dp_shard > 1) {  // Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP)
       const Elements layer =
           shards(model, candidate.tp, candidate.ep, candidate.etp).layer[k].front();
+      // Before flash attention engines gathered tensor by tensor (DeepSpeed of 2021), now by layer.
+      const double pieces = traits.flash_attention ? 1 : tensors_of_a_layer(*model.table);
       const auto move = [&](Collective what, std::int64_t element) {
-        return collective_seconds(what, as_double(layer.dense * element), groups.shard, cluster(),
-                                  calibration()) +
+        return pieces * collective_seconds(what, as_double(layer.dense * element) / pieces,
+                                           groups.shard, cluster(), calibration()) +
                collective_seconds(what, as_double(layer.expert * element), groups.expert_replicas,
                                   cluster(), calibration());
       };

@@ -98,7 +98,7 @@ EngineTraits traits_of_row(const SweepRow& row) {
           .dropout = !flash,
           .logit_rows = 0,
           .overlapped_gradients = flash,
-          .overlapped_parameters = flash || row.zero == 3,  // DeepSpeed prefetched from the start
+          .overlapped_parameters = flash,
           .streamed_optimizer = true,
           .scattered_hops = true,
           .expert_dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),

@@ -64,8 +64,7 @@ int number_in_stage(const ParallelLayout& layout, const RankCoord& at) {
 }
 
 bool in_part(std::int64_t unit, std::int64_t units, int parts, int part) {
-  return unit * parts / units == part ||
-         (unit >= part * units / parts && unit < (part + 1) * units / parts);
+  return unit >= part * units / parts && unit < (part + 1) * units / parts;
 }
 
 TEST(ExpertLayout, EveryElementLiesWhereTheNumberingSays) {
@@ -99,7 +98,7 @@ TEST(ExpertLayout, EveryElementLiesWhereTheNumberingSays) {
 
 TEST(ExpertLayout, ReshardsBetweenRandomExpertLayoutsKeepEveryInvariant) {
   rc::detail::TestParams params;
-  params.maxSuccess = 1500;
+  params.maxSuccess = 400;
   params.maxSize = 200;
   rc::detail::TestMetadata metadata;
   metadata.id = metadata.description = "expert layouts";
@@ -108,7 +107,7 @@ TEST(ExpertLayout, ReshardsBetweenRandomExpertLayoutsKeepEveryInvariant) {
     const ParallelLayout a = random_layout(), b = random_layout();
     const auto order = [] { return *rc::gen::element(RankOrder::contiguous, RankOrder::megatron); };
     const RankMap from = mapped(a, order());
-    const RankMap to = mapped(b, order(), *rc::gen::element(0, 0, 3, a.ranks()));
+    const RankMap to = mapped(b, order(), *rc::gen::element(0, 0, 3, std::min(a.ranks(), 8)));
     const auto tensors = model_tensors(table, from, to, DType::bf16);
     const std::string broken = broken_invariant(tensors, plan_reshard(tensors));
     RC_ASSERT(broken == "");

@@ -147,5 +147,60 @@ TEST(Scenario, EightGpusSplitInHalvesFitButShareBetter) {
               halves->prediction.step_s, best.prediction.step_s);
 }
 
+Plan planned(const PlanRequest& asked) {
+  Problems problems;
+  const auto outcome = make_plan(asked, problems);
+  EXPECT_TRUE(outcome) << (problems.empty() ? "" : to_string(problems[0]));
+  const Plan* plan = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
+  EXPECT_NE(plan, nullptr) << "nothing fits";
+  return plan != nullptr ? *plan : Plan{};
+}
+
+// verl docs/perf/dpsk.md: the smallest machine that is known to run it, with its optimizer on the
+// CPU; one step took 1,700 s there, of which 1,050 s were generation.
+TEST(Scenario, DeepSeekV3FitsOn96H20AsPracticeRunsIt) {
+  PlanRequest asked =
+      request("deepseek-v3", "h20-96", "grpo-reasoning-671b",
+              {"actor.tp=8", "actor.pp=12", "actor.ep=8", "rollout.tp=8", "placement=colocated"});
+  asked.engine = "any";
+  const Plan plan = planned(asked);
+  EXPECT_EQ(plan.world_size(), 96);
+  EXPECT_LE(gib(Bytes{plan.prediction.peak_bytes}), 96);
+  ASSERT_EQ(plan.reshard.size(), 1U);
+  EXPECT_EQ(plan.reshard[0].bytes_received, plan.reshard[0].lower_bound_bytes);
+  const double whole = 2.0 * static_cast<double>(parameter_count(plan.models.at("actor").spec));
+  EXPECT_LE(static_cast<double>(plan.reshard[0].bytes_received), 0.02 * whole);
+  // Work alone: no engine's overhead, no offload traffic of gathered tensors.
+  EXPECT_LT(plan.prediction.step_s, 1700);
+  std::printf(
+      "DeepSeek-V3 on 96 H20: %.0f s a step (published 1,700 s), %.1f of %.0f GB received\n",
+      plan.prediction.step_s, 1e-9 * static_cast<double>(plan.reshard[0].bytes_received),
+      1e-9 * whole);
+}
+
+TEST(Scenario, Qwen3With235BillionFitsOn32H20) {
+  PlanRequest asked =
+      request("qwen3-235b-a22b", "h20-96", "grpo-reasoning-671b",
+              {"actor.tp=4", "actor.pp=8", "actor.ep=4", "rollout.tp=8", "placement=colocated"});
+  asked.engine = "any";
+  asked.cluster.nodes = 4;
+  const Plan plan = planned(asked);
+  EXPECT_EQ(plan.world_size(), 32);
+  EXPECT_LE(gib(Bytes{plan.prediction.peak_bytes}), 96);
+  EXPECT_TRUE(plan.find(Role::actor)->offload.optimizer);  // as the published script
+}
+
+TEST(Scenario, Qwen25VlWithARewardModelShares16Gpus) {
+  PlanRequest asked = request("qwen2.5-vl-7b", "h800-16", "grpo-reward-vl", {});
+  asked.engine = "verl";
+  const Plan plan = planned(asked);
+  EXPECT_EQ(plan.world_size(), 16);
+  ASSERT_NE(plan.find(Role::reward), nullptr);
+  EXPECT_EQ(plan.find(Role::reward)->ranks.size(), 16U);
+  EXPECT_LE(gib(Bytes{plan.prediction.peak_bytes}), 80);
+  // Replicas that hold the same shard: nothing to move, or the lower bound.
+  EXPECT_EQ(plan.reshard[0].bytes_received, plan.reshard[0].lower_bound_bytes);
+}
+
 }  // namespace
 }  // namespace tessera
