@@ -1,6 +1,8 @@
 // Experts, latent attention and vision tower as plan.json writes them out.
 #include <algorithm>
+#include <concepts>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "cost_models/spec/model_document.h"
@@ -18,98 +20,110 @@ void ascending(ObjectReader& reader, std::string_view key, const std::vector<std
   }
 }
 
-MoeSpec moe_from(ObjectReader& reader, const ModelSpec& model) {
-  MoeSpec moe;
-  reader.required("experts", moe.experts, kCount);
-  reader.required("experts_per_token", moe.experts_per_token,
-                  Whole{.least = 1, .most = std::max<std::int64_t>(1, moe.experts)});
-  reader.required("expert_ffn", moe.expert_ffn, kSize);
-  reader.required("shared_ffn", moe.shared_ffn, kSizeOrNone);
-  reader.required("shared_gate", moe.shared_gate);
-  reader.list("dense_layers", moe.dense_layers, Whole{.least = 0, .most = model.layers - 1});
-  ascending(reader, "dense_layers", moe.dense_layers);
-  reader.required("score", moe.score, kEveryRouterScore);
-  reader.required("router_bias", moe.router_bias);
-  reader.required("correction_bias", moe.correction_bias);
-  reader.required("normalised", moe.normalised);
-  reader.required("scale", moe.scale, kAboveZero);
-  reader.required("groups", moe.groups, kCount);
-  reader.required("groups_per_token", moe.groups_per_token,
-                  Whole{.least = 1, .most = std::max<std::int64_t>(1, moe.groups)});
-  reader.refuse_unknown_keys();
-  return moe;
-}
+// fields(visitor, part) names every member of a part once, with its range; Reader and Writer are
+// the two visitors, so that what is written is what is read.
 
-MlaSpec mla_from(ObjectReader& reader) {
-  MlaSpec mla;
-  reader.required("q_lora_rank", mla.q_lora_rank, kSizeOrNone);
-  reader.required("kv_lora_rank", mla.kv_lora_rank, kSize);
-  reader.required("qk_nope_head_dim", mla.qk_nope_head_dim, kSize);
-  reader.required("qk_rope_head_dim", mla.qk_rope_head_dim, kSize);
-  reader.required("v_head_dim", mla.v_head_dim, kSize);
-  reader.refuse_unknown_keys();
-  return mla;
-}
+class Reader {
+ public:
+  explicit Reader(ObjectReader& reader) : reader_(reader) {}
 
-VisionSpec vision_from(ObjectReader& reader) {
-  VisionSpec vision;
-  reader.required("layers", vision.layers, kCount);
-  reader.required("hidden", vision.hidden, kSize);
-  reader.required("heads", vision.heads, kSize);
-  reader.required("ffn", vision.ffn, kSize);
-  reader.required("channels", vision.channels, kSize);
-  reader.required("patch", vision.patch, kSize);
-  reader.required("temporal_patch", vision.temporal_patch, kSize);
-  reader.required("merge", vision.merge, kSize);
-  reader.required("output", vision.output, kSize);
-  reader.required("window", vision.window, kSizeOrNone);
-  reader.list("full_attention_layers", vision.full_attention_layers, kNotNegative);
-  reader.refuse_unknown_keys();
-  return vision;
-}
+  template <class T, class... Range>
+  void field(std::string_view key, T& value, const Range&... range) {
+    reader_.required(key, value, range...);
+  }
+  void list(std::string_view key, std::vector<std::int64_t>& values, Whole range) {
+    reader_.list(key, values, range);
+  }
+  void ascending_list(std::string_view key, std::vector<std::int64_t>& values, Whole range) {
+    reader_.list(key, values, range);
+    ascending(reader_, key, values);
+  }
 
-Node to_node(const MoeSpec& moe) {
+ private:
+  ObjectReader& reader_;
+};
+
+class Writer {
+ public:
   Node node = map_node();
-  add(node, "experts", node_of(moe.experts));
-  add(node, "experts_per_token", node_of(moe.experts_per_token));
-  add(node, "expert_ffn", node_of(moe.expert_ffn));
-  add(node, "shared_ffn", node_of(moe.shared_ffn));
-  add(node, "shared_gate", node_of(moe.shared_gate));
-  add(node, "dense_layers", list_of(moe.dense_layers));
-  add(node, "score", node_of(name_of(moe.score)));
-  add(node, "router_bias", node_of(moe.router_bias));
-  add(node, "correction_bias", node_of(moe.correction_bias));
-  add(node, "normalised", node_of(moe.normalised));
-  add(node, "scale", node_of(moe.scale));
-  add(node, "groups", node_of(moe.groups));
-  add(node, "groups_per_token", node_of(moe.groups_per_token));
-  return node;
+
+  template <class T, class... Range>
+  void field(std::string_view key, const T& value, const Range&...) {
+    if constexpr (std::is_enum_v<T>) {
+      add(node, key, node_of(name_of(value)));
+    } else {
+      add(node, key, node_of(value));
+    }
+  }
+  void list(std::string_view key, const std::vector<std::int64_t>& values, Whole) {
+    add(node, key, list_of(values));
+  }
+  void ascending_list(std::string_view key, const std::vector<std::int64_t>& values, Whole range) {
+    list(key, values, range);
+  }
+};
+
+Whole up_to(std::int64_t most) { return {.least = 1, .most = std::max<std::int64_t>(1, most)}; }
+
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, MoeSpec>
+void fields(V& v, Part& moe, const ModelSpec& model) {
+  v.field("experts", moe.experts, kCount);
+  v.field("experts_per_token", moe.experts_per_token, up_to(moe.experts));
+  v.field("expert_ffn", moe.expert_ffn, kSize);
+  v.field("shared_ffn", moe.shared_ffn, kSizeOrNone);
+  v.field("shared_gate", moe.shared_gate);
+  v.ascending_list("dense_layers", moe.dense_layers, Whole{.least = 0, .most = model.layers - 1});
+  v.field("score", moe.score, kEveryRouterScore);
+  v.field("router_bias", moe.router_bias);
+  v.field("correction_bias", moe.correction_bias);
+  v.field("normalised", moe.normalised);
+  v.field("scale", moe.scale, kAboveZero);
+  v.field("groups", moe.groups, kCount);
+  v.field("groups_per_token", moe.groups_per_token, up_to(moe.groups));
 }
 
-Node to_node(const MlaSpec& mla) {
-  Node node = map_node();
-  add(node, "q_lora_rank", node_of(mla.q_lora_rank));
-  add(node, "kv_lora_rank", node_of(mla.kv_lora_rank));
-  add(node, "qk_nope_head_dim", node_of(mla.qk_nope_head_dim));
-  add(node, "qk_rope_head_dim", node_of(mla.qk_rope_head_dim));
-  add(node, "v_head_dim", node_of(mla.v_head_dim));
-  return node;
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, MlaSpec>
+void fields(V& v, Part& mla, const ModelSpec&) {
+  v.field("q_lora_rank", mla.q_lora_rank, kSizeOrNone);
+  v.field("kv_lora_rank", mla.kv_lora_rank, kSize);
+  v.field("qk_nope_head_dim", mla.qk_nope_head_dim, kSize);
+  v.field("qk_rope_head_dim", mla.qk_rope_head_dim, kSize);
+  v.field("v_head_dim", mla.v_head_dim, kSize);
 }
 
-Node to_node(const VisionSpec& vision) {
-  Node node = map_node();
-  add(node, "layers", node_of(vision.layers));
-  add(node, "hidden", node_of(vision.hidden));
-  add(node, "heads", node_of(vision.heads));
-  add(node, "ffn", node_of(vision.ffn));
-  add(node, "channels", node_of(vision.channels));
-  add(node, "patch", node_of(vision.patch));
-  add(node, "temporal_patch", node_of(vision.temporal_patch));
-  add(node, "merge", node_of(vision.merge));
-  add(node, "output", node_of(vision.output));
-  add(node, "window", node_of(vision.window));
-  add(node, "full_attention_layers", list_of(vision.full_attention_layers));
-  return node;
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, VisionSpec>
+void fields(V& v, Part& vision, const ModelSpec&) {
+  v.field("layers", vision.layers, kCount);
+  v.field("hidden", vision.hidden, kSize);
+  v.field("heads", vision.heads, kSize);
+  v.field("ffn", vision.ffn, kSize);
+  v.field("channels", vision.channels, kSize);
+  v.field("patch", vision.patch, kSize);
+  v.field("temporal_patch", vision.temporal_patch, kSize);
+  v.field("merge", vision.merge, kSize);
+  v.field("output", vision.output, kSize);
+  v.field("window", vision.window, kSizeOrNone);
+  v.list("full_attention_layers", vision.full_attention_layers, kNotNegative);
+}
+
+template <class Part>
+Part part_from(ObjectReader& inner, const ModelSpec& model) {
+  Part part;
+  Reader reader(inner);
+  fields(reader, part, model);
+  inner.refuse_unknown_keys();
+  return part;
+}
+
+template <class Part>
+Node part_node(const std::optional<Part>& part, const ModelSpec& model) {
+  if (!part) return {};
+  Writer writer;
+  fields(writer, *part, model);
+  return std::move(writer.node);
 }
 
 bool has_experts(ModelFamily family) {
@@ -140,20 +154,20 @@ std::optional<ObjectReader> part(ObjectReader& reader, std::string_view key, boo
 void read_parts(ObjectReader& reader, ModelSpec& model) {
   const ModelFamily family = model.family;
   if (auto moe = part(reader, "moe", has_experts(family), family)) {
-    model.moe = moe_from(*moe, model);
+    model.moe = part_from<MoeSpec>(*moe, model);
   }
   if (auto mla = part(reader, "mla", has_latent_attention(family), family)) {
-    model.mla = mla_from(*mla);
+    model.mla = part_from<MlaSpec>(*mla, model);
   }
   if (auto vision = part(reader, "vision", family == ModelFamily::qwen2_5_vl, family)) {
-    model.vision = vision_from(*vision);
+    model.vision = part_from<VisionSpec>(*vision, model);
   }
 }
 
 void add_parts(Node& node, const ModelSpec& model) {
-  add(node, "moe", model.moe ? to_node(*model.moe) : Node{});
-  add(node, "mla", model.mla ? to_node(*model.mla) : Node{});
-  add(node, "vision", model.vision ? to_node(*model.vision) : Node{});
+  add(node, "moe", part_node(model.moe, model));
+  add(node, "mla", part_node(model.mla, model));
+  add(node, "vision", part_node(model.vision, model));
 }
 
 Node list_of(const std::vector<std::int64_t>& values) {

@@ -1,6 +1,7 @@
 // The published schemas against what the readers accept.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -95,6 +96,77 @@ TEST(Schema, EveryPresetFits) {
     }
     EXPECT_GE(read, 4);
   }
+}
+
+json yaml_of(const std::filesystem::path& file) {
+  Problems problems;
+  const auto text = read_text_file(file, 1 << 20, problems);
+  const auto document = parse_yaml(*text, file.string(), problems);
+  EXPECT_TRUE(document.has_value());
+  return tree(document->root);
+}
+
+json json_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return json::parse(stream);
+}
+
+TEST(Schema, EveryShippedCalibrationFitsAndNeedsEveryConstant) {
+  const auto names = preset_names("calibrations", ".json");
+  EXPECT_GE(names.size(), 8u);
+  for (const std::string& name : names) {
+    Problems problems;
+    const json good = json_of(*find_config(name, "calibrations", ".json", problems));
+    EXPECT_TRUE(fits("calibration", good)) << name;
+    for (const auto& [key, value] : good.at("constants").items()) {
+      json without = good;
+      without["constants"].erase(key);
+      EXPECT_FALSE(fits("calibration", without)) << name << " " << key;
+    }
+    json more = good;
+    more["tables"]["matmul"]["extra"] = 1;
+    EXPECT_FALSE(fits("calibration", more)) << name;
+    json still = good;
+    still["constants"]["matmul_flop_per_s"]["value"] = 0;
+    EXPECT_FALSE(fits("calibration", still)) << name;
+  }
+}
+
+TEST(Schema, EveryRunConfigurationFits) {
+  const auto names = preset_names("runs", ".yaml");
+  EXPECT_GE(names.size(), 2u);
+  for (const std::string& name : names) {
+    Problems problems;
+    const json good = yaml_of(*find_config(name, "runs", ".yaml", problems));
+    EXPECT_TRUE(fits("run", good)) << name;
+    for (const char* place : {"", "/data", "/trainer", "/actor_rollout_ref/actor/optim"}) {
+      json more = good;
+      more[json::json_pointer(place)]["extra"] = 1;
+      EXPECT_FALSE(fits("run", more)) << name << place;
+    }
+    json without = good;
+    without["trainer"].erase("total_training_steps");
+    EXPECT_FALSE(fits("run", without)) << name;
+    json wrong = good;
+    wrong["algorithm"]["adv_estimator"] = "rloo";
+    EXPECT_FALSE(fits("run", wrong)) << name;
+  }
+}
+
+TEST(Schema, EveryLineOfARunsMetricsFits) {
+  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/tests/gui/data/run/metrics.jsonl");
+  int lines = 0;
+  for (std::string line; std::getline(stream, line); ++lines) {
+    const json good = json::parse(line);
+    EXPECT_TRUE(fits("metrics", good)) << line;
+    json wrong = good;
+    wrong["data"]["actor/lr"] = "fast";
+    EXPECT_FALSE(fits("metrics", wrong));
+    wrong = good;
+    wrong.erase("step");
+    EXPECT_FALSE(fits("metrics", wrong));
+  }
+  EXPECT_GT(lines, 0);
 }
 
 }  // namespace
