@@ -106,9 +106,15 @@ class Bench {
 
 using Samples = std::vector<CalibrationSample>;
 
+/// A quick calibration of CPU ranks is for models that they can run; a GPU measures large sizes in
+/// no more time.
+bool small_sizes(const MeasureOptions& options) {
+  return options.quick && !options.device.is_cuda();
+}
+
 void measure_matmul(Bench& bench, Samples& samples) {
   std::vector<std::int64_t> rows{16, 128, 1024, 4096}, widths{64, 256, 1024};
-  if (!bench.options().quick)
+  if (!small_sizes(bench.options()))
     rows = {1, 16, 128, 512, 2048, 8192}, widths = {256, 1024, 4096, 8192};
   for (const std::int64_t m : rows) {
     for (const std::int64_t n : widths) {
@@ -130,7 +136,7 @@ void measure_stream(Bench& bench, Samples& samples) {
   constexpr double kCount = 7;  // operators in the body below
   const torch::NoGradGuard no_grad;
   std::vector<std::int64_t> rows{128, 1024, 4096}, widths{64, 256};
-  if (!bench.options().quick) rows = {64, 512, 4096, 16384}, widths = {256, 1024, 4096};
+  if (!small_sizes(bench.options())) rows = {64, 512, 4096, 16384}, widths = {256, 1024, 4096};
   for (const std::int64_t tokens : rows) {
     for (const std::int64_t hidden : widths) {
       const RankModel rank{{.hidden = hidden,
@@ -164,7 +170,7 @@ void measure_stream(Bench& bench, Samples& samples) {
 
 void measure_collective(Bench& bench, Communicator& group, Samples& samples) {
   const int n = group.size();
-  const std::int64_t largest = bench.options().quick ? 1 << 20 : 1 << 28;
+  const std::int64_t largest = small_sizes(bench.options()) ? 1 << 20 : 1 << 28;
   for (std::int64_t bytes = 256; bytes <= largest; bytes *= 8) {
     torch::Tensor whole = torch::zeros(
         {bytes * n}, torch::TensorOptions().dtype(torch::kUInt8).device(bench.options().device));
@@ -262,15 +268,16 @@ SmallModelTimes time_small_model(Bench& bench, std::int64_t layers) {
 
 /// Causal attention of the executor over packed sequences of one length, forward and backward.
 void measure_attention(Bench& bench, Samples& samples) {
-  const ModelSpec model = small_model(1);
+  ModelSpec model = small_model(1);
+  const bool small = small_sizes(bench.options());
+  if (!small) model.head_dim = 128;
   ParallelLayout layout;
   layout.stages = even_stages(1, 1);
   const Weights weights = make_weights(parameter_table(model), layout, {}, bench.options().dtype,
                                        bench.options().device);
-  const bool quick = bench.options().quick;
-  const std::vector<std::int64_t> lengths =
-      quick ? std::vector<std::int64_t>{8, 32, 128} : std::vector<std::int64_t>{8, 128, 1024, 4096};
-  for (const std::int64_t sequences : {8, 64, 512}) {
+  std::vector<std::int64_t> counts{8, 64, 512}, lengths{8, 32, 128};
+  if (!small) counts = {1, 8, 64}, lengths = {128, 1024, 4096};
+  for (const std::int64_t sequences : counts) {
     for (const std::int64_t length : lengths) {
       const std::int64_t tokens = sequences * length;
       const AttentionPlan plan = plan_attention(weights, std::vector(sequences, length));
