@@ -80,6 +80,12 @@ int run_external_command(int argc, char** argv) {
   throw Error(ExitCode::missing, program.string() + ": " + std::strerror(errno));
 }
 
+std::vector<std::string> external_commands() {
+  std::vector<std::string> names;
+  for (const External& external : kExternal) names.emplace_back(external.command);
+  return names;
+}
+
 std::string external_commands_help() {
   std::string text = "More commands, in programs of their own (tessera COMMAND --help):\n";
   for (const External& external : kExternal) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tessera {
 
@@ -16,6 +17,9 @@ int run_external_command(int argc, char** argv);
 
 /// "tessera-run", "tessera-gui": where it is. Throws Error(missing).
 std::filesystem::path find_program(std::string_view program);
+
+/// Names of the commands that other programs carry out.
+std::vector<std::string> external_commands();
 
 /// One line per external command, for --help.
 std::string external_commands_help();

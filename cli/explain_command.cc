@@ -11,9 +11,9 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "planner/plan/plan_json.h"
+#include "cli/progress.h"
 #include "planner/search/advice.h"
-#include "planner/search/report.h"
+#include "planner/search/limits.h"
 #include "planner/search/why_not.h"
 #include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/metrics.h"
@@ -34,21 +34,13 @@ std::vector<std::string> split_words(const std::string& text) {
   return words;
 }
 
-// The constants the plan was made with where they can still be found, else the device's.
-Calibration calibration_of(const Plan& plan, const std::string& named) {
-  if (!named.empty()) return calibration_for(plan.cluster, named);
-  Problems ignored;
-  if (auto same = find_calibration(plan.provenance.calibration, ignored)) return *std::move(same);
-  return calibration_for(plan.cluster, "");
-}
-
 // The last step that the run has measured.
 MetricValues measured(const std::string& run) {
   const std::filesystem::path where(run);
   Problems problems;
   const auto steps = read_metrics(
       std::filesystem::is_directory(where) ? where / "metrics.jsonl" : where, problems);
-  if (!steps) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!steps) throw Error(std::move(problems));
   if (steps->empty()) throw Error(ExitCode::bad_input, run + ": no step has been measured yet");
   return {steps->back().data.begin(), steps->back().data.end()};
 }
@@ -57,7 +49,7 @@ void explain_rules(const Plan& plan, const ExplainOptions& options,
                    const Calibration& calibration) {
   Problems problems;
   const auto profile = read_rules(options.rules, problems);
-  if (!profile) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!profile) throw Error(std::move(problems));
   const Expectation expectation = expectation_of(plan, calibration);
   const MetricValues values = options.run.empty() ? expectation.predicted : measured(options.run);
   const auto judged = judge(*profile, values, expectation);
@@ -65,21 +57,31 @@ void explain_rules(const Plan& plan, const ExplainOptions& options,
               (options.json ? to_json(*profile, judged) : describe(*profile, judged)).c_str());
 }
 
-void explain(const ExplainOptions& options) {
+void run_explain(const ExplainOptions& options) {
   const Plan plan = read_plan_or_throw(options.plan);
+  const Calibration calibration = calibration_of(plan, options.calibration);
   if (options.why_not.empty() && options.rules.empty() && !options.advice) {
-    std::printf("%s", (options.json ? to_json(plan) : describe(plan)).c_str());
+    const std::int64_t limit = usable_memory(plan.cluster, calibration);
+    std::printf("%s", (options.json ? explain_json : tessera::explain)(plan, limit).c_str());
     return;
   }
-  const Calibration calibration = calibration_of(plan, options.calibration);
   const PlanRequest request = request_of(plan, calibration);
   for (const std::string& choice : options.why_not) {
     Problems problems;
-    const auto answer = why_not(plan, request, split_words(choice), problems);
-    if (!answer) throw Error(ExitCode::bad_input, std::move(problems));
+    const auto answer = [&] {
+      const Progress progress("searching again");
+      return why_not(plan, request, split_words(choice), problems);
+    }();
+    if (!answer) throw Error(std::move(problems));
     std::printf("%s", (options.json ? to_json(*answer) : describe(*answer, plan)).c_str());
   }
-  if (options.advice) std::printf("%s", describe(advice_for(plan, request)).c_str());
+  if (options.advice) {
+    const Advice advice = [&] {
+      const Progress progress("pricing the ladder");
+      return advice_for(plan, request);
+    }();
+    std::printf("%s", (options.json ? to_json(advice) : describe(advice)).c_str());
+  }
   if (!options.rules.empty()) explain_rules(plan, options, calibration);
 }
 
@@ -97,7 +99,7 @@ void add_explain(CLI::App& app) {
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the plan's");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options] { explain(*options); });
+  command->callback([options] { run_explain(*options); });
 }
 
 }  // namespace tessera

@@ -23,4 +23,11 @@ Calibration calibration_for(const ClusterSpec& cluster, const std::string& where
   return *std::move(calibration);
 }
 
+Calibration calibration_of(const Plan& plan, const std::string& named) {
+  if (!named.empty()) return calibration_for(plan.cluster, named);
+  Problems ignored;
+  if (auto same = find_calibration(plan.provenance.calibration, ignored)) return *std::move(same);
+  return calibration_for(plan.cluster, "");
+}
+
 }  // namespace tessera

@@ -14,4 +14,8 @@ Plan read_plan_or_throw(const std::string& file);
 /// nearest). Throws Error (bad_input).
 Calibration calibration_for(const ClusterSpec& cluster, const std::string& where);
 
+/// The calibration named; else that with which the plan was made, where it can still be found; else
+/// that of the cluster's device. Throws Error (bad_input).
+Calibration calibration_of(const Plan& plan, const std::string& named);
+
 }  // namespace tessera

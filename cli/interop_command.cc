@@ -75,7 +75,8 @@ void run_import(const ImportCommand& command) {
   if (!imported) throw Error(ExitCode::bad_input, std::move(problems));
   Plan& plan = imported->plan;
   plan.provenance.tessera_version = TESSERA_VERSION;
-  const Pricing pricing = price(plan, calibration_for(plan.cluster, command.calibration));
+  const Calibration calibration = calibration_for(plan.cluster, command.calibration);
+  const Pricing pricing = price(plan, calibration);
   for (const IgnoredKey& key : imported->ignored) {
     std::fprintf(stderr, "import: %s:%s: %s is ignored: %s\n", command.file.c_str(),
                  key.place.c_str(), key.key.c_str(), key.why.c_str());
@@ -85,7 +86,8 @@ void run_import(const ImportCommand& command) {
   }
   for (const std::string& note : pricing.notes) std::fprintf(stderr, "import: %s\n", note.c_str());
   if (!command.output.empty()) write_plan(plan, command.output);
-  std::string report = command.json ? to_json(plan) : describe(plan);
+  std::string report =
+      command.json ? to_json(plan) : describe(plan, usable_memory(plan.cluster, calibration));
   // Nothing was searched, so there is nothing to certify.
   if (!command.json) report = report.substr(0, report.find("certificate:"));
   std::printf("%s", report.c_str());
@@ -96,11 +98,12 @@ void run_import(const ImportCommand& command) {
 
 void add_import(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "import", "Read a configuration of verl or Megatron-LM as a plan, check and price it");
+      "import", "Read a configuration of verl, Megatron-LM, vLLM or SGLang as a plan and price it");
   auto all = std::make_shared<ImportCommand>();
   command
-      ->add_option("file", all->file,
-                   "verl YAML, list of overrides, .sh that calls verl, or Megatron-LM arguments")
+      ->add_option(
+          "file", all->file,
+          "verl YAML, overrides or .sh; arguments of Megatron-LM, vLLM or SGLang, or a .sh")
       ->required();
   command->add_option("--cluster", all->cluster, "Cluster YAML or preset")->required();
   ImportOptions& options = all->options;

@@ -2,10 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
-#include <string>
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
+#include "cost_models/spec/command_line.h"
 #include "cost_models/spec/problem.h"
 
 namespace {
@@ -30,16 +30,7 @@ int parse(int argc, char** argv) {
   tessera::add_sweep(app);
   tessera::add_export(app);
   tessera::add_import(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& ended) {
-    return ended.get_exit_code();  // a command's own code
-  } catch (const CLI::ParseError& error) {
-    const bool wants_help = error.get_exit_code() == 0;
-    app.exit(error);
-    return static_cast<int>(wants_help ? tessera::ExitCode::ok : tessera::ExitCode::usage);
-  }
-  return 0;
+  return tessera::run_command_line(app, argc, argv, tessera::external_commands());
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/progress.h"
 #include "cost_models/spec/utc_now.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
+#include "planner/search/infeasible_json.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
 #include "planner/search/variations.h"
@@ -55,7 +57,7 @@ PlanRequest read_request(const PlanOptions& options) {
     add_model("critic", options.critic.empty() ? request.workload.critic_model : options.critic);
     add_model("reward", options.reward.empty() ? request.workload.reward_model : options.reward);
   }
-  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!problems.empty()) throw Error(std::move(problems));
   request.calibration = calibration_for(request.cluster, options.calibration);
   return request;
 }
@@ -76,9 +78,12 @@ const Plan* best_of(const std::vector<VariedPlan>& plans) {
 void plan_varied(const PlanOptions& options, const PlanRequest& request) {
   Problems problems;
   const std::vector<Variation> variations = parse_variations(options.varied, problems);
-  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  const auto plans = plan_variations(request, variations, problems);
-  if (!plans) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!problems.empty()) throw Error(std::move(problems));
+  const auto plans = [&] {
+    const Progress progress("planning");
+    return plan_variations(request, variations, problems);
+  }();
+  if (!plans) throw Error(std::move(problems));
   std::printf("%s", (options.json ? to_json(*plans) : describe(*plans)).c_str());
   const Plan* best = best_of(*plans);
   if (best == nullptr) throw Error(ExitCode::infeasible, "no variation has a feasible plan");
@@ -94,20 +99,30 @@ void plan(const PlanOptions& options) {
   Problems problems;
   if (options.pareto) {
     Planner planner(request);
-    const std::vector<Solution> front = planner.pareto(request.fixed, problems);
-    if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+    const std::vector<Solution> front = [&] {
+      const Progress progress("planning every number of GPUs");
+      return planner.pareto(request.fixed, problems);
+    }();
+    if (!problems.empty()) throw Error(std::move(problems));
     if (front.empty()) throw Error(ExitCode::infeasible, "no number of GPUs has a feasible plan");
     std::printf("%s", (options.json ? front_json : describe_front)(front, request).c_str());
     return;
   }
-  const std::optional<PlanOutcome> outcome = make_plan(request, problems);
-  if (!outcome) throw Error(ExitCode::bad_input, std::move(problems));
+  const std::optional<PlanOutcome> outcome = [&] {
+    const Progress progress("planning");
+    return make_plan(request, problems);
+  }();
+  if (!outcome) throw Error(std::move(problems));
   if (const Infeasible* infeasible = std::get_if<Infeasible>(&*outcome)) {
+    if (options.json) std::printf("%s", to_json(*infeasible).c_str());
     throw Error(ExitCode::infeasible, describe(*infeasible));
   }
   const Plan& found = std::get<Plan>(*outcome);
   if (!options.output.empty()) write_plan(found, options.output);
-  std::printf("%s", (options.json ? to_json(found) : describe(found)).c_str());
+  std::printf("%s",
+              (options.json ? to_json(found)
+                            : describe(found, usable_memory(request.cluster, request.calibration)))
+                  .c_str());
   if (!options.output.empty())
     std::fprintf(stderr, "plan: written to %s\n", options.output.c_str());
 }

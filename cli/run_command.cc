@@ -50,9 +50,7 @@ void set_reshard_mode(Plan& plan, ReshardMode mode) {
     if (pair.mode == mode) continue;
     pair.mode = mode;
     const ReshardPlan moved = reshard_plan_of(plan, pair);
-    char digest[20];
-    std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(moved.digest));
-    pair.digest = digest;
+    pair.digest = digest_text(moved.digest);
     pair.bytes_received = moved.bytes_received.value;
     pair.total_received_bytes = moved.total_received.value;
   }

@@ -10,7 +10,6 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "simulator/engine/report.h"
-#include "simulator/engine/role_costs.h"
 #include "simulator/engine/simulate.h"
 
 namespace tessera {
@@ -38,9 +37,9 @@ void write_trace(const Simulation& simulation, const std::string& file) {
 void simulate_plan(const SimulateOptions& options) {
   const Plan plan = read_plan_or_throw(options.plan);
   Problems problems;
-  check_simulatable(plan, options.plan, problems);
+  check_reshard_digests(plan, options.plan, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  const Calibration calibration = calibration_for(plan.cluster, options.calibration);
+  const Calibration calibration = calibration_of(plan, options.calibration);
   const Simulation simulation = simulate(plan, calibration, options.simulation);
   if (!options.trace.empty()) write_trace(simulation, options.trace);
   const std::string text = options.json ? to_json(simulation, plan, calibration)
@@ -55,7 +54,7 @@ void add_simulate(CLI::App& app) {
   auto options = std::make_shared<SimulateOptions>();
   command->add_option("plan", options->plan, "plan.json")->required();
   command->add_option("--calibration", options->calibration,
-                      "Calibration JSON or preset; default: the one shipped for the device");
+                      "Calibration JSON or preset; default: the plan's");
   command->add_option("--seed", options->simulation.seed, "Of the drawn response lengths");
   command->add_option("--steps", options->simulation.steps, "Iterations, each with its own lengths")
       ->check(CLI::Range(1, 1000));

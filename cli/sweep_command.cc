@@ -19,13 +19,13 @@ struct SweepOptions {
 
 void run_sweep(const SweepOptions& options) {
   Problems problems;
-  std::optional<CsvTable> table = read_csv(options.input, problems);
+  std::optional<CsvTable> table = read_csv_as_far(options.input, problems);
   std::optional<SweepSummary> summary;
   if (table) {
     summary = sweep(*table, std::filesystem::path(options.input).parent_path(), options.calibration,
                     problems);
   }
-  if (!summary) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!summary || !problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   if (options.output.empty() || options.output == "-") {
     std::printf("%s", to_csv(*table).c_str());
   } else {

@@ -16,7 +16,7 @@ install(EXPORT tessera-targets NAMESPACE tessera::
 foreach(folder cost_models/spec cost_models/layout executor/comm executor/storage executor/reshard)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera/${folder}" COMPONENT library
-    FILES_MATCHING PATTERN "*.h")
+    FILES_MATCHING PATTERN "command_line.h" EXCLUDE PATTERN "*.h")
 endforeach()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/configs"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tessera" COMPONENT library)

@@ -120,6 +120,21 @@ MemoryUse operator+(const MemoryUse& a, const MemoryUse& b) {
           .reserve = a.reserve + b.reserve};
 }
 
+std::array<std::pair<std::string_view, std::int64_t>, kMemoryClasses> memory_classes(
+    const MemoryUse& use) {
+  return {{{"weights", use.weights},
+           {"gradients", use.gradients},
+           {"master_weights", use.master_weights},
+           {"optimizer", use.optimizer},
+           {"activations", use.activations},
+           {"logits", use.logits},
+           {"kv_cache", use.kv_cache},
+           {"communication", use.communication},
+           {"reshard", use.reshard},
+           {"workspace", use.workspace},
+           {"reserve", use.reserve}}};
+}
+
 ShardElements shard_elements(const ParameterTable& table, int tp, int ep, int etp) {
   ParallelLayout layout;
   layout.tp = tp;

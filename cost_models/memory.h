@@ -11,6 +11,8 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cost_models/engine_traits.h"
@@ -36,6 +38,11 @@ struct MemoryUse {
   }
   bool operator==(const MemoryUse&) const = default;
 };
+
+/// Every class with its bytes, under the names that files and messages use.
+inline constexpr int kMemoryClasses = 11;
+std::array<std::pair<std::string_view, std::int64_t>, kMemoryClasses> memory_classes(
+    const MemoryUse& use);
 
 struct RoleDTypes {
   DType param = DType::bf16, grad = DType::fp32, master = DType::fp32, kv = DType::bf16,

@@ -13,8 +13,11 @@ constexpr std::size_t kMostProblems = 100;  // a file of another format breaks e
 // State of one call of parse_csv.
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file, Problems& problems)
-      : text_(text), problems_(problems), first_problem_(problems.size()) {
+  Parser(std::string_view text, const std::string& file, bool keeps_uneven, Problems& problems)
+      : text_(text),
+        problems_(problems),
+        first_problem_(problems.size()),
+        keeps_uneven_(keeps_uneven) {
     table_.file = file;
   }
 
@@ -28,7 +31,7 @@ class Parser {
     if (table_.header.empty() && problems_.size() == first_problem_) {
       refuse(1, 1, "an empty file", "a header row with the names of the columns");
     }
-    if (problems_.size() != first_problem_) return std::nullopt;
+    if (problems_.size() != first_problem_ + uneven_) return std::nullopt;
     return std::move(table_);
   }
 
@@ -104,8 +107,11 @@ class Parser {
   void accept(CsvRow row) {
     if (table_.header.empty()) return accept_header(std::move(row));
     if (row.cells.size() != table_.header.size()) {
-      return refuse(row.line, 1, std::to_string(row.cells.size()) + " cells",
-                    std::to_string(table_.header.size()) + ", as the header has names");
+      refuse(row.line, 1, std::to_string(row.cells.size()) + " cells",
+             std::to_string(table_.header.size()) + ", as the header has names");
+      if (!keeps_uneven_) return;
+      ++uneven_;
+      row.cells.resize(table_.header.size());
     }
     table_.rows.push_back(std::move(row));
   }
@@ -125,6 +131,8 @@ class Parser {
   std::string_view text_;
   Problems& problems_;
   std::size_t first_problem_;
+  bool keeps_uneven_;
+  std::size_t uneven_ = 0;  // rows of another width that were kept
   std::size_t at_ = 0, line_ = 1, line_start_ = 0;
   CsvTable table_;
 };
@@ -151,6 +159,16 @@ void append_row(std::string& out, const std::vector<std::string>& cells) {
   out += '\n';
 }
 
+std::optional<CsvTable> parse(std::string_view text, const std::string& file, bool keeps_uneven,
+                              Problems& problems) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write one
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const std::size_t before = problems.size();
+  check_text(text, file, {.bytes = kMostBytes}, problems);
+  if (problems.size() != before) return std::nullopt;
+  return Parser(text, file, keeps_uneven, problems).run();
+}
+
 }  // namespace
 
 std::optional<std::size_t> CsvTable::column(std::string_view name) const {
@@ -161,17 +179,22 @@ std::optional<std::size_t> CsvTable::column(std::string_view name) const {
 
 std::optional<CsvTable> parse_csv(std::string_view text, const std::string& file,
                                   Problems& problems) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write one
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  const std::size_t before = problems.size();
-  check_text(text, file, {.bytes = kMostBytes}, problems);
-  if (problems.size() != before) return std::nullopt;
-  return Parser(text, file, problems).run();
+  return parse(text, file, false, problems);
+}
+
+std::optional<CsvTable> parse_csv_as_far(std::string_view text, const std::string& file,
+                                         Problems& problems) {
+  return parse(text, file, true, problems);
 }
 
 std::optional<CsvTable> read_csv(const std::filesystem::path& file, Problems& problems) {
   const auto text = read_text_file(file, kMostBytes, problems);
   return text ? parse_csv(*text, file.string(), problems) : std::nullopt;
+}
+
+std::optional<CsvTable> read_csv_as_far(const std::filesystem::path& file, Problems& problems) {
+  const auto text = read_text_file(file, kMostBytes, problems);
+  return text ? parse_csv_as_far(*text, file.string(), problems) : std::nullopt;
 }
 
 std::string to_csv(const CsvTable& table) {

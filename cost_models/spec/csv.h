@@ -34,7 +34,13 @@ struct CsvTable {
 /// or occur twice. Empty lines are skipped.
 std::optional<CsvTable> parse_csv(std::string_view text, const std::string& file,
                                   Problems& problems);
+
+/// The same, but a row of another width is a Problem and stays, cut or filled with empty cells, so
+/// that what else is wrong with the table can be told as well. Callers look at `problems`.
+std::optional<CsvTable> parse_csv_as_far(std::string_view text, const std::string& file,
+                                         Problems& problems);
 std::optional<CsvTable> read_csv(const std::filesystem::path& file, Problems& problems);
+std::optional<CsvTable> read_csv_as_far(const std::filesystem::path& file, Problems& problems);
 
 /// The table as text, cells quoted where they must be, lines ending with '\n'.
 std::string to_csv(const CsvTable& table);

@@ -1,9 +1,27 @@
 // What single layers of a ModelSpec are.
 #include <algorithm>
+#include <cmath>
 
 #include "cost_models/spec/model_spec.h"
 
 namespace tessera {
+
+std::int64_t context_length(const ModelSpec& model) {
+  const auto scaled = [&](std::int64_t positions) {
+    return static_cast<std::int64_t>(
+        std::llround(static_cast<double>(positions) * model.rope.factor));
+  };
+  switch (model.rope.kind) {
+    case RopeScalingKind::linear:
+      return scaled(model.max_positions);
+    case RopeScalingKind::yarn:
+      return std::max(model.max_positions, scaled(model.rope.original_max_position_embeddings));
+    case RopeScalingKind::none:
+    case RopeScalingKind::llama3:
+      break;
+  }
+  return model.max_positions;
+}
 
 bool is_moe_layer(const ModelSpec& model, std::int64_t layer) {
   return model.moe &&

@@ -114,6 +114,11 @@ std::optional<ModelSpec> read_model_spec(const std::filesystem::path& where, Pro
 std::optional<ModelSpec> parse_model_spec(std::string_view text, const std::string& file,
                                           Problems& problems);
 
+/// Tokens that a sequence may have: max_positions, or as far as the rotary scaling reaches (linear
+/// factor x max_positions, yarn factor x original; llama3's max_positions is scaled already). 0 =
+/// the config does not say.
+std::int64_t context_length(const ModelSpec& model);
+
 /// True when the layer has routed experts.
 bool is_moe_layer(const ModelSpec& model, std::int64_t layer);
 std::int64_t moe_layer_count(const ModelSpec& model);

@@ -30,6 +30,7 @@ struct ParallelLayout {
   int etp = 1;   // parts of each routed expert; 1 = experts are whole at any tp
   int zero = 0;  // 0, 1 (optimizer), 2 (+ gradients), 3 (+ parameters)
   bool sequence_parallel = false;
+  bool ulysses = false;  // cp exchanges heads for positions; else a ring over keys and values
   /// Chunk c of stage p is stages[c * pp + p]; in layer order, covering every layer once.
   std::vector<LayerRange> stages;
 

@@ -18,6 +18,11 @@ std::string joined(const Problems& problems) {
   return text;
 }
 
+bool of_options(const Problems& problems) {
+  return std::any_of(problems.begin(), problems.end(),
+                     [](const Problem& problem) { return problem.file.starts_with("--"); });
+}
+
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -47,6 +52,9 @@ std::string to_string(const Problem& problem) {
 
 Error::Error(ExitCode code, Problems problems)
     : code_(code), problems_(std::move(problems)), text_(joined(problems_)) {}
+
+Error::Error(Problems problems)
+    : Error(of_options(problems) ? ExitCode::usage : ExitCode::bad_input, problems) {}
 
 Error::Error(ExitCode code, std::string message)
     : Error(code, Problems{Problem{.found = std::move(message)}}) {}

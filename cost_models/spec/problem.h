@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// Process exit codes (docs/exit-codes.md; sysexits.h where it has one).
+/// Process exit codes; those from 64 to 78 mean what sysexits.h says.
 enum class ExitCode : int {
   ok = 0,
   check_failed = 1,
@@ -47,6 +47,8 @@ std::string to_string(const Problem& problem);
 class Error : public std::exception {
  public:
   Error(ExitCode code, Problems problems);
+  /// `usage` where one of them is an option's (its file is "--fix" or the like), else `bad_input`.
+  explicit Error(Problems problems);
   /// An error that concerns no file: one Problem whose `found` is the message.
   Error(ExitCode code, std::string message);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "cost_models/spec/command_line.h"
 #include "cost_models/spec/problem.h"
 #include "executor/comm/communicator.h"
 #include "executor/run/commands.h"
@@ -20,16 +21,7 @@ int parse(int argc, char** argv) {
   tessera::add_init_model(app);
   tessera::add_make_data(app);
   tessera::add_tokenize(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& ended) {
-    return ended.get_exit_code();  // a command's own code
-  } catch (const CLI::ParseError& error) {
-    const bool wants_help = error.get_exit_code() == 0;
-    app.exit(error);
-    return static_cast<int>(wants_help ? tessera::ExitCode::ok : tessera::ExitCode::usage);
-  }
-  return 0;
+  return tessera::run_command_line(app, argc, argv);
 }
 
 /// What every rank finds alike, rank 0 says for all.

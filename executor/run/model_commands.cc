@@ -1,6 +1,7 @@
 // tessera init-model, make-data and tokenize: what a first run needs.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/preset.h"
 #include "executor/data/digit_tasks.h"
 #include "executor/data/init_model.h"
 #include "executor/data/tokenizer.h"
@@ -17,7 +19,7 @@ namespace tessera {
 namespace {
 
 void throw_if_any(Problems problems) {
-  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!problems.empty()) throw Error(std::move(problems));
 }
 
 struct InitOptions {
@@ -31,7 +33,7 @@ void init(const InitOptions& options) {
   Problems problems;
   if (!options.dtype.empty() && !init.dtype) {
     problems.push_back(
-        {.place = "--dtype", .found = options.dtype, .expected = "fp32, bf16 or fp16"});
+        {.file = "--dtype", .found = "'" + options.dtype + "'", .expected = "fp32, bf16 or fp16"});
   } else {
     init_model(options.model, options.output, init, problems);
   }
@@ -50,14 +52,25 @@ void make(const DataOptions& options) {
   Problems problems;
   make_data(*digit_task_from(options.task), options.digits, options.count, options.seed,
             options.split, options.output, problems);
-  throw_if_any(std::move(problems));
+  // The options were checked before: only writing can fail.
+  if (!problems.empty()) throw Error(ExitCode::io, std::move(problems));
   std::printf("wrote %lld prompts to %s\n", static_cast<long long>(options.count),
               options.output.c_str());
 }
 
 void tokenize(const std::string& model, const std::vector<std::string>& texts, bool special) {
   Problems problems;
-  const std::optional<Tokenizer> tokenizer = Tokenizer::open(model, problems);
+  const auto folder = find_config(model, "models", "", problems);
+  if (folder && std::filesystem::exists(*folder) &&
+      !std::filesystem::exists(*folder / "tokenizer.json")) {
+    problems.push_back({.file = folder->string(),
+                        .found = "no tokenizer.json",
+                        .expected = "a model folder with one",
+                        .hint = "presets hold a config.json only: give the folder of a downloaded "
+                                "model, or one that init-model --digits wrote"});
+  }
+  throw_if_any(problems);
+  const std::optional<Tokenizer> tokenizer = Tokenizer::open(*folder, problems);
   throw_if_any(std::move(problems));
   std::vector<std::string> all = texts;
   if (all.empty())
@@ -105,7 +118,7 @@ void add_tokenize(CLI::App& app) {
   auto model = std::make_shared<std::string>();
   auto texts = std::make_shared<std::vector<std::string>>();
   auto special = std::make_shared<bool>(false);
-  command->add_option("--model", *model, "Folder with tokenizer.json")->required();
+  command->add_option("--model", *model, "Model folder with tokenizer.json")->required();
   command->add_option("text", *texts, "Texts; standard input without any");
   command->add_flag("--special", *special, "Add what the tokenizer's template adds");
   command->callback([=] { tokenize(*model, *texts, *special); });

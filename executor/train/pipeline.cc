@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "executor/train/interleave.h"
+#include "simulator/engine/interleave.h"
 
 namespace tessera {
 namespace {

@@ -36,6 +36,7 @@ Capabilities verl_table() {
   table.recompute = {Recompute::none, Recompute::full};
   table.most_tp = table.most_pp = 1;
   table.context_parallel = table.fully_sharded = table.offload = table.unmap = true;
+  table.ulysses = true;
   table.rollout_expert_parallel = true;
   table.rollout_heads = HeadRule::query_heads;
   table.tp_must_divide_heads = true;
@@ -53,7 +54,8 @@ Capabilities megatron_table() {
   table.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   table.context_parallel = table.expert_parallel = table.virtual_stages = true;
   table.sequence_parallel = table.equal_middle_stages = true;
-  table.unmap = true;  // the rollout is not Megatron's
+  table.ulysses = false;  // cp_comm_type p2p
+  table.unmap = true;     // the rollout is not Megatron's
   table.training_heads = HeadRule::all_heads;
   table.tp_must_divide_heads = true;
   table.params = kTrainable;

@@ -25,6 +25,9 @@ class LayoutCheck {
     const int most_pp = rollout ? engine_.most_rollout_pp : engine_.most_pp;
     if (layout_.pp > most_pp) too_much("pp", layout_.pp, most_pp);
     if (layout_.cp > 1 && (rollout || !engine_.context_parallel)) too_much("cp", layout_.cp, 1);
+    if (layout_.cp > 1 && engine_.ulysses.value_or(layout_.ulysses) != layout_.ulysses) {
+      refuse("ulysses", layout_.ulysses ? "true" : "false", layout_.ulysses ? "false" : "true");
+    }
     if (layout_.vpp > 1 && (rollout || !engine_.virtual_stages)) too_much("vpp", layout_.vpp, 1);
     if (layout_.dp_shard > 1 && (rollout || !engine_.fully_sharded)) {
       too_much("dp_shard", layout_.dp_shard, 1);

@@ -111,7 +111,63 @@ bool is_trainer(const std::string& word) {
          word.find("main_dapo") != word.npos;
 }
 
-// The command that starts verl's trainer, or the first that carries Megatron's arguments.
+struct Server {
+  ConfigSyntax syntax = ConfigSyntax::vllm;
+  std::size_t arguments = 0;  // where they begin in the command
+};
+
+// "vllm serve MODEL ...", "python3 -m vllm.entrypoints.openai.api_server ...",
+// "python3 -m sglang.launch_server ...".
+std::optional<Server> server_in(const ShellCommand& command) {
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string& word = command[i].text;
+    if (word.rfind("sglang.launch_server", 0) == 0) return Server{ConfigSyntax::sglang, i + 1};
+    if (word.rfind("vllm.entrypoints", 0) == 0) return Server{ConfigSyntax::vllm, i + 1};
+    const bool vllm = word == "vllm" || ends_with(word, "/vllm");
+    if (vllm && i + 1 < command.size() && command[i + 1].text == "serve") {
+      return Server{ConfigSyntax::vllm, i + 2};
+    }
+  }
+  return std::nullopt;
+}
+
+// --flag value, --flag=value and --flag alone; a leading word without a flag is a served model.
+void read_flags(const ShellCommand& command, std::size_t first, ConfigValues& out) {
+  const auto is_flag = [](const std::string& word) {
+    return word.size() > 1 && word[0] == '-' &&
+           std::isdigit(static_cast<unsigned char>(word[1])) == 0;
+  };
+  for (std::size_t i = first; i < command.size(); ++i) {
+    const std::string& word = command[i].text;
+    ConfigValue value;
+    value.place = std::to_string(command[i].line);
+    if (!is_flag(word)) {
+      if (first > 0 && i == first) {
+        value.value = node_of(std::string_view(word));
+        if (!command[i].known) value.unknown = command[i].unknown;
+        out.values["model"] = std::move(value);
+      }
+      continue;
+    }
+    if (first == 0 && word.rfind("--", 0) != 0) continue;  // the command's own short flags
+    std::string flag = word.substr(word.rfind("--", 0) == 0 ? 2 : 1);
+    if (flag.empty()) continue;
+    const auto equals = flag.find('=');
+    value.value = node_of(true);
+    if (equals != flag.npos) {
+      value.value = override_value(std::string_view(flag).substr(equals + 1));
+      flag.resize(equals);
+    } else if (i + 1 < command.size() && !is_flag(command[i + 1].text)) {
+      value.value = override_value(command[i + 1].text);
+      if (!command[i + 1].known) value.unknown = command[i + 1].unknown;
+      ++i;
+    }
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    out.values[flag] = std::move(value);
+  }
+}
+
+// The command that starts verl's trainer or a server, or the arguments of all.
 void read_script(std::string_view text, ConfigValues& out, Problems& problems) {
   const std::size_t before = problems.size();
   const auto commands = shell_commands(text, out.file, problems);
@@ -137,32 +193,26 @@ void read_script(std::string_view text, ConfigValues& out, Problems& problems) {
     return;
   }
   for (const ShellCommand& command : commands) {
-    for (std::size_t i = 0; i < command.size(); ++i) {
-      const std::string& word = command[i].text;
-      if (word.rfind("--", 0) != 0 || word.size() < 3) continue;
-      std::string flag = word.substr(2);
-      const auto equals = flag.find('=');
-      ConfigValue value;
-      value.place = std::to_string(command[i].line);
-      value.value = node_of(true);
-      if (equals != flag.npos) {
-        value.value = override_value(std::string_view(flag).substr(equals + 1));
-        flag.resize(equals);
-      } else if (i + 1 < command.size() && command[i + 1].text.rfind("--", 0) != 0) {
-        value.value = override_value(command[i + 1].text);
-        if (!command[i + 1].known) value.unknown = command[i + 1].unknown;
-        ++i;
-      }
-      std::replace(flag.begin(), flag.end(), '_', '-');
-      out.values[flag] = std::move(value);
+    if (const auto server = server_in(command)) {
+      read_flags(command, server->arguments, out);
+      out.syntax = server->syntax;
+      return;
     }
   }
+  for (const ShellCommand& command : commands) read_flags(command, 0, out);
+  const auto any = [&](std::initializer_list<const char*> flags) {
+    return std::any_of(flags.begin(), flags.end(), [&](const char* flag) { return out.has(flag); });
+  };
   out.syntax = ConfigSyntax::megatron;
-  if (!out.has("tensor-model-parallel-size") && !out.has("micro-batch-size") &&
-      !out.has("num-layers")) {
+  if (any({"tensor-model-parallel-size", "micro-batch-size", "num-layers"})) return;
+  if (any({"tp-size", "mem-fraction-static", "max-running-requests", "model-path"})) {
+    out.syntax = ConfigSyntax::sglang;
+  } else if (any({"tensor-parallel-size", "gpu-memory-utilization", "max-num-seqs"})) {
+    out.syntax = ConfigSyntax::vllm;
+  } else {
     problems.push_back({out.file, "",
-                        "no command that starts verl.trainer.main_ppo and no arguments "
-                        "of Megatron-LM",
+                        "no command that starts verl.trainer.main_ppo, vllm or sglang and no "
+                        "arguments of Megatron-LM",
                         "one of them", "the overrides or arguments themselves are read as well"});
   }
 }

@@ -1,5 +1,6 @@
 // The keys and values of another tool's configuration, wherever they were written: a YAML tree, a
-// list of overrides, the command line inside a shell script, or Megatron-LM's arguments.
+// list of overrides, the command line inside a shell script, or arguments of Megatron-LM, vLLM or
+// SGLang.
 //
 // Plain values; each remembers its place. Reading never runs anything.
 #pragma once
@@ -21,7 +22,7 @@ struct ConfigValue {
   bool added = false;   // Hydra's "+": need not be a key that the tool lists
 };
 
-enum class ConfigSyntax { verl, megatron };
+enum class ConfigSyntax { verl, megatron, vllm, sglang };
 
 class ConfigValues {
  public:
@@ -30,7 +31,8 @@ class ConfigValues {
   bool megatron_engine = false;  // of verl: model_engine=megatron, or a Megatron configuration
   bool from_yaml = false;        // where keys may be added without a "+"
   bool complete = false;         // a flattened file, which states the defaults too
-  std::map<std::string, ConfigValue> values;  // by dotted key; of Megatron by flag without "--"
+  /// By dotted key; of Megatron and servers by flag without "--", a served model as "model".
+  std::map<std::string, ConfigValue> values;
 
   bool has(std::string_view key) const { return values.contains(std::string(key)); }
   /// Value of a key with interpolations followed; nullptr when absent, null or a reference to

@@ -61,8 +61,16 @@ std::optional<Imported> import_config(std::string_view text, const std::string& 
                                       const ImportOptions& options, Problems& problems) {
   const auto config = read_config_values(text, file, problems);
   if (!config) return std::nullopt;
-  return config->syntax == ConfigSyntax::verl ? import_verl(*config, options, problems)
-                                              : import_megatron(*config, options, problems);
+  switch (config->syntax) {
+    case ConfigSyntax::verl:
+      return import_verl(*config, options, problems);
+    case ConfigSyntax::megatron:
+      return import_megatron(*config, options, problems);
+    case ConfigSyntax::vllm:
+    case ConfigSyntax::sglang:
+      break;
+  }
+  return import_server(*config, options, problems);
 }
 
 }  // namespace tessera

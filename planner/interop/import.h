@@ -33,8 +33,8 @@ struct Imported {
   std::vector<IgnoredKey> ignored;
 };
 
-/// verl (flattened or Hydra YAML, override lists, .sh files) and Megatron-LM arguments. nullopt and
-/// all Problems of the file otherwise.
+/// verl (flattened or Hydra YAML, override lists, .sh files), arguments of Megatron-LM, and of vLLM
+/// and SGLang servers. nullopt and all Problems of the file otherwise.
 std::optional<Imported> import_config(std::string_view text, const std::string& file,
                                       const ImportOptions& options, Problems& problems);
 
@@ -44,11 +44,14 @@ std::vector<IgnoredKey> ignored_keys(const ConfigValues& config);
 /// Problems for keys that verl's version does not have, with did-you-mean or the new name.
 Problems unknown_keys(const ConfigValues& config);
 
-/// The two readers of import_config.
+/// The readers of import_config.
 std::optional<Imported> import_verl(const ConfigValues& config, const ImportOptions& options,
                                     Problems& problems);
 std::optional<Imported> import_megatron(const ConfigValues& config, const ImportOptions& options,
                                         Problems& problems);
+
+std::optional<Imported> import_server(const ConfigValues& config, const ImportOptions& options,
+                                      Problems& problems);
 
 /// A model by path, preset or hub name ("Qwen/Qwen2.5-7B-Instruct" is the preset qwen2.5-7b).
 std::optional<ModelSource> find_model(const std::string& name, const ConfigValues& config,

@@ -44,19 +44,20 @@ constexpr std::array kFlags = std::to_array<Flag>({
     {"num-query-groups", true},
     {"vocab-size", true},
     {"ffn-hidden-size", true},
+    {"num-experts", true},
     {"group-query-attention", false},
-    {"kv-channels", false},
-    {"max-position-embeddings", false},
+    {"kv-channels", true},
+    {"max-position-embeddings", true},
     {"make-vocab-size-divisible-by", false},
-    {"swiglu", false},
+    {"swiglu", true},
     {"disable-bias-linear", false},
     {"normalization", false},
     {"position-embedding-type", false},
     {"rotary-base", false},
     {"norm-epsilon", false},
-    {"add-qkv-bias", false},
-    {"qk-layernorm", false},
-    {"untie-embeddings-and-output-weights", false},
+    {"add-qkv-bias", true},
+    {"qk-layernorm", true},
+    {"untie-embeddings-and-output-weights", true},
 });
 
 class Importer {
@@ -113,10 +114,7 @@ class Importer {
   }
 
   void read_model() {
-    if (options_.model.empty()) {
-      return refuse("num-layers", "without a model", "--model FOLDER",
-                    "Megatron-LM's arguments do not name a Hugging Face architecture");
-    }
+    if (options_.model.empty()) return build_model();
     const auto model = find_model(options_.model, config_, "--model", out_.notes, problems_);
     if (!model) return;
     const ModelSpec& spec = model->spec;
@@ -132,6 +130,52 @@ class Importer {
     same("num-query-groups", spec.kv_heads);
     same("vocab-size", spec.vocab);
     out_.plan.models.emplace("actor", *model);
+  }
+
+  // A dense decoder as the arguments describe it; what they leave open has Megatron-LM's default.
+  void build_model() {
+    for (const char* flag : {"num-layers", "hidden-size", "num-attention-heads", "vocab-size"}) {
+      if (config_.has(flag)) continue;
+      refuse(flag, "without --model", "the argument, or --model FOLDER",
+             "the model is built from --num-layers, --hidden-size, --num-attention-heads and "
+             "--vocab-size where there is no --model");
+    }
+    if (config_.has("num-experts")) {
+      refuse("num-experts", "without --model", "--model FOLDER",
+             "experts are not built from arguments");
+    }
+    if (problems_.size() != before_) return;
+    constexpr Whole kSize{1, std::int64_t{1} << 40};
+    ModelSpec spec;
+    spec.layers = integer("num-layers", 1, {1, 1 << 16});
+    spec.hidden = integer("hidden-size", 1, kSize);
+    spec.query_heads = integer("num-attention-heads", 1, kSize);
+    spec.kv_heads = integer("num-query-groups", spec.query_heads, kSize);
+    spec.head_dim =
+        integer("kv-channels", std::max<std::int64_t>(1, spec.hidden / spec.query_heads), kSize);
+    spec.ffn = integer("ffn-hidden-size", 4 * spec.hidden, kSize);
+    spec.vocab = integer("vocab-size", 1, kSize);
+    spec.max_positions =
+        integer("max-position-embeddings", integer("seq-length", 4096, kSize), kSize);
+    spec.qkv_bias = config_.boolean("add-qkv-bias", false, problems_);
+    spec.qk_norm = config_.boolean("qk-layernorm", false, problems_);
+    spec.tied_embeddings =
+        !config_.boolean("untie-embeddings-and-output-weights", false, problems_);
+    if (spec.query_heads % spec.kv_heads != 0) {
+      refuse("num-query-groups", std::to_string(spec.kv_heads),
+             "a divisor of the " + std::to_string(spec.query_heads) + " heads");
+    }
+    if (!config_.boolean("swiglu", false, problems_)) {
+      refuse("num-layers", "without --swiglu", "--swiglu, or --model FOLDER",
+             "only gated decoders are built from arguments");
+    }
+    if (problems_.size() != before_) return;
+    spec.family = spec.qk_norm    ? ModelFamily::qwen3
+                  : spec.qkv_bias ? ModelFamily::qwen2
+                                  : ModelFamily::llama;
+    out_.notes.push_back("no --model: the architecture is built from the arguments, as " +
+                         std::string(name_of(spec.family)) + ".");
+    out_.plan.models.emplace("actor", ModelSource{std::move(spec), "from arguments", ""});
   }
 
   void read_layout();

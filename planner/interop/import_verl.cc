@@ -221,6 +221,7 @@ ParallelLayout Importer::fsdp_layout(const std::string& block, const std::string
            "a divisor of the " + std::to_string(world_) + " GPUs");
     return layout;
   }
+  layout.ulysses = layout.cp > 1;
   const int dp = static_cast<int>(world_ / layout.cp);
   const std::int64_t size = integer(block + ".fsdp_size", -1, {.least = -1});
   const bool reshard = flag(block + ".reshard_after_forward", true);

@@ -1,42 +1,15 @@
 // A hand-written plan under the planner's cost models.
 #include <algorithm>
-#include <cstdio>
 
 #include "planner/interop/import.h"
 #include "planner/search/fixed.h"
+#include "planner/search/role_operations.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
 #include "planner/search/why_not.h"
 
 namespace tessera {
 namespace {
-
-Candidate candidate_of(const RolePlan& role, bool ulysses) {
-  const ParallelLayout& layout = role.layout;
-  const Batching& batching = role.batching;
-  Candidate candidate;
-  candidate.role = role.role;
-  candidate.gpus = static_cast<int>(role.ranks.size());
-  candidate.tp = layout.tp;
-  candidate.pp = layout.pp;
-  candidate.dp = layout.dp();
-  candidate.cp = layout.cp;
-  candidate.vpp = layout.vpp;
-  candidate.ep = layout.ep;
-  candidate.etp = layout.etp;
-  candidate.dp_shard = layout.dp_shard;
-  candidate.zero = layout.zero;
-  candidate.sequence_parallel = layout.sequence_parallel;
-  candidate.ulysses = ulysses && layout.cp > 1;
-  candidate.recompute = role.recompute;
-  candidate.offload = role.offload;
-  candidate.max_sequences = batching.max_sequences;
-  candidate.tokens = role.role == Role::rollout
-                         ? batching.prefill_tokens
-                         : std::max({batching.update_tokens, batching.log_prob_tokens,
-                                     batching.values_tokens, batching.reward_tokens});
-  return candidate;
-}
 
 // Roles that share ranks are one block; the placement of a plan, whatever its order.
 Placement placement_of(const Plan& plan, std::vector<int>& sizes, std::vector<int>& first) {
@@ -67,12 +40,9 @@ Pricing price(Plan& plan, const Calibration& calibration) {
   solution.placement = placement_of(plan, solution.sizes, solution.first_rank);
   std::vector<std::string> left_out;
   for (const RolePlan& role : plan.roles) {
-    Candidate candidate = candidate_of(role, plan.engine == "verl");
+    const Candidate candidate = candidate_of(plan, role);
     if (role.layout.stages != layout_of(candidate, plan.model_of(role.role).layers).stages) {
       left_out.push_back("the " + std::string(name_of(role.role)) + "'s uneven stages");
-    }
-    if (role.role == Role::rollout && !plan.reshard.empty() && !plan.reshard[0].keep) {
-      candidate.offload.parameters = true;  // unmapped while training
     }
     solution.choice.emplace(role.role, candidate);
   }
@@ -90,9 +60,7 @@ Pricing price(Plan& plan, const Calibration& calibration) {
   for (RolePlan& role : plan.roles) role.memory = priced.find(role.role)->memory;
   for (PlannedReshard& pair : plan.reshard) {
     const ReshardPlan exact = reshard_plan_of(plan, pair);
-    char digest[17];
-    std::snprintf(digest, sizeof digest, "%016llx", static_cast<unsigned long long>(exact.digest));
-    pair.digest = digest;
+    pair.digest = digest_text(exact.digest);
     pair.bytes_received = exact.bytes_received.value;
     pair.lower_bound_bytes = exact.lower_bound.value;
     pair.total_received_bytes = exact.total_received.value;

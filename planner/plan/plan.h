@@ -64,7 +64,7 @@ struct PlannedReshard {
   ReshardMode mode = ReshardMode::minimal;
   ReshardTransport transport = ReshardTransport::automatic;
   std::int64_t bucket_bytes = 0;
-  bool keep = true;  // the rollout shard stays mapped in every phase; false = unmap
+  bool keep = true;    // the rollout shard stays mapped in every phase; false = unmap
   std::string digest;  // xxh3 of the ReshardPlan, 16 hex digits
   std::int64_t bytes_received = 0, lower_bound_bytes = 0, total_received_bytes = 0, peak_bytes = 0;
   bool operator==(const PlannedReshard&) const = default;
@@ -81,17 +81,18 @@ struct Prediction {
   double exposed_comm_s = 0;
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;
-  std::int64_t peak_bytes = 0;           // of the fullest rank
-  double step_error_s = 0;               // one standard deviation, 0 = unknown
+  std::int64_t peak_bytes = 0;  // of the fullest rank
+  double step_error_s = 0;      // one standard deviation, 0 = unknown
   std::vector<std::string> measured_constants, assumed_constants;
   bool operator==(const Prediction&) const = default;
 };
 
-/// The best plan of one placement class that lost, and by how much.
+/// A plan that lost: the best of another placement, or of the same one with another layout.
 struct RunnerUp {
   std::string placement;    // "colocated", "actor+reference | critic", ...
   std::string description;  // its layouts
   double step_s = 0;
+  int gpus = 0;  // 0 = the file does not say (plans of earlier versions)
   bool operator==(const RunnerUp&) const = default;
 };
 
@@ -99,8 +100,8 @@ struct Certificate {
   std::string objective;  // "step_s"
   double value = 0, lower_bound = 0, gap = 0;
   std::int64_t evaluated = 0, pruned = 0;
-  std::vector<RunnerUp> runner_up;  // best of each other placement, ascending
-  double margin = 0;  // relative model error that would flip the choice
+  std::vector<RunnerUp> runner_up;  // ascending by the objective
+  double margin = 0;  // relative model error that would flip the choice to one of these; 1 = none
   bool operator==(const Certificate&) const = default;
 };
 
@@ -140,6 +141,15 @@ RankMap rank_map_of(const Plan& plan, Role role);
 ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair);
 /// Its totals and digest without the list of transfers, faster.
 ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair);
+
+/// A digest as plan files write it: 16 hexadecimal digits.
+std::string digest_text(std::uint64_t digest);
+
+/// False where a plan was too large for exact ranges: its bytes are an estimate, without a digest.
+inline bool has_exact_reshard(const PlannedReshard& pair) { return !pair.digest.empty(); }
+
+/// Appends a Problem for every reshard whose digest is not that of the plan's layouts.
+void check_reshard_digests(const Plan& plan, const std::string& file, Problems& problems);
 
 /// The ranks' own schedule: phases after which weights move (gen needs a reshard before it).
 /// Default schedule of a dataflow on this placement.

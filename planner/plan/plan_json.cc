@@ -53,6 +53,11 @@ class Writer {
       add(node, key, node_of(value));
     }
   }
+  /// A member that is left out where it has its type's default.
+  template <class T, class... Range>
+  void stated(std::string_view key, T& value, const Range&... range) {
+    if (value != T{}) field(key, value, range...);
+  }
   template <class T>
   void object(std::string_view key, T& value) {
     add(node, key, written(value));
@@ -102,6 +107,10 @@ class Reader {
     } else {
       reader_.required(key, value, range...);
     }
+  }
+  template <class T, class... Range>
+  void stated(std::string_view key, T& value, const Range&... range) {
+    reader_.optional(key, value, range...);
   }
   template <class T>
   void object(std::string_view key, T& value) {
@@ -175,6 +184,7 @@ void fields(V& v, ParallelLayout& layout) {
   v.field("etp", layout.etp, kDegree);
   v.field("zero", layout.zero, Whole{.least = 0, .most = 3});
   v.field("sequence_parallel", layout.sequence_parallel);
+  v.stated("ulysses", layout.ulysses);
   v.stages("stages", layout.stages);
 }
 
@@ -290,6 +300,7 @@ void fields(V& v, RunnerUp& runner_up) {
   v.field("placement", runner_up.placement);
   v.field("description", runner_up.description);
   v.field("step_s", runner_up.step_s, kFromZero);
+  v.stated("gpus", runner_up.gpus, Whole{.least = 1, .most = 1 << 24});
 }
 
 template <class V>

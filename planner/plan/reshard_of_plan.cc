@@ -1,4 +1,7 @@
 // The byte-exact reshard that a plan prescribes for one pair of its roles.
+#include <array>
+#include <cstdio>
+
 #include "cost_models/layout/parameter_table.h"
 #include "planner/plan/plan.h"
 
@@ -29,6 +32,24 @@ ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair) {
 
 ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair) {
   return planned(plan, pair, false);
+}
+
+std::string digest_text(std::uint64_t digest) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(digest));
+  return text.data();
+}
+
+void check_reshard_digests(const Plan& plan, const std::string& file, Problems& problems) {
+  for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
+    const PlannedReshard& pair = plan.reshard[i];
+    if (!has_exact_reshard(pair)) continue;
+    const std::string digest = digest_text(reshard_plan_of(plan, pair).digest);
+    if (digest == pair.digest) continue;
+    problems.push_back({file, "/reshard/" + std::to_string(i) + "/digest",
+                        "\"" + pair.digest + "\"", "\"" + digest + "\", which the layouts give",
+                        "the plan was changed by hand or comes from another version: plan again"});
+  }
 }
 
 }  // namespace tessera

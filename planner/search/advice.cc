@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
+
+#include "cost_models/spec/strict_json.h"
 
 namespace tessera {
 namespace {
@@ -117,7 +120,7 @@ void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
 Advice advice_for(const Plan& plan, const PlanRequest& request) {
   Advice advice{.step_s = plan.prediction.step_s,
                 .peak_bytes = plan.prediction.peak_bytes,
-                .limit_bytes = plan.cluster.device.memory.value,
+                .limit_bytes = usable_memory(plan.cluster, request.calibration),
                 .ladder = {},
                 .hints = {}};
   add_ladder(plan, request, advice);
@@ -145,6 +148,40 @@ std::string describe(const Advice& advice) {
     out += "practice: " + hint.advice + " [" + hint.source + "]; here " + hint.verdict + "\n";
   }
   return out;
+}
+
+std::string to_json(const Advice& advice) {
+  Node root = map_node();
+  add(root, "step_s", node_of(advice.step_s));
+  add(root, "peak_bytes", node_of(advice.peak_bytes));
+  add(root, "limit_bytes", node_of(advice.limit_bytes));
+  Node ladder = list_node();
+  for (const Rung& rung : advice.ladder) {
+    Node each = map_node();
+    add(each, "what", node_of(rung.what));
+    Node words = list_node();
+    for (const std::string& word : rung.words) words.items.push_back(node_of(word));
+    add(each, "settings", std::move(words));
+    add(each, "possible", node_of(rung.possible));
+    if (rung.possible) {
+      add(each, "step_s", node_of(rung.step_s));
+      add(each, "peak_bytes", node_of(rung.peak_bytes));
+    } else {
+      add(each, "why", node_of(rung.why));
+    }
+    ladder.items.push_back(std::move(each));
+  }
+  add(root, "ladder", std::move(ladder));
+  Node hints = list_node();
+  for (const Hint& hint : advice.hints) {
+    Node each = map_node();
+    add(each, "advice", node_of(hint.advice));
+    add(each, "source", node_of(hint.source));
+    add(each, "verdict", node_of(hint.verdict));
+    hints.items.push_back(std::move(each));
+  }
+  add(root, "hints", std::move(hints));
+  return json_text(root);
 }
 
 }  // namespace tessera

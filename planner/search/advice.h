@@ -35,5 +35,6 @@ struct Advice {
 Advice advice_for(const Plan& plan, const PlanRequest& request);
 
 std::string describe(const Advice& advice);
+std::string to_json(const Advice& advice);
 
 }  // namespace tessera

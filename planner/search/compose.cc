@@ -109,10 +109,7 @@ PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
     return pair;
   }
   const ReshardPlan exact = reshard_totals_of(plan, pair);
-  std::array<char, 17> digest{};
-  std::snprintf(digest.data(), digest.size(), "%016llx",
-                static_cast<unsigned long long>(exact.digest));
-  pair.digest = digest.data();
+  pair.digest = digest_text(exact.digest);
   pair.bytes_received = exact.bytes_received.value;
   pair.lower_bound_bytes = exact.lower_bound.value;
   pair.total_received_bytes = exact.total_received.value;
@@ -246,7 +243,7 @@ Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const 
     const std::string& key = plan.roles.back().model;
     plan.models.emplace(key, request.models.at(key));
   }
-  if (plan.find(Role::rollout) != nullptr) {
+  if (plan.find(Role::rollout) != nullptr && plan.find(Role::actor) != nullptr) {
     plan.reshard.push_back(reshard_of(plan, costs, solution, known));
   }
   plan.environment = environment_of(request, solution);

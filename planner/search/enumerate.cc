@@ -65,6 +65,7 @@ class Enumeration {
         next_.cp = cp;
         for (const bool ulysses : {false, true}) {
           if (ulysses && (cp == 1 || model_.query_heads % (tp * cp) != 0)) continue;
+          if (cp > 1 && table_.ulysses.value_or(ulysses) != ulysses) continue;
           next_.ulysses = ulysses;
           pipelines();
         }

@@ -198,10 +198,14 @@ Evaluator CostEvaluator::evaluator() const {
           }};
 }
 
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration) {
+  return static_cast<std::int64_t>(static_cast<double>(cluster.device.memory.value) *
+                                   (1 - calibration.fragmentation.value));
+}
+
 std::int64_t memory_limit(const PlanRequest& request) {
-  const auto memory = static_cast<double>(request.cluster.device.memory.value);
-  return static_cast<std::int64_t>(memory * (1 - request.calibration.fragmentation.value) -
-                                   request.calibration.reserve_bytes.value);
+  return usable_memory(request.cluster, request.calibration) -
+         static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
 }
 
 std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request) {

@@ -78,10 +78,15 @@ class CostEvaluator {
   struct State;  // planner/search/evaluate_state.h
 
  private:
+  friend class RoleOperations;  // role_operations.h
   std::unique_ptr<State> state_;
 };
 
-/// Bytes of a rank that plans may use: the device's memory less fragmentation and the reserve.
+/// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks
+/// count the reserve of context and libraries.
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
+
+/// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
 std::int64_t memory_limit(const PlanRequest& request);
 
 /// Seconds of the calls that run no model (rule rewards, advantages), by phase.

@@ -29,7 +29,8 @@ MemoryUse on_device(MemoryUse use, const Candidate& candidate, bool streamed, bo
 }  // namespace
 
 MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& candidate,
-                                             const StageClass& stage, int index, Phase phase) {
+                                             const StageClass& stage, int index, Phase phase,
+                                             std::optional<double> in_flight) {
   const Workload& workload = request.workload;
   const bool trained = model.trained;
   const ParallelLayout layout = degrees_of(candidate);
@@ -75,14 +76,16 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
   const MemoryUse buffers =
       communication_memory(rank, layout, fullest_layer, tokens, model.dtypes, trains);
   if (!trains) return resident + buffers + inference_memory(rank, stage.last, tokens);
-  const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
-  const auto count = static_cast<int>(micro_batches(candidate, sequences));
-  const StageLoad load{
-      .layers = stage.layers,
-      .last = stage.last,
-      .tokens = tokens,
-      .sequence = as_double(longest_sequence(workload)),
-      .in_flight = stage_batches_in_flight(count, candidate.pp, candidate.vpp, index)};
+  if (!in_flight) {
+    const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
+    const auto count = static_cast<int>(micro_batches(candidate, sequences));
+    in_flight = stage_batches_in_flight(count, candidate.pp, candidate.vpp, index);
+  }
+  const StageLoad load{.layers = stage.layers,
+                       .last = stage.last,
+                       .tokens = tokens,
+                       .sequence = as_double(longest_sequence(workload)),
+                       .in_flight = *in_flight};
   return resident + buffers + training_memory(rank, load, candidate.recompute);
 }
 

@@ -8,13 +8,6 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-// A collective beside `compute` seconds of kernels: the part that sticks out, and what the kernels
-// lose to it.
-double exposed(double communication, double compute, bool overlapped, double slowdown) {
-  if (!overlapped) return communication;
-  return std::max(0.0, communication - compute) + (slowdown - 1) * std::min(communication, compute);
-}
-
 double tensors_of_a_layer(const ParameterTable& table) {
   return static_cast<double>(std::count_if(
       table.rows.begin(), table.rows.end(),
@@ -30,6 +23,11 @@ bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, Gro
 }
 
 }  // namespace
+
+double exposed(double communication, double compute, bool overlapped, double slowdown) {
+  if (!overlapped) return communication;
+  return std::max(0.0, communication - compute) + (slowdown - 1) * std::min(communication, compute);
+}
 
 LayerRun layer_run(const Candidate& candidate) {
   LayerRun run{.tp = candidate.tp,
@@ -64,17 +62,43 @@ ParallelLayout degrees_of(const Candidate& candidate) {
           .stages = {}};
 }
 
+// Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP).
+LayerShardSeconds CostEvaluator::State::layer_shards(RoleModel& model, const Candidate& candidate,
+                                                     const CandidateGroups& groups,
+                                                     LayerKind kind) {
+  if (candidate.dp_shard == 1) return {};
+  const ShardElements& parts = shards(model, candidate.tp, candidate.ep, candidate.etp);
+  const Elements layer = parts.layer[static_cast<std::size_t>(kind)].front();
+  // Before flash attention engines gathered tensor by tensor (DeepSpeed of 2021), now by layer.
+  const double pieces = request.traits.flash_attention ? 1 : tensors_of_a_layer(*model.table);
+  const auto move = [&](Collective what, std::int64_t element) {
+    return pieces * collective_seconds(what, as_double(layer.dense * element) / pieces,
+                                       groups.shard, cluster(), calibration()) +
+           collective_seconds(what, as_double(layer.expert * element), groups.expert_replicas,
+                              cluster(), calibration());
+  };
+  return {move(Collective::all_gather, size_of(model.dtypes.param)),
+          move(Collective::reduce_scatter, size_of(model.dtypes.wire))};
+}
+
 const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
                                                         const Candidate& candidate,
                                                         double sequences, bool training) {
-  const LayerRun run = layer_run(candidate);
-  auto [entry, added] = model.micro_batches.try_emplace({run, sequences, training});
-  MicroBatchCost& cost = entry->second;
-  if (!added) return cost;
-  RankModel rank = rank_model(model, run);
+  auto [entry, added] =
+      model.micro_batches.try_emplace({layer_run(candidate), sequences, training});
+  if (!added) return entry->second;
   const TokenBatch batch{sequences * sequence, sequences, sequences * squared};
   const TokenBatch scored{sequences * response, sequences, 0};  // only responses are scored
-  const CandidateGroups groups = groups_of(candidate, cluster());
+  return entry->second = price_micro_batch(model, candidate, groups_of(candidate, cluster()), batch,
+                                           scored, training);
+}
+
+MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const Candidate& candidate,
+                                                       const CandidateGroups& groups,
+                                                       const TokenBatch& batch,
+                                                       const TokenBatch& scored, bool training) {
+  MicroBatchCost cost;
+  RankModel rank = rank_model(model, layer_run(candidate));
   const EngineTraits& traits = request.traits;
   const bool beside_layers = training && experts_overlap(traits, candidate, groups.ep);
   for (int kind = 0; kind < kLayerKinds; ++kind) {
@@ -87,21 +111,7 @@ const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
         (beside_layers ? 0 : dealt);
     cost.forward_comm[k] =
         shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster(), calibration());
-    double gather = 0, scatter = 0;
-    if (candidate.dp_shard > 1) {  // Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP)
-      const Elements layer =
-          shards(model, candidate.tp, candidate.ep, candidate.etp).layer[k].front();
-      // Before flash attention engines gathered tensor by tensor (DeepSpeed of 2021), now by layer.
-      const double pieces = traits.flash_attention ? 1 : tensors_of_a_layer(*model.table);
-      const auto move = [&](Collective what, std::int64_t element) {
-        return pieces * collective_seconds(what, as_double(layer.dense * element) / pieces,
-                                           groups.shard, cluster(), calibration()) +
-               collective_seconds(what, as_double(layer.expert * element), groups.expert_replicas,
-                                  cluster(), calibration());
-      };
-      gather = move(Collective::all_gather, size_of(model.dtypes.param));
-      scatter = move(Collective::reduce_scatter, size_of(model.dtypes.wire));
-    }
+    const auto [gather, scatter] = layer_shards(model, candidate, groups, rank.kind.value());
     const auto beside = [&](double communication, const Work& work) {
       return exposed(communication, work.total(calibration()), traits.overlapped_parameters,
                      traits.overlap_slowdown);
@@ -137,6 +147,14 @@ double CostEvaluator::State::micro_batches(const Candidate& candidate, double se
   return std::clamp(std::ceil(sequences * sequence / limit), 1.0, std::max(1.0, sequences));
 }
 
+// Hidden states of `tokens` that a rank hands to the next stage.
+double CostEvaluator::State::hop_bytes(const RoleModel& model, const Candidate& candidate,
+                                       double tokens) const {
+  const double bytes =
+      tokens / candidate.cp * as_double(model.spec.hidden * size_of(model.dtypes.param));
+  return request.traits.scattered_hops ? bytes / candidate.tp : bytes;
+}
+
 // All micro-batches of `sequences` sequences of one replica through the pipeline.
 CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
                                                            const Candidate& candidate,
@@ -145,9 +163,7 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
   const double each = sequences / count;
   const MicroBatchCost& cost = micro_batch(model, candidate, each, training);
   const double slow = slowdown(candidate, count / (count + candidate.pp - 1));
-  double hidden_bytes =
-      each * sequence / candidate.cp * as_double(model.spec.hidden * size_of(model.dtypes.param));
-  if (request.traits.scattered_hops) hidden_bytes /= candidate.tp;
+  const double hidden_bytes = hop_bytes(model, candidate, each * sequence);
   const int hop_nodes = candidate.pp == 1 ? 1 : groups_of(candidate, cluster()).hop_nodes;
   const double hop =
       candidate.pp == 1
@@ -204,6 +220,40 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
 
 // Gradients over the replicas, the update of this rank's part, parameters back under ZeRO-1 and -2.
 // FSDP reduced its gradients within the shard group already; replicas of it are still to be added.
+OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candidate& candidate,
+                                                   const CandidateGroups& groups,
+                                                   const Elements& elements) {
+  const ShardCounts parts = zero_shards(degrees_of(candidate));
+  const bool sharded = candidate.zero >= 1;
+  OptimizerCost cost;
+  const auto move = [&](std::int64_t count, GroupShape group, int cut) {
+    const double gradient = as_double(count * size_of(model.dtypes.grad));
+    const double parameter = as_double(count * size_of(model.dtypes.param));
+    const auto collective = [&](Collective what, double bytes, GroupShape over) {
+      return tessera::collective_seconds(what, bytes, over, cluster(), calibration());
+    };
+    if (candidate.dp_shard > 1) {
+      cost.reduce_s += collective(Collective::all_reduce, gradient / cut, groups.replicated);
+    } else if (sharded) {
+      cost.reduce_s += collective(Collective::reduce_scatter, gradient, group);
+      cost.gather_s += collective(Collective::all_gather, parameter, group);
+    } else {
+      cost.reduce_s += collective(Collective::all_reduce, gradient, group);
+    }
+  };
+  move(elements.dense, groups.replicas, parts.dense);
+  if (elements.expert > 0) move(elements.expert, groups.expert_replicas, parts.expert);
+  const auto tensors =
+      static_cast<double>(model.table->rows.size()) / candidate.pp / std::max(1, candidate.ep);
+  cost.update = optimizer_step(as_double(elements.dense), sharded ? parts.dense : 1, tensors,
+                               model.dtypes, calibration());
+  if (elements.expert > 0) {
+    cost.update += optimizer_step(as_double(elements.expert), sharded ? parts.expert : 1, 0,
+                                  model.dtypes, calibration());
+  }
+  return cost;
+}
+
 CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
                                                             const Candidate& candidate,
                                                             double last_backward_s) {
@@ -211,38 +261,12 @@ CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
   for (const StageClass& stage : stages(model, candidate)) {
     if (stage.elements.total() > most.total()) most = stage.elements;
   }
-  const CandidateGroups groups = groups_of(candidate, cluster());
-  const ShardCounts parts = zero_shards(degrees_of(candidate));
-  const bool sharded = candidate.zero >= 1;
-  double communication = 0;
-  const auto reduce = [&](std::int64_t count, GroupShape group, GroupShape replicated, int cut) {
-    const double gradient = as_double(count * size_of(model.dtypes.grad));
-    const double parameter = as_double(count * size_of(model.dtypes.param));
-    const auto collective = [&](Collective what, double bytes, GroupShape over) {
-      return tessera::collective_seconds(what, bytes, over, cluster(), calibration());
-    };
-    if (candidate.dp_shard > 1) {
-      return collective(Collective::all_reduce, gradient / cut, replicated);
-    }
-    return sharded ? collective(Collective::reduce_scatter, gradient, group) +
-                         collective(Collective::all_gather, parameter, group)
-                   : collective(Collective::all_reduce, gradient, group);
-  };
-  communication += reduce(most.dense, groups.replicas, groups.replicated, parts.dense);
-  if (most.expert > 0) {
-    communication += reduce(most.expert, groups.expert_replicas, groups.replicated, parts.expert);
-  }
-  communication = exposed(communication, last_backward_s, request.traits.overlapped_gradients,
-                          request.traits.overlap_slowdown);
-  const auto tensors =
-      static_cast<double>(model.table->rows.size()) / candidate.pp / std::max(1, candidate.ep);
-  Work work = optimizer_step(as_double(most.dense), sharded ? parts.dense : 1, tensors,
-                             model.dtypes, calibration());
-  if (most.expert > 0) {
-    work += optimizer_step(as_double(most.expert), sharded ? parts.expert : 1, 0, model.dtypes,
-                           calibration());
-  }
-  return {work.total(calibration()) * slowdown(candidate, 1) + communication, communication};
+  const OptimizerCost cost =
+      optimizer_cost(model, candidate, groups_of(candidate, cluster()), most);
+  const double communication =
+      exposed(cost.reduce_s + cost.gather_s, last_backward_s, request.traits.overlapped_gradients,
+              request.traits.overlap_slowdown);
+  return {cost.update.total(calibration()) * slowdown(candidate, 1) + communication, communication};
 }
 
 // What a phase of the role fetches from and returns to host memory, at the link's one-way rate:

@@ -54,6 +54,27 @@ double CostEvaluator::State::decode_communication(RoleModel& model, const Candid
   return seconds;
 }
 
+// One batch of whole prompts through all layers: {compute, communication}.
+std::array<double, 2> CostEvaluator::State::prefill(RoleModel& model, const Candidate& candidate,
+                                                    const CandidateGroups& groups, double prompts) {
+  const auto prompt = as_double(request.workload.prompt_tokens);
+  RankModel rank = rank_model(model, layer_run(candidate));
+  const TokenBatch batch{prompts * prompt, prompts, prompts * prompt * prompt};
+  Work work;
+  double communication = 0;
+  for (std::size_t kind = 0; kind < model.layers.size(); ++kind) {
+    const double layers = model.layers[kind];
+    if (layers == 0) continue;
+    rank.kind = static_cast<LayerKind>(kind);
+    work += layers * layer_forward(rank, batch, calibration());
+    communication +=
+        layers * (layer_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration()) +
+                  layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration()));
+  }
+  work += embedding_forward(rank, batch, calibration());
+  return {work.total(calibration()), communication};
+}
+
 // Decoding of `slots` sequences that start together, until the last one ends: {compute,
 // communication}. Computation does not depend on where the ranks lie.
 std::array<double, 2> CostEvaluator::State::decode_tail(RoleModel& model,
@@ -89,22 +110,8 @@ CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
   const auto prompt = as_double(workload.prompt_tokens);
   // Prompts are prefilled once and shared by their samples.
   const double batches = std::ceil(prompts * prompt / as_double(candidate.tokens));
-  const double each = prompts / batches;
-  RankModel rank = rank_model(model, layer_run(candidate));
-  const TokenBatch batch{each * prompt, each, each * prompt * prompt};
   const CandidateGroups groups = groups_of(candidate, cluster());
-  Work prefill;
-  double prefill_comm = 0;
-  const auto& counts = model.layers;
-  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
-    if (counts[kind] == 0) continue;
-    rank.kind = static_cast<LayerKind>(kind);
-    prefill += counts[kind] * layer_forward(rank, batch, calibration());
-    prefill_comm +=
-        counts[kind] * (layer_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration()) +
-                        layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration()));
-  }
-  prefill += embedding_forward(rank, batch, calibration());
+  const auto [prefill_compute, prefill_comm] = prefill(model, candidate, groups, prompts / batches);
   // Batches follow one another through p stages: (m + p - 1) / p of a whole pass.
   const double passes = (batches + candidate.pp - 1) / candidate.pp;
   // Full waves decode at the mean context; the last one runs into the tail.
@@ -116,8 +123,8 @@ CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
     full = {decode_compute(model, candidate, slots, prompt + response / 2),
             decode_communication(model, candidate, groups, slots)};
   }
-  const double compute = passes * prefill.total(calibration()) + tail[0] +
-                         (waves - 1) * response * full[0] + calibration().call_s.value;
+  const double compute = passes * prefill_compute + tail[0] + (waves - 1) * response * full[0] +
+                         calibration().call_s.value;
   const double communication = passes * prefill_comm + tail[1] + (waves - 1) * response * full[1];
   return {compute * slowdown(candidate, 1) + communication, communication};
 }

@@ -1,4 +1,4 @@
-// What a CostEvaluator remembers; private to planner/search/evaluate*.cc.
+// What a CostEvaluator remembers; private to planner/search/evaluate*.cc and role_operations.cc.
 //
 // One object per evaluator and thread. Costs of a micro-batch are kept per way to run a layer,
 // those of stages per cut: candidates that differ in neither share them.
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -32,6 +33,21 @@ struct MicroBatchCost {
   Work embedding, head_forward, head_backward;
   double embedding_tp = 0, head_tp = 0, head_backward_tp = 0;
 };
+
+// What FSDP moves for one layer: its parameters before either pass, its gradients after backward.
+struct LayerShardSeconds {
+  double gather = 0, scatter = 0;
+};
+
+// One optimizer step of one stage.
+struct OptimizerCost {
+  double reduce_s = 0, gather_s = 0;  // gradients over the replicas; parameters back
+  Work update;
+};
+
+// A collective beside `compute` seconds of kernels: the part that sticks out, and what the kernels
+// lose to it.
+double exposed(double communication, double compute, bool overlapped, double slowdown);
 
 // Stages that hold alike layers and are of one kind (first, middle, last).
 struct StageClass {
@@ -96,16 +112,26 @@ struct CostEvaluator::State {
   Timed phase_time(RoleModel& model, const Candidate& candidate, Phase phase);
 
   // evaluate_passes.cc
+  LayerShardSeconds layer_shards(RoleModel& model, const Candidate& candidate,
+                                 const CandidateGroups& groups, LayerKind kind);
+  MicroBatchCost price_micro_batch(RoleModel& model, const Candidate& candidate,
+                                   const CandidateGroups& groups, const TokenBatch& batch,
+                                   const TokenBatch& scored, bool training);
   const MicroBatchCost& micro_batch(RoleModel& model, const Candidate& candidate, double sequences,
                                     bool training);
   double micro_batches(const Candidate& candidate, double sequences) const;
   Timed pipeline(RoleModel& model, const Candidate& candidate, double sequences, bool training);
+  double hop_bytes(const RoleModel& model, const Candidate& candidate, double tokens) const;
+  OptimizerCost optimizer_cost(RoleModel& model, const Candidate& candidate,
+                               const CandidateGroups& groups, const Elements& elements);
   Timed optimizer(RoleModel& model, const Candidate& candidate, double last_backward_s);
   double offload_seconds(RoleModel& model, const Candidate& candidate, bool training, double steps);
   Timed update(RoleModel& model, const Candidate& candidate);
   Timed infer(RoleModel& model, const Candidate& candidate);
 
   // evaluate_rollout.cc
+  std::array<double, 2> prefill(RoleModel& model, const Candidate& candidate,
+                                const CandidateGroups& groups, double prompts);
   double decode_compute(RoleModel& model, const Candidate& candidate, double alive, double context);
   double decode_communication(RoleModel& model, const Candidate& candidate,
                               const CandidateGroups& groups, double alive);
@@ -114,13 +140,19 @@ struct CostEvaluator::State {
   Timed generate(RoleModel& model, const Candidate& candidate);
 
   // evaluate_memory.cc
+  /// `in_flight` micro-batches of a call that trains, or as many as its pipeline brings.
   MemoryUse stage_memory(RoleModel& model, const Candidate& candidate, const StageClass& stage,
-                         int index, Phase phase);
+                         int index, Phase phase, std::optional<double> in_flight = {});
   struct Fullest {
     const StageClass* stage = nullptr;
     MemoryUse use;
   };
   Fullest fullest(RoleModel& model, const Candidate& candidate, Phase phase);
+
+  // role_operations.cc
+  StageClass stage_of(const RolePlan& role, const Candidate& candidate, int index);
+  OptimizerCost optimizer_of(const RolePlan& role, const Candidate& candidate,
+                             const CandidateGroups& groups, int stage);
 
   // evaluate_reshard.cc
   const ShardOverlap& overlap(int training_tp, int rollout_tp);

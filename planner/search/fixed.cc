@@ -21,22 +21,11 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 }  // namespace
 
 std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
-  const std::array<std::pair<const char*, std::int64_t>, 10> classes = {{
-      {"weights", use.weights},
-      {"gradients", use.gradients},
-      {"master_weights", use.master_weights},
-      {"optimizer", use.optimizer},
-      {"activations", use.activations},
-      {"logits", use.logits},
-      {"kv_cache", use.kv_cache},
-      {"communication", use.communication},
-      {"reshard", use.reshard},
-      {"workspace", use.workspace},
-  }};
+  const auto classes = memory_classes(use);
   const auto* most =
       std::max_element(classes.begin(), classes.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  return {most->first, most->second};
+  return {std::string(most->first), most->second};
 }
 
 std::string impossible(const PlanRequest& request, const Candidate& candidate) {
@@ -72,6 +61,16 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
            number(batch) + " sequences";
   }
   return {};
+}
+
+std::int64_t bytes_together(const std::vector<RoleCost>& roles) {
+  std::int64_t resident = 0, transient = 0, switching = 0;
+  for (const RoleCost& cost : roles) {
+    resident += cost.resident;
+    transient = std::max(transient, cost.peak - cost.resident);
+    switching += cost.switching - cost.resident;
+  }
+  return resident + std::max(transient, switching);
 }
 
 FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
@@ -121,14 +120,9 @@ FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, 
         costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
   }
   for (const auto& block : placement) {
-    std::int64_t resident = 0, transient = 0, switching = 0;
-    for (const Role role : block) {
-      const RoleCost& cost = priced.at(role);
-      resident += cost.resident;
-      transient = std::max(transient, cost.peak - cost.resident);
-      switching += cost.switching - cost.resident;
-    }
-    result.peak.push_back(resident + std::max(transient, switching));
+    std::vector<RoleCost> together;
+    for (const Role role : block) together.push_back(priced.at(role));
+    result.peak.push_back(bytes_together(together));
     const std::int64_t limit = memory_limit(request);
     if (result.peak.back() > limit && result.why.empty()) {
       note("the roles of block " + number(static_cast<std::int64_t>(result.peak.size()) - 1) +

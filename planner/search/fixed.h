@@ -51,6 +51,9 @@ struct FixedIteration {
 FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                const Placement& placement, int policy_lag = 0);
 
+/// Bytes of a rank that runs these roles, one phase after the other.
+std::int64_t bytes_together(const std::vector<RoleCost>& roles);
+
 /// "weights", "optimizer", ... and bytes of the largest class.
 std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use);
 

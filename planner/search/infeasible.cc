@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "planner/search/engine_limits.h"
 #include "planner/search/fixed.h"
 #include "planner/search/search.h"
 
@@ -127,8 +128,9 @@ std::string without_one_setting(const PlanRequest& request, const Capabilities& 
     PlanRequest changed = request;
     changed.fixed.values.erase(key);
     if (feasible(changed, capabilities)) {
-      return "leave out " + std::string(name_of(key.first)) + "." +
-             std::string(name_of(key.second)) + "=" + std::to_string(value);
+      FixedSettings left;
+      left.values[key] = value;
+      return "leave out " + words_of(left).front();
     }
   }
   if (!request.fixed.placement.empty()) {
@@ -173,9 +175,34 @@ std::string with_more_memory(const PlanRequest& request, const Capabilities& cap
 
 }  // namespace
 
+namespace {
+
+// The settings that the engine lacks, left out; with what is missing even then.
+std::string without(const PlanRequest& request, const Capabilities& capabilities,
+                    const std::vector<EngineLimit>& limits) {
+  PlanRequest changed = request;
+  std::string words;
+  for (const EngineLimit& limit : limits) {
+    changed.fixed.values.erase({limit.role, limit.field});
+    words += (words.empty() ? "leave out " : " and ") + limit.setting;
+  }
+  if (feasible(changed, capabilities)) return words;
+  return words + ", but nothing fits then either";
+}
+
+}  // namespace
+
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
                               const CostEvaluator& costs) {
   Infeasible result;
+  const std::vector<EngineLimit> beyond = engine_limits(request, capabilities);
+  for (const EngineLimit& limit : beyond) {
+    result.reasons.push_back(describe(limit, request.engine));
+  }
+  if (!beyond.empty()) {
+    result.nearest_fix = without(request, capabilities, beyond);
+    return result;
+  }
   alone(request, capabilities, costs, result);
   if (result.shortages.empty() && result.reasons.empty()) {
     together(request, capabilities, costs, result);

@@ -59,7 +59,7 @@ std::string batching_text(const Batching& batching) {
   return text("%lld tokens per micro-batch", static_cast<long long>(tokens));
 }
 
-std::string roles_part(const Plan& plan) {
+std::string roles_part(const Plan& plan, std::int64_t limit) {
   std::string out =
       text("  %-10s %-12s %-28s %12s  %s\n", "role", "ranks", "layout", "peak", "batches");
   for (const RolePlan& role : plan.roles) {
@@ -69,8 +69,8 @@ std::string roles_part(const Plan& plan) {
                 ranks_text(role.ranks).c_str(), layout_text(role).c_str(), bytes_text(peak).c_str(),
                 batching_text(role.batching).c_str());
   }
-  const std::int64_t limit = plan.cluster.device.memory.value;
-  out += text("  fullest rank %s of %s (%.0f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
+  if (limit == 0) limit = plan.cluster.device.memory.value;
+  out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
               bytes_text(limit).c_str(),
               100.0 * static_cast<double>(plan.prediction.peak_bytes) /
                   static_cast<double>(std::max<std::int64_t>(1, limit)));
@@ -81,7 +81,8 @@ std::string phases_part(const Plan& plan) {
   const Prediction& prediction = plan.prediction;
   std::string out = text("step %s", seconds_text(prediction.step_s).c_str());
   if (prediction.step_error_s > 0) {
-    out += text(" +- %s", seconds_text(prediction.step_error_s).c_str());
+    out += text(" +- %s (one standard deviation of the least certain constant)",
+                seconds_text(prediction.step_error_s).c_str());
   }
   out += text(", %.0f tokens/s/GPU, update at %.1f %% of peak, %s of communication\n",
               prediction.tokens_per_s_per_gpu, 100 * prediction.mfu,
@@ -116,30 +117,80 @@ std::string reshard_part(const Plan& plan) {
   return out;
 }
 
+// A plan's value under an objective, in the objective's unit.
+std::string value_text(const Plan& plan, double step_s, int gpus) {
+  const auto objective = objective_from(plan.certificate.objective);
+  const double gpu_seconds = step_s * gpus;
+  switch (objective.value_or(Objective::step_time)) {
+    case Objective::step_time:
+      break;
+    case Objective::tokens_per_gpu: {
+      const double tokens = plan.prediction.tokens_per_s_per_gpu * plan.prediction.step_s *
+                            plan.world_size();  // of a step
+      return text("%.1f tokens/s/GPU", gpu_seconds > 0 ? tokens / gpu_seconds : 0);
+    }
+    case Objective::cost: {
+      const double price = plan.cluster.price_per_gpu_hour * gpu_seconds / 3600;
+      return price > 0 ? text("%.4f per step", price) : text("%.2f GPU s per step", gpu_seconds);
+    }
+    case Objective::fewest_gpus:
+      return text("%d GPUs, step ", gpus) + seconds_text(step_s);
+  }
+  return seconds_text(step_s);
+}
+
+// How much worse a plan is, in percent of the chosen plan's value; GPUs are told by their number.
+std::string worse_text(const Plan& plan, const RunnerUp& other) {
+  const auto objective = objective_from(plan.certificate.objective);
+  double best = plan.prediction.step_s, value = other.step_s;
+  if (objective == Objective::fewest_gpus) {
+    if (other.gpus > plan.world_size()) return text("+%d GPUs", other.gpus - plan.world_size());
+  } else if (objective != Objective::step_time) {
+    best *= plan.world_size();
+    value *= other.gpus;
+  }
+  return text("+%.1f %%", best > 0 ? 100 * (value / best - 1) : 0);
+}
+
+std::string margin_text(const Plan& plan) {
+  const Certificate& certificate = plan.certificate;
+  if (certificate.margin >= 1) {
+    return "  margin: no plan on as few GPUs; errors of the predicted times do not change that\n";
+  }
+  const double error =
+      plan.prediction.step_s > 0 ? plan.prediction.step_error_s / plan.prediction.step_s : 0;
+  std::string out = text(
+      "  margin: another plan wins if predictions err by %.1f %% in opposite directions on the two",
+      100 * certificate.margin);
+  if (error > certificate.margin) {
+    out += text("; the model's own error is %.1f %%, so the nearest may be as good", 100 * error);
+  }
+  return out + "\n";
+}
+
 std::string certificate_part(const Plan& plan) {
   const Certificate& certificate = plan.certificate;
+  const int gpus = plan.world_size();
   std::string out = text(
-      "certificate: %s = %s, lower bound %s, gap %.2f %%; %lld candidates "
-      "priced, %lld branches cut\n",
-      certificate.objective.c_str(), seconds_text(certificate.value).c_str(),
-      seconds_text(certificate.lower_bound).c_str(), 100 * certificate.gap,
-      static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
+      "certificate: %s = %s, proven best of the space (gap %.2f %%); %lld candidates priced, %lld "
+      "branches cut\n",
+      certificate.objective.c_str(), value_text(plan, plan.prediction.step_s, gpus).c_str(),
+      100 * certificate.gap, static_cast<long long>(certificate.evaluated),
+      static_cast<long long>(certificate.pruned));
   if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
   constexpr std::size_t kShown = 6;
   const auto shown = std::min(kShown, certificate.runner_up.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const RunnerUp& other = certificate.runner_up[i];
-    out += text("  %-34s %12s  +%.1f %%  ", other.placement.c_str(),
-                seconds_text(other.step_s).c_str(), 100 * (other.step_s / certificate.value - 1)) +
+    const int on = other.gpus > 0 ? other.gpus : gpus;
+    out += text("  %-34s %12s  %s  ", other.placement.c_str(),
+                value_text(plan, other.step_s, on).c_str(), worse_text(plan, other).c_str()) +
            other.description + "\n";
   }
   if (shown < certificate.runner_up.size()) {
     out += text("  and %zu more in the plan file\n", certificate.runner_up.size() - shown);
   }
-  out +=
-      text("  margin: this placement stands while the model errs by less than %.1f %% per plan\n",
-           100 * certificate.margin);
-  return out;
+  return out + margin_text(plan);
 }
 
 std::string constants_part(const Plan& plan) {
@@ -166,14 +217,16 @@ std::string placement_of(const Plan& plan) {
 
 }  // namespace
 
-std::string describe(const Plan& plan) {
+std::string describe_certificate(const Plan& plan) { return certificate_part(plan); }
+
+std::string describe(const Plan& plan, std::int64_t memory_limit) {
   std::string out =
       text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
            plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), plan.world_size(),
            static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
-  out += placement_of(plan) + "\n";
-  return out + roles_part(plan) + phases_part(plan) + reshard_part(plan) + certificate_part(plan) +
-         constants_part(plan);
+  out += placement_of(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
+  return out + roles_part(plan, memory_limit) + phases_part(plan) + reshard_part(plan) +
+         certificate_part(plan) + constants_part(plan);
 }
 
 std::string describe(const Infeasible& infeasible) {
@@ -216,6 +269,11 @@ std::string describe_front(const std::vector<Solution>& front, const PlanRequest
                 figures.tokens_per_s_per_gpu, price.c_str()) +
            figures.placement + ": " + figures.layouts + "\n";
   }
+  const std::vector<int> tried = pareto_counts(request.cluster);
+  std::string counts;
+  for (const int count : tried) counts += (counts.empty() ? "" : ", ") + std::to_string(count);
+  out += "tried at most " + counts +
+         " GPUs; a number that is not listed holds no plan, or none faster than fewer GPUs do\n";
   return out;
 }
 
@@ -230,7 +288,11 @@ std::string front_json(const std::vector<Solution>& front, const PlanRequest& re
     out +=
         "\"placement\": \"" + figures.placement + "\", \"layouts\": \"" + figures.layouts + "\"}";
   }
-  return out + "\n]}\n";
+  out += "\n], \"tried\": [";
+  for (const int count : pareto_counts(request.cluster)) {
+    out += (out.back() == '[' ? "" : ", ") + std::to_string(count);
+  }
+  return out + "]}\n";
 }
 
 }  // namespace tessera

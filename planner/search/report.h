@@ -10,9 +10,13 @@
 
 namespace tessera {
 
-/// Roles with ranks, layout and memory against the limit; phases with seconds and share; reshard
-/// bytes against the full gather; runner-ups; certificate and margin; which constants are measured.
-std::string describe(const Plan& plan);
+/// Roles with ranks, layout and memory against the limit (usable_memory; 0 = the device's memory);
+/// phases with seconds and share; reshard bytes against the full gather; runner-ups; certificate
+/// and margin; which constants are measured.
+std::string describe(const Plan& plan, std::int64_t memory_limit = 0);
+
+/// The certificate alone: runner-ups and margin, in the objective's unit.
+std::string describe_certificate(const Plan& plan);
 
 /// Reasons and the nearest fix.
 std::string describe(const Infeasible& infeasible);

@@ -95,6 +95,7 @@ ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers) {
   layout.etp = candidate.etp;
   layout.zero = candidate.zero;
   layout.sequence_parallel = candidate.sequence_parallel;
+  layout.ulysses = candidate.ulysses;
   layout.stages = cut_stages(layers, candidate.pp, candidate.vpp, candidate.head_layers);
   return layout;
 }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <sstream>
+#include <tuple>
+#include <utility>
 
+#include "planner/search/fixed.h"
 #include "planner/search/space.h"
 
 namespace tessera {
@@ -35,6 +38,24 @@ void check_models(const PlanRequest& request, Problems& problems) {
   }
 }
 
+// Sequences that are longer than a model's positions.
+void check_lengths(const PlanRequest& request, Problems& problems) {
+  const LengthSpec& response = request.workload.response_tokens;
+  for (const auto& [name, model] : request.models) {
+    const std::int64_t positions = context_length(model.spec);
+    const std::int64_t longest = longest_sequence(request.workload);
+    if (positions == 0 || longest <= positions) continue;
+    problems.push_back(
+        {model.path.empty() ? name : model.path, "max_position_embeddings",
+         std::to_string(positions) + " positions" +
+             (positions == model.spec.max_positions ? "" : " with its rotary scaling"),
+         "at least " + std::to_string(longest) + ", the workload's prompt_tokens " +
+             std::to_string(request.workload.prompt_tokens) + " + response_tokens.max " +
+             std::to_string(response.max),
+         "shorten the workload, or extend the model's rope_scaling"});
+  }
+}
+
 // Where there is only one placement the runner-up is the best plan with another actor layout.
 std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winner,
                                     FrontStore& store) {
@@ -50,6 +71,114 @@ std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winne
   return search_exactly(problem, store).best;
 }
 
+bool same_layout(const Candidate& a, const Candidate& b) {
+  const auto degrees = [](const Candidate& c) {
+    return std::tuple(c.tp, c.cp, c.ulysses, c.pp, c.vpp, c.dp, c.dp_shard, c.ep, c.etp, c.zero,
+                      c.head_layers, c.sequence_parallel);
+  };
+  return degrees(a) == degrees(b);
+}
+
+// The fastest plan that fits and differs from the winner in the layout of one role on its GPUs.
+class NearestLayout {
+ public:
+  NearestLayout(const SearchProblem& problem, const Solution& winner)
+      : problem_(problem),
+        winner_(winner),
+        schedule_(schedule_of(problem.schedule, winner.placement, winner.policy_lag)),
+        iteration_(schedule_, blocks_of(schedule_, winner.placement)) {
+    for (const auto& [role, candidate] : winner.choice) {
+      costs_[role] = problem.evaluator.role(candidate);
+    }
+  }
+
+  std::optional<Solution> find() {
+    for (const auto& block : winner_.placement) {
+      for (const Role role : block) {
+        const Candidate& chosen = winner_.choice.at(role);
+        for (const Candidate& other : problem_.candidates(role, chosen.gpus)) {
+          if (!same_layout(other, chosen)) consider(block, other);
+        }
+      }
+    }
+    return best_;
+  }
+
+ private:
+  void consider(const std::vector<Role>& block, const Candidate& other) {
+    const RoleCost cost = problem_.evaluator.role(other);
+    std::vector<RoleCost> together;
+    for (const Role role : block) together.push_back(role == other.role ? cost : costs_.at(role));
+    if (bytes_together(together) > problem_.memory_limit) return;
+    Solution changed = winner_;
+    const RoleCost& before = costs_.at(other.role);
+    for (std::size_t phase = 0; phase < changed.seconds.size(); ++phase) {
+      changed.seconds[phase] += cost.seconds[phase] - before.seconds[phase];
+    }
+    if (best_ && iteration_.step_seconds(changed.seconds) >= best_->step_s) return;
+    changed.choice[other.role] = other;
+    const bool moves = other.role == Role::actor || other.role == Role::rollout;
+    if (moves && changed.choice.contains(Role::actor) && changed.choice.contains(Role::rollout)) {
+      changed.seconds[static_cast<std::size_t>(Phase::reshard)] =
+          problem_.evaluator.reshard_seconds(changed.choice.at(Role::actor),
+                                             changed.choice.at(Role::rollout),
+                                             !rollout_apart(winner_.placement));
+    }
+    changed.step_s = iteration_.step_seconds(changed.seconds);
+    if (!best_ || changed.step_s < best_->step_s) best_ = std::move(changed);
+  }
+
+  const SearchProblem& problem_;
+  const Solution& winner_;
+  std::vector<ScheduledCall> schedule_;
+  Iteration iteration_;
+  std::map<Role, RoleCost> costs_;
+  std::optional<Solution> best_;
+};
+
+// Relative error of both plans' times at which the other one wins. GPUs are counted, not modelled:
+// where they are the objective, only plans on as few of them can win.
+double margin_between(const SearchProblem& problem, const Solution& winner, const Solution& other) {
+  double best = winner.step_s, next = other.step_s;
+  if (problem.objective == Objective::fewest_gpus) {
+    if (other.gpus() != winner.gpus()) return 1;
+  } else {
+    best = value_of(problem.objective, winner.step_s, winner.gpus());
+    next = value_of(problem.objective, other.step_s, other.gpus());
+  }
+  return std::clamp((next - best) / (next + best), 0.0, 1.0);
+}
+
+struct Beaten {
+  Solution solution;
+  std::string note;
+};
+
+// The best of every other placement, and the nearest layout of the winner's own.
+std::vector<Beaten> beaten_by(const SearchProblem& problem, const SearchResult& result,
+                              FrontStore& store) {
+  const Solution& winner = result.best.front();
+  std::vector<Beaten> others;
+  for (std::size_t i = 1; i < result.best.size(); ++i) others.push_back({result.best[i], ""});
+  if (others.empty()) {
+    for (Solution& other : other_layouts(problem, winner, store)) {
+      others.push_back({std::move(other), ""});
+    }
+  }
+  if (auto nearest = NearestLayout(problem, winner).find()) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
+      return other.solution.choice == nearest->choice && other.solution.sizes == nearest->sizes;
+    });
+    if (!known) others.push_back({*std::move(nearest), ", another layout"});
+  }
+  const auto value = [&](const Beaten& other) {
+    return value_of(problem.objective, other.solution.step_s, other.solution.gpus());
+  };
+  std::stable_sort(others.begin(), others.end(),
+                   [&](const Beaten& a, const Beaten& b) { return value(a) < value(b); });
+  return others;
+}
+
 Certificate certificate_of(const SearchProblem& problem, const SearchResult& result,
                            FrontStore& store) {
   const Solution& winner = result.best.front();
@@ -61,19 +190,13 @@ Certificate certificate_of(const SearchProblem& problem, const SearchResult& res
           : value_of(problem.objective, winner.step_s, winner.gpus());
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
-  std::vector<Solution> others(result.best.begin() + 1, result.best.end());
-  if (others.empty()) others = other_layouts(problem, winner, store);
-  for (const Solution& other : others) {
+  const std::vector<Beaten> others = beaten_by(problem, result, store);
+  certificate.margin = others.empty() ? 0 : 1;
+  for (const auto& [other, note] : others) {
     const std::string off = other.policy_lag > 0 ? ", one step off" : "";
     certificate.runner_up.push_back(
-        {describe(other.placement) + off, describe(other), other.step_s});
-  }
-  if (!others.empty()) {
-    const auto value = [&](const Solution& solution) {
-      return value_of(problem.objective, solution.step_s, solution.gpus());
-    };
-    const double next = value(others.front()), best = value(winner);
-    certificate.margin = (next - best) / (next + best);
+        {describe(other.placement) + off + note, describe(other), other.step_s, other.gpus()});
+    certificate.margin = std::min(certificate.margin, margin_between(problem, winner, other));
   }
   return certificate;
 }
@@ -186,6 +309,7 @@ std::optional<Capabilities> checked(const PlanRequest& request, Problems& proble
   const std::size_t before = problems.size();
   const auto table = space_of(request.engine, problems);
   check_models(request, problems);
+  check_lengths(request, problems);
   if (table) {
     for (const auto& [name, model] : request.models) {
       refuse_model(*table, model.spec, model.path.empty() ? name : model.path, "model_type",
@@ -213,18 +337,25 @@ std::optional<PlanOutcome> Planner::plan(const FixedSettings& fixed, Objective o
   return state_->plan(*table, std::nullopt, true);
 }
 
+std::vector<int> pareto_counts(const ClusterSpec& cluster) {
+  constexpr std::int64_t kMostNodes = 24;
+  std::vector<int> counts;
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
+  for (int gpus = 1; gpus <= per_node; ++gpus) counts.push_back(gpus);  // blocks of 1 and 2 make 3
+  const std::int64_t step = std::max<std::int64_t>(1, (cluster.nodes - 1) / kMostNodes);
+  for (std::int64_t nodes = 2; nodes <= cluster.nodes; nodes += step) {
+    counts.push_back(static_cast<int>(nodes) * per_node);
+  }
+  const auto all = static_cast<int>(cluster.gpus());
+  if (counts.back() != all) counts.push_back(all);
+  return counts;
+}
+
 std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& problems) {
   state_->request.fixed = fixed;
   const auto table = checked(state_->request, problems);
   if (!table) return {};
-  constexpr std::size_t kCounts = 24;
-  const std::vector<int> sizes = block_sizes(state_->request.cluster);
-  const std::size_t step = std::max<std::size_t>(1, sizes.size() / kCounts);
-  std::vector<int> counts;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const bool small = sizes[i] <= state_->request.cluster.gpus_per_node;
-    if (small || i % step == 0 || i + 1 == sizes.size()) counts.push_back(sizes[i]);
-  }
+  const std::vector<int> counts = pareto_counts(state_->request.cluster);
   return pareto_front(search_problem(state_->request, *table, state_->costs), counts);
 }
 

@@ -47,6 +47,9 @@ using PlanOutcome = std::variant<Plan, Infeasible>;
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
                                      const std::optional<Evaluator>& evaluator = std::nullopt);
 
+/// Every number of GPUs up to a node's, and up to 26 numbers of whole nodes with the cluster's.
+std::vector<int> pareto_counts(const ClusterSpec& cluster);
+
 /// Answers one request under changing settings: only what a change touches is worked out again.
 /// Keeps prices and fronts; one thread.
 class Planner {
@@ -57,8 +60,7 @@ class Planner {
   /// As make_plan, with other settings, objective and GPU budget (0 = all of the cluster's).
   std::optional<PlanOutcome> plan(const FixedSettings& fixed, Objective objective,
                                   Problems& problems);
-  /// Plans that no other beats in both GPUs and step, by ascending GPUs; the counts tried are
-  /// powers of two below a node, and up to 24 numbers of nodes.
+  /// Plans on at most pareto_counts GPUs that no other beats in both GPUs and step, ascending.
   std::vector<Solution> pareto(const FixedSettings& fixed, Problems& problems);
 
   struct State;  // planner/search/search.cc

@@ -1,11 +1,30 @@
 #include "planner/search/space.h"
 
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace tessera {
+namespace {
+
+// capabilities_of's Problem, as an answer to the option that also takes "any".
+void refuse_engine(std::string_view engine, Problem& problem) {
+  std::vector<std::string> names = engine_names();
+  names.emplace_back(kAnyEngine);
+  problem.file = "--engine";
+  problem.place.clear();
+  problem.expected += " or " + std::string(kAnyEngine);
+  problem.hint = did_you_mean(engine, names);
+}
+
+}  // namespace
 
 std::optional<Capabilities> space_of(std::string_view engine, Problems& problems) {
-  if (engine != kAnyEngine) return capabilities_of(engine, problems);
+  if (engine != kAnyEngine) {
+    auto known = capabilities_of(engine, problems);
+    if (!known) refuse_engine(engine, problems.back());
+    return known;
+  }
   Capabilities table;
   table.engine = kAnyEngine;
   table.zero = {0, 1, 3};

@@ -8,6 +8,7 @@
 
 #include "cost_models/spec/document.h"
 #include "cost_models/spec/strict_json.h"
+#include "planner/search/infeasible_json.h"
 
 namespace tessera {
 namespace {
@@ -174,8 +175,8 @@ std::string to_json(const std::vector<VariedPlan>& plans) {
     for (const std::string& word : varied.words) words.items.push_back(node_of(word));
     add(row, "settings", std::move(words));
     const Plan* plan = std::get_if<Plan>(&varied.outcome);
-    add(row, "feasible", node_of(plan != nullptr));
     if (plan != nullptr) {
+      add(row, "feasible", node_of(true));
       add(row, "step_s", node_of(plan->prediction.step_s));
       Node phases = map_node();
       for (const auto& [phase, seconds] : plan->prediction.phases_s) {
@@ -185,11 +186,7 @@ std::string to_json(const std::vector<VariedPlan>& plans) {
       add(row, "peak_bytes", node_of(plan->prediction.peak_bytes));
       add(row, "layouts", node_of(layouts_text(*plan)));
     } else {
-      const Infeasible& none = std::get<Infeasible>(varied.outcome);
-      Node reasons = list_node();
-      for (const std::string& reason : none.reasons) reasons.items.push_back(node_of(reason));
-      add(row, "reasons", std::move(reasons));
-      add(row, "nearest_fix", node_of(none.nearest_fix));
+      add_to(row, std::get<Infeasible>(varied.outcome));
     }
     list.items.push_back(std::move(row));
   }

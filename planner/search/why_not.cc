@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/spec/strict_json.h"
+#include "planner/search/infeasible_json.h"
 
 namespace tessera {
 namespace {
@@ -63,6 +64,9 @@ std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
   for (std::size_t i = before; i < problems.size(); ++i) problems[i].file = "--why-not";
   if (problems.size() != before) return std::nullopt;
   auto outcome = make_plan(changed, problems);
+  for (std::size_t i = before; i < problems.size(); ++i) {
+    if (problems[i].file == "--fix") problems[i].file = "--why-not";
+  }
   if (!outcome) return std::nullopt;
   WhyNot answer{.choice = choice, .outcome = *std::move(outcome)};
   if (const Plan* other = std::get_if<Plan>(&answer.outcome)) {
@@ -121,28 +125,11 @@ std::string to_json(const WhyNot& answer) {
   Node words = list_node();
   for (const std::string& word : answer.choice) words.items.push_back(node_of(word));
   add(root, "choice", std::move(words));
-  const Infeasible* none = std::get_if<Infeasible>(&answer.outcome);
-  add(root, "feasible", node_of(none == nullptr));
-  if (none != nullptr) {
-    Node shortages = list_node();
-    for (const MemoryShortage& shortage : none->shortages) {
-      Node each = map_node();
-      add(each, "role", node_of(name_of(shortage.role)));
-      add(each, "phase", node_of(name_of(shortage.phase)));
-      add(each, "rank", node_of(shortage.rank));
-      add(each, "class", node_of(shortage.tensor_class));
-      add(each, "class_bytes", node_of(shortage.class_bytes));
-      add(each, "needed_bytes", node_of(shortage.needed));
-      add(each, "limit_bytes", node_of(shortage.limit));
-      shortages.items.push_back(std::move(each));
-    }
-    add(root, "shortages", std::move(shortages));
-    Node reasons = list_node();
-    for (const std::string& reason : none->reasons) reasons.items.push_back(node_of(reason));
-    add(root, "reasons", std::move(reasons));
-    add(root, "nearest_fix", node_of(none->nearest_fix));
+  if (const Infeasible* none = std::get_if<Infeasible>(&answer.outcome)) {
+    add_to(root, *none);
     return json_text(root);
   }
+  add(root, "feasible", node_of(true));
   add(root, "extra_s", node_of(answer.extra_s));
   Node phases = map_node();
   for (const auto& [phase, extra] : answer.phase_extra_s)

@@ -362,14 +362,28 @@ class RowPricing {
     const std::int64_t peak = together ? peak_together(&actor->cost, &rollout->cost)
                                        : std::max(actor != nullptr ? actor->cost.peak : 0,
                                                   rollout != nullptr ? rollout->cost.peak : 0);
-    result.peak_gib =
-        (static_cast<double>(peak) + request_.calibration.reserve_bytes.value) / (1LL << 30);
+    result.peak_gib = with_reserve(peak) / (1LL << 30);
     result.feasible = peak <= limit();
     if (!result.feasible) result.why = shortage(actor, rollout, peak);
     append(result.why, chosen);
     append(result.why, assumed_);
+    append(result.why, grown_cluster(static_cast<std::int64_t>(gpus)));
     append(result.why, row_.notes);
     return result;
+  }
+
+  // What a device holds: the roles' bytes with context and libraries.
+  double with_reserve(std::int64_t bytes) const {
+    return static_cast<double>(bytes) + request_.calibration.reserve_bytes.value;
+  }
+
+  // A row may name a cluster of its kind of node that is smaller than the run.
+  std::string grown_cluster(std::int64_t gpus) const {
+    const ClusterSpec& cluster = request_.cluster;
+    if (gpus <= cluster.gpus()) return {};
+    const std::int64_t nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+    return "the cluster has " + std::to_string(cluster.gpus()) + " GPUs: priced as " +
+           std::to_string(nodes) + " of its nodes";
   }
 
   void set_rates(SweepResult& result, double gpus, double train_gpus) const {
@@ -400,8 +414,8 @@ class RowPricing {
       }
     }
     const auto [name, bytes] = largest_class(costs_.memory(worst->candidate, phase));
-    return "phase " + std::string(name_of(phase)) + " needs " + in_gib(static_cast<double>(peak)) +
-           " of " + in_gib(static_cast<double>(limit())) + "; largest part " + name + ", " +
+    return "phase " + std::string(name_of(phase)) + " needs " + in_gib(with_reserve(peak)) +
+           " of " + in_gib(with_reserve(limit())) + "; largest part " + name + ", " +
            in_gib(static_cast<double>(bytes));
   }
 

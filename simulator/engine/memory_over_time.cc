@@ -35,8 +35,9 @@ class MemoryTrace {
               const std::vector<TaskRun>& runs)
       : tasks_(tasks), runs_(runs), residents_(static_cast<std::size_t>(plan.world_size())) {
     changes_.resize(residents_.size());
+    const auto evaluator = evaluator_of(plan, calibration);
     for (const RolePlan& role : plan.roles) {
-      const auto& costs = costs_[role.role] = std::make_unique<RoleCosts>(plan, role, calibration);
+      const auto& costs = costs_[role.role] = std::make_unique<RoleCosts>(plan, role, evaluator);
       const RankMap& map = costs->map();
       for (std::size_t i = 0; i < map.ranks.size(); ++i) {
         residents_[static_cast<std::size_t>(map.ranks[i])].push_back(
@@ -89,7 +90,8 @@ class MemoryTrace {
       if (change.kind == Change::forward_begins) ++in_flight;
       if (change.kind == Change::backward_ends) --in_flight;
       const bool ended = change.kind == Change::call_ends;
-      put({change.time_ns, rank, ended ? base : base + extra(residents, change.call, in_flight)});
+      put({change.time_ns, rank,
+           ended ? base : during(residents, change.call, in_flight, base.reserve)});
     }
   }
 
@@ -104,22 +106,23 @@ class MemoryTrace {
     }
   }
 
-  // What a call adds on a rank with these roles.
-  MemoryUse extra(const std::vector<Resident>& residents, int call_index, int in_flight) {
+  // On a rank with these roles, with `chunks` chunks of micro-batches in flight.
+  MemoryUse during(const std::vector<Resident>& residents, int call_index, int chunks,
+                   std::int64_t reserve) {
     const CallTasks& call = tasks_.calls[static_cast<std::size_t>(call_index)];
     MemoryUse use;
     for (const Resident& resident : residents) {
       const RolePlan& role = resident.costs->role();
-      if (const auto planned = role.memory.find(call.phase); planned != role.memory.end()) {
-        use.communication += planned->second.communication;
-        use.reshard += planned->second.reshard;
+      const bool trains = role.role == call.role;
+      const auto key = std::tuple(role.role, call.phase, resident.stage, trains ? chunks : 0);
+      const auto [entry, added] = known_.try_emplace(key);
+      if (added) {
+        entry->second = resident.costs->memory(
+            call.phase, resident.stage, trains ? static_cast<double>(chunks) / role.layout.vpp : 0);
       }
-      if (role.role != call.role) continue;
-      const auto key = std::tuple(role.role, call.phase, resident.stage, in_flight);
-      const auto [entry, added] = working_.try_emplace(key);
-      if (added) entry->second = resident.costs->working(call.phase, resident.stage, in_flight);
       use = use + entry->second;
     }
+    use.reserve += reserve;
     return use;
   }
 
@@ -128,7 +131,7 @@ class MemoryTrace {
   std::map<Role, std::unique_ptr<RoleCosts>> costs_;
   std::vector<std::vector<Resident>> residents_;  // by rank
   std::vector<std::vector<Change>> changes_;      // by rank
-  std::map<std::tuple<Role, Phase, int, int>, MemoryUse> working_;
+  std::map<std::tuple<Role, Phase, int, int>, MemoryUse> known_;
   std::vector<MemorySample> samples_;
 };
 

@@ -5,135 +5,312 @@
 #include <string>
 #include <utility>
 
+#include "simulator/engine/interleave.h"
+
 namespace tessera {
 namespace {
 
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
 class Pipeline {
  public:
-  Pipeline(TaskGraph& graph, const PipelinePass& pass, TaskId ready, bool training)
+  Pipeline(TaskGraph& graph, const PipelinePass& pass, const std::vector<TaskId>& ready,
+           bool training)
       : graph_(graph),
         pass_(pass),
-        stages_(pass.costs.role().layout.pp),
-        count_(static_cast<int>(pass.micro_batches.size())),
+        layout_(pass.costs.role().layout),
+        training_(training),
+        replicas_(static_cast<int>(pass.micro_batches.size())),
         ready_(ready),
-        last_(static_cast<std::size_t>(stages_), ready),
-        forward_(at(stages_) * at(count_), -1),
-        backward_(forward_),
-        forward_task_(forward_),
-        backward_task_(forward_) {
-    for (const MicroBatch& batch : pass.micro_batches) {
-      forward_times_.push_back(pass.costs.forward(batch, count_));
-      if (training) backward_times_.push_back(pass.costs.backward(batch, count_));
+        last_(at(replicas_), std::vector<TaskId>(at(layout_.pp), -1)),
+        trailing_(at(layout_.pp)) {
+    for (const auto& own : pass.micro_batches) {
+      count_ = std::max(count_, static_cast<int>(own.size()));
     }
-  }
-
-  std::vector<TaskId> run_forward() {
-    for (int m = 0; m < count_; ++m) {
-      for (int stage = 0; stage < stages_; ++stage) forward(m, stage);
+    const std::size_t cells = at(replicas_) * at(chunks()) * at(count_);
+    for (Made* made : {&forward_, &backward_}) {
+      made->first.assign(cells, -1);
+      made->last.assign(cells, -1);
+      made->sent.assign(cells, -1);
     }
-    return last_;
+    for (int r = 0; r < replicas_; ++r) {
+      std::fill(last_[at(r)].begin(), last_[at(r)].end(), ready[at(r)]);
+      for (const MicroBatch& batch : pass.micro_batches[at(r)]) {
+        forward_.times.push_back(pass.costs.forward(batch, count_));
+        if (training) backward_.times.push_back(pass.costs.backward(batch, count_));
+      }
+      first_time_.push_back(r == 0 ? 0 : first_time_.back() + pass.micro_batches[at(r - 1)].size());
+    }
   }
 
   // Emits operations in every stage's own order as soon as what they need has been emitted.
-  std::vector<TaskId> run_training(std::vector<InFlight>& in_flight) {
-    std::vector<int> position(at(stages_), 0);  // operations of each stage so far
-    for (int left = 2 * count_ * stages_; left > 0;) {
-      for (int stage = 0; stage < stages_; ++stage) {
-        while (position[at(stage)] < 2 * count_ && emit(stage, position[at(stage)])) {
-          ++position[at(stage)];
+  PassEnd run() {
+    const auto orders = stage_orders();
+    std::vector<std::size_t> next(orders.size(), 0);
+    std::size_t left = 0;
+    for (const auto& order : orders) left += order.size();
+    while (left > 0) {
+      for (int stage = 0; stage < layout_.pp; ++stage) {
+        const auto& order = orders[at(stage)];
+        while (next[at(stage)] < order.size() && ready(stage, order[next[at(stage)]])) {
+          emit(stage, order[next[at(stage)]++]);
           --left;
         }
       }
     }
-    for (int stage = 0; stage < stages_; ++stage) {
-      for (int m = 0; m < count_; ++m) {
-        in_flight.push_back({forward_task_[cell(m, stage)], backward_task_[cell(m, stage)], stage});
+    PassEnd end;
+    for (int stage = 0; stage < layout_.pp; ++stage) {
+      end.last.push_back(trailing_[at(stage)]);
+      end.last_backward_s.push_back(training_ ? last_backward_seconds(stage) : 0);
+      for (int r = 0; r < replicas_; ++r) end.last.back().push_back(last_[at(r)][at(stage)]);
+    }
+    return end;
+  }
+
+  void add_in_flight(std::vector<InFlight>& in_flight) const {
+    for (int r = 0; r < replicas_; ++r) {
+      for (int chunk = 0; chunk < chunks(); ++chunk) {
+        for (int m = 0; m < own_count(r); ++m) {
+          const std::size_t c = cell(r, chunk, m);
+          in_flight.push_back({forward_.first[c], backward_.last[c], chunk % layout_.pp});
+        }
       }
     }
-    return last_;
   }
 
  private:
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
-  std::size_t cell(int m, int stage) const { return at(stage) * at(count_) + at(m); }
+  // Tasks of one direction, by cell: the first and last of an operation, and the one after which
+  // its result is at the neighbour; -1 = not yet.
+  struct Made {
+    std::vector<TaskId> first, last, sent;
+    std::vector<std::vector<ChunkPass>> times;  // [replica's micro-batch][chunk]
+  };
 
-  // Operation `position` of a stage; false when its input is not there yet.
-  bool emit(int stage, int position) {
-    const int ahead = std::min(stages_ - stage - 1, count_);
-    const int steady = position - ahead;
-    const bool drains = steady >= 2 * (count_ - ahead);
-    const bool is_forward = position < ahead || (!drains && steady % 2 == 0);
-    if (is_forward) {
-      const int m = position < ahead ? position : ahead + steady / 2;
-      if (stage > 0 && forward_[cell(m, stage - 1)] < 0) return false;
-      forward(m, stage);
-      return true;
+  int chunks() const { return layout_.pp * layout_.vpp; }
+  int own_count(int replica) const {
+    return static_cast<int>(pass_.micro_batches[at(replica)].size());
+  }
+  std::size_t cell(int replica, int chunk, int m) const {
+    return (at(replica) * at(chunks()) + at(chunk)) * at(count_) + at(m);
+  }
+  int chunk_of(int stage, const PipelineOp& op) const { return op.chunk * layout_.pp + stage; }
+  const ChunkPass& time_of(const Made& made, int replica, int chunk, int m) const {
+    return made.times[first_time_[at(replica)] + at(m)][at(chunk)];
+  }
+
+  std::vector<std::vector<PipelineOp>> stage_orders() const {
+    std::vector<std::vector<PipelineOp>> orders(at(layout_.pp));
+    if (count_ == 0) return orders;
+    if (layout_.vpp == 1) {
+      for (int stage = 0; stage < layout_.pp; ++stage) {
+        orders[at(stage)] = training_ ? one_f_one_b_order(layout_.pp, count_, stage)
+                                      : interleaved_order(layout_.pp, 1, count_, stage, false);
+      }
+      return orders;
     }
-    const int m = drains ? position - count_ : steady / 2;
-    if (stage + 1 < stages_ && backward_[cell(m, stage + 1)] < 0) return false;
-    backward(m, stage);
-    return true;
+    for (const auto& tick : interleaved_ticks(layout_.pp, layout_.vpp, count_, training_)) {
+      for (int stage = 0; stage < layout_.pp; ++stage) {
+        if (tick[at(stage)]) orders[at(stage)].push_back(*tick[at(stage)]);
+      }
+    }
+    return orders;
   }
 
-  void forward(int m, int stage) {
-    const TaskId input = stage > 0 ? forward_[cell(m, stage - 1)] : ready_;
-    const TaskId task = compute("F", m, stage, forward_times_[at(m)][at(stage)], input);
-    forward_task_[cell(m, stage)] = task;
-    forward_[cell(m, stage)] = stage + 1 < stages_ ? send("send F", m, stage, stage) : task;
+  // The chunk whose result an operation needs; -1 at the model's ends.
+  int source_of(int chunk, bool forward) const {
+    if (forward) return chunk - 1;
+    return chunk + 1 < chunks() ? chunk + 1 : -1;
   }
 
-  void backward(int m, int stage) {
-    const TaskId input = stage + 1 < stages_ ? backward_[cell(m, stage + 1)] : ready_;
-    const TaskId task = compute("B", m, stage, backward_times_[at(m)][at(stage)], input);
-    backward_task_[cell(m, stage)] = task;
-    backward_[cell(m, stage)] = stage > 0 ? send("send B", m, stage, stage - 1) : task;
+  bool ready(int stage, const PipelineOp& op) const {
+    const int source = source_of(chunk_of(stage, op), op.forward);
+    const Made& made = op.forward ? forward_ : backward_;
+    return source < 0 || made.sent[cell(0, source, op.micro_batch)] >= 0;
   }
 
-  TaskId compute(const char* name, int m, int stage, OperationTime time, TaskId input) {
-    std::vector<TaskId> after = {input};
-    if (last_[at(stage)] != input) after.push_back(last_[at(stage)]);
-    return last_[at(stage)] = graph_.add({.name = name + std::to_string(m),
-                                          .phase = pass_.phase,
-                                          .ranks = pass_.costs.stage_ranks(pass_.replica, stage),
-                                          .duration_ns = nanoseconds(time.seconds),
-                                          .after = std::move(after),
-                                          .communication_ns = nanoseconds(time.communication_s)});
+  void emit(int stage, const PipelineOp& op) {
+    const int chunk = chunk_of(stage, op);
+    if (layout_.dp_shard > 1 && layout_.stages[at(chunk)].first < layout_.stages[at(chunk)].last) {
+      for (int group = 0; group < layout_.dp_replicate; ++group) emit_sharded(group, stage, op);
+    } else {
+      for (int r = 0; r < replicas_; ++r) emit_whole(r, stage, op);
+    }
+    for (int r = 0; r < replicas_; ++r) hand_over(r, stage, op);
   }
 
-  // `stage` hands over what it has just computed, across the border after `border`.
-  TaskId send(const char* name, int m, int stage, int border) {
-    const MicroBatch& batch = pass_.micro_batches[at(m)];
-    const double seconds = pass_.costs.hop_seconds(batch, pass_.replica, border);
-    return last_[at(stage)] = graph_.add({.name = name + std::to_string(m),
-                                          .phase = pass_.phase,
-                                          .stream = Stream::communication,
-                                          .ranks = pass_.costs.stage_ranks(pass_.replica, stage),
-                                          .duration_ns = nanoseconds(seconds),
-                                          .after = {last_[at(stage)]},
-                                          .bytes = pass_.costs.hop_bytes(batch)});
+  // What an operation of a replica waits for: its input and what its stage did before.
+  std::vector<TaskId> needs(int replica, int stage, const PipelineOp& op) const {
+    const int source = source_of(chunk_of(stage, op), op.forward);
+    const Made& made = op.forward ? forward_ : backward_;
+    const TaskId before = last_[at(replica)][at(stage)];
+    const TaskId input =
+        source < 0 ? ready_[at(replica)] : made.sent[cell(replica, source, op.micro_batch)];
+    if (input == before) return {before};
+    return {input, before};
+  }
+
+  static std::string name_of(const PipelineOp& op, const char* verb = "", const char* part = "") {
+    return std::string(verb) + (op.forward ? "F" : "B") + std::to_string(op.micro_batch) + part;
+  }
+
+  TaskId compute(int replica, int stage, const std::string& name, double seconds,
+                 double communication_s, std::vector<TaskId> after) {
+    return graph_.add({.name = name,
+                       .phase = pass_.phase,
+                       .ranks = pass_.costs.stage_ranks(replica, stage),
+                       .duration_ns = nanoseconds(seconds),
+                       .after = std::move(after),
+                       .communication_ns = nanoseconds(communication_s)});
+  }
+
+  void emit_whole(int replica, int stage, const PipelineOp& op) {
+    if (op.micro_batch >= own_count(replica)) return skip(replica, stage, op);
+    Made& made = op.forward ? forward_ : backward_;
+    const int chunk = chunk_of(stage, op);
+    const OperationTime& time = time_of(made, replica, chunk, op.micro_batch).time;
+    const std::size_t c = cell(replica, chunk, op.micro_batch);
+    made.first[c] = made.last[c] = last_[at(replica)][at(stage)] = compute(
+        replica, stage, name_of(op), time.seconds, time.communication_s, needs(replica, stage, op));
+  }
+
+  // A replica with fewer micro-batches than others does nothing, but its successors look here.
+  void skip(int replica, int stage, const PipelineOp& op) {
+    Made& made = op.forward ? forward_ : backward_;
+    const std::size_t c = cell(replica, chunk_of(stage, op), op.micro_batch);
+    made.first[c] = made.last[c] = made.sent[c] = last_[at(replica)][at(stage)];
+  }
+
+  TaskId group_task(int group, int stage, const std::string& name, double seconds,
+                    std::vector<TaskId> after) {
+    std::vector<int> ranks;
+    for (int shard = 0; shard < layout_.dp_shard; ++shard) {
+      const auto& own = pass_.costs.stage_ranks(group * layout_.dp_shard + shard, stage);
+      ranks.insert(ranks.end(), own.begin(), own.end());
+    }
+    return graph_.add({.name = name,
+                       .phase = pass_.phase,
+                       .stream = Stream::communication,
+                       .ranks = std::move(ranks),
+                       .duration_ns = nanoseconds(seconds),
+                       .after = std::move(after)});
+  }
+
+  // A chunk of n layers on the replicas of a shard group. With overlap: gather the first layer;
+  // then n - 1 layers beside the gathers (and reductions) of the others; then the last layer.
+  void emit_sharded(int group, int stage, const PipelineOp& op) {
+    Made& made = op.forward ? forward_ : backward_;
+    const RoleOperations& operations = pass_.costs.operations();
+    const int chunk = chunk_of(stage, op), begin = group * layout_.dp_shard;
+    const int end = begin + layout_.dp_shard;
+    const ChunkPass& any = made.times.front()[at(chunk)];
+    const auto layers = static_cast<double>(any.layers);
+    const bool overlaps = operations.overlaps_parameters();
+    std::vector<TaskId> before;
+    for (int r = begin; r < end; ++r) before.push_back(last_[at(r)][at(stage)]);
+    const double first_layers = overlaps ? 1 : layers;
+    const TaskId gather =
+        group_task(group, stage, name_of(op, "gather "), first_layers * any.gather_s, before);
+    const double beside =
+        overlaps ? (layers - 1) * (any.gather_s + (op.forward ? 0 : any.scatter_s)) : 0;
+    const TaskId rest =
+        beside > 0
+            ? group_task(group, stage, name_of(op, "gather ", ", further layers"), beside, {gather})
+            : gather;
+    std::vector<TaskId> ends;
+    for (int r = begin; r < end; ++r) {
+      if (op.micro_batch >= own_count(r)) {
+        skip(r, stage, op);
+        continue;
+      }
+      const OperationTime& time = time_of(made, r, chunk, op.micro_batch).time;
+      const double slow = overlaps ? (operations.overlap_slowdown() - 1) *
+                                         std::min(time.seconds, beside + any.gather_s)
+                                   : 0;
+      const double share = beside > 0 ? (layers - 1) / layers : 1;
+      std::vector<TaskId> after = needs(r, stage, op);
+      after.push_back(gather);
+      const std::size_t c = cell(r, chunk, op.micro_batch);
+      made.first[c] = made.last[c] = compute(r, stage, name_of(op), share * (time.seconds + slow),
+                                             share * time.communication_s, std::move(after));
+      if (beside > 0) {
+        made.last[c] =
+            compute(r, stage, name_of(op, "", ", last layer"), (1 - share) * (time.seconds + slow),
+                    (1 - share) * time.communication_s, {made.first[c], rest});
+      }
+      last_[at(r)][at(stage)] = made.last[c];
+      ends.push_back(made.last[c]);
+    }
+    if (op.forward || ends.empty()) return;
+    const TaskId reduced = group_task(group, stage, name_of(op, "reduce "),
+                                      (overlaps ? 1 : layers) * any.scatter_s, ends);
+    trailing_[at(stage)].push_back(reduced);
+    if (overlaps) return;
+    for (int r = begin; r < end; ++r) last_[at(r)][at(stage)] = reduced;
+  }
+
+  // To the stage that goes on; between chunks of one rank nothing moves.
+  void hand_over(int replica, int stage, const PipelineOp& op) {
+    if (op.micro_batch >= own_count(replica)) return;
+    Made& made = op.forward ? forward_ : backward_;
+    const int chunk = chunk_of(stage, op);
+    const std::size_t c = cell(replica, chunk, op.micro_batch);
+    const auto target = consumer(layout_.pp, layout_.vpp, stage, op);
+    if (!target || target->stage == stage) {
+      made.sent[c] = made.last[c];
+      return;
+    }
+    const MicroBatch& batch = pass_.micro_batches[at(replica)][at(op.micro_batch)];
+    const double seconds = pass_.costs.hop_seconds(batch, replica, stage, target->stage);
+    made.sent[c] = last_[at(replica)][at(stage)] =
+        graph_.add({.name = name_of(op, "send "),
+                    .phase = pass_.phase,
+                    .stream = Stream::communication,
+                    .ranks = pass_.costs.stage_ranks(replica, stage),
+                    .duration_ns = nanoseconds(seconds),
+                    .after = {last_[at(replica)][at(stage)]},
+                    .bytes = pass_.costs.hop_bytes(batch)});
+  }
+
+  double last_backward_seconds(int stage) const {
+    double most = 0;
+    for (int r = 0; r < replicas_; ++r) {
+      if (own_count(r) == 0) continue;
+      double whole = 0;
+      for (int chunk = stage; chunk < chunks(); chunk += layout_.pp) {
+        whole += time_of(backward_, r, chunk, own_count(r) - 1).time.seconds;
+      }
+      most = std::max(most, whole);
+    }
+    return most;
   }
 
   TaskGraph& graph_;
   const PipelinePass& pass_;
-  int stages_, count_;
-  TaskId ready_;
-  std::vector<TaskId> last_;                // of every stage
-  std::vector<TaskId> forward_, backward_;  // after which the neighbour may go on; -1 = not yet
-  std::vector<TaskId> forward_task_, backward_task_;
-  std::vector<std::vector<OperationTime>> forward_times_, backward_times_;  // [m][stage]
+  const ParallelLayout& layout_;
+  bool training_;
+  int replicas_, count_ = 0;  // most micro-batches of a replica
+  const std::vector<TaskId>& ready_;
+  std::vector<std::vector<TaskId>> last_;      // of every replica and stage
+  std::vector<std::vector<TaskId>> trailing_;  // by stage: reductions that nothing follows yet
+  std::vector<std::size_t> first_time_;        // of each replica, into Made::times
+  Made forward_, backward_;
 };
 
 }  // namespace
 
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
-std::vector<TaskId> add_forward_pass(TaskGraph& graph, const PipelinePass& pass, TaskId ready) {
-  return Pipeline(graph, pass, ready, false).run_forward();
+PassEnd add_forward_pass(TaskGraph& graph, const PipelinePass& pass,
+                         const std::vector<TaskId>& ready) {
+  return Pipeline(graph, pass, ready, false).run();
 }
 
-std::vector<TaskId> add_training_pass(TaskGraph& graph, const PipelinePass& pass, TaskId ready,
-                                      std::vector<InFlight>& in_flight) {
-  return Pipeline(graph, pass, ready, true).run_training(in_flight);
+PassEnd add_training_pass(TaskGraph& graph, const PipelinePass& pass,
+                          const std::vector<TaskId>& ready, std::vector<InFlight>& in_flight) {
+  Pipeline pipeline(graph, pass, ready, true);
+  PassEnd end = pipeline.run();
+  pipeline.add_in_flight(in_flight);
+  return end;
 }
 
 }  // namespace tessera

@@ -1,9 +1,11 @@
-// Tasks of the micro-batches of one replica on the stages of its pipeline.
+// Tasks of the micro-batches of a role's replicas on the stages of their pipelines.
 //
-// The sender of hidden states (or of their gradients) waits until they have arrived, as the
-// executor's exchanges do; transfers occupy the communication stream of the sender. 1F1B is
-// Narayanan et al. 2021, sec. 2.2: stage s of p runs min(m, p - s - 1) forwards, then one forward
-// and one backward in turn, then the rest of the backwards.
+// Replicas go through the same operations in the same order (interleave.h). The sender of hidden
+// states (or of their gradients) waits until they have arrived, as the executor's exchanges do;
+// transfers occupy the communication stream of the sender. Under FSDP the shard groups gather a
+// layer's parameters before each pass and, after backward, reduce its gradients, for all their
+// replicas at once: where the engine overlaps them, the first gather and the last reduction of a
+// chunk stick out, all others run beside the kernels of another layer.
 #pragma once
 
 #include <vector>
@@ -19,15 +21,21 @@ std::int64_t nanoseconds(double seconds);
 struct PipelinePass {
   const RoleCosts& costs;
   Phase phase = Phase::old_log_prob;
-  int replica = 0;
-  const std::vector<MicroBatch>& micro_batches;
+  const std::vector<std::vector<MicroBatch>>& micro_batches;  // of each replica
 };
 
-/// A forward pass that starts after `ready`; returns the last task of every stage.
-std::vector<TaskId> add_forward_pass(TaskGraph& graph, const PipelinePass& pass, TaskId ready);
+/// What a pass leaves behind.
+struct PassEnd {
+  std::vector<std::vector<TaskId>> last;  // tasks that nothing of the pass follows, by stage
+  std::vector<double> last_backward_s;    // of the slowest replica's last micro-batch, by stage
+};
 
-/// Forward and backward under 1F1B; appends what is in flight when.
-std::vector<TaskId> add_training_pass(TaskGraph& graph, const PipelinePass& pass, TaskId ready,
-                                      std::vector<InFlight>& in_flight);
+/// A forward pass; replica r starts after ready[r].
+PassEnd add_forward_pass(TaskGraph& graph, const PipelinePass& pass,
+                         const std::vector<TaskId>& ready);
+
+/// Forward and backward under (interleaved) 1F1B; appends what is in flight when.
+PassEnd add_training_pass(TaskGraph& graph, const PipelinePass& pass,
+                          const std::vector<TaskId>& ready, std::vector<InFlight>& in_flight);
 
 }  // namespace tessera

@@ -24,27 +24,46 @@ namespace {
 /// What one destination rank of a reshard receives.
 struct Arrival {
   int rank = 0;
-  std::int64_t intra = 0, inter = 0;  // bytes from its own node and from others
-  std::set<int> sources;
+  std::int64_t bytes = 0;
+  double seconds = 0;
 };
 
-std::vector<Arrival> arrivals_of(const Plan& plan, const PlannedReshard& pair) {
+std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair,
+                                    const Calibration& calibration) {
+  struct Received {
+    std::int64_t intra = 0, inter = 0;  // bytes from its own node and from others
+    std::set<int> sources;
+  };
   const ReshardPlan exact = reshard_plan_of(plan, pair);
   const std::int64_t element = size_of(plan.find(pair.from)->dtypes.wire);
-  std::map<int, Arrival> by_rank;
+  std::map<int, Received> by_rank;
   for (const Transfer& transfer : exact.transfers) {
     if (transfer.source == transfer.destination) continue;
-    Arrival& arrival = by_rank[transfer.destination];
+    Received& received = by_rank[transfer.destination];
     const auto node = [&](int rank) { return rank / plan.cluster.gpus_per_node; };
     const bool same = node(transfer.source) == node(transfer.destination);
-    (same ? arrival.intra : arrival.inter) += volume(transfer.box) * element;
-    arrival.sources.insert(transfer.source);
+    (same ? received.intra : received.inter) += volume(transfer.box) * element;
+    received.sources.insert(transfer.source);
   }
   std::vector<Arrival> arrivals;
-  for (auto& [rank, arrival] : by_rank) {
-    arrival.rank = rank;
-    arrivals.push_back(std::move(arrival));
+  for (const auto& [rank, received] : by_rank) {
+    const double seconds =
+        reshard_seconds(static_cast<double>(received.intra), static_cast<double>(received.inter),
+                        static_cast<int>(received.sources.size()), plan.cluster, calibration);
+    arrivals.push_back({rank, received.intra + received.inter, seconds});
   }
+  return arrivals;
+}
+
+// A plan too large for exact ranges states its busiest rank's bytes: all receive as much.
+std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& pair,
+                                        const CostEvaluator& evaluator) {
+  const RolePlan& from = *plan.find(pair.from);
+  const RolePlan& to = *plan.find(pair.to);
+  const double seconds = evaluator.reshard_seconds(candidate_of(plan, from), candidate_of(plan, to),
+                                                   from.ranks == to.ranks);
+  std::vector<Arrival> arrivals;
+  for (const int rank : to.ranks) arrivals.push_back({rank, pair.bytes_received, seconds});
   return arrivals;
 }
 
@@ -59,10 +78,15 @@ class Builder {
  public:
   Builder(const Plan& plan, const Calibration& calibration, const SimulationOptions& options)
       : plan_(plan), calibration_(calibration), options_(options) {
+    const auto evaluator = evaluator_of(plan, calibration);
     for (const RolePlan& role : plan.roles) {
-      costs_.emplace(role.role, std::make_unique<RoleCosts>(plan, role, calibration));
+      costs_.emplace(role.role, std::make_unique<RoleCosts>(plan, role, evaluator));
     }
-    for (const PlannedReshard& pair : plan.reshard) arrivals_.push_back(arrivals_of(plan, pair));
+    for (const PlannedReshard& pair : plan.reshard) {
+      arrivals_.push_back(has_exact_reshard(pair) || pair.bytes_received == 0
+                              ? exact_arrivals(plan, pair, calibration)
+                              : estimated_arrivals(plan, pair, *evaluator));
+    }
     last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
   }
 
@@ -148,16 +172,13 @@ class Builder {
     std::vector<TaskId> copies;
     for (const std::vector<Arrival>& pair : arrivals_) {
       for (const Arrival& arrival : pair) {
-        const double seconds =
-            reshard_seconds(static_cast<double>(arrival.intra), static_cast<double>(arrival.inter),
-                            static_cast<int>(arrival.sources.size()), plan_.cluster, calibration_);
         copies.push_back(graph().add({.name = "receive weights",
                                       .phase = call.phase,
                                       .stream = Stream::copy,
                                       .ranks = {arrival.rank},
-                                      .duration_ns = nanoseconds(seconds),
+                                      .duration_ns = nanoseconds(arrival.seconds),
                                       .after = {call.start},
-                                      .bytes = arrival.intra + arrival.inter}));
+                                      .bytes = arrival.bytes}));
       }
     }
     return copies;
@@ -169,14 +190,15 @@ class Builder {
     const ReplicaBatching batching{.prompt_tokens = workload.prompt_tokens,
                                    .samples_per_prompt = workload.samples_per_prompt,
                                    .max_sequences = role.batching.max_sequences,
-                                   .prefill_tokens = role.batching.prefill_tokens};
+                                   .prefill_tokens = role.batching.prefill_tokens,
+                                   .stages = role.layout.pp};
     std::vector<TaskId> tails;
     for (int replica = 0; replica < role.layout.dp(); ++replica) {
       const Interval prompts = split(workload.prompts_per_step, role.layout.dp(), replica);
       const auto first = static_cast<std::size_t>(prompts.lo * workload.samples_per_prompt);
       const auto count = static_cast<std::size_t>(prompts.size() * workload.samples_per_prompt);
       const auto mine = std::span(lengths_).subspan(first, count);
-      const std::vector<int>& ranks = costs.stage_ranks(replica, 0);
+      const std::vector<int> ranks = costs.replica_ranks(replica);
       TaskId previous = host(call, ranks, costs.call_seconds(), {call.start});
       const auto segments = simulate_replica(mine, batching, costs.rollout());
       for (const RolloutSegment& segment : coarsened(segments, options_.rollout_segments)) {
@@ -202,27 +224,33 @@ class Builder {
             .communication_ns = nanoseconds(segment.communication_s)};
   }
 
-  std::vector<TaskId> infer(const RoleCosts& costs, const CallTasks& call) {
-    const RolePlan& role = costs.role();
-    const auto packed = pack_micro_batches(lengths_, plan_.workload.prompt_tokens, role.layout.dp(),
-                                           costs.token_limit(call.phase));
-    std::vector<TaskId> tails;
-    for (int replica = 0; replica < role.layout.dp(); ++replica) {
-      const PipelinePass pass{costs, call.phase, replica,
-                              packed[static_cast<std::size_t>(replica)]};
-      const TaskId ready = host(call, ranks_of(costs, replica), costs.call_seconds(), {call.start});
-      const auto last = add_forward_pass(graph(), pass, ready);
-      tails.insert(tails.end(), last.begin(), last.end());
+  // The host's part of a call on every replica, and what it fetches from host memory.
+  std::vector<TaskId> prepared(const RoleCosts& costs, const CallTasks& call, double offload_s,
+                               const std::vector<TaskId>& after) {
+    std::vector<TaskId> ready;
+    for (int replica = 0; replica < costs.role().layout.dp(); ++replica) {
+      const std::vector<int> ranks = costs.replica_ranks(replica);
+      ready.push_back(host(call, ranks, costs.call_seconds(), after));
+      if (offload_s <= 0) continue;
+      ready.back() = graph().add({.name = "offload",
+                                  .phase = call.phase,
+                                  .stream = Stream::copy,
+                                  .ranks = ranks,
+                                  .duration_ns = nanoseconds(offload_s),
+                                  .after = {ready.back()}});
     }
-    return tails;
+    return ready;
   }
 
-  static std::vector<int> ranks_of(const RoleCosts& costs, int replica) {
-    std::vector<int> ranks;
-    for (int stage = 0; stage < costs.role().layout.pp; ++stage) {
-      ranks = united(std::move(ranks), costs.stage_ranks(replica, stage));
-    }
-    return ranks;
+  std::vector<TaskId> infer(const RoleCosts& costs, const CallTasks& call) {
+    const auto packed = pack_micro_batches(lengths_, plan_.workload.prompt_tokens,
+                                           costs.role().layout.dp(), costs.token_limit(call.phase));
+    const auto ready =
+        prepared(costs, call, costs.operations().offload_seconds(false, 1), {call.start});
+    const PassEnd end = add_forward_pass(graph(), {costs, call.phase, packed}, ready);
+    std::vector<TaskId> tails;
+    for (const auto& stage : end.last) tails.insert(tails.end(), stage.begin(), stage.end());
+    return tails;
   }
 
   std::vector<TaskId> train(const RoleCosts& costs, CallTasks& call) {
@@ -239,24 +267,18 @@ class Builder {
 
   std::vector<TaskId> mini_batch(const RoleCosts& costs, CallTasks& call,
                                  std::span<const std::int64_t> lengths,
-                                 const std::vector<TaskId>& ready) {
-    const RolePlan& role = costs.role();
-    const auto stages = static_cast<std::size_t>(role.layout.pp);
-    const auto packed = pack_micro_batches(lengths, plan_.workload.prompt_tokens, role.layout.dp(),
-                                           costs.token_limit(call.phase));
-    std::vector<std::vector<TaskId>> last(stages);  // by stage, of every replica
-    for (int replica = 0; replica < role.layout.dp(); ++replica) {
-      const PipelinePass pass{costs, call.phase, replica,
-                              packed[static_cast<std::size_t>(replica)]};
-      const TaskId prepared = host(call, ranks_of(costs, replica), costs.call_seconds(), ready);
-      const auto ends = add_training_pass(graph(), pass, prepared, call.in_flight);
-      for (std::size_t stage = 0; stage < stages; ++stage) last[stage].push_back(ends[stage]);
-    }
-    return optimizer(costs, call, std::move(last));
+                                 const std::vector<TaskId>& after) {
+    const auto packed = pack_micro_batches(lengths, plan_.workload.prompt_tokens,
+                                           costs.role().layout.dp(), costs.token_limit(call.phase));
+    const auto steps = static_cast<double>(plan_.workload.mini_batches * plan_.workload.epochs);
+    const auto ready =
+        prepared(costs, call, costs.operations().offload_seconds(true, steps), after);
+    return optimizer(
+        costs, call,
+        add_training_pass(graph(), {costs, call.phase, packed}, ready, call.in_flight));
   }
 
-  std::vector<TaskId> optimizer(const RoleCosts& costs, const CallTasks& call,
-                                std::vector<std::vector<TaskId>> last) {
+  std::vector<TaskId> optimizer(const RoleCosts& costs, const CallTasks& call, PassEnd pass) {
     const int stages = costs.role().layout.pp;
     std::vector<std::vector<int>> ranks(static_cast<std::size_t>(stages));
     std::vector<TaskId> reduced;
@@ -266,8 +288,8 @@ class Builder {
         ranks[at] = united(std::move(ranks[at]), costs.stage_ranks(replica, stage));
       }
       reduced.push_back(collective("reduce gradients", call.phase, ranks[at],
-                                   costs.reduce_seconds(stage), costs.gradient_bytes(stage),
-                                   std::move(last[at])));
+                                   costs.reduce_seconds(stage, pass.last_backward_s[at]),
+                                   costs.gradient_bytes(stage), std::move(pass.last[at])));
     }
     // The gradients' norm is that of all stages.
     const TaskId norm = join("norm", call.phase, std::move(reduced));
@@ -280,8 +302,8 @@ class Builder {
                                          .duration_ns = nanoseconds(costs.optimizer_seconds(stage)),
                                          .after = {norm}});
       done.push_back(collective("gather parameters", call.phase, ranks[at],
-                                costs.gather_seconds(stage), costs.parameter_bytes(stage),
-                                {update}));
+                                costs.gather_seconds(stage, pass.last_backward_s[at]),
+                                costs.parameter_bytes(stage), {update}));
     }
     return done;
   }

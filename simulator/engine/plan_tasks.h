@@ -3,9 +3,10 @@
 // A call starts when the calls that it names and the earlier calls on any of its ranks have ended,
 // as the executor runs them; calls on disjoint ranks overlap. Inside a call: the reshard as one
 // copy per destination rank (bytes of the exact ReshardPlan), generation per replica, forward
-// passes and 1F1B by micro-batch and stage with blocking transfers between stages, then per
-// mini-batch the gradients' reduction, the optimizer and the gathering of parameters under ZeRO-1.
-// The ranks of a tensor-parallel group act as one. Integer nanoseconds; a pure function.
+// passes and (interleaved) 1F1B by micro-batch and chunk with blocking transfers between stages,
+// FSDP's gathers and reductions beside them, then per mini-batch the gradients' reduction, the
+// optimizer and the gathering of parameters. The ranks of a tensor, context and expert parallel
+// group act as one: what they exchange is part of the operation. Integer nanoseconds; pure.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,7 @@ struct IterationTasks {
   std::vector<CallTasks> calls;  // step by step in the schedule's order
 };
 
-/// Precondition: the plan is valid and check_simulatable (role_costs.h) finds nothing.
+/// Precondition: the plan is valid.
 IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
                                const SimulationOptions& options = {});
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "planner/search/evaluate.h"
+
 namespace tessera {
 namespace {
 
@@ -60,23 +62,28 @@ std::string path_text(const Simulation& simulation) {
   return text;
 }
 
+// A rank's line without its number.
+std::string rank_text(const RankSummary& rank, std::int64_t limit) {
+  const std::string phase =
+      rank.peak_phase == Phase::load ? "between phases" : std::string(name_of(rank.peak_phase));
+  return line("%12s %7.1f%%  %-16s %7.1f%% %14s%s\n", bytes_text(rank.peak_bytes).c_str(),
+              100 * static_cast<double>(rank.peak_bytes) / static_cast<double>(limit),
+              phase.c_str(), 100 * rank.idle_share, seconds_text(rank.exposed_comm_s).c_str(),
+              rank.peak_bytes > limit ? "  DOES NOT FIT" : "");
+}
+
+// Neighbours that read alike share a line.
 std::string ranks_text(const Simulation& simulation, std::int64_t limit) {
   std::string text = line("%-12s %12s %8s  %-16s %8s %14s\n", "ranks", "peak", "of limit", "in",
                           "idle", "exposed comm");
   const auto& ranks = simulation.ranks;
   for (std::size_t first = 0; first < ranks.size();) {
-    std::size_t next = first;
-    while (next < ranks.size() && ranks[next] == ranks[first]) ++next;
-    const RankSummary& rank = ranks[first];
+    const std::string what = rank_text(ranks[first], limit);
+    std::size_t next = first + 1;
+    while (next < ranks.size() && rank_text(ranks[next], limit) == what) ++next;
     const std::string name =
         next - first > 1 ? line("%zu-%zu", first, next - 1) : line("%zu", first);
-    const std::string phase =
-        rank.peak_phase == Phase::load ? "between phases" : std::string(name_of(rank.peak_phase));
-    text += line("%-12s %12s %7.1f%%  %-16s %7.1f%% %14s%s\n", name.c_str(),
-                 bytes_text(rank.peak_bytes).c_str(),
-                 100 * static_cast<double>(rank.peak_bytes) / static_cast<double>(limit),
-                 phase.c_str(), 100 * rank.idle_share, seconds_text(rank.exposed_comm_s).c_str(),
-                 rank.peak_bytes > limit ? "  DOES NOT FIT" : "");
+    text += line("%-12s ", name.c_str()) + what;
     first = next;
   }
   return text + line("limit %s of each device\n", bytes_text(limit).c_str());
@@ -101,18 +108,14 @@ std::vector<PathShare> path_shares(const Simulation& simulation) {
   return shares;
 }
 
-std::int64_t usable_memory(const Plan& plan, const Calibration& calibration) {
-  return static_cast<std::int64_t>(static_cast<double>(plan.cluster.device.memory.value) *
-                                   (1 - calibration.fragmentation.value));
-}
-
 std::string to_text(const Simulation& simulation, const Plan& plan,
                     const Calibration& calibration) {
   const double exposed = simulation.exposed_comm_s();
   return phases_text(simulation) +
          line("exposed communication %s (%.1f%% of the step) on the rank with most\n\n",
               seconds_text(exposed).c_str(), 100 * exposed / simulation.step_s) +
-         path_text(simulation) + "\n" + ranks_text(simulation, usable_memory(plan, calibration));
+         path_text(simulation) + "\n" +
+         ranks_text(simulation, usable_memory(plan.cluster, calibration));
 }
 
 std::string to_json(const Simulation& simulation, const Plan& plan,
@@ -120,7 +123,7 @@ std::string to_json(const Simulation& simulation, const Plan& plan,
   nlohmann::ordered_json json = {{"step_s", simulation.step_s},
                                  {"exposed_comm_s", simulation.exposed_comm_s()},
                                  {"peak_bytes", simulation.peak_bytes()},
-                                 {"limit_bytes", usable_memory(plan, calibration)}};
+                                 {"limit_bytes", usable_memory(plan.cluster, calibration)}};
   auto& phases = json["phases"] = nlohmann::ordered_json::array();
   for (const auto& [phase, seconds] : simulation.phases_s) {
     phases.push_back({{"phase", name_of(phase)},

@@ -25,9 +25,6 @@ struct PathShare {
 /// The largest first.
 std::vector<PathShare> path_shares(const Simulation& simulation);
 
-/// Bytes of a device that a plan may use: its memory less fragmentation.
-std::int64_t usable_memory(const Plan& plan, const Calibration& calibration);
-
 std::string to_text(const Simulation& simulation, const Plan& plan, const Calibration& calibration);
 std::string to_json(const Simulation& simulation, const Plan& plan, const Calibration& calibration);
 

@@ -56,8 +56,12 @@ class Replica {
       }
     }
     free_ += ended;
-    append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts},
-           costs_.prefill(static_cast<double>(prompts), static_cast<double>(entered)));
+    OperationTime time = costs_.prefill(static_cast<double>(prompts), static_cast<double>(entered));
+    if (!segments_.empty() && segments_.back().kind == SegmentKind::prefill) {
+      time.seconds /= batching_.stages;
+      time.communication_s /= batching_.stages;
+    }
+    append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
   }
 
   // In pieces within which the context grows by at most a sixteenth: a step's time is nearly linear

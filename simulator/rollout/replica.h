@@ -3,13 +3,16 @@
 // Follows executor/rollout/continuous_batching: waiting samples enter free slots before the next
 // decode step, as many prompts as one prefill batch holds; samples of one prompt that enter
 // together share its prefill; a prefill draws each sample's first token, a decode step one more of
-// all. Seconds come from the caller's cost functions. Pure functions.
+// all. Prefill batches that follow one another fill the stages of a pipeline. Seconds come from the
+// caller's cost functions. Pure functions.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
+
+#include "planner/search/role_operations.h"
 
 namespace tessera {
 
@@ -18,11 +21,7 @@ struct ReplicaBatching {
   std::int64_t samples_per_prompt = 1;
   std::int64_t max_sequences = 1;   // slots
   std::int64_t prefill_tokens = 0;  // limit of one prefill batch; 0 = none
-};
-
-/// Seconds of one operation, and the part of them that is communication.
-struct OperationTime {
-  double seconds = 0, communication_s = 0;
+  int stages = 1;                   // of the replica's pipeline
 };
 
 struct ReplicaCosts {

@@ -1,7 +1,6 @@
 #include "simulator/timeline/timeline.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <set>
 #include <tuple>
@@ -68,22 +67,8 @@ class TraceWriter {
   }
 
   void counter(const MemorySample& sample, int pid_offset) {
-    const MemoryUse& use = sample.use;
-    const std::array<std::pair<const char*, std::int64_t>, 11> classes{{
-        {"weights", use.weights},
-        {"gradients", use.gradients},
-        {"master_weights", use.master_weights},
-        {"optimizer", use.optimizer},
-        {"activations", use.activations},
-        {"logits", use.logits},
-        {"kv_cache", use.kv_cache},
-        {"communication", use.communication},
-        {"reshard", use.reshard},
-        {"workspace", use.workspace},
-        {"reserve", use.reserve},
-    }};
     std::string args;
-    for (const auto& [name, bytes] : classes) {
+    for (const auto& [name, bytes] : memory_classes(sample.use)) {
       args += (args.empty() ? "\"" : ",\"") + std::string(name) + "\":" + std::to_string(bytes);
     }
     event("{\"ph\":\"C\",\"pid\":" + std::to_string(pid_offset + sample.rank) + ",\"ts\":" +

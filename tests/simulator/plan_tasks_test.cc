@@ -62,8 +62,8 @@ TEST(PlanTasks, AnEvenPipelineTakesTheClosedFormOf1F1B) {
   const Calibration calibration = arithmetic_only();
   const RoleCosts costs(plan, plan.roles[0], calibration);
   const MicroBatch micro_batch{{24, 2, 2 * 144}, 8};
-  const double f = costs.forward(micro_batch, count)[1].seconds;
-  const double b = costs.backward(micro_batch, count)[1].seconds;
+  const double f = costs.forward(micro_batch, count)[1].time.seconds;
+  const double b = costs.backward(micro_batch, count)[1].time.seconds;
   const Simulation simulated = simulate(plan, calibration);
   // A value head of one column is 1/3000 of a stage.
   EXPECT_NEAR(simulated.step_s / ((count + stages - 1) * (f + b)), 1, 1e-3);
@@ -86,11 +86,11 @@ TEST(PlanTasks, UnevenPipelinesFollowTheDefinitionOf1F1BExactly) {
     const auto packed = pack_micro_batches(std::vector<std::int64_t>(16, 4), 8, 1, tokens).front();
     const int count = static_cast<int>(packed.size());
     std::vector<std::int64_t> forward, backward;
-    for (const OperationTime& time : costs.forward(packed[0], count)) {
-      forward.push_back(nanoseconds(time.seconds));
+    for (const ChunkPass& pass : costs.forward(packed[0], count)) {
+      forward.push_back(nanoseconds(pass.time.seconds));
     }
-    for (const OperationTime& time : costs.backward(packed[0], count)) {
-      backward.push_back(nanoseconds(time.seconds));
+    for (const ChunkPass& pass : costs.backward(packed[0], count)) {
+      backward.push_back(nanoseconds(pass.time.seconds));
     }
     const IterationTasks tasks = build_iteration(plan, calibration);
     ASSERT_EQ(16 % count, 0);  // all micro-batches are alike
@@ -104,9 +104,9 @@ TEST(PlanTasks, AForwardPipelineTakesItsSumAndTheSlowestStageForEveryFurtherMicr
   const Calibration calibration = arithmetic_only();
   const RoleCosts costs(plan, plan.roles[0], calibration);
   std::int64_t sum = 0, slowest = 0;
-  for (const OperationTime& time : costs.forward({{24, 2, 2 * 144}, 8}, 4)) {
-    sum += nanoseconds(time.seconds);
-    slowest = std::max(slowest, nanoseconds(time.seconds));
+  for (const ChunkPass& pass : costs.forward({{24, 2, 2 * 144}, 8}, 4)) {
+    sum += nanoseconds(pass.time.seconds);
+    slowest = std::max(slowest, nanoseconds(pass.time.seconds));
   }
   EXPECT_EQ(makespan(run(build_iteration(plan, calibration).graph)), sum + 3 * slowest);
 }

@@ -127,7 +127,7 @@ TEST(Simulate, ActivationsRiseAndFallWithTheMicroBatchesInFlight) {
   for (int stage = 0; stage < stages; ++stage) {
     std::set<std::int64_t> expected;
     for (int in_flight = 0; in_flight <= stages - stage; ++in_flight) {
-      expected.insert(costs.working(Phase::update_actor, stage, in_flight).activations);
+      expected.insert(costs.memory(Phase::update_actor, stage, in_flight).activations);
     }
     EXPECT_EQ(levels[stage], expected) << stage;
     EXPECT_EQ(last[stage], costs.resident(stage).total());
@@ -238,19 +238,6 @@ TEST(Simulate, TheTraceIsWhatPerfettoReads) {
   EXPECT_EQ(kinds["X"], static_cast<int>(simulated.timeline.spans.size()));
   EXPECT_EQ(kinds["C"], static_cast<int>(simulated.timeline.memory.size()));
   EXPECT_EQ(streams, (std::set<int>{0, 1, 2, 3}));
-}
-
-TEST(Simulate, RefusesWhatItCannotTime) {
-  Plan plan = samples().front().second;
-  Problems problems;
-  check_simulatable(plan, "plan.json", problems);
-  EXPECT_TRUE(problems.empty());
-  plan.roles[0].layout.cp = 2;
-  plan.roles[0].layout.zero = 3;
-  plan.roles[1].layout.pp = 2;
-  plan.roles[1].offload.parameters = true;
-  check_simulatable(plan, "plan.json", problems);
-  EXPECT_EQ(problems.size(), 4u);
 }
 
 TEST(Simulate, AnIterationOnManyGpusTakesAMoment) {

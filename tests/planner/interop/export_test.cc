@@ -85,7 +85,8 @@ TEST(Export, WritesVerlKeysInTheirUnits) {
   plan.workload.prompts_per_step = 512;
   plan.workload.mini_batches = 4;
   RolePlan& actor = plan.roles[0];
-  actor.layout = {.cp = 2, .dp_shard = static_cast<int>(actor.ranks.size()) / 2, .zero = 3};
+  actor.layout = {
+      .cp = 2, .dp_shard = static_cast<int>(actor.ranks.size()) / 2, .zero = 3, .ulysses = true};
   actor.layout.stages = even_stages(plan.models.at("actor").spec.layers, 1, 1);
   actor.batching.update_tokens = 2 * 9000;
   const std::string script = text_of(must_export(plan, ExportTarget::verl), "run.sh");

@@ -241,6 +241,83 @@ TEST(Import, ReadsMegatronArgumentsOfAnExport) {
   EXPECT_GT(compared, 30);
 }
 
+TEST(Import, BuildsAModelFromMegatronArgumentsWhereTheySuffice) {
+  RandomPlans plans("verl-megatron", 78);
+  int compared = 0;
+  for (int i = 0; i < 20; ++i) {
+    Plan plan = plans.next();
+    RolePlan& actor = plan.roles[0];
+    const ModelSpec& spec = plan.models.at("actor").spec;
+    if (spec.moe || spec.mla || spec.vision) continue;
+    for (RolePlan& role : plan.roles) role.offload = {};
+    plan.cluster.gpus_per_node =
+        static_cast<std::int64_t>(std::min<std::size_t>(8, actor.ranks.size()));
+    plan.cluster.nodes = static_cast<std::int64_t>(actor.ranks.size()) / plan.cluster.gpus_per_node;
+    if (actor.batching.mini_batch % actor.layout.dp() != 0) continue;
+    Problems problems;
+    const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+    ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+    const Imported back = must_import(made->files[0].text, made->files[0].name, on(plan));
+    ASSERT_EQ(back.plan.roles.size(), 1U);
+    EXPECT_EQ(back.plan.roles[0].layout, actor.layout);
+    EXPECT_EQ(parameter_count(back.plan.models.at("actor").spec), parameter_count(spec));
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+  const Problems missing = refusals("torchrun pretrain_gpt.py --num-layers 4 --swiglu\n", "a.sh");
+  ASSERT_EQ(missing.size(), 3U);
+  EXPECT_THAT(missing[0].hint, HasSubstr("--vocab-size"));
+}
+
+TEST(Import, ReadsTheServersOfAnExport) {
+  for (const ExportTarget target : {ExportTarget::vllm, ExportTarget::sglang}) {
+    RandomPlans plans("verl", 79);
+    for (int i = 0; i < 20; ++i) {
+      const Plan plan = plans.next();
+      const RolePlan& rollout = *plan.find(Role::rollout);
+      Problems problems;
+      const auto made = export_plan(plan, target, {}, problems);
+      ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+      const Imported back = must_import(made->files[0].text, "serve.sh", on(plan));
+      ASSERT_EQ(back.plan.roles.size(), 1U);
+      const RolePlan& served = back.plan.roles[0];
+      EXPECT_EQ(served.role, Role::rollout);
+      EXPECT_EQ(served.layout.tp, rollout.layout.tp);
+      EXPECT_EQ(served.layout.pp, rollout.layout.pp);
+      EXPECT_EQ(served.layout.ep, rollout.layout.ep);
+      EXPECT_EQ(served.batching.max_sequences, rollout.batching.max_sequences);
+      EXPECT_EQ(back.plan.workload.prompt_tokens + back.plan.workload.response_tokens.max,
+                plan.workload.prompt_tokens + plan.workload.response_tokens.max);
+      EXPECT_EQ(back.plan.models.at("actor").spec.layers, plan.models.at("actor").spec.layers);
+    }
+  }
+}
+
+TEST(Import, ReadsServerCommandsAndPricesThem) {
+  Imported vllm = must_import(
+      "vllm serve qwen2.5-7b -tp 4 --max-num-seqs=64 --max-model-len 4096 --dtype bfloat16\n",
+      "a.sh", h800());
+  EXPECT_EQ(vllm.plan.engine, "vllm");
+  EXPECT_EQ(vllm.plan.roles[0].layout.tp, 4);
+  EXPECT_EQ(vllm.plan.roles[0].ranks.size(), 4U);
+  EXPECT_EQ(vllm.plan.roles[0].batching.max_sequences, 64);
+  Problems problems;
+  const auto calibration = find_calibration("h800", problems);
+  EXPECT_TRUE(price(vllm.plan, *calibration).fits);
+  EXPECT_GT(vllm.plan.prediction.step_s, 0);
+  const Imported sglang = must_import(
+      "python3 -m sglang.launch_server --model-path qwen2.5-7b --tp 2 --dp 2 "
+      "--mem-fraction-static 0.8\n",
+      "b.sh", h800());
+  EXPECT_EQ(sglang.plan.engine, "sglang");
+  EXPECT_EQ(sglang.plan.roles[0].layout.tp, 2);
+  EXPECT_EQ(sglang.plan.roles[0].layout.dp(), 2);
+  const Problems unknown =
+      refusals("vllm serve qwen2.5-7b --tensor-parallel-size $(nproc)\n", "c.sh");
+  EXPECT_THAT(unknown[0].found, HasSubstr("$(nproc)"));
+  EXPECT_THAT(refusals("vllm serve nobody\n", "d.sh")[0].found, HasSubstr("nobody"));
+}
+
 TEST(Price, AnImportedPlanHasMemoryAndAStepTime) {
   Problems problems;
   const auto cluster = read_cluster_spec("h800-8", problems);

@@ -128,6 +128,7 @@ class RandomPlans {
 
   void fsdp(ParallelLayout& layout) {
     layout.cp = std::gcd(world_, pick<int>({1, 1, 2, 4}));
+    layout.ulysses = layout.cp > 1;
     const int dp = world_ / layout.cp;
     layout.zero = pick<int>({0, 2, 3});
     if (world_ == 1) layout.zero = 0;

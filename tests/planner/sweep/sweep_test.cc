@@ -139,6 +139,34 @@ TEST(Sweep, NamesTheRowOfAModelOrClusterThatIsNotThere) {
   EXPECT_THAT(refusals("modell,cluster,kind\n"), ElementsAre(HasSubstr("no column 'model'")));
 }
 
+TEST(Sweep, SaysWhereARowNeedsMoreNodesThanItsClusterHas) {
+  const CsvTable table = swept(
+      "x,llama3.1-8b,h100-8,train,64,8,1,8,1,1,1,1,none,1,1,64,2048,0\n"
+      "x,llama3.1-8b,h100-8,train,8,8,1,1,1,1,1,1,none,1,1,64,2048,0\n");
+  EXPECT_THAT(cell(table, 0, "why"), HasSubstr("the cluster has 8 GPUs: priced as 8 of its nodes"));
+  EXPECT_THAT(cell(table, 1, "why"), testing::Not(HasSubstr("priced as")));
+}
+
+TEST(Sweep, ShortagesStateTheBytesOfTheirColumn) {
+  const CsvTable table = swept("x,llama3.1-70b,h100-8,train,8,1,1,8,1,1,1,1,none,0,1,64,2048,0\n");
+  ASSERT_EQ(cell(table, 0, "feasible"), "0");
+  char peak[32];
+  std::snprintf(peak, sizeof peak, "needs %.1f GiB of", value(table, 0, "peak_gib"));
+  EXPECT_THAT(cell(table, 0, "why"), HasSubstr(peak));
+}
+
+TEST(Sweep, TellsWhatElseIsWrongWithARowOfAnotherWidth) {
+  Problems problems;
+  const auto table = parse_csv_as_far("model,cluster,kind,tp,gpus\nm,c,train,0\nm,c,trian,1,8\n",
+                                      "in.csv", problems);
+  ASSERT_TRUE(table.has_value());
+  EXPECT_FALSE(read_sweep_rows(*table, problems).has_value());
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_THAT(to_string(problems[0]), HasSubstr("in.csv:2:1: found 4 cells, expected 5"));
+  EXPECT_THAT(to_string(problems[1]), HasSubstr("in.csv:2 (tp)"));
+  EXPECT_THAT(to_string(problems[2]), HasSubstr("in.csv:3 (kind)"));
+}
+
 TEST(SweepRows, ReadSpreadsheetNumbersAndFreeText) {
   Problems problems;
   const auto table = parse_csv(

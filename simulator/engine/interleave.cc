@@ -1,4 +1,4 @@
-#include "executor/train/interleave.h"
+#include "simulator/engine/interleave.h"
 
 #include <algorithm>
 
@@ -105,6 +105,10 @@ std::vector<PipelineOp> interleaved_order(int stages, int chunks, int micro_batc
                                           bool training) {
   if (!training) return pieces(stages, chunks, micro_batches, true);
   return order_with(stages, chunks, micro_batches, warm_up(stages, chunks, stage));
+}
+
+std::vector<PipelineOp> one_f_one_b_order(int stages, int micro_batches, int stage) {
+  return order_with(stages, 1, micro_batches, stages - stage - 1);
 }
 
 PipelineTicks interleaved_ticks(int stages, int chunks, int micro_batches, bool training) {

@@ -1,7 +1,9 @@
-// Interleaved 1F1B: the order in which the stages of a pipeline with virtual stages work.
+// 1F1B, plain and interleaved: the order in which the stages of a pipeline work.
 //
-// Narayanan et al. 2021, section 2.2: every rank holds `chunks` pieces of the model, piece c of
-// rank s being stage c * stages + s. Pure functions; every rank computes the same table.
+// Narayanan et al. 2021, section 2.2. Plain: stage s of p runs min(m, p - s - 1) forwards, then one
+// forward and one backward in turn, then the rest of the backwards. With virtual stages every rank
+// holds `chunks` pieces of the model, piece c of rank s being stage c * stages + s. Pure functions;
+// every rank computes the same table. The executor runs it, the simulator times it.
 #pragma once
 
 #include <optional>
@@ -18,6 +20,9 @@ struct PipelineOp {
 /// What one rank does, in order. With `training` false only forwards.
 std::vector<PipelineOp> interleaved_order(int stages, int chunks, int micro_batches, int stage,
                                           bool training);
+
+/// The same of plain 1F1B, one chunk per rank.
+std::vector<PipelineOp> one_f_one_b_order(int stages, int micro_batches, int stage);
 
 /// ticks[t][s]: what rank s does in tick t. Everything an operation needs was made in earlier
 /// ticks, so that one exchange after each tick moves all messages without deadlock.

@@ -1,4 +1,4 @@
-#include "executor/train/interleave.h"
+#include "simulator/engine/interleave.h"
 
 #include <gtest/gtest.h>
 

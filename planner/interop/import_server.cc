@@ -1,0 +1,159 @@
+// vLLM's and SGLang's engine arguments as a plan that only generates: one server's rollout.
+//
+// Names and defaults of vLLM 0.24's EngineArgs and SGLang 0.5.12's ServerArgs.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "planner/interop/import.h"
+
+namespace tessera {
+namespace {
+
+/// Names of one argument: vLLM's, then SGLang's with its short form.
+struct Argument {
+  const char *vllm, *sglang, *brief;
+};
+constexpr Argument kModel{"model", "model-path", "model"};
+constexpr Argument kTp{"tensor-parallel-size", "tp-size", "tp"};  // vLLM too has -tp, -pp, -dp
+constexpr Argument kPp{"pipeline-parallel-size", "pp-size", "pp"};
+constexpr Argument kDp{"data-parallel-size", "dp-size", "dp"};
+constexpr Argument kSequences{"max-num-seqs", "max-running-requests", ""};
+constexpr Argument kPrefill{"max-num-batched-tokens", "max-prefill-tokens", ""};
+constexpr Argument kLength{"max-model-len", "context-length", ""};
+
+class Importer {
+ public:
+  Importer(const ConfigValues& config, const ImportOptions& options, Problems& problems)
+      : config_(config),
+        options_(options),
+        problems_(problems),
+        before_(problems.size()),
+        vllm_(config.syntax == ConfigSyntax::vllm) {}
+
+  std::optional<Imported> run() {
+    Plan& plan = out_.plan;
+    plan.engine = vllm_ ? "vllm" : "sglang";
+    plan.cluster = options_.cluster;
+    read_model();
+    if (problems_.size() != before_) return std::nullopt;
+    read_layout();
+    if (problems_.size() != before_) return std::nullopt;
+    read_batches();
+    if (problems_.size() != before_) return std::nullopt;
+    validate(plan, config_.file, problems_);
+    if (problems_.size() != before_) return std::nullopt;
+    return std::move(out_);
+  }
+
+ private:
+  /// The key under which the file states an argument, or the tool's own name of it.
+  std::string key_of(const Argument& argument) const {
+    for (const char* name : {vllm_ ? argument.vllm : argument.sglang, argument.brief, argument.vllm,
+                             argument.sglang}) {
+      if (*name != '\0' && config_.has(name)) return name;
+    }
+    return vllm_ ? argument.vllm : argument.sglang;
+  }
+  std::int64_t integer(const Argument& argument, std::int64_t otherwise,
+                       Whole range = {1, 1 << 20}) {
+    return config_.integer(key_of(argument), otherwise, problems_, range);
+  }
+  void refuse(const Argument& argument, std::string found, std::string expected,
+              std::string hint = {}) {
+    const std::string key = key_of(argument);
+    const auto value = config_.values.find(key);
+    problems_.push_back({config_.file, value == config_.values.end() ? "" : value->second.place,
+                         "--" + key + " " + std::move(found), std::move(expected),
+                         std::move(hint)});
+  }
+
+  void read_model() {
+    const std::string name =
+        options_.model.empty() ? config_.text(key_of(kModel), "", problems_) : options_.model;
+    if (name.empty()) {
+      if (problems_.size() == before_) refuse(kModel, "without a model", "--model FOLDER");
+      return;
+    }
+    const auto model = find_model(name, config_, key_of(kModel), out_.notes, problems_);
+    if (model) out_.plan.models.emplace("actor", *model);
+  }
+
+  void read_layout() {
+    const ModelSpec& model = out_.plan.models.at("actor").spec;
+    RolePlan rollout;
+    rollout.role = Role::rollout;
+    rollout.model = "actor";
+    ParallelLayout& layout = rollout.layout;
+    layout.tp = static_cast<int>(integer(kTp, 1));
+    layout.pp = static_cast<int>(integer(kPp, 1));
+    layout.dp_replicate = static_cast<int>(integer(kDp, 1));
+    const bool experts = vllm_ ? config_.boolean("enable-expert-parallel", false, problems_)
+                               : config_.integer("ep-size", 1, problems_, {1, 1 << 20}) > 1;
+    if (experts) layout.ep = layout.tp * layout.dp_replicate;
+    const std::int64_t ranks = std::int64_t{layout.tp} * layout.pp * layout.dp_replicate;
+    if (ranks > out_.plan.cluster.gpus()) {
+      return refuse(kTp, std::to_string(layout.tp),
+                    "tp x pp x dp = " + std::to_string(ranks) + " of the cluster's " +
+                        std::to_string(out_.plan.cluster.gpus()) + " GPUs");
+    }
+    if (layout.pp > model.layers) {
+      return refuse(kPp, std::to_string(layout.pp),
+                    "at most the model's " + std::to_string(model.layers) + " layers");
+    }
+    layout.stages = even_stages(model.layers, layout.pp);
+    rollout.ranks.resize(static_cast<std::size_t>(ranks));
+    std::iota(rollout.ranks.begin(), rollout.ranks.end(), 0);
+    const std::string dtype = config_.text("dtype", "auto", problems_);
+    rollout.dtypes.param = dtype == "float16" || dtype == "half"    ? DType::fp16
+                           : dtype == "float32" || dtype == "float" ? DType::fp32
+                           : dtype == "bfloat16" || dtype == "bf16" ? DType::bf16
+                                                                    : model.dtype;
+    rollout.dtypes.kv = rollout.dtypes.wire = rollout.dtypes.param;
+    out_.plan.roles.push_back(std::move(rollout));
+  }
+
+  // A server knows no steps: one step is a full batch.
+  void read_batches() {
+    Plan& plan = out_.plan;
+    RolePlan& rollout = plan.roles.front();
+    const std::int64_t positions = context_length(plan.models.at("actor").spec);
+    const std::int64_t length =
+        integer(kLength, std::max<std::int64_t>(2, positions), {2, std::int64_t{1} << 30});
+    const std::int64_t sequences = integer(kSequences, 256);
+    rollout.batching.max_sequences = sequences;
+    rollout.batching.prefill_tokens =
+        integer(kPrefill, vllm_ ? 8192 : 16384, {1, std::int64_t{1} << 30});
+    Workload& work = plan.workload;
+    work.algorithm = "custom";
+    work.prompts_per_step = sequences * rollout.layout.dp();
+    work.prompt_tokens = length / 2;
+    const auto longest = length - length / 2;
+    const double mean = options_.response_mean > 0
+                            ? std::min(options_.response_mean, static_cast<double>(longest))
+                            : static_cast<double>(longest);
+    work.response_tokens = {mean, 0, longest};
+    work.dataflow = {{Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}}};
+    plan.schedule = {{Phase::gen, Role::rollout, {}}};
+    out_.notes.push_back("a step is one full batch, " + std::to_string(sequences) +
+                         " sequences per replica, half of their " + std::to_string(length) +
+                         " tokens prompt; the KV cache is that of all of them, not the share of "
+                         "memory that the server takes.");
+  }
+
+  const ConfigValues& config_;
+  const ImportOptions& options_;
+  Problems& problems_;
+  std::size_t before_;
+  bool vllm_;
+  Imported out_;
+};
+
+}  // namespace
+
+std::optional<Imported> import_server(const ConfigValues& config, const ImportOptions& options,
+                                      Problems& problems) {
+  return Importer(config, options, problems).run();
+}
+
+}  // namespace tessera

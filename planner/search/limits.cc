@@ -1,0 +1,116 @@
+#include "planner/search/limits.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "cost_models/spec/strict_json.h"
+#include "planner/search/report.h"
+
+namespace tessera {
+namespace {
+
+std::string in_gib(std::int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", gib(Bytes{bytes}));
+  return text.data();
+}
+
+std::string percent(double share) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
+  return text.data();
+}
+
+// Classes that take something, the largest first.
+std::vector<std::pair<std::string_view, std::int64_t>> present(const MemoryUse& use) {
+  std::vector<std::pair<std::string_view, std::int64_t>> classes;
+  for (const auto& one : memory_classes(use)) {
+    if (one.second > 0) classes.push_back(one);
+  }
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return classes;
+}
+
+}  // namespace
+
+PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes) {
+  const Prediction& prediction = plan.prediction;
+  PlanLimits limits{.peak_bytes = prediction.peak_bytes, .limit_bytes = limit_bytes};
+  double longest = -1;
+  for (const auto& [phase, seconds] : prediction.phases_s) {
+    if (seconds <= longest) continue;
+    longest = seconds;
+    limits.longest = phase;
+  }
+  if (prediction.step_s > 0) {
+    limits.longest_share = std::max(0.0, longest) / prediction.step_s;
+    limits.communication_share = prediction.exposed_comm_s / prediction.step_s;
+  }
+  std::int64_t most = -1;
+  for (const RolePlan& role : plan.roles) {
+    for (const auto& [phase, use] : role.memory) {
+      if (use.total() <= most) continue;
+      most = use.total();
+      limits.fullest_role = role.role;
+      limits.fullest_phase = phase;
+      limits.fullest = use;
+    }
+  }
+  return limits;
+}
+
+std::string explain(const Plan& plan, std::int64_t limit_bytes) {
+  const PlanLimits limits = limits_of(plan, limit_bytes);
+  std::string out = "time: " + std::string(name_of(limits.longest)) + " takes " +
+                    percent(limits.longest_share) + " of the step; communication that nothing " +
+                    "hides takes " + percent(limits.communication_share) + "\n";
+  out += "memory: the fullest rank holds " + in_gib(limits.peak_bytes) + " of " +
+         in_gib(limits.limit_bytes) + "; most by the " + std::string(name_of(limits.fullest_role)) +
+         " in " + std::string(name_of(limits.fullest_phase)) + ":";
+  for (const auto& [name, bytes] : present(limits.fullest)) {
+    out += " " + std::string(name) + " " + in_gib(bytes) + ",";
+  }
+  out.back() = '\n';
+  return out + describe_certificate(plan) +
+         "ask further: --why-not 'rollout.tp=8' (what a choice costs), --advice (what practice "
+         "tries when\nmemory runs out), --rules published-practice (rules on the prediction, or "
+         "with --run on a run)\n";
+}
+
+std::string explain_json(const Plan& plan, std::int64_t limit_bytes) {
+  const PlanLimits limits = limits_of(plan, limit_bytes);
+  Node root = map_node();
+  add(root, "longest_phase", node_of(name_of(limits.longest)));
+  add(root, "longest_share", node_of(limits.longest_share));
+  add(root, "communication_share", node_of(limits.communication_share));
+  add(root, "peak_bytes", node_of(limits.peak_bytes));
+  add(root, "limit_bytes", node_of(limits.limit_bytes));
+  add(root, "fullest_role", node_of(name_of(limits.fullest_role)));
+  add(root, "fullest_phase", node_of(name_of(limits.fullest_phase)));
+  Node classes = map_node();
+  for (const auto& [name, bytes] : present(limits.fullest)) add(classes, name, node_of(bytes));
+  add(root, "fullest_bytes", std::move(classes));
+  const Certificate& certificate = plan.certificate;
+  add(root, "objective", node_of(certificate.objective));
+  add(root, "value", node_of(certificate.value));
+  add(root, "lower_bound", node_of(certificate.lower_bound));
+  add(root, "gap", node_of(certificate.gap));
+  add(root, "margin", node_of(certificate.margin));
+  Node others = list_node();
+  for (const RunnerUp& other : certificate.runner_up) {
+    Node each = map_node();
+    add(each, "placement", node_of(other.placement));
+    add(each, "description", node_of(other.description));
+    add(each, "step_s", node_of(other.step_s));
+    if (other.gpus > 0) add(each, "gpus", node_of(other.gpus));
+    others.items.push_back(std::move(each));
+  }
+  add(root, "runner_up", std::move(others));
+  return json_text(root);
+}
+
+}  // namespace tessera

@@ -1,0 +1,30 @@
+// What limits a plan: the phase that takes longest, the rank's memory, communication.
+//
+// Pure functions over the plan's own numbers; nothing is searched again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+struct PlanLimits {
+  Phase longest = Phase::gen;
+  double longest_share = 0;        // of the step
+  double communication_share = 0;  // exposed, of the step
+  Role fullest_role = Role::actor;
+  Phase fullest_phase = Phase::gen;              // in which that role's fullest rank holds most
+  MemoryUse fullest;                             // of that role alone
+  std::int64_t peak_bytes = 0, limit_bytes = 0;  // of all roles on the fullest rank
+};
+
+/// `limit_bytes` as usable_memory (evaluate.h). Precondition: the plan has a prediction.
+PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes);
+
+/// The limits, the certificate and what else can be asked.
+std::string explain(const Plan& plan, std::int64_t limit_bytes);
+std::string explain_json(const Plan& plan, std::int64_t limit_bytes);
+
+}  // namespace tessera

@@ -1,0 +1,282 @@
+#include "planner/search/role_operations.h"
+
+#include <algorithm>
+#include <set>
+
+#include "planner/search/evaluate_state.h"
+
+namespace tessera {
+namespace {
+
+LayerCounts layers_in(const ModelSpec& model, const LayerRange& range) {
+  LayerCounts counts{};
+  for (std::int64_t layer = range.first; layer < range.last; ++layer) {
+    ++counts[static_cast<std::size_t>(kind_of_layer(model, layer))];
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::int64_t token_limit(const Batching& batching, Phase phase) {
+  switch (phase) {
+    case Phase::gen:
+      return batching.prefill_tokens;
+    case Phase::old_log_prob:
+    case Phase::ref:
+      return batching.log_prob_tokens;
+    case Phase::values:
+      return batching.values_tokens;
+    case Phase::reward:
+      return batching.reward_tokens;
+    case Phase::update_actor:
+    case Phase::update_critic:
+      return batching.update_tokens;
+    default:
+      return 0;
+  }
+}
+
+Candidate candidate_of(const Plan& plan, const RolePlan& role) {
+  const ParallelLayout& layout = role.layout;
+  const Batching& batching = role.batching;
+  Candidate candidate;
+  candidate.role = role.role;
+  candidate.gpus = static_cast<int>(role.ranks.size());
+  candidate.tp = layout.tp;
+  candidate.pp = layout.pp;
+  candidate.dp = layout.dp();
+  candidate.cp = layout.cp;
+  candidate.vpp = layout.vpp;
+  candidate.ep = layout.ep;
+  candidate.etp = layout.etp;
+  candidate.dp_shard = layout.dp_shard;
+  candidate.zero = layout.zero;
+  candidate.sequence_parallel = layout.sequence_parallel;
+  candidate.ulysses = layout.ulysses;
+  candidate.recompute = role.recompute;
+  candidate.offload = role.offload;
+  candidate.max_sequences = batching.max_sequences;
+  candidate.tokens = role.role == Role::rollout
+                         ? batching.prefill_tokens
+                         : std::max({batching.update_tokens, batching.log_prob_tokens,
+                                     batching.values_tokens, batching.reward_tokens});
+  const bool unmapped =
+      std::any_of(plan.reshard.begin(), plan.reshard.end(),
+                  [&](const PlannedReshard& pair) { return pair.to == role.role && !pair.keep; });
+  if (role.role == Role::rollout && unmapped) candidate.offload.parameters = true;
+  return candidate;
+}
+
+CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap& map) {
+  const auto shape = [&](const std::vector<int>& ranks) {
+    std::set<std::int64_t> nodes;
+    for (const int rank : ranks) nodes.insert(rank / plan.cluster.gpus_per_node);
+    return GroupShape{static_cast<int>(ranks.size()), static_cast<int>(nodes.size())};
+  };
+  const auto along = [&](Axis axis) { return shape(group_of(map, axis, map.ranks.front())); };
+  CandidateGroups groups;
+  groups.tp = along(Axis::tp);
+  groups.cp = along(Axis::cp);
+  groups.shard = along(Axis::dp_shard);
+  groups.replicated = along(Axis::dp_replicate);
+  groups.ep = along(Axis::ep);
+  groups.expert_replicas = along(Axis::edp);
+  const RankCoord& own = map.coords.front();
+  std::vector<int> replicas, pipeline;
+  for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+    const RankCoord& other = map.coords[i];
+    if (other.tp == own.tp && other.pp == own.pp) replicas.push_back(map.ranks[i]);
+    if (other.dp_replicate == own.dp_replicate && other.dp_shard == own.dp_shard) {
+      pipeline.push_back(map.ranks[i]);
+    }
+  }
+  groups.replicas = shape(replicas);
+  groups.hop_nodes = role.layout.pp > 1 && shape(pipeline).nodes > 1 ? 2 : 1;
+  return groups;
+}
+
+RoleOperations::RoleOperations(const CostEvaluator& costs, const Plan& plan, const RolePlan& role,
+                               const RankMap& map)
+    : costs_(costs),
+      plan_(plan),
+      role_(role),
+      candidate_(candidate_of(plan, role)),
+      groups_(groups_of(plan, role, map)) {
+  costs_.state_->models.at(role.role).dtypes = role.dtypes;  // as the plan states them
+}
+
+Candidate RoleOperations::candidate_in(Phase phase) const {
+  Candidate candidate = candidate_;
+  if (const auto limit = token_limit(role_.batching, phase); limit > 0) candidate.tokens = limit;
+  return candidate;
+}
+
+std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double scored,
+                                              int micro_batches, bool backward) const {
+  CostEvaluator::State& state = *costs_.state_;
+  RoleModel& model = state.models.at(role_.role);
+  Candidate bare = candidate_;
+  bare.dp_shard = 1;  // what FSDP moves is told apart
+  const MicroBatchCost cost =
+      state.price_micro_batch(model, bare, groups_, batch, {scored, batch.sequences, 0}, backward);
+  const double slow = state.slowdown(
+      candidate_, static_cast<double>(micro_batches) / (micro_batches + candidate_.pp - 1));
+  const std::size_t chunks = role_.layout.stages.size();
+  std::vector<ChunkPass> result(chunks);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    ChunkPass& pass = result[chunk];
+    const LayerCounts layers = layers_in(model.spec, role_.layout.stages[chunk]);
+    const bool first = chunk == 0, last = chunk + 1 == chunks;
+    Work work;
+    double communication = 0;
+    for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+      if (layers[kind] == 0) continue;
+      const auto count = static_cast<double>(layers[kind]);
+      work += count * (backward ? cost.backward[kind] : cost.forward[kind]);
+      communication += count * (backward ? cost.backward_comm[kind] : cost.forward_comm[kind]);
+      const LayerShardSeconds moved =
+          state.layer_shards(model, candidate_, groups_, static_cast<LayerKind>(kind));
+      pass.layers += layers[kind];
+      pass.gather_s += count * moved.gather;
+      if (backward) pass.scatter_s += count * moved.scatter;
+    }
+    if (first && !backward) {
+      work += cost.embedding;
+      communication += cost.embedding_tp;
+    }
+    if (last) {
+      work += backward ? cost.head_backward : cost.head_forward;
+      communication += backward ? cost.head_backward_tp : cost.head_tp;
+    }
+    pass.time = {work.total(state.calibration()) * slow + communication, communication};
+    if (pass.layers > 0) {
+      pass.gather_s /= static_cast<double>(pass.layers);
+      pass.scatter_s /= static_cast<double>(pass.layers);
+    }
+  }
+  return result;
+}
+
+std::vector<ChunkPass> RoleOperations::forward(const TokenBatch& batch, double scored,
+                                               int micro_batches) const {
+  return passes(batch, scored, micro_batches, false);
+}
+
+std::vector<ChunkPass> RoleOperations::backward(const TokenBatch& batch, double scored,
+                                                int micro_batches) const {
+  return passes(batch, scored, micro_batches, true);
+}
+
+double RoleOperations::hop_bytes(double tokens) const {
+  return costs_.state_->hop_bytes(costs_.state_->models.at(role_.role), candidate_, tokens);
+}
+
+double RoleOperations::hop_seconds(double tokens, GroupShape pair) const {
+  return collective_seconds(Collective::send_receive, hop_bytes(tokens), pair, plan_.cluster,
+                            costs_.state_->calibration());
+}
+
+namespace {
+
+// The part of a step's communication that the last backward pass does not hide goes to the
+// reduction and the gathering in proportion.
+double shown(double part, double whole, double beside_s, const EngineTraits& traits) {
+  if (whole <= 0) return 0;
+  return part / whole *
+         exposed(whole, beside_s, traits.overlapped_gradients, traits.overlap_slowdown);
+}
+
+}  // namespace
+
+double RoleOperations::reduce_seconds(int stage, double beside_s) const {
+  CostEvaluator::State& state = *costs_.state_;
+  const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
+  return shown(cost.reduce_s, cost.reduce_s + cost.gather_s, beside_s, state.request.traits);
+}
+
+double RoleOperations::gather_seconds(int stage, double beside_s) const {
+  CostEvaluator::State& state = *costs_.state_;
+  const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
+  return shown(cost.gather_s, cost.reduce_s + cost.gather_s, beside_s, state.request.traits);
+}
+
+double RoleOperations::update_seconds(int stage) const {
+  CostEvaluator::State& state = *costs_.state_;
+  return state.optimizer_of(role_, candidate_, groups_, stage).update.total(state.calibration()) *
+         state.slowdown(candidate_, 1);
+}
+
+double RoleOperations::offload_seconds(bool training, double steps) const {
+  CostEvaluator::State& state = *costs_.state_;
+  if (role_.role == Role::rollout) return 0;
+  return state.offload_seconds(state.models.at(role_.role), candidate_, training, steps) /
+         std::max(1.0, steps);
+}
+
+OperationTime RoleOperations::prefill(double prompts, double sequences) const {
+  CostEvaluator::State& state = *costs_.state_;
+  RoleModel& model = state.models.at(role_.role);
+  const auto whole = state.prefill(model, candidate_, groups_, prompts);
+  const RankModel rank = state.rank_model(model, layer_run(candidate_));
+  const double first_draw = sample(rank, sequences, state.calibration()).total(state.calibration());
+  const double communication =
+      whole[1] +
+      embedding_tp_seconds(rank, prompts * static_cast<double>(plan_.workload.prompt_tokens),
+                           groups_.tp, plan_.cluster, state.calibration()) +
+      sample_tp_seconds(rank, sequences, groups_.tp, plan_.cluster, state.calibration());
+  return {(whole[0] + first_draw) * state.slowdown(candidate_, 1) + communication, communication};
+}
+
+OperationTime RoleOperations::decode(double sequences, double context) const {
+  CostEvaluator::State& state = *costs_.state_;
+  RoleModel& model = state.models.at(role_.role);
+  const double communication = state.decode_communication(model, candidate_, groups_, sequences);
+  return {
+      state.decode_compute(model, candidate_, sequences, context) * state.slowdown(candidate_, 1) +
+          communication,
+      communication};
+}
+
+double RoleOperations::call_seconds() const {
+  return costs_.state_->calibration().call_s.value * costs_.state_->slowdown(candidate_, 1);
+}
+
+MemoryUse RoleOperations::memory(Phase phase, int stage, double in_flight) const {
+  CostEvaluator::State& state = *costs_.state_;
+  RoleModel& model = state.models.at(role_.role);
+  return state.stage_memory(model, candidate_in(phase), state.stage_of(role_, candidate_, stage),
+                            stage, phase, in_flight);
+}
+
+Elements RoleOperations::elements(int stage) const {
+  return costs_.state_->stage_of(role_, candidate_, stage).elements;
+}
+
+bool RoleOperations::overlaps_parameters() const {
+  return costs_.state_->request.traits.overlapped_parameters;
+}
+
+double RoleOperations::overlap_slowdown() const {
+  return costs_.state_->request.traits.overlap_slowdown;
+}
+
+StageClass CostEvaluator::State::stage_of(const RolePlan& role, const Candidate& candidate,
+                                          int index) {
+  RoleModel& model = models.at(role.role);
+  return {.layers = stage_layers(model.spec, role.layout, index),
+          .first = index == 0,
+          .last = index == role.layout.pp - 1,
+          .index = index,
+          .count = 1,
+          .elements = stage_parts(shards(model, candidate.tp, candidate.ep, candidate.etp),
+                                  role.layout, index)};
+}
+
+OptimizerCost CostEvaluator::State::optimizer_of(const RolePlan& role, const Candidate& candidate,
+                                                 const CandidateGroups& groups, int stage) {
+  return optimizer_cost(models.at(role.role), candidate, groups,
+                        stage_of(role, candidate, stage).elements);
+}
+
+}  // namespace tessera

@@ -1,0 +1,90 @@
+// Seconds and bytes of the single operations of one role of a plan: what CostEvaluator sums in
+// closed form, for a scheduler that gives each of them its place in time.
+//
+// The same functions with the plan's own stages, token limits and groups. Seconds, bytes and tokens
+// of one rank. Keeps references to what it was made of; one thread, as CostEvaluator.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_models/compute.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/groups.h"
+
+namespace tessera {
+
+/// Seconds of one operation, and the part of them that is communication.
+struct OperationTime {
+  double seconds = 0, communication_s = 0;
+};
+
+/// One micro-batch on one chunk of one stage: kernels with the collectives between them (tensor,
+/// context and expert parallelism), and what FSDP moves beside them for each of its layers.
+struct ChunkPass {
+  OperationTime time;
+  std::int64_t layers = 0;
+  double gather_s = 0, scatter_s = 0;  // of one layer, the mean over the chunk's
+};
+
+/// Tokens that a micro-batch of the phase may have (a prefill batch for gen); 0 = no such call.
+std::int64_t token_limit(const Batching& batching, Phase phase);
+
+/// The candidate that a role of a plan stands for; its token limit is the largest of its calls.
+Candidate candidate_of(const Plan& plan, const RolePlan& role);
+
+/// Where the groups of a role lie whose ranks are in this order.
+CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap& map);
+
+class RoleOperations {
+ public:
+  /// Precondition: `costs` was made for this plan, of request_of(plan) with the engine's traits.
+  RoleOperations(const CostEvaluator& costs, const Plan& plan, const RolePlan& role,
+                 const RankMap& map);
+
+  /// By chunk as ParallelLayout::stages; `scored` tokens have log-probabilities or values.
+  /// `micro_batches` of the pass decide how long ranks wait for one another.
+  std::vector<ChunkPass> forward(const TokenBatch& batch, double scored, int micro_batches) const;
+  std::vector<ChunkPass> backward(const TokenBatch& batch, double scored, int micro_batches) const;
+
+  /// Hidden states of `tokens` that a rank hands to its neighbour, and how long that takes.
+  double hop_bytes(double tokens) const;
+  double hop_seconds(double tokens, GroupShape pair) const;
+
+  /// One optimizer step of a stage: gradients over the replicas, the update, parameters back. A
+  /// last backward pass of `beside_s` hides what the engine overlaps.
+  double reduce_seconds(int stage, double beside_s) const;
+  double gather_seconds(int stage, double beside_s) const;
+  double update_seconds(int stage) const;
+  /// From and to host memory in one step of `steps` of a call that trains, or in one that infers.
+  double offload_seconds(bool training, double steps) const;
+
+  OperationTime prefill(double prompts, double sequences) const;
+  OperationTime decode(double sequences, double context) const;
+
+  /// Host time of a call.
+  double call_seconds() const;
+
+  /// Bytes of a rank of a stage in a phase, its own or another; `in_flight` micro-batches' worth of
+  /// activations in a phase that trains.
+  MemoryUse memory(Phase phase, int stage, double in_flight) const;
+
+  /// Of a stage's fullest tensor-parallel rank, before FSDP cuts them.
+  Elements elements(int stage) const;
+
+  bool overlaps_parameters() const;  // FSDP's gathers run beside the kernels of the layer before
+  double overlap_slowdown() const;
+
+ private:
+  std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,
+                                bool backward) const;
+  Candidate candidate_in(Phase phase) const;
+
+  const CostEvaluator& costs_;
+  const Plan& plan_;
+  const RolePlan& role_;
+  Candidate candidate_;
+  CandidateGroups groups_;
+};
+
+}  // namespace tessera

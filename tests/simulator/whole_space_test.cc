@@ -1,0 +1,167 @@
+// Plans of the whole space (engine "any"), simulated: the planner's closed forms are the oracle.
+#include <gtest/gtest.h>
+
+#include "planner/search/report.h"
+#include "planner/search/role_operations.h"
+#include "planner/search/search.h"
+#include "simulator/engine/report.h"
+#include "simulator/engine/simulate.h"
+#include "tests/simulator/sample_plans.h"
+
+namespace tessera {
+namespace {
+
+Plan planned(const PlanRequest& request) {
+  Problems problems;
+  const auto outcome = make_plan(request, problems);
+  EXPECT_TRUE(problems.empty()) << (problems.empty() ? "" : to_string(problems[0]));
+  if (!outcome) return {};
+  if (const Infeasible* none = std::get_if<Infeasible>(&*outcome)) {
+    ADD_FAILURE() << (none->reasons.empty() ? "infeasible" : none->reasons[0]);
+    return {};
+  }
+  return std::get<Plan>(*outcome);
+}
+
+ModelSpec sparse_model() {
+  ModelSpec model = llama_8b();
+  model.family = ModelFamily::mixtral;
+  model.layers = 16;
+  model.hidden = 2048;
+  model.query_heads = 16;
+  model.kv_heads = 8;
+  model.moe = MoeSpec{.experts = 8, .experts_per_token = 2, .expert_ffn = 4096};
+  return model;
+}
+
+PlanRequest request_for(const ModelSpec& model, std::vector<std::string> fixed, int nodes = 2) {
+  Workload workload = workload_of("grpo", KlPlace::loss, false);
+  workload.prompts_per_step = 128;
+  workload.samples_per_prompt = 4;
+  workload.prompt_tokens = 2048;
+  workload.response_tokens = {2048, 0, 2048};
+  workload.mini_batches = 2;
+  PlanRequest request = request_of(model, workload, cluster_of(8, nodes, 80));
+  request.engine = "any";
+  Problems problems;
+  request.fixed = parse_settings(fixed, problems);
+  EXPECT_TRUE(problems.empty());
+  return request;
+}
+
+struct Case {
+  const char* name;
+  bool sparse;
+  std::vector<std::string> fixed;
+};
+
+class WholeSpace : public testing::TestWithParam<Case> {
+ protected:
+  static PlanRequest request() {
+    return request_for(GetParam().sparse ? sparse_model() : llama_8b(), GetParam().fixed);
+  }
+};
+
+// Peaks are those of the same function of the same stages; times differ by what the closed forms
+// leave out: the prefill's first draw, whole sequences in micro-batches, the first gather of a
+// pass.
+TEST_P(WholeSpace, SimulatesWhatThePlannerMakes) {
+  const PlanRequest asked = request();
+  const Plan plan = planned(asked);
+  ASSERT_FALSE(plan.roles.empty());
+  const Simulation simulated = simulate(plan, asked.calibration);
+  EXPECT_EQ(simulated.peak_bytes(), plan.prediction.peak_bytes);
+  EXPECT_NEAR(simulated.step_s / plan.prediction.step_s, 1, 0.05);
+  for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+    if (seconds < 0.02 * plan.prediction.step_s) continue;
+    EXPECT_NEAR(simulated.phases_s.at(phase) / seconds, 1, 0.08) << name_of(phase);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, WholeSpace,
+    testing::Values(Case{"Free", false, {}}, Case{"Fsdp", false, {"actor.zero=3"}},
+                    Case{"FsdpOfANode", false, {"actor.zero=3", "actor.dp_shard=8", "actor.tp=1"}},
+                    Case{"Context", false, {"actor.cp=2"}},
+                    Case{"VirtualStages", false, {"actor.pp=4", "actor.vpp=2"}},
+                    Case{"Selective", false, {"actor.recompute=selective", "actor.pp=2"}},
+                    Case{"Offload", false, {"actor.offload=all"}},
+                    Case{"OptimizerOffload", false, {"actor.offload=optimizer"}},
+                    Case{"PipelinedRollout", false, {"rollout.pp=2"}},
+                    Case{"Split", false, {"placement=actor+reference|rollout"}},
+                    Case{"Experts", true, {"actor.ep=4", "actor.tp=2"}},
+                    Case{"ExpertsOverNodes", true, {"actor.ep=8", "actor.tp=1", "actor.pp=1"}}),
+    [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
+
+TEST(WholeSpaceTasks, ShardedParametersAreGatheredBesideTheLayersBefore) {
+  const PlanRequest asked =
+      request_for(llama_8b(), {"actor.zero=3", "actor.tp=1", "actor.pp=1", "placement=colocated"});
+  const Plan plan = planned(asked);
+  const IterationTasks tasks = build_iteration(plan, asked.calibration);
+  const auto runs = run(tasks.graph);
+  std::int64_t gathered = 0, overlapped = 0;
+  for (std::size_t i = 0; i < tasks.graph.tasks.size(); ++i) {
+    const Task& task = tasks.graph.tasks[i];
+    if (task.name != "gather F0, further layers" || task.phase != Phase::update_actor) continue;
+    ++gathered;
+    EXPECT_EQ(task.stream, Stream::communication);
+    EXPECT_EQ(task.ranks.size(), static_cast<std::size_t>(plan.find(Role::actor)->layout.dp_shard));
+    for (std::size_t j = i; j < tasks.graph.tasks.size(); ++j) {
+      const Task& other = tasks.graph.tasks[j];
+      if (other.name != "F0" || other.ranks.front() != task.ranks.front()) continue;
+      if (other.phase != task.phase) continue;
+      overlapped += runs[j].start_ns < runs[i].end_ns && runs[i].start_ns < runs[j].end_ns ? 1 : 0;
+      break;
+    }
+  }
+  EXPECT_GT(gathered, 0);
+  EXPECT_EQ(overlapped, gathered);
+}
+
+TEST(WholeSpaceTasks, ChunksOfVirtualStagesShortenTheBubble) {
+  const auto idle = [](const char* chunks) {
+    const PlanRequest asked = request_for(
+        llama_8b(), {"actor.pp=4", std::string("actor.vpp=") + chunks, "actor.dp=4", "actor.tp=1",
+                     "actor.tokens=32768", "actor.recompute=full", "placement=colocated"});
+    const Plan plan = planned(asked);
+    return simulate(plan, asked.calibration).phases_idle.at(Phase::update_actor);
+  };
+  EXPECT_LT(idle("2"), 0.8 * idle("1"));
+}
+
+TEST(WholeSpaceTasks, PlanAndSimulationReportTheSameLimit) {
+  const PlanRequest asked = request_for(llama_8b(), {});
+  const Plan plan = planned(asked);
+  const std::int64_t limit = usable_memory(plan.cluster, asked.calibration);
+  char share[32];
+  std::snprintf(
+      share, sizeof share, "%.1f",
+      100.0 * static_cast<double>(plan.prediction.peak_bytes) / static_cast<double>(limit));
+  EXPECT_NE(describe(plan, limit).find(std::string(share) + " %"), std::string::npos);
+  const std::string simulated = to_text(simulate(plan, asked.calibration), plan, asked.calibration);
+  EXPECT_NE(simulated.find(std::string(share) + "%"), std::string::npos);
+}
+
+TEST(WholeSpaceTasks, ARoleHasTheGroupsOfItsCandidate) {
+  for (const std::vector<std::string>& fixed :
+       std::vector<std::vector<std::string>>{{"actor.tp=2", "actor.pp=2"},
+                                             {"actor.cp=2", "actor.tp=2"},
+                                             {"actor.zero=3"},
+                                             {"actor.tp=8"},
+                                             {"actor.pp=4", "actor.tp=4"}}) {
+    const Plan plan = planned(request_for(llama_8b(), fixed));
+    for (const RolePlan& role : plan.roles) {
+      const CandidateGroups ours = groups_of(plan, role, rank_map_of(plan, role.role));
+      const CandidateGroups theirs = groups_of(candidate_of(plan, role), plan.cluster);
+      EXPECT_EQ(ours.tp, theirs.tp);
+      EXPECT_EQ(ours.cp, theirs.cp);
+      EXPECT_EQ(ours.shard, theirs.shard);
+      EXPECT_EQ(ours.replicas, theirs.replicas);
+      EXPECT_EQ(ours.replicated, theirs.replicated);
+      EXPECT_EQ(ours.hop_nodes, theirs.hop_nodes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
