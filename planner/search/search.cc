@@ -97,6 +97,7 @@ class NearestLayout {
       for (const Role role : block) {
         const Candidate& chosen = winner_.choice.at(role);
         for (const Candidate& other : problem_.candidates(role, chosen.gpus)) {
+          if (problem_.allows && !problem_.allows(other)) continue;
           if (!same_layout(other, chosen)) consider(block, other);
         }
       }
