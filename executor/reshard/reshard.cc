@@ -39,7 +39,7 @@ LocateBox locate_in_whole(const Parameter& parameter, int outer_dim, std::int64_
 }  // namespace
 
 Reshard::Reshard(const ParameterTable& table, const RankMap& from, const RankMap& to, DType dtype,
-                 ReshardMode mode, int rank)
+                 ReshardMode mode, const ReshardOptions& options, int rank)
     : table_(table),
       from_(from),
       to_(to),
@@ -48,12 +48,12 @@ Reshard::Reshard(const ParameterTable& table, const RankMap& from, const RankMap
       mode_(mode),
       source_(arena_of(table, from, rank, dtype, true)),
       destination_(arena_of(table, to, rank, dtype, false)) {
-  plan_ = plan_reshard(model_tensors(table, from, to, dtype));
+  plan_ = plan_reshard(model_tensors(table, from, to, dtype), options);
   lower_bound_ = plan_.lower_bound.value;
   if (mode == ReshardMode::minimal) {
     compile_minimal();
   } else {
-    plan_ = plan_reshard(full_gather_tensors(table, from, to, dtype));
+    plan_ = plan_reshard(full_gather_tensors(table, from, to, dtype), options);
     compile_full(table);
   }
   for (const Round& round : rounds_) received_ += round.gather.received;

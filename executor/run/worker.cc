@@ -100,9 +100,9 @@ torch::Tensor readable_storage(Worker& worker, const Plan& plan, const RolePlan&
 /// Every rank recomputes the plan's reshard and refuses another digest.
 std::unique_ptr<Reshard> make_reshard(const Plan& plan, const PlannedReshard& pair, int rank) {
   const RolePlan& actor = *plan.find(pair.from);
-  auto reshard = std::make_unique<Reshard>(parameter_table(plan.model_of(pair.from)),
-                                           rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
-                                           actor.dtypes.param, pair.mode, rank);
+  auto reshard = std::make_unique<Reshard>(
+      parameter_table(plan.model_of(pair.from)), rank_map_of(plan, pair.from),
+      rank_map_of(plan, pair.to), actor.dtypes.param, pair.mode, reshard_options(plan), rank);
   const std::string digest = hex(reshard->plan().digest);
   if (digest != pair.digest) {
     throw Error(ExitCode::bad_input,

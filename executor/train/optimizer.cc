@@ -59,13 +59,14 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
   state_.count = map_.elements;
   const bool shares = weights.dtype == DType::fp32 && !options.offload;
   state_.master = shares ? values_ : values_.to(torch::kFloat32);
-  state_.exp_avg = torch::zeros_like(state_.master);
-  state_.exp_avg_sq = torch::zeros_like(state_.master);
-  if (options.offload) {
-    for (Tensor* tensor : {&state_.master, &state_.exp_avg, &state_.exp_avg_sq})
-      *tensor = host_copy(*tensor);
+  if (options.offload) {  // before the moments, which then never lie on the device
+    state_.master = host_copy(state_.master);
     host_gradients_ = host_copy(sharded_.shards());
   }
+  const auto moments =
+      state_.master.options().pinned_memory(options.offload && weights.storage.is_cuda());
+  state_.exp_avg = torch::zeros(state_.master.sizes(), moments);
+  state_.exp_avg_sq = torch::zeros(state_.master.sizes(), moments);
   find_chunks();
 }
 

@@ -137,6 +137,8 @@ struct Plan {
 /// valid and has the role.
 RankMap rank_map_of(const Plan& plan, Role role);
 
+/// Which ranks share a node, as all who derive the plan's reshards must see it.
+ReshardOptions reshard_options(const Plan& plan);
 /// The byte-exact reshard of one pair of the plan, in its mode.
 ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair);
 /// Its totals and digest without the list of transfers, faster.

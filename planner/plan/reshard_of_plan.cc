@@ -14,9 +14,7 @@ ReshardPlan planned(const Plan& plan, const PlannedReshard& pair, bool listed) {
   const ParameterTable table = parameter_table(plan.model_of(pair.from));
   const RankMap from = rank_map_of(plan, pair.from), to = rank_map_of(plan, pair.to);
   const DType wire = source->dtypes.wire;
-  ReshardOptions options;
-  const auto per_node = plan.cluster.gpus_per_node;
-  options.node_of = [per_node](int rank) { return static_cast<int>(rank / per_node); };
+  const ReshardOptions options = reshard_options(plan);
   if (pair.mode == ReshardMode::full) {
     return plan_reshard(full_gather_tensors(table, from, to, wire), options);
   }
@@ -25,6 +23,11 @@ ReshardPlan planned(const Plan& plan, const PlannedReshard& pair, bool listed) {
 }
 
 }  // namespace
+
+ReshardOptions reshard_options(const Plan& plan) {
+  const auto per_node = plan.cluster.gpus_per_node;
+  return {.node_of = [per_node](int rank) { return static_cast<int>(rank / per_node); }};
+}
 
 ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair) {
   return planned(plan, pair, true);

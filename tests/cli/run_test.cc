@@ -57,6 +57,31 @@ TEST_F(Run, EveryTrainingLayoutOfAPlanLearnsTheSame) {
   }
 }
 
+/// Where ranks have near and far holders to receive from, plan and ranks choose the same.
+TEST_F(Run, APlanOverSeveralNodesIsCarriedOutAsPlanned) {
+  std::ofstream(folder_ / "nodes.yaml") << R"(version: 1
+name: two-nodes
+gpu: cpu
+memory_gib: 1
+peak_tflops_bf16: 0.02
+hbm_gb_s: 5
+gpus_per_node: 2
+nodes: 2
+intra_node: {link: shared memory, gb_s_per_gpu_one_way: 1}
+inter_node: {fabric: Ethernet, nics_per_node: 2, gbit_s_per_nic: 8}
+)";
+  for (const std::string mode : {"minimal", "full"}) {
+    const std::string plan = mode + "-nodes.json";
+    ASSERT_EQ(
+        run("plan --model " + at("model") + " --cluster " + at("nodes.yaml") +
+            " --workload grpo-digits --fix actor.tp=2 actor.dp=2 rollout.tp=1 rollout.dp=4 -o " +
+            at(plan)),
+        0);
+    ASSERT_EQ(train(mode + "-nodes", 2, "--reshard " + mode, plan), 0);
+    EXPECT_EQ(run("compare " + at(mode + "-nodes/plan.json") + " " + at(mode + "-nodes")), 0);
+  }
+}
+
 TEST_F(Run, WithoutALearningRateTheRewardStaysAtChance) {
   ASSERT_EQ(train("still", 8, "--set actor_rollout_ref.actor.optim.lr=0"), 0);
   EXPECT_LT(mean_of_last(rewards("still"), 4), 0.15);
