@@ -79,8 +79,8 @@ class Enumeration {
     return request_.fixed.allows(next_.role, field, value);
   }
 
-  // What Tessera runs but the simulator does not (FSDP, ZeRO-2, virtual stages, offload) is chosen
-  // by name only.
+  // FSDP, ZeRO-2, virtual stages and offload are chosen by name only in Tessera's own space: they
+  // multiply it, and pay where memory is short.
   bool considered(Field field) const {
     return wide_ || request_.fixed.find(next_.role, field).has_value();
   }
@@ -197,7 +197,7 @@ class Enumeration {
     if (rollout_) return slots();
     for (const int zero : table_.zero) {
       if (!fixed(Field::zero, zero) && trained_) continue;
-      if (zero >= 2 && !considered(Field::zero)) continue;
+      if (zero >= 2 && !considered(Field::zero) && !considered(Field::dp_shard)) continue;
       next_.zero = zero;
       if (zero == 3) {
         if (!table_.fully_sharded || next_.dp == 1 || served_) continue;
