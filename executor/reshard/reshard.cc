@@ -39,7 +39,7 @@ LocateBox locate_in_whole(const Parameter& parameter, int outer_dim, std::int64_
 }  // namespace
 
 Reshard::Reshard(const ParameterTable& table, const RankMap& from, const RankMap& to, DType dtype,
-                 ReshardMode mode, const ReshardOptions& options, int rank)
+                 ReshardMode mode, int rank, const ReshardOptions& options)
     : table_(table),
       from_(from),
       to_(to),

@@ -22,9 +22,9 @@ class Reshard {
  public:
   /// Plans the switch `from` -> `to` of all tensors in `table` for `rank`. `minimal` moves the
   /// plan's ranges straight to their places; `full` gathers every tensor whole at every destination
-  /// and slices there, one tensor at a time. `options` as the plan's (reshard_options).
+  /// and slices there, one tensor at a time. `options` as the plan has them (reshard_options).
   Reshard(const ParameterTable& table, const RankMap& from, const RankMap& to, DType dtype,
-          ReshardMode mode, const ReshardOptions& options, int rank);
+          ReshardMode mode, int rank, const ReshardOptions& options = {});
 
   const ReshardPlan& plan() const { return plan_; }
   /// This rank's memory before and after; nullptr where the rank has no part.

@@ -102,7 +102,7 @@ std::unique_ptr<Reshard> make_reshard(const Plan& plan, const PlannedReshard& pa
   const RolePlan& actor = *plan.find(pair.from);
   auto reshard = std::make_unique<Reshard>(
       parameter_table(plan.model_of(pair.from)), rank_map_of(plan, pair.from),
-      rank_map_of(plan, pair.to), actor.dtypes.param, pair.mode, reshard_options(plan), rank);
+      rank_map_of(plan, pair.to), actor.dtypes.param, pair.mode, rank, reshard_options(plan));
   const std::string digest = hex(reshard->plan().digest);
   if (digest != pair.digest) {
     throw Error(ExitCode::bad_input,
