@@ -110,7 +110,8 @@ PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
       request.calibration = *std::move(calibration);
     }
     std::vector<std::string> words = settings_of(other.description);
-    words.push_back("placement=" + other.placement);
+    // Behind a comma follow notes: "one step off", "another layout".
+    words.push_back("placement=" + other.placement.substr(0, other.placement.find(',')));
     request.fixed = parse_settings(words, problems);
     return search(request, std::move(problems));
   });

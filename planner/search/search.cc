@@ -1,6 +1,7 @@
 #include "planner/search/search.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 #include <tuple>
 #include <utility>
@@ -275,7 +276,18 @@ std::vector<std::string> settings_of(const std::string& layouts) {
     std::istringstream words(role);
     std::string name;
     words >> name;
-    for (std::string word; words >> word;) settings.push_back(name + "." + setting_of(word));
+    std::set<std::string> said;
+    for (std::string word; words >> word;) {
+      const std::string setting = setting_of(word);
+      said.insert(setting.substr(0, setting.find('=')));
+      settings.push_back(name + "." + setting);
+    }
+    if (name != name_of(Role::actor) && name != name_of(Role::critic)) continue;
+    // What a description leaves unsaid of those that train.
+    if (!said.contains("zero")) {
+      settings.push_back(name + (said.contains("dp_shard") ? ".zero=3" : ".zero=0"));
+    }
+    if (!said.contains("recompute")) settings.push_back(name + ".recompute=none");
   }
   return settings;
 }

@@ -141,10 +141,13 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
 }
 
 TEST(Settings, OfADescriptionAreThoseItWasMadeFrom) {
-  const std::vector<std::string> expected{
-      "actor.tp=4",           "actor.pp=2",   "actor.dp=4",  "actor.dp_shard=2",
-      "actor.recompute=full", "rollout.tp=2", "rollout.dp=4"};
-  EXPECT_EQ(settings_of("actor tp4 pp2 dp4 fsdp2 recompute=full, rollout tp2 dp4"), expected);
+  const std::vector<std::string> sharded{"actor.tp=4",       "actor.pp=2",           "actor.dp=4",
+                                         "actor.dp_shard=2", "actor.recompute=full", "actor.zero=3",
+                                         "rollout.tp=2",     "rollout.dp=4"};
+  EXPECT_EQ(settings_of("actor tp4 pp2 dp4 fsdp2 recompute=full, rollout tp2 dp4"), sharded);
+  const std::vector<std::string> plain{"critic.tp=1", "critic.pp=1", "critic.dp=2", "critic.zero=0",
+                                       "critic.recompute=none"};
+  EXPECT_EQ(settings_of("critic tp1 pp1 dp2"), plain);
   EXPECT_TRUE(settings_of("").empty());
 }
 
