@@ -415,27 +415,16 @@ void ShardedGradients::reduce_packed(const ShardBucket& bucket, const Tensor& me
 void ShardedGradients::end_bucket(const ShardBucket& bucket) {
   if (!by_layer_) return;
   const torch::NoGradGuard no_grad;
+  end(bucket);
+}
+
+void ShardedGradients::end(const ShardBucket& bucket) {
   reduce_partials(bucket);
-  reduce_outside(bucket);
-  ended_.insert(bucket.layer);
-}
-
-void ShardedGradients::end_backward() {
-  if (!by_layer_ || ended_.contains(kFrontBucket)) return;
-  const torch::NoGradGuard no_grad;
-  for (const ShardBucket& bucket : map_.buckets) {
-    if (bucket.layer != kFrontBucket) continue;
-    reduce_partials(bucket);
-    reduce_tied(bucket);
-    reduce_outside(bucket);
-    ended_.insert(bucket.layer);
-  }
-}
-
-void ShardedGradients::reduce_tied(const ShardBucket& bucket) {
   if (bucket.layer == kFrontBucket) {
     reduce_tied_embedding(weights_, groups_.embedding.get(), rows_);
   }
+  if (map_.kind != ShardKind::none) reduce_outside(bucket);
+  ended_.insert(bucket.layer);
 }
 
 void ShardedGradients::reduce_outside(const ShardBucket& bucket) {
@@ -448,9 +437,7 @@ void ShardedGradients::finish() {
   const torch::NoGradGuard no_grad;
   for (const ShardBucket& bucket : map_.buckets) {
     if ((by_layer_ && bucket.layer >= 0) || ended_.contains(bucket.layer)) continue;
-    reduce_partials(bucket);
-    reduce_tied(bucket);
-    if (map_.kind != ShardKind::none) reduce_outside(bucket);
+    end(bucket);
   }
   ended_.clear();
   options_.side.wait(reduced_);

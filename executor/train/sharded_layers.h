@@ -121,9 +121,6 @@ class ShardedGradients {
   void end_layer(const ShardBucket& bucket);
   /// The step's gradients of a bucket outside the layers are complete: their reduction begins.
   void end_bucket(const ShardBucket& bucket);
-  /// The last backward pass of the step is done: where layers are reduced one by one, so is the
-  /// rest.
-  void end_backward();
   /// Sums over everybody who holds the same element.
   void finish();
   std::int64_t bytes() const;
@@ -133,7 +130,7 @@ class ShardedGradients {
   void reduce_partials(const ShardBucket& bucket);
   void clear_vectors(const ShardBucket& bucket);
   void clear_untouched();
-  void reduce_tied(const ShardBucket& bucket);
+  void end(const ShardBucket& bucket);
   void reduce_outside(const ShardBucket& bucket);
   void reduce_to_shards(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
   void reduce_flat(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);

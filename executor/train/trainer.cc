@@ -280,7 +280,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   };
   train_pipeline(links_, shape(batch, mine), stage);
   end_pass();
-  optimizer_->sharded().end_backward();
+  optimizer_->sharded().end_bucket(optimizer_->map().front());
   return mean_over_replicas(share_parts(parts), groups_.dp_size);
 }
 

@@ -2,9 +2,7 @@
 #include "gui/models/plan_query.h"
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
-#include <sstream>
 
 #include "cost_models/spec/utc_now.h"
 #include "planner/plan/model_source.h"
@@ -109,29 +107,9 @@ PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
     if (auto calibration = find_calibration(plan.provenance.calibration, problems)) {
       request.calibration = *std::move(calibration);
     }
-    std::vector<std::string> words = settings_of(other.description);
-    // Behind a comma follow notes: "one step off", "another layout".
-    words.push_back("placement=" + other.placement.substr(0, other.placement.find(',')));
-    request.fixed = parse_settings(words, problems);
+    request.fixed = parse_settings(settings_of(other), problems);
     return search(request, std::move(problems));
   });
-}
-
-std::string placement_of(const Plan& plan) {
-  Placement placement;
-  std::vector<std::vector<int>> ranks;
-  for (const RolePlan& role : plan.roles) {
-    std::vector<int> sorted = role.ranks;
-    std::sort(sorted.begin(), sorted.end());
-    const auto same = std::find(ranks.begin(), ranks.end(), sorted);
-    if (same == ranks.end()) {
-      ranks.push_back(std::move(sorted));
-      placement.push_back({role.role});
-    } else {
-      placement[static_cast<std::size_t>(same - ranks.begin())].push_back(role.role);
-    }
-  }
-  return describe(placement);
 }
 
 }  // namespace tessera::gui

@@ -33,7 +33,4 @@ PlanAnswer answer(const PlanQuery& query);
 /// The whole plan of a runner-up of `plan`: a search with its placement and degrees fixed.
 PlanAnswer answer(const Plan& plan, const RunnerUp& other);
 
-/// "colocated", "actor+reference | critic": which roles share ranks.
-std::string placement_of(const Plan& plan);
-
 }  // namespace tessera::gui

@@ -13,7 +13,7 @@ void PlanTableModel::setWinner(const Plan& winner) {
   beginResetModel();
   rows_.clear();
   rows_.push_back(
-      {{placement_of(winner), describe_layouts(winner), winner.prediction.step_s}, winner});
+      {{describe_placement(winner), describe_layouts(winner), winner.prediction.step_s}, winner});
   for (const RunnerUp& other : winner.certificate.runner_up) {
     rows_.push_back({other, std::nullopt});
   }

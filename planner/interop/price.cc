@@ -9,27 +9,6 @@
 #include "planner/search/why_not.h"
 
 namespace tessera {
-namespace {
-
-// Roles that share ranks are one block; the placement of a plan, whatever its order.
-Placement placement_of(const Plan& plan, std::vector<int>& sizes, std::vector<int>& first) {
-  Placement placement;
-  for (const RolePlan& role : plan.roles) {
-    std::size_t block = 0;
-    for (; block < placement.size(); ++block) {
-      if (plan.find(placement[block].front())->ranks == role.ranks) break;
-    }
-    if (block == placement.size()) {
-      placement.emplace_back();
-      sizes.push_back(static_cast<int>(role.ranks.size()));
-      first.push_back(role.ranks.front());
-    }
-    placement[block].push_back(role.role);
-  }
-  return placement;
-}
-
-}  // namespace
 
 Pricing price(Plan& plan, const Calibration& calibration) {
   Pricing pricing;
@@ -37,7 +16,12 @@ Pricing price(Plan& plan, const Calibration& calibration) {
   request.traits = traits_of(plan.engine);
   const CostEvaluator costs(request);
   Solution solution;
-  solution.placement = placement_of(plan, solution.sizes, solution.first_rank);
+  solution.placement = placement_of(plan);
+  for (const std::vector<Role>& block : solution.placement) {
+    const std::vector<int>& ranks = plan.find(block.front())->ranks;
+    solution.sizes.push_back(static_cast<int>(ranks.size()));
+    solution.first_rank.push_back(ranks.front());
+  }
   std::vector<std::string> left_out;
   for (const RolePlan& role : plan.roles) {
     const Candidate candidate = candidate_of(plan, role);

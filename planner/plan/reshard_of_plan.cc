@@ -47,7 +47,7 @@ void check_reshard_digests(const Plan& plan, const std::string& file, Problems& 
   for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
     const PlannedReshard& pair = plan.reshard[i];
     if (!has_exact_reshard(pair)) continue;
-    const std::string digest = digest_text(reshard_plan_of(plan, pair).digest);
+    const std::string digest = digest_text(reshard_totals_of(plan, pair).digest);
     if (digest == pair.digest) continue;
     problems.push_back({file, "/reshard/" + std::to_string(i) + "/digest",
                         "\"" + pair.digest + "\"", "\"" + digest + "\", which the layouts give",

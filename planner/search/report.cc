@@ -200,21 +200,6 @@ std::string constants_part(const Plan& plan) {
               plan.provenance.calibration.c_str());
 }
 
-std::string placement_of(const Plan& plan) {
-  Placement placement;
-  std::vector<std::vector<int>> ranks;
-  for (const RolePlan& role : plan.roles) {
-    const auto same = std::find(ranks.begin(), ranks.end(), role.ranks);
-    if (same == ranks.end()) {
-      ranks.push_back(role.ranks);
-      placement.push_back({role.role});
-    } else {
-      placement[static_cast<std::size_t>(same - ranks.begin())].push_back(role.role);
-    }
-  }
-  return describe(placement);
-}
-
 }  // namespace
 
 std::string describe_certificate(const Plan& plan) { return certificate_part(plan); }
@@ -224,7 +209,7 @@ std::string describe(const Plan& plan, std::int64_t memory_limit) {
       text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
            plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), plan.world_size(),
            static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
-  out += placement_of(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
+  out += describe_placement(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
   return out + roles_part(plan, memory_limit) + phases_part(plan) + reshard_part(plan) +
          certificate_part(plan) + constants_part(plan);
 }

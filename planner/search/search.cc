@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/search/fixed.h"
+#include "planner/search/role_operations.h"
 #include "planner/search/space.h"
 
 namespace tessera {
@@ -252,22 +253,29 @@ std::string describe(const Solution& solution) {
 std::string describe_layouts(const Plan& plan) {
   std::string text;
   for (const RolePlan& role : plan.roles) {
-    const ParallelLayout& layout = role.layout;
-    const Candidate candidate{.tp = layout.tp,
-                              .pp = layout.pp,
-                              .dp = layout.dp(),
-                              .zero = layout.zero,
-                              .cp = layout.cp,
-                              .vpp = layout.vpp,
-                              .ep = layout.ep,
-                              .etp = layout.etp,
-                              .dp_shard = layout.dp_shard,
-                              .recompute = role.recompute,
-                              .offload = role.offload};
-    text += (text.empty() ? "" : ", ") + describe(role.role, candidate);
+    text += (text.empty() ? "" : ", ") + describe(role.role, candidate_of(plan, role));
   }
   return text;
 }
+
+Placement placement_of(const Plan& plan) {
+  Placement placement;
+  std::vector<std::vector<int>> ranks;
+  for (const RolePlan& role : plan.roles) {
+    std::vector<int> sorted = role.ranks;
+    std::sort(sorted.begin(), sorted.end());
+    const auto same = std::find(ranks.begin(), ranks.end(), sorted);
+    if (same == ranks.end()) {
+      ranks.push_back(std::move(sorted));
+      placement.push_back({role.role});
+    } else {
+      placement[static_cast<std::size_t>(same - ranks.begin())].push_back(role.role);
+    }
+  }
+  return placement;
+}
+
+std::string describe_placement(const Plan& plan) { return describe(placement_of(plan)); }
 
 std::vector<std::string> settings_of(const std::string& layouts) {
   std::vector<std::string> settings;
@@ -289,6 +297,13 @@ std::vector<std::string> settings_of(const std::string& layouts) {
     }
     if (!said.contains("recompute")) settings.push_back(name + ".recompute=none");
   }
+  return settings;
+}
+
+std::vector<std::string> settings_of(const RunnerUp& other) {
+  std::vector<std::string> settings = settings_of(other.description);
+  // Behind a comma follow the certificate's notes: "one step off", "another layout".
+  settings.push_back("placement=" + other.placement.substr(0, other.placement.find(',')));
   return settings;
 }
 

@@ -93,11 +93,17 @@ Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const 
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
                               const CostEvaluator& costs);
 
-/// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2" of a solution, and of the plan made of it. Ring and
-/// Ulysses are both "cp" in a plan.
+/// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2" of a solution, and of the plan made of it.
 std::string describe(const Solution& solution);
 std::string describe_layouts(const Plan& plan);
 /// The words for --fix that say the same: "actor.tp=2", "rollout.dp=2" and so on.
 std::vector<std::string> settings_of(const std::string& layouts);
+/// Those that ask for the whole plan of a runner-up: its layouts and its placement.
+std::vector<std::string> settings_of(const RunnerUp& other);
+
+/// Roles on the same ranks, in whatever order, are one block.
+Placement placement_of(const Plan& plan);
+/// "colocated", "actor+reference | critic".
+std::string describe_placement(const Plan& plan);
 
 }  // namespace tessera

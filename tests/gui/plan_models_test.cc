@@ -78,7 +78,7 @@ TEST(PlanQuery, ARunnerUpPlannedInFullTakesTheTimeThatTheCertificateSays) {
     const Plan* full = std::get_if<Plan>(&found.result);
     ASSERT_NE(full, nullptr);
     EXPECT_NEAR(full->prediction.step_s, other.step_s, 1e-9 * other.step_s);
-    EXPECT_EQ(placement_of(*full), other.placement.substr(0, other.placement.find(',')));
+    EXPECT_EQ(describe_placement(*full), other.placement.substr(0, other.placement.find(',')));
     EXPECT_EQ(describe_layouts(*full), other.description);
   }
 }

@@ -130,7 +130,7 @@ TEST(Session, SelectingARunnerUpPlansItInFull) {
   EXPECT_TRUE(session.plans()->row(1).plan.has_value());
   // Behind a comma follow notes.
   const std::string& listed = session.plans()->row(1).summary.placement;
-  EXPECT_EQ(placement_of(*session.plan()), listed.substr(0, listed.find(',')));
+  EXPECT_EQ(describe_placement(*session.plan()), listed.substr(0, listed.find(',')));
   session.selectRow(0);
   EXPECT_EQ(session.selectedRow(), 0);
 }
