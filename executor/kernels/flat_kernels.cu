@@ -1,4 +1,6 @@
 // Scores over vocabulary rows, and AdamW with its norm over flat buffers.
+#include <algorithm>
+
 #include "executor/kernels/device_math.cuh"
 
 namespace tessera::kernels {
@@ -6,6 +8,8 @@ namespace {
 
 constexpr int kRowThreads = 512;
 constexpr int kFlatThreads = 256;
+/// Blocks of a kernel that strides over all elements: several for every multiprocessor.
+constexpr std::int64_t kMostBlocks = 2048;
 
 /// A running softmax: the highest element, sum of e^(x - highest), sum of that times (x - highest).
 struct Softmax {
@@ -110,15 +114,62 @@ __global__ void gradient_kernel(T* logits, const std::int64_t* target, float col
   }
 }
 
+/// Elements [first, first + wide) of a chunk begin at 16 bytes and are a multiple of four; the rest
+/// are read one by one.
+struct Wide {
+  std::int64_t first = 0, wide = 0;
+};
+__device__ Wide wide_part(const FlatChunk& chunk) {
+  const std::int64_t head = (4 - chunk.offset % 4) % 4;
+  const std::int64_t first = head < chunk.count ? head : chunk.count;
+  return {first, (chunk.count - first) / 4 * 4};
+}
+
 __global__ void squares_kernel(const float* x, const FlatChunk* chunks, float* partial) {
   const FlatChunk chunk = chunks[blockIdx.x];
+  const Wide part = wide_part(chunk);
+  const float* from = x + chunk.offset;
   float sum = 0;
-  for (std::int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const float v = x[chunk.offset + i];
+  for (std::int64_t i = threadIdx.x; i < chunk.count - part.wide; i += blockDim.x) {
+    const float v = from[i < part.first ? i : i + part.wide];
     sum += v * v;
+  }
+#pragma unroll 8
+  for (std::int64_t i = threadIdx.x * 4; i < part.wide; i += blockDim.x * 4) {
+    float v[4];
+    load<float, 4>(from + part.first + i, v);
+    sum += v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + v[3] * v[3];
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+struct Sources {
+  const float* at[kMostSources];
+};
+
+template <int N>
+__global__ void sum_sources_kernel(Sources sources, int count, std::int64_t elements, bool keep,
+                                   float* y) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x * N;
+  for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
+       i < elements; i += step) {
+    float x[kMostSources][N], sum[N] = {}, old[N] = {};
+#pragma unroll
+    for (int s = 0; s < kMostSources; ++s) {
+      if (s < count) load<float, N>(sources.at[s] + i, x[s]);
+    }
+    if (keep) load<float, N>(y + i, old);
+#pragma unroll
+    for (int s = 0; s < kMostSources; ++s) {
+      if (s >= count) continue;
+#pragma unroll
+      for (int n = 0; n < N; ++n) sum[n] += x[s][n];
+    }
+#pragma unroll
+    for (int n = 0; n < N; ++n) sum[n] += old[n];
+    store<float, N>(y + i, sum);
+  }
 }
 
 __global__ void add_up_kernel(const float* partial, std::int64_t count, float* sum) {
@@ -160,10 +211,7 @@ __global__ void adamw_kernel(AdamW o, const FlatChunk* chunks, const float* squa
   float scale = 1;
   if (o.clip_norm > 0) scale = fminf(1.0F, o.clip_norm / (norm + 1e-6F));
   const FlatChunk chunk = chunks[blockIdx.x];
-  // Up to the first multiple of four element by element, then 16 bytes at a time.
-  const std::int64_t head = (4 - chunk.offset % 4) % 4;
-  const std::int64_t first = head < chunk.count ? head : chunk.count;
-  const std::int64_t wide = (chunk.count - first) / 4 * 4;
+  const auto [first, wide] = wide_part(chunk);
   for (std::int64_t i = threadIdx.x; i < chunk.count - wide; i += blockDim.x) {
     const std::int64_t at = chunk.offset + (i < first ? i : i + wide);
     adamw_elements<1>(o, chunk.decay, scale, at, gradient, master, exp_avg, exp_avg_sq, param);
@@ -215,6 +263,22 @@ void sum_of_squares(const float* x, const FlatChunk* chunks, std::int64_t count,
   }
   add_up_kernel<<<1, 1024, 0, stream_of(stream)>>>(partial, count, sum);
   check_launch("sum_of_squares");
+}
+
+void sum_sources(const float* const* sources, int count, std::int64_t elements, bool keep, float* y,
+                 void* stream) {
+  if (elements == 0) return;
+  Sources all{};
+  bool vector = elements % 4 == 0 && aligned(y);
+  for (int i = 0; i < count; ++i) {
+    all.at[i] = sources[i];
+    vector = vector && aligned(sources[i]);
+  }
+  const std::int64_t each = kFlatThreads * (vector ? 4 : 1);
+  const auto blocks = static_cast<unsigned>(std::min((elements + each - 1) / each, kMostBlocks));
+  const auto kernel = vector ? sum_sources_kernel<4> : sum_sources_kernel<1>;
+  kernel<<<blocks, kFlatThreads, 0, stream_of(stream)>>>(all, count, elements, keep, y);
+  check_launch("sum_sources");
 }
 
 void adamw(const AdamW& options, const FlatChunk* chunks, std::int64_t count, const float* squares,

@@ -1,4 +1,5 @@
-// CUDA kernels of the trainer: norms, rotary embedding, SwiGLU, scores of a vocabulary, AdamW.
+// CUDA kernels of the trainer: norms, rotary embedding, SwiGLU, scores of a vocabulary, AdamW,
+// sums.
 //
 // Plain functions of device pointers, sizes and a stream (cudaStream_t); they enqueue and return.
 // Row-major; `real` is the type of every void*, fp32 or bf16 (arithmetic is fp32); sizes are
@@ -68,6 +69,11 @@ constexpr std::int64_t kLargestChunk = std::int64_t{1} << 16;
 /// every run. `chunks` lies in device memory.
 void sum_of_squares(const float* x, const FlatChunk* chunks, std::int64_t count, float* partial,
                     float* sum, void* stream);
+
+/// y = the sum of `count` sources in their order, added to y where `keep`; fp32 [elements] each.
+constexpr int kMostSources = 8;
+void sum_sources(const float* const* sources, int count, std::int64_t elements, bool keep, float* y,
+                 void* stream);
 
 struct AdamW {
   float learning_rate = 0, beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F;

@@ -169,6 +169,7 @@ class TrainBench {
     options.sharding.reshard_after_forward = options_.reshard_after_forward;
     options.sharding.side_group = side_group_.get();
     options.sharding.host_group = host_group_.get();
+    options.sharding.read_gradients = options_.read_gradients;
     if (side_group_ != nullptr) {
       options.sharding.side = site_.side;
       options.sharding.side.measure(waits_);
@@ -210,6 +211,7 @@ class TrainBench {
             {"offload", options_.offload},
             {"side_stream", side_group_ != nullptr},
             {"read_peers", host_group_ != nullptr},
+            {"read_gradients", host_group_ != nullptr && options_.read_gradients},
             {"dtype", name_of(options_.dtype)},
             {"steps", options_.steps}};
   }

@@ -34,7 +34,8 @@ struct TrainBenchOptions {
   Recompute recompute = Recompute::none;
   bool reshard_after_forward = true;
   bool read_peers = true;  // FSDP: layers by copies out of the owners' memory, not by collectives
-  bool offload = false;    // optimizer states in host memory
+  bool read_gradients = true;  // the same of gradients; needs read_peers
+  bool offload = false;        // optimizer states in host memory
   bool ceilings = true;
   bool profile = false;   // one more step, by kernel
   double peak_flops = 0;  // of one device; 0: no MFU

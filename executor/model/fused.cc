@@ -70,6 +70,9 @@ torch::Tensor chunk_table(const std::vector<Chunk>&, torch::Device) {
 torch::Tensor sum_of_squares(const torch::Tensor&, const torch::Tensor&) {
   TORCH_CHECK(false, "built without kernels");
 }
+void sum_parts(const torch::Tensor&, const std::vector<torch::Tensor>&, bool) {
+  TORCH_CHECK(false, "built without kernels");
+}
 void adamw(const AdamWStep&, const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
            const torch::Tensor&, const torch::Tensor&, const torch::Tensor&, const torch::Tensor&) {
   TORCH_CHECK(false, "built without kernels");
@@ -324,6 +327,17 @@ Tensor sum_of_squares(const Tensor& x, const Tensor& table) {
   kernels::sum_of_squares(x.data_ptr<float>(), chunks_of(table), count_of(table),
                           partial.data_ptr<float>(), sum.data_ptr<float>(), stream_for(x));
   return sum;
+}
+
+void sum_parts(const Tensor& y, const std::vector<Tensor>& parts, bool keep) {
+  constexpr auto most = static_cast<std::size_t>(kernels::kMostSources);
+  for (std::size_t first = 0; first < parts.size(); first += most) {
+    const float* sources[most] = {};
+    const std::size_t count = std::min(most, parts.size() - first);
+    for (std::size_t i = 0; i < count; ++i) sources[i] = parts[first + i].data_ptr<float>();
+    kernels::sum_sources(sources, static_cast<int>(count), y.numel(), keep || first > 0,
+                         y.data_ptr<float>(), stream_for(y));
+  }
 }
 
 void adamw(const AdamWStep& o, const Tensor& table, const Tensor& squares, const Tensor& gradient,

@@ -86,6 +86,9 @@ torch::Tensor chunk_table(const std::vector<Chunk>& chunks, torch::Device device
 /// fp32 scalar: the sum of squares over a chunk table.
 torch::Tensor sum_of_squares(const torch::Tensor& x, const torch::Tensor& table);
 
+/// y = the sum of `parts` in their order, added to y where `keep`. Contiguous, fp32.
+void sum_parts(const torch::Tensor& y, const std::vector<torch::Tensor>& parts, bool keep);
+
 struct AdamWStep {
   double learning_rate = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, clip_norm = 0;
   std::int64_t step = 1;

@@ -25,12 +25,11 @@ using nlohmann::json;
 struct Options {
   BenchStart start;
   std::string model = "qwen2-7b", layout, dtype = "auto", recompute = "none";
-  std::string cluster = "auto", calibration;
+  std::string cluster = "auto", calibration, collectives = "none";
   std::vector<std::int64_t> micro_batch_tokens{4096};
   std::int64_t sequence = 4096;
   int layers = 0, micro_batches = 0, steps = 5, warm_up = 2;
-  bool keep_gathered = false, collectives = false, offload = false, profile = false,
-       no_ceilings = false;
+  bool keep_gathered = false, offload = false, profile = false, no_ceilings = false;
 };
 
 std::vector<std::string> words_of(const Options& o) {
@@ -39,6 +38,7 @@ std::vector<std::string> words_of(const Options& o) {
                                  "--dtype",         o.dtype,
                                  "--recompute",     o.recompute,
                                  "--cluster",       o.cluster,
+                                 "--collectives",   o.collectives,
                                  "--sequence",      std::to_string(o.sequence),
                                  "--layers",        std::to_string(o.layers),
                                  "--micro-batches", std::to_string(o.micro_batches),
@@ -57,7 +57,6 @@ std::vector<std::string> words_of(const Options& o) {
     if (on) words.emplace_back(name);
   };
   flag("--keep-gathered", o.keep_gathered);
-  flag("--collectives", o.collectives);
   flag("--offload-optimizer", o.offload);
   flag("--profile", o.profile);
   flag("--no-ceilings", o.no_ceilings);
@@ -124,7 +123,8 @@ TrainBenchOptions bench_options(const Options& o, const ModelSpec& model, const 
                          .dtype = dtype_of(o.dtype, site.gpu()),
                          .recompute = recompute_of(o.recompute),
                          .reshard_after_forward = !o.keep_gathered,
-                         .read_peers = !o.collectives,
+                         .read_peers = o.collectives != "all",
+                         .read_gradients = o.collectives == "none",
                          .offload = o.offload,
                          .ceilings = !o.no_ceilings,
                          .profile = o.profile};
@@ -230,8 +230,11 @@ void add_bench_train(CLI::App& bench) {
   command->add_option("--cluster", o->cluster, "Preset or file: peak of the MFU, and prediction");
   command->add_option("--calibration", o->calibration,
                       "Of the prediction; default the shipped one");
-  command->add_flag("--collectives", o->collectives,
-                    "FSDP: gather by NCCL instead of copies out of the owners' memory");
+  command
+      ->add_option("--collectives", o->collectives,
+                   "FSDP: what NCCL moves instead of copies out of peers' memory: none, gradients "
+                   "or all")
+      ->check(CLI::IsMember({"none", "gradients", "all"}));
   command->add_flag("--keep-gathered", o->keep_gathered,
                     "FSDP: layers stay whole between forward and backward");
   command->add_flag("--offload-optimizer", o->offload, "Optimizer states in host memory");

@@ -122,6 +122,12 @@ void cut_stored(const ParameterTable& table, const ParallelLayout& layout, const
 
 }  // namespace
 
+std::map<int, std::int64_t> places_of(const ShardBucket& bucket) {
+  std::map<int, std::int64_t> places;
+  for (std::size_t i = 0; i < bucket.rows.size(); ++i) places[bucket.rows[i]] = bucket.place[i];
+  return places;
+}
+
 const ShardBucket& ShardMap::of_layer(std::int64_t layer) const {
   const auto found = std::find_if(buckets.begin(), buckets.end(),
                                   [&](const ShardBucket& b) { return b.layer == layer; });

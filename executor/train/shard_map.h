@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "cost_models/layout/parameter_table.h"
@@ -41,6 +42,8 @@ struct ShardBucket {
   std::int64_t shard = 0;           // flat: where this rank's block lies in its shard space
   std::vector<std::vector<ShardSegment>> of_rank;
 };
+/// Where each row begins in the bucket's own memory.
+std::map<int, std::int64_t> places_of(const ShardBucket& bucket);
 
 struct ShardMap {
   ShardKind kind = ShardKind::none;

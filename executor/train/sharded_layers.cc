@@ -54,6 +54,14 @@ Communicator* group_for(const ParallelGroups& own, const ShardingOptions& option
 /// Layers follow one another: one's buffer is in use on a stream while the next one needs its own.
 int spares_of(const ShardBucket& bucket) { return bucket.layer >= 0 ? 1 : 0; }
 
+/// Of a bucket's whole gradients.
+std::int64_t memory_elements(const ShardMap& map, const ShardBucket& bucket) {
+  return map.kind == ShardKind::flat ? bucket.block * map.shards : bucket.extent;
+}
+
+/// Elements: shared memory is cut at multiples of it.
+constexpr std::int64_t kSharedAlignment = 256;
+
 std::map<std::int64_t, BucketParts> parts_by_layer(const ShardMap& map) {
   std::map<std::int64_t, BucketParts> parts;
   if (map.kind != ShardKind::stored) return parts;
@@ -142,10 +150,12 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
   const torch::NoGradGuard no_grad;
   const auto plain = weights.storage.options().requires_grad(false);
   Tensor stored;
+  std::unique_ptr<PeerMemory> shared;
   if (options_.host_group != nullptr && group_ != nullptr) {
-    reader_ = make_shard_reader(*options_.host_group, map_.elements, plain);
+    shared = make_peer_memory(*options_.host_group, map_.elements, plain);
   }
-  if (reader_ != nullptr) {
+  if (shared != nullptr) {
+    reader_ = std::make_unique<ShardReader>(std::move(shared));
     stored = reader_->own();
     token_ = torch::zeros({1}, plain.dtype(torch::kFloat32));
   } else {
@@ -274,13 +284,56 @@ ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& group
             placed(shards_.storage(), segment.shard, tensor.sizes().vec(), fp32);
         tensor.mutable_grad() = rows_[index(segment.row)];
       }
-    } else if (!by_layer_ || bucket.layer < 0) {
-      const bool flat = map.kind == ShardKind::flat;
-      memory_[bucket.layer] =
-          torch::zeros({flat ? bucket.block * map.shards : bucket.extent}, fp32);
-      attach(bucket, memory_[bucket.layer]);
-    } else {
+    }
+  }
+  if (map.kind != ShardKind::none) make_memory();
+}
+
+/// Of the buckets whose gradients stay until they are reduced; layers reduced one by one take turns
+/// in the pool's.
+void ShardedGradients::make_memory() {
+  share_memory();
+  for (const ShardBucket& bucket : map_.buckets) {
+    if (by_layer_ && bucket.layer >= 0) {
       untouched_.insert(bucket.layer);
+      continue;
+    }
+    Tensor& memory = memory_[bucket.layer];
+    if (!memory.defined())
+      memory = torch::zeros({memory_elements(map_, bucket)}, shards_.options());
+    attach(bucket, memory);
+  }
+}
+
+/// Where peers read gradients, all memory is cut out of what they read, alike on every rank: two
+/// buffers for layers of each size, and what lies outside the layers.
+void ShardedGradients::share_memory() {
+  if (options_.host_group == nullptr || !options_.read_gradients || group_ == nullptr ||
+      map_.kind != ShardKind::stored) {
+    return;
+  }
+  std::vector<std::pair<const ShardBucket*, std::int64_t>> places;
+  std::set<std::int64_t> sizes;
+  std::int64_t end = 0;
+  const auto place = [&](const ShardBucket& bucket) {
+    places.emplace_back(&bucket, end);
+    end += (bucket.extent + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+  };
+  for (const ShardBucket& bucket : map_.buckets) {
+    if (bucket.layer >= 0 && !sizes.insert(bucket.extent).second) continue;
+    place(bucket);
+    if (bucket.layer >= 0) place(bucket);
+  }
+  std::unique_ptr<PeerMemory> shared =
+      make_peer_memory(*options_.host_group, end, shards_.options());
+  if (shared == nullptr) return;
+  reducer_ = std::make_unique<ShardReducer>(std::move(shared), *group_);
+  for (const auto& [bucket, offset] : places) {
+    const Tensor memory = reducer_->own().narrow(0, offset, bucket->extent);
+    if (bucket->layer < 0) {
+      memory_[bucket->layer] = memory;
+    } else {
+      pool_.give(memory, options_.side.now());
     }
   }
 }
@@ -309,9 +362,8 @@ void ShardedGradients::zero() {
 
 void ShardedGradients::begin_layer(const ShardBucket& bucket) {
   if (!by_layer_) return;
-  const bool flat = map_.kind == ShardKind::flat;
-  const BufferPool::Buffer buffer = pool_.take(flat ? bucket.block * map_.shards : bucket.extent,
-                                               shards_.options(), spares_of(bucket));
+  const BufferPool::Buffer buffer =
+      pool_.take(memory_elements(map_, bucket), shards_.options(), spares_of(bucket));
   options_.side.wait(buffer.free);
   memory_[bucket.layer] = buffer.memory;
   attach(bucket, buffer.memory);
@@ -356,6 +408,7 @@ void ShardedGradients::reduce_partials(const ShardBucket& bucket) {
 void ShardedGradients::reduce_to_shards(const ShardBucket& bucket, const Tensor& memory,
                                         bool accumulate) {
   if (map_.kind == ShardKind::flat) return reduce_flat(bucket, memory, accumulate);
+  if (reducer_ != nullptr) return reducer_->reduce(map_, bucket, memory, shards_, accumulate);
   const BucketParts& parts = parts_.at(bucket.layer);
   reduce_even(parts.even, memory, accumulate);
   reduce_packed(parts.rest, memory, accumulate);

@@ -18,6 +18,7 @@
 #include "executor/model/decoder.h"
 #include "executor/train/shard_map.h"
 #include "executor/train/shard_reader.h"
+#include "executor/train/shard_reducer.h"
 #include "executor/train/side_stream.h"
 
 namespace tessera {
@@ -28,9 +29,10 @@ struct ShardingOptions {
   Communicator* side_group = nullptr;
   SideStream side;
   /// The same ranks on host memory (FSDP only). Where it is given and all of them are on one host,
-  /// layers are read out of their owners' memory: on GPUs by copy engines, which leaves the
-  /// multiprocessors to the computation.
+  /// layers and, with read_gradients, gradients are read out of the other ranks' memory: on GPUs by
+  /// copy engines, which leaves the multiprocessors to the computation.
   Communicator* host_group = nullptr;
+  bool read_gradients = true;
 };
 
 /// The group that shares parameters (stored) or gradients and states; nullptr when nobody does.
@@ -126,6 +128,8 @@ class ShardedGradients {
   std::int64_t bytes() const;
 
  private:
+  void make_memory();
+  void share_memory();
   void attach(const ShardBucket& bucket, const torch::Tensor& memory);
   void reduce_partials(const ShardBucket& bucket);
   void clear_vectors(const ShardBucket& bucket);
@@ -144,6 +148,7 @@ class ShardedGradients {
   Communicator* group_;
   bool by_layer_;
   std::map<std::int64_t, BucketParts> parts_;  // by layer; stored shards
+  std::unique_ptr<ShardReducer> reducer_;      // nullptr: reduced by collectives
   std::set<std::int64_t> untouched_;           // layers whose shards hold nothing of this step yet
   std::set<std::int64_t> ended_;               // by end_bucket
   BufferPool pool_;

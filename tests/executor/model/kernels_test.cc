@@ -257,5 +257,29 @@ TEST_F(Kernels, AdamWAndItsNormEqualTorchs) {
   EXPECT_TRUE(torch::equal(master, kept));
 }
 
+TEST_F(Kernels, SumsOfSourcesEqualTorchsInTheSameOrder) {
+  const auto fp32 = torch::TensorOptions().device(torch::kCUDA).dtype(torch::kFloat);
+  const Tensor pool = torch::randn({12 * 100'003}, fp32);
+  for (const std::int64_t skip : {0, 1}) {              // whole words, and not
+    for (const std::int64_t sources : {1, 3, 8, 11}) {  // 11: in two launches
+      const std::int64_t count = 100'000 - skip;
+      std::vector<Tensor> parts;
+      for (std::int64_t i = 0; i < sources; ++i)
+        parts.push_back(pool.narrow(0, i * 100'000 + skip, count));
+      Tensor want = parts[0].clone();
+      for (std::size_t i = 1; i < parts.size(); ++i) want.add_(parts[i]);
+      Tensor got = torch::full({count}, NAN, fp32);
+      fused::sum_parts(got, parts, false);
+      if (sources <= 8) {
+        EXPECT_TRUE(torch::equal(got, want)) << sources;
+      } else {
+        EXPECT_LE(error_of(got, want), 1e-6);
+      }
+      fused::sum_parts(got, parts, true);
+      EXPECT_LE(error_of(got, 2 * want), 1e-6);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::testing

@@ -1,0 +1,113 @@
+#include "executor/train/shard_reducer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "executor/model/fused.h"
+
+namespace tessera {
+namespace {
+
+/// Pieces begin at 16 bytes, so that the sum reads them in words of that size.
+constexpr std::int64_t kPieceAlignment = 4;
+
+std::int64_t aligned(std::int64_t count) {
+  return (count + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+}
+
+/// y = the sum of `parts` in their order, added to y where `keep`.
+void sum_into(torch::Tensor y, const std::vector<torch::Tensor>& parts, bool keep) {
+  if (fused::usable(y)) return fused::sum_parts(y, parts, keep);
+  const torch::Tensor sum = parts.front().clone();
+  for (std::size_t i = 1; i < parts.size(); ++i) sum.add_(parts[i]);
+  if (keep) {
+    y.add_(sum);
+  } else {
+    y.copy_(sum);
+  }
+}
+
+}  // namespace
+
+ShardReducer::ShardReducer(std::unique_ptr<PeerMemory> gradients, Communicator& group,
+                           std::int64_t staged_elements)
+    : gradients_(std::move(gradients)), group_(group) {
+  const std::int64_t peers = group.size() - 1, whole = own().numel();
+  const std::int64_t each = std::min(staged_elements / std::max<std::int64_t>(peers, 1), whole);
+  staged_ = torch::empty({peers, aligned(each)}, own().options());
+  token_ = torch::zeros({1}, own().options());
+}
+
+void ShardReducer::reduce(const ShardMap& map, const ShardBucket& bucket,
+                          const torch::Tensor& memory, const torch::Tensor& shards,
+                          bool accumulate) {
+  TORCH_CHECK(memory.is_alias_of(own()), "gradients lie where peers cannot read them");
+  const std::int64_t offset = memory.storage_offset() - own().storage_offset();
+  await_all();  // everybody's gradients are final
+  for (const std::vector<Piece>& round : rounds(map, bucket)) {
+    fetch(round, offset);
+    sum(round, memory, shards, accumulate);
+  }
+  await_all();  // everybody has read this rank's
+}
+
+/// This rank's elements of the bucket, cut where the staged copies are full.
+std::vector<std::vector<ShardReducer::Piece>> ShardReducer::rounds(
+    const ShardMap& map, const ShardBucket& bucket) const {
+  const std::map<int, std::int64_t> places = places_of(bucket);
+  const std::int64_t room = staged_.size(1);
+  std::vector<std::vector<Piece>> rounds;
+  std::int64_t used = room;
+  for (const ShardSegment& segment : map.own(bucket)) {
+    for (std::int64_t done = 0; done < segment.count;) {
+      if (used >= room) {
+        rounds.emplace_back();
+        used = 0;
+      }
+      const std::int64_t count = std::min(segment.count - done, room - used);
+      rounds.back().push_back({.memory = places.at(segment.row) + segment.first + done,
+                               .shard = segment.shard + done,
+                               .staged = used,
+                               .count = count});
+      used += aligned(count);
+      done += count;
+    }
+  }
+  return rounds;
+}
+
+/// Ranks begin with different peers, so that nobody's links are asked by all at once.
+void ShardReducer::fetch(const std::vector<Piece>& round, std::int64_t offset) {
+  for (int next = 1; next < group_.size(); ++next) {
+    const int peer = (group_.rank() + next) % group_.size();
+    const auto* from = reinterpret_cast<const float*>(gradients_->blocks.at(peer)) + offset;
+    auto* const to = staged_[next - 1].mutable_data_ptr<float>();
+    CopyBatch batch{.peer = peer};
+    for (const Piece& piece : round) {
+      batch.add(to + piece.staged, from + piece.memory,
+                static_cast<std::size_t>(piece.count) * sizeof(float));
+    }
+    copy_from_peer(batch, staged_.device());
+  }
+}
+
+void ShardReducer::sum(const std::vector<Piece>& round, const torch::Tensor& memory,
+                       const torch::Tensor& shards, bool accumulate) const {
+  const int ranks = group_.size();
+  for (const Piece& piece : round) {
+    std::vector<torch::Tensor> parts;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const int next = (rank - group_.rank() + ranks) % ranks;
+      parts.push_back(next == 0 ? memory.narrow(0, piece.memory, piece.count)
+                                : staged_[next - 1].narrow(0, piece.staged, piece.count));
+    }
+    sum_into(shards.narrow(0, piece.shard, piece.count), parts, accumulate);
+  }
+}
+
+void ShardReducer::await_all() {
+  group_.all_reduce(token_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
+}
+
+}  // namespace tessera
