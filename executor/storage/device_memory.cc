@@ -1,7 +1,5 @@
 // GPU blocks by the driver's virtual memory calls, and copies by its copy engines. The driver's
 // library is never linked: its functions are asked for at run time.
-#include <cuda.h>
-#include <cuda_runtime_api.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -10,27 +8,11 @@
 
 #include "cost_models/spec/problem.h"
 #include "executor/storage/block_copies.h"
+#include "executor/storage/cuda_calls.h"
 #include "executor/storage/shared_block.h"
 
 namespace tessera {
 namespace {
-
-void check(cudaError_t code, const char* what) {
-  if (code == cudaSuccess) return;
-  throw Error(ExitCode::internal, std::string(what) + ": " + cudaGetErrorString(code));
-}
-
-template <class Function>
-Function driver(const char* name) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult state{};
-  const cudaError_t code =
-      cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &state);
-  if (code != cudaSuccess || state != cudaDriverEntryPointSuccess || entry == nullptr) {
-    throw Error(ExitCode::missing, std::string("the CUDA driver has no ") + name);
-  }
-  return reinterpret_cast<Function>(entry);
-}
 
 struct Driver {
   decltype(&cuGetErrorString) error_string =

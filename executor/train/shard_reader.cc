@@ -16,10 +16,10 @@ void ShardReader::read(const ShardMap& map, const ShardBucket& bucket,
     for (const ShardSegment& segment : bucket.of_rank[static_cast<std::size_t>(owner)]) {
       if (segment.count == 0) continue;
       batch.add(whole + (places.at(segment.row) + segment.first) * size,
-                shards_->blocks.at(owner) + segment.shard * size,
+                shards_->at(owner) + segment.shard * size,
                 static_cast<std::size_t>(segment.count * size));
     }
-    if (!batch.to.empty()) copy_from_peer(batch, memory.device());
+    if (!batch.to.empty()) shards_->copy(batch);
   }
 }
 

@@ -17,7 +17,9 @@ class ShardReader {
   explicit ShardReader(std::unique_ptr<PeerMemory> shards) : shards_(std::move(shards)) {}
 
   /// This rank's shards, which the others read. Stays valid without the reader.
-  const torch::Tensor& own() const { return shards_->own; }
+  const torch::Tensor& own() const { return shards_->own(); }
+  /// What follows on the current stream reads what everybody's stream has written so far.
+  void await_all() const { shards_->meet(); }
   /// Everybody's parts of the bucket to their places in `memory` [bucket.extent].
   void read(const ShardMap& map, const ShardBucket& bucket, const torch::Tensor& memory) const;
 

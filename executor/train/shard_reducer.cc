@@ -30,13 +30,12 @@ void sum_into(torch::Tensor y, const std::vector<torch::Tensor>& parts, bool kee
 
 }  // namespace
 
-ShardReducer::ShardReducer(std::unique_ptr<PeerMemory> gradients, Communicator& group,
-                           std::int64_t staged_elements)
-    : gradients_(std::move(gradients)), group_(group) {
-  const std::int64_t peers = group.size() - 1, whole = own().numel();
-  const std::int64_t each = std::min(staged_elements / std::max<std::int64_t>(peers, 1), whole);
+ShardReducer::ShardReducer(std::unique_ptr<PeerMemory> gradients, std::int64_t staged_elements)
+    : gradients_(std::move(gradients)) {
+  const std::int64_t peers = gradients_->ranks() - 1;
+  const std::int64_t each =
+      std::min(staged_elements / std::max<std::int64_t>(peers, 1), own().numel());
   staged_ = torch::empty({peers, aligned(each)}, own().options());
-  token_ = torch::zeros({1}, own().options());
 }
 
 void ShardReducer::reduce(const ShardMap& map, const ShardBucket& bucket,
@@ -44,12 +43,12 @@ void ShardReducer::reduce(const ShardMap& map, const ShardBucket& bucket,
                           bool accumulate) {
   TORCH_CHECK(memory.is_alias_of(own()), "gradients lie where peers cannot read them");
   const std::int64_t offset = memory.storage_offset() - own().storage_offset();
-  await_all();  // everybody's gradients are final
+  gradients_->meet();  // everybody's gradients are final
   for (const std::vector<Piece>& round : rounds(map, bucket)) {
     fetch(round, offset);
     sum(round, memory, shards, accumulate);
   }
-  await_all();  // everybody has read this rank's
+  gradients_->meet();  // everybody has read this rank's
 }
 
 /// This rank's elements of the bucket, cut where the staged copies are full.
@@ -79,35 +78,31 @@ std::vector<std::vector<ShardReducer::Piece>> ShardReducer::rounds(
 
 /// Ranks begin with different peers, so that nobody's links are asked by all at once.
 void ShardReducer::fetch(const std::vector<Piece>& round, std::int64_t offset) {
-  for (int next = 1; next < group_.size(); ++next) {
-    const int peer = (group_.rank() + next) % group_.size();
-    const auto* from = reinterpret_cast<const float*>(gradients_->blocks.at(peer)) + offset;
+  for (int next = 1; next < gradients_->ranks(); ++next) {
+    const int peer = (gradients_->rank() + next) % gradients_->ranks();
+    const auto* from = reinterpret_cast<const float*>(gradients_->at(peer)) + offset;
     auto* const to = staged_[next - 1].mutable_data_ptr<float>();
     CopyBatch batch{.peer = peer};
     for (const Piece& piece : round) {
       batch.add(to + piece.staged, from + piece.memory,
                 static_cast<std::size_t>(piece.count) * sizeof(float));
     }
-    copy_from_peer(batch, staged_.device());
+    gradients_->copy(batch);
   }
 }
 
 void ShardReducer::sum(const std::vector<Piece>& round, const torch::Tensor& memory,
                        const torch::Tensor& shards, bool accumulate) const {
-  const int ranks = group_.size();
+  const int ranks = gradients_->ranks();
   for (const Piece& piece : round) {
     std::vector<torch::Tensor> parts;
     for (int rank = 0; rank < ranks; ++rank) {
-      const int next = (rank - group_.rank() + ranks) % ranks;
+      const int next = (rank - gradients_->rank() + ranks) % ranks;
       parts.push_back(next == 0 ? memory.narrow(0, piece.memory, piece.count)
                                 : staged_[next - 1].narrow(0, piece.staged, piece.count));
     }
     sum_into(shards.narrow(0, piece.shard, piece.count), parts, accumulate);
   }
-}
-
-void ShardReducer::await_all() {
-  group_.all_reduce(token_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
 }
 
 }  // namespace tessera

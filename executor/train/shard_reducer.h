@@ -20,12 +20,11 @@ class ShardReducer {
   /// Copies of all peers together that wait for their sum.
   static constexpr std::int64_t kStagedElements = std::int64_t{192} << 20;
 
-  /// `group` has the map's ranks and works on the stream that reduce() is called on.
-  ShardReducer(std::unique_ptr<PeerMemory> gradients, Communicator& group,
-               std::int64_t staged_elements = kStagedElements);
+  explicit ShardReducer(std::unique_ptr<PeerMemory> gradients,
+                        std::int64_t staged_elements = kStagedElements);
 
   /// fp32, which the others read.
-  const torch::Tensor& own() const { return gradients_->own; }
+  const torch::Tensor& own() const { return gradients_->own(); }
   /// Into this rank's elements of `shards`: the sum over all ranks of the bucket's gradients, which
   /// lie in `memory` [bucket.extent], a part of own() that begins at the same offset everywhere;
   /// added to what is there if `accumulate`. Afterwards memory may be written again.
@@ -40,12 +39,9 @@ class ShardReducer {
   void fetch(const std::vector<Piece>& round, std::int64_t offset);
   void sum(const std::vector<Piece>& round, const torch::Tensor& memory,
            const torch::Tensor& shards, bool accumulate) const;
-  void await_all();
 
   std::unique_ptr<PeerMemory> gradients_;
-  Communicator& group_;
   torch::Tensor staged_;  // [ranks but this one, elements of a round]
-  torch::Tensor token_;   // what a barrier on the device sums
 };
 
 }  // namespace tessera

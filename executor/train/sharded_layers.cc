@@ -157,7 +157,6 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
   if (shared != nullptr) {
     reader_ = std::make_unique<ShardReader>(std::move(shared));
     stored = reader_->own();
-    token_ = torch::zeros({1}, plain.dtype(torch::kFloat32));
   } else {
     stored = torch::zeros({map_.elements}, plain);
   }
@@ -203,10 +202,10 @@ void ShardedParameters::changed() {
 }
 
 /// Shards stay as they are until everybody's gradients have been reduced, and that waits for
-/// everybody's reads; so one sum over the group after each change is all the order that reads need.
+/// everybody's reads; so one barrier after each change is all the order that reads need.
 void ShardedParameters::read(const ShardBucket& bucket, const Tensor& memory) {
   if (!others_final_) {
-    group_->all_reduce(token_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
+    reader_->await_all();
     others_final_ = true;
   }
   reader_->read(map_, bucket, memory);
@@ -327,7 +326,7 @@ void ShardedGradients::share_memory() {
   std::unique_ptr<PeerMemory> shared =
       make_peer_memory(*options_.host_group, end, shards_.options());
   if (shared == nullptr) return;
-  reducer_ = std::make_unique<ShardReducer>(std::move(shared), *group_);
+  reducer_ = std::make_unique<ShardReducer>(std::move(shared));
   for (const auto& [bucket, offset] : places) {
     const Tensor memory = reducer_->own().narrow(0, offset, bucket->extent);
     if (bucket->layer < 0) {

@@ -97,7 +97,6 @@ class ShardedParameters {
   ShardMap map_;
   std::unique_ptr<ShardReader> reader_;        // nullptr: layers are gathered by collectives
   bool others_final_ = false;                  // the others' shards may be read
-  torch::Tensor token_;                        // what a barrier on the device sums
   std::map<std::int64_t, BucketParts> parts_;  // by layer
   Communicator* group_;
   BufferPool pool_;

@@ -36,7 +36,7 @@ void sums_with_room_for(std::int64_t staged) {
     const ShardBucket& bucket = map.buckets[0];
     auto shared = make_peer_memory(world, kFirst + bucket.extent + 3, torch::kFloat);
     ASSERT_NE(shared, nullptr);
-    ShardReducer reducer(std::move(shared), world, staged);
+    ShardReducer reducer(std::move(shared), staged);
     const torch::Tensor memory = reducer.own().narrow(0, kFirst, bucket.extent);
     torch::Tensor shards = torch::full({map.elements}, 0.5F), want = shards.clone();
     for (int step = 0; step < 3; ++step) {
@@ -66,7 +66,7 @@ TEST(ShardReducer, TakesSeveralRoundsWhereTheCopiesDoNotFit) { sums_with_room_fo
 TEST(ShardReducer, RefusesGradientsThatPeersCannotRead) {
   run_ranks(1, [&](Communicator& world) {
     ShardMap map = uneven_map(0);
-    ShardReducer reducer(make_peer_memory(world, 20, torch::kFloat), world);
+    ShardReducer reducer(make_peer_memory(world, 20, torch::kFloat));
     torch::Tensor shards = torch::zeros({map.elements});
     EXPECT_THROW(reducer.reduce(map, map.buckets[0], torch::zeros({20}), shards, false),
                  c10::Error);
