@@ -386,24 +386,6 @@ ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, cons
   return tensor;
 }
 
-/// The stage that holds a layer.
-int stage_of(const ParallelLayout& layout, std::int64_t layer) {
-  for (size_t chunk = 0; chunk < layout.stages.size(); ++chunk) {
-    const LayerRange& range = layout.stages[chunk];
-    if (layer >= range.first && layer < range.last) {
-      return static_cast<int>(chunk % static_cast<size_t>(layout.pp));
-    }
-  }
-  return -1;
-}
-
-/// Parameters with equal keys lie alike (sharding.cc reads nothing else of them).
-auto shard_key(const Parameter& row, const ParallelLayout& from, const ParallelLayout& to) {
-  return std::tuple(row.shape, row.place, stage_of(from, row.layer), stage_of(to, row.layer),
-                    row.split_dim, row.unit, row.units, row.unit_size, row.queries_per_unit,
-                    row.experts, row.expert, row.expert_dim);
-}
-
 }  // namespace
 
 std::string_view name_of(ReshardMode mode) {
@@ -438,16 +420,12 @@ std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const Rank
 
 ReshardPlan reshard_totals(const ParameterTable& table, const RankMap& from, const RankMap& to,
                            DType dtype, const ReshardOptions& options) {
+  AlikeParameters alike = alike_parameters(table, from.layout, to.layout);
   std::vector<ShardedTensor> tensors;
-  std::vector<int> kinds;
-  std::map<decltype(shard_key(table.rows.front(), from.layout, to.layout)), int> kind_of;
-  for (const Parameter& parameter : table.rows) {
-    const auto [found, fresh] = kind_of.try_emplace(shard_key(parameter, from.layout, to.layout),
-                                                    static_cast<int>(tensors.size()));
-    if (fresh) tensors.push_back(model_tensor(parameter, from, to, dtype));
-    kinds.push_back(found->second);
+  for (const int row : alike.first) {
+    tensors.push_back(model_tensor(table.rows[static_cast<size_t>(row)], from, to, dtype));
   }
-  return Planner(tensors, std::move(kinds), false, options).plan();
+  return Planner(tensors, std::move(alike.kind), false, options).plan();
 }
 
 std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, const RankMap& from,

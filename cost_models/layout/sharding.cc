@@ -1,5 +1,8 @@
 #include "cost_models/layout/sharding.h"
 
+#include <map>
+#include <tuple>
+
 namespace tessera {
 namespace {
 
@@ -19,6 +22,24 @@ bool stage_has_layer(const ParallelLayout& layout, int stage, std::int64_t layer
     if (layer >= range.first && layer < range.last) return true;
   }
   return false;
+}
+
+/// The stage that holds a layer.
+int stage_of(const ParallelLayout& layout, std::int64_t layer) {
+  for (size_t chunk = 0; chunk < layout.stages.size(); ++chunk) {
+    const LayerRange& range = layout.stages[chunk];
+    if (layer >= range.first && layer < range.last) {
+      return static_cast<int>(chunk % static_cast<size_t>(layout.pp));
+    }
+  }
+  return -1;
+}
+
+/// Parameters with equal keys lie alike: nothing else of them is read here.
+auto shard_key(const Parameter& row, const ParallelLayout& from, const ParallelLayout& to) {
+  return std::tuple(row.shape, row.place, stage_of(from, row.layer), stage_of(to, row.layer),
+                    row.split_dim, row.unit, row.units, row.unit_size, row.queries_per_unit,
+                    row.experts, row.expert, row.expert_dim);
 }
 
 }  // namespace
@@ -87,6 +108,23 @@ std::optional<Box> stored_box(const Parameter& parameter, const ParallelLayout& 
   const Interval part = split(rows.size() / step, parts, mine);
   if (part.empty()) return std::nullopt;
   return restricted(*box, dim, {rows.lo + part.lo * step, rows.lo + part.hi * step});
+}
+
+AlikeParameters alike_parameters(const ParameterTable& table, const ParallelLayout& from,
+                                 const ParallelLayout& to) {
+  AlikeParameters alike;
+  std::map<decltype(shard_key(table.rows.front(), from, to)), int> kinds;
+  for (size_t row = 0; row < table.rows.size(); ++row) {
+    const auto [found, fresh] =
+        kinds.try_emplace(shard_key(table.rows[row], from, to), static_cast<int>(kinds.size()));
+    if (fresh) {
+      alike.first.push_back(static_cast<int>(row));
+      alike.count.push_back(0);
+    }
+    ++alike.count[static_cast<size_t>(found->second)];
+    alike.kind.push_back(found->second);
+  }
+  return alike;
 }
 
 std::int64_t stored_elements(const ParameterTable& table, const ParallelLayout& layout,

@@ -38,6 +38,15 @@ int shard_dim(const Parameter& parameter);
 std::optional<Box> stored_box(const Parameter& parameter, const ParallelLayout& layout,
                               const RankCoord& coord);
 
+/// Parameters that lie alike in each of the layouts: no function above tells one from another.
+struct AlikeParameters {
+  std::vector<int> first;  // by kind: the row that stands for all of it
+  std::vector<int> count;  // by kind
+  std::vector<int> kind;   // by row of the table
+};
+AlikeParameters alike_parameters(const ParameterTable& table, const ParallelLayout& from,
+                                 const ParallelLayout& to);
+
 /// Elements that the rank stores, summed over the table.
 std::int64_t stored_elements(const ParameterTable& table, const ParallelLayout& layout,
                              const RankCoord& coord);

@@ -1,0 +1,417 @@
+#include "cost_models/layout/rank_assignment.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "cost_models/layout/sharding.h"
+#include "cost_models/layout/transport.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kMostPairs = 10'000'000;  // of places, sources and kinds of tensors
+
+/// Coordinates with equal keys hold the same of every tensor.
+using CoordKey = std::array<int, 6>;
+
+CoordKey key_of(const ParallelLayout& layout, const RankCoord& coord, bool stored) {
+  const ExpertCoord expert = expert_coord(layout, coord);
+  const bool sharded = stored && layout.dp_shard > 1;
+  return {coord.tp,   coord.pp,  sharded ? coord.dp_shard : 0,
+          expert.etp, expert.ep, sharded ? expert.edp : 0};
+}
+
+struct CoordClasses {
+  std::map<CoordKey, int> ids;
+  std::vector<RankCoord> coords;  // one of each class
+
+  int add(const ParallelLayout& layout, const RankCoord& coord, bool stored) {
+    const auto [found, fresh] =
+        ids.try_emplace(key_of(layout, coord, stored), static_cast<int>(coords.size()));
+    if (fresh) coords.push_back(coord);
+    return found->second;
+  }
+};
+
+/// What places of the new layout have in common with what ranks hold: by class of place, of source.
+class Overlaps {
+ public:
+  Overlaps(const ParameterTable& table, const RankMap& from, const RankMap& to,
+           const ReshardOptions& options)
+      : options_(options) {
+    for (std::size_t i = 0; i < from.ranks.size(); ++i) {
+      const int source = sources_.add(from.layout, from.coords[i], true);
+      source_of_rank_[from.ranks[i]] = source;
+      sources_of_node_[node(from.ranks[i])].push_back(source);
+    }
+    for (auto& [node, sources] : sources_of_node_) {
+      std::sort(sources.begin(), sources.end());
+      sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
+    }
+    for (const RankCoord& coord : to.coords) {
+      place_of_index_.push_back(places_.add(to.layout, coord, false));
+    }
+    const AlikeParameters alike = alike_parameters(table, from.layout, to.layout);
+    too_many_ = alike.first.size() * places_.coords.size() * sources_.coords.size() > kMostPairs;
+    if (too_many_) return;
+    wanted_.assign(places_.coords.size(), 0);
+    kept_.assign(places_.coords.size(), std::vector<std::int64_t>(sources_.coords.size(), 0));
+    for (std::size_t k = 0; k < alike.first.size(); ++k) {
+      add_kind(table.rows[static_cast<std::size_t>(alike.first[k])], alike.count[k], from, to);
+    }
+  }
+
+  bool too_many() const { return too_many_; }
+  int node(int rank) const { return options_.node_of ? options_.node_of(rank) : 0; }
+  int place(std::size_t index) const { return place_of_index_[index]; }
+  /// Class of what the rank holds, -1 = nothing.
+  int source(int rank) const {
+    const auto found = source_of_rank_.find(rank);
+    return found == source_of_rank_.end() ? -1 : found->second;
+  }
+  const std::vector<int>& sources_on(int node) const {
+    static const std::vector<int> kNone;
+    const auto found = sources_of_node_.find(node);
+    return found == sources_of_node_.end() ? kNone : found->second;
+  }
+
+  std::int64_t received(int place, int source) const {
+    const auto p = static_cast<std::size_t>(place);
+    return wanted_[p] - (source < 0 ? 0 : kept_[p][static_cast<std::size_t>(source)]);
+  }
+
+  /// Elements of a place that none of the sources holds.
+  std::int64_t absent(int place, const std::vector<int>& sources) {
+    const auto [found, fresh] = absent_.try_emplace({place, sources}, 0);
+    if (!fresh) return found->second;
+    for (const Kind& kind : kinds_) {
+      const auto& wanted = kind.places[static_cast<std::size_t>(place)];
+      if (!wanted) continue;
+      std::vector<Box> rest{*wanted};
+      for (const int source : sources) {
+        const auto& held = kind.sources[static_cast<std::size_t>(source)];
+        if (!held) continue;
+        std::vector<Box> still;
+        for (const Box& box : rest) {
+          const auto pieces = subtract(box, *held);
+          still.insert(still.end(), pieces.begin(), pieces.end());
+        }
+        rest = std::move(still);
+      }
+      for (const Box& box : rest) found->second += kind.count * volume(box);
+    }
+    return found->second;
+  }
+
+ private:
+  struct Kind {
+    std::int64_t count = 0;
+    std::vector<std::optional<Box>> places, sources;
+  };
+
+  void add_kind(const Parameter& parameter, int count, const RankMap& from, const RankMap& to) {
+    Kind& kind = kinds_.emplace_back();
+    kind.count = count;
+    for (const RankCoord& coord : places_.coords) {
+      kind.places.push_back(compute_box(parameter, to.layout, coord));
+    }
+    for (const RankCoord& coord : sources_.coords) {
+      kind.sources.push_back(stored_box(parameter, from.layout, coord));
+    }
+    for (std::size_t p = 0; p < kind.places.size(); ++p) {
+      if (!kind.places[p]) continue;
+      wanted_[p] += count * volume(*kind.places[p]);
+      for (std::size_t s = 0; s < kind.sources.size(); ++s) {
+        if (kind.sources[s]) {
+          kept_[p][s] += count * volume(intersect(*kind.places[p], *kind.sources[s]));
+        }
+      }
+    }
+  }
+
+  const ReshardOptions& options_;
+  CoordClasses sources_, places_;
+  std::unordered_map<int, int> source_of_rank_;
+  std::map<int, std::vector<int>> sources_of_node_;  // ascending
+  std::vector<int> place_of_index_;
+  bool too_many_ = false;
+  std::vector<Kind> kinds_;
+  std::vector<std::int64_t> wanted_;
+  std::vector<std::vector<std::int64_t>> kept_;
+  std::map<std::pair<int, std::vector<int>>, std::int64_t> absent_;
+};
+
+MovedElements moved(Overlaps& overlaps, const RankMap& to) {
+  MovedElements sum;
+  for (std::size_t i = 0; i < to.ranks.size(); ++i) {
+    const int rank = to.ranks[i], place = overlaps.place(i);
+    const std::int64_t across = overlaps.absent(place, overlaps.sources_on(overlaps.node(rank)));
+    const std::int64_t received = overlaps.received(place, overlaps.source(rank));
+    sum.across_nodes += across;
+    sum.received += received;
+    sum.busiest_across_nodes = std::max(sum.busiest_across_nodes, across);
+    sum.busiest_received = std::max(sum.busiest_received, received);
+  }
+  return sum;
+}
+
+bool moves_less(const MovedElements& a, const MovedElements& b) {
+  if (a.busiest_across_nodes > b.busiest_across_nodes) return false;
+  if (a.busiest_received > b.busiest_received) return false;
+  return std::pair(a.across_nodes, a.received) < std::pair(b.across_nodes, b.received);
+}
+
+/// Consecutive places of one TP or expert group.
+int group_places(const ParallelLayout& layout) {
+  return std::max(layout.tp, layout.ep * layout.etp);
+}
+
+/// Nodes with alike ranks.
+struct NodeKind {
+  std::vector<int> held;     // class of each rank's part, in the order of its ranks
+  std::vector<int> sources;  // of all ranks there
+  bool operator<(const NodeKind& other) const {
+    return std::tie(held, sources) < std::tie(other.held, other.sources);
+  }
+};
+
+class Assignment {
+ public:
+  /// Places within a node that would receive more than `most` elements are avoided.
+  Assignment(Overlaps& overlaps, const ParallelLayout& layout, std::span<const int> ranks,
+             std::int64_t most)
+      : overlaps_(overlaps), layout_(layout), most_(most) {
+    for (const int rank : ranks) ranks_of_node_[overlaps.node(rank)].push_back(rank);
+    std::vector<int> slots;
+    for (const auto& [node, members] : ranks_of_node_) {
+      slots.push_back(static_cast<int>(members.size()));
+    }
+    block_ = places_together(layout, slots);
+    // Blocks a period apart hold the same.
+    const int period = std::max(layout.tp * layout.pp, layout.ep * layout.etp);
+    types_ = block_ > 0 ? period / block_ : 0;
+  }
+
+  /// Empty where the groups do not fill the nodes evenly.
+  std::vector<int> run() {
+    if (block_ == 0) return {};
+    choose_nodes();
+    std::vector<int> next_of_type(static_cast<std::size_t>(types_), 0);
+    std::vector<int> out(static_cast<std::size_t>(layout_.ranks()), -1);
+    for (const auto& [node, members] : ranks_of_node_) {
+      const std::vector<int> types = take_blocks(kind_of_node_.at(node), members.size());
+      std::vector<std::size_t> places;  // indices of the node's places
+      for (const int type : types) {
+        const int block = type + types_ * next_of_type[static_cast<std::size_t>(type)]++;
+        for (int i = 0; i < block_; ++i) {
+          places.push_back(static_cast<std::size_t>(block * block_ + i));
+        }
+      }
+      const std::vector<int> takes = within(types, places, members);
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        out[places[i]] = members[static_cast<std::size_t>(takes[i])];
+      }
+    }
+    return out;
+  }
+
+ private:
+  /// Elements that a block receives from other nodes, and at least from ranks of its node.
+  std::pair<std::int64_t, std::int64_t> block_cost(int type, const NodeKind& kind) {
+    std::pair<std::int64_t, std::int64_t> cost{0, 0};
+    for (int i = 0; i < block_; ++i) {
+      const int place = overlaps_.place(static_cast<std::size_t>(type * block_ + i));
+      cost.first += overlaps_.absent(place, kind.sources);
+      std::int64_t least = std::numeric_limits<std::int64_t>::max();
+      for (const int held : kind.held) least = std::min(least, overlaps_.received(place, held));
+      cost.second += least;
+    }
+    return cost;
+  }
+
+  /// How many blocks of each type every kind of node takes.
+  void choose_nodes() {
+    std::map<NodeKind, int> ids;
+    std::vector<const NodeKind*> kinds;
+    std::vector<int> room;  // for blocks
+    for (const auto& [node, members] : ranks_of_node_) {
+      NodeKind kind{.held = {}, .sources = overlaps_.sources_on(node)};
+      for (const int rank : members) kind.held.push_back(overlaps_.source(rank));
+      const auto [found, fresh] = ids.try_emplace(std::move(kind), static_cast<int>(ids.size()));
+      if (fresh) {
+        kinds.push_back(&found->first);
+        room.push_back(0);
+      }
+      kind_of_node_[node] = found->second;
+      room[static_cast<std::size_t>(found->second)] += static_cast<int>(members.size()) / block_;
+    }
+    const std::vector<int> blocks(static_cast<std::size_t>(types_),
+                                  layout_.ranks() / (block_ * types_));
+    std::vector<std::vector<std::int64_t>> cost(static_cast<std::size_t>(types_));
+    if (types_ > 1) fill_costs(kinds, cost);
+    if (types_ == 1) cost[0].assign(kinds.size(), 0);
+    left_ = cheapest_transport(blocks, room, cost);
+  }
+
+  /// Bytes across nodes decide, bytes within break ties as far as 64 bits allow.
+  void fill_costs(const std::vector<const NodeKind*>& kinds,
+                  std::vector<std::vector<std::int64_t>>& cost) {
+    std::int64_t unit = 0, most_across = 0, most_within = 0;
+    std::vector<std::vector<std::int64_t>> within(cost.size());
+    for (std::size_t type = 0; type < cost.size(); ++type) {
+      for (const NodeKind* const kind : kinds) {
+        const auto [across, inside] = block_cost(static_cast<int>(type), *kind);
+        cost[type].push_back(across);
+        within[type].push_back(inside);
+        unit = std::gcd(unit, across);
+        most_across = std::max(most_across, across);
+        most_within = std::max(most_within, inside);
+      }
+    }
+    unit = std::max<std::int64_t>(unit, 1);
+    const std::int64_t blocks = layout_.ranks() / block_;
+    const double room = 4e18 / static_cast<double>(blocks) /
+                        (static_cast<double>(most_across / unit) + 1) / static_cast<double>(blocks);
+    const double steps = std::min(room, static_cast<double>(most_within));
+    const std::int64_t weight = steps < 1 ? 1 : static_cast<std::int64_t>(steps) * blocks + 1;
+    for (std::size_t type = 0; type < cost.size(); ++type) {
+      for (std::size_t k = 0; k < kinds.size(); ++k) {
+        const double tie = steps < 1 ? 0
+                                     : static_cast<double>(within[type][k]) /
+                                           static_cast<double>(most_within) * std::floor(steps);
+        cost[type][k] = cost[type][k] / unit * weight + static_cast<std::int64_t>(tie);
+      }
+    }
+  }
+
+  /// The types that one node of the kind takes of those that its kind still has, evenly.
+  std::vector<int> take_blocks(int kind, std::size_t slots) {
+    std::vector<int> types;
+    for (std::size_t i = 0; i < slots / static_cast<std::size_t>(block_); ++i) {
+      std::size_t best = 0;
+      for (std::size_t type = 1; type < left_.size(); ++type) {
+        const auto k = static_cast<std::size_t>(kind);
+        if (left_[type][k] > left_[best][k]) best = type;
+      }
+      --left_[best][static_cast<std::size_t>(kind)];
+      types.push_back(static_cast<int>(best));
+    }
+    std::sort(types.begin(), types.end());
+    return types;
+  }
+
+  /// By place of the node: the member that takes it.
+  const std::vector<int>& within(const std::vector<int>& types,
+                                 const std::vector<std::size_t>& indices,
+                                 const std::vector<int>& members) {
+    std::vector<int> held;
+    for (const int rank : members) held.push_back(overlaps_.source(rank));
+    const auto [found, fresh] = known_.try_emplace({types, held});
+    std::vector<int>& takes = found->second;
+    if (!fresh) return takes;
+    std::map<int, std::vector<int>> alike_places, alike_members;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      alike_places[overlaps_.place(indices[i])].push_back(static_cast<int>(i));
+      alike_members[held[i]].push_back(static_cast<int>(i));
+    }
+    std::vector<int> supply, demand;
+    std::vector<std::vector<std::int64_t>> cost;
+    std::int64_t highest = 0;
+    for (const auto& [place, them] : alike_places) {
+      supply.push_back(static_cast<int>(them.size()));
+      cost.emplace_back();
+      for (const auto& [source, others] : alike_members) {
+        const std::int64_t received = overlaps_.received(place, source);
+        cost.back().push_back(received);
+        highest = std::max(highest, received);
+      }
+    }
+    for (const auto& [source, them] : alike_members)
+      demand.push_back(static_cast<int>(them.size()));
+    for (auto& row : cost) {
+      for (std::int64_t& received : row) {
+        if (received > most_) received += highest * static_cast<std::int64_t>(indices.size());
+      }
+    }
+    const auto flow = cheapest_transport(supply, demand, cost);
+    takes.resize(indices.size());
+    std::vector<std::size_t> used(alike_members.size(), 0);
+    std::size_t row = 0;
+    for (const auto& [place, them] : alike_places) {
+      std::size_t next = 0, column = 0;
+      for (const auto& [source, others] : alike_members) {
+        for (int n = 0; n < flow[row][column]; ++n) {
+          takes[static_cast<std::size_t>(them[next++])] = others[used[column]++];
+        }
+        ++column;
+      }
+      ++row;
+    }
+    return takes;
+  }
+
+  Overlaps& overlaps_;
+  const ParallelLayout& layout_;
+  std::int64_t most_ = 0;
+  std::map<int, std::vector<int>> ranks_of_node_;
+  std::map<int, int> kind_of_node_;
+  int block_ = 0, types_ = 0;
+  std::vector<std::vector<int>> left_;  // [type][kind of node]: blocks not handed out yet
+  std::map<std::pair<std::vector<int>, std::vector<int>>, std::vector<int>> known_;
+};
+
+RankMap listed(const ParallelLayout& layout, std::span<const int> ranks) {
+  Problems problems;
+  RankMap map = make_rank_map(RankOrder::list, layout, ranks, nullptr, "rank_map", problems);
+  TESSERA_CHECK(problems.empty());
+  return map;
+}
+
+}  // namespace
+
+MovedElements moved_elements(const ParameterTable& table, const RankMap& from, const RankMap& to,
+                             const ReshardOptions& options) {
+  Overlaps overlaps(table, from, to, options);
+  TESSERA_CHECK(!overlaps.too_many());
+  return moved(overlaps, to);
+}
+
+int places_together(const ParallelLayout& layout, std::span<const int> slots) {
+  if (layout.cp != 1 || (layout.pp > 1 && layout.ep * layout.etp > layout.tp)) return 0;
+  const int group = group_places(layout);
+  const auto each = [&](auto fits) { return std::all_of(slots.begin(), slots.end(), fits); };
+  if (group % layout.tp != 0) return 0;
+  if (!each([&](int n) { return n % group == 0; })) {
+    const int node = slots.front();
+    const bool fills = group % node == 0 && each([&](int n) { return n == node; });
+    return fills ? node : 0;
+  }
+  int stages = layout.pp;
+  while (layout.pp % stages != 0 || !each([&](int n) { return n % (group * stages) == 0; })) {
+    --stages;
+  }
+  return group * stages;
+}
+
+std::vector<int> assign_ranks(const ParameterTable& table, const RankMap& from,
+                              const ParallelLayout& to, std::span<const int> ranks,
+                              const ReshardOptions& options) {
+  const RankMap contiguous = listed(to, ranks);
+  Overlaps overlaps(table, from, contiguous, options);
+  if (overlaps.too_many()) return contiguous.ranks;
+  const MovedElements before = moved(overlaps, contiguous);
+  std::vector<int> found = Assignment(overlaps, to, ranks, before.busiest_received).run();
+  if (found.empty()) return contiguous.ranks;
+  const bool better = moves_less(moved(overlaps, listed(to, found)), before);
+  return better ? found : contiguous.ranks;
+}
+
+}  // namespace tessera
