@@ -166,7 +166,10 @@ MovedElements moved(Overlaps& overlaps, const RankMap& to) {
 bool moves_less(const MovedElements& a, const MovedElements& b) {
   if (a.busiest_across_nodes > b.busiest_across_nodes) return false;
   if (a.busiest_received > b.busiest_received) return false;
-  return std::pair(a.across_nodes, a.received) < std::pair(b.across_nodes, b.received);
+  const auto key = [](const MovedElements& m) {
+    return std::tuple(m.across_nodes, m.received, m.busiest_across_nodes, m.busiest_received);
+  };
+  return key(a) < key(b);
 }
 
 /// Consecutive places of one TP or expert group.
@@ -324,24 +327,16 @@ class Assignment {
     }
     std::vector<int> supply, demand;
     std::vector<std::vector<std::int64_t>> cost;
-    std::int64_t highest = 0;
     for (const auto& [place, them] : alike_places) {
       supply.push_back(static_cast<int>(them.size()));
       cost.emplace_back();
       for (const auto& [source, others] : alike_members) {
-        const std::int64_t received = overlaps_.received(place, source);
-        cost.back().push_back(received);
-        highest = std::max(highest, received);
+        cost.back().push_back(overlaps_.received(place, source));
       }
     }
     for (const auto& [source, them] : alike_members)
       demand.push_back(static_cast<int>(them.size()));
-    for (auto& row : cost) {
-      for (std::int64_t& received : row) {
-        if (received > most_) received += highest * static_cast<std::int64_t>(indices.size());
-      }
-    }
-    const auto flow = cheapest_transport(supply, demand, cost);
+    const auto flow = cheapest_transport(supply, demand, cost, most_);
     takes.resize(indices.size());
     std::vector<std::size_t> used(alike_members.size(), 0);
     std::size_t row = 0;

@@ -35,11 +35,12 @@ Edge connect(Graph& graph, std::size_t from, std::size_t to, std::int64_t capaci
 
 }  // namespace
 
-std::vector<std::vector<int>> cheapest_transport(
-    const std::vector<int>& supply, const std::vector<int>& demand,
-    const std::vector<std::vector<std::int64_t>>& cost) {
-  TESSERA_CHECK(std::accumulate(supply.begin(), supply.end(), std::int64_t{0}) ==
-                std::accumulate(demand.begin(), demand.end(), std::int64_t{0}));
+std::vector<std::vector<int>> cheapest_transport(const std::vector<int>& supply,
+                                                 const std::vector<int>& demand,
+                                                 const std::vector<std::vector<std::int64_t>>& cost,
+                                                 std::int64_t most) {
+  const std::int64_t units = std::accumulate(supply.begin(), supply.end(), std::int64_t{0});
+  TESSERA_CHECK(units == std::accumulate(demand.begin(), demand.end(), std::int64_t{0}));
   TESSERA_CHECK(cost.size() == supply.size());
   const std::size_t source = supply.size() + demand.size(), sink = source + 1;
   Graph graph(sink + 1);
@@ -47,11 +48,16 @@ std::vector<std::vector<int>> cheapest_transport(
   for (std::size_t j = 0; j < demand.size(); ++j) {
     connect(graph, supply.size() + j, sink, demand[j], 0);
   }
+  std::int64_t penalty = 0;  // outweighs all other units together
+  for (const auto& row : cost) {
+    for (const std::int64_t value : row) penalty = std::max(penalty, value * units);
+  }
   std::vector<std::vector<Edge>> edges(supply.size());
   for (std::size_t i = 0; i < supply.size(); ++i) {
     for (std::size_t j = 0; j < demand.size(); ++j) {
+      const std::int64_t each = cost[i][j] + (cost[i][j] > most ? penalty : 0);
       edges[i].push_back(
-          connect(graph, i, supply.size() + j, std::min(supply[i], demand[j]), cost[i][j]));
+          connect(graph, i, supply.size() + j, std::min(supply[i], demand[j]), each));
     }
   }
   boost::successive_shortest_path_nonnegative_weights(graph, source, sink);

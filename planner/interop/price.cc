@@ -20,7 +20,7 @@ Pricing price(Plan& plan, const Calibration& calibration) {
   for (const std::vector<Role>& block : solution.placement) {
     const std::vector<int>& ranks = plan.find(block.front())->ranks;
     solution.sizes.push_back(static_cast<int>(ranks.size()));
-    solution.first_rank.push_back(ranks.front());
+    solution.first_rank.push_back(*std::min_element(ranks.begin(), ranks.end()));
   }
   std::vector<std::string> left_out;
   for (const RolePlan& role : plan.roles) {

@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "cost_models/compute.h"
+#include "cost_models/layout/parameter_table.h"
+#include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
 #include "planner/search/search.h"
 #include "planner/search/uncertainty.h"
@@ -127,15 +129,39 @@ Candidate only_layout(Candidate candidate) {
   return candidate;
 }
 
-PlannedReshard reshard_of(const Plan& plan, const CostEvaluator& costs, const Solution& solution,
-                          KnownReshards* known) {
-  if (known == nullptr) return planned_reshard(plan, costs, solution);
+// A rollout on the actor's ranks whose groups do not divide the training groups takes them in the
+// order that moves the fewest bytes.
+void assign_rollout(Plan& plan, RolePlan& rollout, const Solution& solution) {
+  if (!takes_rank_lists(plan.engine) || rollout_apart(solution.placement) ||
+      rollout.rank_order != RankOrder::contiguous) {
+    return;
+  }
+  const std::vector<int> order =
+      assign_ranks(parameter_table(plan.model_of(Role::actor)), rank_map_of(plan, Role::actor),
+                   rollout.layout, rollout.ranks, reshard_options(plan));
+  if (order == rollout.ranks) return;
+  rollout.ranks = order;
+  rollout.rank_order = RankOrder::list;
+}
+
+// Sets the rollout's rank map and adds the reshard.
+void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solution,
+                 KnownReshards& known) {
+  RolePlan& rollout = *std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
+    return role.role == Role::rollout;
+  });
   const auto first = [&](Role role) { return plan.find(role)->ranks.front(); };
-  auto [entry, added] = known->try_emplace({only_layout(solution.choice.at(Role::actor)),
-                                            only_layout(solution.choice.at(Role::rollout)),
-                                            first(Role::actor), first(Role::rollout)});
-  if (added) entry->second = planned_reshard(plan, costs, solution);
-  return entry->second;
+  auto [entry, added] = known.try_emplace({only_layout(solution.choice.at(Role::actor)),
+                                           only_layout(solution.choice.at(Role::rollout)),
+                                           first(Role::actor), first(Role::rollout)});
+  MappedReshard& mapped = entry->second;
+  if (added) {
+    assign_rollout(plan, rollout, solution);
+    mapped = {rollout.rank_order, rollout.ranks, planned_reshard(plan, costs, solution)};
+  }
+  rollout.rank_order = mapped.order;
+  rollout.ranks = mapped.ranks;
+  plan.reshard.push_back(mapped.pair);
 }
 
 // Bytes of the fullest rank over all phases, every rank with its own stages.
@@ -244,7 +270,8 @@ Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const 
     plan.models.emplace(key, request.models.at(key));
   }
   if (plan.find(Role::rollout) != nullptr && plan.find(Role::actor) != nullptr) {
-    plan.reshard.push_back(reshard_of(plan, costs, solution, known));
+    KnownReshards own;
+    add_reshard(plan, costs, solution, known != nullptr ? *known : own);
   }
   plan.environment = environment_of(request, solution);
   plan.prediction = prediction_of(plan, request, costs, solution);

@@ -1,8 +1,11 @@
 // Bytes and time of moving the actor's weights into the rollout's layout.
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "cost_models/layout/sharding.h"
+#include "cost_models/layout/transport.h"
 #include "planner/search/evaluate_state.h"
 
 namespace tessera {
@@ -14,6 +17,47 @@ double as_double(std::int64_t value) { return static_cast<double>(value); }
 bool plain(const Candidate& candidate) {
   return candidate.cp == 1 && candidate.vpp == 1 && candidate.dp_shard == 1 && candidate.ep == 1 &&
          candidate.etp == 1 && candidate.head_layers == 0;
+}
+
+// All that the ranks of one period of nodes receive, and the busiest of them, where each node's
+// parts go to the ranks that assign_ranks gives them (cost_models/layout/rank_assignment.h: alike
+// places and ranks in the same order, so equal ties).
+std::pair<std::int64_t, std::int64_t> listed_volume(const RankVolumes& volumes, int slots,
+                                                    std::int64_t most) {
+  const auto classes = static_cast<int>(volumes.front().size());
+  const auto parts = volumes.size();
+  const std::vector<int> supply(parts, slots / static_cast<int>(parts));
+  std::map<std::vector<int>, std::pair<std::int64_t, std::int64_t>> known;  // by ranks of a node
+  std::int64_t sum = 0, busiest = 0;
+  for (int first = 0; first < std::lcm(slots, classes); first += slots) {
+    std::map<int, int> alike;
+    for (int rank = first; rank < first + slots; ++rank) ++alike[rank % classes];
+    std::vector<int> held, demand;
+    for (const auto& [source, count] : alike) {
+      held.push_back(source);
+      demand.push_back(count);
+    }
+    auto [entry, fresh] = known.try_emplace(held);
+    if (fresh) {
+      std::vector<std::vector<std::int64_t>> cost(parts);
+      for (std::size_t part = 0; part < parts; ++part) {
+        for (const int source : held) {
+          cost[part].push_back(volumes[part][static_cast<std::size_t>(source)]);
+        }
+      }
+      const auto flow = cheapest_transport(supply, demand, cost, most);
+      for (std::size_t part = 0; part < parts; ++part) {
+        for (std::size_t i = 0; i < held.size(); ++i) {
+          entry->second.first += flow[part][i] * cost[part][i];
+          if (flow[part][i] > 0)
+            entry->second.second = std::max(entry->second.second, cost[part][i]);
+        }
+      }
+    }
+    sum += entry->second.first;
+    busiest = std::max(busiest, entry->second.second);
+  }
+  return {sum, busiest};
 }
 
 }  // namespace
@@ -60,6 +104,38 @@ const ShardOverlap& CostEvaluator::State::overlap(int training_tp, int rollout_t
   return result;
 }
 
+// What a rank of the actor (tp fastest, then stage) receives as a part of the rollout's TP group,
+// by [part][rank].
+RankVolumes CostEvaluator::State::rank_volumes(const Candidate& actor, const Candidate& rollout) {
+  RoleModel& model = models.at(Role::actor);
+  const ShardOverlap& common = overlap(actor.tp, rollout.tp);
+  const ShardElements& wanted = shards(model, rollout.tp, 1, 1);
+  const ParallelLayout layout = layout_of(actor, model.spec.layers);
+  std::vector<LayerCounts> by_stage;
+  LayerCounts whole{};
+  for (int stage = 0; stage < actor.pp; ++stage) {
+    by_stage.push_back(stage_layers(model.spec, layout, stage));
+    for (std::size_t k = 0; k < whole.size(); ++k) whole[k] += by_stage.back()[k];
+  }
+  RankVolumes volumes(static_cast<std::size_t>(rollout.tp));
+  for (std::size_t b = 0; b < volumes.size(); ++b) {
+    std::int64_t all = wanted.first[b] + wanted.last[b] + wanted.both[b];
+    for (std::size_t k = 0; k < whole.size(); ++k) all += whole[k] * wanted.layer[k][b].total();
+    for (int rank = 0; rank < actor.tp * actor.pp; ++rank) {
+      const auto a = static_cast<std::size_t>(rank % actor.tp);
+      const int stage = rank / actor.tp;
+      const bool first = stage == 0, last = stage == actor.pp - 1;
+      std::int64_t kept = (first ? common.first[a][b] : 0) + (last ? common.last[a][b] : 0) +
+                          (first || last ? common.both[a][b] : 0);
+      for (std::size_t k = 0; k < whole.size(); ++k) {
+        kept += by_stage[static_cast<std::size_t>(stage)][k] * common.layer[k][a][b];
+      }
+      volumes[b].push_back(all - kept);
+    }
+  }
+  return volumes;
+}
+
 std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
   RoleModel& model = models.at(Role::actor);
   if (!plain(actor) || !plain(rollout) || rollout.pp > 1) {
@@ -78,33 +154,32 @@ std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const C
     return static_cast<std::int64_t>(as_double(wanted.total()) - kept) * size_of(model.dtypes.wire);
   }
   const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
-  auto [entry, added] =
-      reshard_volumes.try_emplace({actor.tp, actor.pp, rollout.tp, strided ? 1 : 0}, 0);
+  const auto node = static_cast<int>(request.cluster.gpus_per_node);
+  const int slots = std::min(actor.gpus, node);
+  const bool listed = !strided && takes_rank_lists(request.engine) && actor.gpus == rollout.gpus &&
+                      actor.gpus % slots == 0 && slots % rollout.tp == 0;
+  auto [entry, added] = reshard_volumes.try_emplace({actor.tp, actor.pp, rollout.tp,
+                                                     strided  ? -1
+                                                     : listed ? slots
+                                                              : 0},
+                                                    0);
   if (!added) return entry->second;
-  const ShardOverlap& common = overlap(actor.tp, rollout.tp);
-  const ShardElements& wanted = shards(model, rollout.tp, 1, 1);
-  const ParallelLayout layout = layout_of(actor, model.spec.layers);
-  std::vector<LayerCounts> by_stage;
-  LayerCounts whole{};
-  for (int stage = 0; stage < actor.pp; ++stage) {
-    by_stage.push_back(stage_layers(model.spec, layout, stage));
-    for (std::size_t k = 0; k < whole.size(); ++k) whole[k] += by_stage.back()[k];
-  }
-  const int period = std::lcm(actor.tp * actor.pp, rollout.tp);
-  std::int64_t most = 0;
+  const RankVolumes volumes = rank_volumes(actor, rollout);
+  const int classes = actor.tp * actor.pp;
+  const int period = std::lcm(classes, rollout.tp);
+  std::int64_t most = 0, sum = 0;
   for (int rank = 0; rank < period; ++rank) {
-    const int i = rank % actor.tp, stage = rank / actor.tp % actor.pp;
-    const int j = strided ? i / (actor.tp / rollout.tp) : rank % rollout.tp;
-    const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
-    const bool first = stage == 0, last = stage == actor.pp - 1;
-    std::int64_t all = wanted.first[b] + wanted.last[b] + wanted.both[b];
-    std::int64_t kept = (first ? common.first[a][b] : 0) + (last ? common.last[a][b] : 0) +
-                        (first || last ? common.both[a][b] : 0);
-    for (std::size_t k = 0; k < whole.size(); ++k) {
-      all += whole[k] * wanted.layer[k][b].total();
-      kept += by_stage[static_cast<std::size_t>(stage)][k] * common.layer[k][a][b];
-    }
-    most = std::max(most, all - kept);
+    const int j = strided ? rank % actor.tp / (actor.tp / rollout.tp) : rank % rollout.tp;
+    const std::int64_t received =
+        volumes[static_cast<std::size_t>(j)][static_cast<std::size_t>(rank % classes)];
+    most = std::max(most, received);
+    sum += received;
+  }
+  if (listed) {
+    const auto [total, busiest] = listed_volume(volumes, slots, most);
+    const int ranks = std::lcm(slots, classes);
+    const bool less = std::pair(total * period, busiest) < std::pair(sum * ranks, most);
+    if (less && busiest < most) most = busiest;
   }
   return entry->second = most * size_of(model.dtypes.wire);
 }

@@ -64,6 +64,9 @@ struct ShardOverlap {
   std::vector<std::vector<std::int64_t>> first, last, both;
 };
 
+// Elements that a rank receives, by [rollout tp rank][training tp rank + tp x stage].
+using RankVolumes = std::vector<std::vector<std::int64_t>>;
+
 struct RoleModel {
   ModelSpec spec;
   RoleDTypes dtypes;
@@ -156,6 +159,7 @@ struct CostEvaluator::State {
 
   // evaluate_reshard.cc
   const ShardOverlap& overlap(int training_tp, int rollout_tp);
+  RankVolumes rank_volumes(const Candidate& actor, const Candidate& rollout);
   std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
 };
 

@@ -35,9 +35,10 @@ std::string seconds_text(double seconds) {
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
-  const bool run = ranks.back() - ranks.front() + 1 == static_cast<int>(ranks.size());
+  const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end());
+  const bool run = *last - *first + 1 == static_cast<int>(ranks.size());
   if (ranks.size() == 1) return std::to_string(ranks.front());
-  if (run) return std::to_string(ranks.front()) + "-" + std::to_string(ranks.back());
+  if (run) return std::to_string(*first) + "-" + std::to_string(*last);
   return std::to_string(ranks.size()) + " ranks";
 }
 

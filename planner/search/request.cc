@@ -111,6 +111,8 @@ RankOrder rollout_order(const Candidate& actor, const Candidate& rollout) {
   return divides ? RankOrder::strided : RankOrder::contiguous;
 }
 
+bool takes_rank_lists(std::string_view engine) { return engine == "tessera"; }
+
 std::vector<int> block_sizes(const ClusterSpec& cluster) {
   std::vector<int> sizes = divisors(static_cast<int>(cluster.gpus_per_node));
   for (int node = 2; node <= cluster.nodes; ++node) {

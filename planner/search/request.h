@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cost_models/calibration.h"
@@ -76,6 +77,9 @@ ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers);
 RankOrder training_order(const Candidate& candidate);
 /// strided where the rollout shares the actor's ranks and its degrees divide, else contiguous.
 RankOrder rollout_order(const Candidate& actor, const Candidate& rollout);
+/// True where an engine takes the ranks of a rollout in any order: a switch that is not strided may
+/// then be a list that moves fewer bytes (assign_ranks).
+bool takes_rank_lists(std::string_view engine);
 
 /// Sizes that a block of GPUs may have: divisors of a node, and whole nodes; ascending.
 std::vector<int> block_sizes(const ClusterSpec& cluster);

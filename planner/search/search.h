@@ -80,9 +80,16 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
 /// "standalone", "actor+reference | critic"). Empty and a Problem when it names none.
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems);
 
+/// A switch with the rollout's rank map that it is for.
+struct MappedReshard {
+  RankOrder order = RankOrder::contiguous;
+  std::vector<int> ranks;
+  PlannedReshard pair;
+};
+
 /// Exact reshards that were worked out, by what they depend on: the layouts and first ranks of
 /// actor and rollout.
-using KnownReshards = std::map<std::tuple<Candidate, Candidate, int, int>, PlannedReshard>;
+using KnownReshards = std::map<std::tuple<Candidate, Candidate, int, int>, MappedReshard>;
 
 /// The whole plan of a solution: ranks, memory of every phase, exact reshard, environment,
 /// prediction. `known` serves and takes up the reshard.

@@ -55,23 +55,23 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   return arrivals;
 }
 
+std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
+  ranks.insert(ranks.end(), more.begin(), more.end());
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 // A plan too large for exact ranges states its busiest rank's bytes: all receive as much.
 std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& pair,
                                         const CostEvaluator& evaluator) {
   const RolePlan& from = *plan.find(pair.from);
   const RolePlan& to = *plan.find(pair.to);
   const double seconds = evaluator.reshard_seconds(candidate_of(plan, from), candidate_of(plan, to),
-                                                   from.ranks == to.ranks);
+                                                   united(from.ranks, {}) == united(to.ranks, {}));
   std::vector<Arrival> arrivals;
   for (const int rank : to.ranks) arrivals.push_back({rank, pair.bytes_received, seconds});
   return arrivals;
-}
-
-std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
-  ranks.insert(ranks.end(), more.begin(), more.end());
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
 }
 
 class Builder {

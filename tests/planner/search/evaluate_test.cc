@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost_models/layout/rank_assignment.h"
 #include "cost_models/layout/sharding.h"
 #include "planner/search/space.h"
 #include "tests/planner/search/sample_requests.h"
@@ -53,15 +54,19 @@ TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
       const std::vector<int> ranks = {0, 1, 2, 3, 4, 5, 6, 7};
       const RankMap from =
           make_rank_map(RankOrder::contiguous, layout_of(actor, 5), ranks, nullptr, "", problems);
-      const RankMap to = make_rank_map(rollout_order(actor, rollout), layout_of(rollout, 5), ranks,
-                                       &from, "", problems);
+      const ParallelLayout wanted_layout = layout_of(rollout, 5);
+      const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
+      const RankMap to = make_rank_map(
+          strided ? RankOrder::strided : RankOrder::list, wanted_layout,
+          strided ? ranks : assign_ranks(table, from, wanted_layout, ranks), &from, "", problems);
       ASSERT_TRUE(problems.empty());
       std::int64_t most = 0;
       for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const auto on = static_cast<std::size_t>(from.index_of(to.ranks[r]));
         std::int64_t missing = 0;
         for (const Parameter& parameter : table.rows) {
           const auto wanted = compute_box(parameter, to.layout, to.coords[r]);
-          const auto held = compute_box(parameter, from.layout, from.coords[r]);
+          const auto held = compute_box(parameter, from.layout, from.coords[on]);
           if (!wanted) continue;
           missing += volume(*wanted) - (held ? volume(intersect(*wanted, *held)) : 0);
         }
