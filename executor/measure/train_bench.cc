@@ -118,7 +118,7 @@ class TrainBench {
         waits_(std::make_shared<StreamWaits>()),
         groups_(make_groups(*site.at.world, map_, times_.decorator())) {
     if (site.side_world != nullptr) side_group_ = make_shard_group(*site.side_world, map_);
-    if (options.read_peers && options.layout.dp_shard > 1) {
+    if (options.read_peers) {
       host_group_ = make_shard_group(*site.at.host, map_);
     }
   }

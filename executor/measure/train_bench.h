@@ -33,7 +33,7 @@ struct TrainBenchOptions {
   DType dtype = DType::bf16;
   Recompute recompute = Recompute::none;
   bool reshard_after_forward = true;
-  bool read_peers = true;  // FSDP: layers by copies out of the owners' memory, not by collectives
+  bool read_peers = true;      // parameters by copies out of the owners' memory, not by collectives
   bool read_gradients = true;  // the same of gradients; needs read_peers
   bool offload = false;        // optimizer states in host memory
   bool ceilings = true;

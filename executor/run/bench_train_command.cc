@@ -232,8 +232,7 @@ void add_bench_train(CLI::App& bench) {
                       "Of the prediction; default the shipped one");
   command
       ->add_option("--collectives", o->collectives,
-                   "FSDP: what NCCL moves instead of copies out of peers' memory: none, gradients "
-                   "or all")
+                   "What NCCL moves instead of copies out of peers' memory: none, gradients or all")
       ->check(CLI::IsMember({"none", "gradients", "all"}));
   command->add_flag("--keep-gathered", o->keep_gathered,
                     "FSDP: layers stay whole between forward and backward");

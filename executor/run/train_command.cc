@@ -57,7 +57,7 @@ Inputs read_inputs(const TrainOptions& options) {
 /// Some role's collectives can run beside its computation: gradients or parameters by layer.
 bool shares_layers(const Plan& plan) {
   return std::any_of(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
-    return role.layout.zero >= 2 && role.layout.dp() > 1;
+    return role.layout.zero >= 1 && role.layout.dp() > 1;
   });
 }
 

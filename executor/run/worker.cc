@@ -46,7 +46,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   const bool side =
       context.side != nullptr && context.side->world != nullptr && role.role != Role::rollout;
   if (side) worker.side_group = make_shard_group(*context.side->world, worker.map);
-  if (role.layout.dp_shard > 1 && context.host != nullptr) {
+  if (context.host != nullptr && role.role != Role::rollout) {
     worker.host_group = make_shard_group(*context.host, worker.map);
   }
   if (!worker.groups.member) return;

@@ -47,7 +47,13 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
       sharded_(weights, groups, map_, sharding) {
   const torch::NoGradGuard no_grad;
   if (map_.kind == ShardKind::flat) {
-    values_ = torch::zeros({map_.elements}, weights.storage.options().requires_grad(false));
+    const auto plain = weights.storage.options().requires_grad(false);
+    if (sharding.host_group != nullptr) {
+      std::unique_ptr<PeerMemory> shared =
+          make_peer_memory(*sharding.host_group, map_.elements, plain);
+      if (shared != nullptr) reader_ = std::make_unique<ShardReader>(std::move(shared));
+    }
+    values_ = reader_ != nullptr ? reader_->own() : torch::zeros({map_.elements}, plain);
     for (const ShardBucket& bucket : map_.buckets)
       for (const ShardSegment& s : map_.own(bucket))
         values_.narrow(0, s.shard, s.count)
@@ -152,7 +158,22 @@ void Optimizer::publish_weights() {
   const bool written = on_device() && weights_.dtype == DType::bf16;
   if (!written && !values_.is_same(state_.master)) values_.copy_(state_.master);
   if (parameters_ != nullptr) parameters_->changed();
-  if (map_.kind != ShardKind::flat) return;
+  if (map_.kind == ShardKind::flat) gather_weights();
+}
+
+/// Everybody's values to every rank's weights.
+void Optimizer::gather_weights() {
+  if (reader_ != nullptr) {
+    reader_->await_all();
+    for (const ShardBucket& bucket : map_.buckets) {
+      reader_->read(map_, bucket, [&](int row) {
+        return static_cast<std::byte*>(
+            weights_.tensors[static_cast<std::size_t>(row)].mutable_data_ptr());
+      });
+    }
+    reader_->await_all();  // values may change again
+    return;
+  }
   Communicator& group = *shard_group(groups_, weights_.layout);
   for (const ShardBucket& bucket : map_.buckets) {
     if (bucket.block == 0) continue;

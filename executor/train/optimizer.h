@@ -73,6 +73,7 @@ class Optimizer {
   double global_norm();
   void update(double learning_rate, double norm);
   void publish_weights();
+  void gather_weights();
   bool on_device() const;
 
   Weights& weights_;
@@ -81,6 +82,7 @@ class Optimizer {
   ShardedParameters* parameters_;
   ShardMap map_;
   ShardedGradients sharded_;
+  std::unique_ptr<ShardReader> reader_;  // flat shards: the others' values; nullptr: all-gather
   OptimizerState state_;
   torch::Tensor values_;          // shard space in the weights' type: what the step writes
   torch::Tensor host_gradients_;  // offload

@@ -1,4 +1,4 @@
-// Memory of this rank that the other ranks of its host read, as a tensor (FSDP within a host).
+// Memory of this rank that the other ranks of its host read, as a tensor.
 //
 // Every rank brings a block of its own length; all of them are mapped everywhere. Copies and the
 // barrier take their place on the current stream: on GPUs copy engines move the bytes, and no

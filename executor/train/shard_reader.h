@@ -1,9 +1,11 @@
-// Layers read straight out of the memory of the ranks that keep their parts (FSDP within a host).
+// Parameters read straight out of the memory of the ranks that keep their parts, within a host.
 //
 // Every rank's shards lie in memory that the others map. On the current stream; when the others'
 // shards are final is up to the caller. One thread.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -20,8 +22,9 @@ class ShardReader {
   const torch::Tensor& own() const { return shards_->own(); }
   /// What follows on the current stream reads what everybody's stream has written so far.
   void await_all() const { shards_->meet(); }
-  /// Everybody's parts of the bucket to their places in `memory` [bucket.extent].
-  void read(const ShardMap& map, const ShardBucket& bucket, const torch::Tensor& memory) const;
+  /// Everybody's parts of the bucket's rows; `row` says where a row's elements begin.
+  void read(const ShardMap& map, const ShardBucket& bucket,
+            const std::function<std::byte*(int)>& row) const;
 
  private:
   std::unique_ptr<PeerMemory> shards_;

@@ -1,4 +1,5 @@
-// Gradients summed straight out of the memory that the ranks of a host compute them in (FSDP).
+// Gradients summed straight out of the memory that the ranks of a host compute
+// them in.
 //
 // All ranks lay their gradients out alike in memory that the others map. A rank copies the others'
 // gradients of its own elements (copy engines on GPUs, no multiprocessor) and adds them up in one
@@ -26,7 +27,7 @@ class ShardReducer {
   /// fp32, which the others read.
   const torch::Tensor& own() const { return gradients_->own(); }
   /// Into this rank's elements of `shards`: the sum over all ranks of the bucket's gradients, which
-  /// lie in `memory` [bucket.extent], a part of own() that begins at the same offset everywhere;
+  /// lie in `memory`, a part of own() that begins at the same offset everywhere;
   /// added to what is there if `accumulate`. Afterwards memory may be written again.
   void reduce(const ShardMap& map, const ShardBucket& bucket, const torch::Tensor& memory,
               const torch::Tensor& shards, bool accumulate);

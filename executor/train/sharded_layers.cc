@@ -208,7 +208,10 @@ void ShardedParameters::read(const ShardBucket& bucket, const Tensor& memory) {
     reader_->await_all();
     others_final_ = true;
   }
-  reader_->read(map_, bucket, memory);
+  const std::map<int, std::int64_t> places = places_of(bucket);
+  auto* const whole = static_cast<std::byte*>(memory.mutable_data_ptr());
+  const auto size = static_cast<std::int64_t>(memory.element_size());
+  reader_->read(map_, bucket, [&](int row) { return whole + places.at(row) * size; });
 }
 
 /// Every rank's part straight to where the layer's tensors want it.
@@ -285,7 +288,7 @@ ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& group
       }
     }
   }
-  if (map.kind != ShardKind::none) make_memory();
+  if (reduces()) make_memory();
 }
 
 /// Of the buckets whose gradients stay until they are reduced; layers reduced one by one take turns
@@ -305,10 +308,10 @@ void ShardedGradients::make_memory() {
 }
 
 /// Where peers read gradients, all memory is cut out of what they read, alike on every rank: two
-/// buffers for layers of each size, and what lies outside the layers.
+/// buffers for layers of each size that take turns, and what stays.
 void ShardedGradients::share_memory() {
   if (options_.host_group == nullptr || !options_.read_gradients || group_ == nullptr ||
-      map_.kind != ShardKind::stored) {
+      !reduces()) {
     return;
   }
   std::vector<std::pair<const ShardBucket*, std::int64_t>> places;
@@ -316,23 +319,25 @@ void ShardedGradients::share_memory() {
   std::int64_t end = 0;
   const auto place = [&](const ShardBucket& bucket) {
     places.emplace_back(&bucket, end);
-    end += (bucket.extent + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
+    const std::int64_t elements = memory_elements(map_, bucket);
+    end += (elements + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
   };
+  const auto pooled = [&](const ShardBucket& bucket) { return by_layer_ && bucket.layer >= 0; };
   for (const ShardBucket& bucket : map_.buckets) {
-    if (bucket.layer >= 0 && !sizes.insert(bucket.extent).second) continue;
+    if (pooled(bucket) && !sizes.insert(memory_elements(map_, bucket)).second) continue;
     place(bucket);
-    if (bucket.layer >= 0) place(bucket);
+    if (pooled(bucket)) place(bucket);
   }
   std::unique_ptr<PeerMemory> shared =
       make_peer_memory(*options_.host_group, end, shards_.options());
   if (shared == nullptr) return;
   reducer_ = std::make_unique<ShardReducer>(std::move(shared));
   for (const auto& [bucket, offset] : places) {
-    const Tensor memory = reducer_->own().narrow(0, offset, bucket->extent);
-    if (bucket->layer < 0) {
-      memory_[bucket->layer] = memory;
-    } else {
+    const Tensor memory = reducer_->own().narrow(0, offset, memory_elements(map_, *bucket));
+    if (pooled(*bucket)) {
       pool_.give(memory, options_.side.now());
+    } else {
+      memory_[bucket->layer] = memory;
     }
   }
 }
@@ -406,8 +411,8 @@ void ShardedGradients::reduce_partials(const ShardBucket& bucket) {
 
 void ShardedGradients::reduce_to_shards(const ShardBucket& bucket, const Tensor& memory,
                                         bool accumulate) {
-  if (map_.kind == ShardKind::flat) return reduce_flat(bucket, memory, accumulate);
   if (reducer_ != nullptr) return reducer_->reduce(map_, bucket, memory, shards_, accumulate);
+  if (map_.kind == ShardKind::flat) return reduce_flat(bucket, memory, accumulate);
   const BucketParts& parts = parts_.at(bucket.layer);
   reduce_even(parts.even, memory, accumulate);
   reduce_packed(parts.rest, memory, accumulate);
@@ -465,7 +470,7 @@ void ShardedGradients::reduce_packed(const ShardBucket& bucket, const Tensor& me
 }
 
 void ShardedGradients::end_bucket(const ShardBucket& bucket) {
-  if (!by_layer_) return;
+  if (!reduces()) return;
   const torch::NoGradGuard no_grad;
   end(bucket);
 }
@@ -475,11 +480,11 @@ void ShardedGradients::end(const ShardBucket& bucket) {
   if (bucket.layer == kFrontBucket) {
     reduce_tied_embedding(weights_, groups_.embedding.get(), rows_);
   }
-  if (map_.kind != ShardKind::none) reduce_outside(bucket);
+  if (reduces()) reduce_whole(bucket);
   ended_.insert(bucket.layer);
 }
 
-void ShardedGradients::reduce_outside(const ShardBucket& bucket) {
+void ShardedGradients::reduce_whole(const ShardBucket& bucket) {
   const Tensor& memory = memory_.at(bucket.layer);
   reduced_ = options_.side.run(options_.side.now(),
                                [&] { reduce_to_shards(bucket, memory, /*accumulate=*/false); });

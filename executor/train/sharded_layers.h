@@ -28,9 +28,9 @@ struct ShardingOptions {
   /// The ranks of shard_group with collectives on `side`; the role's own where nullptr.
   Communicator* side_group = nullptr;
   SideStream side;
-  /// The same ranks on host memory (FSDP only). Where it is given and all of them are on one host,
-  /// layers and, with read_gradients, gradients are read out of the other ranks' memory: on GPUs by
-  /// copy engines, which leaves the multiprocessors to the computation.
+  /// The same ranks on host memory. Where it is given and all of them are on one host, parameters
+  /// and, with read_gradients, gradients are read out of the other ranks' memory: on GPUs by copy
+  /// engines, which leaves the multiprocessors to the computation.
   Communicator* host_group = nullptr;
   bool read_gradients = true;
 };
@@ -118,9 +118,12 @@ class ShardedGradients {
   void zero();
   /// ZeRO-2 and FSDP: gradients of a layer begin, and end.
   bool by_layer() const { return by_layer_; }
+  /// Gradients go to shards.
+  bool reduces() const { return map_.kind != ShardKind::none; }
   void begin_layer(const ShardBucket& bucket);
   void end_layer(const ShardBucket& bucket);
-  /// The step's gradients of a bucket outside the layers are complete: their reduction begins.
+  /// The step's gradients of a bucket are complete (ZeRO-2 and FSDP: of one outside the layers):
+  /// their reduction begins.
   void end_bucket(const ShardBucket& bucket);
   /// Sums over everybody who holds the same element.
   void finish();
@@ -134,7 +137,7 @@ class ShardedGradients {
   void clear_vectors(const ShardBucket& bucket);
   void clear_untouched();
   void end(const ShardBucket& bucket);
-  void reduce_outside(const ShardBucket& bucket);
+  void reduce_whole(const ShardBucket& bucket);
   void reduce_to_shards(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
   void reduce_flat(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
   void reduce_even(const std::vector<EvenRow>& rows, const torch::Tensor& memory, bool accumulate);
@@ -149,7 +152,7 @@ class ShardedGradients {
   std::map<std::int64_t, BucketParts> parts_;  // by layer; stored shards
   std::unique_ptr<ShardReducer> reducer_;      // nullptr: reduced by collectives
   std::set<std::int64_t> untouched_;           // layers whose shards hold nothing of this step yet
-  std::set<std::int64_t> ended_;               // by end_bucket
+  std::set<std::int64_t> ended_;               // of this step, by end_bucket
   BufferPool pool_;
   torch::Tensor shards_;
   std::vector<torch::Tensor> rows_;

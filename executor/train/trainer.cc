@@ -49,7 +49,7 @@ Trainer::Trainer(Weights& weights, const ParallelGroups& groups,
 }
 
 bool Trainer::shares_layers() const {
-  return parameters_ != nullptr || (training_pass_ && optimizer_->sharded().by_layer());
+  return parameters_ != nullptr || (training_pass_ && optimizer_->sharded().reduces());
 }
 
 /// Layers are gathered in the order of their use, always one ahead of the computation.
@@ -81,7 +81,8 @@ void Trainer::before_backward(std::int64_t layer, LayerRange chunk) {
   }
   const ShardMap& map = optimizer_->map();
   // The last micro-batch has passed the head.
-  if (ends_model(layer) && --backwards_left_ == 0 && map.back() != nullptr) {
+  const bool last = --backwards_left_.at(layer) == 0;
+  if (last && ends_model(layer) && map.back() != nullptr) {
     optimizer_->sharded().end_bucket(*map.back());
   }
   optimizer_->sharded().begin_layer(map.of_layer(layer));
@@ -92,7 +93,13 @@ void Trainer::after_backward(std::int64_t layer, LayerRange chunk) {
   if (parameters_ != nullptr && layer != chunk.first) {
     parameters_->release(parameters_->map().of_layer(layer));
   }
-  optimizer_->sharded().end_layer(optimizer_->map().of_layer(layer));
+  ShardedGradients& gradients = optimizer_->sharded();
+  const ShardBucket& bucket = optimizer_->map().of_layer(layer);
+  if (gradients.by_layer()) {
+    gradients.end_layer(bucket);
+  } else if (backwards_left_.at(layer) == 0) {
+    gradients.end_bucket(bucket);
+  }
 }
 
 void Trainer::begin_pass(bool training) {
@@ -269,7 +276,9 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
   LossParts parts;
-  backwards_left_ = static_cast<int>(mine.size());
+  for (const ShardBucket& bucket : optimizer_->map().buckets) {
+    backwards_left_[bucket.layer] = static_cast<int>(mine.size());
+  }
   begin_pass(/*training=*/true);
   const auto stage = [&](int m, int chunk, const torch::Tensor& input) -> StageOutput {
     const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);

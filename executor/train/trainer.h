@@ -106,7 +106,8 @@ class Trainer : private LayerAccess {
   PipelineLinks links_;
   std::unique_ptr<ShardedParameters> parameters_;  // FSDP
   bool training_pass_ = false;
-  int backwards_left_ = 0;  // micro-batches of the pass whose backward has not begun
+  /// By layer: micro-batches of the pass whose backward has not begun.
+  std::map<std::int64_t, int> backwards_left_;
   std::unique_ptr<Optimizer> optimizer_;
 };
 
