@@ -79,8 +79,8 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
     std::vector<int> members;
     const int width = layout.dp_shard;
     for (int i = 0; i < static_cast<int>(data.size()); ++i) {
-      const bool same = shard ? i / width == groups.dp_rank / width
-                              : i % width == groups.dp_rank % width;
+      const bool same =
+          shard ? i / width == groups.dp_rank / width : i % width == groups.dp_rank % width;
       if (same) members.push_back(data[static_cast<std::size_t>(i)]);
     }
     return members;
@@ -94,6 +94,12 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
                           groups.member ? ends_of(stages, world.rank()) : std::vector<int>());
   groups.role = make(layout.ranks(), "role", groups.member ? map.ranks : std::vector<int>());
   return groups;
+}
+
+std::unique_ptr<Communicator> make_axis_group(Communicator& world, const RankMap& map, Axis axis) {
+  if (groups_along(map, axis).front().size() < 2) return nullptr;
+  const bool member = map.index_of(world.rank()) >= 0;
+  return world.split(member ? group_of(map, axis, world.rank()) : std::vector<int>());
 }
 
 }  // namespace tessera

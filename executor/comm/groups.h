@@ -24,7 +24,7 @@ struct ParallelGroups {
   bool first_stage = true, last_stage = true;
 
   std::unique_ptr<Communicator> tp, cp, pp;
-  std::unique_ptr<Communicator> dp;         // dp_replicate x dp_shard, shards fastest
+  std::unique_ptr<Communicator> dp;  // dp_replicate x dp_shard, shards fastest
   /// The two axes of dp, where both are longer than one: else dp is the one that is.
   std::unique_ptr<Communicator> dp_shard, dp_replicate;
   std::unique_ptr<Communicator> model;      // tp x pp: the ranks of one model replica
@@ -40,5 +40,9 @@ using GroupDecorator = std::function<std::unique_ptr<Communicator>(
 /// role or not. The map's ranks are ranks of `world`.
 ParallelGroups make_groups(Communicator& world, const RankMap& map,
                            const GroupDecorator& decorate = {});
+
+/// The ranks that differ from this one in `axis` only, as a group of `world`; nullptr where there
+/// are no others. Every rank of the world calls it, on the map or not.
+std::unique_ptr<Communicator> make_axis_group(Communicator& world, const RankMap& map, Axis axis);
 
 }  // namespace tessera

@@ -145,21 +145,21 @@ __global__ void squares_kernel(const float* x, const FlatChunk* chunks, float* p
 }
 
 struct Sources {
-  const float* at[kMostSources];
+  const void* at[kMostSources];
 };
 
-template <int N>
+template <typename T, int N>
 __global__ void sum_sources_kernel(Sources sources, int count, std::int64_t elements, bool keep,
-                                   float* y) {
+                                   T* y) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x * N;
   for (std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) * N;
        i < elements; i += step) {
     float x[kMostSources][N], sum[N] = {}, old[N] = {};
 #pragma unroll
     for (int s = 0; s < kMostSources; ++s) {
-      if (s < count) load<float, N>(sources.at[s] + i, x[s]);
+      if (s < count) load<T, N>(static_cast<const T*>(sources.at[s]) + i, x[s]);
     }
-    if (keep) load<float, N>(y + i, old);
+    if (keep) load<T, N>(y + i, old);
 #pragma unroll
     for (int s = 0; s < kMostSources; ++s) {
       if (s >= count) continue;
@@ -168,7 +168,7 @@ __global__ void sum_sources_kernel(Sources sources, int count, std::int64_t elem
     }
 #pragma unroll
     for (int n = 0; n < N; ++n) sum[n] += old[n];
-    store<float, N>(y + i, sum);
+    store<T, N>(y + i, sum);
   }
 }
 
@@ -265,19 +265,23 @@ void sum_of_squares(const float* x, const FlatChunk* chunks, std::int64_t count,
   check_launch("sum_of_squares");
 }
 
-void sum_sources(const float* const* sources, int count, std::int64_t elements, bool keep, float* y,
-                 void* stream) {
+void sum_sources(Real real, const void* const* sources, int count, std::int64_t elements, bool keep,
+                 void* y, void* stream) {
   if (elements == 0) return;
   Sources all{};
-  bool vector = elements % 4 == 0 && aligned(y);
+  bool vector = elements % wide_of(real) == 0 && aligned(y);
   for (int i = 0; i < count; ++i) {
     all.at[i] = sources[i];
     vector = vector && aligned(sources[i]);
   }
-  const std::int64_t each = kFlatThreads * (vector ? 4 : 1);
-  const auto blocks = static_cast<unsigned>(std::min((elements + each - 1) / each, kMostBlocks));
-  const auto kernel = vector ? sum_sources_kernel<4> : sum_sources_kernel<1>;
-  kernel<<<blocks, kFlatThreads, 0, stream_of(stream)>>>(all, count, elements, keep, y);
+  dispatch(real, vector, [&](auto zero, auto width) {
+    using T = decltype(zero);
+    constexpr int N = decltype(width)::value;
+    const std::int64_t each = kFlatThreads * N;
+    const auto blocks = static_cast<unsigned>(std::min((elements + each - 1) / each, kMostBlocks));
+    sum_sources_kernel<T, N><<<blocks, kFlatThreads, 0, stream_of(stream)>>>(
+        all, count, elements, keep, static_cast<T*>(y));
+  });
   check_launch("sum_sources");
 }
 

@@ -70,10 +70,11 @@ constexpr std::int64_t kLargestChunk = std::int64_t{1} << 16;
 void sum_of_squares(const float* x, const FlatChunk* chunks, std::int64_t count, float* partial,
                     float* sum, void* stream);
 
-/// y = the sum of `count` sources in their order, added to y where `keep`; fp32 [elements] each.
+/// y = the sum of `count` sources in their order, added to y where `keep`; [elements] each, added
+/// up in fp32 and rounded once.
 constexpr int kMostSources = 8;
-void sum_sources(const float* const* sources, int count, std::int64_t elements, bool keep, float* y,
-                 void* stream);
+void sum_sources(Real real, const void* const* sources, int count, std::int64_t elements, bool keep,
+                 void* y, void* stream);
 
 struct AdamW {
   float learning_rate = 0, beta1 = 0.9F, beta2 = 0.999F, eps = 1e-8F;

@@ -120,6 +120,7 @@ class TrainBench {
     if (site.side_world != nullptr) side_group_ = make_shard_group(*site.side_world, map_);
     if (options.read_peers) {
       host_group_ = make_shard_group(*site.at.host, map_);
+      tensor_host_ = make_axis_group(*site.at.host, map_, Axis::tp);
     }
   }
 
@@ -169,6 +170,7 @@ class TrainBench {
     options.sharding.reshard_after_forward = options_.reshard_after_forward;
     options.sharding.side_group = side_group_.get();
     options.sharding.host_group = host_group_.get();
+    options.tensor_host = tensor_host_.get();
     options.sharding.read_gradients = options_.read_gradients;
     if (side_group_ != nullptr) {
       options.sharding.side = site_.side;
@@ -210,8 +212,8 @@ class TrainBench {
             {"reshard_after_forward", options_.reshard_after_forward},
             {"offload", options_.offload},
             {"side_stream", side_group_ != nullptr},
-            {"read_peers", host_group_ != nullptr},
-            {"read_gradients", host_group_ != nullptr && options_.read_gradients},
+            {"read_peers", options_.read_peers},
+            {"read_gradients", options_.read_peers && options_.read_gradients},
             {"dtype", name_of(options_.dtype)},
             {"steps", options_.steps}};
   }
@@ -352,7 +354,7 @@ class TrainBench {
   CommTimes times_;
   std::shared_ptr<StreamWaits> waits_;
   ParallelGroups groups_;
-  std::unique_ptr<Communicator> side_group_, host_group_;
+  std::unique_ptr<Communicator> side_group_, host_group_, tensor_host_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "cost_models/spec/model_spec.h"
 #include "cost_models/spec/parallel_layout.h"
 #include "executor/measure/switch_rig.h"
-#include "executor/train/side_stream.h"
+#include "executor/model/side_stream.h"
 
 namespace tessera {
 
@@ -33,7 +33,7 @@ struct TrainBenchOptions {
   DType dtype = DType::bf16;
   Recompute recompute = Recompute::none;
   bool reshard_after_forward = true;
-  bool read_peers = true;      // parameters by copies out of the owners' memory, not by collectives
+  bool read_peers = true;      // parameters and activations by copies out of peers' memory
   bool read_gradients = true;  // the same of gradients; needs read_peers
   bool offload = false;        // optimizer states in host memory
   bool ceilings = true;

@@ -89,7 +89,8 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
                      const PackedTokens& tokens, const Tensor& hidden,
                      const StageOptions& options) {
   const ModelSpec& model = weights.model();
-  const TensorParallel tp = tensor_parallel(weights, groups);
+  TensorParallel tp = tensor_parallel(weights, groups);
+  tp.exchange = options.exchange;
   const int chunk = options.chunk;
   Tensor x = is_first_chunk(weights, chunk) ? embed_tokens(weights, tokens.ids, tp) : hidden;
   const AttentionPlan plan = plan_attention(weights, tokens.lengths);

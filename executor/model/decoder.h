@@ -47,6 +47,8 @@ struct StageOptions {
   /// full keeps a layer's input only and runs its forward again.
   Recompute recompute = Recompute::none;
   LayerAccess* access = nullptr;
+  /// Lets activations travel beside the layers' products; outlives the backward pass.
+  TokenExchange* exchange = nullptr;
 };
 
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the

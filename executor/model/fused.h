@@ -86,7 +86,7 @@ torch::Tensor chunk_table(const std::vector<Chunk>& chunks, torch::Device device
 /// fp32 scalar: the sum of squares over a chunk table.
 torch::Tensor sum_of_squares(const torch::Tensor& x, const torch::Tensor& table);
 
-/// y = the sum of `parts` in their order, added to y where `keep`. Contiguous, fp32.
+/// y = the sum of `parts` in their order, added to y where `keep`. Contiguous, of y's type.
 void sum_parts(const torch::Tensor& y, const std::vector<torch::Tensor>& parts, bool keep);
 
 struct AdamWStep {

@@ -9,6 +9,7 @@
 
 #include "executor/model/cpu_kernels.h"
 #include "executor/model/fused.h"
+#include "executor/model/token_exchange.h"
 
 namespace tessera {
 namespace {
@@ -199,20 +200,57 @@ variable_list column_blocks(const Tensor& y, at::TensorList weights) {
   return blocks;
 }
 
+/// What a parallel region works on: all rows, there or (with an exchange) on their way.
+struct RegionInput {
+  Tensor rows;  // undefined while on their way
+  TokenExchange::Arriving arriving;
+};
+
+bool exchanges(std::int64_t own_tokens, const TensorParallel& tp) {
+  return tp.cuts_tokens() && tp.exchange != nullptr && tp.exchange->pays(own_tokens);
+}
+
+RegionInput enter_region(const Tensor& x, const TensorParallel& tp) {
+  if (exchanges(x.size(0), tp)) return {{}, tp.exchange->gather(x)};
+  return {region_input(x, tp), {}};
+}
+
+/// All rows, once they are there.
+Tensor all_of(const RegionInput& input, const TensorParallel& tp) {
+  if (input.rows.defined()) return input.rows;
+  tp.exchange->await(input.arriving);
+  return input.arriving.all;
+}
+
+Tensor product_of(const RegionInput& input, const Tensor& weight, const Tensor& bias,
+                  const TensorParallel& tp) {
+  if (!input.rows.defined()) return tp.exchange->product(input.arriving, weight, bias);
+  return bias.defined() ? at::addmm(bias, input.rows, weight) : at::mm(input.rows, weight);
+}
+
+/// x times weight leaves the region: whole_sum of it.
+Tensor summed_product(const Tensor& x, const Tensor& weight, const TensorParallel& tp) {
+  if (tp.cuts_tokens() && exchanges(x.size(0) / tp.group->size(), tp)) {
+    return tp.exchange->product_summed(x, weight);
+  }
+  return whole_sum(at::mm(x, weight), tp);
+}
+
 variable_list project_columns(const Tensor& x, at::TensorList weights, at::TensorList biases,
                               const TensorParallel& tp) {
-  const Tensor in = region_input(x, tp), weight = stacked(weights).t();
-  const Tensor y = biases.empty() ? at::mm(in, weight) : at::addmm(stacked(biases), in, weight);
-  return column_blocks(y, weights);
+  const Tensor bias = biases.empty() ? Tensor() : stacked(biases);
+  return column_blocks(product_of(enter_region(x, tp), stacked(weights).t(), bias, tp), weights);
 }
 
 void keep(AutogradContext* context, const TensorParallel& tp) {
   context->saved_data["tp"] = reinterpret_cast<std::int64_t>(tp.group);
   context->saved_data["sequence"] = tp.sequence;
+  context->saved_data["exchange"] = reinterpret_cast<std::int64_t>(tp.exchange);
 }
 TensorParallel kept(AutogradContext* context) {
   return {reinterpret_cast<Communicator*>(context->saved_data["tp"].toInt()),
-          context->saved_data["sequence"].toBool()};
+          context->saved_data["sequence"].toBool(),
+          reinterpret_cast<TokenExchange*>(context->saved_data["exchange"].toInt())};
 }
 
 struct ColumnParallel : torch::autograd::Function<ColumnParallel> {
@@ -235,9 +273,10 @@ struct ColumnParallel : torch::autograd::Function<ColumnParallel> {
     const at::TensorList biases = at::TensorList(saved).slice(1 + count);
     const Tensor g = side_by_side(gradients);
     variable_list result(1);
-    if (context->needs_input_grad(0)) result[0] = whole_sum(at::mm(g, stacked(weights)), tp);
     const bool needed = context->needs_input_grad(1);
-    const Tensor x = needed ? region_input(saved[0], tp) : Tensor();
+    const RegionInput input = needed ? enter_region(saved[0], tp) : RegionInput();
+    if (context->needs_input_grad(0)) result[0] = summed_product(g, stacked(weights), tp);
+    const Tensor x = needed ? all_of(input, tp) : Tensor();
     append_gradients(
         weights, needed, result, [&] { return at::mm(g.t(), x); },
         [&](const Tensor& buffer) { add_product(buffer, g.t(), x); });
@@ -250,7 +289,7 @@ struct ColumnParallel : torch::autograd::Function<ColumnParallel> {
 
 Tensor project_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     const TensorParallel& tp) {
-  Tensor y = whole_sum(at::mm(x, weight), tp);
+  Tensor y = summed_product(x, weight, tp);
   if (bias.defined()) y.add_(bias);
   return y;
 }
@@ -279,9 +318,11 @@ struct RowParallel : torch::autograd::Function<RowParallel> {
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    const Tensor g = region_input(gradients[0], kept(context));
+    const TensorParallel tp = kept(context);
+    const RegionInput input = enter_region(gradients[0], tp);
     variable_list result(1);
-    if (context->needs_input_grad(0)) result[0] = at::mm(g, saved[1].t());
+    if (context->needs_input_grad(0)) result[0] = product_of(input, saved[1].t(), {}, tp);
+    const Tensor g = all_of(input, tp);
     append_row_gradients(context, gradients[0], g, saved[0], saved[1], saved[2], 1, result);
     result.emplace_back();
     return result;
@@ -326,8 +367,10 @@ struct GatedRowParallel : torch::autograd::Function<GatedRowParallel> {
     const auto saved = context->get_saved_variables();
     const Tensor &gate = saved[0], &up = saved[1], &weight = saved[2];
     const Tensor product = saved[4].defined() ? saved[4] : swiglu_forward(gate, up);
-    const Tensor g = region_input(gradients[0], kept(context));
-    variable_list result = swiglu_backward(at::mm(g, weight.t()), gate, up);
+    const TensorParallel tp = kept(context);
+    const RegionInput input = enter_region(gradients[0], tp);
+    variable_list result = swiglu_backward(product_of(input, weight.t(), {}, tp), gate, up);
+    const Tensor g = all_of(input, tp);
     append_row_gradients(context, gradients[0], g, product, weight, saved[3], 2, result);
     result.resize(6);
     return result;

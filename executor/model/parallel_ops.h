@@ -15,12 +15,17 @@
 
 namespace tessera {
 
+class TokenExchange;
+
 struct TensorParallel {
   Communicator* group = nullptr;
   bool sequence = false;
+  /// With sequence parallelism: lets activations travel beside the products; nullptr: collectives.
+  TokenExchange* exchange = nullptr;
 
-  TensorParallel(Communicator* group = nullptr, bool sequence = false)  // NOLINT: converts
-      : group(group), sequence(sequence) {}
+  TensorParallel(Communicator* group = nullptr, bool sequence = false,  // NOLINT: converts
+                 TokenExchange* exchange = nullptr)
+      : group(group), sequence(sequence), exchange(exchange) {}
   bool alone() const { return group == nullptr || group->size() == 1; }
   bool cuts_tokens() const { return sequence && !alone(); }
 };

@@ -67,7 +67,7 @@ std::vector<Sequence> generate(TokenModel& model, std::int64_t step,
 
 /// The share of a data-parallel replica: consecutive prompts by the split rule.
 std::span<const TokenPrompt> prompts_of_replica(std::span<const TokenPrompt> prompts, int replicas,
-                                           int replica);
+                                                int replica);
 
 /// Takes the responses from a recorded step instead of generating them. A sample that is not in the
 /// record, or whose recorded prompt has other tokens, is a Problem of `file`.

@@ -8,8 +8,8 @@
 
 #include "executor/comm/comm_times.h"
 #include "executor/comm/communicator.h"
+#include "executor/model/side_stream.h"
 #include "executor/run/launch_environment.h"
-#include "executor/train/side_stream.h"
 
 namespace tessera {
 

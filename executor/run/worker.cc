@@ -48,6 +48,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   if (side) worker.side_group = make_shard_group(*context.side->world, worker.map);
   if (context.host != nullptr && role.role != Role::rollout) {
     worker.host_group = make_shard_group(*context.host, worker.map);
+    worker.tensor_host = make_axis_group(*context.host, worker.map, Axis::tp);
   }
   if (!worker.groups.member) return;
   worker.weights = std::make_unique<Weights>(
@@ -59,6 +60,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
     if (optimizer) optimizer->offload = role.offload.optimizer;
     TrainerOptions options{.recompute = role.recompute};
     options.sharding.host_group = worker.host_group.get();
+    options.tensor_host = worker.tensor_host.get();
     if (worker.side_group != nullptr) {
       options.sharding.side_group = worker.side_group.get();
       options.sharding.side = context.side->stream;

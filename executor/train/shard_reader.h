@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "executor/train/peer_memory.h"
+#include "executor/model/peer_memory.h"
 #include "executor/train/shard_map.h"
 
 namespace tessera {

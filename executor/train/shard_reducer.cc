@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "executor/model/fused.h"
+#include "executor/model/sum_into.h"
 
 namespace tessera {
 namespace {
@@ -14,18 +14,6 @@ constexpr std::int64_t kPieceAlignment = 4;
 
 std::int64_t aligned(std::int64_t count) {
   return (count + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
-}
-
-/// y = the sum of `parts` in their order, added to y where `keep`.
-void sum_into(torch::Tensor y, const std::vector<torch::Tensor>& parts, bool keep) {
-  if (fused::usable(y)) return fused::sum_parts(y, parts, keep);
-  const torch::Tensor sum = parts.front().clone();
-  for (std::size_t i = 1; i < parts.size(); ++i) sum.add_(parts[i]);
-  if (keep) {
-    y.add_(sum);
-  } else {
-    y.copy_(sum);
-  }
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "executor/train/peer_memory.h"
+#include "executor/model/peer_memory.h"
 #include "executor/train/shard_map.h"
 
 namespace tessera {

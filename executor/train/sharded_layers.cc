@@ -80,11 +80,7 @@ std::unique_ptr<Communicator> make_shard_group(Communicator& world, const RankMa
   const ParallelLayout& layout = map.layout;
   const bool shared = layout.dp_shard > 1 || (layout.zero >= 1 && layout.dp() > 1);
   if (!shared) return nullptr;
-  std::vector<int> members;
-  if (map.index_of(world.rank()) >= 0) {
-    members = group_of(map, layout.dp_shard > 1 ? Axis::dp_shard : Axis::dp, world.rank());
-  }
-  return world.split(members);
+  return make_axis_group(world, map, layout.dp_shard > 1 ? Axis::dp_shard : Axis::dp);
 }
 
 Communicator* replica_group(const ParallelGroups& groups, const ParallelLayout& layout) {

@@ -16,10 +16,10 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/decoder.h"
+#include "executor/model/side_stream.h"
 #include "executor/train/shard_map.h"
 #include "executor/train/shard_reader.h"
 #include "executor/train/shard_reducer.h"
-#include "executor/train/side_stream.h"
 
 namespace tessera {
 

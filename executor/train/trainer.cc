@@ -40,6 +40,9 @@ Trainer::Trainer(Weights& weights, const ParallelGroups& groups,
                  const std::optional<AdamWOptions>& optimizer, const TrainerOptions& options)
     : weights_(weights), groups_(groups), options_(options) {
   refuse_unsupported(weights.layout);
+  if (options.tensor_host != nullptr && groups.tp != nullptr && weights.layout.sequence_parallel) {
+    exchange_ = make_token_exchange(*options.tensor_host, weights.device());
+  }
   links_ = make_links(groups.pp.get(), weights.layout.vpp);
   if (weights.layout.dp_shard > 1)
     parameters_ = std::make_unique<ShardedParameters>(weights, groups, options.sharding);
@@ -131,7 +134,8 @@ torch::Tensor Trainer::forward(const PackedMicroBatch& packed, const torch::Tens
       stage_forward(weights_, groups_, packed.tokens, input,
                     {.chunk = chunk,
                      .recompute = training_pass_ ? options_.recompute : Recompute::none,
-                     .access = shares_layers() ? this : nullptr});
+                     .access = shares_layers() ? this : nullptr,
+                     .exchange = exchange_.get()});
   if (!is_last_chunk(weights_, chunk)) return hidden;
   return gather_tokens(hidden, tensor_parallel(weights_, groups_));
 }

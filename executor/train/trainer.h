@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/model/token_exchange.h"
 #include "executor/train/batch.h"
 #include "executor/train/loss_parts.h"
 #include "executor/train/optimizer.h"
@@ -38,6 +39,9 @@ struct UpdateOptions {
 struct TrainerOptions {
   Recompute recompute = Recompute::none;
   ShardingOptions sharding;
+  /// The tensor-parallel group on host memory. Where it is given, all of it is on one host and the
+  /// layout has sequence parallelism, activations travel beside the products.
+  Communicator* tensor_host = nullptr;
 };
 
 class Trainer : private LayerAccess {
@@ -104,6 +108,7 @@ class Trainer : private LayerAccess {
   const ParallelGroups& groups_;
   TrainerOptions options_;
   PipelineLinks links_;
+  std::unique_ptr<TokenExchange> exchange_;        // nullptr: collectives
   std::unique_ptr<ShardedParameters> parameters_;  // FSDP
   bool training_pass_ = false;
   /// By layer: micro-batches of the pass whose backward has not begun.

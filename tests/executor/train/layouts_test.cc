@@ -42,7 +42,10 @@ Trained train(const Case& c, Communicator& world, const ParallelLayout& layout, 
   const bool alone = layout.ranks() == 1;
   TrainerOptions options{.recompute = alone ? Recompute::none : c.recompute,
                          .sharding = {.reshard_after_forward = c.reshard_after_forward}};
-  if (c.read_peers && !alone) options.sharding.host_group = shard_group(role->groups, layout);
+  if (c.read_peers && !alone) {
+    options.sharding.host_group = shard_group(role->groups, layout);
+    options.tensor_host = role->groups.tp.get();
+  }
   Trainer trainer(role->weights, role->groups,
                   AdamWOptions{.eps = 1e-4, .clip_norm = 0.5, .offload = !alone && c.offload},
                   options);
@@ -165,7 +168,8 @@ std::vector<Case> layouts() {
 std::vector<Case> layouts_that_read_peers() {
   std::vector<Case> all = layouts();
   std::erase_if(all, [](const Case& c) {
-    return c.layout.dp_shard == 1 && (c.layout.zero == 0 || c.layout.dp() == 1);
+    const bool shards = c.layout.dp_shard > 1 || (c.layout.zero > 0 && c.layout.dp() > 1);
+    return !shards && !c.layout.sequence_parallel;
   });
   for (Case& c : all) c.read_peers = true;
   return all;

@@ -1,4 +1,4 @@
-#include "executor/train/peer_memory.h"
+#include "executor/model/peer_memory.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 

@@ -1,4 +1,4 @@
-#include "executor/train/side_stream.h"
+#include "executor/model/side_stream.h"
 
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
