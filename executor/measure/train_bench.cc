@@ -19,6 +19,7 @@
 #include "executor/measure/gemm_ceiling.h"
 #include "executor/measure/kernel_profile.h"
 #include "executor/measure/timing.h"
+#include "executor/storage/shared_block.h"
 #include "executor/train/trainer.h"
 
 namespace tessera {
@@ -344,6 +345,7 @@ class TrainBench {
     };
     return {{"allocated", most(stats.allocated_bytes)},
             {"reserved", most(stats.reserved_bytes)},
+            {"shared", slowest(*site_.at.host, static_cast<double>(device_block_bytes()))},
             {"free_now", site_.at.free_bytes()}};
   }
 
@@ -388,9 +390,10 @@ std::string train_table(const json& result) {
     text += line;
   }
   if (!result["memory"].is_null()) {
-    std::snprintf(line, sizeof line, "  peak %.1f GiB (reserved %.1f)",
-                  number(result["memory"], "allocated") / (1LL << 30),
-                  number(result["memory"], "reserved") / (1LL << 30));
+    const double shared = number(result["memory"], "shared");
+    std::snprintf(line, sizeof line, "  peak %.1f GiB (%.1f of them read by peers)",
+                  (number(result["memory"], "allocated") + shared) / (1LL << 30),
+                  shared / (1LL << 30));
     text += line;
   }
   std::snprintf(line, sizeof line,

@@ -2,6 +2,7 @@
 // library is never linked: its functions are asked for at run time.
 #include <unistd.h>
 
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -107,6 +108,8 @@ std::size_t rounded(std::int64_t bytes, std::size_t granularity) {
   return (wanted + granularity - 1) / granularity * granularity;
 }
 
+std::atomic<std::int64_t> bytes_of_blocks{0};
+
 class DeviceBlock final : public SharedBlock {
  public:
   DeviceBlock(std::int64_t bytes, int device) : bytes_(bytes), device_(device) {
@@ -123,8 +126,10 @@ class DeviceBlock final : public SharedBlock {
         cuda.export_handle(&descriptor_, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         "cuMemExportToShareableHandle");
     check(cudaMemset(mapping_->data(), 0, size), "cudaMemset");
+    bytes_of_blocks += bytes_;
   }
   ~DeviceBlock() override {
+    bytes_of_blocks -= bytes_;
     if (descriptor_ >= 0) close(descriptor_);
   }
   DeviceBlock(const DeviceBlock&) = delete;
@@ -236,6 +241,8 @@ void copy_on_stream(const CopyBatch& batch, void* stream) {
                              &attributes, &first, 1, static_cast<cudaStream_t>(stream)),
         "cudaMemcpyBatchAsync");
 }
+
+std::int64_t device_block_bytes() { return bytes_of_blocks; }
 
 std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device) {
   return std::make_unique<DeviceBlock>(bytes, device);

@@ -36,4 +36,8 @@ std::unique_ptr<SharedBlock> make_host_block(std::int64_t bytes);
 /// not fit, or the driver cannot export memory. In the library tessera::storage_cuda.
 std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device);
 
+/// Bytes of this process' device blocks that exist, which no allocator of torch's counts. In
+/// tessera::storage_cuda.
+std::int64_t device_block_bytes();
+
 }  // namespace tessera

@@ -258,25 +258,28 @@ TEST_F(Kernels, AdamWAndItsNormEqualTorchs) {
 }
 
 TEST_F(Kernels, SumsOfSourcesEqualTorchsInTheSameOrder) {
-  const auto fp32 = torch::TensorOptions().device(torch::kCUDA).dtype(torch::kFloat);
-  const Tensor pool = torch::randn({12 * 100'003}, fp32);
-  for (const std::int64_t skip : {0, 1}) {              // whole words, and not
-    for (const std::int64_t sources : {1, 3, 8, 11}) {  // 11: in two launches
-      const std::int64_t count = 100'000 - skip;
-      std::vector<Tensor> parts;
-      for (std::int64_t i = 0; i < sources; ++i)
-        parts.push_back(pool.narrow(0, i * 100'000 + skip, count));
-      Tensor want = parts[0].clone();
-      for (std::size_t i = 1; i < parts.size(); ++i) want.add_(parts[i]);
-      Tensor got = torch::full({count}, NAN, fp32);
-      fused::sum_parts(got, parts, false);
-      if (sources <= 8) {
-        EXPECT_TRUE(torch::equal(got, want)) << sources;
-      } else {
-        EXPECT_LE(error_of(got, want), 1e-6);
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const auto options = torch::TensorOptions().device(torch::kCUDA).dtype(type);
+    const Tensor pool = torch::randn({12 * 100'003}, options);
+    for (const std::int64_t skip : {0, 1}) {              // whole words, and not
+      for (const std::int64_t sources : {1, 3, 8, 11}) {  // 11: in two launches
+        const std::int64_t count = 100'000 - skip;
+        std::vector<Tensor> parts;
+        Tensor want = torch::zeros({count}, options.dtype(torch::kFloat));
+        for (std::int64_t i = 0; i < sources; ++i) {
+          parts.push_back(pool.narrow(0, i * 100'000 + skip, count));
+          want.add_(parts.back());
+        }
+        Tensor got = torch::full({count}, NAN, options);
+        fused::sum_parts(got, parts, false);
+        if (sources <= 8) {
+          EXPECT_TRUE(torch::equal(got, want.to(type))) << sources;
+        } else {
+          EXPECT_LE(error_of(got, want), type == torch::kFloat ? 1e-6 : 1e-2);
+        }
+        fused::sum_parts(got, parts, true);
+        EXPECT_LE(error_of(got, 2 * want), type == torch::kFloat ? 1e-6 : 1e-2);
       }
-      fused::sum_parts(got, parts, true);
-      EXPECT_LE(error_of(got, 2 * want), 1e-6);
     }
   }
 }
