@@ -93,18 +93,11 @@ LossFunction cross_entropy(double tokens, int replicas) {
   };
 }
 
+/// A whole model's, cut: equal in every layout.
 Weights random_weights(const ModelSpec& model, const ParallelLayout& layout, const RankCoord& coord,
                        DType dtype, torch::Device device) {
-  constexpr double kDeviation = 0.02;
   Weights weights = make_weights(parameter_table(model), layout, coord, dtype, device);
-  const torch::NoGradGuard no_grad;
-  torch::manual_seed(11);
-  weights.storage.normal_(0, kDeviation);
-  for (std::size_t i = 0; i < weights.tensors.size(); ++i) {
-    torch::Tensor& tensor = weights.tensors[i];
-    if (!tensor.defined() || tensor.dim() != 1) continue;
-    tensor.fill_(weights.table.rows[i].name.ends_with("bias") ? 0 : 1);
-  }
+  initialize(weights, /*seed=*/11, /*deviation=*/0.02, device);
   return weights;
 }
 

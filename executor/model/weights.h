@@ -83,8 +83,9 @@ void load_weights(Weights& weights, const std::filesystem::path& folder, std::ui
                   Problems& problems);
 
 /// Normal(0, deviation) matrices, zero biases, unit norms; the values of a tensor depend on the
-/// seed and its name only, never on the layout.
-void initialize(Weights& weights, std::uint64_t seed, double deviation = 0.02);
+/// seed, its name and the kind of `device` that draws them only, never on the layout.
+void initialize(Weights& weights, std::uint64_t seed, double deviation = 0.02,
+                torch::Device device = torch::kCPU);
 
 /// Calls `sink` on the role's rank with tp = pp = dp = 0 for every tensor in table order, whole, in
 /// checkpoint order of dims, contiguous on the CPU. Collective over all ranks of one replica (tp

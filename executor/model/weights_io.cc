@@ -26,17 +26,27 @@ torch::Tensor held_part(const ArenaSlot& slot, torch::Tensor full) {
   return full.movedim(slot.outer_dim, 0);
 }
 
-void initialize_row(Weights& weights, const ArenaSlot& slot, std::uint64_t seed, double deviation) {
+torch::Tensor drawn(const Parameter& parameter, std::uint64_t seed, double deviation,
+                    torch::Device device) {
+  const std::uint64_t own = seed_of(seed, parameter.name);
+  torch::Tensor full =
+      torch::empty(parameter.shape, torch::TensorOptions(device).dtype(at::kFloat));
+  if (!device.is_cpu()) {
+    torch::manual_seed(own);
+    return full.normal_(0.0, deviation);
+  }
+  return full.normal_(0.0, deviation, at::make_generator<at::CPUGeneratorImpl>(own));
+}
+
+void initialize_row(Weights& weights, const ArenaSlot& slot, std::uint64_t seed, double deviation,
+                    torch::Device device) {
   const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
   torch::Tensor& tensor = weights.tensors[static_cast<std::size_t>(slot.tensor)];
   if (parameter.shape.size() < 2) {
     tensor.fill_(parameter.name.ends_with("norm.weight") ? 1.0 : 0.0);
     return;
   }
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed_of(seed, parameter.name));
-  const torch::Tensor full =
-      torch::empty(parameter.shape, torch::kFloat).normal_(0.0, deviation, generator);
-  tensor.copy_(held_part(slot, full));
+  tensor.copy_(held_part(slot, drawn(parameter, seed, deviation, device)));
 }
 
 /// What the ranks of one replica count of a row, in the order of the model group.
@@ -91,9 +101,11 @@ torch::Tensor gather_row(const Weights& weights, Communicator* group, int row) {
 
 }  // namespace
 
-void initialize(Weights& weights, std::uint64_t seed, double deviation) {
+void initialize(Weights& weights, std::uint64_t seed, double deviation, torch::Device device) {
   torch::NoGradGuard no_grad;
-  for (const ArenaSlot& slot : weights.arena.slots) initialize_row(weights, slot, seed, deviation);
+  for (const ArenaSlot& slot : weights.arena.slots) {
+    initialize_row(weights, slot, seed, deviation, device);
+  }
 }
 
 void load_weights(Weights& weights, const std::filesystem::path& path, std::uint64_t seed,
@@ -105,7 +117,7 @@ void load_weights(Weights& weights, const std::filesystem::path& path, std::uint
     const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
     const TensorView* view = folder->find(parameter.name);
     if (view == nullptr && parameter.name == "score.weight") {
-      initialize_row(weights, slot, seed, 0.02);
+      initialize_row(weights, slot, seed, 0.02, torch::kCPU);
       continue;
     }
     if (view == nullptr || view->shape != parameter.shape) {
