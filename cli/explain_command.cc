@@ -62,7 +62,9 @@ void run_explain(const ExplainOptions& options) {
   const Calibration calibration = calibration_of(plan, options.calibration);
   if (options.why_not.empty() && options.rules.empty() && !options.advice) {
     const std::int64_t limit = usable_memory(plan.cluster, calibration);
-    std::printf("%s", (options.json ? explain_json : tessera::explain)(plan, limit).c_str());
+    const auto reshards = reshard_limits(plan, calibration);
+    std::printf("%s",
+                (options.json ? explain_json : tessera::explain)(plan, limit, reshards).c_str());
     return;
   }
   const PlanRequest request = request_of(plan, calibration);

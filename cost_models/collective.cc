@@ -149,6 +149,10 @@ double collective_seconds(Collective collective, double bytes, GroupShape group,
   return inter + node_curve(collective, per_node, cluster, calibration).seconds(inside);
 }
 
+double copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {
+  return node_curve(Collective::copy_engine, 2, cluster, calibration).bandwidth;
+}
+
 double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,
                        const Calibration& calibration) {
   const Curve copy = node_curve(Collective::copy_engine, 2, cluster, calibration);

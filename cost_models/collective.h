@@ -36,6 +36,9 @@ double collective_seconds(Collective collective, double bytes, GroupShape group,
 /// One way, per GPU, between nodes: cards x rate / GPUs / oversubscription x efficiency.
 double inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
 
+/// One way, per GPU, within a node: what copies reach (copy engines where they were measured).
+double copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
+
 /// Moving weights: the busiest destination receives `intra` bytes from its own node and `inter`
 /// bytes from others, in `messages` messages. Both kinds move at the same time; the slower decides.
 double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,

@@ -63,7 +63,8 @@ PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes) {
   return limits;
 }
 
-std::string explain(const Plan& plan, std::int64_t limit_bytes) {
+std::string explain(const Plan& plan, std::int64_t limit_bytes,
+                    const std::vector<ReshardLimit>& reshards) {
   const PlanLimits limits = limits_of(plan, limit_bytes);
   std::string out = "time: " + std::string(name_of(limits.longest)) + " takes " +
                     percent(limits.longest_share) + " of the step; communication that nothing " +
@@ -75,13 +76,14 @@ std::string explain(const Plan& plan, std::int64_t limit_bytes) {
     out += " " + std::string(name) + " " + in_gib(bytes) + ",";
   }
   out.back() = '\n';
-  return out + describe_certificate(plan) +
+  return out + describe(reshards) + describe_certificate(plan) +
          "ask further: --why-not 'rollout.tp=8' (what a choice costs), --advice (what practice "
          "tries when\nmemory runs out), --rules published-practice (rules on the prediction, or "
          "with --run on a run)\n";
 }
 
-std::string explain_json(const Plan& plan, std::int64_t limit_bytes) {
+std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
+                         const std::vector<ReshardLimit>& reshards) {
   const PlanLimits limits = limits_of(plan, limit_bytes);
   Node root = map_node();
   add(root, "longest_phase", node_of(name_of(limits.longest)));
@@ -94,6 +96,22 @@ std::string explain_json(const Plan& plan, std::int64_t limit_bytes) {
   Node classes = map_node();
   for (const auto& [name, bytes] : present(limits.fullest)) add(classes, name, node_of(bytes));
   add(root, "fullest_bytes", std::move(classes));
+  if (!reshards.empty()) {
+    Node moves = list_node();
+    for (const ReshardLimit& reshard : reshards) {
+      Node each = map_node();
+      add(each, "from", node_of(name_of(reshard.from)));
+      add(each, "to", node_of(name_of(reshard.to)));
+      add(each, "predicted_s", node_of(reshard.predicted_s));
+      add(each, "bound_s", node_of(reshard.bound.seconds));
+      add(each, "arriving_s", node_of(reshard.bound.arriving.seconds));
+      add(each, "leaving_s", node_of(reshard.bound.leaving.seconds));
+      add(each, "slowest_destination_s", node_of(reshard.bound.destination.seconds));
+      add(each, "narrowest_cut", node_of(reshard.bound.narrowest().where));
+      moves.items.push_back(std::move(each));
+    }
+    add(root, "reshard", std::move(moves));
+  }
   const Certificate& certificate = plan.certificate;
   add(root, "objective", node_of(certificate.objective));
   add(root, "value", node_of(certificate.value));

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "planner/plan/plan.h"
+#include "planner/search/reshard_limits.h"
 
 namespace tessera {
 
@@ -23,8 +25,10 @@ struct PlanLimits {
 /// `limit_bytes` as usable_memory (evaluate.h). Precondition: the plan has a prediction.
 PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes);
 
-/// The limits, the certificate and what else can be asked.
-std::string explain(const Plan& plan, std::int64_t limit_bytes);
-std::string explain_json(const Plan& plan, std::int64_t limit_bytes);
+/// The limits, the reshards against their bounds, the certificate and what else can be asked.
+std::string explain(const Plan& plan, std::int64_t limit_bytes,
+                    const std::vector<ReshardLimit>& reshards = {});
+std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
+                         const std::vector<ReshardLimit>& reshards = {});
 
 }  // namespace tessera

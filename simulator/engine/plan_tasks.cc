@@ -28,29 +28,37 @@ struct Arrival {
   double seconds = 0;
 };
 
+/// Each destination takes as long as its ports need, or those of the busiest of its senders.
 std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair,
                                     const Calibration& calibration) {
-  struct Received {
-    std::int64_t intra = 0, inter = 0;  // bytes from its own node and from others
-    std::set<int> sources;
+  struct Moved {
+    std::int64_t intra = 0, inter = 0;  // bytes within the node and to or from others
+    std::set<int> peers;
   };
   const ReshardPlan exact = reshard_plan_of(plan, pair);
   const std::int64_t element = size_of(plan.find(pair.from)->dtypes.wire);
-  std::map<int, Received> by_rank;
+  std::map<int, Moved> received, sent;
   for (const Transfer& transfer : exact.transfers) {
     if (transfer.source == transfer.destination) continue;
-    Received& received = by_rank[transfer.destination];
     const auto node = [&](int rank) { return rank / plan.cluster.gpus_per_node; };
     const bool same = node(transfer.source) == node(transfer.destination);
-    (same ? received.intra : received.inter) += volume(transfer.box) * element;
-    received.sources.insert(transfer.source);
+    const std::int64_t bytes = volume(transfer.box) * element;
+    for (Moved* const moved : {&received[transfer.destination], &sent[transfer.source]}) {
+      (same ? moved->intra : moved->inter) += bytes;
+    }
+    received[transfer.destination].peers.insert(transfer.source);
   }
+  const auto seconds = [&](const Moved& moved, std::size_t messages) {
+    return reshard_seconds(static_cast<double>(moved.intra), static_cast<double>(moved.inter),
+                           static_cast<int>(messages), plan.cluster, calibration);
+  };
+  std::map<int, double> sending;
+  for (const auto& [rank, moved] : sent) sending[rank] = seconds(moved, 0);
   std::vector<Arrival> arrivals;
-  for (const auto& [rank, received] : by_rank) {
-    const double seconds =
-        reshard_seconds(static_cast<double>(received.intra), static_cast<double>(received.inter),
-                        static_cast<int>(received.sources.size()), plan.cluster, calibration);
-    arrivals.push_back({rank, received.intra + received.inter, seconds});
+  for (const auto& [rank, moved] : received) {
+    double longest = seconds(moved, moved.peers.size());
+    for (const int peer : moved.peers) longest = std::max(longest, sending.at(peer));
+    arrivals.push_back({rank, moved.intra + moved.inter, longest});
   }
   return arrivals;
 }
