@@ -7,7 +7,6 @@
 // executes anything.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -210,27 +210,33 @@ TEST(Import, FollowsReferencesAndRefusesCyclesAndUnknowableValues) {
   EXPECT_THAT(unknown[0].found, HasSubstr("$(wc -l < hosts)"));
 }
 
+/// The first file of a plan's export to Megatron-LM, with the plan made into one that its arguments
+/// can say: nothing offloaded, whole nodes. nullopt where replicas do not divide the mini-batch.
+std::optional<ExportedFile> megatron_script(Plan& plan) {
+  const RolePlan& actor = plan.roles[0];
+  for (RolePlan& role : plan.roles) role.offload = {};
+  plan.cluster.gpus_per_node =
+      static_cast<std::int64_t>(std::min<std::size_t>(8, actor.ranks.size()));
+  plan.cluster.nodes = static_cast<std::int64_t>(actor.ranks.size()) / plan.cluster.gpus_per_node;
+  if (actor.batching.mini_batch % actor.layout.dp() != 0) return std::nullopt;
+  Problems problems;
+  const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+  EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+  return made->files[0];
+}
+
 TEST(Import, ReadsMegatronArgumentsOfAnExport) {
   RandomPlans plans("verl-megatron", 77);
   int compared = 0;
   for (int i = 0; i < 60; ++i) {
     Plan plan = plans.next();
     RolePlan& actor = plan.roles[0];
-    actor.offload = {};
-    if (const RolePlan* critic = plan.find(Role::critic)) {
-      const_cast<RolePlan*>(critic)->offload = {};
-    }
     actor.batching.update_tokens = plan.workload.prompt_tokens + plan.workload.response_tokens.max;
-    plan.cluster.gpus_per_node =
-        static_cast<std::int64_t>(std::min<std::size_t>(8, actor.ranks.size()));
-    plan.cluster.nodes = static_cast<std::int64_t>(actor.ranks.size()) / plan.cluster.gpus_per_node;
-    if (actor.batching.mini_batch % actor.layout.dp() != 0) continue;
-    Problems problems;
-    const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
-    ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+    const auto script = megatron_script(plan);
+    if (!script) continue;
     ImportOptions options = on(plan);
     options.model = plan.models.at("actor").path;
-    const Imported back = must_import(made->files[0].text, made->files[0].name, options);
+    const Imported back = must_import(script->text, script->name, options);
     ASSERT_EQ(back.plan.roles.size(), 1U);
     EXPECT_EQ(back.plan.roles[0].layout, actor.layout);
     EXPECT_EQ(back.plan.roles[0].recompute, actor.recompute);
@@ -246,18 +252,12 @@ TEST(Import, BuildsAModelFromMegatronArgumentsWhereTheySuffice) {
   int compared = 0;
   for (int i = 0; i < 20; ++i) {
     Plan plan = plans.next();
-    RolePlan& actor = plan.roles[0];
+    const RolePlan& actor = plan.roles[0];
     const ModelSpec& spec = plan.models.at("actor").spec;
     if (spec.moe || spec.mla || spec.vision) continue;
-    for (RolePlan& role : plan.roles) role.offload = {};
-    plan.cluster.gpus_per_node =
-        static_cast<std::int64_t>(std::min<std::size_t>(8, actor.ranks.size()));
-    plan.cluster.nodes = static_cast<std::int64_t>(actor.ranks.size()) / plan.cluster.gpus_per_node;
-    if (actor.batching.mini_batch % actor.layout.dp() != 0) continue;
-    Problems problems;
-    const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
-    ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
-    const Imported back = must_import(made->files[0].text, made->files[0].name, on(plan));
+    const auto script = megatron_script(plan);
+    if (!script) continue;
+    const Imported back = must_import(script->text, script->name, on(plan));
     ASSERT_EQ(back.plan.roles.size(), 1U);
     EXPECT_EQ(back.plan.roles[0].layout, actor.layout);
     EXPECT_EQ(parameter_count(back.plan.models.at("actor").spec), parameter_count(spec));

@@ -1,0 +1,77 @@
+// The text of a shell script, word by word: quotes, escapes and expansions.
+//
+// Words are read with the variables that the script has set so far. What only a run would tell
+// (command substitution, positional arguments, unset variables) is marked in the word. The first
+// problem ends the reading. One script, one object, one thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cost_models/spec/problem.h"
+#include "planner/interop/shell_words.h"
+
+namespace tessera {
+
+bool starts_shell_name(char c);
+bool in_shell_name(char c);
+
+struct ShellVariable {
+  std::vector<ShellWord> items;  // one for a scalar
+  bool array = false;
+};
+
+class ShellReader {
+ public:
+  /// All three must outlive the reader.
+  ShellReader(std::string_view script, const std::string& file, Problems& problems)
+      : text_(script), file_(file), problems_(problems) {}
+
+  std::map<std::string, ShellVariable> variables;
+
+  bool done() const { return at_ >= text_.size() || failed_; }
+  bool failed() const { return failed_; }
+  int line() const { return line_; }
+  /// The character so far ahead, '\0' behind the end.
+  char peek(std::size_t ahead = 0) const;
+  /// Precondition: not at the end.
+  char next();
+
+  /// One word as it is written; several where it holds "${array[@]}", none where nothing is left of
+  /// it. Unquoted expansions are not split, as scripts rely on it hardly ever. `assigned`: a value,
+  /// which may be empty.
+  std::vector<ShellWord> words(bool assigned = false);
+  /// True when a redirection follows the last word without a blank: "2" of "2>file".
+  bool before_redirection() const { return descriptor_end_; }
+
+  /// Appends text to a word, within 1 MiB for all words of the script.
+  void append(ShellWord& word, std::string_view text);
+  void join(ShellWord& word, const ShellWord& other);
+
+  /// Reports the first problem, at the line reached.
+  void fail(std::string found, std::string expected);
+
+ private:
+  void single_quoted(ShellWord& word);
+  void double_quoted(std::vector<ShellWord>& made);
+  void backquoted(ShellWord& word);
+  void dollar(std::vector<ShellWord>& made);
+  void arithmetic(ShellWord& word, std::size_t begin);
+  void substitution(ShellWord& word, std::size_t begin);
+  void braces(std::vector<ShellWord>& made);
+  void skip_braces(ShellWord& word, std::size_t begin);
+  void expand(std::vector<ShellWord>& made, const std::string& name);
+  void expand_array(std::vector<ShellWord>& made, const std::string& name);
+
+  std::string_view text_;
+  const std::string& file_;
+  Problems& problems_;
+  std::size_t at_ = 0, total_ = 0;
+  int line_ = 1, depth_ = 0;
+  bool failed_ = false, descriptor_end_ = false, empty_expansion_ = false;
+};
+
+}  // namespace tessera
