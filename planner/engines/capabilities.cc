@@ -41,6 +41,7 @@ Capabilities verl_table() {
   table.rollout_heads = HeadRule::query_heads;
   table.tp_must_divide_heads = true;
   table.colocated = table.full_gather = table.serves_reward = true;
+  table.own_rollout_pool = true;  // trainer/ppo/v1/trainer_separate_async.py
   table.params = kTrainable;
   return table;
 }
@@ -70,6 +71,7 @@ Capabilities verl_megatron_table() {
   table.offload = table.rollout_expert_parallel = true;
   table.rollout_heads = HeadRule::query_heads;
   table.colocated = table.full_gather = table.serves_reward = true;
+  table.own_rollout_pool = true;  // trainer/ppo/v1/trainer_separate_async.py
   table.params = kHalf;
   return table;
 }

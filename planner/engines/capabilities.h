@@ -41,6 +41,8 @@ struct Capabilities {
   /// Actor, rollout, critic and reference share all of the job's GPUs; the reward model may have
   /// its own.
   bool colocated = false;
+  /// Or the rollout has its own and generates one step ahead.
+  bool own_rollout_pool = false;
   bool serves_reward = false;  // the reward model runs as the rollout does, not as a trained model
   bool full_gather = false;    // weights move by gathering every tensor whole
   std::vector<DType> params;

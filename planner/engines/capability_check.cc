@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "planner/engines/capabilities.h"
+#include "planner/search/iteration.h"
 
 namespace tessera {
 namespace {
@@ -154,7 +155,19 @@ void check_memory_options(const Capabilities& engine, const RolePlan& role,
   }
 }
 
-// Engines with one pool of GPUs: every role but the reward model uses all of them.
+/// The rollout on GPUs that no other role of the pool has.
+bool has_own_ranks(const Plan& plan, const RolePlan& role) {
+  if (role.role != Role::rollout) return false;
+  return std::all_of(plan.roles.begin(), plan.roles.end(), [&](const RolePlan& other) {
+    if (other.role == Role::rollout) return true;
+    return std::none_of(other.ranks.begin(), other.ranks.end(), [&](int rank) {
+      return std::find(role.ranks.begin(), role.ranks.end(), rank) != role.ranks.end();
+    });
+  });
+}
+
+// Engines with one pool of GPUs: every role but the reward model uses all of them, and so does the
+// rollout where it does not generate one step ahead on a pool of its own.
 void check_placement(const Capabilities& engine, const Plan& plan, const std::string& file,
                      Problems& problems) {
   const RolePlan* const actor = plan.find(Role::actor);
@@ -166,6 +179,16 @@ void check_placement(const Capabilities& engine, const Plan& plan, const std::st
     std::sort(mine.begin(), mine.end());
     std::sort(all.begin(), all.end());
     if (mine == all) continue;
+    const bool apart = engine.own_rollout_pool && has_own_ranks(plan, role);
+    if (apart && is_one_step_off(plan.schedule)) continue;
+    if (apart) {
+      problems.push_back({file, "/schedule", "a rollout on GPUs of its own that the step waits for",
+                          "generation one step ahead",
+                          "'" + engine.engine + "' " + engine.version +
+                              " has GPUs of its own for the rollout in its asynchronous trainer "
+                              "alone (trainer.v1.trainer_mode=separate_async)"});
+      continue;
+    }
     problems.push_back({file, "/roles/" + std::to_string(i) + "/ranks",
                         std::to_string(mine.size()) + " ranks that are not the actor's",
                         "the actor's " + std::to_string(all.size()) + " ranks",

@@ -6,6 +6,8 @@
 
 #include "planner/interop/import.h"
 #include "planner/interop/verl_settings.h"
+#include "planner/search/iteration.h"
+#include "planner/search/search.h"
 
 namespace tessera {
 namespace {
@@ -30,7 +32,8 @@ class Importer {
     if (problems_.size() != before_) return std::nullopt;
     roles();
     if (problems_.size() != before_) return std::nullopt;
-    plan.schedule = default_schedule(plan.workload);
+    plan.schedule =
+        schedule_of(default_schedule(plan.workload), placement_of(plan), rollout_gpus_ > 0 ? 1 : 0);
     reshard();
     validate(plan, config_.file, problems_);
     if (problems_.size() != before_) return std::nullopt;
@@ -74,6 +77,7 @@ class Importer {
 
   void cluster();
   void workload();
+  void trainer_mode(std::int64_t mini);
   void models();
   void roles();
   void reshard();
@@ -97,6 +101,7 @@ class Importer {
   std::size_t before_;
   Imported out_;
   std::int64_t world_ = 1;
+  std::int64_t rollout_gpus_ = 0;  // of its own; 0 = it shares the actor's
 };
 
 void Importer::cluster() {
@@ -166,10 +171,49 @@ void Importer::workload() {
              std::to_string(work.epochs) + ", the actor's", "a plan has one number of epochs");
     }
   }
-  const std::string mode = text("trainer.v1.trainer_mode", "sync");
-  if (mode != "sync") {
-    refuse("trainer.v1.trainer_mode", mode, "sync", "plans of asynchronous trainers are not read");
+  trainer_mode(mini);
+}
+
+/// The synchronous trainer, or the asynchronous one with GPUs of its own for the rollout.
+void Importer::trainer_mode(std::int64_t mini) {
+  const Workload& work = out_.plan.workload;
+  const std::string key = "trainer.v1.trainer_mode", mode = text(key, "sync");
+  if (mode == "sync") return;
+  if (mode != "separate_async") {
+    return refuse(
+        key, mode, "sync or separate_async",
+        mode == "colocate_async"
+            ? "a plan's calls on the same GPUs follow one another; this trainer generates "
+              "into a buffer between them"
+            : "");
   }
+  const std::string block = "trainer.v1.separate_async";
+  const std::int64_t sync = integer(block + ".parameter_sync_step", 4);
+  if (work.prompts_per_step != sync * mini) {
+    refuse(block + ".parameter_sync_step", std::to_string(sync),
+           "data.train_batch_size / ppo_mini_batch_size = " + std::to_string(work.mini_batches),
+           "verl asserts it");
+  }
+  if (flag(block + ".hybrid_rollout.enable_switch", false)) {
+    refuse(block + ".hybrid_rollout.enable_switch", "true", "false",
+           "a plan's GPUs do not change their role within a step");
+  }
+  if (flag("actor_rollout_ref.hybrid_engine", true)) {
+    note(
+        "actor_rollout_ref.hybrid_engine = true keeps rollout replicas on the trainer's GPUs, "
+        "for validation; the plan does not have them.");
+  }
+  const Whole degree{.least = 1, .most = 1 << 20};
+  const std::string rollout = "actor_rollout_ref.rollout";
+  rollout_gpus_ =
+      integer(rollout + ".nnodes", 1, degree) * integer(rollout + ".n_gpus_per_node", 8, degree);
+  if (rollout_gpus_ > 1 << 20) {
+    return refuse(rollout + ".nnodes", std::to_string(rollout_gpus_) + " GPUs",
+                  "at most 1048576 GPUs altogether");
+  }
+  ClusterSpec& cluster = out_.plan.cluster;
+  cluster.nodes = std::max(
+      cluster.nodes, (world_ + rollout_gpus_ + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
 }
 
 void Importer::models() {
@@ -404,6 +448,11 @@ void Importer::roles() {
   generation.role = Role::rollout;
   generation.model = "actor";
   generation.ranks = plan.roles[0].ranks;
+  const std::int64_t pool = rollout_gpus_ > 0 ? rollout_gpus_ : world_;
+  if (rollout_gpus_ > 0) {
+    generation.ranks.resize(static_cast<std::size_t>(pool));
+    std::iota(generation.ranks.begin(), generation.ranks.end(), static_cast<int>(world_));
+  }
   ParallelLayout& layout = generation.layout;
   const Whole degree{.least = 1, .most = 1 << 20};
   layout.tp = static_cast<int>(integer(rollout + ".tensor_model_parallel_size", 2, degree));
@@ -415,12 +464,12 @@ void Importer::roles() {
            "tensor x data parallel = " + std::to_string(layout.tp * inner));
   }
   const std::int64_t replica = std::int64_t{layout.tp} * layout.pp * inner;
-  if (replica > world_ || world_ % replica != 0) {
+  if (replica > pool || pool % replica != 0) {
     refuse(
         rollout + ".tensor_model_parallel_size", std::to_string(layout.tp),
-        "replicas of " + std::to_string(replica) + " GPUs to divide the " + std::to_string(world_));
+        "replicas of " + std::to_string(replica) + " GPUs to divide the " + std::to_string(pool));
   } else {
-    layout.dp_replicate = static_cast<int>(world_ / layout.tp / layout.pp);
+    layout.dp_replicate = static_cast<int>(pool / layout.tp / layout.pp);
   }
   const ModelSpec& model = plan.models.at("actor").spec;
   layout.stages =
@@ -460,10 +509,10 @@ void Importer::roles() {
   std::int64_t gpus = world_, first = 0;
   if (flag(base + ".enable_resource_pool", false)) {
     gpus = integer(base + ".nnodes", 1, degree) * integer(base + ".n_gpus_per_node", 8, degree);
-    first = world_;
+    first = world_ + rollout_gpus_;
     ClusterSpec& cluster = plan.cluster;
-    cluster.nodes = std::max(cluster.nodes,
-                             (world_ + gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
+    cluster.nodes =
+        std::max(cluster.nodes, (first + gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
   }
   if (gpus > 1 << 20 || gpus % reward.layout.tp != 0) {
     return refuse(base + ".rollout.tensor_model_parallel_size", std::to_string(reward.layout.tp),
@@ -481,7 +530,7 @@ void Importer::roles() {
 void Importer::reshard() {
   PlannedReshard pair;
   pair.mode = ReshardMode::full;  // verl gathers every tensor whole
-  pair.keep = !flag("actor_rollout_ref.rollout.free_cache_engine", true);
+  pair.keep = !flag("actor_rollout_ref.rollout.free_cache_engine", true) || rollout_gpus_ > 0;
   const std::int64_t mebibytes =
       integer("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes", 2048,
               {.least = 1, .most = 1 << 20});

@@ -3,6 +3,7 @@
 
 #include "planner/interop/import.h"
 #include "planner/search/fixed.h"
+#include "planner/search/iteration.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
@@ -30,7 +31,9 @@ Pricing price(Plan& plan, const Calibration& calibration) {
     }
     solution.choice.emplace(role.role, candidate);
   }
-  const FixedIteration fixed = price_iteration(costs, solution.choice, solution.placement);
+  solution.policy_lag = is_one_step_off(plan.schedule) ? 1 : 0;
+  const FixedIteration fixed =
+      price_iteration(costs, solution.choice, solution.placement, solution.policy_lag);
   pricing.fits = fixed.fits();
   if (!pricing.fits) pricing.notes.push_back("does not fit: " + fixed.why + ".");
   solution.seconds = fixed.seconds;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
+
+#include "planner/search/iteration.h"
 
 namespace tessera {
 namespace {
@@ -43,7 +46,8 @@ class Writer {
         critic_(plan.find(Role::critic)),
         reference_(plan.find(Role::reference)),
         reward_(plan.find(Role::reward)),
-        megatron_(plan.engine == "verl-megatron") {}
+        megatron_(plan.engine == "verl-megatron"),
+        apart_(is_one_step_off(plan.schedule)) {}
 
   VerlSettings write() {
     cluster();
@@ -52,6 +56,7 @@ class Writer {
     actor();
     reference();
     rollout();
+    if (apart_) rollout_pool();
     algorithm();
     critic();
     reward();
@@ -88,6 +93,12 @@ class Writer {
     }
   }
 
+  bool apart_from_actor(const RolePlan& role) const {
+    return std::none_of(role.ranks.begin(), role.ranks.end(), [&](int rank) {
+      return std::find(actor_.ranks.begin(), actor_.ranks.end(), rank) != actor_.ranks.end();
+    });
+  }
+  std::pair<std::int64_t, std::int64_t> pool_of(const RolePlan& role, const std::string& name);
   int world() const { return static_cast<int>(actor_.ranks.size()); }
 
   void cluster();
@@ -96,6 +107,7 @@ class Writer {
   void actor();
   void reference();
   void rollout();
+  void rollout_pool();
   void algorithm();
   void critic();
   void reward();
@@ -115,6 +127,7 @@ class Writer {
   const RolePlan &actor_, &rollout_;
   const RolePlan *critic_, *reference_, *reward_;
   bool megatron_;
+  bool apart_;  // the rollout generates one step ahead on GPUs of its own
   VerlSettings out_;
 };
 
@@ -150,7 +163,8 @@ void Writer::model() {
     set("actor_rollout_ref.model.enable_gradient_checkpointing",
         actor_.recompute == Recompute::full);
   }
-  set("actor_rollout_ref.hybrid_engine", true, "rollout on the actor's GPUs");
+  set("actor_rollout_ref.hybrid_engine", !apart_,
+      apart_ ? "no rollout on the actor's GPUs" : "rollout on the actor's GPUs");
 }
 
 std::int64_t Writer::per_gpu(const RolePlan& role, std::int64_t tokens, const char* field) {
@@ -317,7 +331,8 @@ void Writer::rollout() {
   }
   set(prefix + ".max_num_batched_tokens", batched, "tokens of a prefill batch");
   set(prefix + ".max_model_len", work_.prompt_tokens + work_.response_tokens.max);
-  set(prefix + ".free_cache_engine", true, "weights and cache leave the GPU while training");
+  set(prefix + ".free_cache_engine", !apart_,
+      apart_ ? "" : "weights and cache leave the GPU while training");
   set(prefix + ".log_prob_use_dynamic_bsz", true);
   set(prefix + ".log_prob_max_token_len_per_gpu",
       per_gpu(actor_,
@@ -330,6 +345,39 @@ void Writer::rollout() {
   const std::int64_t bucket = std::max(planned > 0 ? planned : kDefaultBucketMebibytes, largest);
   set(prefix + ".checkpoint_engine.update_weights_bucket_megabytes", bucket,
       largest >= bucket ? "the largest tensor, whole" : "");
+}
+
+/// The asynchronous trainer of 0.9.1 with a pool for the rollout (trainer_separate_async.py): it
+/// trains parameter_sync_step mini-batches, then moves the weights; one batch is generated ahead.
+void Writer::rollout_pool() {
+  const auto [nodes, per_node] = pool_of(rollout_, "rollout");
+  const std::string mode = "trainer.v1.separate_async";
+  text("trainer.v1.trainer_mode", "separate_async", "rollout on its own GPUs, one step ahead");
+  set(mode + ".num_warmup_batches", 1, "batches generated ahead");
+  set(mode + ".parameter_sync_step", work_.mini_batches, "mini-batches between weight updates");
+  set(mode + ".hybrid_rollout.enable_switch", false, "trainer GPUs only train");
+  const std::string prefix = "actor_rollout_ref.rollout";
+  set(prefix + ".nnodes", nodes);
+  set(prefix + ".n_gpus_per_node", per_node);
+  text(prefix + ".checkpoint_engine.backend", "nccl", "weights pass between the pools");
+  if (reward_ != nullptr && !apart_from_actor(*reward_)) {
+    refuse("/roles/reward/ranks", "GPUs that train", "GPUs of its own",
+           "beside an asynchronous rollout verl's reward model has a pool of its own");
+  }
+  note(
+      "verl resumes generation that a weight update interrupts (partial rollouts); the plan "
+      "counts whole responses, generated one step ahead.");
+}
+
+/// Nodes and GPUs on each of a pool that is the role's own.
+std::pair<std::int64_t, std::int64_t> Writer::pool_of(const RolePlan& role,
+                                                      const std::string& name) {
+  const auto count = static_cast<std::int64_t>(role.ranks.size());
+  const std::int64_t per_node = plan_.cluster.gpus_per_node;
+  if (count > per_node && count % per_node != 0) {
+    refuse("/roles/" + name + "/ranks", std::to_string(count) + " ranks", "whole nodes", "");
+  }
+  return {count <= per_node ? 1 : count / per_node, std::min(count, per_node)};
 }
 
 void Writer::algorithm() {
@@ -381,20 +429,16 @@ void Writer::reward() {
   if (reward_ == nullptr) return;
   const std::string prefix = "reward.reward_model";
   text(prefix + ".model_path", plan_.models.at(reward_->model).path);
-  const bool own = *std::min_element(reward_->ranks.begin(), reward_->ranks.end()) >= world();
+  const bool own = apart_from_actor(*reward_);
   set(prefix + ".enable_resource_pool", own);
   if (!own && reward_->ranks.size() != actor_.ranks.size()) {
     refuse("/roles/reward/ranks", std::to_string(reward_->ranks.size()) + " ranks",
            "all of the actor's GPUs, or GPUs of its own", "verl has these two pools");
   }
   if (own) {
-    const auto count = static_cast<std::int64_t>(reward_->ranks.size());
-    const std::int64_t per_node = plan_.cluster.gpus_per_node;
-    if (count > per_node && count % per_node != 0) {
-      refuse("/roles/reward/ranks", std::to_string(count) + " ranks", "whole nodes", "");
-    }
-    set(prefix + ".nnodes", count <= per_node ? std::int64_t{1} : count / per_node);
-    set(prefix + ".n_gpus_per_node", std::min(count, per_node));
+    const auto [nodes, per_node] = pool_of(*reward_, "reward");
+    set(prefix + ".nnodes", nodes);
+    set(prefix + ".n_gpus_per_node", per_node);
   }
   text(prefix + ".rollout.name", options_.rollout);
   set(prefix + ".rollout.tensor_model_parallel_size", reward_->layout.tp);
@@ -411,7 +455,7 @@ void Writer::general_notes() {
     note("The plan expects responses of " + std::string(mean) + " tokens on average; verl only " +
          "knows the longest, " + std::to_string(work_.response_tokens.max) + ".");
   }
-  if (!plan_.reshard.empty()) {
+  if (!plan_.reshard.empty() && !apart_) {
     PlannedReshard full = plan_.reshard[0];
     const std::int64_t minimal = full.bytes_received;
     full.mode = ReshardMode::full;

@@ -280,7 +280,7 @@ void import_cases(std::vector<Case>& cases) {
   add("no value", "trainer.nnodes\n", "", "main_ppo");
   add("no model", "actor_rollout_ref.model.path=no/such/model\n", "2", "--model");
   add("two trainers", "critic.enable=true\nalgorithm.adv_estimator=grpo\n", "2", "critic");
-  add("an asynchronous trainer", "trainer.v1.trainer_mode=separate_async\n", "2", "sync");
+  add("an asynchronous trainer", "trainer.v1.trainer_mode=colocate_async\n", "2", "sync");
   const std::string start =
       "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=qwen2.5-7b ";
   const auto script = [&](const std::string& name, const std::string& text,

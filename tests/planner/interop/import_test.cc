@@ -70,6 +70,8 @@ void expect_same(const Plan& made, const Plan& read) {
   EXPECT_EQ(a.epochs, b.epochs);
   EXPECT_EQ(a.kl, b.kl);
   EXPECT_EQ(made.engine, read.engine);
+  EXPECT_EQ(made.schedule, read.schedule);
+  EXPECT_EQ(made.reshard[0].keep, read.reshard[0].keep);
 }
 
 TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
@@ -77,7 +79,8 @@ TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
   for (const char* engine : {"verl", "verl-megatron"}) {
     RandomPlans plans(engine, 2026);
     for (int i = 0; i < 150; ++i) {
-      const Plan plan = plans.next();
+      Plan plan = plans.next();
+      if (i % 3 == 2) plan = with_rollout_apart(std::move(plan));
       const ExportTarget target =
           std::string_view(engine) == "verl" ? ExportTarget::verl : ExportTarget::verl_megatron;
       Problems problems;
@@ -98,6 +101,39 @@ TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
     }
   }
   EXPECT_EQ(plans_read, 600);
+}
+
+TEST(Export, RefusesARolloutApartThatTheStepWaitsFor) {
+  Plan plan = with_rollout_apart(RandomPlans("verl", 5).next());
+  plan.schedule = schedule_of(default_schedule(plan.workload), placement_of(plan), 0);
+  Problems problems;
+  EXPECT_FALSE(export_plan(plan, ExportTarget::verl, {}, problems).has_value());
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].place, "/schedule");
+  EXPECT_THAT(problems[0].hint, HasSubstr("separate_async"));
+}
+
+TEST(Import, RefusesAsynchronousTrainersThatAPlanCannotSay) {
+  const std::string start =
+      "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=qwen2.5-7b "
+      "algorithm.adv_estimator=grpo trainer.v1.trainer_mode=";
+  const Problems colocated = refusals(start + "colocate_async\n", "a.sh");
+  EXPECT_THAT(colocated[0].hint, HasSubstr("buffer"));
+  const Problems steps =
+      refusals(start + "separate_async trainer.v1.separate_async.parameter_sync_step=3\n", "a.sh");
+  EXPECT_THAT(steps[0].expected, HasSubstr("= 4"));
+  const Problems lent = refusals(
+      start + "separate_async trainer.v1.separate_async.hybrid_rollout.enable_switch=True\n",
+      "a.sh");
+  EXPECT_THAT(lent[0].found, HasSubstr("enable_switch"));
+  const Imported imported = must_import(
+      start +
+          "separate_async actor_rollout_ref.hybrid_engine=False "
+          "actor_rollout_ref.rollout.nnodes=1 actor_rollout_ref.rollout.n_gpus_per_node=4\n",
+      "a.sh", h800());
+  const RolePlan& rollout = *imported.plan.find(Role::rollout);
+  EXPECT_EQ(rollout.ranks, (std::vector<int>{8, 9, 10, 11}));
+  EXPECT_TRUE(is_one_step_off(imported.plan.schedule));
 }
 
 TEST(Import, ReadsAScriptWithDefaultsArraysAndArithmetic) {

@@ -5,6 +5,8 @@
 #include <random>
 
 #include "planner/plan/plan.h"
+#include "planner/search/iteration.h"
+#include "planner/search/search.h"
 
 namespace tessera {
 
@@ -163,5 +165,21 @@ class RandomPlans {
   int world_ = 1;
   std::mt19937 random_;
 };
+
+/// The plan with its rollout on as many GPUs of its own, one step ahead; the reward model, too, has
+/// its own.
+inline Plan with_rollout_apart(Plan plan) {
+  const auto world = static_cast<int>(plan.find(Role::actor)->ranks.size());
+  for (RolePlan& role : plan.roles) {
+    const int shift = role.role == Role::rollout  ? world
+                      : role.role == Role::reward ? 2 * world
+                                                  : 0;
+    for (int& rank : role.ranks) rank += shift;
+  }
+  plan.cluster.nodes = 12;
+  plan.schedule = schedule_of(default_schedule(plan.workload), placement_of(plan), 1);
+  plan.reshard[0].keep = true;
+  return plan;
+}
 
 }  // namespace tessera

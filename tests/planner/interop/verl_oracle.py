@@ -9,10 +9,12 @@ and with the overrides, both must resolve to the same tree, verl.utils.config.va
 accept it, and every section with a _target_ must become its dataclass. Prints one JSON line per
 folder: {"folder", "error" or "values"}; exits 1 when any has an error.
 """
+import ast
 import contextlib
 import json
 import os
 import sys
+import types
 import warnings
 
 warnings.simplefilter("ignore")
@@ -22,6 +24,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # models are local folders
 from hydra import compose, initialize_config_dir, initialize_config_module  # noqa: E402
 from omegaconf import OmegaConf, open_dict  # noqa: E402
 
+import verl  # noqa: E402
 from verl.utils.config import omega_conf_to_dataclass, validate_config  # noqa: E402
 
 SECTIONS = (
@@ -50,6 +53,26 @@ def reference_of(config):
     return omega_conf_to_dataclass(ref)
 
 
+def check_separate(config):
+    """The conditions of the asynchronous trainer's own constructor, run from verl's source: the
+    module itself cannot be imported without Ray's and the rollout engines' packages."""
+    path = os.path.join(os.path.dirname(verl.__file__), "trainer/ppo/v1/trainer_separate_async.py")
+    with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read(), path)
+    trainer = next(n for n in tree.body if getattr(n, "name", "") == "PPOTrainerSeparateAsync")
+    start = next(n for n in trainer.body if getattr(n, "name", "") == "__init__")
+    ends = next(i for i, n in enumerate(start.body) if "super().__init__" in ast.unparse(n))
+    conditions = ast.Module(body=start.body[:ends], type_ignores=[])
+    assert sum(isinstance(n, ast.Assert) for n in ast.walk(conditions)) >= 5
+    names = {
+        "config": config,
+        "self": types.SimpleNamespace(),
+        "need_reward_model": lambda c: bool(c.reward.reward_model.enable),
+    }
+    exec(compile(conditions, path, "exec"), names)
+    omega_conf_to_dataclass(config.trainer.v1.separate_async.hybrid_rollout)
+
+
 def check(folder):
     with initialize_config_dir(os.path.abspath(folder), version_base=None):
         from_yaml = compose("verl")
@@ -69,8 +92,12 @@ def check(folder):
     made = {name: omega_conf_to_dataclass(OmegaConf.select(config, name)) for name in SECTIONS}
     rollout = made["actor_rollout_ref.rollout"]
     world = config.trainer.nnodes * config.trainer.n_gpus_per_node
+    mode = config.trainer.v1.trainer_mode
+    pool = world if mode == "sync" else rollout.nnodes * rollout.n_gpus_per_node
+    if mode == "separate_async":
+        check_separate(config)
     engine = rollout.tensor_model_parallel_size * rollout.data_parallel_size
-    assert world % (engine * rollout.pipeline_model_parallel_size) == 0, "rollout replicas"
+    assert pool % (engine * rollout.pipeline_model_parallel_size) == 0, "rollout replicas"
     actor = made["actor_rollout_ref.actor"]
     values = {
         "actor": type(actor).__name__,
@@ -79,6 +106,8 @@ def check(folder):
         "update_tokens": actor.ppo_max_token_len_per_gpu,
         "rollout_tp": rollout.tensor_model_parallel_size,
         "world": world,
+        "mode": mode,
+        "pool": pool,
         "model": config.actor_rollout_ref.model.path,
         "train_files": config.data.train_files,
     }

@@ -50,8 +50,9 @@ TEST(Verl, AcceptsWhatIsExported) {
   ExportOptions options;
   options.train_files = "/data/it's a \"file\" = {x: [1, 2]} #, \\ \\' $HOME/a.parquet\\";
   RandomPlans fsdp("verl", 9), megatron("verl-megatron", 9);
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 12; ++i) {
     plans.push_back(i % 2 == 0 ? fsdp.next() : megatron.next());
+    if (i >= 8) plans.back() = with_rollout_apart(std::move(plans.back()));
     for (auto& [key, model] : plans.back().models) {  // verl opens the critic's folder
       model.path = std::string(TESSERA_SOURCE_DIR) + "/configs/models/" + model.path;
     }
@@ -90,6 +91,9 @@ TEST(Verl, AcceptsWhatIsExported) {
     EXPECT_EQ(values->find("update_tokens")->integer * actor.layout.cp,
               actor.batching.update_tokens);
     EXPECT_EQ(values->find("world")->integer, static_cast<std::int64_t>(actor.ranks.size()));
+    EXPECT_EQ(values->find("pool")->integer,
+              static_cast<std::int64_t>(plan.find(Role::rollout)->ranks.size()));
+    EXPECT_EQ(values->find("mode")->text, judged < 8 ? "sync" : "separate_async");
     EXPECT_EQ(values->find("rollout_tp")->integer, plan.find(Role::rollout)->layout.tp);
     EXPECT_EQ(values->find("train_files")->text, options.train_files);
     if (const RolePlan* critic = plan.find(Role::critic)) {
