@@ -89,6 +89,9 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
     groups.dp_shard = make(layout.dp_shard, "dp_shard", one_axis(true));
     groups.dp_replicate = make(layout.dp_replicate, "dp_replicate", one_axis(false));
   }
+  if (layout.cp > 1 && layout.dp() > 1) {
+    groups.dp_cp = make(layout.dp() * layout.cp, "dp_cp", ranks_along({true, false, true, false}));
+  }
   groups.model = make(layout.tp * layout.pp, "model", ranks_along({false, true, false, true}));
   groups.embedding = make(layout.pp, "embedding",
                           groups.member ? ends_of(stages, world.rank()) : std::vector<int>());

@@ -27,6 +27,8 @@ struct ParallelGroups {
   std::unique_ptr<Communicator> dp;  // dp_replicate x dp_shard, shards fastest
   /// The two axes of dp, where both are longer than one: else dp is the one that is.
   std::unique_ptr<Communicator> dp_shard, dp_replicate;
+  /// dp x cp, cp fastest, where both are longer than one: ranks with equal parameters.
+  std::unique_ptr<Communicator> dp_cp;
   std::unique_ptr<Communicator> model;      // tp x pp: the ranks of one model replica
   std::unique_ptr<Communicator> embedding;  // first and last stage of one tp and dp; only pp > 1
   std::unique_ptr<Communicator> role;       // every rank of the role, in role order

@@ -27,6 +27,7 @@ enum Uid : std::int64_t {
   kDk,
   kDv,
   kLengths,
+  kKeyLengths,
   kOffsetQ,
   kOffsetK,
   kOffsetV,
@@ -62,26 +63,28 @@ struct Builder {
   }
   Tensor offsets(const char* name, Uid uid) { return integers(name, uid, shape.sequences + 1); }
 
-  std::vector<std::int64_t> dims(std::int64_t heads) const {
-    return {shape.sequences, heads, shape.longest, shape.head_dim};
+  static bool of_keys(Uid uid) { return uid == kK || uid == kV || uid == kDk || uid == kDv; }
+  std::int64_t longest(Uid uid) const { return of_keys(uid) ? shape.longest_keys : shape.longest; }
+  std::vector<std::int64_t> dims(Uid uid, std::int64_t heads) const {
+    return {shape.sequences, heads, longest(uid), shape.head_dim};
   }
-  std::vector<std::int64_t> strides(std::int64_t token) const {
-    return {shape.longest * token, shape.head_dim, token, 1};
+  std::vector<std::int64_t> strides(Uid uid, std::int64_t token) const {
+    return {longest(uid) * token, shape.head_dim, token, 1};
   }
   Tensor packed(const char* name, Uid uid, std::int64_t heads, std::int64_t stride,
                 const Tensor& offset) {
     return graph.tensor(fe::graph::Tensor_attributes()
                             .set_name(name)
                             .set_uid(uid)
-                            .set_dim(dims(heads))
-                            .set_stride(strides(stride))
+                            .set_dim(dims(uid, heads))
+                            .set_stride(strides(uid, stride))
                             .set_ragged_offset(offset));
   }
   void describe(const Tensor& tensor, Uid uid, std::int64_t heads, const Tensor& offset) const {
     tensor->set_output(true)
         .set_uid(uid)
-        .set_dim(dims(heads))
-        .set_stride(strides(heads * shape.head_dim))
+        .set_dim(dims(uid, heads))
+        .set_stride(strides(uid, heads * shape.head_dim))
         .set_ragged_offset(offset);
   }
   void describe_stats(fe::graph::Tensor_attributes& stats, const Tensor& offset) const {
@@ -92,11 +95,14 @@ struct Builder {
         .set_ragged_offset(offset);
   }
   template <typename Options>
-  void mask(Options& options, const Tensor& lengths) const {
-    options.set_attn_scale(shape.scale)
-        .set_padding_mask(true)
-        .set_seq_len_q(lengths)
-        .set_seq_len_kv(lengths)
+  void mask(Options& options) {
+    const Tensor lengths = integers("lengths", kLengths, shape.sequences);
+    options.set_attn_scale(shape.scale).set_padding_mask(true).set_seq_len_q(lengths);
+    if (!shape.causal) {
+      options.set_seq_len_kv(integers("key_lengths", kKeyLengths, shape.sequences));
+      return;
+    }
+    options.set_seq_len_kv(lengths)
         .set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT)
         .set_diagonal_band_right_bound(0);
     if (shape.window > 0) options.set_diagonal_band_left_bound(static_cast<int>(shape.window));
@@ -112,10 +118,9 @@ std::shared_ptr<fe::graph::Graph> finished(Builder& builder, cudnnHandle_t handl
 
 std::shared_ptr<fe::graph::Graph> forward_graph(const AttentionShape& s, cudnnHandle_t handle) {
   Builder b(s);
-  const Tensor lengths = b.integers("lengths", kLengths, s.sequences);
   const Tensor stats_offset = b.offsets("offset_stats", kOffsetStats);
   auto options = fe::graph::SDPA_attributes().set_name("sdpa").set_generate_stats(true);
-  b.mask(options, lengths);
+  b.mask(options);
   const auto [out, stats] = b.graph.sdpa(
       b.packed("q", kQ, s.heads, s.q_stride, b.offsets("offset_q", kOffsetQ)),
       b.packed("k", kK, s.kv_heads, s.k_stride, b.offsets("offset_k", kOffsetK)),
@@ -128,15 +133,14 @@ std::shared_ptr<fe::graph::Graph> forward_graph(const AttentionShape& s, cudnnHa
 
 std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& s, cudnnHandle_t handle) {
   Builder b(s);
-  const Tensor lengths = b.integers("lengths", kLengths, s.sequences);
   const Tensor dense = b.offsets("offset_dense", kOffsetDense);
   const Tensor dense_kv = b.offsets("offset_dense_kv", kOffsetDenseKv);
   const std::int64_t width = s.heads * s.head_dim;
   auto stats = fe::graph::Tensor_attributes().set_name("stats");
   b.describe_stats(stats, b.offsets("offset_stats", kOffsetStats));
   auto options = fe::graph::SDPA_backward_attributes().set_name("sdpa_backward");
-  b.mask(options, lengths);
-  options.set_max_total_seq_len_q(s.tokens).set_max_total_seq_len_kv(s.tokens);
+  b.mask(options);
+  options.set_max_total_seq_len_q(s.tokens).set_max_total_seq_len_kv(s.keys);
   const auto [dq, dk, dv] = b.graph.sdpa_backward(
       b.packed("q", kQ, s.heads, s.q_stride, b.offsets("offset_q", kOffsetQ)),
       b.packed("k", kK, s.kv_heads, s.k_stride, b.offsets("offset_k", kOffsetK)),
@@ -169,9 +173,10 @@ struct PackedAttention::Graphs {
     }
     return entry;
   }
-  void run(const Built& entry, std::unordered_map<std::int64_t, void*>& tensors,
+  void run(const Built& entry, std::unordered_map<std::int64_t, void*>& tensors, bool causal,
            const AttentionBatch& batch, void* workspace, void* stream) {
     tensors[kLengths] = pointer(batch.lengths);
+    if (!causal) tensors[kKeyLengths] = pointer(batch.key_lengths);
     tensors[kOffsetQ] = pointer(batch.q);
     tensors[kOffsetK] = pointer(batch.k);
     tensors[kOffsetV] = pointer(batch.v);
@@ -201,7 +206,7 @@ void PackedAttention::forward(const AttentionShape& shape, const AttentionBatch&
                               void* workspace, void* stream) {
   std::unordered_map<std::int64_t, void*> tensors{
       {kQ, pointer(q)}, {kK, pointer(k)}, {kV, pointer(v)}, {kOut, out}, {kStats, stats}};
-  graphs_->run(graphs_->find(shape, false), tensors, batch, workspace, stream);
+  graphs_->run(graphs_->find(shape, false), tensors, shape.causal, batch, workspace, stream);
 }
 
 void PackedAttention::backward(const AttentionShape& shape, const AttentionBatch& batch,
@@ -218,7 +223,7 @@ void PackedAttention::backward(const AttentionShape& shape, const AttentionBatch
                                                   {kDk, d_k},
                                                   {kDv, d_v},
                                                   {kOffsetDenseKv, pointer(batch.dense_kv)}};
-  graphs_->run(graphs_->find(shape, true), tensors, batch, workspace, stream);
+  graphs_->run(graphs_->find(shape, true), tensors, shape.causal, batch, workspace, stream);
 }
 
 }  // namespace tessera::kernels

@@ -112,6 +112,9 @@ class TrainBench {
         waits_(std::make_shared<StreamWaits>()),
         groups_(make_groups(*site.at.world, map_, times_.decorator())) {
     if (site.side_world != nullptr) side_group_ = make_shard_group(*site.side_world, map_);
+    if (site.side_world != nullptr && options.layout.cp > 1) {
+      ring_lane_ = make_axis_group(*site.side_world, map_, Axis::cp);
+    }
     if (options.read_peers) {
       host_group_ = make_shard_group(*site.at.host, map_);
       tensor_host_ = make_axis_group(*site.at.host, map_, Axis::tp);
@@ -166,6 +169,10 @@ class TrainBench {
     options.sharding.host_group = host_group_.get();
     options.tensor_host = tensor_host_.get();
     options.sharding.read_gradients = options_.read_gradients;
+    if (ring_lane_ != nullptr) {
+      options.context = {.lane = ring_lane_.get(), .side = site_.side};
+      options.context.side.measure(waits_);
+    }
     if (side_group_ != nullptr) {
       options.sharding.side = site_.side;
       options.sharding.side.measure(waits_);
@@ -192,6 +199,8 @@ class TrainBench {
     const ParallelLayout& layout = options_.layout;
     return {{"layout",
              {{"tp", layout.tp},
+              {"cp", layout.cp},
+              {"ulysses", layout.ulysses},
               {"pp", layout.pp},
               {"vpp", layout.vpp},
               {"dp_replicate", layout.dp_replicate},
@@ -248,11 +257,12 @@ class TrainBench {
     result["step_s"] = step_s;
     result["tokens_per_s_per_gpu"] = tokens / step_s / ranks;
     // Marks: begin, after backward, after the optimizer, of every step.
-    result["split"] = {{"forward_backward_s", laps.seconds(0, 3) / steps},
-                       {"optimizer_s", laps.seconds(1, 3) / steps},
-                       {"exposed_side_s", side_group_ ? waits_->take_seconds() / steps : 0.0},
-                       {"inline_comm_s", inline_comm},
-                       {"inline_comm", groups}};
+    result["split"] = {
+        {"forward_backward_s", laps.seconds(0, 3) / steps},
+        {"optimizer_s", laps.seconds(1, 3) / steps},
+        {"exposed_side_s", side_group_ || ring_lane_ ? waits_->take_seconds() / steps : 0.0},
+        {"inline_comm_s", inline_comm},
+        {"inline_comm", groups}};
     const double flops = 3 * forward_flops_per_token(model_, sequence) * tokens;
     const double with_embedding =
         flops + 6.0 * static_cast<double>(model_.vocab * model_.hidden) * tokens;
@@ -349,7 +359,7 @@ class TrainBench {
   CommTimes times_;
   std::shared_ptr<StreamWaits> waits_;
   ParallelGroups groups_;
-  std::unique_ptr<Communicator> side_group_, host_group_, tensor_host_;
+  std::unique_ptr<Communicator> side_group_, host_group_, tensor_host_, ring_lane_;
 };
 
 }  // namespace

@@ -5,14 +5,16 @@
 #include <optional>
 #include <string>
 
+#include "cost_models/spec/context_parallel.h"
 #include "cost_models/spec/problem.h"
 
 namespace tessera {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  throw Error(ExitCode::usage, "--layout " + std::string(text) + ": " + why +
-                                   " (degrees such as tp=2,pp=2,vpp=2,dp=2,zero=3,replicate=2,sp)");
+  throw Error(ExitCode::usage,
+              "--layout " + std::string(text) + ": " + why +
+                  " (degrees such as tp=2,cp=2,pp=2,vpp=2,dp=2,zero=3,replicate=2,sp,ulysses)");
 }
 
 std::optional<int> degree_of(std::string_view word) {
@@ -22,7 +24,7 @@ std::optional<int> degree_of(std::string_view word) {
   return value;
 }
 
-/// Words KEY=N; sp alone stands for sp=1.
+/// Words KEY=N; sp and ulysses alone stand for 1.
 std::map<std::string, int, std::less<>> words_of(std::string_view text) {
   std::map<std::string, int, std::less<>> words;
   for (std::string_view rest = text; !rest.empty();) {
@@ -31,9 +33,9 @@ std::map<std::string, int, std::less<>> words_of(std::string_view text) {
     const std::size_t equals = word.find('=');
     const std::string key(word.substr(0, equals));
     const auto value = equals == word.npos ? std::optional(1) : degree_of(word.substr(equals + 1));
-    const bool flag = key == "sp";
-    const bool known = flag || key == "tp" || key == "pp" || key == "vpp" || key == "dp" ||
-                       key == "zero" || key == "replicate";
+    const bool flag = key == "sp" || key == "ulysses";
+    const bool known = flag || key == "tp" || key == "cp" || key == "pp" || key == "vpp" ||
+                       key == "dp" || key == "zero" || key == "replicate";
     if (!known || !value || flag != (equals == word.npos)) {
       refuse(text, "cannot read \"" + std::string(word) + "\"");
     }
@@ -50,11 +52,15 @@ ParallelLayout train_layout(std::string_view text, const ModelSpec& model, int r
     const auto found = words.find(key);
     return found == words.end() ? otherwise : found->second;
   };
-  ParallelLayout layout{.tp = word("tp", 1), .pp = word("pp", 1), .vpp = word("vpp", 1)};
-  if (layout.tp < 1 || layout.pp < 1 || layout.vpp < 1) refuse(text, "degrees count from 1");
-  const int dp = word("dp", ranks / (layout.tp * layout.pp));
-  if (dp < 1 || layout.tp * layout.pp * dp != ranks) {
-    refuse(text, "tp x pp x dp must be the " + std::to_string(ranks) + " ranks");
+  ParallelLayout layout{
+      .tp = word("tp", 1), .cp = word("cp", 1), .pp = word("pp", 1), .vpp = word("vpp", 1)};
+  if (layout.tp < 1 || layout.cp < 1 || layout.pp < 1 || layout.vpp < 1) {
+    refuse(text, "degrees count from 1");
+  }
+  const int model_ranks = layout.tp * layout.cp * layout.pp;
+  const int dp = word("dp", ranks / model_ranks);
+  if (dp < 1 || model_ranks * dp != ranks) {
+    refuse(text, "tp x cp x pp x dp must be the " + std::to_string(ranks) + " ranks");
   }
   layout.zero = word("zero", dp > 1 ? 3 : 0);
   const int replicate = word("replicate", layout.zero == 3 ? 1 : dp);
@@ -66,6 +72,8 @@ ParallelLayout train_layout(std::string_view text, const ModelSpec& model, int r
   layout.dp_shard = dp / replicate;
   if (layout.dp_shard == 1 && layout.zero == 3) layout.zero = dp > 1 ? 1 : 0;
   layout.sequence_parallel = word("sp", 0) != 0;
+  layout.ulysses = word("ulysses", 0) != 0;
+  if (const std::string why = context_refusal(model, layout); !why.empty()) refuse(text, why);
   if (layout.pp * layout.vpp > model.layers) refuse(text, "there are fewer layers than stages");
   layout.stages = even_stages(model.layers, layout.pp, layout.vpp);
   Problems problems;

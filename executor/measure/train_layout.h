@@ -1,4 +1,4 @@
-// The text of a training layout on a command line: "tp=2,dp=2,zero=3,sp".
+// The text of a training layout on a command line: "tp=2,cp=2,dp=2,zero=3,sp".
 //
 // A pure function; no torch.
 #pragma once
@@ -10,7 +10,8 @@
 
 namespace tessera {
 
-/// Keys tp, pp, vpp, dp, zero (0..3), replicate (HSDP: of dp so many replicas) and the flag sp; the
+/// Keys tp, cp, pp, vpp, dp, zero (0..3), replicate (HSDP: of dp so many replicas) and the flags sp
+/// and ulysses (instead of a ring over cp); the
 /// others' product gives dp where it is left out; zero is 3 where dp > 1 and nothing is said.
 /// Throws Error (usage) for other words, and for degrees that do not fit the model or `ranks`.
 ParallelLayout train_layout(std::string_view text, const ModelSpec& model, int ranks);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tessera {
 namespace {
@@ -126,10 +127,15 @@ Tensor attend_packed(const AttentionPlan& plan, const Tensor& q, const Tensor& k
 }  // namespace
 
 AttentionPlan plan_attention(const Weights& weights, std::span<const std::int64_t> lengths) {
+  return plan_attention(weights, lengths,
+                        head_range(weights.model(), weights.layout.tp, weights.coord.tp));
+}
+
+AttentionPlan plan_attention(const Weights& weights, std::span<const std::int64_t> lengths,
+                             HeadRange heads) {
   const ModelSpec& model = weights.model();
-  AttentionPlan plan{.heads = head_range(model, weights.layout.tp, weights.coord.tp),
-                     .head_dim = model.head_dim,
-                     .window = model.sliding_window};
+  AttentionPlan plan{
+      .heads = std::move(heads), .head_dim = model.head_dim, .window = model.sliding_window};
   plan.longest = *std::max_element(lengths.begin(), lengths.end());
   plan.packed =
       fused::attention_usable(weights.device(), scalar_type(weights.dtype), model.head_dim);

@@ -38,6 +38,9 @@ struct AttentionPlan {
 };
 
 AttentionPlan plan_attention(const Weights& weights, std::span<const std::int64_t> lengths);
+/// For other heads than the rank's own.
+AttentionPlan plan_attention(const Weights& weights, std::span<const std::int64_t> lengths,
+                             HeadRange heads);
 
 /// q [tokens, heads, head_dim], k and v [tokens, kv heads, head_dim] of this rank. Returns
 /// [tokens, heads * head_dim]; differentiable.

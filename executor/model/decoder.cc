@@ -93,16 +93,24 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
   tp.exchange = options.exchange;
   const int chunk = options.chunk;
   Tensor x = is_first_chunk(weights, chunk) ? embed_tokens(weights, tokens.ids, tp) : hidden;
-  const AttentionPlan plan = plan_attention(weights, tokens.lengths);
+  ContextParallel parallel = options.context;
+  if (parallel.group == nullptr) parallel.group = groups.cp.get();
+  const HeadRange head_counts = head_range(model, weights.layout.tp, weights.coord.tp);
+  const auto context = parallel.alone() ? nullptr : plan_context(weights, tokens.lengths, parallel);
+  const AttentionPlan plan =
+      context ? AttentionPlan{.heads = head_counts} : plan_attention(weights, tokens.lengths);
   const RopeTable rope = rope_table(weights.inverse_frequencies, model.rope.attention_factor,
                                     tokens.positions, scalar_type(weights.dtype));
   // By value: the backward pass may run it again after this function has returned.
-  const auto run_layer = [&weights, tp, plan, rope, options](std::int64_t layer, const Tensor& in) {
+  const auto run_layer = [&weights, tp, plan, context, rope, options](std::int64_t layer,
+                                                                      const Tensor& in) {
     const LayerRows& rows = weights.rows.layers[static_cast<std::size_t>(layer)];
     const Tensor normed =
         rms_norm(in, weights.tensor(rows.input_norm), weights.model().norm_epsilon);
     const HeadStates heads = project_heads(weights, rows, normed, rope, tp);
-    return after_attention(weights, rows, in, attend(plan, heads.q, heads.k, heads.v), tp,
+    const Tensor attended = context ? attend_context(context, plan.heads, heads.q, heads.k, heads.v)
+                                    : attend(plan, heads.q, heads.k, heads.v);
+    return after_attention(weights, rows, in, attended, tp,
                            options.recompute == Recompute::selective);
   };
   const LayerRange range = chunk_layers(weights, chunk);

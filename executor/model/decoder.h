@@ -11,14 +11,17 @@
 #include <vector>
 
 #include "cost_models/memory.h"
+#include "executor/model/context_attention.h"
 #include "executor/model/parallel_ops.h"
 #include "executor/model/weights.h"
 
 namespace tessera {
 
+/// With context parallelism `ids` and `positions` are the rows that this rank holds (and padding
+/// after them), `lengths` are of the whole sequences.
 struct PackedTokens {
   torch::Tensor ids, positions;       // int64 [tokens], on the weights' device
-  std::vector<std::int64_t> lengths;  // of each sequence; they sum to `tokens`
+  std::vector<std::int64_t> lengths;  // of each sequence; on one rank they sum to `tokens`
 
   std::int64_t tokens() const { return ids.size(0); }
 };
@@ -49,6 +52,7 @@ struct StageOptions {
   LayerAccess* access = nullptr;
   /// Lets activations travel beside the layers' products; outlives the backward pass.
   TokenExchange* exchange = nullptr;
+  ContextParallel context;  // alone: of `groups`
 };
 
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the

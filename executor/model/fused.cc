@@ -55,6 +55,9 @@ void vocabulary_gradient_(torch::Tensor&, const torch::Tensor&, double, const to
 AttentionBatch attention_batch(const std::vector<std::int64_t>&, torch::Device) {
   TORCH_CHECK(false, "built without kernels");
 }
+void set_keys(AttentionBatch&, const std::vector<std::int64_t>&, torch::Device) {
+  TORCH_CHECK(false, "built without kernels");
+}
 Attended attend(const AttentionBatch&, const torch::Tensor&, const torch::Tensor&,
                 const torch::Tensor&, std::int64_t) {
   TORCH_CHECK(false, "built without kernels");
@@ -102,8 +105,9 @@ Tensor empty_of(const Tensor& x, at::IntArrayRef shape) {
   return torch::empty(shape, x.options().requires_grad(false));
 }
 
-/// Offsets in elements for a stride between tokens.
-Tensor scaled(const AttentionBatch& batch, std::int64_t stride) { return batch.starts * stride; }
+const Tensor& key_starts(const AttentionBatch& batch) {
+  return batch.causal() ? batch.starts : batch.key_starts;
+}
 
 kernels::AttentionShape shape_of(const AttentionBatch& batch, const Tensor& q, const Tensor& k,
                                  const Tensor& v, std::int64_t window) {
@@ -113,6 +117,9 @@ kernels::AttentionShape shape_of(const AttentionBatch& batch, const Tensor& q, c
           .sequences = batch.lengths.size(0),
           .longest = batch.longest,
           .tokens = batch.tokens,
+          .longest_keys = batch.causal() ? batch.longest : batch.longest_keys,
+          .keys = batch.causal() ? batch.tokens : batch.keys,
+          .causal = batch.causal(),
           .q_stride = q.stride(0),
           .k_stride = k.stride(0),
           .v_stride = v.stride(0),
@@ -124,19 +131,22 @@ struct Offsets {
   Tensor q, k, v, dense, dense_kv, stats;
 };
 Offsets offsets_of(const AttentionBatch& batch, const kernels::AttentionShape& shape) {
-  TORCH_CHECK(batch.tokens * std::max(shape.q_stride, shape.v_stride) < (std::int64_t{1} << 31),
+  TORCH_CHECK(std::max(shape.tokens, shape.keys) * std::max(shape.q_stride, shape.v_stride) <
+                  (std::int64_t{1} << 31),
               "more elements in one packed batch than int32 offsets reach");
-  return {scaled(batch, shape.q_stride),
-          scaled(batch, shape.k_stride),
-          scaled(batch, shape.v_stride),
-          scaled(batch, shape.heads * shape.head_dim),
-          scaled(batch, shape.kv_heads * shape.head_dim),
-          scaled(batch, shape.heads)};
+  const Tensor &queries = batch.starts, &keys = key_starts(batch);
+  return {queries * shape.q_stride,
+          keys * shape.k_stride,
+          keys * shape.v_stride,
+          queries * (shape.heads * shape.head_dim),
+          keys * (shape.kv_heads * shape.head_dim),
+          queries * shape.heads};
 }
 kernels::AttentionBatch pointers(const AttentionBatch& batch, const Offsets& offsets) {
-  return {batch.lengths.data_ptr(), offsets.q.data_ptr(),     offsets.k.data_ptr(),
-          offsets.v.data_ptr(),     offsets.dense.data_ptr(), offsets.dense_kv.data_ptr(),
-          offsets.stats.data_ptr()};
+  const Tensor& keys = batch.causal() ? batch.lengths : batch.key_lengths;
+  return {batch.lengths.data_ptr(),    keys.data_ptr(),         offsets.q.data_ptr(),
+          offsets.k.data_ptr(),        offsets.v.data_ptr(),    offsets.dense.data_ptr(),
+          offsets.dense_kv.data_ptr(), offsets.stats.data_ptr()};
 }
 
 /// One per device and calling thread: cuDNN handles are not shared between threads. They are never
@@ -153,6 +163,32 @@ Tensor workspace(const Tensor& x, std::int64_t bytes) {
 /// The fewest shapes: the next power of two.
 std::int64_t rounded_up(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
+}
+
+/// Lengths and starts of sequences in one copy, rounded up to recurring shapes.
+struct Packing {
+  Tensor lengths, starts;
+  std::int64_t longest = 0, tokens = 0;
+};
+Packing packing_of(const std::vector<std::int64_t>& lengths, torch::Device device) {
+  const std::int64_t count = static_cast<std::int64_t>(lengths.size());
+  const std::int64_t padded = rounded_up(count);
+  const Tensor host = torch::zeros({2 * padded + 1}, at::kInt);
+  auto* length = host.data_ptr<std::int32_t>();
+  auto* start = length + padded;
+  Packing packing;
+  for (std::int64_t i = 0; i < padded; ++i) {
+    const std::int64_t mine = i < count ? lengths[static_cast<std::size_t>(i)] : 0;
+    length[i] = static_cast<std::int32_t>(mine);
+    start[i + 1] = start[i] + length[i];
+    packing.longest = std::max(packing.longest, mine);
+  }
+  packing.tokens = start[padded];
+  packing.longest = std::max<std::int64_t>(rounded_up(packing.longest), 64);
+  const Tensor there = to_device(host, device);
+  packing.lengths = there.narrow(0, 0, padded);
+  packing.starts = there.narrow(0, padded, padded + 1);
+  return packing;
 }
 
 const kernels::FlatChunk* chunks_of(const Tensor& table) {
@@ -259,24 +295,17 @@ bool attention_usable(torch::Device device, at::ScalarType type, std::int64_t he
 }
 
 AttentionBatch attention_batch(const std::vector<std::int64_t>& lengths, torch::Device device) {
-  const std::int64_t count = static_cast<std::int64_t>(lengths.size());
-  const std::int64_t padded = rounded_up(count);
-  const Tensor host = torch::zeros({2 * padded + 1}, at::kInt);
-  auto* length = host.data_ptr<std::int32_t>();
-  auto* start = length + padded;
-  AttentionBatch batch;
-  for (std::int64_t i = 0; i < padded; ++i) {
-    const std::int64_t mine = i < count ? lengths[static_cast<std::size_t>(i)] : 0;
-    length[i] = static_cast<std::int32_t>(mine);
-    start[i + 1] = start[i] + length[i];
-    batch.longest = std::max(batch.longest, mine);
-  }
-  batch.tokens = start[padded];
-  batch.longest = std::max<std::int64_t>(rounded_up(batch.longest), 64);
-  const Tensor there = to_device(host, device);
-  batch.lengths = there.narrow(0, 0, padded);
-  batch.starts = there.narrow(0, padded, padded + 1);
-  return batch;
+  const Packing packing = packing_of(lengths, device);
+  return {packing.lengths, packing.starts, packing.longest, packing.tokens, {}, {}, 0, 0};
+}
+
+void set_keys(AttentionBatch& batch, const std::vector<std::int64_t>& lengths,
+              torch::Device device) {
+  const Packing packing = packing_of(lengths, device);
+  batch.key_lengths = packing.lengths;
+  batch.key_starts = packing.starts;
+  batch.longest_keys = packing.longest;
+  batch.keys = packing.tokens;
 }
 
 Attended attend(const AttentionBatch& batch, const Tensor& q, const Tensor& k, const Tensor& v,

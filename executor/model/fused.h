@@ -56,10 +56,18 @@ void vocabulary_gradient_(torch::Tensor& logits, const torch::Tensor& target, do
 struct AttentionBatch {
   torch::Tensor lengths, starts;  // int32 [sequences], [sequences + 1], rounded up
   std::int64_t longest = 0, tokens = 0;
+  // Undefined: causal attention of tokens to themselves. Else every query sees all keys.
+  torch::Tensor key_lengths, key_starts;
+  std::int64_t longest_keys = 0, keys = 0;
+
+  bool causal() const { return !key_lengths.defined(); }
 };
 /// Packed attention runs on this device for heads of this size.
 bool attention_usable(torch::Device device, at::ScalarType type, std::int64_t head_dim);
 AttentionBatch attention_batch(const std::vector<std::int64_t>& lengths, torch::Device device);
+/// Sequence i's queries attend to `lengths[i]` other keys.
+void set_keys(AttentionBatch& batch, const std::vector<std::int64_t>& lengths,
+              torch::Device device);
 
 /// q [tokens, heads, dim], k and v [tokens, kv heads, dim], heads dense; [tokens, heads, dim] and
 /// what the backward pass needs besides.

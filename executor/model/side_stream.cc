@@ -43,6 +43,10 @@ void SideStream::wait(const Moment& moment) const {
   waits_->add(std::move(begin), mark(current));
 }
 
+void SideStream::synchronize(const Moment& moment) {
+  if (moment.event) moment.event->synchronize();
+}
+
 SideStream::Moment SideStream::run(const Moment& start, const std::function<void()>& work) const {
   if (!stream_) {
     work();

@@ -43,6 +43,8 @@ class SideStream {
   Moment now() const;
   /// The current stream waits for the moment.
   void wait(const Moment& moment) const;
+  /// The host waits for the moment.
+  static void synchronize(const Moment& moment);
   /// Runs `work` with the side stream current, after `start`; returns its end.
   Moment run(const Moment& start, const std::function<void()>& work) const;
 

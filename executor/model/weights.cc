@@ -156,7 +156,7 @@ Interval counted_range(const Parameter& parameter, const ParallelLayout& layout,
                        const RankCoord& coord) {
   const bool tied_copy = parameter.place == StagePlace::embedding_and_head && coord.pp != 0;
   const auto own = compute_box(parameter, layout, coord);
-  if (!own || tied_copy || coord.cp != 0) return {};
+  if (!own || tied_copy) return {};
   const auto dim = static_cast<std::size_t>(std::max(parameter.split_dim, 0));
   const std::int64_t local = own->dims[dim].size();
   if (coord.tp == 0) return {0, local};

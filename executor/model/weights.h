@@ -123,7 +123,8 @@ void reduce_tied_embedding(const Weights& weights, Communicator* ends,
                            std::vector<torch::Tensor>& gradients);
 
 /// The range of the row's outermost local dim that this rank counts in norms and sums over a
-/// replica: of all the ranks that hold an element exactly one counts it. Empty where others do.
+/// replica: of all its ranks of one cp that hold an element exactly one counts it. Empty where
+/// others do.
 Interval counted_range(const Parameter& parameter, const ParallelLayout& layout,
                        const RankCoord& coord);
 

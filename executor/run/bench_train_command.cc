@@ -97,7 +97,7 @@ json predict(const SweepInputs& inputs, const TrainBenchOptions& o, int ranks) {
                .cluster = inputs.clusters.begin()->first,
                .kind = SweepKind::train};
   row.gpus = ranks, row.tp = layout.tp, row.pp = layout.pp, row.dp = layout.dp();
-  row.cp = 1, row.vpp = layout.vpp, row.zero = layout.zero;
+  row.cp = layout.cp, row.vpp = layout.vpp, row.zero = layout.zero;
   row.micro_batch = o.micro_batch_tokens / o.sequence;
   row.global_batch = *row.micro_batch * o.micro_batches * layout.dp();
   row.prompt_tokens = static_cast<double>(o.sequence);
@@ -216,8 +216,9 @@ void add_bench_train(CLI::App& bench) {
   auto o = std::make_shared<Options>();
   command->add_option("--model", o->model, "Preset, folder or config.json");
   command->add_option("--layers", o->layers, "Only so many of its layers; 0 = all");
-  command->add_option("--layout", o->layout,
-                      "tp=2,pp=2,vpp=2,dp=2,zero=0..3,replicate=2,sp; default FSDP over all ranks");
+  command->add_option(
+      "--layout", o->layout,
+      "tp=2,cp=2,pp=2,vpp=2,dp=2,zero=0..3,replicate=2,sp,ulysses; default FSDP over all ranks");
   command->add_option("--sequence", o->sequence, "Tokens of each packed sequence");
   command->add_option("--micro-batch-tokens", o->micro_batch_tokens,
                       "Per replica; several values: one after another");

@@ -30,6 +30,7 @@ void compute_log_prob(RoleWorker* role, const RunConfig& config, Experience& exp
   LogProbs scores = role->trainer->log_probs(views_of(experience.sequences),
                                              {.token_limit = role->plan->batching.log_prob_tokens,
                                               .temperature = config.rollout.sampling.temperature});
+  role->trainer->rest();
   store_values(std::move(scores.log_prob), experience.sequences, field);
 }
 
@@ -100,6 +101,7 @@ void compute_values(Worker& worker, Experience& experience) {
   store_values(role->trainer->values(views_of(experience.sequences),
                                      {.token_limit = role->plan->batching.values_tokens}),
                experience.sequences, &Sequence::values);
+  role->trainer->rest();
 }
 
 void compute_reward_scores(Worker& worker, Experience& experience) {
@@ -107,6 +109,7 @@ void compute_reward_scores(Worker& worker, Experience& experience) {
   if (role == nullptr || !role->member()) return;
   const std::vector<float> scores = role->trainer->scores(
       views_of(experience.sequences), {.token_limit = role->plan->batching.reward_tokens});
+  role->trainer->rest();
   for (size_t i = 0; i < scores.size(); ++i) experience.sequences[i].score = scores[i];
 }
 
@@ -131,6 +134,7 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
     return result.metrics;
   };
   Metrics metrics = over_mini_batches(*role->plan, epochs, experience, updates_before, update);
+  role->trainer->rest();
   return role->leader() ? metrics : Metrics{};
 }
 
@@ -151,6 +155,7 @@ Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epoc
     return result.metrics;
   };
   Metrics metrics = over_mini_batches(*role->plan, epochs, experience, updates_before, update);
+  role->trainer->rest();
   return role->leader() ? metrics : Metrics{};
 }
 

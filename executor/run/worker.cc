@@ -46,6 +46,9 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   const bool side =
       context.side != nullptr && context.side->world != nullptr && role.role != Role::rollout;
   if (side) worker.side_group = make_shard_group(*context.side->world, worker.map);
+  if (side && role.layout.cp > 1) {
+    worker.ring_lane = make_axis_group(*context.side->world, worker.map, Axis::cp);
+  }
   if (context.host != nullptr && role.role != Role::rollout) {
     worker.host_group = make_shard_group(*context.host, worker.map);
     worker.tensor_host = make_axis_group(*context.host, worker.map, Axis::tp);
@@ -58,22 +61,30 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   if (role.role != Role::rollout) {
     std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
     if (optimizer) optimizer->offload = role.offload.optimizer;
-    TrainerOptions options{.recompute = role.recompute};
+    TrainerOptions options{.recompute = role.recompute,
+                           .offload_parameters = role.offload.parameters,
+                           .offload_gradients = role.offload.gradients};
     options.sharding.host_group = worker.host_group.get();
     options.tensor_host = worker.tensor_host.get();
     if (worker.side_group != nullptr) {
       options.sharding.side_group = worker.side_group.get();
       options.sharding.side = context.side->stream;
     }
+    if (worker.ring_lane != nullptr) {
+      options.context = {.lane = worker.ring_lane.get(), .side = context.side->stream};
+    }
     worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer, options);
+    worker.trainer->rest();
   }
 }
 
 /// A minimal reshard reads the actor's weights out of memory that all ranks of the host see. Every
-/// rank brings such memory, if only an empty one. FSDP keeps shards, in storage of its own.
+/// rank brings such memory, if only an empty one. FSDP keeps shards, in storage of its own, and
+/// memory that peers have mapped cannot leave the device.
 bool reads_peers(const Plan& plan) {
   if (plan.reshard.empty() || plan.reshard[0].mode != ReshardMode::minimal) return false;
-  return plan.find(plan.reshard[0].from)->layout.dp_shard == 1;
+  const RolePlan& from = *plan.find(plan.reshard[0].from);
+  return from.layout.dp_shard == 1 && !from.offload.parameters;
 }
 
 std::unique_ptr<SharedBlock> make_memory(const RunContext& context, std::int64_t bytes) {
@@ -184,10 +195,13 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
   if (worker.weight_switch != nullptr) return worker.weight_switch->run(hooks);
   const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
+  if (actor->member()) actor->trainer->wake();
   const void* source = actor->member() ? actor->weights->storage.data_ptr() : nullptr;
   void* destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr;
-  return worker.reshard->run(*worker.context.world, source, destination, worker.staging.data_ptr(),
-                             hooks);
+  const ReshardReport report = worker.reshard->run(*worker.context.world, source, destination,
+                                                   worker.staging.data_ptr(), hooks);
+  if (actor->member()) actor->trainer->rest();
+  return report;
 }
 
 }  // namespace tessera

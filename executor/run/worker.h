@@ -32,6 +32,7 @@ struct RoleWorker {
   std::unique_ptr<Communicator> side_group;   // who shares parameters or gradients, on a side lane
   std::unique_ptr<Communicator> host_group;   // the same ranks on host memory
   std::unique_ptr<Communicator> tensor_host;  // the tensor-parallel ranks on host memory
+  std::unique_ptr<Communicator> ring_lane;    // the cp group on a side lane
   std::unique_ptr<Weights> weights;
   std::unique_ptr<Trainer> trainer;
 

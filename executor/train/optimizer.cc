@@ -3,6 +3,7 @@
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_adamw.h>
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <algorithm>
 #include <cmath>
 
@@ -33,6 +34,11 @@ Tensor host_copy(const Tensor& x) {
       torch::empty(x.sizes(), torch::TensorOptions().dtype(x.dtype()).pinned_memory(x.is_cuda()));
   host.copy_(x);
   return host;
+}
+
+std::int64_t begin_of(const std::vector<fused::Chunk>& piece) { return piece.front().offset; }
+std::int64_t end_of(const std::vector<fused::Chunk>& piece) {
+  return piece.back().offset + piece.back().count;
 }
 
 }  // namespace
@@ -67,13 +73,46 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
   state_.master = shares ? values_ : values_.to(torch::kFloat32);
   if (options.offload) {  // before the moments, which then never lie on the device
     state_.master = host_copy(state_.master);
-    host_gradients_ = host_copy(sharded_.shards());
   }
   const auto moments =
       state_.master.options().pinned_memory(options.offload && weights.storage.is_cuda());
   state_.exp_avg = torch::zeros(state_.master.sizes(), moments);
   state_.exp_avg_sq = torch::zeros(state_.master.sizes(), moments);
   find_chunks();
+  if (options.offload) cut_pieces();
+}
+
+/// Chunks are cut at multiples of the piece's length from their own beginning, so that a CPU's
+/// vector loops round every element as they do over whole chunks.
+void Optimizer::cut_pieces() {
+  std::vector<fused::Chunk> in_order = chunks_.updated;
+  std::sort(in_order.begin(), in_order.end(),
+            [](const fused::Chunk& a, const fused::Chunk& b) { return a.offset < b.offset; });
+  for (const fused::Chunk& chunk : in_order) {
+    for (std::int64_t first = 0; first < chunk.count; first += options_.piece_elements) {
+      const fused::Chunk part{chunk.offset + first,
+                              std::min(options_.piece_elements, chunk.count - first), chunk.decay};
+      const bool fits =
+          !pieces_.chunks.empty() &&
+          part.offset + part.count - begin_of(pieces_.chunks.back()) <= options_.piece_elements;
+      if (!fits) pieces_.chunks.emplace_back();
+      pieces_.chunks.back().push_back(part);
+    }
+  }
+  std::int64_t longest = 0;
+  for (const auto& piece : pieces_.chunks) {
+    longest = std::max(longest, end_of(piece) - begin_of(piece));
+  }
+  const bool gpu = weights_.device().is_cuda();
+  const auto host = torch::TensorOptions().pinned_memory(gpu);
+  for (int i = 0; i < 2; ++i) {
+    pieces_.gradients[i] = torch::empty({longest}, host.dtype(torch::kFloat32));
+    pieces_.weights[i] = torch::empty({longest}, host.dtype(values_.dtype()));
+  }
+  if (gpu) {
+    const c10::impl::VirtualGuardImpl guard(weights_.device().type());
+    pieces_.copies = SideStream(guard.getStreamFromGlobalPool(weights_.device()));
+  }
 }
 
 bool Optimizer::on_device() const { return fused::usable(state_.master); }
@@ -139,14 +178,26 @@ void Optimizer::update(double learning_rate, double norm) {
   // torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
   const double scale = options_.clip_norm / (norm + 1e-6);
   if (options_.clip_norm > 0 && scale < 1) gradients.mul_(scale);
-  if (options_.offload) gradients = host_gradients_.copy_(gradients);
+  if (options_.offload) {
+    update_on_host(learning_rate);
+  } else {
+    adamw_by_torch(chunks_.updated, gradients, 0, learning_rate);
+  }
+}
+
+/// `gradients` begin at `origin` of the shard space.
+void Optimizer::adamw_by_torch(const std::vector<fused::Chunk>& chunks, const Tensor& gradients,
+                               std::int64_t origin, double learning_rate) {
   const Tensor steps = torch::full({}, static_cast<double>(state_.steps), state_.master.options());
   for (const double decay : {options_.weight_decay, 0.0}) {
-    std::vector<fused::Chunk> mine;
-    for (const fused::Chunk& chunk : chunks_.updated)
-      if (chunk.decay == decay) mine.push_back(chunk);
+    std::vector<fused::Chunk> mine, from;
+    for (const fused::Chunk& chunk : chunks) {
+      if (chunk.decay != decay) continue;
+      mine.push_back(chunk);
+      from.push_back({chunk.offset - origin, chunk.count, decay});
+    }
     if (mine.empty()) continue;
-    at::_fused_adamw_(views(state_.master, mine), views(gradients, mine),
+    at::_fused_adamw_(views(state_.master, mine), views(gradients, from),
                       views(state_.exp_avg, mine), views(state_.exp_avg_sq, mine), {},
                       std::vector<Tensor>(mine.size(), steps), learning_rate, options_.beta1,
                       options_.beta2, decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
@@ -154,8 +205,42 @@ void Optimizer::update(double learning_rate, double norm) {
   }
 }
 
+/// Two pieces are on their way at any time: one's gradients to the host, another's weights back.
+void Optimizer::update_on_host(double learning_rate) {
+  const SideStream& copies = pieces_.copies;
+  const auto count = pieces_.chunks.size();
+  const SideStream::Moment ready = copies.now();
+  const auto part = [&](const Tensor& x, std::size_t i) {
+    const auto& piece = pieces_.chunks[i];
+    return x.narrow(0, begin_of(piece), end_of(piece) - begin_of(piece));
+  };
+  const auto room = [&](const Tensor(&buffers)[2], std::size_t i) {
+    return buffers[i % 2].narrow(0, 0, end_of(pieces_.chunks[i]) - begin_of(pieces_.chunks[i]));
+  };
+  std::vector<SideStream::Moment> fetched(count), sent(count);
+  const auto fetch = [&](std::size_t i) {
+    fetched[i] = copies.run(ready, [&] {
+      room(pieces_.gradients, i).copy_(part(sharded_.shards(), i), /*non_blocking=*/true);
+    });
+  };
+  if (count > 0) fetch(0);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + 1 < count) fetch(i + 1);
+    SideStream::synchronize(fetched[i]);
+    adamw_by_torch(pieces_.chunks[i], room(pieces_.gradients, i), begin_of(pieces_.chunks[i]),
+                   learning_rate);
+    if (i >= 2) SideStream::synchronize(sent[i - 2]);
+    room(pieces_.weights, i).copy_(part(state_.master, i));
+    sent[i] = copies.run(
+        ready, [&] { part(values_, i).copy_(room(pieces_.weights, i), /*non_blocking=*/true); });
+  }
+  if (count == 0) return;
+  copies.wait(sent.back());
+  SideStream::synchronize(sent.back());  // the buffers are the next step's
+}
+
 void Optimizer::publish_weights() {
-  const bool written = on_device() && weights_.dtype == DType::bf16;
+  const bool written = options_.offload || (on_device() && weights_.dtype == DType::bf16);
   if (!written && !values_.is_same(state_.master)) values_.copy_(state_.master);
   if (parameters_ != nullptr) parameters_->changed();
   if (map_.kind == ShardKind::flat) gather_weights();
@@ -216,6 +301,8 @@ void Optimizer::load_state(const OptimizerState& state) {
   if (!values_.is_same(state_.master)) values_.copy_(state_.master);
   publish_weights();
 }
+
+void Optimizer::park_in(Parked& parked) { parked.add(values_); }
 
 std::int64_t Optimizer::bytes() const {
   const std::int64_t owned = values_.is_same(state_.master) ? 2 : 3;

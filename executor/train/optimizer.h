@@ -5,8 +5,9 @@
 // whoever makes them divides by their number. Decoupled decay and bias correction as
 // torch.optim.AdamW; decay only on rows that the parameter table marks. On a GPU norm and update
 // are one kernel each over all parameters, and the host waits once, at the end. States may live in
-// pinned host memory (offload): then the host computes the step. Collective over the role; one
-// thread per rank.
+// pinned host memory (offload): then the host computes the step piece by piece, the next piece's
+// gradients and the last one's weights travelling meanwhile. Collective over the role; one thread
+// per rank.
 #pragma once
 
 #include "executor/model/torch.h"
@@ -27,6 +28,9 @@ struct AdamWOptions {
   double weight_decay = 0.01;
   double clip_norm = 1.0;  // 0 = no clipping
   bool offload = false;    // master weights and moments in pinned host memory
+  /// Offload: elements that travel at a time, 64 MiB of gradients: long enough for the link's full
+  /// rate. A multiple of 64.
+  std::int64_t piece_elements = std::int64_t{1} << 24;
 };
 
 /// What has to be saved: this rank's shard space.
@@ -66,12 +70,19 @@ class Optimizer {
   /// Copies; the shard spaces must be equal. The weights are set from the master weights.
   void load_state(const OptimizerState& state);
   std::int64_t bytes() const;  // gradients and states
+  /// The weights' own copy that the step writes, and master weights that are those: they leave the
+  /// device with the weights.
+  void park_in(Parked& parked);
   const ShardMap& map() const { return map_; }
 
  private:
   void find_chunks();
+  void cut_pieces();
   double global_norm();
   void update(double learning_rate, double norm);
+  void update_on_host(double learning_rate);
+  void adamw_by_torch(const std::vector<fused::Chunk>& chunks, const torch::Tensor& gradients,
+                      std::int64_t origin, double learning_rate);
   void publish_weights();
   void gather_weights();
   bool on_device() const;
@@ -84,8 +95,13 @@ class Optimizer {
   ShardedGradients sharded_;
   std::unique_ptr<ShardReader> reader_;  // flat shards: the others' values; nullptr: all-gather
   OptimizerState state_;
-  torch::Tensor values_;          // shard space in the weights' type: what the step writes
-  torch::Tensor host_gradients_;  // offload
+  torch::Tensor values_;  // shard space in the weights' type: what the step writes
+  /// Offload: neighbouring parts of the shard space, and room for two of them on the host.
+  struct Pieces {
+    std::vector<std::vector<fused::Chunk>> chunks;
+    torch::Tensor gradients[2], weights[2];
+    SideStream copies;
+  } pieces_;
   struct Chunks {
     std::vector<fused::Chunk> counted, updated;
     torch::Tensor counted_table, updated_table;  // on the device; empty where not fused

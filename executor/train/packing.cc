@@ -1,58 +1,121 @@
 #include "executor/train/packing.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "cost_models/spec/problem.h"
 #include "executor/model/to_device.h"
 
 namespace tessera {
+namespace {
+
+/// Everything about a batch before it is dealt out; rows count through all sequences.
+struct WholeBatch {
+  std::vector<std::int64_t> ids, positions, lengths, rows, targets, last_rows;
+
+  void add(const TokenSequence& sequence) {
+    TESSERA_CHECK(!sequence.prompt.empty() && !sequence.response.empty());
+    const auto first = static_cast<std::int64_t>(ids.size());
+    ids.insert(ids.end(), sequence.prompt.begin(), sequence.prompt.end());
+    ids.insert(ids.end(), sequence.response.begin(), sequence.response.end());
+    targets.insert(targets.end(), sequence.response.begin(), sequence.response.end());
+    lengths.push_back(sequence.tokens());
+    for (std::int64_t i = 0; i < sequence.tokens(); ++i) positions.push_back(i);
+    const std::int64_t last = first + sequence.tokens() - 1;
+    const std::int64_t predicting = last - static_cast<std::int64_t>(sequence.response.size());
+    for (std::int64_t row = predicting; row < last; ++row) rows.push_back(row);
+    last_rows.push_back(last);
+  }
+  void pad(std::int64_t tokens) {
+    if (tokens == 0) return;
+    ids.resize(ids.size() + static_cast<std::size_t>(tokens), 0);
+    for (std::int64_t i = 0; i < tokens; ++i) positions.push_back(i);
+    lengths.push_back(tokens);
+  }
+};
+
+/// One rank's rows, in order.
+class HeldRows {
+ public:
+  HeldRows(std::span<const std::int64_t> lengths, const ContextSlice& slice)
+      : parts_(held_tokens(lengths, slice)) {
+    std::int64_t first = 0;
+    for (const Interval& part : parts_) {
+      firsts_.push_back(first);
+      first += part.size();
+    }
+  }
+  const std::vector<Interval>& parts() const { return parts_; }
+  /// The place of a row of the whole batch among them, or -1.
+  std::int64_t place(std::int64_t row) const {
+    const auto after = std::upper_bound(parts_.begin(), parts_.end(), row,
+                                        [](std::int64_t r, const Interval& p) { return r < p.lo; });
+    if (after == parts_.begin()) return -1;
+    const auto i = static_cast<std::size_t>(after - parts_.begin() - 1);
+    return row < parts_[i].hi ? firsts_[i] + row - parts_[i].lo : -1;
+  }
+
+ private:
+  std::vector<Interval> parts_;
+  std::vector<std::int64_t> firsts_;
+};
+
+int owner_of(std::int64_t row, const std::vector<HeldRows>& ranks) {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].place(row) >= 0) return static_cast<int>(rank);
+  }
+  TESSERA_CHECK(false);
+  return -1;
+}
+
+}  // namespace
 
 PackedMicroBatch pack_micro_batch(std::span<const TokenSequence> batch,
                                   std::span<const int> sequences, torch::Device device,
-                                  std::int64_t multiple) {
-  const auto count = static_cast<std::int64_t>(sequences.size());
-  std::int64_t tokens = 0, responses = 0;
-  for (const int s : sequences) {
-    const TokenSequence& sequence = batch[static_cast<std::size_t>(s)];
-    TESSERA_CHECK(!sequence.prompt.empty() && !sequence.response.empty());
-    tokens += sequence.tokens();
-    responses += static_cast<std::int64_t>(sequence.response.size());
+                                  std::int64_t multiple, const ContextSlice& slice) {
+  WholeBatch whole;
+  for (const int s : sequences) whole.add(batch[static_cast<std::size_t>(s)]);
+  const ContextRows own = context_rows(whole.lengths, slice, multiple);
+  whole.pad(own.padding);
+
+  std::vector<HeldRows> ranks;
+  for (int rank = 0; rank < slice.size; ++rank) {
+    ranks.emplace_back(whole.lengths, slice.of(rank));
   }
-  const std::int64_t used = tokens;
-  tokens = (std::max<std::int64_t>(used, 1) + multiple - 1) / multiple * multiple;
-  const torch::Tensor host = torch::empty({2 * tokens + 2 * responses + count}, torch::kInt64);
-  std::int64_t* ids = host.mutable_data_ptr<std::int64_t>();
-  std::int64_t* positions = ids + tokens;
-  std::int64_t* rows = positions + tokens;
-  std::int64_t* targets = rows + responses;
-  std::int64_t* last_rows = targets + responses;
+  const HeldRows& held = ranks[static_cast<std::size_t>(slice.rank)];
   PackedMicroBatch packed;
-  std::int64_t first = 0;
-  for (const int s : sequences) {
-    const TokenSequence& sequence = batch[static_cast<std::size_t>(s)];
-    for (const std::int32_t id : sequence.prompt) *ids++ = id;
-    for (const std::int32_t id : sequence.response) *ids++ = *targets++ = id;
-    for (std::int64_t i = 0; i < sequence.tokens(); ++i) *positions++ = i;
-    const std::int64_t predicting = first + static_cast<std::int64_t>(sequence.prompt.size()) - 1;
-    for (std::size_t i = 0; i < sequence.response.size(); ++i)
-      *rows++ = predicting + static_cast<std::int64_t>(i);
-    packed.tokens.lengths.push_back(sequence.tokens());
-    first += sequence.tokens();
-    *last_rows++ = first - 1;
+  std::array<std::vector<std::int64_t>, 5> parts;  // ids, positions, rows, targets, last rows
+  auto& [ids, positions, rows, targets, last_rows] = parts;
+  for (const Interval& part : held.parts()) {
+    ids.insert(ids.end(), whole.ids.begin() + part.lo, whole.ids.begin() + part.hi);
+    positions.insert(positions.end(), whole.positions.begin() + part.lo,
+                     whole.positions.begin() + part.hi);
   }
-  for (std::int64_t i = 0; i < tokens - used; ++i) {
-    *ids++ = 0;
-    *positions++ = i;
+  ids.resize(static_cast<std::size_t>(own.rows), 0);
+  positions.resize(static_cast<std::size_t>(own.rows), 0);
+  for (std::size_t i = 0; i < whole.rows.size(); ++i) {
+    packed.row_owners.push_back(owner_of(whole.rows[i], ranks));
+    if (packed.row_owners.back() != slice.rank) continue;
+    rows.push_back(held.place(whole.rows[i]));
+    targets.push_back(whole.targets[i]);
   }
-  if (tokens > used) packed.tokens.lengths.push_back(tokens - used);
-  const std::vector<torch::Tensor> parts =
-      to_device(host, device).split_with_sizes({tokens, tokens, responses, responses, count});
-  packed.tokens.ids = parts[0];
-  packed.tokens.positions = parts[1];
-  packed.rows = parts[2];
-  packed.targets = parts[3];
-  packed.last_rows = parts[4];
+  for (const std::int64_t row : whole.last_rows) {
+    packed.last_owners.push_back(owner_of(row, ranks));
+    if (packed.last_owners.back() == slice.rank) last_rows.push_back(held.place(row));
+  }
+
+  std::vector<std::int64_t> together, sizes;
+  for (const std::vector<std::int64_t>& part : parts) {
+    together.insert(together.end(), part.begin(), part.end());
+    sizes.push_back(static_cast<std::int64_t>(part.size()));
+  }
+  const std::vector<torch::Tensor> there =
+      to_device(torch::tensor(together, torch::kInt64), device).split_with_sizes(sizes);
+  packed.tokens = {.ids = there[0], .positions = there[1], .lengths = std::move(whole.lengths)};
+  packed.rows = there[2];
+  packed.targets = there[3];
+  packed.last_rows = there[4];
   return packed;
 }
 

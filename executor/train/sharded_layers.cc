@@ -73,24 +73,37 @@ std::map<std::int64_t, BucketParts> parts_by_layer(const ShardMap& map) {
 
 Communicator* shard_group(const ParallelGroups& groups, const ParallelLayout& layout) {
   if (layout.dp_shard > 1) return groups.dp_shard ? groups.dp_shard.get() : groups.dp.get();
-  return layout.zero >= 1 ? groups.dp.get() : nullptr;
+  if (layout.zero == 0) return nullptr;
+  if (groups.dp_cp) return groups.dp_cp.get();
+  return groups.dp ? groups.dp.get() : groups.cp.get();
 }
 
 std::unique_ptr<Communicator> make_shard_group(Communicator& world, const RankMap& map) {
   const ParallelLayout& layout = map.layout;
-  const bool shared = layout.dp_shard > 1 || (layout.zero >= 1 && layout.dp() > 1);
+  const bool shared = layout.dp_shard > 1 || (layout.zero >= 1 && layout.dp() * layout.cp > 1);
   if (!shared) return nullptr;
-  return make_axis_group(world, map, layout.dp_shard > 1 ? Axis::dp_shard : Axis::dp);
+  const int index = map.index_of(world.rank());
+  if (index < 0) return world.split({});
+  if (layout.dp_shard > 1) return world.split(group_of(map, Axis::dp_shard, world.rank()));
+  const RankCoord& mine = map.coords[static_cast<std::size_t>(index)];
+  std::vector<int> members;
+  for (int replica = 0; replica < layout.dp(); ++replica) {
+    for (int cp = 0; cp < layout.cp; ++cp) {
+      members.push_back(
+          map.rank_at({.tp = mine.tp, .cp = cp, .pp = mine.pp, .dp_replicate = replica}));
+    }
+  }
+  return world.split(members);
 }
 
-Communicator* replica_group(const ParallelGroups& groups, const ParallelLayout& layout) {
-  if (layout.dp_shard > 1) return groups.dp_replicate.get();
-  return layout.zero >= 1 ? nullptr : groups.dp.get();
+ReplicaGroups replica_groups(const ParallelGroups& groups, const ParallelLayout& layout) {
+  if (layout.dp_shard > 1) return {groups.dp_replicate.get(), groups.cp.get()};
+  return layout.zero >= 1 ? ReplicaGroups{} : ReplicaGroups{groups.dp.get(), groups.cp.get()};
 }
 
 ShardKind shard_kind(const ParallelLayout& layout, const ParallelGroups& groups) {
   if (layout.dp_shard > 1) return ShardKind::stored;
-  return layout.zero >= 1 && groups.dp ? ShardKind::flat : ShardKind::none;
+  return shard_group(groups, layout) != nullptr ? ShardKind::flat : ShardKind::none;
 }
 
 ShardMap make_shard_map(const Weights& weights, const ParallelGroups& groups) {
@@ -495,8 +508,8 @@ void ShardedGradients::finish() {
   ended_.clear();
   options_.side.wait(reduced_);
   clear_untouched();
-  Communicator* const replicas = replica_group(groups_, weights_.layout);
-  for (Communicator* group : {replicas, groups_.cp.get()}) {
+  const ReplicaGroups replicas = replica_groups(groups_, weights_.layout);
+  for (Communicator* group : {replicas.data, replicas.context}) {
     if (group != nullptr) {
       group->all_reduce(shards_.data_ptr(), count_of(shards_), DType::fp32, ReduceOp::sum);
     }
@@ -510,6 +523,12 @@ void ShardedGradients::clear_untouched() {
       shards_.narrow(0, segment.shard, segment.count).zero_();
     }
   }
+}
+
+void ShardedGradients::park_in(Parked& parked) {
+  pool_.clear();
+  parked.add(shards_);
+  for (const auto& [layer, memory] : memory_) parked.add(memory);
 }
 
 std::int64_t ShardedGradients::bytes() const {

@@ -17,6 +17,7 @@
 #include "executor/comm/groups.h"
 #include "executor/model/decoder.h"
 #include "executor/model/side_stream.h"
+#include "executor/train/parked.h"
 #include "executor/train/shard_map.h"
 #include "executor/train/shard_reader.h"
 #include "executor/train/shard_reducer.h"
@@ -36,12 +37,17 @@ struct ShardingOptions {
 };
 
 /// The group that shares parameters (stored) or gradients and states; nullptr when nobody does.
+/// Context-parallel ranks hold equal parameters: ZeRO-1 and 2 cut over dp x cp.
 Communicator* shard_group(const ParallelGroups& groups, const ParallelLayout& layout);
 /// The same ranks as a group of `world`, nullptr where there is none. Every rank of the world calls
 /// it, members of the role or not.
 std::unique_ptr<Communicator> make_shard_group(Communicator& world, const RankMap& map);
-/// Ranks with the same shards, whose gradients are summed; nullptr when there are none.
-Communicator* replica_group(const ParallelGroups& groups, const ParallelLayout& layout);
+/// Ranks with the same shards, whose gradients are summed: over one group after the other, nullptr
+/// where there is none.
+struct ReplicaGroups {
+  Communicator *data = nullptr, *context = nullptr;
+};
+ReplicaGroups replica_groups(const ParallelGroups& groups, const ParallelLayout& layout);
 ShardKind shard_kind(const ParallelLayout& layout, const ParallelGroups& groups);
 ShardMap make_shard_map(const Weights& weights, const ParallelGroups& groups);
 
@@ -57,6 +63,8 @@ class BufferPool {
   /// use there still.
   Buffer take(std::int64_t elements, const torch::TensorOptions& options, int spare);
   void give(torch::Tensor memory, SideStream::Moment free);
+  /// Idle buffers go back to torch. Precondition: nothing on either stream uses them.
+  void clear() { idle_.clear(); }
 
  private:
   const SideStream& side_;
@@ -81,6 +89,8 @@ class ShardedParameters {
   bool holds(const ShardBucket& bucket) const { return there_.contains(bucket.layer); }
   /// The shards changed on the current stream: later gathers come after.
   void changed();
+  /// Gives idle memory back. Precondition: no pass is running, streams are synchronised.
+  void release_idle() { pool_.clear(); }
   const ShardMap& map() const { return map_; }
 
  private:
@@ -128,6 +138,9 @@ class ShardedGradients {
   /// Sums over everybody who holds the same element.
   void finish();
   std::int64_t bytes() const;
+  /// What holds gradients between passes, to leave the device with `parked`; idle memory is given
+  /// back. Precondition: no pass is running, streams are synchronised.
+  void park_in(Parked& parked);
 
  private:
   void make_memory();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cost_models/spec/context_parallel.h"
 #include "executor/model/parallel_ops.h"
 #include "executor/model/scores.h"
 #include "executor/model/to_device.h"
@@ -11,13 +12,9 @@
 namespace tessera {
 namespace {
 
-void refuse_unsupported(const ParallelLayout& layout) {
-  std::string what;
-  const auto refuse = [&](bool unsupported, const char* name) {
-    if (unsupported) what += (what.empty() ? "" : ", ") + std::string(name);
-  };
-  refuse(layout.cp > 1, "cp > 1");
-  refuse(layout.ep > 1, "ep > 1");
+void refuse_unsupported(const ModelSpec& model, const ParallelLayout& layout) {
+  std::string what = context_refusal(model, layout);
+  if (layout.ep > 1) what += (what.empty() ? "" : ", ") + std::string("ep > 1");
   if (!what.empty()) throw Error(ExitCode::infeasible, "training does not support " + what);
 }
 
@@ -27,9 +24,15 @@ std::span<const double> span_of(const torch::Tensor& values) {
   return {values.const_data_ptr<double>(), static_cast<std::size_t>(values.numel())};
 }
 
-torch::Tensor seed(const std::vector<double>& gradient, double scale, const torch::Tensor& like) {
-  const torch::Tensor host =
-      torch::tensor(at::ArrayRef<double>(gradient), torch::kFloat64).mul_(scale);
+/// The rank's own part of the whole micro-batch's gradient.
+torch::Tensor seed(const std::vector<double>& gradient, const std::vector<int>& owners, int rank,
+                   double scale, const torch::Tensor& like) {
+  TESSERA_CHECK(gradient.size() == owners.size());
+  std::vector<double> mine;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (owners[i] == rank) mine.push_back(gradient[i] * scale);
+  }
+  const torch::Tensor host = torch::tensor(at::ArrayRef<double>(mine), torch::kFloat64);
   TESSERA_CHECK(host.numel() == like.numel());
   return to_device(host.to(like.scalar_type()), like.device());
 }
@@ -39,16 +42,24 @@ torch::Tensor seed(const std::vector<double>& gradient, double scale, const torc
 Trainer::Trainer(Weights& weights, const ParallelGroups& groups,
                  const std::optional<AdamWOptions>& optimizer, const TrainerOptions& options)
     : weights_(weights), groups_(groups), options_(options) {
-  refuse_unsupported(weights.layout);
+  refuse_unsupported(weights.model(), weights.layout);
   if (options.tensor_host != nullptr && groups.tp != nullptr && weights.layout.sequence_parallel) {
     exchange_ = make_token_exchange(*options.tensor_host, weights.device());
   }
+  options_.context.group = groups.cp.get();
+  // Memory that peers have mapped cannot be given back.
+  if (options_.offload_parameters) options_.sharding.host_group = nullptr;
+  if (options_.offload_gradients) options_.sharding.read_gradients = false;
   links_ = make_links(groups.pp.get(), weights.layout.vpp);
   if (weights.layout.dp_shard > 1)
-    parameters_ = std::make_unique<ShardedParameters>(weights, groups, options.sharding);
+    parameters_ = std::make_unique<ShardedParameters>(weights, groups, options_.sharding);
   if (optimizer)
-    optimizer_ = std::make_unique<Optimizer>(weights, groups, *optimizer, options.sharding,
+    optimizer_ = std::make_unique<Optimizer>(weights, groups, *optimizer, options_.sharding,
                                              parameters_.get());
+  if (options_.offload_parameters) {
+    parameters_parked_.add(weights.storage);
+    if (optimizer_) optimizer_->park_in(parameters_parked_);
+  }
 }
 
 bool Trainer::shares_layers() const {
@@ -105,7 +116,27 @@ void Trainer::after_backward(std::int64_t layer, LayerRange chunk) {
   }
 }
 
+void Trainer::rest() {
+  if (!options_.offload_parameters && !options_.offload_gradients) return;
+  if (weights_.device().is_cuda()) torch::cuda::synchronize(weights_.device().index());
+  if (options_.offload_parameters) {
+    if (parameters_ != nullptr) parameters_->release_idle();
+    parameters_parked_.leave(/*keep=*/true, /*unchanged=*/!parameters_changed_);
+    parameters_changed_ = false;
+  }
+  if (options_.offload_gradients && trains() && !gradients_parked_.away()) {
+    optimizer_->sharded().park_in(gradients_parked_);
+    gradients_parked_.leave(/*keep=*/gradients_pending_);
+  }
+}
+
+void Trainer::wake(bool training) {
+  parameters_parked_.come_back();
+  if (training) gradients_parked_.come_back();
+}
+
 void Trainer::begin_pass(bool training) {
+  wake(training);
   training_pass_ = training;
   if (parameters_ == nullptr) return;
   const ShardMap& map = parameters_->map();
@@ -122,6 +153,7 @@ void Trainer::end_pass() {
 }
 
 void Trainer::with_whole_weights(const std::function<void()>& use) {
+  wake();
   if (parameters_ != nullptr)
     for (const ShardBucket& bucket : parameters_->map().buckets) parameters_->await(bucket);
   use();
@@ -135,15 +167,39 @@ torch::Tensor Trainer::forward(const PackedMicroBatch& packed, const torch::Tens
                     {.chunk = chunk,
                      .recompute = training_pass_ ? options_.recompute : Recompute::none,
                      .access = shares_layers() ? this : nullptr,
-                     .exchange = exchange_.get()});
+                     .exchange = exchange_.get(),
+                     .context = options_.context});
   if (!is_last_chunk(weights_, chunk)) return hidden;
   return gather_tokens(hidden, tensor_parallel(weights_, groups_));
 }
 
 PackedMicroBatch Trainer::packed(std::span<const TokenSequence> batch,
                                  std::span<const int> sequences) const {
-  const int multiple = weights_.layout.sequence_parallel ? groups_.tp_size : 1;
-  return pack_micro_batch(batch, sequences, weights_.device(), multiple);
+  return pack_micro_batch(batch, sequences, weights_.device(), row_multiple(), slice());
+}
+
+ContextSlice Trainer::slice() const {
+  return {groups_.cp_size, groups_.coord.cp, weights_.layout.ulysses};
+}
+
+std::int64_t Trainer::row_multiple() const {
+  return weights_.layout.sequence_parallel ? groups_.tp_size : 1;
+}
+
+/// Values of all of a micro-batch's tokens, on every rank that holds some of them.
+torch::Tensor Trainer::whole_values(const torch::Tensor& mine,
+                                    const std::vector<int>& owners) const {
+  if (options_.context.alone()) return mine;
+  std::vector<std::int64_t> counts(index(groups_.cp_size), 0), places;
+  for (const int owner : owners) places.push_back(counts[index(owner)]++);
+  const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] += owners[i] * most;
+  torch::Tensor block = torch::zeros({most}, mine.options().requires_grad(false));
+  block.narrow(0, 0, mine.size(0)).copy_(mine.detach());
+  torch::Tensor all = torch::empty({groups_.cp_size * most}, block.options());
+  groups_.cp->all_gather(block.data_ptr(), all.data_ptr(), static_cast<std::size_t>(most),
+                         dtype_of(block.scalar_type()));
+  return all.index_select(0, to_device(torch::tensor(places, torch::kInt64), all.device()));
 }
 
 std::vector<Trainer::MicroBatches> Trainer::plan(std::span<const TokenSequence> batch,
@@ -163,10 +219,9 @@ PipelineShape Trainer::shape(std::span<const TokenSequence> batch, const MicroBa
   shape.width = weights_.model().hidden;
   shape.options = weights_.storage.options().requires_grad(false);
   for (const std::vector<int>& sequences : mine) {
-    std::int64_t tokens = 0;
-    for (const int s : sequences) tokens += batch[index(s)].tokens();
-    const std::int64_t cut = weights_.layout.sequence_parallel ? groups_.tp_size : 1;
-    shape.tokens.push_back((std::max<std::int64_t>(tokens, 1) + cut - 1) / cut);
+    std::vector<std::int64_t> lengths;
+    for (const int s : sequences) lengths.push_back(batch[index(s)].tokens());
+    shape.tokens.push_back(context_rows(lengths, slice(), row_multiple()).rows / row_multiple());
   }
   return shape;
 }
@@ -204,14 +259,15 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
     if (!is_last_chunk(weights_, chunk)) return hidden;
     if (mine[index(m)].empty()) return torch::Tensor();
     if (wanted == Wanted::log_probs) {
-      const TokenScores scores =
-          score_tokens(weights_, groups_, hidden.index_select(0, packed.rows), packed.targets,
-                       {.temperature = options.temperature, .entropy = entropy});
-      outputs.push_back(scores.log_prob);
-      if (entropy) outputs.push_back(scores.entropy);
+      const TokenScores scores = scored(hidden.index_select(0, packed.rows), packed,
+                                        {.temperature = options.temperature, .entropy = entropy});
+      outputs.push_back(whole_values(scores.log_prob, packed.row_owners));
+      if (entropy) outputs.push_back(whole_values(scores.entropy, packed.row_owners));
     } else {
-      const torch::Tensor& rows = wanted == Wanted::values ? packed.rows : packed.last_rows;
-      outputs.push_back(token_values(weights_, hidden.index_select(0, rows)));
+      const bool each = wanted == Wanted::values;
+      const torch::Tensor& rows = each ? packed.rows : packed.last_rows;
+      outputs.push_back(whole_values(token_values(weights_, hidden.index_select(0, rows)),
+                                     each ? packed.row_owners : packed.last_owners));
     }
     return torch::Tensor();
   });
@@ -266,9 +322,11 @@ std::vector<float> Trainer::share_results(const std::vector<torch::Tensor>& mine
 UpdateResult Trainer::update(std::span<const TokenSequence> batch, const LossFunction& loss,
                              const UpdateOptions& options) {
   TESSERA_CHECK(trains());
+  wake(/*training=*/true);
   optimizer_->zero_gradients();
   UpdateResult result = accumulate(batch, loss, options);
   const StepResult step = optimizer_->step(options.learning_rate);
+  gradients_pending_ = false;
   result.grad_norm = step.grad_norm;
   result.applied = step.applied;
   return result;
@@ -284,6 +342,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
     backwards_left_[bucket.layer] = static_cast<int>(mine.size());
   }
   begin_pass(/*training=*/true);
+  parameters_changed_ = gradients_pending_ = true;  // a step will follow
   const auto stage = [&](int m, int chunk, const torch::Tensor& input) -> StageOutput {
     const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
     const torch::Tensor hidden = forward(packed, input, chunk);
@@ -297,30 +356,42 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   return mean_over_replicas(share_parts(parts), groups_.dp_size);
 }
 
+/// Of the rows before this rank's response tokens, of which a context-parallel rank may have none.
+TokenScores Trainer::scored(const torch::Tensor& rows, const PackedMicroBatch& packed,
+                            const ScoreOptions& options) const {
+  if (weights_.model().head == ModelHead::value) return {token_values(weights_, rows), {}};
+  if (rows.size(0) > 0) return score_tokens(weights_, groups_, rows, packed.targets, options);
+  const torch::Tensor none = torch::empty({0}, rows.options().dtype(torch::kFloat32));
+  return {none, options.entropy ? none : torch::Tensor()};
+}
+
 /// Scores, the loss on the host, and its gradients as seeds of the backward pass. Gradients are
 /// divided by the number of replicas here, so that their sum over replicas is the mean.
 StageOutput Trainer::differentiate(const torch::Tensor& hidden, const PackedMicroBatch& packed,
                                    std::span<const int> sequences, const LossFunction& loss,
                                    const UpdateOptions& options, LossParts& parts) const {
-  const torch::Tensor rows = hidden.index_select(0, packed.rows);
-  TokenScores scores;
-  if (weights_.model().head == ModelHead::value)
-    scores.log_prob = token_values(weights_, rows);
-  else
-    scores = score_tokens(weights_, groups_, rows, packed.targets,
-                          {.temperature = options.temperature, .entropy = options.entropy});
-  const torch::Tensor host_scores = scores.log_prob.detach().to(torch::kCPU, torch::kFloat64);
+  const TokenScores scores =
+      scored(hidden.index_select(0, packed.rows), packed,
+             {.temperature = options.temperature, .entropy = options.entropy});
+  const auto on_host = [&](const torch::Tensor& values) {
+    return whole_values(values.detach(), packed.row_owners).to(torch::kCPU, torch::kFloat64);
+  };
+  const torch::Tensor host_scores = on_host(scores.log_prob);
   torch::Tensor host_entropy = torch::empty({0}, torch::kFloat64);
-  if (scores.entropy.defined())
-    host_entropy = scores.entropy.detach().to(torch::kCPU, torch::kFloat64);
+  if (scores.entropy.defined()) host_entropy = on_host(scores.entropy);
   const LossGradient gradient = loss(sequences, span_of(host_scores), span_of(host_entropy));
   parts.add(gradient);
 
   const double scale = 1.0 / groups_.dp_size;
-  StageOutput output{{scores.log_prob}, {seed(gradient.score_gradient, scale, scores.log_prob)}};
+  const auto own = [&](const std::vector<double>& all, const torch::Tensor& like) {
+    return seed(all, packed.row_owners, groups_.coord.cp, scale, like);
+  };
+  // None of the response tokens: nothing to differentiate by, but the layers' collectives go on.
+  if (packed.rows.size(0) == 0) return {{hidden}, {torch::zeros_like(hidden)}};
+  StageOutput output{{scores.log_prob}, {own(gradient.score_gradient, scores.log_prob)}};
   if (!gradient.entropy_gradient.empty()) {
     output.roots.push_back(scores.entropy);
-    output.gradients.push_back(seed(gradient.entropy_gradient, scale, scores.entropy));
+    output.gradients.push_back(own(gradient.entropy_gradient, scores.entropy));
   }
   return output;
 }
@@ -328,7 +399,7 @@ StageOutput Trainer::differentiate(const torch::Tensor& hidden, const PackedMicr
 /// The sum over replicas, on every rank of the role. One rank of each replica speaks for it.
 LossParts Trainer::share_parts(const LossParts& mine) const {
   if (!groups_.role) return mine;
-  const bool speaks = groups_.last_stage && groups_.coord.tp == 0;
+  const bool speaks = groups_.last_stage && groups_.coord.tp == 0 && groups_.coord.cp == 0;
   const std::string bytes = speaks ? to_bytes(mine) : std::string();
   const auto on_device = torch::TensorOptions().device(weights_.device());
   const int ranks = groups_.role->size();

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/model/scores.h"
 #include "executor/model/token_exchange.h"
 #include "executor/train/batch.h"
 #include "executor/train/loss_parts.h"
@@ -42,13 +43,17 @@ struct TrainerOptions {
   /// The tensor-parallel group on host memory. Where it is given, all of it is on one host and the
   /// layout has sequence parallelism, activations travel beside the products.
   Communicator* tensor_host = nullptr;
+  ContextParallel context;  // its lane and side stream; the group is the role's
+  /// Leave the device in rest(): parameters that own their memory (none that peers read),
+  /// gradients.
+  bool offload_parameters = false, offload_gradients = false;
 };
 
 class Trainer : private LayerAccess {
  public:
   /// Keeps references. Without optimizer options the role only infers. With FSDP the weights, whole
   /// when they come, are sharded here. Throws Error (infeasible) for layouts that this executor
-  /// does not train: cp, ep. Collective over the role.
+  /// does not train: ep, and cp where context_refusal says so. Collective over the role.
   Trainer(Weights& weights, const ParallelGroups& groups,
           const std::optional<AdamWOptions>& optimizer, const TrainerOptions& options = {});
 
@@ -74,6 +79,16 @@ class Trainer : private LayerAccess {
   /// FSDP), e.g. to save them. Collective.
   void with_whole_weights(const std::function<void()>& use);
 
+  /// Between two uses of the model: what the options offload moves to host memory. Every function
+  /// of this class brings it back first.
+  void rest();
+  /// Brings parameters back, for others who use them, and with `training` gradients.
+  void wake(bool training = false);
+  /// Bytes that rest() frees on the device.
+  std::int64_t resting_bytes() const {
+    return parameters_parked_.bytes() + gradients_parked_.bytes();
+  }
+
   Optimizer& optimizer() { return *optimizer_; }
   bool trains() const { return optimizer_ != nullptr; }
 
@@ -89,6 +104,11 @@ class Trainer : private LayerAccess {
   torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input, int chunk);
   PackedMicroBatch packed(std::span<const TokenSequence> batch,
                           std::span<const int> sequences) const;
+  ContextSlice slice() const;
+  std::int64_t row_multiple() const;
+  TokenScores scored(const torch::Tensor& rows, const PackedMicroBatch& packed,
+                     const ScoreOptions& options) const;
+  torch::Tensor whole_values(const torch::Tensor& mine, const std::vector<int>& owners) const;
 
   using MicroBatches = std::vector<std::vector<int>>;
   enum class Wanted { log_probs, values, last_value };
@@ -114,6 +134,9 @@ class Trainer : private LayerAccess {
   /// By layer: micro-batches of the pass whose backward has not begun.
   std::map<std::int64_t, int> backwards_left_;
   std::unique_ptr<Optimizer> optimizer_;
+  Parked parameters_parked_, gradients_parked_;
+  bool parameters_changed_ = true;  // since they last rested
+  bool gradients_pending_ = false;  // accumulated and not stepped with
 };
 
 }  // namespace tessera

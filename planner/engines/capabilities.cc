@@ -18,7 +18,8 @@ Capabilities tessera_table() {
   table.zero = {0, 1, 2, 3};
   table.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   table.virtual_stages = table.fully_sharded = table.sequence_parallel = true;
-  table.optimizer_offload = true;
+  table.context_parallel = true;  // as a ring and as Ulysses
+  table.offload = true;
   table.params = kTrainable;
   table.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2,
                     ModelFamily::qwen3};

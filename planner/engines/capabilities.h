@@ -31,7 +31,6 @@ struct Capabilities {
   int most_rollout_pp = 1;
   bool context_parallel = false, expert_parallel = false, virtual_stages = false;
   bool fully_sharded = false, sequence_parallel = false, offload = false, unmap = false;
-  bool optimizer_offload = false;        // of optimizer states alone, where `offload` is false
   std::optional<bool> ulysses;           // how context parallelism runs; nullopt = as a ring too
   bool rollout_expert_parallel = false;  // and then over all of a replica's ranks
   /// Stages as Megatron states them: equal, but for a first and a last one of their own.

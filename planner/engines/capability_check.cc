@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/spec/context_parallel.h"
 #include "planner/engines/capabilities.h"
 #include "planner/search/iteration.h"
 
@@ -28,6 +29,11 @@ class LayoutCheck {
     if (layout_.cp > 1 && (rollout || !engine_.context_parallel)) too_much("cp", layout_.cp, 1);
     if (layout_.cp > 1 && engine_.ulysses.value_or(layout_.ulysses) != layout_.ulysses) {
       refuse("ulysses", layout_.ulysses ? "true" : "false", layout_.ulysses ? "false" : "true");
+    }
+    if (const std::string why = context_refusal(model_, layout_); !why.empty()) {
+      refuse(layout_.ulysses ? "cp" : "ulysses",
+             layout_.ulysses ? std::to_string(layout_.cp) : "false",
+             layout_.ulysses ? "a degree that heads divide by" : "true", why);
     }
     if (layout_.vpp > 1 && (rollout || !engine_.virtual_stages)) too_much("vpp", layout_.vpp, 1);
     if (layout_.dp_shard > 1 && (rollout || !engine_.fully_sharded)) {
@@ -141,11 +147,8 @@ void check_memory_options(const Capabilities& engine, const RolePlan& role,
     }
     refuse("recompute", std::string(name_of(role.recompute)), known);
   }
-  const Offload& offload = role.offload;
-  const bool only_states = engine.optimizer_offload && !offload.parameters && !offload.gradients;
-  if (!engine.offload && !only_states && offload != Offload{}) {
-    refuse("offload", "true", engine.optimizer_offload ? "of the optimizer alone" : "false");
-  }
+  const bool may = engine.offload && (role.role != Role::rollout || engine.unmap);
+  if (!may && role.offload != Offload{}) refuse("offload", "true", "false");
   if (!contains(engine.params, role.dtypes.param)) {
     std::string known;
     for (const DType type : engine.params) {

@@ -49,12 +49,12 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
     case Field::recompute:
       return outside(table.recompute, static_cast<Recompute>(value),
                      [](Recompute mode) { return std::string(name_of(mode)); });
-    case Field::offload: {
-      const bool states = role != Role::rollout && table.optimizer_offload;
-      const bool has = role == Role::rollout ? table.unmap : table.offload;
-      if (value == 0 || has || (states && value == 1)) return std::nullopt;
-      return states ? "optimizer" : "none";
-    }
+    case Field::offload:
+      if (value == 0 || (role == Role::rollout ? table.unmap : table.offload)) return std::nullopt;
+      return "none";
+    case Field::context:
+      if (table.ulysses.value_or(value == 1) == (value == 1)) return std::nullopt;
+      return *table.ulysses ? "ulysses" : "ring";
     case Field::gpus:
     case Field::dp:
     case Field::tokens:

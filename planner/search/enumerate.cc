@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cost_models/layer_shape.h"
+#include "cost_models/spec/context_parallel.h"
 #include "planner/search/request.h"
 #include "planner/search/space.h"
 
@@ -64,8 +65,8 @@ class Enumeration {
         if (!fixed(Field::cp, cp)) continue;
         next_.cp = cp;
         for (const bool ulysses : {false, true}) {
-          if (ulysses && (cp == 1 || model_.query_heads % (tp * cp) != 0)) continue;
-          if (cp > 1 && table_.ulysses.value_or(ulysses) != ulysses) continue;
+          if (ulysses && cp == 1) continue;
+          if (cp > 1 && !runs_context(tp, cp, ulysses)) continue;
           next_.ulysses = ulysses;
           pipelines();
         }
@@ -79,8 +80,13 @@ class Enumeration {
     return request_.fixed.allows(next_.role, field, value);
   }
 
-  // FSDP, ZeRO-2, virtual stages and offload are chosen by name only in Tessera's own space: they
-  // multiply it, and pay where memory is short.
+  bool runs_context(int tp, int cp, bool ulysses) const {
+    return table_.ulysses.value_or(ulysses) == ulysses && fixed(Field::context, ulysses ? 1 : 0) &&
+           context_refusal(model_, {.tp = tp, .cp = cp, .ulysses = ulysses}).empty();
+  }
+
+  // FSDP, ZeRO-2, virtual stages, offload and context parallelism are chosen by name only in
+  // Tessera's own space: they multiply it, and pay where memory is short.
   bool considered(Field field) const {
     return wide_ || request_.fixed.find(next_.role, field).has_value();
   }
@@ -96,7 +102,11 @@ class Enumeration {
 
   std::vector<int> context_degrees(int ranks) const {
     std::vector<int> degrees = {1};
-    if (!table_.context_parallel || served_) return degrees;
+    if (!table_.context_parallel || served_ || !considered(Field::cp)) return degrees;
+    if (const auto asked = request_.fixed.find(next_.role, Field::cp)) {
+      if (ranks % *asked != 0) return {};
+      return {static_cast<int>(*asked)};
+    }
     for (int cp = 2; ranks % cp == 0 && longest_sequence(request_.workload) / cp >= kLeastContext;
          cp *= 2) {
       degrees.push_back(cp);
@@ -228,11 +238,8 @@ class Enumeration {
 
   void memory_choices() {
     std::vector<Offload> offloads = {{}};
-    const bool states = table_.optimizer_offload && considered(Field::offload);
-    if (trained_ && (table_.offload || states)) {
-      offloads.push_back({.optimizer = true});
-    }
-    if (table_.offload) {
+    if (table_.offload && considered(Field::offload)) {
+      if (trained_) offloads.push_back({.optimizer = true});
       offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
     }
     for (const Recompute recompute : trained_ ? table_.recompute : std::vector{Recompute::none}) {

@@ -9,16 +9,18 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 14> kFields = {
-    "gpus", "tp",  "pp", "dp",  "zero",     "tokens",    "max_sequences",
-    "cp",   "vpp", "ep", "etp", "dp_shard", "recompute", "offload"};
+constexpr std::array<std::string_view, 15> kFields = {
+    "gpus", "tp", "pp",  "dp",       "zero",      "tokens",  "max_sequences", "cp",
+    "vpp",  "ep", "etp", "dp_shard", "recompute", "offload", "context"};
 constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
+constexpr std::array<std::string_view, 2> kContextWords = {"ring", "ulysses"};
 
 // Fields that are named by words rather than counted.
 std::span<const std::string_view> words_of_field(Field field) {
   if (field == Field::recompute) return kRecomputeWords;
   if (field == Field::offload) return kOffloadWords;
+  if (field == Field::context) return kContextWords;
   return {};
 }
 constexpr std::string_view kFile = "--fix";
@@ -40,7 +42,7 @@ bool applies(Role role, Field field) {
   if (field == Field::max_sequences) return role == Role::rollout;
   if (field == Field::zero) return role == Role::actor || role == Role::critic;
   if (field == Field::tokens || field == Field::cp || field == Field::vpp ||
-      field == Field::dp_shard) {
+      field == Field::dp_shard || field == Field::context) {
     return role != Role::rollout;
   }
   if (field == Field::recompute) return role == Role::actor || role == Role::critic;

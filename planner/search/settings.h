@@ -16,7 +16,7 @@
 namespace tessera {
 
 /// `recompute` counts none, selective, full from 0; `offload` none, optimizer, all (for roles that
-/// are not trained and the rollout: none, all).
+/// are not trained and the rollout: none, all); `context` ring, ulysses (how cp > 1 runs).
 enum class Field {
   gpus,
   tp,
@@ -31,7 +31,8 @@ enum class Field {
   etp,
   dp_shard,
   recompute,
-  offload
+  offload,
+  context
 };
 std::string_view name_of(Field field);
 

@@ -1,4 +1,7 @@
 // The programs as a user calls them: plan, run on four CPU ranks, compare.
+#include <algorithm>
+#include <cmath>
+
 #include "tests/cli/programs.h"
 
 namespace tessera {
@@ -49,12 +52,72 @@ TEST_F(Run, EveryTrainingLayoutOfAPlanLearnsTheSame) {
            {"zero2", "actor.tp=1 actor.pp=1 actor.zero=2"},
            {"fsdp", "actor.tp=1 actor.pp=1 actor.zero=3 actor.recompute=full"},
            {"tp-fsdp", "actor.tp=2 actor.pp=1 actor.zero=3 actor.recompute=selective"},
-           {"offload", "actor.tp=2 actor.pp=2 actor.offload=optimizer"}}) {
+           {"offload", "actor.tp=2 actor.pp=2 actor.offload=optimizer"},
+           {"offload-all", "actor.tp=2 actor.pp=2 actor.offload=all"},
+           {"ring", "actor.tp=1 actor.pp=1 actor.cp=4 actor.context=ring"},
+           {"ring-fsdp", "actor.tp=1 actor.pp=1 actor.cp=2 actor.zero=3"},
+           {"ulysses", "actor.tp=2 actor.pp=1 actor.cp=2 actor.context=ulysses"},
+           {"ring-pp", "actor.tp=1 actor.pp=2 actor.cp=2 actor.context=ring"}}) {
     const std::vector<double> got = rewards_in(name, fixed);
     ASSERT_EQ(got.size(), want.size()) << name;
     EXPECT_EQ(got[0], want[0]) << name;
     for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02) << name;
   }
+}
+
+/// Actor, reference and critic, with the reference's log-probs in the reward.
+TEST_F(Run, EveryRoleOfPpoRunsWithItsSequencesCut) {
+  std::ofstream(folder_ / "ppo.yaml") << R"(version: 1
+algorithm: ppo
+prompts_per_step: 16
+samples_per_prompt: 4
+prompt_tokens: 8
+response_tokens: {mean: 4, cv: 0, max: 4}
+mini_batches: 2
+epochs: 1
+kl: reward
+)";
+  const auto numbers_of = [&](const std::string& name, const std::string& fixed) {
+    EXPECT_EQ(run("plan --model " + at("model") + " --cluster local-cpu --workload " +
+                  at("ppo.yaml") + " --fix placement=colocated rollout.tp=1 rollout.dp=4 " + fixed +
+                  " -o " + at(name + ".json")),
+              0);
+    EXPECT_EQ(
+        run("run " + at(name + ".json") + " --config ppo-digits --set 'data.train_files=[" +
+            at("prompts.jsonl") + "]' --set trainer.total_training_steps=2" + " -o " + at(name)),
+        0);
+    Problems problems;
+    return *read_metrics(folder_ / name / "metrics.jsonl", problems);
+  };
+  const auto want = numbers_of("ppo", "actor.tp=1 actor.pp=1 critic.tp=1 critic.pp=1");
+  const auto got =
+      numbers_of("ppo-cut",
+                 "actor.cp=2 actor.context=ring actor.tp=1 actor.pp=1 reference.cp=2 "
+                 "reference.context=ulysses reference.tp=1 critic.cp=4 critic.context=ring");
+  ASSERT_EQ(got.size(), want.size());
+  for (const char* name : {"actor/pg_loss", "actor/entropy_loss", "critic/vf_loss",
+                           "critic/grad_norm", "actor/grad_norm"}) {
+    ASSERT_TRUE(want[0].data.contains(name)) << name;
+    const double value = want[0].data.at(name);
+    EXPECT_NEAR(got[0].data.at(name), value, 1e-3 * std::max(1.0, std::abs(value))) << name;
+  }
+}
+
+TEST_F(Run, OffloadChangesNoBit) {
+  const auto model_of = [&](const std::string& name, const std::string& more) {
+    EXPECT_EQ(run("plan --model " + at("model") +
+                  " --cluster local-cpu --workload grpo-digits --fix actor.tp=2 actor.zero=3 "
+                  "rollout.tp=2 rollout.dp=2 " +
+                  more + " -o " + at(name + ".json")),
+              0);
+    EXPECT_EQ(train(name, 3, "", name + ".json"), 0) << more;
+    EXPECT_EQ(run("compare " + at(name + ".json") + " " + at(name)), 0) << more;
+    return text_of(folder_ / name / "samples.jsonl") +
+           text_of(folder_ / name / "hf/model.safetensors");
+  };
+  const std::string want = model_of("on-device", "actor.offload=none");
+  EXPECT_TRUE(want == model_of("states-away", "actor.offload=optimizer"));
+  EXPECT_TRUE(want == model_of("all-away", "actor.offload=all"));
 }
 
 /// Where ranks have near and far holders to receive from, plan and ranks choose the same.

@@ -83,9 +83,9 @@ TEST_F(Usage, UnknownCommandsAreNamedWithTheNearest) {
 }
 
 TEST_F(Usage, WhatAnEngineLacksIsNamedWithTheEnginesThatHaveIt) {
-  const Called called = call(kAsk + "--fix actor.cp=2");
+  const Called called = call(kAsk + "--fix actor.ep=2");
   EXPECT_EQ(called.code, 2);
-  EXPECT_THAT(called.out, HasSubstr("actor.cp=2 is beyond engine 'tessera'"));
+  EXPECT_THAT(called.out, HasSubstr("actor.ep=2 is beyond engine 'tessera'"));
   EXPECT_THAT(called.out, HasSubstr("any"));
   EXPECT_THAT(called.out, Not(HasSubstr("heads")));
 }

@@ -3,12 +3,14 @@
 
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 #include "executor/model/attention.h"
 #include "executor/model/fused.h"
 #include "executor/model/layer_ops.h"
+#include "executor/model/partial_attention.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
 
@@ -201,6 +203,47 @@ TEST_F(Kernels, PackedAttentionOfSequencesOfDifferentLengths) {
         EXPECT_LE(error_of(d.k, exact[1].grad()), 2e-2);
       }
       EXPECT_LE(error_of(d.v, exact[2].grad()), 2e-2);
+    }
+  }
+}
+
+/// Of a ring's rank: causal over its own tokens, all keys of an earlier rank, and late queries
+/// alone; sequences with one token, and none on a side, among them.
+TEST_F(Kernels, PartsOfAttentionAndTheirLogSumsEqualTheReference) {
+  const auto all = [](std::vector<std::array<std::int64_t, 2>> counts) {
+    std::vector<PartRows> parts;
+    std::int64_t q = 0, k = 0;
+    for (const auto& [queries, keys] : counts) {
+      parts.push_back({{{q, q + queries}}, {{k, k + keys}}});
+      q += queries;
+      k += keys;
+    }
+    return parts;
+  };
+  const auto device = torch::Device(torch::kCUDA);
+  for (const int dim : {64, 128}) {
+    for (const bool causal : {true, false}) {
+      auto rows = causal ? all({{130, 130}, {1, 1}, {517, 517}, {64, 64}})
+                         : all({{130, 70}, {1, 300}, {517, 1}, {64, 129}});
+      const std::int64_t q_count = 900, k_count = 900;  // more than take part
+      const auto draw = [&](std::int64_t count, std::int64_t heads) {
+        return torch::randn({count, heads, dim}, device).to(torch::kBFloat16);
+      };
+      const Tensor q = draw(q_count, 14), k = draw(k_count, 2), v = draw(k_count, 2);
+      const auto evaluated = [&](bool packed) {
+        const AttentionPart part = plan_part(rows, causal, q_count, k_count, packed, device);
+        const PartOutput got = attend_part(part, q, k, v);
+        Tensor out = torch::zeros_like(q), lse = torch::zeros({q_count, 14}, device);
+        const std::int64_t used = got.out.size(0);
+        out.narrow(0, 0, used).copy_(got.out);
+        lse.narrow(0, 0, used).copy_(got.lse);
+        const PartGradients d = attend_part_backward(part, q, k, v, out, lse, v.repeat({1, 7, 1}));
+        return std::vector<Tensor>{got.out, got.lse, d.q, d.k, d.v};
+      };
+      const auto got = evaluated(true), want = evaluated(false);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        EXPECT_LT(error_of(got[i], want[i]), i == 1 ? 1e-4 : 1e-2) << "result " << i;
+      }
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <string>
 
+#include "cost_models/spec/context_parallel.h"
 #include "executor/comm/thread_communicator.h"
 #include "executor/train/trainer.h"
 #include "tests/executor/train/small_models.h"
@@ -165,6 +166,40 @@ std::vector<Case> layouts() {
   return all;
 }
 
+/// Sequences are 2 to 15 tokens long: many are shorter than twice the ring.
+std::vector<Case> context_layouts() {
+  std::vector<Case> all;
+  const ModelSpec q2 = qwen2(), l = llama(), q3 = qwen3(), value = critic();
+  const auto add = [&](const std::string& name, const ModelSpec& model, ParallelLayout layout,
+                       int cp, std::int64_t limit = 0, Recompute recompute = Recompute::none) {
+    layout.cp = cp;
+    all.push_back({name + "Ring", model, layout, limit, recompute});
+    layout.ulysses = true;
+    if (context_refusal(model, layout).empty())
+      all.push_back({name + "Ulysses", model, layout, limit, recompute});
+  };
+  add("Cp2", q2, layout(q2, 1, 1, 1, 1, 0), 2, 25);
+  add("Cp4", q2, layout(q2, 1, 1, 1, 1, 0), 4);
+  add("LlamaCp2", l, layout(l, 1, 1, 1, 1, 0), 2, 25);
+  add("LlamaCp3", l, layout(l, 1, 1, 1, 1, 0), 3);
+  add("LlamaCp6", l, layout(l, 1, 1, 1, 1, 0), 6);
+  add("Qwen3Cp2Tp2", q3, layout(q3, 2, 1, 1, 1, 0), 2, 25);
+  add("Cp2Tp2Sequence", q2, layout(q2, 2, 1, 1, 1, 0, true), 2, 25);
+  add("LlamaTp4Cp2Sequence", l, layout(l, 4, 1, 1, 1, 0, true), 2);
+  add("Cp2Pp2", q2, layout(q2, 1, 2, 1, 1, 0), 2, 25);
+  add("Cp2Pp2Virtual2Tp2Sequence", q2, layout(q2, 2, 2, 1, 1, 0, true, 2), 2, 25);
+  add("Cp2Fsdp2", q2, layout(q2, 1, 1, 1, 2, 3), 2, 25);
+  add("Cp2Hsdp2x2", q2, layout(q2, 1, 1, 2, 2, 3), 2, 25);
+  add("Cp2Dp2", q2, layout(q2, 1, 1, 2, 1, 0), 2, 25);
+  add("Cp2Zero1", q2, layout(q2, 1, 1, 1, 1, 1), 2, 25);
+  add("Cp2Dp2Zero1", q2, layout(q2, 1, 1, 2, 1, 1), 2, 25);
+  add("Cp2Dp2Zero2Pp2", q2, layout(q2, 1, 2, 2, 1, 2), 2, 25);
+  add("Cp2FullRecompute", q2, layout(q2, 1, 1, 1, 1, 0), 2, 25, Recompute::full);
+  add("Cp2SelectiveRecomputeFsdp2", q2, layout(q2, 1, 1, 1, 2, 3), 2, 25, Recompute::selective);
+  add("CriticCp2Tp2", value, layout(value, 2, 1, 1, 1, 0), 2, 25);
+  return all;
+}
+
 std::vector<Case> layouts_that_read_peers() {
   std::vector<Case> all = layouts();
   std::erase_if(all, [](const Case& c) {
@@ -179,6 +214,111 @@ INSTANTIATE_TEST_SUITE_P(ReadingPeers, LayoutOn, testing::ValuesIn(layouts_that_
                          [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Layouts, LayoutOn, testing::ValuesIn(layouts()),
                          [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(ContextParallel, LayoutOn, testing::ValuesIn(context_layouts()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(ContextParallel, AgreesInBf16WithinItsRounding) {
+  const ModelSpec model = qwen2();
+  const Tokens tokens = random_tokens(9, model.vocab, 40);
+  const auto update = [&](Communicator& world, const ParallelLayout& layout) {
+    const auto role = make_role(world, model, layout, DType::bf16);
+    Trainer trainer(role->weights, role->groups, AdamWOptions{.clip_norm = 0});
+    return trainer.update(tokens.sequences(), quadratic_loss(tokens, 1, true),
+                          {.token_limit = 25, .temperature = 0.7, .entropy = true});
+  };
+  UpdateResult want;
+  run_ranks(1, [&](Communicator& world) { want = update(world, layout(model, 1, 1, 1, 1, 0)); });
+  for (const bool ulysses : {false, true}) {
+    ParallelLayout cut = layout(model, 1, 1, 1, 1, 0);
+    cut.cp = 2;
+    cut.ulysses = ulysses;
+    run_ranks(2, [&](Communicator& world) {
+      const UpdateResult got = update(world, cut);
+      EXPECT_NEAR(got.loss, want.loss, 1e-2 * std::max(1.0, std::abs(want.loss)));
+      EXPECT_NEAR(got.grad_norm, want.grad_norm, 3e-2 * want.grad_norm);
+    });
+  }
+}
+
+TEST(ContextParallel, RefusesHeadsThatItCannotDealOut) {
+  const ModelSpec model = llama();  // six query heads
+  run_ranks(4, [&](Communicator& world) {
+    ParallelLayout cut = layout(model, 1, 1, 1, 1, 0);
+    cut.cp = 4;
+    cut.ulysses = true;
+    const auto role = make_role(world, model, cut);
+    EXPECT_THROW(Trainer(role->weights, role->groups, std::nullopt), Error);
+  });
+}
+
+struct Seen {
+  std::vector<double> numbers;  // losses, norms, log-probs
+  torch::Tensor weights;        // this rank's
+  bool operator==(const Seen& other) const {
+    return numbers == other.numbers && torch::equal(weights, other.weights);
+  }
+};
+
+/// Three steps of several micro-batches, with phases of inference between them.
+Seen trained_with(Communicator& world, const ModelSpec& model, const ParallelLayout& layout,
+                  DType dtype, const AdamWOptions& adamw, TrainerOptions options) {
+  const auto role = make_role(world, model, layout, dtype);
+  options.sharding.host_group = shard_group(role->groups, layout);
+  Trainer trainer(role->weights, role->groups, adamw, options);
+  const auto rest = [&] {
+    trainer.rest();
+    EXPECT_EQ(role->weights.storage.storage().data() == nullptr, options.offload_parameters);
+    if (options.offload_parameters) EXPECT_GT(trainer.resting_bytes(), 0);
+  };
+  Seen seen;
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    const Tokens tokens = random_tokens(9, model.vocab, step);
+    const auto batch = tokens.sequences();
+    rest();
+    for (const auto& values : trainer.log_probs(batch, {.token_limit = 25}).log_prob)
+      seen.numbers.insert(seen.numbers.end(), values.begin(), values.end());
+    rest();
+    trainer.wake(/*training=*/true);
+    trainer.optimizer().zero_gradients();
+    seen.numbers.push_back(trainer
+                               .accumulate(batch, quadratic_loss(tokens, layout.dp(), true),
+                                           {.token_limit = 25, .entropy = true})
+                               .loss);
+    rest();  // gradients of half a step are away, too
+    trainer.wake(/*training=*/true);
+    seen.numbers.push_back(trainer.optimizer().step(1e-3).grad_norm);
+  }
+  trainer.with_whole_weights([&] {
+    std::vector<torch::Tensor> parts;
+    for (const torch::Tensor& tensor : role->weights.tensors) {
+      if (tensor.defined()) parts.push_back(tensor.detach().reshape({-1}).to(torch::kFloat32));
+    }
+    seen.weights = torch::cat(parts);
+  });
+  return seen;
+}
+
+TEST(Offload, ChangesNoBitInAnyLayout) {
+  const ModelSpec model = qwen2();
+  ParallelLayout ring = layout(model, 1, 1, 1, 1, 1);
+  ring.cp = 2;
+  for (const ParallelLayout& cut :
+       {layout(model, 1, 1, 1, 1, 0), layout(model, 2, 2, 1, 1, 0), layout(model, 1, 1, 2, 1, 1),
+        layout(model, 1, 1, 2, 1, 2), layout(model, 1, 2, 1, 2, 3), ring}) {
+    for (const DType dtype : {DType::fp32, DType::bf16}) {
+      SCOPED_TRACE(describe(cut) + " zero " + std::to_string(cut.zero));
+      run_ranks(cut.ranks(), [&](Communicator& world) {
+        const Seen want = trained_with(world, model, cut, dtype, {}, {});
+        const AdamWOptions on_host{.offload = true, .piece_elements = 192};
+        const TrainerOptions away{.offload_parameters = true, .offload_gradients = true};
+        EXPECT_TRUE(want == trained_with(world, model, cut, dtype, on_host, {}));
+        EXPECT_TRUE(want == trained_with(world, model, cut, dtype, {}, away));
+        EXPECT_TRUE(want == trained_with(world, model, cut, dtype, on_host, away));
+      });
+    }
+  }
+}
 
 TEST(Sharding, HoldsOnlyItsPartBetweenSteps) {
   const ModelSpec model = qwen2();

@@ -255,14 +255,15 @@ TEST(Trainer, RefusesLayoutsItCannotTrainByName) {
   run_ranks(1, [&](Communicator& world) {
     const ModelSpec model = qwen2();
     const auto role = make_role(world, model, layout_of(model, 1, 1, 1));
-    role->weights.layout.cp = 2;
+    role->weights.layout.cp = 3;
+    role->weights.layout.ulysses = true;
     role->weights.layout.ep = 2;
     try {
       Trainer trainer(role->weights, role->groups, std::nullopt);
       FAIL() << "accepted";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::infeasible);
-      EXPECT_NE(std::string(error.what()).find("cp > 1, ep > 1"), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find("divide them, ep > 1"), std::string::npos);
     }
   });
 }

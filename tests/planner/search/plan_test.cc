@@ -223,14 +223,14 @@ TEST(Certificate, ComparesActorLayoutsWhereThereIsOnePlacement) {
 TEST(Infeasible, NamesTheEnginesLimitAndWhoHasTheSetting) {
   PlanRequest request = ppo_request(1);
   Problems problems;
-  request.fixed = parse_settings(std::vector<std::string>{"actor.cp=2", "critic.tp=2"}, problems);
+  request.fixed = parse_settings(std::vector<std::string>{"actor.ep=2", "critic.tp=2"}, problems);
   const Infeasible none = refused(request);
   ASSERT_EQ(none.reasons.size(), 1u);
   EXPECT_EQ(
       none.reasons[0],
-      "actor.cp=2 is beyond engine 'tessera', which has 1 there; plan with --engine megatron, "
+      "actor.ep=2 is beyond engine 'tessera', which has 1 there; plan with --engine megatron, "
       "verl, verl-megatron or any");
-  EXPECT_EQ(none.nearest_fix.find("leave out actor.cp=2"), 0u);
+  EXPECT_EQ(none.nearest_fix.find("leave out actor.ep=2"), 0u);
 }
 
 TEST(Lengths, BeyondTheModelsPositionsAreProblems) {

@@ -84,7 +84,7 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   Plan plan;
   plan.engine = "tessera";
   RolePlan actor;
-  actor.layout.cp = 2;
+  actor.layout.ep = 2;
   actor.layout.zero = 3;
   actor.layout.dp_shard = 4;
   actor.recompute = Recompute::full;
@@ -96,11 +96,10 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   plan.reshard.push_back({});
   plan.reshard[0].keep = false;
   const Problems problems = outside_capabilities(plan, "p.json");
-  ASSERT_EQ(problems.size(), 4);
-  EXPECT_EQ(problems[0].place, "/roles/0/layout/cp");
-  EXPECT_EQ(problems[1].place, "/roles/0/offload");
-  EXPECT_EQ(problems[2].place, "/roles/1/layout/pp");
-  EXPECT_EQ(problems[3].place, "/reshard/0/keep");
+  ASSERT_EQ(problems.size(), 3);
+  EXPECT_EQ(problems[0].place, "/roles/0/layout/ep");
+  EXPECT_EQ(problems[1].place, "/roles/1/layout/pp");
+  EXPECT_EQ(problems[2].place, "/reshard/0/keep");
   plan.engine = "tesera";
   EXPECT_EQ(outside_capabilities(plan).size(), 1);
   plan.engine = "tessera";
