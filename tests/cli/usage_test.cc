@@ -104,11 +104,11 @@ TEST_F(Usage, SequencesLongerThanTheModelsPositionsAreRefused) {
 }
 
 TEST_F(Usage, InfeasiblePlansAndAdviceAreJsonToo) {
-  const Called none = call(kAsk + "--fix actor.cp=2 --json", "2>/dev/null");
+  const Called none = call(kAsk + "--fix actor.ep=2 --json", "2>/dev/null");
   EXPECT_EQ(none.code, 2);
   const auto why = nlohmann::json::parse(none.out);
   EXPECT_FALSE(why.at("feasible").get<bool>());
-  EXPECT_THAT(why.at("reasons").at(0).get<std::string>(), HasSubstr("actor.cp=2"));
+  EXPECT_THAT(why.at("reasons").at(0).get<std::string>(), HasSubstr("actor.ep=2"));
   const Called advice = call("explain " + plan() + " --advice --json", "2>/dev/null");
   EXPECT_EQ(advice.code, 0);
   EXPECT_FALSE(nlohmann::json::parse(advice.out).at("ladder").empty());

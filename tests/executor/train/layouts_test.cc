@@ -262,9 +262,8 @@ struct Seen {
 
 /// Three steps of several micro-batches, with phases of inference between them.
 Seen trained_with(Communicator& world, const ModelSpec& model, const ParallelLayout& layout,
-                  DType dtype, const AdamWOptions& adamw, TrainerOptions options) {
+                  DType dtype, const AdamWOptions& adamw, const TrainerOptions& options) {
   const auto role = make_role(world, model, layout, dtype);
-  options.sharding.host_group = shard_group(role->groups, layout);
   Trainer trainer(role->weights, role->groups, adamw, options);
   const auto rest = [&] {
     trainer.rest();

@@ -229,7 +229,7 @@ TEST(Infeasible, NamesTheEnginesLimitAndWhoHasTheSetting) {
   EXPECT_EQ(
       none.reasons[0],
       "actor.ep=2 is beyond engine 'tessera', which has 1 there; plan with --engine megatron, "
-      "verl, verl-megatron or any");
+      "verl-megatron or any");
   EXPECT_EQ(none.nearest_fix.find("leave out actor.ep=2"), 0u);
 }
 
