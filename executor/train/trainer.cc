@@ -122,7 +122,7 @@ void Trainer::rest() {
   if (options_.offload_parameters) {
     if (parameters_ != nullptr) parameters_->release_idle();
     parameters_parked_.leave(/*keep=*/true, /*unchanged=*/!parameters_changed_);
-    parameters_changed_ = false;
+    parameters_changed_ = gradients_pending_;  // a step may come while they are back
   }
   if (options_.offload_gradients && trains() && !gradients_parked_.away()) {
     optimizer_->sharded().park_in(gradients_parked_);

@@ -268,7 +268,9 @@ Seen trained_with(Communicator& world, const ModelSpec& model, const ParallelLay
   const auto rest = [&] {
     trainer.rest();
     EXPECT_EQ(role->weights.storage.storage().data() == nullptr, options.offload_parameters);
-    if (options.offload_parameters) EXPECT_GT(trainer.resting_bytes(), 0);
+    if (options.offload_parameters) {
+      EXPECT_GT(trainer.resting_bytes(), 0);
+    }
   };
   Seen seen;
   for (std::uint32_t step = 0; step < 3; ++step) {
