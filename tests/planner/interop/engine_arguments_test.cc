@@ -1,0 +1,145 @@
+// Every exported argument of Megatron-LM, vLLM and SGLang before what their parsers accept
+// (fixtures/engine_arguments.json: names and kinds of values, each with its source).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cost_models/spec/document.h"
+#include "cost_models/spec/strict_json.h"
+#include "planner/interop/export.h"
+#include "planner/interop/shell_words.h"
+#include "tests/planner/interop/random_plans.h"
+
+namespace tessera {
+namespace {
+
+/// What is wrong with `value` (nullptr = none given) for an argument of this kind; empty = nothing.
+std::string wrong_value(const Node& kind, const std::string* value) {
+  if (kind.is(Node::Kind::string) && kind.text == "flag") {
+    return value == nullptr ? "" : "a flag with the value " + *value;
+  }
+  if (value == nullptr) return "no value";
+  if (const Node* const choices = kind.find("choices")) {
+    const bool known = std::any_of(choices->items.begin(), choices->items.end(),
+                                   [&](const Node& one) { return one.text == *value; });
+    return known ? "" : *value + " is no choice";
+  }
+  std::size_t read = 0;
+  try {
+    if (kind.text == "integer") std::stoll(*value, &read);
+    if (kind.text == "number") std::stod(*value, &read);
+  } catch (const std::exception&) {
+    return *value + " is no " + kind.text;
+  }
+  return kind.text == "text" || read == value->size() ? "" : *value + " is no " + kind.text;
+}
+
+struct Accepted {
+  Node root;
+  Accepted() {
+    Problems problems;
+    const auto text = read_text_file(
+        std::string(TESSERA_SOURCE_DIR) + "/tests/planner/interop/fixtures/engine_arguments.json",
+        1 << 20, problems);
+    root = parse_json(text.value_or(""), "engine_arguments.json", problems)->root;
+  }
+
+  /// Checks the words of an exported array; adds the arguments to `seen`.
+  void check(const std::string& program, const ExportedFile& file, const std::string& array,
+             std::set<std::string>& seen) const {
+    Problems problems;
+    const auto commands =
+        shell_commands(file.text + "\nwords \"${" + array + "[@]}\"\n", file.name, problems);
+    ASSERT_TRUE(problems.empty());
+    const ShellCommand& words = commands.back();
+    ASSERT_GT(words.size(), 4U);
+    const Node& arguments = *root.find(program)->find("arguments");
+    for (std::size_t i = 1; i < words.size();) {
+      const std::string& name = words[i].text;
+      const Node* const kind = arguments.find(name);
+      ASSERT_NE(kind, nullptr) << program << " has no " << name;
+      const bool valued = i + 1 < words.size() && words[i + 1].text.rfind("--", 0) != 0;
+      EXPECT_EQ(wrong_value(*kind, valued ? &words[i + 1].text : nullptr), "")
+          << program << " " << name;
+      seen.insert(name);
+      i += valued ? 2 : 1;
+    }
+  }
+};
+
+TEST(EngineArguments, MegatronAcceptsEveryExportedArgument) {
+  const Accepted accepted;
+  RandomPlans plans("verl-megatron", 31);
+  std::set<std::string> seen;
+  for (int i = 0; i < 120; ++i) {
+    const Plan plan = plans.next();
+    Problems problems;
+    const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+    if (!made) continue;  // what Megatron-LM lacks is refused with its reason
+    for (const ExportedFile& file : made->files) {
+      if (file.name.ends_with(".sh")) accepted.check("megatron", file, "megatron_arguments", seen);
+    }
+  }
+  for (const char* const name :
+       {"--tensor-model-parallel-size", "--num-layers-per-virtual-pipeline-stage",
+        "--decoder-first-pipeline-num-layers", "--recompute-method", "--sequence-parallel",
+        "--use-distributed-optimizer", "--group-query-attention", "--add-qkv-bias",
+        "--qk-layernorm", "--bf16"}) {
+    EXPECT_TRUE(seen.contains(name)) << name;
+  }
+}
+
+/// A plan whose rollout has experts over all its GPUs.
+Plan expert_plan(RandomPlans& plans) {
+  Plan plan = plans.next();
+  while (plan.find(Role::rollout)->ranks.size() < 4) plan = plans.next();
+  Problems problems;
+  const auto spec =
+      read_model_spec(std::string(TESSERA_SOURCE_DIR) + "/configs/models/qwen3-30b-a3b", problems);
+  plan.models["actor"] = {*spec, "qwen3-30b-a3b", ""};
+  for (RolePlan& role : plan.roles) {
+    if (role.role != Role::rollout) continue;
+    role.layout.tp = 2;
+    role.layout.dp_replicate = static_cast<int>(role.ranks.size()) / 2;
+    role.layout.ep = 4;
+    role.layout.stages = even_stages(spec->layers, 1);
+  }
+  return plan;
+}
+
+TEST(EngineArguments, ServersAcceptEveryExportedArgument) {
+  const Accepted accepted;
+  for (const auto& [target, program, expert] :
+       {std::tuple{ExportTarget::vllm, "vllm", "--enable-expert-parallel"},
+        std::tuple{ExportTarget::sglang, "sglang", "--ep-size"}}) {
+    RandomPlans plans("verl", 32);
+    std::set<std::string> seen;
+    for (int i = 0; i < 60; ++i) {
+      const Plan plan = i % 3 == 0 ? expert_plan(plans) : plans.next();
+      Problems problems;
+      const auto made = export_plan(plan, target, {}, problems);
+      ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+      accepted.check(program, made->files[0], "arguments", seen);
+    }
+    EXPECT_TRUE(seen.contains("--dtype"));
+    EXPECT_TRUE(seen.contains(expert));
+  }
+}
+
+TEST(EngineArguments, ValuesOfAnotherKindAreFound) {
+  const Accepted accepted;
+  const Node& vllm = *accepted.root.find("vllm")->find("arguments");
+  const auto wrong = [&](const char* name, const std::string& value) {
+    return !wrong_value(*vllm.find(name), &value).empty();
+  };
+  EXPECT_TRUE(wrong("--tensor-parallel-size", "two"));
+  EXPECT_TRUE(wrong("--tensor-parallel-size", "2.5"));
+  EXPECT_TRUE(wrong("--enable-prefix-caching", "true"));
+  EXPECT_TRUE(wrong("--dtype", "bf16"));
+  EXPECT_FALSE(wrong("--gpu-memory-utilization", "0.85"));
+  EXPECT_FALSE(wrong_value(*vllm.find("--max-num-seqs"), nullptr).empty());
+}
+
+}  // namespace
+}  // namespace tessera
