@@ -246,19 +246,17 @@ Tensor attend_ulysses(const Plan& plan, const Tensor& q, const Tensor& k, const 
   const std::int64_t size = plan->slice.size, rows = q.size(0), dim = q.size(2);
   const std::int64_t queries = q.size(1) / size;
   const auto kv = static_cast<std::int64_t>(plan->kv_heads.size()) / size;
+  // Dense results: cuDNN's backward pass made no numbers of q and k with a stride between tokens.
   const auto dealt = [&](const Tensor& x, std::int64_t heads) {
-    return x.reshape({rows, size, heads, dim});
+    return exchange(x.reshape({rows, size, heads, dim}).transpose(0, 1), plan)
+        .view({size * rows, heads, dim});
   };
   const auto index = torch::tensor(plan->kv_heads, torch::kInt64).to(q.device());
   const auto kept_heads = [&](const Tensor& x) {
     return x.size(1) == index.size(0) ? x : x.index_select(1, index);
   };
-  const Tensor sent =
-      torch::cat({dealt(q, queries), dealt(kept_heads(k), kv), dealt(kept_heads(v), kv)}, 2)
-          .transpose(0, 1);
-  const Tensor all = exchange(sent, plan).view({size * rows, queries + 2 * kv, dim});
-  const Tensor out = attend(*plan->inner, all.narrow(1, 0, queries), all.narrow(1, queries, kv),
-                            all.narrow(1, queries + kv, kv));
+  const Tensor out =
+      attend(*plan->inner, dealt(q, queries), dealt(kept_heads(k), kv), dealt(kept_heads(v), kv));
   return exchange(out.view({size, rows, queries * dim}), plan)
       .transpose(0, 1)
       .reshape({rows, size * queries * dim});

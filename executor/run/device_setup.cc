@@ -4,8 +4,10 @@
 #include <c10/cuda/CUDAStream.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
@@ -68,6 +70,9 @@ RankSetup set_up_rank(const std::string& device, std::uint64_t token) {
     stream = use_own_stream(launch.local_rank);
     setup.clock = make_cuda_clock(stream);
     setup.stream = stream;
+    // Offloaded optimizers compute on the host; launchers leave one thread to a rank.
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    at::set_num_threads(std::max(1, cores / std::max(1, launch.local_size)));
   } else {
     at::set_num_threads(1);
     keep_freed_memory();
