@@ -18,7 +18,8 @@
 #include "executor/comm/groups.h"
 #include "executor/model/fused.h"
 #include "executor/model/weights.h"
-#include "executor/train/sharded_layers.h"
+#include "executor/train/sharded_gradients.h"
+#include "executor/train/sharded_parameters.h"
 
 namespace tessera {
 

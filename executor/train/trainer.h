@@ -20,7 +20,8 @@
 #include "executor/train/optimizer.h"
 #include "executor/train/packing.h"
 #include "executor/train/pipeline.h"
-#include "executor/train/sharded_layers.h"
+#include "executor/train/sharded_gradients.h"
+#include "executor/train/sharded_parameters.h"
 
 namespace tessera {
 
