@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the libFuzzer targets and runs each for a number of inputs, from seeds in the source tree.
-# usage: tests/fuzz/run.sh [RUNS]     default 20000 each; needs clang-16
+# usage: tests/fuzz/run.sh [RUNS]     default 20000 each; needs clang-16 and libclang-rt-16-dev
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 runs=${1:-20000}
