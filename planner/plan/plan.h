@@ -92,7 +92,8 @@ struct RunnerUp {
   std::string placement;    // "colocated", "actor+reference | critic", ...
   std::string description;  // its layouts
   double step_s = 0;
-  int gpus = 0;  // 0 = the file does not say (plans of earlier versions)
+  int gpus = 0;                       // 0 = the file does not say (plans of earlier versions)
+  std::vector<std::string> settings;  // what fixes it in another search; empty likewise
   bool operator==(const RunnerUp&) const = default;
 };
 
@@ -102,6 +103,9 @@ struct Certificate {
   std::int64_t evaluated = 0, pruned = 0;
   std::vector<RunnerUp> runner_up;  // ascending by the objective
   double margin = 0;  // relative model error that would flip the choice to one of these; 1 = none
+  /// By how many standard deviations of their difference the nearest of these is worse, from the
+  /// covariance of the constants; 0 = not known, or no difference.
+  double margin_deviations = 0;
   bool operator==(const Certificate&) const = default;
 };
 

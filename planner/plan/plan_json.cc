@@ -73,6 +73,9 @@ class Writer {
     for (const std::string& value : values) items.items.push_back(node_of(std::string_view(value)));
     add(node, key, std::move(items));
   }
+  void stated_strings(std::string_view key, std::vector<std::string>& values) {
+    if (!values.empty()) strings(key, values);
+  }
   template <class Key, class T>
   void map(std::string_view key, std::map<Key, T>& values) {
     Node members = map_node();
@@ -122,6 +125,9 @@ class Reader {
   }
   void strings(std::string_view key, std::vector<std::string>& values) {
     reader_.list(key, values);
+  }
+  void stated_strings(std::string_view key, std::vector<std::string>& values) {
+    if (reader_.has(key)) strings(key, values);
   }
   template <class Key, class T>
   void map(std::string_view key, std::map<Key, T>& values) {
@@ -301,6 +307,7 @@ void fields(V& v, RunnerUp& runner_up) {
   v.field("description", runner_up.description);
   v.field("step_s", runner_up.step_s, kFromZero);
   v.stated("gpus", runner_up.gpus, Whole{.least = 1, .most = 1 << 24});
+  v.stated_strings("settings", runner_up.settings);
 }
 
 template <class V>
@@ -313,6 +320,7 @@ void fields(V& v, Certificate& certificate) {
   v.field("pruned", certificate.pruned, kNotNegative);
   v.list("runner_up", certificate.runner_up);
   v.field("margin", certificate.margin);
+  v.stated("margin_deviations", certificate.margin_deviations, kFromZero);
 }
 
 template <class V>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
 #include <utility>
 
 #include "cost_models/spec/strict_json.h"
@@ -22,13 +23,16 @@ std::string in_gib(std::int64_t bytes) {
   return text.data();
 }
 
-Rung climbed(const PlanRequest& request, std::string what, std::vector<std::string> words) {
+// A rung from what it is called and the words that fix it.
+using Climb = std::function<Rung(std::string, std::vector<std::string>)>;
+
+Rung climbed(Planner& planner, Objective objective, std::string what,
+             std::vector<std::string> words) {
   Rung rung{.what = std::move(what), .words = std::move(words)};
-  PlanRequest changed = request;
   Problems problems;
-  changed.fixed = parse_settings(rung.words, problems);
+  const FixedSettings settings = parse_settings(rung.words, problems);
   std::optional<PlanOutcome> outcome;
-  if (problems.empty()) outcome = make_plan(changed, problems);
+  if (problems.empty()) outcome = planner.plan(settings, objective, problems);
   if (!outcome) {
     rung.why = problems.empty() ? "not known" : "needs " + problems[0].expected;
     return rung;
@@ -44,45 +48,53 @@ Rung climbed(const PlanRequest& request, std::string what, std::vector<std::stri
   return rung;
 }
 
-void add_ladder(const Plan& plan, const PlanRequest& request, Advice& advice) {
+// What practice tries in this order when memory runs out.
+void add_ladder(const Plan& plan, const Climb& climb, Advice& advice) {
+  const auto add = [&](std::string what, std::vector<std::string> words) {
+    advice.ladder.push_back(climb(std::move(what), std::move(words)));
+  };
   if (const RolePlan* rollout = plan.find(Role::rollout)) {
     for (int tp = rollout->layout.tp / 2; tp >= 1; tp /= 2) {
-      advice.ladder.push_back(climbed(request,
-                                      "rollout TP " + std::to_string(rollout->layout.tp) + " -> " +
-                                          std::to_string(tp) + ", more micro-DP",
-                                      {"rollout.tp=" + std::to_string(tp)}));
+      add("rollout TP " + std::to_string(rollout->layout.tp) + " -> " + std::to_string(tp) +
+              ", more micro-DP",
+          {"rollout.tp=" + std::to_string(tp)});
     }
     const std::int64_t slots = rollout->batching.max_sequences;
     if (slots > 1) {
-      advice.ladder.push_back(
-          climbed(request, "half the sequences decoded at once",
-                  {"rollout.max_sequences=" + std::to_string((slots + 1) / 2)}));
+      add("half the sequences decoded at once",
+          {"rollout.max_sequences=" + std::to_string((slots + 1) / 2)});
     }
   }
-  if (const RolePlan* actor = plan.find(Role::actor)) {
-    for (const int zero : {1, 2, 3}) {
-      if (zero <= actor->layout.zero || actor->layout.dp() == 1) continue;
-      advice.ladder.push_back(climbed(request, "actor ZeRO " + std::to_string(zero),
-                                      {"actor.zero=" + std::to_string(zero)}));
-    }
-    for (const int factor : {2, 4}) {
-      const int tp = actor->layout.tp * factor;
-      if (tp > plan.cluster.gpus_per_node) continue;
-      advice.ladder.push_back(
-          climbed(request, "actor TP " + std::to_string(tp), {"actor.tp=" + std::to_string(tp)}));
-    }
+  const RolePlan* actor = plan.find(Role::actor);
+  if (actor == nullptr) return;
+  if (!actor->offload.optimizer) {
+    add("actor's optimizer offloaded", {"actor.offload=optimizer"});
+  }
+  for (const Recompute mode : {Recompute::selective, Recompute::full}) {
+    if (mode <= actor->recompute) continue;
+    const std::string name(name_of(mode));
+    add("actor recomputes, " + name, {"actor.recompute=" + name});
+  }
+  for (const int zero : {1, 2, 3}) {
+    if (zero <= actor->layout.zero || actor->layout.dp() == 1) continue;
+    add("actor ZeRO " + std::to_string(zero), {"actor.zero=" + std::to_string(zero)});
+  }
+  for (const int factor : {2, 4}) {
+    const int tp = actor->layout.tp * factor;
+    if (tp > plan.cluster.gpus_per_node) continue;
+    add("actor TP " + std::to_string(tp), {"actor.tp=" + std::to_string(tp)});
   }
 }
 
 // What practice says about clusters of this size and jobs of this kind (sources in
 // docs/claims.md), and what the plan does.
-void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
+void add_hints(const Plan& plan, const Climb& climb, Advice& advice) {
   const RolePlan* actor = plan.find(Role::actor);
   const RolePlan* rollout = plan.find(Role::rollout);
   if (actor == nullptr) return;
   const int gpus = plan.world_size();
   if (gpus < 16) {
-    const Rung sharded = climbed(request, "FSDP", {"actor.tp=1", "actor.pp=1"});
+    const Rung sharded = climb("FSDP", {"actor.tp=1", "actor.pp=1"});
     advice.hints.push_back(
         {"below 16 GPUs use FSDP alone, no TP 8", "practice text S1",
          "the plan trains with " + describe(actor->layout) +
@@ -123,8 +135,12 @@ Advice advice_for(const Plan& plan, const PlanRequest& request) {
                 .limit_bytes = usable_memory(plan.cluster, request.calibration),
                 .ladder = {},
                 .hints = {}};
-  add_ladder(plan, request, advice);
-  add_hints(plan, request, advice);
+  Planner planner(request);  // keeps the prices of one rung for the next
+  const Climb climb = [&](std::string what, std::vector<std::string> words) {
+    return climbed(planner, request.objective, std::move(what), std::move(words));
+  };
+  add_ladder(plan, climb, advice);
+  add_hints(plan, climb, advice);
   return advice;
 }
 

@@ -109,6 +109,31 @@ double CostEvaluator::State::slowdown(const Candidate& candidate, double part) c
   return 1 / core_share(calibration(), busy, per_node - busy);
 }
 
+// All micro-batches of `sequences` sequences of one replica, kept for the latest layout: candidates
+// that differ in what the optimizer holds where share them.
+CostEvaluator::State::Timed CostEvaluator::State::passes(RoleModel& model,
+                                                         const Candidate& candidate,
+                                                         double sequences, bool training) {
+  Candidate layout = candidate;
+  layout.tokens = 0;
+  layout.recompute = Recompute::none;
+  layout.offload = {};
+  if (layout.zero == 1) layout.zero = 0;
+  if (layout != model.latest_passes) {
+    model.latest_passes = layout;
+    model.passes.clear();
+  }
+  for (const PipelinePasses& known : model.passes) {
+    if (known.tokens == candidate.tokens && known.recompute == candidate.recompute &&
+        known.training == training) {
+      return known.time;
+    }
+  }
+  const Timed time = pipeline(model, candidate, sequences, training);
+  model.passes.push_back({candidate.tokens, candidate.recompute, training, time});
+  return time;
+}
+
 CostEvaluator::State::Timed CostEvaluator::State::phase_time(RoleModel& model,
                                                              const Candidate& candidate,
                                                              Phase phase) {
@@ -161,6 +186,15 @@ RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t lim
   return cost;
 }
 
+PhaseSeconds CostEvaluator::seconds(const Candidate& candidate) const {
+  RoleModel& model = state_->models.at(candidate.role);
+  PhaseSeconds seconds{};
+  for (const Phase phase : model.phases) {
+    seconds[at(phase)] = state_->phase_time(model, candidate, phase).seconds;
+  }
+  return seconds;
+}
+
 int CostEvaluator::fullest_stage(const Candidate& candidate, Phase phase) const {
   return state_->fullest(state_->models.at(candidate.role), candidate, phase).stage->index;
 }
@@ -193,6 +227,7 @@ std::size_t CostEvaluator::tensors(Role role) const {
 Evaluator CostEvaluator::evaluator() const {
   const std::int64_t limit = memory_limit(state_->request);
   return {[this, limit](const Candidate& candidate) { return state_->cost(candidate, limit); },
+          [this](const Candidate& candidate) { return seconds(candidate); },
           [this](const Candidate& actor, const Candidate& rollout, bool shared) {
             return reshard_seconds(actor, rollout, shared);
           }};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cost_models/layout/parameter_table.h"
+#include "planner/search/iteration.h"
 #include "planner/search/request.h"
 
 namespace tessera {
@@ -28,11 +29,13 @@ struct RoleCost {
 };
 
 /// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
-/// fall when a token limit doubles or the rollout's slots grow. The reshard's
-/// seconds depend on the layouts of both candidates only, and where the rollout has ranks of its
-/// own (not `shared`) on its candidate alone.
+/// fall when a token limit doubles or the rollout's slots grow, seconds do not with more
+/// recomputation or offload. The reshard's seconds depend on the layouts of both candidates only,
+/// and where the rollout has ranks of its own (not `shared`) on its candidate alone.
 struct Evaluator {
   std::function<RoleCost(const Candidate&)> role;
+  /// The same seconds whatever memory the candidate needs; empty = those of `role`.
+  std::function<PhaseSeconds(const Candidate&)> seconds;
   std::function<double(const Candidate& actor, const Candidate& rollout, bool shared)>
       reshard_seconds;
 };
@@ -55,6 +58,8 @@ class CostEvaluator {
   const PlanRequest& request() const;
 
   RoleCost cost(const Candidate& candidate) const;
+  /// Of the role's phases, without the memory.
+  PhaseSeconds seconds(const Candidate& candidate) const;
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own.
   double reshard_seconds(const Candidate& actor, const Candidate& rollout,
                          bool shared = true) const;

@@ -295,7 +295,7 @@ CostEvaluator::State::Timed CostEvaluator::State::update(RoleModel& model,
   const double steps = as_double(workload.mini_batches * workload.epochs);
   const double sequences =
       as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
-  const Timed passes = pipeline(model, candidate, sequences, true);
+  const Timed passes = this->passes(model, candidate, sequences, true);
   // Two thirds of a micro-batch's time are its backward pass.
   const double last = passes.seconds / micro_batches(candidate, sequences) * 2 / 3;
   const Timed step = optimizer(model, candidate, last);
@@ -308,7 +308,7 @@ CostEvaluator::State::Timed CostEvaluator::State::update(RoleModel& model,
 CostEvaluator::State::Timed CostEvaluator::State::infer(RoleModel& model,
                                                         const Candidate& candidate) {
   const double sequences = as_double(request.workload.sequences()) / candidate.dp;
-  Timed pass = pipeline(model, candidate, sequences, false);
+  Timed pass = passes(model, candidate, sequences, false);
   pass.seconds += calibration().call_s.value * slowdown(candidate, 1) +
                   offload_seconds(model, candidate, false, 0);
   return pass;

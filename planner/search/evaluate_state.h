@@ -67,6 +67,18 @@ struct ShardOverlap {
 // Elements that a rank receives, by [rollout tp rank][training tp rank + tp x stage].
 using RankVolumes = std::vector<std::vector<std::int64_t>>;
 
+struct Timed {
+  double seconds = 0, communication = 0;
+};
+
+// Time of a pipeline's passes under a layout: what else they depend on.
+struct PipelinePasses {
+  std::int64_t tokens = 0;
+  Recompute recompute = Recompute::none;
+  bool training = false;
+  Timed time;
+};
+
 struct RoleModel {
   ModelSpec spec;
   RoleDTypes dtypes;
@@ -82,6 +94,8 @@ struct RoleModel {
   std::map<std::array<int, 6>, std::vector<StageClass>> stages;  // by tp, ep, etp, pp, vpp, head
   std::array<int, 6> latest_key{};  // candidates of one layout follow one another
   const std::vector<StageClass>* latest_stages = nullptr;
+  Candidate latest_passes;
+  std::vector<PipelinePasses> passes;
 };
 
 struct CostEvaluator::State {
@@ -96,9 +110,7 @@ struct CostEvaluator::State {
 
   State(const PlanRequest& asked, ModelTables& tables);
 
-  struct Timed {
-    double seconds = 0, communication = 0;
-  };
+  using Timed = tessera::Timed;
 
   const Calibration& calibration() const { return request.calibration; }
   const ClusterSpec& cluster() const { return request.cluster; }
@@ -112,6 +124,7 @@ struct CostEvaluator::State {
   const ShardElements& shards(RoleModel& model, int tp, int ep, int etp);
   const std::vector<StageClass>& stages(RoleModel& model, const Candidate& candidate);
   double slowdown(const Candidate& candidate, double part) const;
+  Timed passes(RoleModel& model, const Candidate& candidate, double sequences, bool training);
   Timed phase_time(RoleModel& model, const Candidate& candidate, Phase phase);
 
   // evaluate_passes.cc

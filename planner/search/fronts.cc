@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "planner/search/chunk_seconds.h"
 #include "planner/search/pareto.h"
 
 namespace tessera {
@@ -13,9 +15,9 @@ namespace {
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What a reshard's bytes depend on.
-std::array<int, 9> layout_key(const Candidate& c) {
-  return {c.tp, c.cp, c.pp, c.vpp, c.ep, c.etp, c.dp, c.dp_shard, c.head_layers};
+// What a reshard's bytes depend on, and how context parallelism runs.
+std::array<int, 10> layout_key(const Candidate& c) {
+  return {c.tp, c.cp, c.pp, c.vpp, c.ep, c.etp, c.dp, c.dp_shard, c.head_layers, c.ulysses ? 1 : 0};
 }
 
 // True when `candidate` differs from `other` at most in larger batches, so that it needs no fewer
@@ -34,13 +36,8 @@ std::string name_in(const std::map<Role, std::string>& names, Role role) {
   return found == names.end() ? std::string() : found->second;
 }
 
-FrontPoint point_of(const Option& option, const std::vector<Phase>& phases, std::size_t index) {
-  FrontPoint point;
-  for (std::size_t p = 0; p < phases.size(); ++p) point.seconds[p] = option.seconds[at(phases[p])];
-  point.resident = option.resident;
-  point.transient = option.transient;
-  point.option[0] = static_cast<int>(index);
-  return point;
+void lower(PhaseSeconds& least, const PhaseSeconds& seconds) {
+  for (std::size_t p = 0; p < least.size(); ++p) least[p] = std::min(least[p], seconds[p]);
 }
 
 }  // namespace
@@ -51,29 +48,16 @@ FrontStore::~FrontStore() = default;
 Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store) : problem_(problem) {
   for (const Role role : kEveryRole) {
     const std::string setting = name_in(problem.settings, role);
-    stored(role) = {&store.priced[{role, setting}],
-                    &store.roles[{role, setting + "; " + name_in(problem.layouts, role)}]};
+    std::string layouts = setting + "; " + name_in(problem.layouts, role);
+    if (role == Role::actor) {  // bounds are of both where they share a block
+      layouts += "; " + name_in(problem.settings, Role::rollout) + "; " +
+                 name_in(problem.layouts, Role::rollout);
+    }
+    stored(role) = {&store.priced[{role, setting}], &store.bounds[{role, layouts}]};
   }
   reshards_ = &store.reshards[name_in(problem.settings, Role::actor) + "; " +
                               name_in(problem.settings, Role::rollout)];
   for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
-}
-
-const RoleFront& Fronts::of(Role role, int gpus, bool apart) {
-  auto [entry, added] = stored(role).fronts->fronts.try_emplace({gpus, apart});
-  if (added) entry->second = plain_front(role, gpus, apart);
-  return entry->second;
-}
-
-const PhaseSeconds& Fronts::least(Role role, int gpus, bool apart) {
-  auto [entry, added] = stored(role).fronts->least.try_emplace({gpus, apart});
-  if (!added) return entry->second;
-  PhaseSeconds least = options(role, gpus).least;
-  if (paired(role, apart)) {
-    const PhaseSeconds& rollout = options(Role::rollout, gpus).least;
-    for (std::size_t p = 0; p < least.size(); ++p) least[p] += rollout[p];
-  }
-  return entry->second = least;
 }
 
 bool Fronts::paired(Role role, bool apart) const {
@@ -82,66 +66,158 @@ bool Fronts::paired(Role role, bool apart) const {
              problem_.roles.end();
 }
 
-const RoleOptions& Fronts::options(Role role, int gpus) {
-  const RoleOptions& all = priced(role, gpus);
-  if (looked_at_[static_cast<std::size_t>(role)].try_emplace(gpus, true).second) {
-    evaluated_ += all.evaluated;
-  }
-  if (!problem_.allows) return all;
-  auto [entry, added] = stored(role).fronts->allowed.try_emplace(gpus);
-  RoleOptions& allowed = entry->second;
-  if (!added) return allowed;
-  allowed = all;
-  std::erase_if(allowed.options,
-                [&](const Option& option) { return !problem_.allows(option.candidate); });
-  if (allowed.options.size() == all.options.size()) return allowed;
-  allowed.least = least_of(allowed.options);
-  return allowed;
+const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
+  auto [entry, added] = stored(role).bounds->try_emplace({gpus, apart});
+  if (!added) return entry->second;
+  entry->second = bound(role, gpus);
+  if (paired(role, apart)) add(entry->second, bound(Role::rollout, gpus));
+  return entry->second;
 }
 
-const RoleOptions& Fronts::priced(Role role, int gpus) {
+PhaseSeconds Fronts::bound(Role role, int gpus) {
+  PhaseSeconds bound;
+  bound.fill(kInfinity);
+  for (const LayoutOptions& layout : bounded(role, gpus).layouts) {
+    if (!problem_.allows || problem_.allows(layout.sample)) lower(bound, layout.least);
+  }
+  return bound;
+}
+
+RoleOptions& Fronts::bounded(Role role, int gpus) {
   auto [entry, added] = stored(role).priced->try_emplace(gpus);
   RoleOptions& all = entry->second;
-  if (!added) return all;
-  std::map<std::array<int, 9>, std::vector<Option>> by_layout;
-  std::optional<Candidate> refused;
-  for (const Candidate& candidate : problem_.candidates(role, gpus)) {
-    ++all.evaluated;
-    if (refused && needs_no_less(candidate, *refused)) {
-      refused = candidate;
-      continue;
+  if (added) {
+    // Batches and stages of a layout that are bounded already.
+    std::vector<std::array<std::int64_t, 3>> known;
+    for (const Candidate& candidate : problem_.candidates(role, gpus)) {
+      std::vector<LayoutOptions>& layouts = all.layouts;
+      if (layouts.empty() || layout_key(layouts.back().sample) != layout_key(candidate)) {
+        layouts.emplace_back().sample = candidate;
+        layouts.back().least.fill(kInfinity);
+        known.clear();
+      }
+      LayoutOptions& layout = layouts.back();
+      ++layout.candidates;
+      const std::array batches{candidate.tokens, candidate.max_sequences,
+                               static_cast<std::int64_t>(candidate.zero)};
+      if (std::find(known.begin(), known.end(), batches) != known.end()) continue;
+      known.push_back(batches);
+      Candidate quickest = candidate;
+      quickest.recompute = Recompute::none;
+      quickest.offload = {};
+      ++all.evaluated;
+      lower(layout.least, problem_.evaluator.seconds ? problem_.evaluator.seconds(quickest)
+                                                     : problem_.evaluator.role(quickest).seconds);
     }
-    const RoleCost cost = problem_.evaluator.role(candidate);
-    if (std::max(cost.peak, cost.switching) > problem_.memory_limit) {
-      refused = candidate;
-      continue;
-    }
-    by_layout[layout_key(candidate)].push_back({candidate, cost.seconds, cost.resident,
-                                                cost.peak - cost.resident,
-                                                cost.switching - cost.resident, 0});
   }
-  all.least_resident = problem_.memory_limit;
-  for (auto& [key, options] : by_layout) {
-    keep_best(options);
-    for (Option& option : options) {
-      option.layout = all.layouts;
-      all.least_resident = std::min(all.least_resident, option.resident);
-      all.options.push_back(option);
-    }
-    ++all.layouts;
-  }
-  all.least = least_of(all.options);
+  seen_[static_cast<std::size_t>(role)][gpus].bounds = all.evaluated;
   return all;
+}
+
+Selection Fronts::select(Role role, int gpus,
+                         const std::function<double(const PhaseSeconds&)>& step, double limit,
+                         std::size_t most) {
+  RoleOptions& all = bounded(role, gpus);
+  std::vector<std::pair<double, int>> wanted;
+  for (std::size_t l = 0; l < all.layouts.size(); ++l) {
+    const LayoutOptions& layout = all.layouts[l];
+    if (problem_.allows && !problem_.allows(layout.sample)) continue;
+    const double seconds = step(layout.least);
+    if (seconds < limit) wanted.emplace_back(seconds, static_cast<int>(l));
+  }
+  const bool whole = wanted.size() <= most;
+  if (!whole) {
+    std::sort(wanted.begin(), wanted.end());
+    wanted.resize(most);
+  }
+  std::vector<int> layouts;
+  for (const auto& [seconds, layout] : wanted) layouts.push_back(layout);
+  std::sort(layouts.begin(), layouts.end());
+  price(role, gpus, layouts);
+  Selection selection;
+  selection.least.fill(kInfinity);
+  selection.least_resident = problem_.memory_limit;
+  selection.whole = whole;
+  Seen& seen = seen_[static_cast<std::size_t>(role)][gpus];
+  for (const int l : layouts) {
+    const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(l)];
+    seen.layouts[l] = layout.candidates;
+    for (const int index : layout.options) {
+      const Option& option = all.options[static_cast<std::size_t>(index)];
+      lower(selection.least, option.seconds);
+      selection.least_resident = std::min(selection.least_resident, option.resident);
+      selection.options.push_back(index);
+    }
+  }
+  return selection;
+}
+
+// Prices all candidates of the layouts (ascending) that have no prices yet.
+void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
+  RoleOptions& all = stored(role).priced->at(gpus);
+  const bool any = std::any_of(layouts.begin(), layouts.end(), [&](int layout) {
+    return !all.layouts[static_cast<std::size_t>(layout)].priced;
+  });
+  if (!any) return;
+  const std::vector<Candidate> candidates = problem_.candidates(role, gpus);
+  std::vector<Option> options;
+  std::size_t begin = 0;
+  int number = 0;
+  auto next = layouts.begin();
+  for (LayoutOptions& layout : all.layouts) {
+    const std::size_t end = begin + static_cast<std::size_t>(layout.candidates);
+    const bool asked = next != layouts.end() && *next == number;
+    if (asked) ++next;
+    if (asked && !layout.priced) {
+      layout.priced = true;
+      options.clear();
+      std::optional<Candidate> refused;
+      for (std::size_t c = begin; c < end; ++c) {
+        const Candidate& candidate = candidates[c];
+        if (refused && needs_no_less(candidate, *refused)) {
+          refused = candidate;
+          continue;
+        }
+        const RoleCost cost = problem_.evaluator.role(candidate);
+        if (std::max(cost.peak, cost.switching) > problem_.memory_limit) {
+          refused = candidate;
+          continue;
+        }
+        options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
+                           cost.switching - cost.resident, number});
+      }
+      keep_best(options);
+      for (const Option& option : options) {
+        layout.options.push_back(static_cast<int>(all.options.size()));
+        all.options.push_back(option);
+      }
+    }
+    begin = end;
+    ++number;
+  }
+}
+
+const Option& Fronts::option(Role role, int gpus, int index) {
+  return stored(role).priced->at(gpus).options[static_cast<std::size_t>(index)];
+}
+
+Option Fronts::option(Role role, int gpus, int index, bool apart) {
+  Option option = this->option(role, gpus, index);
+  if (!apart || (role != Role::actor && role != Role::rollout)) return option;
+  option.transient = std::max(option.transient, option.switching);
+  if (role == Role::rollout) {
+    option.seconds[at(Phase::reshard)] =
+        problem_.evaluator.reshard_seconds(Candidate{}, option.candidate, false);
+  }
+  return option;
 }
 
 double Fronts::reshard_seconds(int gpus, const Option& actor, const Option& rollout) {
   auto& by_actor = (*reshards_)[gpus];
-  if (by_actor.empty()) {
-    by_actor.resize(static_cast<std::size_t>(priced(Role::actor, gpus).layouts));
-  }
+  if (by_actor.empty()) by_actor.resize(bounded(Role::actor, gpus).layouts.size());
   std::vector<double>& by_rollout = by_actor[static_cast<std::size_t>(actor.layout)];
   if (by_rollout.empty()) {
-    by_rollout.assign(static_cast<std::size_t>(priced(Role::rollout, gpus).layouts), -1.0);
+    by_rollout.assign(bounded(Role::rollout, gpus).layouts.size(), -1.0);
   }
   double& seconds = by_rollout[static_cast<std::size_t>(rollout.layout)];
   if (seconds < 0) {
@@ -150,8 +226,20 @@ double Fronts::reshard_seconds(int gpus, const Option& actor, const Option& roll
   return seconds;
 }
 
-// Phases in which any of the options spends time.
-std::vector<Phase> Fronts::used_phases(const std::vector<Option>& options) const {
+std::int64_t Fronts::evaluated() const {
+  std::int64_t sum = 0;
+  for (const auto& by_gpus : seen_) {
+    for (const auto& [gpus, seen] : by_gpus) {
+      sum += seen.bounds;
+      for (const auto& [layout, candidates] : seen.layouts) sum += candidates;
+    }
+  }
+  return sum;
+}
+
+// Keeps the undominated options of one layout, which also differ in what they need while weights
+// move.
+void Fronts::keep_best(std::vector<Option>& options) const {
   std::vector<Phase> used;
   for (const Phase phase : phases_) {
     const bool any = std::any_of(options.begin(), options.end(), [&](const Option& option) {
@@ -159,61 +247,23 @@ std::vector<Phase> Fronts::used_phases(const std::vector<Option>& options) const
     });
     if (any) used.push_back(phase);
   }
-  return used;
-}
-
-// Keeps the undominated options of one layout. Options to be paired also differ in what they need
-// while weights move.
-void Fronts::keep_best(std::vector<Option>& options) const {
-  const std::vector<Phase> phases = used_phases(options);
   std::vector<FrontPoint> points;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    points.push_back(point_of(options[i], phases, i));
-    points.back().switching = options[i].switching;
+    FrontPoint& point = points.emplace_back();
+    for (std::size_t p = 0; p < used.size(); ++p) {
+      point.seconds[p] = options[i].seconds[at(used[p])];
+    }
+    point.resident = options[i].resident;
+    point.transient = options[i].transient;
+    point.switching = options[i].switching;
+    point.option[0] = static_cast<int>(i);
   }
-  keep_front(points, static_cast<int>(phases.size()));
+  keep_front(points, static_cast<int>(used.size()));
   std::vector<Option> kept;
   for (const FrontPoint& point : points) {
     kept.push_back(options[static_cast<std::size_t>(point.option[0])]);
   }
   options = std::move(kept);
-}
-
-PhaseSeconds Fronts::least_of(const std::vector<Option>& options) const {
-  PhaseSeconds seconds{};
-  seconds.fill(options.empty() ? kInfinity : 0);
-  for (const Phase phase : phases_) {
-    double least = kInfinity;
-    for (const Option& option : options) least = std::min(least, option.seconds[at(phase)]);
-    seconds[at(phase)] = least;
-  }
-  return seconds;
-}
-
-RoleFront Fronts::plain_front(Role role, int gpus, bool apart) {
-  const std::vector<Option>& all = options(role, gpus).options;
-  const bool moves = apart && (role == Role::actor || role == Role::rollout);
-  std::vector<Option> arranged = all;
-  for (Option& option : arranged) {
-    if (moves) option.transient = std::max(option.transient, option.switching);
-    // Weights that come from elsewhere take as long whatever the actor's layout is.
-    if (apart && role == Role::rollout) {
-      option.seconds[at(Phase::reshard)] =
-          problem_.evaluator.reshard_seconds(Candidate{}, option.candidate, false);
-    }
-  }
-  const std::vector<Phase> phases = used_phases(arranged);
-  std::vector<FrontPoint> points;
-  for (std::size_t i = 0; i < arranged.size(); ++i) {
-    points.push_back(point_of(arranged[i], phases, i));
-  }
-  keep_front(points, static_cast<int>(phases.size()));
-  RoleFront front;
-  for (const FrontPoint& point : points) {
-    front.options.push_back(arranged[static_cast<std::size_t>(point.option[0])]);
-  }
-  front.least = least_of(front.options);
-  return front;
 }
 
 }  // namespace tessera

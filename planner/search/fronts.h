@@ -1,12 +1,16 @@
-// Priced options of every (role, GPUs) and their Pareto fronts, worked out once and kept.
+// Bounds and priced options of every (role, GPUs), worked out once and kept.
 //
-// Prices are kept per setting of a role (SearchProblem::settings); which layouts a search allows is
-// applied afterwards, so that searches that differ in it share them. Options of one layout that
-// another of the same layout beats in everything are dropped: they could win nowhere. One thread.
+// Layout by layout: first the least seconds that any of its candidates could take, and only for
+// layouts that a search asks for all their candidates' prices. Both are kept per setting of a role
+// (SearchProblem::settings); which layouts a search allows is applied afterwards, so that searches
+// that differ in it share them. Options that another of the same layout beats in everything are
+// dropped: they could win nowhere. One thread.
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,30 +27,36 @@ struct Option {
   int layout = 0;  // number of its layout among those of the role on these GPUs
 };
 
-/// Options of one (role, GPUs), those of one layout together.
-struct RoleOptions {
-  std::vector<Option> options;
-  PhaseSeconds least{};             // of each phase; infinite where there is no option
-  std::int64_t least_resident = 0;  // bytes
-  std::int64_t evaluated = 0;       // candidates that were priced for them
-  int layouts = 0;
+/// Candidates of one layout: they follow one another and differ in batches and in what saves
+/// memory.
+struct LayoutOptions {
+  Candidate sample;
+  PhaseSeconds least{};  // that no candidate falls short of, worked out without memory and without
+                         // the ways to save it, which only take time
+  std::int64_t candidates = 0;
+  bool priced = false;
+  std::vector<int> options;  // once priced: indices into RoleOptions::options
 };
 
-/// All undominated options of one (role, GPUs), and the least seconds of each phase among them.
-struct RoleFront {
-  std::vector<Option> options;
-  PhaseSeconds least{};
+/// Of one (role, GPUs); layouts in the order of their candidates.
+struct RoleOptions {
+  std::vector<LayoutOptions> layouts;
+  std::vector<Option> options;  // of priced layouts, in the order in which they were priced
+  std::int64_t evaluated = 0;   // candidates behind the layouts' least seconds
+};
+
+/// Options of some layouts, and the least of each coordinate among them.
+struct Selection {
+  std::vector<int> options;  // indices into RoleOptions::options
+  PhaseSeconds least{};      // infinite where there is no option
+  std::int64_t least_resident = 0;
+  bool whole = true;  // no layout was left out for their number
 };
 
 struct FrontStore::State {
   using Key = std::pair<Role, std::string>;
-  struct RoleFronts {
-    std::map<int, RoleOptions> allowed;                // by GPUs
-    std::map<std::pair<int, bool>, RoleFront> fronts;  // by GPUs; bool: apart
-    std::map<std::pair<int, bool>, PhaseSeconds> least;
-  };
-  std::map<Key, std::map<int, RoleOptions>> priced;  // by GPUs
-  std::map<Key, RoleFronts> roles;
+  std::map<Key, std::map<int, RoleOptions>> priced;                    // by GPUs
+  std::map<Key, std::map<std::pair<int, bool>, PhaseSeconds>> bounds;  // by GPUs; bool: apart
   /// Seconds of a switch on shared ranks by layout of the actor, then of the rollout; negative: not
   /// worked out yet.
   std::map<std::string, std::map<int, std::vector<std::vector<double>>>> reshards;
@@ -56,45 +66,52 @@ class Fronts {
  public:
   Fronts(const SearchProblem& problem, FrontStore::State& store);
 
-  /// Undominated options. `apart`: actor and rollout are in different blocks; where they share one
-  /// they are paired (pairs.h) instead.
-  const RoleFront& of(Role role, int gpus, bool apart);
+  /// No more than the least seconds of each phase over all options, for the actor with its rollout
+  /// where they share a block. `apart`: they are in different blocks.
+  const PhaseSeconds& bound(Role role, int gpus, bool apart);
+  /// The same of the role alone.
+  PhaseSeconds bound(Role role, int gpus);
 
-  /// Bounds without the work of a front: least seconds of each phase over all options, for the
-  /// actor with its rollout where they share a block.
-  const PhaseSeconds& least(Role role, int gpus, bool apart);
-
-  /// True for an actor whose options are pairs with the rollout's.
+  /// True for an actor whose options are paired with the rollout's (pairs.h).
   bool paired(Role role, bool apart) const;
 
-  /// All allowed options of a role on a number of GPUs that fit alone.
-  const RoleOptions& options(Role role, int gpus);
+  /// Allowed options that fit alone, of the layouts whose least seconds give a `step` below
+  /// `limit`; of no more than `most` layouts, those with the shortest steps.
+  Selection select(Role role, int gpus, const std::function<double(const PhaseSeconds&)>& step,
+                   double limit, std::size_t most);
+
+  const Option& option(Role role, int gpus, int index);
+  /// The same with what changes where actor and rollout are in different blocks: weights come from
+  /// elsewhere, which takes as long whatever the actor's layout is, and both roles have their peak
+  /// while they move.
+  Option option(Role role, int gpus, int index, bool apart);
 
   /// Seconds of the switch between two options that share their ranks.
   double reshard_seconds(int gpus, const Option& actor, const Option& rollout);
 
-  /// Candidates behind all options that this search has looked at.
-  std::int64_t evaluated() const { return evaluated_; }
+  /// Candidates that this search has looked at, in full or for a bound.
+  std::int64_t evaluated() const;
 
  private:
   struct Stored {
     std::map<int, RoleOptions>* priced = nullptr;
-    FrontStore::State::RoleFronts* fronts = nullptr;
+    std::map<std::pair<int, bool>, PhaseSeconds>* bounds = nullptr;
+  };
+  struct Seen {
+    std::int64_t bounds = 0;
+    std::map<int, std::int64_t> layouts;  // candidates by layout
   };
 
   Stored& stored(Role role) { return roles_[static_cast<std::size_t>(role)]; }
-  const RoleOptions& priced(Role role, int gpus);
-  std::vector<Phase> used_phases(const std::vector<Option>& options) const;
+  RoleOptions& bounded(Role role, int gpus);
+  void price(Role role, int gpus, const std::vector<int>& layouts);
   void keep_best(std::vector<Option>& options) const;
-  PhaseSeconds least_of(const std::vector<Option>& options) const;
-  RoleFront plain_front(Role role, int gpus, bool apart);
 
   const SearchProblem& problem_;
   std::array<Stored, kRoleCount> roles_;
   std::map<int, std::vector<std::vector<double>>>* reshards_ = nullptr;
   std::vector<Phase> phases_;
-  std::array<std::map<int, bool>, kRoleCount> looked_at_;
-  std::int64_t evaluated_ = 0;
+  std::array<std::map<int, Seen>, kRoleCount> seen_;  // by GPUs
 };
 
 }  // namespace tessera

@@ -118,6 +118,9 @@ std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
   add(root, "lower_bound", node_of(certificate.lower_bound));
   add(root, "gap", node_of(certificate.gap));
   add(root, "margin", node_of(certificate.margin));
+  if (certificate.margin_deviations > 0) {
+    add(root, "margin_deviations", node_of(certificate.margin_deviations));
+  }
   Node others = list_node();
   for (const RunnerUp& other : certificate.runner_up) {
     Node each = map_node();

@@ -22,12 +22,16 @@ class Pairing {
         fronts_(fronts),
         query_(query),
         pruned_(pruned),
-        actors_(fronts.options(Role::actor, query.gpus).options),
-        rollouts_(fronts.options(Role::rollout, query.gpus).options),
         used_(static_cast<int>(iteration.chunks().size())),
         reshard_chunk_(static_cast<std::size_t>(iteration.chunk_of(Phase::reshard))) {}
 
   std::vector<FrontPoint> run() {
+    for (const int index : query_.rollouts.options) {
+      rollouts_.push_back(&fronts_.option(Role::rollout, query_.gpus, index));
+    }
+    for (const int index : query_.actors.options) {
+      actors_.push_back(&fronts_.option(Role::actor, query_.gpus, index));
+    }
     order_generations();
     std::vector<Bound> bounds;
     for (std::size_t a = 0; a < actors_.size(); ++a) {
@@ -59,7 +63,7 @@ class Pairing {
   void order_generations() {
     for (std::size_t r = 0; r < rollouts_.size(); ++r) {
       Generation& generation = generations_.emplace_back();
-      generation.seconds = by_chunk(iteration_, query_.block, rollouts_[r].seconds);
+      generation.seconds = by_chunk(iteration_, query_.block, rollouts_[r]->seconds);
       generation.total = std::accumulate(generation.seconds.begin(), generation.seconds.end(), 0.0);
       generation.option = r;
     }
@@ -68,7 +72,7 @@ class Pairing {
     std::vector<std::size_t> by_need(generations_.size());
     std::iota(by_need.begin(), by_need.end(), std::size_t{0});
     const auto need = [&](std::size_t g) {
-      const Option& option = rollouts_[generations_[g].option];
+      const Option& option = *rollouts_[generations_[g].option];
       return option.resident + option.transient;
     };
     std::stable_sort(by_need.begin(), by_need.end(),
@@ -99,7 +103,7 @@ class Pairing {
   // Of the step with an actor's option and the quickest rollout that fits beside it.
   Bound bound_of(std::size_t a) {
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    const Option& actor = actors_[a];
+    const Option& actor = *actors_[a];
     if (actor.resident + actor.transient > query_.bytes) return {kNone, a};
     const auto fit = std::upper_bound(needs_.begin(), needs_.end(), query_.bytes - actor.resident);
     if (fit == needs_.begin()) return {kNone, a};
@@ -112,13 +116,13 @@ class Pairing {
   }
 
   void pair(std::size_t a) {
-    const Option& actor = actors_[a];
+    const Option& actor = *actors_[a];
     const ChunkSeconds training = by_chunk(iteration_, query_.block, actor.seconds);
     ChunkSeconds base = query_.rest;
     add(base, training);
     const std::size_t begin = pairs_.size();
     for (const Generation& generation : generations_) {
-      const Option& rollout = rollouts_[generation.option];
+      const Option& rollout = *rollouts_[generation.option];
       const std::int64_t resident = actor.resident + rollout.resident;
       const std::int64_t transient =
           std::max({actor.transient, rollout.transient, actor.switching + rollout.switching});
@@ -148,7 +152,8 @@ class Pairing {
           std::any_of(pairs_.begin() + static_cast<std::ptrdiff_t>(begin), pairs_.end(),
                       [&](const FrontPoint& other) { return dominates(other, point, used_); });
       if (beaten) continue;
-      point.option[0] = static_cast<int>(a * rollouts_.size() + generation.option);
+      point.option[0] = query_.actors.options[a];
+      point.rollout = query_.rollouts.options[generation.option];
       pairs_.push_back(point);
       if (pairs_.size() - begin >= query_.most_pairs_each) break;
     }
@@ -158,8 +163,7 @@ class Pairing {
   Fronts& fronts_;
   const PairQuery& query_;
   std::int64_t& pruned_;
-  const std::vector<Option>& actors_;
-  const std::vector<Option>& rollouts_;
+  std::vector<const Option*> actors_, rollouts_;
   int used_;
   std::size_t reshard_chunk_;
   std::vector<Generation> generations_;     // ascending by seconds

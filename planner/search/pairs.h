@@ -23,13 +23,14 @@ struct PairQuery {
   double limit = 0;        // of the step: pairs that cannot stay below it are left out
   std::int64_t bytes = 0;  // for the two roles
   bool alone = false;      // no other role shares the ranks: what the pair leaves does not matter
+  Selection actors, rollouts;  // on these GPUs
   // Of a narrow search: the most promising actors, and the quickest pairs of each.
   std::size_t most_actors = std::numeric_limits<std::size_t>::max();
   std::size_t most_pairs_each = std::numeric_limits<std::size_t>::max();
 };
 
-/// The front of all pairs within the query; option[0] = actor's index x rollouts + rollout's index
-/// in Fronts::options. `pruned` counts what the limit left out.
+/// The front of all pairs within the query; option[0] and `rollout` are Fronts' indices of the two
+/// options. `pruned` counts what the limit left out.
 std::vector<FrontPoint> pairs_of(const Iteration& iteration, Fronts& fronts, const PairQuery& query,
                                  std::int64_t& pruned);
 

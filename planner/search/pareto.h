@@ -19,6 +19,7 @@ struct FrontPoint {
   std::int64_t switching = 0;   // on top of resident while weights move; 0 once that is settled
   double total = 0;             // sum of seconds: the order of the front
   std::array<int, 4> option{};  // what the point stands for
+  int rollout = 0;              // the rollout's option beside the actor's, which is option[0]
 
   bool fits(std::int64_t limit) const { return resident + transient <= limit; }
 };

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
-constexpr std::size_t kBeam = 6, kQuick = 32;  // points and actors of the first pass
+// Points, actors and layouts of the first pass.
+constexpr std::size_t kBeam = 6, kQuick = 32, kFewLayouts = 32;
 
 struct BlockFront {
   std::vector<FrontPoint> points;  // option[i] belongs to the block's i-th role
@@ -101,7 +102,7 @@ class PlacementSearch {
     for (std::size_t s = 0; s < sizes_.size() && sizes_[s] <= gpus_; ++s) {
       ChunkSeconds here = of_block(block, problem_.fixed_seconds);
       for (const Role role : owners(block)) {
-        add(here, of_block(block, fronts_.least(role, sizes_[s], apart_)));
+        add(here, of_block(block, fronts_.bound(role, sizes_[s], apart_)));
       }
       for (std::size_t c = 0; c < here.size(); ++c) least[c] = std::min(least[c], here[c]);
       at_size.push_back(here);
@@ -135,32 +136,88 @@ class PlacementSearch {
   // The merged front of a block's roles on a size, without points that cannot beat the best plan.
   const BlockFront& block_front(std::size_t block, std::size_t size) {
     auto& cached = fronts_of_[block][size];
-    if (!cached) cached = merged_front(block, sizes_[size]);
+    if (cached) return *cached;
+    // What a narrow search finds in the layouts that look best; in more where nothing fits.
+    std::size_t most = width_ == kWhole ? kWhole : kFewLayouts;
+    for (bool all = false; !all; most *= 2) {
+      all = most == kWhole;
+      cached = merged_front(block, sizes_[size], most, all);
+      if (!cached->points.empty()) break;
+    }
     return *cached;
   }
 
-  BlockFront merged_front(std::size_t block, int gpus) {
+  // Options of a role (first, with its rollout's where they share a block) that may be part of a
+  // plan below the limit.
+  struct Chosen {
+    Selection own, rollout;
+    ChunkSeconds least{};  // of both
+    std::int64_t least_resident = 0;
+  };
+
+  // `open`: least seconds of everything else. `all` is cleared where `most` left layouts out.
+  Chosen choose(std::size_t block, Role role, int gpus, const ChunkSeconds& open, double limit,
+                std::size_t most, bool& all) {
+    const auto select = [&](Role which, const ChunkSeconds& beside) {
+      const auto step = [&](const PhaseSeconds& least) {
+        ChunkSeconds seconds = beside;
+        add(seconds, of_block(block, least));
+        return iteration_.step_seconds(seconds.data());
+      };
+      Selection selection = fronts_.select(which, gpus, step, limit, most);
+      all = all && selection.whole;
+      return selection;
+    };
+    Chosen chosen;
+    const bool pairs = fronts_.paired(role, apart_);
+    ChunkSeconds beside = open;
+    if (pairs) add(beside, of_block(block, fronts_.bound(Role::rollout, gpus)));
+    chosen.own = select(role, beside);
+    chosen.least = of_block(block, chosen.own.least);
+    chosen.least_resident = chosen.own.least_resident;
+    if (pairs) {
+      beside = open;
+      add(beside, of_block(block, fronts_.bound(role, gpus)));
+      chosen.rollout = select(Role::rollout, beside);
+      add(chosen.least, of_block(block, chosen.rollout.least));
+      chosen.least_resident += chosen.rollout.least_resident;
+    }
+    return chosen;
+  }
+
+  // Of at most `most` layouts of each role. `all` says whether these were all there are.
+  BlockFront merged_front(std::size_t block, int gpus, std::size_t most, bool& all) {
+    all = true;
     BlockFront front;
     front.least.fill(kInfinity);
     // Least seconds of what is still to be added, and least bytes.
     ChunkSeconds open{};
     if (!rest_of(block, gpus, open)) return front;
     const std::vector<Role> roles = owners(block);
-    std::int64_t bytes = problem_.memory_limit;
-    for (const Role role : roles) {
-      add(open, of_block(block, fronts_.least(role, gpus, apart_)));
-      bytes -= fronts_.options(role, gpus).least_resident;
-    }
     const double limit = step_limit(with_others(gpus));
+    ChunkSeconds bounds = open;
+    add(bounds, of_block(block, problem_.fixed_seconds));
+    for (const Role role : roles) add(bounds, of_block(block, fronts_.bound(role, gpus, apart_)));
+    std::int64_t bytes = problem_.memory_limit;
+    std::vector<Chosen> chosen;
+    for (const Role role : roles) {
+      const ChunkSeconds own = of_block(block, fronts_.bound(role, gpus, apart_));
+      ChunkSeconds others = bounds;
+      for (std::size_t c = 0; c < others.size(); ++c) others[c] -= own[c];
+      chosen.push_back(choose(block, role, gpus, others, limit, most, all));
+      if (chosen.back().own.options.empty()) return front;
+      add(open, chosen.back().least);
+      bytes -= chosen.back().least_resident;
+    }
     front.points.emplace_back();
     front.points.front().seconds = of_block(block, problem_.fixed_seconds);
     for (std::size_t r = 0; r < roles.size(); ++r) {
-      const ChunkSeconds least = of_block(block, fronts_.least(roles[r], gpus, apart_));
-      for (std::size_t c = 0; c < open.size(); ++c) open[c] -= least[c];
-      bytes += fronts_.options(roles[r], gpus).least_resident;
-      const bool pairs = fronts_.paired(roles[r], apart_);
+      for (std::size_t c = 0; c < open.size(); ++c) open[c] -= chosen[r].least[c];
+      bytes += chosen[r].least_resident;
       const std::vector<FrontPoint> additions =
-          pairs ? paired(block, gpus, open, limit, bytes) : projected(block, roles[r], gpus);
+          fronts_.paired(roles[r], apart_)
+              ? paired(block, gpus, std::move(chosen[r]), open, limit, bytes)
+              : projected(block, roles[r], gpus, chosen[r].own);
       front.points = sums_of(front.points, additions, r, open, limit, bytes);
       if (r + 1 == roles.size()) {  // nothing else must fit beside them
         for (FrontPoint& point : front.points) point.resident = point.transient = 0;
@@ -177,9 +234,11 @@ class PlacementSearch {
   }
 
   // `open`: of everything but the block's calls without a model and the pair itself.
-  std::vector<FrontPoint> paired(std::size_t block, int gpus, const ChunkSeconds& open,
-                                 double limit, std::int64_t bytes) {
+  std::vector<FrontPoint> paired(std::size_t block, int gpus, Chosen chosen,
+                                 const ChunkSeconds& open, double limit, std::int64_t bytes) {
     PairQuery query{.block = block, .gpus = gpus, .rest = open, .limit = limit, .bytes = bytes};
+    query.actors = std::move(chosen.own);
+    query.rollouts = std::move(chosen.rollout);
     query.alone = owners(block).size() == 1;
     add(query.rest, of_block(block, problem_.fixed_seconds));
     if (width_ != kWhole) {
@@ -189,16 +248,16 @@ class PlacementSearch {
     return pairs_of(iteration_, fronts_, query, pruned_);
   }
 
-  std::vector<FrontPoint> projected(std::size_t block, Role role, int gpus) {
+  std::vector<FrontPoint> projected(std::size_t block, Role role, int gpus,
+                                    const Selection& selection) {
     std::vector<FrontPoint> points;
-    const RoleFront& front = fronts_.of(role, gpus, apart_);
-    for (std::size_t i = 0; i < front.options.size(); ++i) {
-      const Option& option = front.options[i];
+    for (const int index : selection.options) {
+      const Option option = fronts_.option(role, gpus, index, apart_);
       FrontPoint& point = points.emplace_back();
       point.seconds = of_block(block, option.seconds);
       point.resident = option.resident;
       point.transient = option.transient;
-      point.option[0] = static_cast<int>(i);
+      point.option[0] = index;
     }
     keep_front(points, used_);
     return points;
@@ -228,6 +287,7 @@ class PlacementSearch {
         sum.resident = resident;
         sum.transient = transient;
         sum.option[position] = addition.option[0];
+        if (position == 0) sum.rollout = addition.rollout;
       }
     }
     return sums;
@@ -346,11 +406,11 @@ class PlacementSearch {
     for (std::size_t block = 0; block < points.size(); ++block) {
       const std::vector<Role> roles = owners(block);
       for (std::size_t r = 0; r < roles.size(); ++r) {
-        const auto option = static_cast<std::size_t>(points[block]->option[r]);
+        const Option option =
+            fronts_.option(roles[r], sizes[block], points[block]->option[r], apart_);
+        record_option(option);
         if (fronts_.paired(roles[r], apart_)) {
-          record_pair(sizes[block], option);
-        } else {
-          record_option(fronts_.of(roles[r], sizes[block], apart_).options[option]);
+          record_rollout(sizes[block], option, points[block]->rollout);
         }
       }
     }
@@ -361,11 +421,8 @@ class PlacementSearch {
     for (std::size_t p = 0; p < best_.seconds.size(); ++p) best_.seconds[p] += option.seconds[p];
   }
 
-  void record_pair(int gpus, std::size_t option) {
-    const std::vector<Option>& rollouts = fronts_.options(Role::rollout, gpus).options;
-    const Option& actor = fronts_.options(Role::actor, gpus).options[option / rollouts.size()];
-    const Option& rollout = rollouts[option % rollouts.size()];
-    record_option(actor);
+  void record_rollout(int gpus, const Option& actor, int index) {
+    const Option rollout = fronts_.option(Role::rollout, gpus, index, apart_);
     record_option(rollout);
     best_.seconds[static_cast<std::size_t>(Phase::reshard)] +=
         fronts_.reshard_seconds(gpus, actor, rollout);

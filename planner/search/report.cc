@@ -158,13 +158,18 @@ std::string margin_text(const Plan& plan) {
   if (certificate.margin >= 1) {
     return "  margin: no plan on as few GPUs; errors of the predicted times do not change that\n";
   }
-  const double error =
-      plan.prediction.step_s > 0 ? plan.prediction.step_error_s / plan.prediction.step_s : 0;
   std::string out = text(
       "  margin: another plan wins if predictions err by %.1f %% in opposite directions on the two",
       100 * certificate.margin);
-  if (error > certificate.margin) {
-    out += text("; the model's own error is %.1f %%, so the nearest may be as good", 100 * error);
+  const double deviations = certificate.margin_deviations;
+  if (certificate.margin == 0) {
+    out += "; a tie: the nearest is predicted to be as good";
+  } else if (deviations > 0 && deviations < 1) {
+    out += text("; a tie: the nearest is behind by %.2f standard deviations of the difference",
+                deviations);
+  } else if (deviations > 0) {
+    out +=
+        text("; the nearest is behind by %.1f standard deviations of the difference", deviations);
   }
   return out + "\n";
 }

@@ -9,6 +9,7 @@
 #include "planner/search/fixed.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/space.h"
+#include "planner/search/uncertainty.h"
 
 namespace tessera {
 namespace {
@@ -109,6 +110,11 @@ class NearestLayout {
 
  private:
   void consider(const std::vector<Role>& block, const Candidate& other) {
+    // Memory only of those that are nearer, whatever their reshard takes.
+    if (best_ && problem_.evaluator.seconds &&
+        least_step(other, problem_.evaluator.seconds(other)) >= best_->step_s) {
+      return;
+    }
     const RoleCost cost = problem_.evaluator.role(other);
     std::vector<RoleCost> together;
     for (const Role role : block) together.push_back(role == other.role ? cost : costs_.at(role));
@@ -118,7 +124,6 @@ class NearestLayout {
     for (std::size_t phase = 0; phase < changed.seconds.size(); ++phase) {
       changed.seconds[phase] += cost.seconds[phase] - before.seconds[phase];
     }
-    if (best_ && iteration_.step_seconds(changed.seconds) >= best_->step_s) return;
     changed.choice[other.role] = other;
     const bool moves = other.role == Role::actor || other.role == Role::rollout;
     if (moves && changed.choice.contains(Role::actor) && changed.choice.contains(Role::rollout)) {
@@ -129,6 +134,18 @@ class NearestLayout {
     }
     changed.step_s = iteration_.step_seconds(changed.seconds);
     if (!best_ || changed.step_s < best_->step_s) best_ = std::move(changed);
+  }
+
+  // The winner's step with another candidate of a role, weights moving in no time.
+  double least_step(const Candidate& other, const PhaseSeconds& seconds) const {
+    PhaseSeconds changed = winner_.seconds;
+    const RoleCost& before = costs_.at(other.role);
+    for (std::size_t phase = 0; phase < changed.size(); ++phase) {
+      changed[phase] += seconds[phase] - before.seconds[phase];
+    }
+    const bool moves = other.role == Role::actor || other.role == Role::rollout;
+    if (moves) changed[static_cast<std::size_t>(Phase::reshard)] = 0;
+    return iteration_.step_seconds(changed);
   }
 
   const SearchProblem& problem_;
@@ -182,8 +199,26 @@ std::vector<Beaten> beaten_by(const SearchProblem& problem, const SearchResult& 
   return others;
 }
 
-Certificate certificate_of(const SearchProblem& problem, const SearchResult& result,
-                           FrontStore& store) {
+// By how many standard deviations of the difference a plan's objective is behind the winner's.
+double deviations_between(const PlanRequest& request, const SearchProblem& problem,
+                          const Solution& winner, const Solution& other) {
+  const bool by_gpus =
+      problem.objective == Objective::cost || problem.objective == Objective::tokens_per_gpu;
+  const auto weighted = [&](const Solution& solution) {
+    std::vector<Sensitivity> parts = step_sensitivities(request, solution);
+    for (Sensitivity& part : parts) part.seconds *= by_gpus ? solution.gpus() : 1;
+    return parts;
+  };
+  const auto value = [&](const Solution& solution) {
+    return solution.step_s * (by_gpus ? solution.gpus() : 1);
+  };
+  const double deviation =
+      step_deviation(difference(weighted(other), weighted(winner)), request.calibration);
+  return deviation > 0 ? std::max(0.0, value(other) - value(winner)) / deviation : 0;
+}
+
+Certificate certificate_of(const PlanRequest& request, const SearchProblem& problem,
+                           const SearchResult& result, FrontStore& store) {
   const Solution& winner = result.best.front();
   Certificate certificate;
   certificate.objective = name_of(problem.objective);
@@ -195,11 +230,18 @@ Certificate certificate_of(const SearchProblem& problem, const SearchResult& res
   certificate.pruned = result.pruned;
   const std::vector<Beaten> others = beaten_by(problem, result, store);
   certificate.margin = others.empty() ? 0 : 1;
+  const Solution* nearest = nullptr;
   for (const auto& [other, note] : others) {
     const std::string off = other.policy_lag > 0 ? ", one step off" : "";
-    certificate.runner_up.push_back(
-        {describe(other.placement) + off + note, describe(other), other.step_s, other.gpus()});
-    certificate.margin = std::min(certificate.margin, margin_between(problem, winner, other));
+    certificate.runner_up.push_back({describe(other.placement) + off + note, describe(other),
+                                     other.step_s, other.gpus(), settings_of(other)});
+    const double margin = margin_between(problem, winner, other);
+    if (margin >= certificate.margin) continue;
+    certificate.margin = margin;
+    nearest = &other;
+  }
+  if (nearest != nullptr) {
+    certificate.margin_deviations = deviations_between(request, problem, winner, *nearest);
   }
   return certificate;
 }
@@ -300,7 +342,37 @@ std::vector<std::string> settings_of(const std::string& layouts) {
   return settings;
 }
 
+std::vector<std::string> settings_of(const Solution& solution) {
+  FixedSettings settings;
+  settings.placement = describe(solution.placement);
+  for (const auto& [role, candidate] : solution.choice) {
+    const auto fix = [&, role = role](Field field, std::int64_t value) {
+      settings.values[{role, field}] = value;
+    };
+    fix(Field::gpus, candidate.gpus);
+    fix(Field::tp, candidate.tp);
+    fix(Field::pp, candidate.pp);
+    fix(Field::dp, candidate.dp);
+    fix(Field::ep, candidate.ep);
+    fix(Field::etp, candidate.etp);
+    fix(Field::offload, candidate.offload.parameters ? 2 : candidate.offload.optimizer ? 1 : 0);
+    if (role == Role::rollout) {
+      fix(Field::max_sequences, candidate.max_sequences);
+      continue;
+    }
+    fix(Field::tokens, candidate.tokens);
+    fix(Field::cp, candidate.cp);
+    fix(Field::vpp, candidate.vpp);
+    fix(Field::dp_shard, candidate.dp_shard);
+    if (role != Role::actor && role != Role::critic) continue;
+    fix(Field::zero, candidate.zero);
+    fix(Field::recompute, static_cast<int>(candidate.recompute));
+  }
+  return words_of(settings);
+}
+
 std::vector<std::string> settings_of(const RunnerUp& other) {
+  if (!other.settings.empty()) return other.settings;
   std::vector<std::string> settings = settings_of(other.description);
   // Behind a comma follow the certificate's notes: "one step off", "another layout".
   settings.push_back("placement=" + other.placement.substr(0, other.placement.find(',')));
@@ -326,7 +398,7 @@ struct Planner::State {
     const SearchResult result = search_exactly(problem, store);
     if (result.best.empty()) return explain_infeasible(request, table, costs);
     Plan plan = compose_plan(request, costs, result.best.front(), &reshards);
-    plan.certificate = certificate_of(problem, result, store);
+    plan.certificate = certificate_of(request, problem, result, store);
     return plan;
   }
 };

@@ -105,6 +105,8 @@ std::string describe(const Solution& solution);
 std::string describe_layouts(const Plan& plan);
 /// The words for --fix that say the same: "actor.tp=2", "rollout.dp=2" and so on.
 std::vector<std::string> settings_of(const std::string& layouts);
+/// Those of a solution: every layout, its batches and the placement.
+std::vector<std::string> settings_of(const Solution& solution);
 /// Those that ask for the whole plan of a runner-up: its layouts and its placement.
 std::vector<std::string> settings_of(const RunnerUp& other);
 

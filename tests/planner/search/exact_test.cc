@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "planner/search/search.h"
+#include "planner/search/space.h"
 #include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
@@ -307,6 +309,57 @@ TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
   }
 }
 
+// A few of each role's ways on each number of GPUs.
+void thin_out(SearchProblem& problem, std::uint64_t salt, std::size_t most) {
+  problem.candidates = [all = problem.candidates, salt, most](Role role, int gpus) {
+    std::vector<Candidate> kept = all(role, gpus);
+    std::mt19937_64 draw(salt + static_cast<std::uint64_t>(100 * gpus) +
+                         static_cast<std::uint64_t>(role));
+    while (kept.size() > most) {
+      kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(draw() % kept.size()));
+    }
+    return kept;
+  };
+}
+
+TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
+  std::mt19937_64 engine(20261);
+  std::set<std::string> chosen;
+  int feasible = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const bool ppo = trial % 3 == 0;
+    Workload workload = workload_of(ppo ? "ppo" : "grpo", static_cast<KlPlace>(trial % 2), false);
+    workload.prompts_per_step = 16;
+    const ClusterSpec cluster = cluster_of(trial % 2 == 0 ? 4 : 2, 2, 1);
+    PlanRequest request = request_of(tiny_model(4), workload, cluster);
+    request.engine = trial % 4 < 2 ? "any" : "tessera";
+    request.traits = traits_of(request.engine);
+    request.calibration.fragmentation.value = 0;
+    request.calibration.reserve_bytes.value = 0;
+    const auto kib = std::uniform_int_distribution<std::int64_t>(600, 10000)(engine);
+    request.cluster.device.memory = {kib * 1024};
+    Problems problems;
+    const auto table = space_of(request.engine, problems);
+    const CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, *table, costs);
+    thin_out(problem, engine(), ppo ? 4 : 8);
+    feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
+    for (const Solution& solution : search_exactly(problem).best) {
+      for (const auto& [role, candidate] : solution.choice) {
+        chosen.insert("zero" + std::to_string(candidate.zero));
+        if (candidate.vpp > 1) chosen.insert("vpp");
+        if (candidate.sequence_parallel) chosen.insert("sp");
+        if (candidate.offload.optimizer) chosen.insert("offload");
+        if (candidate.recompute != Recompute::none) chosen.insert("recompute");
+      }
+    }
+  }
+  EXPECT_GT(feasible, 100);
+  for (const char* each : {"offload", "recompute", "sp", "vpp", "zero0", "zero1", "zero3"}) {
+    EXPECT_TRUE(chosen.contains(each)) << each;
+  }
+}
+
 TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
   std::mt19937_64 engine(7);
   for (int trial = 0; trial < 40; ++trial) {
@@ -325,8 +378,9 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     Problems problems;
     const auto table = capabilities_of("tessera", problems);
     const CostEvaluator costs(request);
-    expect_equals_brute_force(search_problem(request, *table, costs),
-                              "trial " + std::to_string(trial));
+    SearchProblem problem = search_problem(request, *table, costs);
+    if (trial % 4 != 3) thin_out(problem, engine(), ppo ? 6 : 16);
+    expect_equals_brute_force(problem, "trial " + std::to_string(trial));
   }
 }
 

@@ -161,9 +161,29 @@ TEST(Certificate, ListsTheBestOfEveryOtherPlacementAndItsMargin) {
                             return other.placement.find("another layout") != std::string::npos;
                           }));
   for (const RunnerUp& other : certificate.runner_up) EXPECT_GT(other.gpus, 0);
+  EXPECT_GT(certificate.margin_deviations, 0);
   const double next = certificate.runner_up[0].step_s;
   EXPECT_NEAR(certificate.value * (1 + certificate.margin), next * (1 - certificate.margin),
               1e-9 * next);
+}
+
+TEST(Certificate, SettingsOfARunnerUpFindItAgain) {
+  const PlanRequest request = ppo_request(2);
+  const Plan best = planned(request);
+  Planner planner(request);
+  int found = 0;
+  for (const RunnerUp& other : best.certificate.runner_up) {
+    Problems problems;
+    const auto again =
+        planner.plan(parse_settings(settings_of(other), problems), Objective::step_time, problems);
+    ASSERT_TRUE(problems.empty()) << to_string(problems[0]);
+    ASSERT_TRUE(std::holds_alternative<Plan>(*again)) << other.description;
+    const Plan& plan = std::get<Plan>(*again);
+    EXPECT_NEAR(plan.prediction.step_s, other.step_s, 1e-9 * other.step_s) << other.description;
+    EXPECT_EQ(describe_layouts(plan), other.description);
+    ++found;
+  }
+  EXPECT_GT(found, 3);
 }
 
 TEST(Certificate, NoLayoutOfOneRoleIsNearerThanTheOneItNames) {
