@@ -102,10 +102,15 @@ struct Calibration {
       backward_dispatch_s;  // host time per operator of a backward pass (autograd's part in it)
   Constant call_s;          // host time per call of a role (batch preparation, gathers)
   Constant decode_step_s;   // host time per decode step beside the model's operators
-  Constant sustained;       // time factor of minutes at full load over a short burst
-  RatioTable matmul;        // axes m, n, k
-  RatioTable prefill;       // axes sequences x query heads, length
-  RatioTable decode;        // axes query heads per kv head, sequences x kv heads, context
+  /// Time of a training step's products (transposed operands and fp32 sums included) under load
+  /// that lasts, over what the constants above say of short bursts: clocks fall.
+  Constant sustained;
+  /// 1 + time that kernels lose for each second (of its time alone) that a collective on the
+  /// multiprocessors runs beside them.
+  Constant overlap_slowdown = {1.2, 0.1, false, "Galvatron's overlap coefficient, 1.1 to 1.3"};
+  RatioTable matmul;   // axes m, n, k
+  RatioTable prefill;  // axes sequences x query heads, length
+  RatioTable decode;   // axes query heads per kv head, sequences x kv heads, context
 
   std::vector<CollectiveConstants> collectives;
   Constant inter_latency_s;   // added per node-to-node hop of a group that spans nodes
@@ -125,7 +130,7 @@ struct NamedConstant {
   std::string_view name;
   Constant Calibration::*member;
 };
-inline constexpr std::array<NamedConstant, 19> kConstants = {{
+inline constexpr std::array<NamedConstant, 20> kConstants = {{
     {"matmul_flop_per_s", &Calibration::matmul_flops},
     {"fp32_factor", &Calibration::fp32_factor},
     {"memory_bytes_per_s", &Calibration::memory_bandwidth},
@@ -139,6 +144,7 @@ inline constexpr std::array<NamedConstant, 19> kConstants = {{
     {"call_s", &Calibration::call_s},
     {"decode_step_s", &Calibration::decode_step_s},
     {"sustained", &Calibration::sustained},
+    {"overlap_slowdown", &Calibration::overlap_slowdown},
     {"inter_latency_s", &Calibration::inter_latency_s},
     {"inter_efficiency", &Calibration::inter_efficiency},
     {"host_bytes_per_s", &Calibration::host_bandwidth},

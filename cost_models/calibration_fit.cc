@@ -99,6 +99,8 @@ class Fitting {
     fit_stream(of_kind(samples, SampleKind::stream));
     fit_host_copy(of_kind(samples, SampleKind::host_copy));
     fit_matmul(of_kind(samples, SampleKind::matmul));
+    fit_sustained(of_kind(samples, SampleKind::sustained));
+    fit_beside(of_kind(samples, SampleKind::beside));
     fit_attention(of_kind(samples, SampleKind::attention),
                   of_kind(samples, SampleKind::attention_backward));
     fit_collectives(of_kind(samples, SampleKind::collective));
@@ -288,6 +290,40 @@ class Fitting {
     }
   }
 
+  // All products together: long ones count as they do in a step.
+  void fit_sustained(const Samples& samples) {
+    if (!enough(samples, 3, "sustained")) return;
+    double measured = 0, burst = 0;
+    std::vector<double> ratio;
+    for (const auto& sample : samples) {
+      const auto [m, n, k] = sample.sizes;
+      const double alone = matmul_seconds(m, n, k, context_.dtype, result_);
+      measured += sample.seconds;
+      burst += alone;
+      ratio.push_back(sample.seconds / alone);
+    }
+    const double mean = measured / burst;
+    for (double& each : ratio) each = std::abs(each / mean - 1);
+    // The products' own deviations average out over a step's.
+    const double error = quantile(ratio, 0.5) / std::sqrt(static_cast<double>(samples.size()));
+    set(result_.sustained, mean, error, 0);
+  }
+
+  // In `seconds` the device did the work of `kernels` and `collectives` alone.
+  void fit_beside(const Samples& samples) {
+    std::vector<double> each;
+    for (const auto& sample : samples) {
+      const auto [kernels, collectives, unused] = sample.sizes;
+      if (!(collectives > 0)) continue;
+      each.push_back(1 + std::max(0.0, sample.seconds - kernels) / collectives);
+    }
+    if (each.empty()) return;
+    const double middle = quantile(each, 0.5);
+    std::vector<double> deviation;
+    for (const double value : each) deviation.push_back(std::abs(value / middle - 1));
+    set(result_.overlap_slowdown, middle, quantile(deviation, 0.9), 0);
+  }
+
   // Measured over roofline time, by (pairs, length); the backward pass by its median ratio.
   void fit_attention(const Samples& forward, const Samples& backward) {
     if (!enough(forward, 4, "attention")) return;
@@ -341,9 +377,10 @@ class Fitting {
 }  // namespace
 
 std::string_view name_of(SampleKind kind) {
-  static constexpr std::array<std::string_view, 11> kNames = {
-      "matmul",      "stream", "dispatch",  "backward_dispatch",  "collective", "host_copy",
-      "decode_step", "call",   "attention", "attention_backward", "waiting"};
+  static constexpr std::array<std::string_view, 13> kNames = {
+      "matmul",    "stream",      "dispatch", "backward_dispatch", "collective",
+      "host_copy", "decode_step", "call",     "attention",         "attention_backward",
+      "waiting",   "sustained",   "beside"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

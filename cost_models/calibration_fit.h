@@ -29,6 +29,8 @@ enum class SampleKind {
   attention,  // forward: sequences x query heads, length, head dim (heads keep their own KV)
   attention_backward,  // the same, backward
   waiting,             // sizes: busy ranks, waiting ranks, seconds of a core that a busy rank used
+  sustained,           // sizes m, n, k: products under a load that lasts (see Calibration)
+  beside,              // sizes: seconds alone of the kernels, of the collectives beside them
 };
 std::string_view name_of(SampleKind kind);
 

@@ -72,6 +72,8 @@ Node node_of(const CollectiveConstants& entry) {
 
 void read_constants(ObjectReader& reader, Calibration& calibration) {
   for (const NamedConstant& named : kConstants) {
+    // Files of before this constant was measured do not have it.
+    if (named.member == &Calibration::overlap_slowdown && !reader.has(named.name)) continue;
     auto object = reader.object(named.name);
     if (!object) continue;
     Constant& constant = calibration.*named.member;

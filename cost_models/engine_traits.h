@@ -26,17 +26,25 @@ enum class ExpertOverlap { none, across_nodes, always };
 /// (arXiv:2412.19437, sec. 3.2.2).
 inline constexpr double kDispatchSlowdown = 132.0 / (132 - 20);
 
+/// Where `overlapped_shards`, FSDP gathers a layer beside the one before it, and ZeRO-2 and FSDP
+/// reduce a layer's gradients beside the next layer's backward pass; what stands before the first
+/// layer and after the last backward is exposed. Kernels of collectives slow what they run beside
+/// (Calibration::overlap_slowdown), copy engines do not.
 struct EngineTraits {
   bool flash_attention = true;           // false: scores of s x s elements are written and kept
   bool dropout = false;                  // masks of one byte per element
   std::int64_t logit_rows = kLogitRows;  // 0 = all rows of a micro-batch at once
   bool overlapped_gradients = false;     // gradients are reduced during the last backward
-  bool overlapped_parameters = false;    // FSDP gathers the next layer during this one
+  bool overlapped_shards = false;        // see ShardTraffic
   bool streamed_optimizer = false;       // offloaded states pass through a bucket, else as a whole
   bool scattered_hops = false;           // pipeline messages are cut by tp (Megatron-LM)
   bool master_parameters = false;        // FSDP shards fp32 parameters, with no 16-bit copy beside
-  double overlap_slowdown = 1.0;         // of kernels that run beside a collective
-  double expert_imbalance = 1.0;         // tokens of the busiest expert rank / mean
+  /// FSDP's layers move tensor by tensor, through lists of one tensor per rank that are copied one
+  /// by one (DeepSpeed's partition_parameters over torch's ProcessGroupNCCL, both of 2021).
+  bool listed_shards = false;
+  bool reduces_every_batch = false;  // ZeRO-2 under a pipeline; else it sums micro-batches first
+  bool copied_shards = false;  // within a host copy engines gather FSDP's layers, else kernels do
+  double expert_imbalance = 1.0;  // tokens of the busiest expert rank / mean
   ExpertDispatch expert_dispatch = ExpertDispatch::direct;  // across nodes; inside always direct
   ExpertOverlap expert_overlap = ExpertOverlap::none;
   bool synchronized_routing = false;  // the host reads the counts of routed tokens in every layer

@@ -96,6 +96,7 @@ json predict(const SweepInputs& inputs, const TrainBenchOptions& o, int ranks) {
   SweepRow row{.model = inputs.models.begin()->first,
                .cluster = inputs.clusters.begin()->first,
                .kind = SweepKind::train};
+  row.engine = "tessera";
   row.gpus = ranks, row.tp = layout.tp, row.pp = layout.pp, row.dp = layout.dp();
   row.cp = layout.cp, row.vpp = layout.vpp, row.zero = layout.zero;
   row.micro_batch = o.micro_batch_tokens / o.sequence;

@@ -45,6 +45,11 @@ LayerRun layer_run(const Candidate& candidate) {
     run.dp_shard = candidate.dp_shard;
     run.pp = candidate.pp;
   }
+  if (candidate.zero == 2 && candidate.dp > 1) {  // see shard_seconds
+    run.reduces_layers = true;
+    run.pp = candidate.pp;
+    run.dp = candidate.dp;
+  }
   if (run.pp > 1 || run.ep > 1) run.dp = candidate.dp;
   return run;
 }
@@ -62,23 +67,88 @@ ParallelLayout degrees_of(const Candidate& candidate) {
           .stages = {}};
 }
 
-// Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP).
-LayerShardSeconds CostEvaluator::State::layer_shards(RoleModel& model, const Candidate& candidate,
-                                                     const CandidateGroups& groups,
-                                                     LayerKind kind) {
-  if (candidate.dp_shard == 1) return {};
+// Under pipelines engines sum a step's micro-batches before they reduce (torch's FSDP without
+// gradient synchronisation; Llama Team 2024, arXiv:2407.21783, sec. 3.3.2).
+bool CostEvaluator::State::reduces_layers(const Candidate& candidate) const {
+  return candidate.zero == 2 && candidate.dp > 1 &&
+         (candidate.pp == 1 || request.traits.reduces_every_batch);
+}
+
+bool CostEvaluator::State::shards_overlap() const {
+  return request.traits.overlapped_shards && calibration().overlapped_dispatch;
+}
+
+// Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP). In `pieces` collectives each.
+ShardSeconds CostEvaluator::State::shard_seconds(const RoleModel& model, const Candidate& candidate,
+                                                 const CandidateGroups& groups,
+                                                 const Elements& elements, double pieces) {
+  const bool gathers = candidate.dp_shard > 1;
+  if (!gathers && !reduces_layers(candidate)) return {};
+  const GroupShape dense = gathers ? groups.shard : groups.replicas;
+  const auto move = [&](Collective what, std::int64_t element) {
+    const auto each = [&](std::int64_t count, GroupShape group, double cut) {
+      const double bytes = as_double(count * element) / cut;
+      // Copies pass what a rank lacks.
+      const double sent = what == Collective::copy_engine
+                              ? wire_bytes(Collective::all_gather, bytes, group.ranks)
+                              : bytes;
+      double seconds = collective_seconds(what, sent, group, cluster(), calibration());
+      if (request.traits.listed_shards && bytes > 0) {
+        const double copy =
+            std::max(calibration().dispatch_s.value, calibration().kernel_floor_s.value);
+        seconds += group.ranks * copy + stream_seconds(2 * bytes, calibration());
+      }
+      return cut * seconds;
+    };
+    return each(elements.dense, dense, pieces) + each(elements.expert, groups.expert_replicas, 1);
+  };
+  ShardSeconds seconds;
+  seconds.copied = request.traits.copied_shards && dense.nodes == 1;
+  if (gathers) {
+    seconds.gather = move(seconds.copied ? Collective::copy_engine : Collective::all_gather,
+                          size_of(model.dtypes.param));
+  }
+  seconds.scatter = move(Collective::reduce_scatter, size_of(model.dtypes.grad));
+  return seconds;
+}
+
+ShardSeconds CostEvaluator::State::layer_shards(RoleModel& model, const Candidate& candidate,
+                                                const CandidateGroups& groups, LayerKind kind) {
   const ShardElements& parts = shards(model, candidate.tp, candidate.ep, candidate.etp);
   const Elements layer = parts.layer[static_cast<std::size_t>(kind)].front();
-  // Before flash attention engines gathered tensor by tensor (DeepSpeed of 2021), now by layer.
-  const double pieces = request.traits.flash_attention ? 1 : tensors_of_a_layer(*model.table);
-  const auto move = [&](Collective what, std::int64_t element) {
-    return pieces * collective_seconds(what, as_double(layer.dense * element) / pieces,
-                                       groups.shard, cluster(), calibration()) +
-           collective_seconds(what, as_double(layer.expert * element), groups.expert_replicas,
-                              cluster(), calibration());
+  const double pieces = request.traits.listed_shards ? tensors_of_a_layer(*model.table) : 1;
+  return shard_seconds(model, candidate, groups, layer, pieces);
+}
+
+ShardSeconds CostEvaluator::State::front_shards(RoleModel& model, const Candidate& candidate,
+                                                const CandidateGroups& groups) {
+  const ShardElements& parts = shards(model, candidate.tp, candidate.ep, candidate.etp);
+  return shard_seconds(model, candidate, groups, {parts.first.front() + parts.both.front(), 0}, 1);
+}
+
+// The embedding is gathered before and reduced after all. Where layers overlap, nothing hides the
+// first layer's gather, nor its reduction after the last backward pass.
+ExposedEnds CostEvaluator::State::exposed_ends(RoleModel& model, const Candidate& candidate,
+                                               const CandidateGroups& groups, int stage) {
+  ExposedEnds ends;
+  const auto add = [&](const ShardSeconds& part) {
+    ends.before += part.gather;
+    ends.after += part.scatter;
   };
-  return {move(Collective::all_gather, size_of(model.dtypes.param)),
-          move(Collective::reduce_scatter, size_of(model.dtypes.wire))};
+  if (stage == 0) add(front_shards(model, candidate, groups));
+  if (shards_overlap()) {
+    add(layer_shards(model, candidate, groups, kind_of_layer(model.spec, 0)));
+  }
+  return ends;
+}
+
+double CostEvaluator::State::beside_layer(const ShardSeconds& moved, bool backward,
+                                          double layer_s) const {
+  const double scatter = backward ? moved.scatter : 0;
+  if (!shards_overlap()) return moved.gather + scatter;
+  const double kernels = scatter + (moved.copied ? 0 : moved.gather);
+  return std::max(0.0, moved.gather + scatter - layer_s) +
+         (calibration().overlap_slowdown.value - 1) * std::min(kernels, layer_s);
 }
 
 const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
@@ -111,19 +181,17 @@ MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const C
         (beside_layers ? 0 : dealt);
     cost.forward_comm[k] =
         shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster(), calibration());
-    const auto [gather, scatter] = layer_shards(model, candidate, groups, rank.kind.value());
-    const auto beside = [&](double communication, const Work& work) {
-      return exposed(communication, work.total(calibration()), traits.overlapped_parameters,
-                     traits.overlap_slowdown);
-    };
-    cost.forward_comm[k] += beside(gather, cost.forward[k]);
+    const ShardSeconds moved = layer_shards(model, candidate, groups, rank.kind.value());
+    cost.forward_shards[k] =
+        beside_layer(moved, false, cost.forward[k].total(calibration()) + cost.forward_comm[k]);
     if (!training) continue;
     cost.backward[k] = layer_backward(rank, batch, candidate.recompute, calibration());
     // Full recomputation runs the forward's collectives again.
     cost.backward_comm[k] =
         shared * (candidate.recompute == Recompute::full ? 2 : 1) +
-        layer_cp_seconds(rank, batch, true, groups.cp, cluster(), calibration()) +
-        beside(gather + scatter, cost.backward[k]);
+        layer_cp_seconds(rank, batch, true, groups.cp, cluster(), calibration());
+    cost.backward_shards[k] =
+        beside_layer(moved, true, cost.backward[k].total(calibration()) + cost.backward_comm[k]);
     if (beside_layers) {  // one micro-batch's way forward beside another's way back
       const Work both = cost.forward[k] + cost.backward[k];
       cost.backward_comm[k] +=
@@ -182,10 +250,10 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
       const double layers = as_double(stage.layers[kind]);
       if (layers == 0) continue;
       work += layers * cost.forward[kind];
-      communication += layers * cost.forward_comm[kind];
+      communication += layers * (cost.forward_comm[kind] + cost.forward_shards[kind]);
       if (!training) continue;
       backward += layers * cost.backward[kind];
-      communication += layers * cost.backward_comm[kind];
+      communication += layers * (cost.backward_comm[kind] + cost.backward_shards[kind]);
     }
     if (stage.first) work += cost.embedding;
     if (stage.last) work += cost.head_forward;
@@ -206,16 +274,19 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
   }
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
   // that do not fill the last round of p leave (v - 1) (p - m mod p) chunks empty (Calculon).
+  const ExposedEnds ends = exposed_ends(model, candidate, groups_of(candidate, cluster()), 0);
+  const double shown = ends.before + (training ? ends.after : 0);
   double bubbles = count - 1;
   const double chunks = candidate.vpp;
   if (candidate.vpp > 1) {
     const double rest = std::fmod(count, candidate.pp);
     if (rest != 0) bubbles += (chunks - 1) * (candidate.pp - rest) / chunks;
-    return {sum.seconds / chunks + (bubbles + 1 - 1 / chunks) * slowest.seconds,
-            sum.communication / chunks + (bubbles + 1 - 1 / chunks) * slowest.communication};
+    return {
+        shown + sum.seconds / chunks + (bubbles + 1 - 1 / chunks) * slowest.seconds,
+        shown + sum.communication / chunks + (bubbles + 1 - 1 / chunks) * slowest.communication};
   }
-  return {sum.seconds + bubbles * slowest.seconds,
-          sum.communication + bubbles * slowest.communication};
+  return {shown + sum.seconds + bubbles * slowest.seconds,
+          shown + sum.communication + bubbles * slowest.communication};
 }
 
 // Gradients over the replicas, the update of this rank's part, parameters back under ZeRO-1 and -2.
@@ -235,7 +306,10 @@ OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candi
     if (candidate.dp_shard > 1) {
       cost.reduce_s += collective(Collective::all_reduce, gradient / cut, groups.replicated);
     } else if (sharded) {
-      cost.reduce_s += collective(Collective::reduce_scatter, gradient, group);
+      // ZeRO-2 reduced every layer after its backward pass (layer_shards).
+      if (!reduces_layers(candidate)) {
+        cost.reduce_s += collective(Collective::reduce_scatter, gradient, group);
+      }
       cost.gather_s += collective(Collective::all_gather, parameter, group);
     } else {
       cost.reduce_s += collective(Collective::all_reduce, gradient, group);
@@ -265,7 +339,7 @@ CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
       optimizer_cost(model, candidate, groups_of(candidate, cluster()), most);
   const double communication =
       exposed(cost.reduce_s + cost.gather_s, last_backward_s, request.traits.overlapped_gradients,
-              request.traits.overlap_slowdown);
+              calibration().overlap_slowdown.value);
   return {cost.update.total(calibration()) * slowdown(candidate, 1) + communication, communication};
 }
 

@@ -22,21 +22,31 @@ namespace tessera {
 struct LayerRun {
   int tp = 1, cp = 1, ep = 1, etp = 1, dp = 1, dp_shard = 1, pp = 1;
   bool sequence_parallel = false, ulysses = false;
+  bool reduces_layers = false;  // ZeRO-2
   Recompute recompute = Recompute::none;
   auto operator<=>(const LayerRun&) const = default;
+};
+
+// Of a pass: seconds before its first layer and after its last backward that no layer hides.
+struct ExposedEnds {
+  double before = 0, after = 0;
 };
 
 // Costs of one micro-batch on one rank: per layer of each kind, and at the model's two ends.
 struct MicroBatchCost {
   std::array<Work, kLayerKinds> forward, backward;
-  std::array<double, kLayerKinds> forward_comm{}, backward_comm{};  // exposed
+  std::array<double, kLayerKinds> forward_comm{}, backward_comm{};  // between the kernels
+  // Shards that run beside a layer: what sticks out, and what the kernels lose to them.
+  std::array<double, kLayerKinds> forward_shards{}, backward_shards{};
   Work embedding, head_forward, head_backward;
   double embedding_tp = 0, head_tp = 0, head_backward_tp = 0;
 };
 
-// What FSDP moves for one layer: its parameters before either pass, its gradients after backward.
-struct LayerShardSeconds {
+// What shards of a layer (or of what lies outside the layers) move: parameters before either pass
+// (FSDP), gradients after backward (FSDP, ZeRO-2). `copied`: the gathers take no multiprocessors.
+struct ShardSeconds {
   double gather = 0, scatter = 0;
+  bool copied = false;
 };
 
 // One optimizer step of one stage.
@@ -128,8 +138,21 @@ struct CostEvaluator::State {
   Timed phase_time(RoleModel& model, const Candidate& candidate, Phase phase);
 
   // evaluate_passes.cc
-  LayerShardSeconds layer_shards(RoleModel& model, const Candidate& candidate,
-                                 const CandidateGroups& groups, LayerKind kind);
+  ShardSeconds shard_seconds(const RoleModel& model, const Candidate& candidate,
+                             const CandidateGroups& groups, const Elements& elements,
+                             double pieces);
+  ShardSeconds layer_shards(RoleModel& model, const Candidate& candidate,
+                            const CandidateGroups& groups, LayerKind kind);
+  /// Of what the first stage holds beside layers: the embedding.
+  ShardSeconds front_shards(RoleModel& model, const Candidate& candidate,
+                            const CandidateGroups& groups);
+  bool shards_overlap() const;
+  bool reduces_layers(const Candidate& candidate) const;
+  ExposedEnds exposed_ends(RoleModel& model, const Candidate& candidate,
+                           const CandidateGroups& groups, int stage);
+  /// What a layer's shards add to its `layer_s`: all they take, or what sticks out and what kernels
+  /// lose to them.
+  double beside_layer(const ShardSeconds& moved, bool backward, double layer_s) const;
   MicroBatchCost price_micro_batch(RoleModel& model, const Candidate& candidate,
                                    const CandidateGroups& groups, const TokenBatch& batch,
                                    const TokenBatch& scored, bool training);

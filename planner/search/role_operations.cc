@@ -116,10 +116,8 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
                                               int micro_batches, bool backward) const {
   CostEvaluator::State& state = *costs_.state_;
   RoleModel& model = state.models.at(role_.role);
-  Candidate bare = candidate_;
-  bare.dp_shard = 1;  // what FSDP moves is told apart
-  const MicroBatchCost cost =
-      state.price_micro_batch(model, bare, groups_, batch, {scored, batch.sequences, 0}, backward);
+  const MicroBatchCost cost = state.price_micro_batch(model, candidate_, groups_, batch,
+                                                      {scored, batch.sequences, 0}, backward);
   const double slow = state.slowdown(
       candidate_, static_cast<double>(micro_batches) / (micro_batches + candidate_.pp - 1));
   const std::size_t chunks = role_.layout.stages.size();
@@ -135,9 +133,13 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
       const auto count = static_cast<double>(layers[kind]);
       work += count * (backward ? cost.backward[kind] : cost.forward[kind]);
       communication += count * (backward ? cost.backward_comm[kind] : cost.forward_comm[kind]);
-      const LayerShardSeconds moved =
+      const ShardSeconds moved =
           state.layer_shards(model, candidate_, groups_, static_cast<LayerKind>(kind));
       pass.layers += layers[kind];
+      if (state.shards_overlap()) {
+        communication +=
+            count * (backward ? cost.backward_shards[kind] : cost.forward_shards[kind]);
+      }
       pass.gather_s += count * moved.gather;
       if (backward) pass.scatter_s += count * moved.scatter;
     }
@@ -150,10 +152,6 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
       communication += backward ? cost.head_backward_tp : cost.head_tp;
     }
     pass.time = {work.total(state.calibration()) * slow + communication, communication};
-    if (pass.layers > 0) {
-      pass.gather_s /= static_cast<double>(pass.layers);
-      pass.scatter_s /= static_cast<double>(pass.layers);
-    }
   }
   return result;
 }
@@ -181,10 +179,11 @@ namespace {
 
 // The part of a step's communication that the last backward pass does not hide goes to the
 // reduction and the gathering in proportion.
-double shown(double part, double whole, double beside_s, const EngineTraits& traits) {
+double shown(double part, double whole, double beside_s, const PlanRequest& request) {
   if (whole <= 0) return 0;
   return part / whole *
-         exposed(whole, beside_s, traits.overlapped_gradients, traits.overlap_slowdown);
+         exposed(whole, beside_s, request.traits.overlapped_gradients,
+                 request.calibration.overlap_slowdown.value);
 }
 
 }  // namespace
@@ -192,13 +191,13 @@ double shown(double part, double whole, double beside_s, const EngineTraits& tra
 double RoleOperations::reduce_seconds(int stage, double beside_s) const {
   CostEvaluator::State& state = *costs_.state_;
   const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
-  return shown(cost.reduce_s, cost.reduce_s + cost.gather_s, beside_s, state.request.traits);
+  return shown(cost.reduce_s, cost.reduce_s + cost.gather_s, beside_s, state.request);
 }
 
 double RoleOperations::gather_seconds(int stage, double beside_s) const {
   CostEvaluator::State& state = *costs_.state_;
   const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
-  return shown(cost.gather_s, cost.reduce_s + cost.gather_s, beside_s, state.request.traits);
+  return shown(cost.gather_s, cost.reduce_s + cost.gather_s, beside_s, state.request);
 }
 
 double RoleOperations::update_seconds(int stage) const {
@@ -253,13 +252,21 @@ Elements RoleOperations::elements(int stage) const {
   return costs_.state_->stage_of(role_, candidate_, stage).elements;
 }
 
-bool RoleOperations::overlaps_parameters() const {
-  return costs_.state_->request.traits.overlapped_parameters;
+double RoleOperations::before_pass(int stage) const {
+  CostEvaluator::State& state = *costs_.state_;
+  return state.exposed_ends(state.models.at(role_.role), candidate_, groups_, stage).before;
 }
 
-double RoleOperations::overlap_slowdown() const {
-  return costs_.state_->request.traits.overlap_slowdown;
+double RoleOperations::after_pass(int stage) const {
+  CostEvaluator::State& state = *costs_.state_;
+  return state.exposed_ends(state.models.at(role_.role), candidate_, groups_, stage).after;
 }
+
+int RoleOperations::sharing() const {
+  return costs_.state_->reduces_layers(candidate_) ? candidate_.dp : candidate_.dp_shard;
+}
+
+bool RoleOperations::shards_overlap() const { return costs_.state_->shards_overlap(); }
 
 StageClass CostEvaluator::State::stage_of(const RolePlan& role, const Candidate& candidate,
                                           int index) {

@@ -20,11 +20,12 @@ struct OperationTime {
 };
 
 /// One micro-batch on one chunk of one stage: kernels with the collectives between them (tensor,
-/// context and expert parallelism), and what FSDP moves beside them for each of its layers.
+/// context and expert parallelism), and what its shards move (FSDP, ZeRO-2). Where that overlaps
+/// with the layers, `time` holds what sticks out and what kernels lose.
 struct ChunkPass {
   OperationTime time;
   std::int64_t layers = 0;
-  double gather_s = 0, scatter_s = 0;  // of one layer, the mean over the chunk's
+  double gather_s = 0, scatter_s = 0;
 };
 
 /// Tokens that a micro-batch of the phase may have (a prefill batch for gen); 0 = no such call.
@@ -72,8 +73,12 @@ class RoleOperations {
   /// Of a stage's fullest tensor-parallel rank, before FSDP cuts them.
   Elements elements(int stage) const;
 
-  bool overlaps_parameters() const;  // FSDP's gathers run beside the kernels of the layer before
-  double overlap_slowdown() const;
+  /// Of a pass over a stage, shards that no layer hides: before its first layer, after its last
+  /// backward pass.
+  double before_pass(int stage) const;
+  double after_pass(int stage) const;
+  bool shards_overlap() const;  // run beside the kernels of other layers
+  int sharing() const;          // replicas that gather or reduce layers together
 
  private:
   std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,

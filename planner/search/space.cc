@@ -39,10 +39,11 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
 
 EngineTraits traits_of(std::string_view engine) {
   EngineTraits traits;
+  traits.overlapped_shards = true;
+  traits.copied_shards = traits.reduces_every_batch = engine == "tessera";
   if (engine == "tessera") return traits;
   traits.logit_rows = 0;
-  traits.overlapped_gradients = traits.overlapped_parameters = true;
-  traits.overlap_slowdown = 1.1;  // Galvatron's overlap coefficient, 1.1 to 1.3
+  traits.overlapped_gradients = true;
   traits.scattered_hops = engine != "verl";
   traits.master_parameters = engine == "verl";  // model_dtype fp32, mixed precision
   traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";

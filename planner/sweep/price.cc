@@ -13,6 +13,7 @@
 #include "cost_models/compute.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/fixed.h"
+#include "planner/search/space.h"
 #include "planner/sweep/completions.h"
 
 namespace tessera {
@@ -93,20 +94,23 @@ ExpertOverlap expert_overlap_of(const SweepRow& row) {
 }
 
 EngineTraits traits_of_row(const SweepRow& row) {
+  if (!row.engine.empty()) return traits_of(row.engine);
   const bool flash = row.attention == SweepAttention::flash;
-  return {.flash_attention = flash,
-          .dropout = !flash,
-          .logit_rows = 0,
-          .overlapped_gradients = flash,
-          .overlapped_parameters = flash,
-          .streamed_optimizer = true,
-          .scattered_hops = true,
-          .expert_dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),
-          .expert_overlap = expert_overlap_of(row),
-          .synchronized_routing = true,
-          .overlapped_hops = flash,
-          .narrow_gradients = row.narrow_gradients,
-          .overlapped_tensor = row.tp_overlap.value_or(false)};
+  return {
+      .flash_attention = flash,
+      .dropout = !flash,
+      .logit_rows = 0,
+      .overlapped_gradients = flash,
+      .overlapped_shards = flash,
+      .streamed_optimizer = true,
+      .scattered_hops = true,
+      .expert_dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),
+      .expert_overlap = expert_overlap_of(row),
+      .synchronized_routing = true,
+      .overlapped_hops = flash,
+      // DeepSpeed of 2021 kept and reduced gradients in 16 bit (Rajbhandari et al. 2020, sec. 3.1).
+      .narrow_gradients = row.narrow_gradients || (!flash && row.zero.value_or(0) == 3),
+      .overlapped_tensor = row.tp_overlap.value_or(false)};
 }
 
 // GEMMs in fp8 run at twice the 16-bit peak (data sheets of H100 to B200); attention stays in 16
@@ -166,7 +170,7 @@ std::string key_of(const SweepRow& row, const Lengths& lengths) {
                 static_cast<long long>(row.global_batch.value_or(1)),
                 static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
                 lengths.response, static_cast<long long>(lengths.max));
-  return row.model + "|" + row.cluster + text.data();
+  return row.model + "|" + row.cluster + "|" + row.engine + text.data();
 }
 
 }  // namespace

@@ -50,7 +50,10 @@ struct SweepRow {
   std::optional<ExpertDispatch> expert_dispatch;
   std::optional<bool> expert_overlap, tp_overlap;
   bool narrow_gradients = false;  // grad_precision bf16 or fp16, else fp32
-  std::string notes;              // how free text was read; ends with "; "
+  /// Whose traits price the row (planner/search/space.h); empty = what published engines do. Set by
+  /// programs that sweep runs of their own.
+  std::string engine;
+  std::string notes;  // how free text was read; ends with "; "
 };
 
 /// Every row of the table. Needs the columns model, cluster and kind; others may be absent. nullopt

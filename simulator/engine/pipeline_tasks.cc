@@ -24,6 +24,7 @@ class Pipeline {
         ready_(ready),
         last_(at(replicas_), std::vector<TaskId>(at(layout_.pp), -1)),
         trailing_(at(layout_.pp)) {
+    if (training || layout_.dp_shard > 1) sharing_ = pass.costs.operations().sharing();
     for (const auto& own : pass.micro_batches) {
       count_ = std::max(count_, static_cast<int>(own.size()));
     }
@@ -130,8 +131,8 @@ class Pipeline {
 
   void emit(int stage, const PipelineOp& op) {
     const int chunk = chunk_of(stage, op);
-    if (layout_.dp_shard > 1 && layout_.stages[at(chunk)].first < layout_.stages[at(chunk)].last) {
-      for (int group = 0; group < layout_.dp_replicate; ++group) emit_sharded(group, stage, op);
+    if (sharing_ > 1 && layout_.stages[at(chunk)].first < layout_.stages[at(chunk)].last) {
+      for (int r = 0; r < replicas_; r += sharing_) emit_sharded(r, stage, op);
     } else {
       for (int r = 0; r < replicas_; ++r) emit_whole(r, stage, op);
     }
@@ -180,11 +181,12 @@ class Pipeline {
     made.first[c] = made.last[c] = made.sent[c] = last_[at(replica)][at(stage)];
   }
 
-  TaskId group_task(int group, int stage, const std::string& name, double seconds,
+  // Of the replicas that share layers, from `begin` on; of no duration it is a mere dependency.
+  TaskId group_task(int begin, int stage, const std::string& name, double seconds,
                     std::vector<TaskId> after) {
     std::vector<int> ranks;
-    for (int shard = 0; shard < layout_.dp_shard; ++shard) {
-      const auto& own = pass_.costs.stage_ranks(group * layout_.dp_shard + shard, stage);
+    for (int r = begin; seconds > 0 && r < begin + sharing_; ++r) {
+      const auto& own = pass_.costs.stage_ranks(r, stage);
       ranks.insert(ranks.end(), own.begin(), own.end());
     }
     return graph_.add({.name = name,
@@ -195,27 +197,25 @@ class Pipeline {
                        .after = std::move(after)});
   }
 
-  // A chunk of n layers on the replicas of a shard group. With overlap: gather the first layer;
-  // then n - 1 layers beside the gathers (and reductions) of the others; then the last layer.
-  void emit_sharded(int group, int stage, const PipelineOp& op) {
+  // A chunk on the replicas that share its layers. With overlap its shards move beside it; only
+  // what comes before the pass's first layer and after its last one has tasks in line.
+  void emit_sharded(int begin, int stage, const PipelineOp& op) {
     Made& made = op.forward ? forward_ : backward_;
     const RoleOperations& operations = pass_.costs.operations();
-    const int chunk = chunk_of(stage, op), begin = group * layout_.dp_shard;
-    const int end = begin + layout_.dp_shard;
+    const int chunk = chunk_of(stage, op), end = begin + sharing_;
+    const bool overlaps = operations.shards_overlap();
+    const bool first = op.forward && chunk == stage && op.micro_batch == 0;
+    const bool last = !op.forward && chunk == stage && op.micro_batch == most_of(begin, end) - 1;
     const ChunkPass& any = made.times.front()[at(chunk)];
-    const auto layers = static_cast<double>(any.layers);
-    const bool overlaps = operations.overlaps_parameters();
     std::vector<TaskId> before;
     for (int r = begin; r < end; ++r) before.push_back(last_[at(r)][at(stage)]);
-    const double first_layers = overlaps ? 1 : layers;
-    const TaskId gather =
-        group_task(group, stage, name_of(op, "gather "), first_layers * any.gather_s, before);
-    const double beside =
-        overlaps ? (layers - 1) * (any.gather_s + (op.forward ? 0 : any.scatter_s)) : 0;
-    const TaskId rest =
-        beside > 0
-            ? group_task(group, stage, name_of(op, "gather ", ", further layers"), beside, {gather})
-            : gather;
+    const TaskId gather = group_task(
+        begin, stage, name_of(op, "gather "),
+        (first ? operations.before_pass(stage) : 0) + (overlaps ? 0 : any.gather_s), before);
+    if (overlaps && any.gather_s + any.scatter_s > 0) {
+      trailing_[at(stage)].push_back(group_task(begin, stage, name_of(op, "shards of "),
+                                                any.gather_s + any.scatter_s, {gather}));
+    }
     std::vector<TaskId> ends;
     for (int r = begin; r < end; ++r) {
       if (op.micro_batch >= own_count(r)) {
@@ -223,29 +223,25 @@ class Pipeline {
         continue;
       }
       const OperationTime& time = time_of(made, r, chunk, op.micro_batch).time;
-      const double slow = overlaps ? (operations.overlap_slowdown() - 1) *
-                                         std::min(time.seconds, beside + any.gather_s)
-                                   : 0;
-      const double share = beside > 0 ? (layers - 1) / layers : 1;
       std::vector<TaskId> after = needs(r, stage, op);
       after.push_back(gather);
       const std::size_t c = cell(r, chunk, op.micro_batch);
-      made.first[c] = made.last[c] = compute(r, stage, name_of(op), share * (time.seconds + slow),
-                                             share * time.communication_s, std::move(after));
-      if (beside > 0) {
-        made.last[c] =
-            compute(r, stage, name_of(op, "", ", last layer"), (1 - share) * (time.seconds + slow),
-                    (1 - share) * time.communication_s, {made.first[c], rest});
-      }
-      last_[at(r)][at(stage)] = made.last[c];
+      made.first[c] = made.last[c] = last_[at(r)][at(stage)] =
+          compute(r, stage, name_of(op), time.seconds, time.communication_s, std::move(after));
       ends.push_back(made.last[c]);
     }
     if (op.forward || ends.empty()) return;
-    const TaskId reduced = group_task(group, stage, name_of(op, "reduce "),
-                                      (overlaps ? 1 : layers) * any.scatter_s, ends);
-    trailing_[at(stage)].push_back(reduced);
-    if (overlaps) return;
+    const double reduce =
+        (last ? operations.after_pass(stage) : 0) + (overlaps ? 0 : any.scatter_s);
+    if (reduce <= 0) return;
+    const TaskId reduced = group_task(begin, stage, name_of(op, "reduce "), reduce, ends);
     for (int r = begin; r < end; ++r) last_[at(r)][at(stage)] = reduced;
+  }
+
+  int most_of(int begin, int end) const {
+    int most = 0;
+    for (int r = begin; r < end; ++r) most = std::max(most, own_count(r));
+    return most;
   }
 
   // To the stage that goes on; between chunks of one rank nothing moves.
@@ -288,7 +284,8 @@ class Pipeline {
   const PipelinePass& pass_;
   const ParallelLayout& layout_;
   bool training_;
-  int replicas_, count_ = 0;  // most micro-batches of a replica
+  int replicas_, sharing_ = 1;  // replicas; those that share what lies in layers
+  int count_ = 0;               // most micro-batches of a replica
   const std::vector<TaskId>& ready_;
   std::vector<std::vector<TaskId>> last_;      // of every replica and stage
   std::vector<std::vector<TaskId>> trailing_;  // by stage: reductions that nothing follows yet

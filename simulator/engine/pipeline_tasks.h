@@ -4,8 +4,8 @@
 // states (or of their gradients) waits until they have arrived, as the executor's exchanges do;
 // transfers occupy the communication stream of the sender. Under FSDP the shard groups gather a
 // layer's parameters before each pass and, after backward, reduce its gradients, for all their
-// replicas at once: where the engine overlaps them, the first gather and the last reduction of a
-// chunk stick out, all others run beside the kernels of another layer.
+// replicas at once (so do ZeRO-2's gradients): where the engine overlaps them, the first gather and
+// the last reduction of a pass stick out, all others run beside the kernels of other layers.
 #pragma once
 
 #include <vector>
