@@ -153,6 +153,11 @@ double copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration
   return node_curve(Collective::copy_engine, 2, cluster, calibration).bandwidth;
 }
 
+double barrier_seconds(GroupShape group, const ClusterSpec& cluster,
+                       const Calibration& calibration) {
+  return collective_seconds(Collective::all_reduce, 4, group, cluster, calibration);
+}
+
 double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,
                        const Calibration& calibration) {
   const Curve copy = node_curve(Collective::copy_engine, 2, cluster, calibration);

@@ -39,6 +39,10 @@ double inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calib
 /// One way, per GPU, within a node: what copies reach (copy engines where they were measured).
 double copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
 
+/// Everybody of a group has come: a sum of next to nothing.
+double barrier_seconds(GroupShape group, const ClusterSpec& cluster,
+                       const Calibration& calibration);
+
 /// Moving weights: the busiest destination receives `intra` bytes from its own node and `inter`
 /// bytes from others, in `messages` messages. Both kinds move at the same time; the slower decides.
 double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,

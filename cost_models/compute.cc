@@ -400,7 +400,8 @@ double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
   double mlp = 1;
   if (shape.sparse()) mlp = shape.ffn > 0 ? 1 : 0;
   double seconds = (1 + mlp) * both;
-  if (rank.traits.overlapped_tensor && rank.sequence_parallel && rank.tp > 1) {
+  if (rank.traits.overlapped_tensor && calibration.overlapped_dispatch && rank.sequence_parallel &&
+      rank.tp > 1) {
     // In tp pieces beside the GEMM that needs or makes them: one piece sticks out (Wang et al.
     // 2023, ASPLOS; Transformer Engine's --tp-comm-overlap).
     seconds = std::max(seconds / rank.tp,

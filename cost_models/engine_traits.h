@@ -34,8 +34,10 @@ struct EngineTraits {
   bool flash_attention = true;           // false: scores of s x s elements are written and kept
   bool dropout = false;                  // masks of one byte per element
   std::int64_t logit_rows = kLogitRows;  // 0 = all rows of a micro-batch at once
-  bool overlapped_gradients = false;     // gradients are reduced during the last backward
-  bool overlapped_shards = false;        // see ShardTraffic
+  bool overlapped_gradients = false;     // with ZeRO reduced during the last backward
+  bool overlapped_replicas = false;      // the same without ZeRO
+  bool overlapped_parameters = false;    // ZeRO-1's and -2's new ones are gathered beside a pass
+  bool overlapped_shards = false;        // see above
   bool streamed_optimizer = false;       // offloaded states pass through a bucket, else as a whole
   bool scattered_hops = false;           // pipeline messages are cut by tp (Megatron-LM)
   bool master_parameters = false;        // FSDP shards fp32 parameters, with no 16-bit copy beside
@@ -43,14 +45,16 @@ struct EngineTraits {
   /// by one (DeepSpeed's partition_parameters over torch's ProcessGroupNCCL, both of 2021).
   bool listed_shards = false;
   bool reduces_every_batch = false;  // ZeRO-2 under a pipeline; else it sums micro-batches first
-  bool copied_shards = false;  // within a host copy engines gather FSDP's layers, else kernels do
-  double expert_imbalance = 1.0;  // tokens of the busiest expert rank / mean
+  bool copied_shards = false;        // within a host copy engines gather and fetch what is reduced
+  double expert_imbalance = 1.0;     // tokens of the busiest expert rank / mean
   ExpertDispatch expert_dispatch = ExpertDispatch::direct;  // across nodes; inside always direct
   ExpertOverlap expert_overlap = ExpertOverlap::none;
   bool synchronized_routing = false;  // the host reads the counts of routed tokens in every layer
   bool overlapped_hops = false;       // interleaved stages send while they compute
   bool narrow_gradients = false;      // summed and reduced in the parameters' type, else in fp32
   bool overlapped_tensor = false;     // collectives of tp in pieces beside their GEMMs
+  bool refills_alone =
+      false;  // a freed slot's prompt has a pass of its own, no part of a decode step
 
   bool operator==(const EngineTraits&) const = default;
 };

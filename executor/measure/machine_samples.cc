@@ -55,6 +55,31 @@ class Bench {
     return shared_mean(all / repetitions);
   }
 
+  /// Seconds of a turn of all ranks, which begin together.
+  double once(const std::function<void()>& body) {
+    host_.barrier();
+    return shared_mean(wall(body));
+  }
+  /// Keeps the devices busy for so long with products in turn.
+  template <class Products>
+  void load(const Products& products, double seconds) {
+    const auto turn = [&] {
+      for (const auto& product : products) product.run();
+    };
+    turn();
+    const double each = once(turn);
+    for (int left = static_cast<int>(seconds / each) + 1; left > 0; --left) turn();
+  }
+  /// Seconds of one launch among as many as fill the time, with nothing between.
+  double loaded(const std::function<void()>& body, double seconds) {
+    const double each = once(body);
+    const int launches = std::clamp(static_cast<int>(seconds / each), 4, 4000);
+    return once([&] {
+             for (int i = 0; i < launches; ++i) body();
+           }) /
+           launches;
+  }
+
   torch::TensorOptions tensor_options() const {
     return torch::TensorOptions().dtype(scalar_type(options_.dtype)).device(options_.device);
   }
@@ -128,6 +153,86 @@ void measure_matmul(Bench& bench, Samples& samples) {
              .seconds = bench.compute([&] { torch::mm_out(y, x, w.t()); })});
       }
     }
+  }
+}
+
+struct Product {
+  std::array<double, 3> sizes{};  // m, n, k
+  std::function<void()> run;
+};
+
+/// The products of a layer's training step as the decoder makes them: forward, by input and, into
+/// fp32 sums, by weight.
+std::vector<Product> training_products(const torch::TensorOptions& options) {
+  constexpr std::int64_t kTokens = 8192, kHidden = 4096, kFfn = 12288;
+  std::vector<Product> products;
+  const std::vector<std::pair<std::int64_t, std::int64_t>> weights = {
+      {kHidden + kHidden / 2, kHidden}, {kHidden, kHidden}, {2 * kFfn, kHidden}, {kHidden, kFfn}};
+  for (const auto& [out, in] : weights) {
+    const torch::Tensor x = torch::randn({kTokens, in}, options);
+    const torch::Tensor g = torch::randn({kTokens, out}, options);
+    const torch::Tensor w = torch::randn({out, in}, options).mul_(0.02);
+    const torch::Tensor sum = torch::zeros({out, in}, options.dtype(torch::kFloat32));
+    const double m = kTokens, n = static_cast<double>(out), k = static_cast<double>(in);
+    products.push_back({{m, n, k}, [x, w] { torch::mm(x, w.t()); }});
+    products.push_back({{m, k, n}, [g, w] { torch::mm(g, w); }});
+    products.push_back({{n, k, m}, [x, g, sum] { add_product(sum, g.t(), x); }});
+  }
+  return products;
+}
+
+/// Products in turn without a pause: clocks fall within a second of full load on all devices.
+void measure_sustained(Bench& bench, Samples& samples) {
+  if (!bench.options().device.is_cuda()) return;
+  const torch::NoGradGuard no_grad;
+  const std::vector<Product> products = training_products(bench.tensor_options());
+  bench.load(products, bench.options().loaded_seconds);
+  const double each = bench.options().loaded_seconds / static_cast<double>(products.size());
+  for (const Product& product : products) {
+    samples.push_back({.kind = SampleKind::sustained,
+                       .sizes = product.sizes,
+                       .seconds = bench.loaded(product.run, each)});
+  }
+}
+
+/// The same products with reductions of a layer's gradients on the side stream all the while.
+void measure_beside(Bench& bench, Samples& samples) {
+  Communicator* const side = bench.options().side_world;
+  const SideStream& stream = bench.options().side;
+  if (side == nullptr || side->size() < 2 || !stream.exists()) return;
+  const torch::NoGradGuard no_grad;
+  const std::vector<Product> products = training_products(bench.tensor_options());
+  constexpr std::int64_t kElements = 1 << 26;  // fp32: 256 MiB, a layer's gradients
+  const torch::Tensor all = torch::zeros(
+      {kElements}, torch::TensorOptions().dtype(torch::kFloat32).device(bench.options().device));
+  const torch::Tensor own = all.narrow(0, 0, kElements / side->size()).clone();
+  const auto reduce = [&] {
+    stream.run(stream.now(), [&] {
+      side->reduce_scatter(all.data_ptr(), own.data_ptr(), static_cast<std::size_t>(own.numel()),
+                           DType::fp32, ReduceOp::sum);
+    });
+  };
+  const auto compute = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      for (const Product& product : products) product.run();
+    }
+  };
+  bench.load(products, bench.options().loaded_seconds / 2);
+  constexpr int kReductions = 64;
+  const double kernels = bench.once([&] { compute(8); }) / 8;
+  const double alone = bench.once([&] {
+    for (int i = 0; i < kReductions; ++i) reduce();
+  });
+  // Kernels enough to outlast the reductions, which are slower beside them.
+  const int times = static_cast<int>(3 * alone / kernels) + 2;
+  for (int round = 0; round < 3; ++round) {
+    bench.load(products, bench.options().loaded_seconds / 4);
+    const double base = bench.once([&] { compute(times); });
+    const double together = bench.once([&] {
+      for (int i = 0; i < kReductions; ++i) reduce();
+      compute(times);
+    });
+    samples.push_back({.kind = SampleKind::beside, .sizes = {base, alone, 0}, .seconds = together});
   }
 }
 
@@ -347,6 +452,8 @@ std::vector<CalibrationSample> measure_machine(Communicator& world, Communicator
   Samples samples;
   measure_operators(bench, samples);
   measure_matmul(bench, samples);
+  measure_sustained(bench, samples);
+  measure_beside(bench, samples);
   measure_stream(bench, samples);
   measure_attention(bench, samples);
   measure_collectives(bench, samples);

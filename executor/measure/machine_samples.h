@@ -12,6 +12,7 @@
 
 #include "cost_models/calibration_fit.h"
 #include "executor/comm/communicator.h"
+#include "executor/train/side_stream.h"
 
 namespace tessera {
 
@@ -20,6 +21,11 @@ struct MeasureOptions {
   DType dtype = DType::fp32;
   double seconds_per_point = 0.02;  // spent on each size, at least three repetitions
   bool quick = true;                // fewer and smaller sizes
+  double loaded_seconds = 2;        // of full load before and while sustained rates are measured
+  /// Collectives beside the computation (GPUs); nullptr and none = what they cost it is not
+  /// measured.
+  Communicator* side_world = nullptr;
+  SideStream side;
 };
 
 /// Equal on every rank. `host` shares the results and may be `world`.

@@ -67,10 +67,14 @@ void calibrate(const CalibrateOptions& options) {
   Problems problems;
   if (options.ranks > 1 && !launched()) relaunch_calibrate(options);
   RankSetup setup = set_up_rank(options.device, 0);
+  const SideLane lane = make_side_lane(setup);
   const MeasureOptions measure{.device = setup.device,
                                .dtype = setup.device.is_cuda() ? DType::bf16 : DType::fp32,
                                .seconds_per_point = options.quick ? 0.02 : 0.2,
-                               .quick = options.quick};
+                               .quick = options.quick,
+                               .loaded_seconds = options.quick ? 2.0 : 10.0,
+                               .side_world = lane.world.get(),
+                               .side = lane.stream};
   const std::vector<CalibrationSample> samples =
       measure_machine(*setup.world, setup.host(), measure);
   if (setup.rank != 0) return;

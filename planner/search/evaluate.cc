@@ -243,11 +243,17 @@ std::int64_t memory_limit(const PlanRequest& request) {
          static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
 }
 
+double host_call_seconds(const Workload& workload, const Calibration& calibration) {
+  constexpr double kSequencesPerDispatch = 25;
+  return calibration.dispatch_s.value *
+         (1 + static_cast<double>(workload.sequences()) / kSequencesPerDispatch);
+}
+
 std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request) {
   std::array<double, kPhaseCount> seconds{};
   for (const Call& call : request.workload.dataflow) {
     if (call.kind == CallKind::compute) {
-      seconds[at(call.phase)] = request.calibration.call_s.value;
+      seconds[at(call.phase)] = host_call_seconds(request.workload, request.calibration);
     }
   }
   return seconds;

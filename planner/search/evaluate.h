@@ -94,7 +94,11 @@ std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibr
 /// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
 std::int64_t memory_limit(const PlanRequest& request);
 
-/// Seconds of the calls that run no model (rule rewards, advantages), by phase.
+/// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
+/// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).
+double host_call_seconds(const Workload& workload, const Calibration& calibration);
+
+/// Seconds of the calls that run no model, by phase.
 std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request);
 
 }  // namespace tessera

@@ -78,37 +78,66 @@ bool CostEvaluator::State::shards_overlap() const {
   return request.traits.overlapped_shards && calibration().overlapped_dispatch;
 }
 
+// One gather (of parameters) or reduction (of gradients) over a group, by what the engine does it
+// with.
+MovedShards CostEvaluator::State::gather_shards(double bytes, GroupShape group) const {
+  if (group.ranks <= 1 || bytes <= 0) return {};
+  const double slowdown = calibration().overlap_slowdown.value - 1;
+  if (request.traits.copied_shards && group.nodes == 1) {
+    return {collective_seconds(Collective::copy_engine,
+                               wire_bytes(Collective::all_gather, bytes, group.ranks), group,
+                               cluster(), calibration()),
+            0};
+  }
+  const double seconds =
+      collective_seconds(Collective::all_gather, bytes, group, cluster(), calibration());
+  return {seconds + listed_copies(bytes, group), slowdown * seconds};
+}
+
+MovedShards CostEvaluator::State::reduce_shards(double bytes, GroupShape group) const {
+  if (group.ranks <= 1 || bytes <= 0) return {};
+  if (request.traits.copied_shards && group.nodes == 1) {
+    // Everybody's parts of the own shard are fetched, then one kernel reads all and writes the sum.
+    const double summed = stream_seconds(bytes * (1 + 1.0 / group.ranks), calibration());
+    return {collective_seconds(Collective::copy_engine,
+                               wire_bytes(Collective::reduce_scatter, bytes, group.ranks), group,
+                               cluster(), calibration()) +
+                summed,
+            summed};
+  }
+  const double seconds =
+      collective_seconds(Collective::reduce_scatter, bytes, group, cluster(), calibration());
+  return {seconds + listed_copies(bytes, group),
+          (calibration().overlap_slowdown.value - 1) * seconds};
+}
+
+double CostEvaluator::State::listed_copies(double bytes, GroupShape group) const {
+  if (!request.traits.listed_shards) return 0;
+  const double copy = std::max(calibration().dispatch_s.value, calibration().kernel_floor_s.value);
+  return group.ranks * copy + stream_seconds(2 * bytes, calibration());
+}
+
 // Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP). In `pieces` collectives each.
 ShardSeconds CostEvaluator::State::shard_seconds(const RoleModel& model, const Candidate& candidate,
                                                  const CandidateGroups& groups,
-                                                 const Elements& elements, double pieces) {
+                                                 const Elements& elements, double pieces) const {
   const bool gathers = candidate.dp_shard > 1;
   if (!gathers && !reduces_layers(candidate)) return {};
   const GroupShape dense = gathers ? groups.shard : groups.replicas;
-  const auto move = [&](Collective what, std::int64_t element) {
-    const auto each = [&](std::int64_t count, GroupShape group, double cut) {
-      const double bytes = as_double(count * element) / cut;
-      // Copies pass what a rank lacks.
-      const double sent = what == Collective::copy_engine
-                              ? wire_bytes(Collective::all_gather, bytes, group.ranks)
-                              : bytes;
-      double seconds = collective_seconds(what, sent, group, cluster(), calibration());
-      if (request.traits.listed_shards && bytes > 0) {
-        const double copy =
-            std::max(calibration().dispatch_s.value, calibration().kernel_floor_s.value);
-        seconds += group.ranks * copy + stream_seconds(2 * bytes, calibration());
-      }
-      return cut * seconds;
-    };
-    return each(elements.dense, dense, pieces) + each(elements.expert, groups.expert_replicas, 1);
+  const auto all = [&](DType type, const auto& move) {
+    const double element = size_of(type);
+    return pieces * move(as_double(elements.dense) * element / pieces, dense) +
+           move(as_double(elements.expert) * element, groups.expert_replicas);
   };
   ShardSeconds seconds;
-  seconds.copied = request.traits.copied_shards && dense.nodes == 1;
   if (gathers) {
-    seconds.gather = move(seconds.copied ? Collective::copy_engine : Collective::all_gather,
-                          size_of(model.dtypes.param));
+    seconds.gather = all(model.dtypes.param, [&](double bytes, GroupShape group) {
+      return gather_shards(bytes, group);
+    });
   }
-  seconds.scatter = move(Collective::reduce_scatter, size_of(model.dtypes.grad));
+  seconds.scatter = all(model.dtypes.grad, [&](double bytes, GroupShape group) {
+    return reduce_shards(bytes, group);
+  });
   return seconds;
 }
 
@@ -132,8 +161,8 @@ ExposedEnds CostEvaluator::State::exposed_ends(RoleModel& model, const Candidate
                                                const CandidateGroups& groups, int stage) {
   ExposedEnds ends;
   const auto add = [&](const ShardSeconds& part) {
-    ends.before += part.gather;
-    ends.after += part.scatter;
+    ends.before += part.gather.seconds;
+    ends.after += part.scatter.seconds;
   };
   if (stage == 0) add(front_shards(model, candidate, groups));
   if (shards_overlap()) {
@@ -144,11 +173,9 @@ ExposedEnds CostEvaluator::State::exposed_ends(RoleModel& model, const Candidate
 
 double CostEvaluator::State::beside_layer(const ShardSeconds& moved, bool backward,
                                           double layer_s) const {
-  const double scatter = backward ? moved.scatter : 0;
-  if (!shards_overlap()) return moved.gather + scatter;
-  const double kernels = scatter + (moved.copied ? 0 : moved.gather);
-  return std::max(0.0, moved.gather + scatter - layer_s) +
-         (calibration().overlap_slowdown.value - 1) * std::min(kernels, layer_s);
+  const MovedShards all = backward ? moved.gather + moved.scatter : moved.gather;
+  if (!shards_overlap()) return all.seconds;
+  return std::max(0.0, all.seconds - layer_s) + std::min(all.lost, layer_s);
 }
 
 const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
@@ -300,19 +327,19 @@ OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candi
   const auto move = [&](std::int64_t count, GroupShape group, int cut) {
     const double gradient = as_double(count * size_of(model.dtypes.grad));
     const double parameter = as_double(count * size_of(model.dtypes.param));
-    const auto collective = [&](Collective what, double bytes, GroupShape over) {
-      return tessera::collective_seconds(what, bytes, over, cluster(), calibration());
+    const auto sum = [&](double bytes, GroupShape over) {
+      const double seconds = tessera::collective_seconds(Collective::all_reduce, bytes, over,
+                                                         cluster(), calibration());
+      return MovedShards{seconds, (calibration().overlap_slowdown.value - 1) * seconds};
     };
     if (candidate.dp_shard > 1) {
-      cost.reduce_s += collective(Collective::all_reduce, gradient / cut, groups.replicated);
+      cost.reduce = cost.reduce + sum(gradient / cut, groups.replicated);
     } else if (sharded) {
       // ZeRO-2 reduced every layer after its backward pass (layer_shards).
-      if (!reduces_layers(candidate)) {
-        cost.reduce_s += collective(Collective::reduce_scatter, gradient, group);
-      }
-      cost.gather_s += collective(Collective::all_gather, parameter, group);
+      if (!reduces_layers(candidate)) cost.reduce = cost.reduce + reduce_shards(gradient, group);
+      cost.gather = cost.gather + gather_shards(parameter, group);
     } else {
-      cost.reduce_s += collective(Collective::all_reduce, gradient, group);
+      cost.reduce = cost.reduce + sum(gradient, group);
     }
   };
   move(elements.dense, groups.replicas, parts.dense);
@@ -337,10 +364,28 @@ CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
   }
   const OptimizerCost cost =
       optimizer_cost(model, candidate, groups_of(candidate, cluster()), most);
-  const double communication =
-      exposed(cost.reduce_s + cost.gather_s, last_backward_s, request.traits.overlapped_gradients,
-              calibration().overlap_slowdown.value);
+  const StepExposed shown = exposed_of(cost, candidate, last_backward_s);
+  const double communication = shown.reduce_s + shown.gather_s;
   return {cost.update.total(calibration()) * slowdown(candidate, 1) + communication, communication};
+}
+
+// The part of a step's communication that the last backward pass does not hide goes to the
+// reduction and the gathering in proportion.
+StepExposed CostEvaluator::State::exposed_of(const OptimizerCost& cost, const Candidate& candidate,
+                                             double last_backward_s) const {
+  const EngineTraits& traits = request.traits;
+  const bool beside = calibration().overlapped_dispatch;
+  const bool sharded = candidate.zero >= 1 && candidate.dp_shard == 1;
+  const bool reduces =
+      beside && (sharded ? traits.overlapped_gradients : traits.overlapped_replicas);
+  const bool gathers = beside && traits.overlapped_parameters;
+  MovedShards hidden;
+  if (reduces) hidden = hidden + cost.reduce;
+  if (gathers) hidden = hidden + cost.gather;
+  const double shown =
+      std::max(0.0, hidden.seconds - last_backward_s) + std::min(hidden.lost, last_backward_s);
+  const double part = hidden.seconds > 0 ? shown / hidden.seconds : 0;
+  return {cost.reduce.seconds * (reduces ? part : 1), cost.gather.seconds * (gathers ? part : 1)};
 }
 
 // What a phase of the role fetches from and returns to host memory, at the link's one-way rate:

@@ -188,6 +188,9 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
                                       bool shared) const {
   const ClusterSpec& cluster = state_->request.cluster;
   const Calibration& calibration = state_->request.calibration;
+  // Weights are final before anybody reads them, and nobody changes them before all have read.
+  const int ranks = shared ? actor.gpus : actor.gpus + rollout.gpus;
+  const double barriers = 2 * barrier_seconds(group_shape(cluster, ranks, 1), cluster, calibration);
   if (!shared) {
     // Every destination receives its whole shard from other ranks, which pass it on as a ring or
     // tree (checkpoint engines, NCCL's broadcast): the actor's layout does not matter.
@@ -198,8 +201,8 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
       wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
     }
     const bool one_node = cluster.nodes == 1;
-    return tessera::reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted, kMessages,
-                                    cluster, calibration);
+    return barriers + tessera::reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted,
+                                               kMessages, cluster, calibration);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   const auto received = as_double(state_->reshard_bytes(actor, rollout));
@@ -215,7 +218,7 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
     local = std::min(local, static_cast<double>(cluster.gpus_per_node) / spread);
   }
   const double inter = received * (1 - local);
-  return tessera::reshard_seconds(received - inter, inter, peers, cluster, calibration);
+  return barriers + tessera::reshard_seconds(received - inter, inter, peers, cluster, calibration);
 }
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 // Time of generation: prefill, full waves of decoding, and the tail of the last one.
 #include <algorithm>
+#include <cmath>
 
 #include "planner/search/evaluate_state.h"
 
@@ -102,30 +103,51 @@ std::array<double, 2> CostEvaluator::State::decode_tail(RoleModel& model,
   return entry->second = {compute->second, communication};
 }
 
+// Prefills of a replica's prompts: {compute, communication}. Prompts are prefilled once and shared
+// by their samples, in batches up to the token limit. Where an engine refills slots in passes of
+// their own, those that free up during one decode step are prefilled together, as many as r / (1 -
+// e^-r) at a rate of r = slots / mean length per step, and samples that enter later bring their
+// prompt again.
+std::array<double, 2> CostEvaluator::State::prefills(RoleModel& model, const Candidate& candidate,
+                                                     const CandidateGroups& groups, double slots) {
+  const Workload& workload = request.workload;
+  const double sequences = as_double(workload.sequences()) / candidate.dp;
+  const double samples = as_double(workload.samples_per_prompt);
+  const double limit = as_double(candidate.tokens), prompt = as_double(workload.prompt_tokens);
+  const double later =
+      request.traits.refills_alone && workload.response_tokens.cv > 0 ? sequences - slots : 0;
+  const double prompts = std::ceil((sequences - later) / samples);
+  const double batches = std::ceil(prompts * prompt / limit);
+  const auto first = prefill(model, candidate, groups, prompts / batches);
+  // Batches follow one another through p stages: (m + p - 1) / p of a whole pass.
+  const double passes = (batches + candidate.pp - 1) / candidate.pp;
+  if (later <= 0) return {passes * first[0], passes * first[1]};
+  const double rate = slots / response;
+  const double freed = std::max(1.0, rate / (1 - std::exp(-rate)));
+  const auto refill = prefill(model, candidate, groups, 1 + (freed - 1) / samples);
+  const double refills = later / freed;
+  return {passes * first[0] + refills * refill[0], passes * first[1] + refills * refill[1]};
+}
+
 CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
                                                            const Candidate& candidate) {
   const Workload& workload = request.workload;
   const double sequences = as_double(workload.sequences()) / candidate.dp;
-  const double prompts = as_double(workload.prompts_per_step) / candidate.dp;
   const auto prompt = as_double(workload.prompt_tokens);
-  // Prompts are prefilled once and shared by their samples.
-  const double batches = std::ceil(prompts * prompt / as_double(candidate.tokens));
   const CandidateGroups groups = groups_of(candidate, cluster());
-  const auto [prefill_compute, prefill_comm] = prefill(model, candidate, groups, prompts / batches);
-  // Batches follow one another through p stages: (m + p - 1) / p of a whole pass.
-  const double passes = (batches + candidate.pp - 1) / candidate.pp;
   // Full waves decode at the mean context; the last one runs into the tail.
   const double slots = std::min(as_double(candidate.max_sequences), sequences);
   const double waves = sequences / slots;
+  const auto [prefill_compute, prefill_comm] = prefills(model, candidate, groups, slots);
   const auto tail = decode_tail(model, candidate, groups, static_cast<std::int64_t>(slots));
   std::array<double, 2> full{};
   if (waves > 1) {
     full = {decode_compute(model, candidate, slots, prompt + response / 2),
             decode_communication(model, candidate, groups, slots)};
   }
-  const double compute = passes * prefill_compute + tail[0] + (waves - 1) * response * full[0] +
-                         calibration().call_s.value;
-  const double communication = passes * prefill_comm + tail[1] + (waves - 1) * response * full[1];
+  const double compute =
+      prefill_compute + tail[0] + (waves - 1) * response * full[0] + calibration().call_s.value;
+  const double communication = prefill_comm + tail[1] + (waves - 1) * response * full[1];
   return {compute * slowdown(candidate, 1) + communication, communication};
 }
 

@@ -27,6 +27,23 @@ struct LayerRun {
   auto operator<=>(const LayerRun&) const = default;
 };
 
+// One movement of shards: its seconds, and what kernels lose that run beside it.
+struct MovedShards {
+  double seconds = 0, lost = 0;
+  friend MovedShards operator+(MovedShards a, MovedShards b) {
+    return {a.seconds + b.seconds, a.lost + b.lost};
+  }
+  friend MovedShards operator*(double count, MovedShards one) {
+    return {count * one.seconds, count * one.lost};
+  }
+};
+
+// What shards of a layer (or of what lies outside the layers) move: parameters before either pass
+// (FSDP), gradients after backward (FSDP, ZeRO-2).
+struct ShardSeconds {
+  MovedShards gather, scatter;
+};
+
 // Of a pass: seconds before its first layer and after its last backward that no layer hides.
 struct ExposedEnds {
   double before = 0, after = 0;
@@ -42,17 +59,15 @@ struct MicroBatchCost {
   double embedding_tp = 0, head_tp = 0, head_backward_tp = 0;
 };
 
-// What shards of a layer (or of what lies outside the layers) move: parameters before either pass
-// (FSDP), gradients after backward (FSDP, ZeRO-2). `copied`: the gathers take no multiprocessors.
-struct ShardSeconds {
-  double gather = 0, scatter = 0;
-  bool copied = false;
-};
-
 // One optimizer step of one stage.
 struct OptimizerCost {
-  double reduce_s = 0, gather_s = 0;  // gradients over the replicas; parameters back
+  MovedShards reduce, gather;  // gradients over the replicas; parameters back
   Work update;
+};
+
+// What of them no backward pass hides.
+struct StepExposed {
+  double reduce_s = 0, gather_s = 0;
 };
 
 // A collective beside `compute` seconds of kernels: the part that sticks out, and what the kernels
@@ -140,7 +155,10 @@ struct CostEvaluator::State {
   // evaluate_passes.cc
   ShardSeconds shard_seconds(const RoleModel& model, const Candidate& candidate,
                              const CandidateGroups& groups, const Elements& elements,
-                             double pieces);
+                             double pieces) const;
+  MovedShards gather_shards(double bytes, GroupShape group) const;
+  MovedShards reduce_shards(double bytes, GroupShape group) const;
+  double listed_copies(double bytes, GroupShape group) const;
   ShardSeconds layer_shards(RoleModel& model, const Candidate& candidate,
                             const CandidateGroups& groups, LayerKind kind);
   /// Of what the first stage holds beside layers: the embedding.
@@ -164,6 +182,8 @@ struct CostEvaluator::State {
   OptimizerCost optimizer_cost(RoleModel& model, const Candidate& candidate,
                                const CandidateGroups& groups, const Elements& elements);
   Timed optimizer(RoleModel& model, const Candidate& candidate, double last_backward_s);
+  StepExposed exposed_of(const OptimizerCost& cost, const Candidate& candidate,
+                         double last_backward_s) const;
   double offload_seconds(RoleModel& model, const Candidate& candidate, bool training, double steps);
   Timed update(RoleModel& model, const Candidate& candidate);
   Timed infer(RoleModel& model, const Candidate& candidate);
@@ -171,6 +191,8 @@ struct CostEvaluator::State {
   // evaluate_rollout.cc
   std::array<double, 2> prefill(RoleModel& model, const Candidate& candidate,
                                 const CandidateGroups& groups, double prompts);
+  std::array<double, 2> prefills(RoleModel& model, const Candidate& candidate,
+                                 const CandidateGroups& groups, double slots);
   double decode_compute(RoleModel& model, const Candidate& candidate, double alive, double context);
   double decode_communication(RoleModel& model, const Candidate& candidate,
                               const CandidateGroups& groups, double alive);

@@ -140,8 +140,8 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
         communication +=
             count * (backward ? cost.backward_shards[kind] : cost.forward_shards[kind]);
       }
-      pass.gather_s += count * moved.gather;
-      if (backward) pass.scatter_s += count * moved.scatter;
+      pass.gather_s += count * moved.gather.seconds;
+      if (backward) pass.scatter_s += count * moved.scatter.seconds;
     }
     if (first && !backward) {
       work += cost.embedding;
@@ -175,29 +175,16 @@ double RoleOperations::hop_seconds(double tokens, GroupShape pair) const {
                             costs_.state_->calibration());
 }
 
-namespace {
-
-// The part of a step's communication that the last backward pass does not hide goes to the
-// reduction and the gathering in proportion.
-double shown(double part, double whole, double beside_s, const PlanRequest& request) {
-  if (whole <= 0) return 0;
-  return part / whole *
-         exposed(whole, beside_s, request.traits.overlapped_gradients,
-                 request.calibration.overlap_slowdown.value);
-}
-
-}  // namespace
-
 double RoleOperations::reduce_seconds(int stage, double beside_s) const {
   CostEvaluator::State& state = *costs_.state_;
   const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
-  return shown(cost.reduce_s, cost.reduce_s + cost.gather_s, beside_s, state.request);
+  return state.exposed_of(cost, candidate_, beside_s).reduce_s;
 }
 
 double RoleOperations::gather_seconds(int stage, double beside_s) const {
   CostEvaluator::State& state = *costs_.state_;
   const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
-  return shown(cost.gather_s, cost.reduce_s + cost.gather_s, beside_s, state.request);
+  return state.exposed_of(cost, candidate_, beside_s).gather_s;
 }
 
 double RoleOperations::update_seconds(int stage) const {

@@ -39,11 +39,14 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
 
 EngineTraits traits_of(std::string_view engine) {
   EngineTraits traits;
-  traits.overlapped_shards = true;
-  traits.copied_shards = traits.reduces_every_batch = engine == "tessera";
-  if (engine == "tessera") return traits;
+  traits.overlapped_shards = traits.overlapped_gradients = true;
+  if (engine == "tessera") {
+    traits.copied_shards = traits.reduces_every_batch = traits.refills_alone = true;
+    traits.overlapped_tensor = true;
+    return traits;
+  }
   traits.logit_rows = 0;
-  traits.overlapped_gradients = true;
+  traits.overlapped_replicas = traits.overlapped_parameters = true;
   traits.scattered_hops = engine != "verl";
   traits.master_parameters = engine == "verl";  // model_dtype fp32, mixed precision
   traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";

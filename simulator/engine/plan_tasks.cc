@@ -28,6 +28,13 @@ struct Arrival {
   double seconds = 0;
 };
 
+std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
+  ranks.insert(ranks.end(), more.begin(), more.end());
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 /// Each destination takes as long as its ports need, or those of the busiest of its senders.
 std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair,
                                     const Calibration& calibration) {
@@ -48,6 +55,11 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
     }
     received[transfer.destination].peers.insert(transfer.source);
   }
+  std::vector<int> ranks = plan.find(pair.from)->ranks;
+  if (plan.find(pair.to)->ranks != ranks) ranks = united(ranks, plan.find(pair.to)->ranks);
+  const double barriers =
+      2 * barrier_seconds(group_shape(plan.cluster, static_cast<int>(ranks.size()), 1),
+                          plan.cluster, calibration);
   const auto seconds = [&](const Moved& moved, std::size_t messages) {
     return reshard_seconds(static_cast<double>(moved.intra), static_cast<double>(moved.inter),
                            static_cast<int>(messages), plan.cluster, calibration);
@@ -58,16 +70,9 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   for (const auto& [rank, moved] : received) {
     double longest = seconds(moved, moved.peers.size());
     for (const int peer : moved.peers) longest = std::max(longest, sending.at(peer));
-    arrivals.push_back({rank, moved.intra + moved.inter, longest});
+    arrivals.push_back({rank, moved.intra + moved.inter, barriers + longest});
   }
   return arrivals;
-}
-
-std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
-  ranks.insert(ranks.end(), more.begin(), more.end());
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  return ranks;
 }
 
 // A plan too large for exact ranges states its busiest rank's bytes: all receive as much.
@@ -162,7 +167,8 @@ class Builder {
       case CallKind::train:
         return train(costs, call);
       case CallKind::compute:
-        return {host(call, call.ranks, calibration_.call_s.value, {call.start})};
+        return {
+            host(call, call.ranks, host_call_seconds(plan_.workload, calibration_), {call.start})};
     }
     return {};
   }

@@ -151,6 +151,13 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   }
   // Two busy ranks got 0.8 of a core each: 2 cores / (2 + 2 x 0.25).
   samples.push_back({SampleKind::waiting, {2, 2, 0.8}, 1.0});
+  // Under load every product takes 1.3 of a burst; 2 s of kernels and 0.4 s of collectives, 2.2 s.
+  for (const double m : {64., 256., 1024.}) {
+    samples.push_back({SampleKind::sustained,
+                       {m, 256, 512},
+                       1.3 * matmul_seconds(m, 256, 512, DType::fp32, truth)});
+  }
+  samples.push_back({SampleKind::beside, {2.0, 0.4}, 2.2});
   std::vector<FitReport> report;
   Problems problems;
   const FitContext context{DType::fp32, 2, 4, "test", "2026-01-01T00:00:00Z"};
@@ -171,6 +178,9 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   EXPECT_EQ(fitted.prefill.ratio.size(), 4u);
   EXPECT_NEAR(fitted.attention_backward.value, 2, 0.01);
   EXPECT_NEAR(fitted.idle_share.value, 0.25, 1e-12);
+  EXPECT_NEAR(fitted.sustained.value, 1.3, 0.02);
+  EXPECT_TRUE(fitted.sustained.measured);
+  EXPECT_NEAR(fitted.overlap_slowdown.value, 1.5, 1e-9);
   ASSERT_FALSE(report.empty());
   for (const FitReport& part : report) EXPECT_LT(part.p90_error, 0.02) << part.what;
 }

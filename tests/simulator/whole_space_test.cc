@@ -102,7 +102,7 @@ TEST(WholeSpaceTasks, ShardedParametersAreGatheredBesideTheLayersBefore) {
   std::int64_t gathered = 0, overlapped = 0;
   for (std::size_t i = 0; i < tasks.graph.tasks.size(); ++i) {
     const Task& task = tasks.graph.tasks[i];
-    if (task.name != "gather F0, further layers" || task.phase != Phase::update_actor) continue;
+    if (task.name != "shards of F0" || task.phase != Phase::update_actor) continue;
     ++gathered;
     EXPECT_EQ(task.stream, Stream::communication);
     EXPECT_EQ(task.ranks.size(), static_cast<std::size_t>(plan.find(Role::actor)->layout.dp_shard));

@@ -79,6 +79,7 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
               100 * sum / rows, 100 * worst, 100 * memory_sum / rows);
   EXPECT_GE(rows, 7);
   EXPECT_LE(worst, 0.10);
+  EXPECT_LE(memory_sum / rows, 0.05);
 }
 
 }  // namespace

@@ -93,6 +93,16 @@ TEST(Validation, LargeRuns) {
   EXPECT_EQ(score.accepted_but_ran_out, 0);
 }
 
+// 16 T4 over PCIe and Ethernet, which nobody calibrated: only the order is asked for.
+TEST(Validation, AmpLayoutsKeepTheirOrder) {
+  const Score score = printed("AMP, GPT-2 345M on 16 T4 (4 nodes)", score_of(swept("amp")));
+  if (score.rows.empty()) GTEST_SKIP() << "no reader for gpt2";
+  EXPECT_EQ(score.ranked, 6);
+  EXPECT_EQ(score.choices.size(), 1U);
+  EXPECT_LE(score.mean_regret, 0.10);
+  EXPECT_EQ(score.refused_but_ran, 0);
+}
+
 TEST(Validation, NemoTablesKeepTheirOrder) {
   const Score score = printed("NeMo and Megatron-Bridge on DGX-H100 (mostly fp8)",
                               score_of(swept("nemo_dgx_h100")));
