@@ -12,7 +12,7 @@
 
 #include "cost_models/calibration_fit.h"
 #include "executor/comm/communicator.h"
-#include "executor/train/side_stream.h"
+#include "executor/model/side_stream.h"
 
 namespace tessera {
 
