@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunOptions {
-  std::string plan, config, output, device = "auto", reshard = "minimal", transport;
+  std::string plan, config, output, device = "auto", reshard = "minimal", transport, storage;
   std::vector<std::string> overrides;  // KEY=VALUE with dots in KEY
   int ranks = 0;                       // 0 = as many as the plan places
 };
@@ -42,18 +42,6 @@ Plan checked_plan(const std::string& file) {
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return *plan;
-}
-
-/// The same plan with every switch in another mode: its bytes and digests change with it.
-void set_reshard_mode(Plan& plan, ReshardMode mode) {
-  for (PlannedReshard& pair : plan.reshard) {
-    if (pair.mode == mode) continue;
-    pair.mode = mode;
-    const ReshardPlan moved = reshard_plan_of(plan, pair);
-    pair.digest = digest_text(moved.digest);
-    pair.bytes_received = moved.bytes_received.value;
-    pair.total_received_bytes = moved.total_received.value;
-  }
 }
 
 /// Sets `key` (a.b.c) of a YAML map to `value`, itself YAML.
@@ -127,6 +115,9 @@ int run(RunOptions options) {
   if (const auto transport = transport_from(options.transport)) {
     for (PlannedReshard& pair : plan.reshard) pair.transport = *transport;
   }
+  if (!options.storage.empty()) {
+    for (PlannedReshard& pair : plan.reshard) pair.keep = options.storage == "keep";
+  }
   if (options.ranks != 0 && options.ranks != plan.world_size()) {
     throw Error(ExitCode::bad_input,
                 {Problem{.file = options.plan,
@@ -178,6 +169,27 @@ void add_run(CLI::App& app) {
           "How weights travel; automatic: the faster of reading peers' memory and messages")
       ->check(
           CLI::IsMember({"automatic", "copy_engine", "window", "all_gather", "send_recv", "host"}));
+  command
+      ->add_option("--reshard-storage", options->storage,
+                   "keep the rollout's weights in memory between generations, or unmap them")
+      ->check(CLI::IsMember({"keep", "unmap"}));
+  const auto shorthand = [command, options](const char* flag, const char* word, const char* what) {
+    command->add_flag_callback(
+        flag, [options, word] { options->overrides.emplace_back(word); }, what);
+  };
+  shorthand("--reshard-verify", "reshard.verify=true", "Compare checksums at both ends");
+  shorthand("--reshard-incremental", "reshard.incremental=true",
+            "Move only what changed since the last switch");
+  shorthand("--reshard-overlap", "reshard.overlap=true",
+            "Tensors leave as soon as the optimizer has written them");
+  command
+      ->add_option_function<std::string>(
+          "--reshard-wire",
+          [options](const std::string& type) {
+            options->overrides.push_back("reshard.wire=" + type);
+          },
+          "Type on the wire of fp32 weights (reshard.wire_from_step: from which step on)")
+      ->check(CLI::IsMember({"bf16", "fp16"}));
   command->add_option("-o,--output", options->output, "Folder of the run; must not exist");
   command->callback([options] {
     const int code = run(*options);

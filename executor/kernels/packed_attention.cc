@@ -141,6 +141,7 @@ std::shared_ptr<fe::graph::Graph> backward_graph(const AttentionShape& s, cudnnH
   auto options = fe::graph::SDPA_backward_attributes().set_name("sdpa_backward");
   b.mask(options);
   options.set_max_total_seq_len_q(s.tokens).set_max_total_seq_len_kv(s.keys);
+  options.set_deterministic_algorithm(s.deterministic);
   const auto [dq, dk, dv] = b.graph.sdpa_backward(
       b.packed("q", kQ, s.heads, s.q_stride, b.offsets("offset_q", kOffsetQ)),
       b.packed("k", kK, s.kv_heads, s.k_stride, b.offsets("offset_k", kOffsetK)),

@@ -21,6 +21,7 @@ struct AttentionShape {
   std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   std::int64_t window = 0;  // 0 = full; else keys up to this many positions back, own included
   float scale = 1;
+  bool deterministic = false;  // backward: the same bits every time, for some speed
   auto operator<=>(const AttentionShape&) const = default;
 };
 

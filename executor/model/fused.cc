@@ -19,10 +19,16 @@ namespace tessera::fused {
 namespace {
 
 std::atomic<bool> enabled{true};
+std::atomic<bool> deterministic{false};
 
 }  // namespace
 
 void enable(bool on) { enabled = on; }
+
+void set_deterministic(bool on) {
+  deterministic = on;
+  at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/true);
+}
 
 #ifndef TESSERA_HAVE_KERNELS
 
@@ -324,7 +330,8 @@ Attended attend(const AttentionBatch& batch, const Tensor& q, const Tensor& k, c
 HeadGradients attend_backward(const AttentionBatch& batch, const Tensor& q, const Tensor& k,
                               const Tensor& v, const Tensor& out, const Tensor& stats,
                               const Tensor& gradient, std::int64_t window) {
-  const kernels::AttentionShape shape = shape_of(batch, q, k, v, window);
+  kernels::AttentionShape shape = shape_of(batch, q, k, v, window);
+  shape.deterministic = deterministic;
   kernels::PackedAttention& attention = attention_of(q);
   const Tensor g = gradient.contiguous();
   HeadGradients result{empty_of(q, q.sizes()), empty_of(k, k.sizes()), empty_of(v, v.sizes())};

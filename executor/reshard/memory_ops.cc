@@ -4,6 +4,7 @@
 
 #include <Eigen/Core>
 #include <cstring>
+#include <utility>
 
 #include "cost_models/spec/problem.h"
 
@@ -41,9 +42,10 @@ class HostMemoryOps final : public MemoryOps {
     }
   }
 
-  CastError cast_error(const void* from, DType to_type, std::size_t count) override {
-    CastError error;
+  void cast_noting_error(void* to, DType to_type, const void* from, std::size_t count) override {
+    cast(to, to_type, from, DType::fp32, count);
     const auto* in = static_cast<const float*>(from);
+    CastError error;
     for (std::size_t i = 0; i < count; ++i) {
       const float rounded = to_type == DType::bf16
                                 ? static_cast<float>(static_cast<Eigen::bfloat16>(in[i]))
@@ -52,14 +54,24 @@ class HostMemoryOps final : public MemoryOps {
       error.squared_error += difference * difference;
       error.squared_norm += static_cast<double>(in[i]) * in[i];
     }
-    return error;
+    noted().squared_error += error.squared_error;
+    noted().squared_norm += error.squared_norm;
   }
+
+  CastError take_cast_error() override { return std::exchange(noted(), {}); }
 
   std::vector<std::uint64_t> checksums(std::span<const MemoryRange> ranges) override {
     std::vector<std::uint64_t> sums;
     sums.reserve(ranges.size());
     for (const MemoryRange& range : ranges) sums.push_back(XXH3_64bits(range.data, range.bytes));
     return sums;
+  }
+
+ private:
+  /// One object serves all ranks that are threads.
+  static CastError& noted() {
+    thread_local CastError error;
+    return error;
   }
 };
 

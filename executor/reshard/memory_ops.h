@@ -30,8 +30,10 @@ class MemoryOps {
   /// Between fp32, bf16 and fp16, to nearest even.
   virtual void cast(void* to, DType to_type, const void* from, DType from_type,
                     std::size_t count) = 0;
-  /// Of casting `count` elements from fp32 to `to_type`.
-  virtual CastError cast_error(const void* from, DType to_type, std::size_t count) = 0;
+  /// From fp32 to bf16 or fp16, and adds what the cast moves to what take_cast_error() returns.
+  virtual void cast_noting_error(void* to, DType to_type, const void* from, std::size_t count) = 0;
+  /// Sums since the last call.
+  virtual CastError take_cast_error() = 0;
   /// A 64-bit checksum of each range.
   virtual std::vector<std::uint64_t> checksums(std::span<const MemoryRange> ranges) = 0;
 };

@@ -137,4 +137,21 @@ std::vector<ReshardPlan> cut_into_buckets(const ReshardPlan& plan,
   return buckets;
 }
 
+ReshardPlan cut_into_pieces(const ReshardPlan& plan, std::span<const ShardedTensor> tensors,
+                            std::int64_t bytes) {
+  ReshardPlan made = plan;
+  made.transfers.clear();
+  for (const Transfer& transfer : plan.transfers) {
+    const ShardedTensor& tensor = tensors[static_cast<std::size_t>(transfer.tensor)];
+    const std::int64_t all = volume(transfer.box) * tensor.element_bytes;
+    const std::int64_t pieces =
+        bytes > 0 ? std::max<std::int64_t>(1, (all + bytes - 1) / bytes) : 1;
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      Transfer part = transfer;
+      if (cut(part, tensor, pieces, piece)) made.transfers.push_back(part);
+    }
+  }
+  return made;
+}
+
 }  // namespace tessera

@@ -45,4 +45,9 @@ std::vector<ReshardPlan> cut_into_buckets(const ReshardPlan& plan,
                                           std::span<const ShardedTensor> tensors,
                                           std::int64_t bound, bool count_kept = false);
 
+/// `plan` with every transfer cut along its tensor's outermost dim into parts of at most `bytes`,
+/// unless one row is larger. Totals stay.
+ReshardPlan cut_into_pieces(const ReshardPlan& plan, std::span<const ShardedTensor> tensors,
+                            std::int64_t bytes);
+
 }  // namespace tessera

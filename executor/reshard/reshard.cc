@@ -137,6 +137,7 @@ ReshardReport Reshard::run(Communicator& world, const void* source, void* destin
                              .received = received_,
                              .busiest = plan_.bytes_received.value,
                              .lower_bound = lower_bound_,
+                             .planned = plan_.bytes_received.value,
                              .exposed_s = seconds.count()};
   if (hooks.on_end) hooks.on_end(report);
   return report;

@@ -16,6 +16,7 @@ struct ReshardReport {
   std::int64_t received = 0;     // by this rank
   std::int64_t busiest = 0;      // by the busiest rank
   std::int64_t lower_bound = 0;  // of the busiest rank
+  std::int64_t planned = 0;      // `busiest` by the plan; more where options spared bytes
   double exposed_s = 0;          // of `seconds`, what the caller waited
   ReshardTransport transport = ReshardTransport::send_recv;
   double cast_error = 0;  // of a cast on the wire: |cast(w) - w| / |w| over the model, else 0

@@ -1,77 +1,93 @@
 #include "executor/reshard/switch_sums.h"
 
-#include <map>
 #include <string>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
 
 namespace tessera {
-namespace {
 
-using Lists = std::vector<std::vector<ByteRange>>;
-
-/// One sum per transfer with ranges; equal ranges are read once.
-TransferSums sums_of(const Lists& lists, const void* memory, MemoryOps& ops) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> places;
-  std::vector<MemoryRange> ranges;
-  for (const std::vector<ByteRange>& list : lists) {
-    for (const ByteRange& range : list) {
-      if (!places.try_emplace({range.offset, range.bytes}, ranges.size()).second) continue;
-      ranges.push_back({static_cast<const std::byte*>(memory) + range.offset,
-                        static_cast<std::size_t>(range.bytes)});
-    }
-  }
-  const std::vector<std::uint64_t> sums = ops.checksums(ranges);
-  TransferSums made(lists.size(), 0);
-  for (std::size_t i = 0; i < lists.size(); ++i) {
-    for (const ByteRange& range : lists[i]) {
-      made[i] = made[i] * 0x9E3779B97F4A7C15u + sums[places.at({range.offset, range.bytes})];
-    }
-  }
-  return made;
-}
-
-}  // namespace
-
-TransferSums share_sums(const SwitchRound& round, const void* source, int rank, MemoryOps& ops,
-                        Communicator& host) {
-  TransferSums sums = sums_of(round.outgoing, source, ops);
-  std::map<int, TransferSums> out, in;
+RoundSums::RoundSums(const SwitchRound& round, int rank)
+    : round_(round), rank_(rank), out_(end_of(round.outgoing)), in_(end_of(round.landing)) {
   const std::vector<Transfer>& transfers = round.plan.transfers;
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     if (transfers[i].source == transfers[i].destination) continue;
-    if (transfers[i].source == rank) out[transfers[i].destination].push_back(sums[i]);
-    if (transfers[i].destination == rank) in[transfers[i].source].push_back(0);
+    if (transfers[i].source == rank) to_[transfers[i].destination].push_back(static_cast<int>(i));
+    if (transfers[i].destination == rank) from_[transfers[i].source].push_back(static_cast<int>(i));
   }
+}
+
+RoundSums::End RoundSums::end_of(const std::vector<std::vector<ByteRange>>& lists) {
+  End end;
+  std::map<std::pair<std::int64_t, std::int64_t>, int> places;
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (lists[i].empty()) continue;
+    end.transfers.push_back(static_cast<int>(i));
+    std::vector<int>& mine = end.of.emplace_back();
+    for (const ByteRange& range : lists[i]) {
+      const auto [place, added] =
+          places.try_emplace({range.offset, range.bytes}, static_cast<int>(end.ranges.size()));
+      if (added) end.ranges.push_back(range);
+      mine.push_back(place->second);
+    }
+  }
+  return end;
+}
+
+void RoundSums::sum(const End& end, const void* memory, MemoryOps& ops, TransferSums& sums) {
+  std::vector<MemoryRange> ranges;
+  ranges.reserve(end.ranges.size());
+  for (const ByteRange& range : end.ranges) {
+    ranges.push_back({static_cast<const std::byte*>(memory) + range.offset,
+                      static_cast<std::size_t>(range.bytes)});
+  }
+  const std::vector<std::uint64_t> parts = ops.checksums(ranges);
+  for (std::size_t i = 0; i < end.transfers.size(); ++i) {
+    std::uint64_t all = 0;
+    for (const int part : end.of[i]) {
+      all = all * 0x9E3779B97F4A7C15u + parts[static_cast<std::size_t>(part)];
+    }
+    sums[static_cast<std::size_t>(end.transfers[i])] = all;
+  }
+}
+
+TransferSums RoundSums::share(const void* source, MemoryOps& ops, Communicator& host) const {
+  TransferSums sums(round_.plan.transfers.size(), 0);
+  sum(out_, source, ops, sums);
+  std::map<int, TransferSums> out, in;
   std::vector<SendBlock> sends;
   std::vector<ReceiveBlock> receives;
-  for (auto& [peer, list] : out) {
-    sends.push_back({peer, list.data(), list.size() * sizeof(std::uint64_t)});
+  for (const auto& [peer, list] : to_) {
+    TransferSums& mine = out[peer];
+    for (const int index : list) mine.push_back(sums[static_cast<std::size_t>(index)]);
+    sends.push_back({peer, mine.data(), mine.size() * sizeof(std::uint64_t)});
   }
-  for (auto& [peer, list] : in) {
-    receives.push_back({peer, list.data(), list.size() * sizeof(std::uint64_t)});
+  for (const auto& [peer, list] : from_) {
+    TransferSums& theirs = in[peer];
+    theirs.resize(list.size());
+    receives.push_back({peer, theirs.data(), theirs.size() * sizeof(std::uint64_t)});
   }
   host.exchange(sends, receives);
-  std::map<int, std::size_t> next;
-  for (std::size_t i = 0; i < transfers.size(); ++i) {
-    if (transfers[i].destination == rank && transfers[i].source != rank) {
-      sums[i] = in[transfers[i].source][next[transfers[i].source]++];
+  for (const auto& [peer, list] : from_) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      sums[static_cast<std::size_t>(list[i])] = in[peer][i];
     }
   }
   return sums;
 }
 
-void check_landed(const SwitchRound& round, const TransferSums& sums, const void* landed, int rank,
-                  MemoryOps& ops, std::span<const ShardedTensor> tensors) {
-  const TransferSums found = sums_of(round.landing, landed, ops);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const Transfer& transfer = round.plan.transfers[i];
-    if (transfer.destination != rank || found[i] == sums[i]) continue;
+void RoundSums::check_landed(const TransferSums& sums, const void* landed, MemoryOps& ops,
+                             std::span<const ShardedTensor> tensors) const {
+  TransferSums found(round_.plan.transfers.size(), 0);
+  sum(in_, landed, ops, found);
+  for (const int index : in_.transfers) {
+    const auto i = static_cast<std::size_t>(index);
+    if (found[i] == sums[i]) continue;
+    const Transfer& transfer = round_.plan.transfers[i];
     throw Error(ExitCode::internal,
                 "reshard: " + tensors[static_cast<std::size_t>(transfer.tensor)].name +
                     " from rank " + std::to_string(transfer.source) +
-                    " has another checksum on rank " + std::to_string(rank));
+                    " has another checksum on rank " + std::to_string(rank_));
   }
 }
 

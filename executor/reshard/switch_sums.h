@@ -1,10 +1,11 @@
 // Checksums of what travels in a switch, known at both ends.
 //
-// Used by WeightSwitch to find what changed and to verify what arrived. Indices are transfers of a
-// round.
+// Used by WeightSwitch to find what changed and to verify what arrived. Compiled once per round:
+// ranges that several transfers read are summed once. Indices are transfers of the round.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -17,12 +18,33 @@ namespace tessera {
 /// those of others.
 using TransferSums = std::vector<std::uint64_t>;
 
-/// Collective over `host`. `source` is this rank's memory that the round's outgoing ranges lie in.
-TransferSums share_sums(const SwitchRound& round, const void* source, int rank, MemoryOps& ops,
-                        Communicator& host);
+class RoundSums {
+ public:
+  /// Keeps a reference to `round`.
+  RoundSums(const SwitchRound& round, int rank);
 
-/// Compares what landed with `sums`. Error (internal) names the tensor and both ranks.
-void check_landed(const SwitchRound& round, const TransferSums& sums, const void* landed, int rank,
-                  MemoryOps& ops, std::span<const ShardedTensor> tensors);
+  /// Collective over `host`. `source` is this rank's memory that the round's outgoing ranges lie
+  /// in.
+  TransferSums share(const void* source, MemoryOps& ops, Communicator& host) const;
+
+  /// Compares what landed with `sums`. Error (internal) names the tensor and both ranks.
+  void check_landed(const TransferSums& sums, const void* landed, MemoryOps& ops,
+                    std::span<const ShardedTensor> tensors) const;
+
+ private:
+  /// The distinct ranges of one end, and which of them each transfer has.
+  struct End {
+    std::vector<ByteRange> ranges;
+    std::vector<int> transfers;        // those with ranges
+    std::vector<std::vector<int>> of;  // indices of `ranges`, by position in `transfers`
+  };
+  static End end_of(const std::vector<std::vector<ByteRange>>& lists);
+  static void sum(const End& end, const void* memory, MemoryOps& ops, TransferSums& sums);
+
+  const SwitchRound& round_;
+  int rank_;
+  End out_, in_;
+  std::map<int, std::vector<int>> to_, from_;  // transfers by peer
+};
 
 }  // namespace tessera

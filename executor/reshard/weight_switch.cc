@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
@@ -76,6 +77,9 @@ class WeightSwitch::State {
       throw Error(ExitCode::usage,
                   "reshard: an incremental switch moves bytes as they are, without a cast");
     }
+    if (options_.incremental) {
+      plan_.plan = cut_into_pieces(plan_.plan, plan_.tensors, options_.piece_bytes);
+    }
     if (!casts) {
       direct_ = direct_rounds(plan_, rank_, ranks(), options_.bucket_bytes);
       sums_.resize(direct_.rounds.size());
@@ -142,17 +146,35 @@ class WeightSwitch::State {
     started_at_ = Clock::now();
     marks_.assign(direct_.rounds.size(), -1);
     by_copy_ = chosen_ = true;
+    await_tensors();
     follower_ = std::make_unique<Follower>([this](Follower& counter) { follow(counter); });
+    ready_complete();
   }
 
   void ready(int bucket) {
     TESSERA_CHECK(follower_ != nullptr);
     marks_[static_cast<std::size_t>(bucket)] = site_.copies->mark_producer();
+    awaited_[static_cast<std::size_t>(bucket)] = -1;
     follower_->raise(bucket + 1);
   }
 
+  void written(std::span<const int> tensors) {
+    TESSERA_CHECK(follower_ != nullptr);
+    for (const int tensor : tensors) {
+      for (const int bucket : std::exchange(buckets_of_[tensor], {})) {
+        --awaited_[static_cast<std::size_t>(bucket)];
+      }
+    }
+    ready_complete();
+  }
+
+  bool begun() const { return follower_ != nullptr; }
+
   ReshardReport finish() {
     TESSERA_CHECK(follower_ != nullptr);
+    for (std::size_t k = 0; k < awaited_.size(); ++k) {
+      if (awaited_[k] >= 0) ready(static_cast<int>(k));
+    }
     const Clock::time_point begin = Clock::now();
     follower_->join();
     follower_.reset();
@@ -160,7 +182,7 @@ class WeightSwitch::State {
     barrier();
     ReshardReport report = new_report(plan_.source_type);
     report.exposed_s = seconds_since(begin);
-    report.seconds = seconds_since(started_at_);
+    report.seconds = std::max(report.exposed_s, seconds_since(started_at_));
     ++overlapped_;
     return finished(report, hooks_);
   }
@@ -237,7 +259,8 @@ class WeightSwitch::State {
     };
     return {.received = index < traffic.size() ? travelling(traffic[index].received) : 0,
             .busiest = travelling(plan_.plan.bytes_received.value),
-            .lower_bound = travelling(plan_.plan.lower_bound.value)};
+            .lower_bound = travelling(plan_.plan.lower_bound.value),
+            .planned = plan_.plan.bytes_received.value};
   }
 
   ReshardReport finished(ReshardReport report, const ReshardHooks& hooks) {
@@ -330,7 +353,7 @@ class WeightSwitch::State {
     const bool sums = options_.incremental || options_.verify;
     std::vector<TransferSums> now(sums ? direct_.rounds.size() : 0);
     for (std::size_t k = 0; k < now.size(); ++k) {
-      now[k] = share_sums(direct_.rounds[k], site_.source, rank_, ops_, *site_.host);
+      now[k] = sums_of(direct_sums_, direct_, k).share(site_.source, ops_, *site_.host);
     }
     barrier();
     std::int64_t received = 0;
@@ -358,13 +381,22 @@ class WeightSwitch::State {
     }
     settle();
     for (std::size_t k = 0; options_.verify && k < now.size(); ++k) {
-      check_landed(direct_.rounds[k], now[k], site_.destination, rank_, ops_, plan_.tensors);
+      sums_of(direct_sums_, direct_, k)
+          .check_landed(now[k], site_.destination, ops_, plan_.tensors);
     }
     report.verified = options_.verify;
     if (options_.incremental) {
       sums_ = std::move(now);
       note_received(report, received);
     }
+  }
+
+  /// The sums of one round, compiled once.
+  const RoundSums& sums_of(std::vector<std::optional<RoundSums>>& all, const SwitchRounds& rounds,
+                           std::size_t k) const {
+    if (all.empty()) all.resize(rounds.rounds.size());
+    if (!all[k]) all[k].emplace(rounds.rounds[k], rank_);
+    return *all[k];
   }
 
   void note_received(ReshardReport& report, std::int64_t received) {
@@ -384,6 +416,7 @@ class WeightSwitch::State {
     if (wire_ == wire) return;
     wire_ = wire;
     const std::int64_t bound = options_.bucket_bytes > 0 ? options_.bucket_bytes : kBucketBytes;
+    buffered_sums_.clear();
     buffered_ = buffered_rounds(plan_, rank_, ranks(), wire, bound);
     buffer_peers_.reset();
     out_ = new_block(2 * buffered_.out_bytes);
@@ -396,18 +429,21 @@ class WeightSwitch::State {
     make_buffers(wire);
     const RoundMemory memory{buffer_peers_.get(), out_->data(),
                              in_ ? in_->data() : site_.destination};
-    CastError error;
     const std::vector<SwitchRound>& rounds = buffered_.rounds;
-    if (!rounds.empty()) pack(rounds[0], wire, error);
+    if (!rounds.empty()) pack(rounds[0], wire);
     for (std::size_t k = 0; k < rounds.size(); ++k) {
       await_producer();
       TransferSums sums;
-      if (options_.verify) sums = share_sums(rounds[k], out_->data(), rank_, ops_, *site_.host);
+      if (options_.verify) {
+        sums = sums_of(buffered_sums_, buffered_, k).share(out_->data(), ops_, *site_.host);
+      }
       barrier();  // every rank has packed bucket k, and read bucket k - 1
       start(rounds[k], memory, everything);
-      if (k + 1 < rounds.size()) pack(rounds[k + 1], wire, error);
+      if (k + 1 < rounds.size()) pack(rounds[k + 1], wire);
       settle();
-      if (options_.verify) check_landed(rounds[k], sums, memory.to, rank_, ops_, plan_.tensors);
+      if (options_.verify) {
+        sums_of(buffered_sums_, buffered_, k).check_landed(sums, memory.to, ops_, plan_.tensors);
+      }
       for (const BufferCast& cast : rounds[k].unpack) {
         ops_.cast(at(site_.destination, cast.to), plan_.destination_type,
                   at(in_->data(), cast.from), wire, static_cast<std::size_t>(cast.elements));
@@ -416,6 +452,7 @@ class WeightSwitch::State {
     await_producer();
     report.verified = options_.verify;
     if (wire != DType::fp32 && plan_.source_type == DType::fp32) {
+      const CastError error = ops_.take_cast_error();
       std::array<float, 2> sums{static_cast<float>(error.squared_error),
                                 static_cast<float>(error.squared_norm)};
       site_.host->all_reduce(sums.data(), sums.size(), DType::fp32, ReduceOp::sum);
@@ -423,15 +460,37 @@ class WeightSwitch::State {
     }
   }
 
-  void pack(const SwitchRound& round, DType wire, CastError& error) {
+  void pack(const SwitchRound& round, DType wire) {
     for (const BufferCast& cast : round.pack) {
       const auto elements = static_cast<std::size_t>(cast.elements);
       const std::byte* from = at(site_.source, cast.from);
-      ops_.cast(at(out_->data(), cast.to), wire, from, plan_.source_type, elements);
-      if (wire == DType::fp32 || plan_.source_type != DType::fp32) continue;
-      const CastError part = ops_.cast_error(from, wire, elements);
-      error.squared_error += part.squared_error;
-      error.squared_norm += part.squared_norm;
+      if (wire != DType::fp32 && plan_.source_type == DType::fp32) {
+        ops_.cast_noting_error(at(out_->data(), cast.to), wire, from, elements);
+      } else {
+        ops_.cast(at(out_->data(), cast.to), wire, from, plan_.source_type, elements);
+      }
+    }
+  }
+
+  /// Which of this rank's tensors each bucket waits for.
+  void await_tensors() {
+    buckets_of_.clear();
+    awaited_.assign(direct_.rounds.size(), 0);
+    for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
+      for (const Transfer& transfer : direct_.rounds[k].plan.transfers) {
+        if (transfer.source != rank_) continue;
+        std::vector<int>& buckets = buckets_of_[transfer.tensor];
+        if (!buckets.empty() && buckets.back() == static_cast<int>(k)) continue;
+        buckets.push_back(static_cast<int>(k));
+        ++awaited_[k];
+      }
+    }
+  }
+
+  /// Buckets leave in their order.
+  void ready_complete() {
+    for (std::size_t k = 0; k < awaited_.size() && awaited_[k] <= 0; ++k) {
+      if (awaited_[k] == 0) ready(static_cast<int>(k));
     }
   }
 
@@ -443,6 +502,7 @@ class WeightSwitch::State {
       site_.copies->await_mark(marks_[k]);
       signals_.raise(kReadySlot, before + k + 1);
       signals_.await_all(kReadySlot, before + k + 1);
+      if (k == 0) started_at_ = Clock::now();
       site_.copies->start(batches_of_all(k));
     }
   }
@@ -462,6 +522,7 @@ class WeightSwitch::State {
   std::vector<std::unique_ptr<Communicator>> groups_;  // nullptr where this rank is no member
   std::int64_t switches_ = 0;
   std::vector<TransferSums> sums_;  // of the last incremental switch, by round
+  std::vector<std::optional<RoundSums>> direct_sums_, buffered_sums_;
 
   std::optional<DType> wire_;  // what the buffers were made for
   SwitchRounds buffered_;
@@ -472,7 +533,9 @@ class WeightSwitch::State {
   ReshardHooks hooks_;
   Clock::time_point started_at_;
   std::vector<int> marks_;
-  std::unique_ptr<Follower> follower_;  // last: its thread uses the rest
+  std::map<int, std::vector<int>> buckets_of_;  // tensors that are still to be written
+  std::vector<int> awaited_;                    // tensors by bucket; -1 = it is ready
+  std::unique_ptr<Follower> follower_;          // last: its thread uses the rest
 };
 
 WeightSwitch::WeightSwitch(SwitchPlan plan, const SwitchSite& site, const SwitchOptions& options)
@@ -485,6 +548,8 @@ int WeightSwitch::buckets() const { return state_->buckets(); }
 int WeightSwitch::first_bucket_of(int tensor) const { return state_->first_bucket_of(tensor); }
 void WeightSwitch::begin(const ReshardHooks& hooks) { state_->begin(hooks); }
 void WeightSwitch::ready(int bucket) { state_->ready(bucket); }
+void WeightSwitch::written(std::span<const int> tensors) { state_->written(tensors); }
+bool WeightSwitch::begun() const { return state_->begun(); }
 ReshardReport WeightSwitch::finish() {
   return state_->aborting([&] { return state_->finish(); });
 }

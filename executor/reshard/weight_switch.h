@@ -65,7 +65,9 @@ struct SwitchOptions {
   std::optional<DType> wire;
   std::int64_t wire_from = 0;
   bool incremental = false;  // move only what changed since the last switch
-  bool verify = false;       // compare checksums at both ends; a difference is Error (internal)
+  /// What an incremental switch moves or spares as a whole, at most.
+  std::int64_t piece_bytes = std::int64_t{4} << 20;
+  bool verify = false;  // compare checksums at both ends; a difference is Error (internal)
 };
 
 class WeightSwitch {
@@ -89,6 +91,11 @@ class WeightSwitch {
   int first_bucket_of(int tensor) const;
   void begin(const ReshardHooks& hooks = {});
   void ready(int bucket);
+  /// Instead of ready(): the producer stream has been given the last writes to this rank's part of
+  /// these tensors, in any order. Buckets that become complete by it are ready; finish() counts
+  /// tensors that were never named as written.
+  void written(std::span<const int> tensors);
+  bool begun() const;
   ReshardReport finish();
 
   /// Memory that the switch itself holds on this rank, beyond source and destination.

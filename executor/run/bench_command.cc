@@ -160,6 +160,7 @@ void add_bench(CLI::App& app) {
   collectives->add_option("--largest", sizes->largest, "Bytes of the largest buffer");
   collectives->callback([sizes] { run_collectives(*sizes); });
   add_bench_train(*bench);
+  add_bench_rl(*bench);
 }
 
 }  // namespace tessera

@@ -57,6 +57,11 @@ Metrics over_mini_batches(const RolePlan& plan, std::int64_t epochs, const Exper
   return sums;
 }
 
+void begin_switch(Worker& worker) {
+  map_rollout(worker);
+  worker.weight_switch->begin();
+}
+
 LrSchedule schedule_of(const OptimConfig& optim, std::int64_t total_updates) {
   return {.lr = optim.lr,
           .decay = optim.decay,
@@ -114,20 +119,32 @@ void compute_reward_scores(Worker& worker, Experience& experience) {
 }
 
 Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epochs,
-                     const Experience& experience, std::int64_t updates_before) {
+                     const Experience& experience, std::int64_t updates_before, bool overlap) {
   RoleWorker* role = worker.find(Role::actor);
-  if (role == nullptr || !role->member()) return {};
+  if (role == nullptr || !role->member()) {
+    if (overlap) begin_switch(worker);
+    return {};
+  }
   const LrSchedule schedule = schedule_of(config.actor.optim, config.trainer.actor_updates);
+  const auto size = static_cast<std::size_t>(role->plan->batching.mini_batch);
+  const auto batches = static_cast<std::int64_t>((experience.sequences.size() + size - 1) / size);
+  const std::int64_t last = updates_before + epochs * batches - 1;
   const auto update = [&](std::span<const Sequence> batch, std::int64_t done) {
     const Aggregation counts =
         mini_batch_counts(batch, config.actor.aggregation, role->groups.dp_size);
     const double rate = learning_rate(schedule, done);
+    RowsWritten written;
+    if (overlap && done == last) {
+      begin_switch(worker);
+      written = [&](std::span<const int> rows) { worker.weight_switch->written(rows); };
+    }
     UpdateResult result = role->trainer->update(
         views_of(batch), actor_loss_function(batch, config.actor.objective, counts),
         {.token_limit = role->plan->batching.update_tokens,
          .temperature = config.rollout.sampling.temperature,
          .entropy = true,
-         .learning_rate = rate});
+         .learning_rate = rate,
+         .written = written});
     result.metrics["actor/grad_norm"] = result.grad_norm;
     result.metrics["actor/lr"] = rate;
     result.metrics["actor/loss"] = result.loss;

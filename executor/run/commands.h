@@ -11,6 +11,7 @@ namespace tessera {
 void add_train(CLI::App& app);  // one rank of a run, started by mpirun, torchrun, srun
 void add_bench(CLI::App& app);
 void add_bench_train(CLI::App& bench);  // bench train, bench kernels
+void add_bench_rl(CLI::App& bench);
 void add_calibrate(CLI::App& app);
 void add_init_model(CLI::App& app);
 void add_make_data(CLI::App& app);

@@ -21,6 +21,11 @@ constexpr std::array kAggregations{
 constexpr std::array kPolicyLosses{PolicyLossMode::vanilla, PolicyLossMode::gspo,
                                    PolicyLossMode::cispo, PolicyLossMode::dro};
 
+constexpr std::array kTransports{ReshardTransport::automatic, ReshardTransport::copy_engine,
+                                 ReshardTransport::window,    ReshardTransport::all_gather,
+                                 ReshardTransport::send_recv, ReshardTransport::host};
+constexpr std::array kWires{DType::bf16, DType::fp16};
+
 struct Refusal {
   const char *key, *reason;
 };
@@ -126,6 +131,7 @@ class RunReader {
     algorithm();
     actor_rollout_ref();
     critic();
+    reshard();
     if (auto reward = root_.object("reward", false)) {
       reward->optional("function", config_.reward.function);
       refuse_unsupported(*reward, {{"reward_manager", "name a rule in reward.function"},
@@ -154,6 +160,7 @@ class RunReader {
     reader->required("total_training_steps", trainer.total_training_steps, kSteps);
     read_seed(*reader, "seed", trainer.seed);
     reader->optional("save_freq", trainer.save_freq);
+    reader->optional("deterministic", trainer.deterministic);
     std::string replay;
     reader->optional("rollout_replay", replay);
     trainer.rollout_replay = replay;
@@ -438,6 +445,92 @@ class RunReader {
     read_aggregation(*reader, critic.aggregation);
     update_keys(*reader, Role::critic);
     reader->refuse_unknown_keys();
+  }
+
+  void reshard() {
+    if (plan_.reshard.empty()) {
+      if (root_.find("reshard") != nullptr) {
+        root_.refuse("reshard", "no 'reshard'", "the plan moves no weights");
+      }
+      return;
+    }
+    const PlannedReshard& planned = plan_.reshard.front();
+    ReshardConfig& reshard = config_.reshard;
+    reshard.transport = planned.transport;
+    reshard.bucket_bytes = planned.bucket_bytes;
+    auto reader = root_.object("reshard", false);
+    if (!reader) return;
+    fixed(*reader, "mode", std::string(name_of(planned.mode)), "reshard.mode");
+    fixed(*reader, "storage", std::string(planned.keep ? "keep" : "unmap"), "reshard.keep");
+    reader->optional("transport", reshard.transport, kTransports);
+    if (planned.transport != ReshardTransport::automatic &&
+        reshard.transport != planned.transport) {
+      reader->refuse("transport", std::string(name_of(planned.transport)) + ", the plan's",
+                     "--reshard-transport replaces the plan's");
+    }
+    reader->optional("bucket_bytes", reshard.bucket_bytes, kNotNegative);
+    if (planned.bucket_bytes > 0 && reshard.bucket_bytes != planned.bucket_bytes) {
+      reader->refuse("bucket_bytes", std::to_string(planned.bucket_bytes) + ", the plan's");
+    }
+    if (reader->find("wire") != nullptr) {
+      DType wire = DType::bf16;
+      reader->optional("wire", wire, kWires);
+      reshard.wire = wire;
+    }
+    reader->optional("wire_from_step", reshard.wire_from_step, kPositive);
+    reader->optional("verify", reshard.verify);
+    reader->optional("incremental", reshard.incremental);
+    reader->optional("overlap", reshard.overlap);
+    reader->optional("preload", reshard.preload);
+    if (reshard.preload && planned.keep) {
+      reader->refuse("preload", "storage unmap: what is kept needs no mapping",
+                     "--reshard-storage unmap replaces the plan's");
+    }
+    refuse_combinations(*reader, planned);
+    reader->refuse_unknown_keys();
+  }
+
+  /// What a switch cannot do at once.
+  void refuse_combinations(ObjectReader& reader, const PlannedReshard& planned) {
+    const ReshardConfig& reshard = config_.reshard;
+    const RolePlan* actor = role(planned.from);
+    const bool options = reshard.wire || reshard.verify || reshard.incremental || reshard.overlap;
+    const auto clash = [&](bool is, const char* key, const char* expected) {
+      if (is) reader.refuse(key, expected);
+    };
+    if (planned.mode == ReshardMode::full) {
+      clash(options,
+            reshard.wire          ? "wire"
+            : reshard.verify      ? "verify"
+            : reshard.incremental ? "incremental"
+                                  : "overlap",
+            "a minimal reshard: whole tensors are gathered as they are");
+      return;
+    }
+    if (actor != nullptr && actor->offload.parameters && options) {
+      reader.refuse(reshard.wire          ? "wire"
+                    : reshard.verify      ? "verify"
+                    : reshard.incremental ? "incremental"
+                                          : "overlap",
+                    "an actor whose parameters stay on the device");
+    }
+    const bool gathers = reshard.transport == ReshardTransport::all_gather ||
+                         reshard.transport == ReshardTransport::window;
+    const bool reads = reshard.transport == ReshardTransport::automatic ||
+                       reshard.transport == ReshardTransport::copy_engine ||
+                       reshard.transport == ReshardTransport::host;
+    clash(reshard.wire && actor != nullptr && actor->dtypes.param != DType::fp32, "wire",
+          "an actor with fp32 weights: others travel as they are");
+    clash(reader.find("wire_from_step") != nullptr && !reshard.wire, "wire_from_step",
+          "no 'wire_from_step' without 'wire'");
+    clash(reshard.wire && gathers, "wire", "a transport that does not gather");
+    clash(reshard.incremental && gathers, "incremental", "a transport that does not gather");
+    clash(reshard.incremental && reshard.wire, "incremental",
+          "no 'wire': what did not change is found in the weights as they are");
+    clash(reshard.overlap && (reshard.wire || reshard.incremental || reshard.verify), "overlap",
+          "none of 'wire', 'incremental', 'verify', which need finished weights");
+    clash(reshard.overlap && !reads, "overlap",
+          "transport automatic, copy_engine or host, which read peers' memory");
   }
 
   ObjectReader& root_;

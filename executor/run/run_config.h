@@ -75,9 +75,23 @@ struct RewardConfig {
 struct TrainerConfig {
   std::int64_t total_training_steps = 0;
   std::uint64_t seed = 0;
+  bool deterministic = false;            // the same bits in every run, for some speed on GPUs
   std::int64_t save_freq = -1;           // steps between checkpoints; <= 0: none
   std::filesystem::path rollout_replay;  // samples.jsonl to take rollouts from; empty = generate
   std::int64_t actor_updates = 0, critic_updates = 0;  // optimizer steps of the whole run
+};
+
+/// How the actor's weights reach the rollout, beside what the plan says of it.
+struct ReshardConfig {
+  ReshardTransport transport = ReshardTransport::automatic;  // the plan's; may be set where it is
+                                                             // automatic
+  std::int64_t bucket_bytes = 0;    // the plan's; may be set where it has no bound
+  std::optional<DType> wire;        // of fp32 weights, from `wire_from_step` on
+  std::int64_t wire_from_step = 1;  // the first is 1
+  bool verify = false;              // compare checksums at both ends
+  bool incremental = false;         // move only what changed since the last switch
+  bool preload = false;             // map the rollout's memory again while the actor is updated
+  bool overlap = false;             // tensors leave as soon as the optimizer has written them
 };
 
 struct RunConfig {
@@ -88,6 +102,7 @@ struct RunConfig {
   CriticConfig critic;
   RewardConfig reward;
   TrainerConfig trainer;
+  ReshardConfig reshard;
 };
 
 /// Reads a run YAML for this plan. Unknown keys, keys of verl that tessera does not have (with the

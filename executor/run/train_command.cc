@@ -54,15 +54,6 @@ Inputs read_inputs(const TrainOptions& options) {
   return {std::move(*plan), std::move(*config)};
 }
 
-/// Some role's collectives can run beside its computation: gradients or parameters by layer, blocks
-/// of a ring.
-bool uses_side_lane(const Plan& plan) {
-  return std::any_of(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
-    const ParallelLayout& layout = role.layout;
-    return layout.cp > 1 || (layout.zero >= 1 && layout.dp() > 1);
-  });
-}
-
 /// Under a bare launcher rank 0 makes the run's folder; it must not exist.
 void create_folder(const fs::path& folder, Communicator& host) {
   std::string failure;
@@ -142,7 +133,7 @@ class Rank {
     const Plan& plan = inputs_.plan;
     CommTimes times(setup_.rank, std::move(setup_.clock));
     SideLane side;
-    if (uses_side_lane(plan)) side = make_side_lane(setup_);
+    if (shares_layers(plan)) side = make_side_lane(setup_);
     Worker worker = make_worker(plan, inputs_.config,
                                 {.world = setup_.world.get(),
                                  .host = &setup_.host(),

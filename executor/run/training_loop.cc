@@ -84,7 +84,10 @@ class Loop {
         timed([&] { reshard(step); });
         break;
       case Phase::gen:
-        timed([&] { generate(step); });
+        timed([&] {
+          generate(step);
+          unmap_rollout(worker_);
+        });
         break;
       case Phase::reward:
         timed([&] { reward(step); });
@@ -117,14 +120,16 @@ class Loop {
           }));
         }
         break;
-      case Phase::update_actor:
-        if (member(Role::actor)) {
-          add(timed([&] {
-            return update_actor(worker_, config_, plan_.workload.epochs, experience_,
-                                updates_before(step));
-          }));
-        }
+      case Phase::update_actor: {
+        const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
+        if (config_.reshard.preload) map_rollout_in_background(worker_);
+        const auto update = [&] {
+          return update_actor(worker_, config_, plan_.workload.epochs, experience_,
+                              updates_before(step), overlap);
+        };
+        add(member(Role::actor) ? timed(update) : update());
         break;
+      }
       case Phase::load:
       case Phase::save_checkpoint:
         break;  // around the loop, not in it
@@ -143,6 +148,9 @@ class Loop {
   }
 
   void reshard(std::int64_t step) {
+    const std::int64_t start_ns = clock_.now_ns();
+    map_rollout(worker_);
+    numbers_["reshard/map_s"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     const ReshardReport report = move_weights(worker_);
     numbers_["reshard/bytes"] = static_cast<double>(report.busiest);
     numbers_["reshard/lower_bound_bytes"] = static_cast<double>(report.lower_bound);
@@ -151,6 +159,9 @@ class Loop {
     numbers_["reshard/by_reading_peers"] = report.transport == ReshardTransport::copy_engine ||
                                            report.transport == ReshardTransport::host;
     numbers_["reshard/gbps"] = report.gb_per_s();
+    numbers_["reshard/spared_bytes"] = static_cast<double>(report.planned - report.busiest);
+    numbers_["reshard/cast_error"] = report.cast_error;
+    numbers_["reshard/verified"] = report.verified;
     if (observer_.weights_moved) observer_.weights_moved(step, report);
   }
 

@@ -1,14 +1,21 @@
 #include "executor/run/worker.h"
 
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
+#include "executor/model/fused.h"
 #include "executor/model/torch_memory_ops.h"
+#include "executor/run/share.h"
 
 namespace tessera {
 namespace {
+
+constexpr std::int64_t kOverlappedBuckets = 8;  // of a switch beside the optimizer, by default
 
 std::string hex(std::uint64_t digest) {
   char text[20];
@@ -78,13 +85,8 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   }
 }
 
-/// A minimal reshard reads the actor's weights out of memory that all ranks of the host see. Every
-/// rank brings such memory, if only an empty one. FSDP keeps shards, in storage of its own, and
-/// memory that peers have mapped cannot leave the device.
-bool reads_peers(const Plan& plan) {
-  if (plan.reshard.empty() || plan.reshard[0].mode != ReshardMode::minimal) return false;
-  const RolePlan& from = *plan.find(plan.reshard[0].from);
-  return from.layout.dp_shard == 1 && !from.offload.parameters;
+bool moves_minimally(const Plan& plan) {
+  return !plan.reshard.empty() && plan.reshard[0].mode == ReshardMode::minimal;
 }
 
 std::unique_ptr<SharedBlock> make_memory(const RunContext& context, std::int64_t bytes) {
@@ -92,9 +94,15 @@ std::unique_ptr<SharedBlock> make_memory(const RunContext& context, std::int64_t
                                   : make_host_block(bytes);
 }
 
-/// The actor's weights as a tensor over memory that peers can read; undefined for other roles.
+/// A minimal reshard reads the actor's weights out of memory that all ranks of the host see. Every
+/// rank brings such memory, if only an empty one. This is the weights' as a tensor; undefined for
+/// other roles, for FSDP, whose shards lie in memory of their own (readable_shards), and for
+/// weights that leave the device between phases: what peers have mapped cannot.
 torch::Tensor readable_storage(Worker& worker, const Plan& plan, const RolePlan& role) {
-  if (role.role != Role::actor || !reads_peers(plan)) return {};
+  if (role.role != Role::actor || !moves_minimally(plan) || role.layout.dp_shard > 1 ||
+      role.offload.parameters) {
+    return {};
+  }
   const RankMap map = rank_map_of(plan, role.role);
   const int index = map.index_of(worker.context.world->rank());
   std::int64_t bytes = 0;
@@ -108,6 +116,45 @@ torch::Tensor readable_storage(Worker& worker, const Plan& plan, const RolePlan&
   return torch::from_blob(
       worker.actor_memory->data(), {bytes / size_of(role.dtypes.param)},
       torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(worker.context.device));
+}
+
+/// The rollout's weights as a tensor over memory that can be given back; undefined for other roles,
+/// and where the plan keeps it.
+torch::Tensor releasable_storage(Worker& worker, const Plan& plan, const RolePlan& role) {
+  if (role.role != Role::rollout || plan.reshard.empty() || plan.reshard[0].keep) return {};
+  const RunContext& context = worker.context;
+  const RankMap map = rank_map_of(plan, role.role);
+  const int index = map.index_of(context.world->rank());
+  if (index < 0) return {};
+  const std::int64_t bytes =
+      arena_layout(parameter_table(plan.model_of(role.role)), role.layout,
+                   map.coords[static_cast<std::size_t>(index)], role.dtypes.param)
+          .bytes;
+  worker.rollout_memory = context.device.is_cuda()
+                              ? make_releasable_device_memory(bytes, context.device.index())
+                              : make_releasable_host_memory(bytes);
+  return torch::from_blob(
+      worker.rollout_memory->data(), {bytes / size_of(role.dtypes.param)},
+      torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(context.device));
+}
+
+/// The actor's FSDP shards as a block for all ranks of the host; nullptr on every rank where some
+/// actor keeps its shards in memory that cannot be mapped. Collective over the world.
+std::unique_ptr<SharedBlock> readable_shards(const Worker& worker) {
+  const RunContext& context = worker.context;
+  const RoleWorker& actor = *worker.find(Role::actor);
+  std::unique_ptr<SharedBlock> block;
+  if (!actor.member()) {
+    block = make_memory(context, 0);
+  } else {
+    const torch::Tensor& shards = actor.weights->storage;
+    const auto bytes = static_cast<std::int64_t>(shards.nbytes());
+    block = context.device.is_cuda()
+                ? share_device_memory(shards.data_ptr(), bytes, context.device.index())
+                : share_host_memory(shards.data_ptr(), bytes);
+  }
+  if (any_rank(*context.host, block == nullptr)) block.reset();
+  return block;
 }
 
 /// Every rank recomputes the plan's reshard and refuses another digest.
@@ -128,18 +175,21 @@ std::unique_ptr<Reshard> make_reshard(const Plan& plan, const PlannedReshard& pa
   return reshard;
 }
 
-/// The reshard over memory that peers read, by the plan's transport.
-void make_switch(Worker& worker, const PlannedReshard& pair) {
+/// The minimal reshard by the plan's transport: over memory that peers read, or by messages.
+void make_switch(Worker& worker, const PlannedReshard& pair, const ReshardConfig& config) {
   const RunContext& context = worker.context;
   const bool gpu = context.device.is_cuda();
   worker.copies =
       gpu ? make_device_copies(context.device.index(), context.stream) : make_host_copies();
   worker.memory_ops = make_torch_memory_ops(gpu ? context.device.index() : -1);
-  const RoleWorker* const rollout = worker.find(pair.to);
+  const RoleWorker *actor = worker.find(pair.from), *rollout = worker.find(pair.to);
+  const SharedBlock* const block = worker.actor_memory.get();
   SwitchSite site{.world = context.world,
                   .host = context.host,
-                  .block = worker.actor_memory.get(),
-                  .source = worker.actor_memory->data(),
+                  .block = block,
+                  .source = block != nullptr  ? block->data()
+                            : actor->member() ? actor->weights->storage.data_ptr()
+                                              : nullptr,
                   .destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr,
                   .copies = worker.copies.get(),
                   .ops = worker.memory_ops.get()};
@@ -148,8 +198,18 @@ void make_switch(Worker& worker, const PlannedReshard& pair) {
       return make_device_block(bytes, device);
     };
   }
-  worker.weight_switch = std::make_unique<WeightSwitch>(worker.reshard->switch_plan(), site,
-                                                        SwitchOptions{.transport = pair.transport});
+  std::int64_t bucket_bytes = config.bucket_bytes;
+  if (config.overlap && bucket_bytes == 0) {
+    bucket_bytes = std::max<std::int64_t>(pair.bytes_received / kOverlappedBuckets, 1 << 12);
+  }
+  worker.weight_switch =
+      std::make_unique<WeightSwitch>(worker.reshard->switch_plan(), site,
+                                     SwitchOptions{.transport = config.transport,
+                                                   .bucket_bytes = bucket_bytes,
+                                                   .wire = config.wire,
+                                                   .wire_from = config.wire_from_step - 1,
+                                                   .incremental = config.incremental,
+                                                   .verify = config.verify});
 }
 
 }  // namespace
@@ -163,6 +223,13 @@ RoleWorker* Worker::find(Role role) {
   return const_cast<RoleWorker*>(std::as_const(*this).find(role));
 }
 
+bool shares_layers(const Plan& plan) {
+  return std::any_of(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
+    const ParallelLayout& layout = role.layout;
+    return layout.cp > 1 || (layout.zero >= 1 && layout.dp() > 1);
+  });
+}
+
 Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context) {
   if (plan.world_size() != context.world->size()) {
     throw Error(ExitCode::bad_input,
@@ -171,15 +238,21 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
                          .found = std::to_string(context.world->size()) + " ranks",
                          .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
   }
+  fused::set_deterministic(config.trainer.deterministic);
   Worker worker;
   worker.context = context;
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, role, config, context,
-              readable_storage(worker, plan, role));
+              role.role == Role::rollout ? releasable_storage(worker, plan, role)
+                                         : readable_storage(worker, plan, role));
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, pair, context.world->rank());
-    if (worker.actor_memory != nullptr) make_switch(worker, pair);
+    const RolePlan& from = *worker.find(pair.from)->plan;
+    if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
+      if (from.layout.dp_shard > 1) worker.actor_memory = readable_shards(worker);
+      make_switch(worker, pair, config.reshard);
+    }
     worker.staging =
         torch::empty({worker.reshard->staging_bytes()},
                      torch::TensorOptions().dtype(torch::kUInt8).device(context.device));
@@ -192,8 +265,38 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   return worker;
 }
 
+void unmap_rollout(Worker& worker) {
+  if (worker.rollout_memory == nullptr) return;
+  const torch::Device device = worker.context.device;
+  if (device.is_cuda()) torch::cuda::synchronize(device.index());
+  worker.rollout_memory->release();
+}
+
+void map_rollout_in_background(Worker& worker) {
+  if (worker.rollout_memory == nullptr || worker.rollout_memory->mapped()) return;
+  if (worker.rollout_mapping.valid()) return;
+  worker.rollout_mapping =
+      std::async(std::launch::async, [memory = worker.rollout_memory.get()] { memory->map(); });
+}
+
+void map_rollout(Worker& worker) {
+  if (worker.rollout_memory == nullptr) return;
+  try {
+    worker.rollout_mapping.valid() ? worker.rollout_mapping.get() : worker.rollout_memory->map();
+  } catch (const Error& error) {
+    // What torch holds in reserve may be what is missing.
+    if (error.code() != ExitCode::missing || !worker.context.device.is_cuda()) throw;
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    worker.rollout_memory->map();
+  }
+}
+
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
-  if (worker.weight_switch != nullptr) return worker.weight_switch->run(hooks);
+  map_rollout(worker);
+  if (worker.weight_switch != nullptr) {
+    if (worker.weight_switch->begun()) return worker.weight_switch->finish();
+    return worker.weight_switch->run(hooks);
+  }
   const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
   if (actor->member()) actor->trainer->wake();
   const void* source = actor->member() ? actor->weights->storage.data_ptr() : nullptr;

@@ -6,6 +6,7 @@
 
 #include "executor/model/torch.h"
 
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "executor/rl/kl.h"
 #include "executor/run/device_setup.h"
 #include "executor/run/run_config.h"
+#include "executor/storage/releasable_memory.h"
 #include "executor/train/trainer.h"
 #include "planner/plan/plan.h"
 
@@ -54,6 +56,8 @@ struct RunContext {
 struct Worker {
   RunContext context;
   std::unique_ptr<SharedBlock> actor_memory;  // the actor's weights, where peers can read them
+  std::unique_ptr<ReleasableMemory> rollout_memory;  // the rollout's, where the plan unmaps it
+  std::future<void> rollout_mapping;                 // going on in the background
   std::map<Role, RoleWorker> roles;
   std::unique_ptr<Reshard> reshard;  // actor -> rollout
   std::unique_ptr<BlockCopies> copies;
@@ -66,13 +70,23 @@ struct Worker {
   RoleWorker* find(Role role);
 };
 
+/// Some role's collectives can run beside its computation: gradients or parameters by layer, blocks
+/// of a ring.
+bool shares_layers(const Plan& plan);
+
 /// Makes groups, weights and optimizers of every role and loads the models' folders. Collective
 /// over the world. Throws Error: bad_input for a plan that its own digests or the world contradict,
 /// or weights that do not fit.
 Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context);
 
-/// Moves the actor's weights into the rollout's layout; returns what moved. Collective over the
-/// world.
+/// The rollout's memory between generations, where the plan unmaps it: given back after one, there
+/// again before a switch. Mapping can begin in the background. Nothing with `keep`.
+void unmap_rollout(Worker& worker);
+void map_rollout_in_background(Worker& worker);
+void map_rollout(Worker& worker);
+
+/// Moves the actor's weights into the rollout's layout, or waits for the switch that update_actor
+/// began; returns what moved. Collective over the world.
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks = {});
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include "cost_models/spec/problem.h"
 #include "executor/storage/block_copies.h"
 #include "executor/storage/cuda_calls.h"
+#include "executor/storage/releasable_memory.h"
 #include "executor/storage/shared_block.h"
 
 namespace tessera {
@@ -32,6 +33,10 @@ struct Driver {
       driver<decltype(&cuMemExportToShareableHandle)>("cuMemExportToShareableHandle");
   decltype(&cuMemImportFromShareableHandle) import_handle =
       driver<decltype(&cuMemImportFromShareableHandle)>("cuMemImportFromShareableHandle");
+  decltype(&cuMemRetainAllocationHandle) retain =
+      driver<decltype(&cuMemRetainAllocationHandle)>("cuMemRetainAllocationHandle");
+  decltype(&cuMemGetAddressRange) address_range =
+      driver<decltype(&cuMemGetAddressRange)>("cuMemGetAddressRange");
 
   void check(CUresult code, const char* what) const {
     if (code == CUDA_SUCCESS) return;
@@ -110,6 +115,17 @@ std::size_t rounded(std::int64_t bytes, std::size_t granularity) {
 
 std::atomic<std::int64_t> bytes_of_blocks{0};
 
+std::unique_ptr<BlockMapping> map_memory(int descriptor, std::int64_t bytes, int device) {
+  const Driver& cuda = the_driver();
+  const std::size_t granularity = granularity_of(device);
+  CUmemGenericAllocationHandle handle = 0;
+  cuda.check(
+      cuda.import_handle(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor)),
+                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+      "cuMemImportFromShareableHandle");
+  return std::make_unique<DeviceMapping>(handle, rounded(bytes, granularity), granularity, device);
+}
+
 class DeviceBlock final : public SharedBlock {
  public:
   DeviceBlock(std::int64_t bytes, int device) : bytes_(bytes), device_(device) {
@@ -139,15 +155,7 @@ class DeviceBlock final : public SharedBlock {
   int descriptor() const override { return descriptor_; }
 
   std::unique_ptr<BlockMapping> map_peer(int descriptor, std::int64_t bytes) const override {
-    const Driver& cuda = the_driver();
-    const std::size_t granularity = granularity_of(device_);
-    CUmemGenericAllocationHandle handle = 0;
-    cuda.check(
-        cuda.import_handle(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor)),
-                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
-        "cuMemImportFromShareableHandle");
-    return std::make_unique<DeviceMapping>(handle, rounded(bytes, granularity), granularity,
-                                           device_);
+    return map_memory(descriptor, bytes, device_);
   }
 
  private:
@@ -155,6 +163,97 @@ class DeviceBlock final : public SharedBlock {
   int device_;
   int descriptor_ = -1;
   std::unique_ptr<DeviceMapping> mapping_;
+};
+
+/// Memory of another block, exported once more.
+class SharedDeviceMemory final : public SharedBlock {
+ public:
+  SharedDeviceMemory(void* data, std::int64_t bytes, int device, int descriptor)
+      : data_(data), bytes_(bytes), device_(device), descriptor_(descriptor) {}
+  ~SharedDeviceMemory() override { close(descriptor_); }
+  SharedDeviceMemory(const SharedDeviceMemory&) = delete;
+  void* data() const override { return data_; }
+  std::int64_t bytes() const override { return bytes_; }
+  int descriptor() const override { return descriptor_; }
+  std::unique_ptr<BlockMapping> map_peer(int descriptor, std::int64_t bytes) const override {
+    return map_memory(descriptor, bytes, device_);
+  }
+
+ private:
+  void* data_;
+  std::int64_t bytes_;
+  int device_, descriptor_;
+};
+
+/// Reserved addresses; an allocation behind them only while mapped.
+class ReleasableDeviceMemory final : public ReleasableMemory {
+ public:
+  ReleasableDeviceMemory(std::int64_t bytes, int device) : bytes_(bytes), device_(device) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    check(cudaFree(nullptr), "CUDA context");
+    const std::size_t granularity = granularity_of(device);
+    size_ = rounded(bytes, granularity);
+    const Driver& cuda = the_driver();
+    cuda.check(cuda.reserve(&address_, size_, granularity, 0, 0), "cuMemAddressReserve");
+    try {
+      map();
+      check(cudaMemset(data(), 0, size_), "cudaMemset");
+    } catch (...) {
+      close();
+      throw;
+    }
+  }
+  ~ReleasableDeviceMemory() override { close(); }
+  ReleasableDeviceMemory(const ReleasableDeviceMemory&) = delete;
+  void* data() const override { return reinterpret_cast<void*>(address_); }
+  std::int64_t bytes() const override { return bytes_; }
+  bool mapped() const override { return mapped_; }
+
+  void release() override {
+    if (!mapped_) return;
+    const Driver& cuda = the_driver();
+    cuda.check(cuda.unmap(address_, size_), "cuMemUnmap");
+    mapped_ = false;
+    cuda.check(cuda.release(handle_), "cuMemRelease");
+  }
+
+  void map() override {
+    if (mapped_) return;
+    check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
+    const Driver& cuda = the_driver();
+    CUmemAllocationProp wanted = properties(device_);
+    wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;  // never exported
+    cuda.check(cuda.create(&handle_, size_, &wanted, 0),
+               ("GPU memory of " + std::to_string(size_) + " bytes").c_str());
+    try {
+      cuda.check(cuda.map(address_, size_, 0, handle_, 0), "cuMemMap");
+    } catch (...) {
+      cuda.release(handle_);
+      throw;
+    }
+    mapped_ = true;
+    CUmemAccessDesc access{};
+    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    cuda.check(cuda.set_access(address_, size_, &access, 1), "cuMemSetAccess");
+  }
+
+ private:
+  void close() {
+    const Driver& cuda = the_driver();
+    if (mapped_) {
+      cuda.unmap(address_, size_);
+      cuda.release(handle_);
+    }
+    cuda.unreserve(address_, size_);
+  }
+
+  std::int64_t bytes_;
+  int device_;
+  std::size_t size_ = 0;
+  CUdeviceptr address_ = 0;
+  CUmemGenericAllocationHandle handle_ = 0;
+  bool mapped_ = false;
 };
 
 /// Peers' streams are started in the order given, so that not all ranks begin with the same peer.
@@ -246,6 +345,27 @@ std::int64_t device_block_bytes() { return bytes_of_blocks; }
 
 std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device) {
   return std::make_unique<DeviceBlock>(bytes, device);
+}
+
+std::unique_ptr<ReleasableMemory> make_releasable_device_memory(std::int64_t bytes, int device) {
+  return std::make_unique<ReleasableDeviceMemory>(bytes, device);
+}
+
+std::unique_ptr<SharedBlock> share_device_memory(void* data, std::int64_t bytes, int device) {
+  const Driver& cuda = the_driver();
+  CUdeviceptr begin = 0;
+  std::size_t size = 0;
+  const auto address = reinterpret_cast<CUdeviceptr>(data);
+  const bool known = cuda.address_range(&begin, &size, address) == CUDA_SUCCESS;
+  if (known && (begin != address || size < static_cast<std::size_t>(bytes))) return nullptr;
+  CUmemGenericAllocationHandle handle = 0;
+  if (cuda.retain(&handle, data) != CUDA_SUCCESS) return nullptr;  // not made by cuMemCreate
+  int descriptor = -1;
+  const CUresult exported =
+      cuda.export_handle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  cuda.release(handle);
+  if (exported != CUDA_SUCCESS) return nullptr;
+  return std::make_unique<SharedDeviceMemory>(data, bytes, device, descriptor);
 }
 
 std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer) {

@@ -117,11 +117,20 @@ void Optimizer::cut_pieces() {
 
 bool Optimizer::on_device() const { return fused::usable(state_.master); }
 
+std::vector<fused::Chunk> Optimizer::updated_chunks(const ShardBucket& bucket) const {
+  std::vector<fused::Chunk> chunks;
+  for (const ShardSegment& s : map_.own(bucket)) {
+    const bool decayed = weights_.table.rows[static_cast<std::size_t>(s.row)].decayed;
+    append(chunks, {s.shard, s.count, decayed ? options_.weight_decay : 0.0});
+  }
+  return chunks;
+}
+
 void Optimizer::find_chunks() {
   for (const ShardBucket& bucket : map_.buckets) {
+    for (const fused::Chunk& chunk : updated_chunks(bucket)) append(chunks_.updated, chunk);
     for (const ShardSegment& s : map_.own(bucket)) {
       const Parameter& parameter = weights_.table.rows[static_cast<std::size_t>(s.row)];
-      append(chunks_.updated, {s.shard, s.count, parameter.decayed ? options_.weight_decay : 0.0});
       const Tensor& tensor = weights_.tensors[static_cast<std::size_t>(s.row)];
       const std::int64_t inner = tensor.numel() / std::max<std::int64_t>(tensor.size(0), 1);
       const Interval rows = counted_range(parameter, weights_.layout, weights_.coord);
@@ -151,29 +160,48 @@ double Optimizer::global_norm() {
   return std::sqrt(squares_.item<double>());
 }
 
-StepResult Optimizer::step(double learning_rate) {
+StepResult Optimizer::step(double learning_rate, const RowsWritten& written) {
   const torch::NoGradGuard no_grad;
   sharded_.finish();
   const StepResult result{.grad_norm = global_norm(), .applied = true};
   if (!std::isfinite(result.grad_norm)) return {result.grad_norm, false};
   ++state_.steps;
+  if (written && on_device() && weights_.dtype == DType::bf16) {
+    make_bucket_tables();
+    for (std::size_t i = 0; i < map_.buckets.size(); ++i) {
+      update_on_device(learning_rate, bucket_tables_[i]);
+      meet();
+      publish(map_.buckets[i]);
+      written(map_.buckets[i].rows);
+    }
+    meet();  // values may change again
+    if (parameters_ != nullptr) parameters_->changed();
+    return result;
+  }
   update(learning_rate, result.grad_norm);
-  publish_weights();
+  publish_weights(written);
   return result;
 }
 
+void Optimizer::make_bucket_tables() {
+  if (!bucket_tables_.empty()) return;
+  for (const ShardBucket& bucket : map_.buckets)
+    bucket_tables_.push_back(fused::chunk_table(updated_chunks(bucket), weights_.device()));
+}
+
+void Optimizer::update_on_device(double learning_rate, const Tensor& chunks) {
+  fused::adamw({.learning_rate = learning_rate,
+                .beta1 = options_.beta1,
+                .beta2 = options_.beta2,
+                .eps = options_.eps,
+                .clip_norm = options_.clip_norm,
+                .step = state_.steps},
+               chunks, squares_, sharded_.shards(), state_.master, state_.exp_avg,
+               state_.exp_avg_sq, weights_.dtype == DType::bf16 ? values_ : Tensor());
+}
+
 void Optimizer::update(double learning_rate, double norm) {
-  if (on_device()) {
-    fused::adamw({.learning_rate = learning_rate,
-                  .beta1 = options_.beta1,
-                  .beta2 = options_.beta2,
-                  .eps = options_.eps,
-                  .clip_norm = options_.clip_norm,
-                  .step = state_.steps},
-                 chunks_.updated_table, squares_, sharded_.shards(), state_.master, state_.exp_avg,
-                 state_.exp_avg_sq, weights_.dtype == DType::bf16 ? values_ : Tensor());
-    return;
-  }
+  if (on_device()) return update_on_device(learning_rate, chunks_.updated_table);
   Tensor gradients = sharded_.shards();
   // torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
   const double scale = options_.clip_norm / (norm + 1e-6);
@@ -239,36 +267,40 @@ void Optimizer::update_on_host(double learning_rate) {
   SideStream::synchronize(sent.back());  // the buffers are the next step's
 }
 
-void Optimizer::publish_weights() {
-  const bool written = options_.offload || (on_device() && weights_.dtype == DType::bf16);
-  if (!written && !values_.is_same(state_.master)) values_.copy_(state_.master);
+void Optimizer::publish_weights(const RowsWritten& written) {
+  const bool there = options_.offload || (on_device() && weights_.dtype == DType::bf16);
+  if (!there && !values_.is_same(state_.master)) values_.copy_(state_.master);
   if (parameters_ != nullptr) parameters_->changed();
-  if (map_.kind == ShardKind::flat) gather_weights();
+  meet();
+  for (const ShardBucket& bucket : map_.buckets) {
+    publish(bucket);
+    if (written) written(bucket.rows);
+  }
+  meet();  // values may change again
 }
 
-/// Everybody's values to every rank's weights.
-void Optimizer::gather_weights() {
+/// Where equal parts are read out of everybody's memory: what was written so far may be read.
+void Optimizer::meet() {
+  if (reader_ != nullptr && map_.kind == ShardKind::flat) reader_->await_all();
+}
+
+/// Equal parts go to every rank that computes with them.
+void Optimizer::publish(const ShardBucket& bucket) {
+  if (map_.kind != ShardKind::flat || bucket.block == 0) return;
   if (reader_ != nullptr) {
-    reader_->await_all();
-    for (const ShardBucket& bucket : map_.buckets) {
-      reader_->read(map_, bucket, [&](int row) {
-        return static_cast<std::byte*>(
-            weights_.tensors[static_cast<std::size_t>(row)].mutable_data_ptr());
-      });
-    }
-    reader_->await_all();  // values may change again
+    reader_->read(map_, bucket, [&](int row) {
+      return static_cast<std::byte*>(
+          weights_.tensors[static_cast<std::size_t>(row)].mutable_data_ptr());
+    });
     return;
   }
-  Communicator& group = *shard_group(groups_, weights_.layout);
-  for (const ShardBucket& bucket : map_.buckets) {
-    if (bucket.block == 0) continue;
-    Tensor all = torch::empty({map_.shards, bucket.block}, values_.options());
-    const Tensor own = values_.narrow(0, bucket.shard, bucket.block);
-    group.all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
-                     weights_.dtype);
-    for (int rank = 0; rank < map_.shards; ++rank)
-      unpack_block(bucket, rank, all[rank], weights_.tensors);
-  }
+  Tensor all = torch::empty({map_.shards, bucket.block}, values_.options());
+  const Tensor own = values_.narrow(0, bucket.shard, bucket.block);
+  shard_group(groups_, weights_.layout)
+      ->all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
+                   weights_.dtype);
+  for (int rank = 0; rank < map_.shards; ++rank)
+    unpack_block(bucket, rank, all[rank], weights_.tensors);
 }
 
 std::vector<Tensor> Optimizer::whole_gradients() {

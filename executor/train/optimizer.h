@@ -13,6 +13,8 @@
 #include "executor/model/torch.h"
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "executor/comm/groups.h"
@@ -46,6 +48,9 @@ struct StepResult {
   bool applied = true;   // false: the norm was not finite, nothing changed
 };
 
+/// Table rows of this rank whose last writes of the step are on the stream.
+using RowsWritten = std::function<void(std::span<const int> rows)>;
+
 class Optimizer {
  public:
   /// Keeps references. Makes the weights' tensors leaves whose gradients accumulate in fp32
@@ -60,8 +65,9 @@ class Optimizer {
   void zero_gradients() { sharded_.zero(); }
 
   /// Reduces the gradients over the role and updates the weights of every rank. Afterwards the
-  /// gradients of this rank's shard space are reduced.
-  StepResult step(double learning_rate);
+  /// gradients of this rank's shard space are reduced. `written` is called once per bucket, in
+  /// order, unless the step is not applied; on a GPU while later buckets are still to be updated.
+  StepResult step(double learning_rate, const RowsWritten& written = {});
 
   /// After a step: every held row's whole reduced gradient, as on one rank. Collective.
   std::vector<torch::Tensor> whole_gradients();
@@ -77,15 +83,19 @@ class Optimizer {
   const ShardMap& map() const { return map_; }
 
  private:
+  std::vector<fused::Chunk> updated_chunks(const ShardBucket& bucket) const;
   void find_chunks();
   void cut_pieces();
+  void make_bucket_tables();
   double global_norm();
   void update(double learning_rate, double norm);
+  void update_on_device(double learning_rate, const torch::Tensor& chunks);
   void update_on_host(double learning_rate);
   void adamw_by_torch(const std::vector<fused::Chunk>& chunks, const torch::Tensor& gradients,
                       std::int64_t origin, double learning_rate);
-  void publish_weights();
-  void gather_weights();
+  void publish_weights(const RowsWritten& written = {});
+  void publish(const ShardBucket& bucket);
+  void meet();
   bool on_device() const;
 
   Weights& weights_;
@@ -107,7 +117,8 @@ class Optimizer {
     std::vector<fused::Chunk> counted, updated;
     torch::Tensor counted_table, updated_table;  // on the device; empty where not fused
   } chunks_;
-  torch::Tensor squares_;  // fp32 scalar on the device
+  std::vector<torch::Tensor> bucket_tables_;  // of chunks_.updated, by bucket; made when needed
+  torch::Tensor squares_;                     // fp32 scalar on the device
 };
 
 }  // namespace tessera

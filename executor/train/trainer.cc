@@ -325,7 +325,7 @@ UpdateResult Trainer::update(std::span<const TokenSequence> batch, const LossFun
   wake(/*training=*/true);
   optimizer_->zero_gradients();
   UpdateResult result = accumulate(batch, loss, options);
-  const StepResult step = optimizer_->step(options.learning_rate);
+  const StepResult step = optimizer_->step(options.learning_rate, options.written);
   gradients_pending_ = false;
   result.grad_norm = step.grad_norm;
   result.applied = step.applied;

@@ -36,6 +36,7 @@ struct UpdateOptions {
   double temperature = 1.0;
   bool entropy = false;      // the loss function wants entropies
   double learning_rate = 0;  // learning_rate(schedule, step)
+  RowsWritten written;       // as Optimizer::step tells
 };
 
 struct TrainerOptions {

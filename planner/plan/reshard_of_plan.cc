@@ -37,6 +37,17 @@ ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair) {
   return planned(plan, pair, false);
 }
 
+void set_reshard_mode(Plan& plan, ReshardMode mode) {
+  for (PlannedReshard& pair : plan.reshard) {
+    if (pair.mode == mode) continue;
+    pair.mode = mode;
+    const ReshardPlan moved = reshard_plan_of(plan, pair);
+    pair.digest = digest_text(moved.digest);
+    pair.bytes_received = moved.bytes_received.value;
+    pair.total_received_bytes = moved.total_received.value;
+  }
+}
+
 std::string digest_text(std::uint64_t digest) {
   std::array<char, 17> text{};
   std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(digest));

@@ -53,10 +53,12 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int wa
   }
   add("step", plan.prediction.step_s, step);
   for (const PlannedReshard& pair : plan.reshard) {
+    // What options of the run (incremental, another type on the wire) spared was planned, too.
     const Summary measured = summarise(run, first, "reshard/bytes");
+    const Summary spared = summarise(run, first, "reshard/spared_bytes");
     result.bytes.push_back(
         {"reshard " + std::string(name_of(pair.from)) + " -> " + std::string(name_of(pair.to)),
-         pair.bytes_received, std::llround(measured.mean)});
+         pair.bytes_received, std::llround(measured.mean + (spared.present ? spared.mean : 0))});
   }
   return result;
 }

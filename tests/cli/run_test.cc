@@ -120,6 +120,59 @@ TEST_F(Run, OffloadChangesNoBit) {
   EXPECT_TRUE(want == model_of("all-away", "actor.offload=all"));
 }
 
+/// However weights travel, the model is the same: nothing stale, nothing lost.
+TEST_F(Run, OptionsOfASwitchChangeNoSample) {
+  ASSERT_EQ(train("as-planned", 4), 0);
+  const std::string samples = text_of(folder_ / "as-planned/samples.jsonl");
+  for (const auto& [name, words] : std::vector<std::pair<std::string, std::string>>{
+           {"messages", "--reshard-transport send_recv --reshard-verify"},
+           {"overlap", "--reshard-overlap"},
+           {"incremental", "--reshard-incremental --reshard-verify"},
+           {"unmapped", "--reshard-storage unmap"},
+           {"preloaded", "--reshard-storage unmap --set reshard.preload=true --reshard-overlap"},
+           {"buckets", "--set reshard.bucket_bytes=5000 --reshard-transport host"},
+           {"late-wire", "--reshard-wire bf16 --set reshard.wire_from_step=5"}}) {
+    ASSERT_EQ(train(name, 4, words), 0) << name;
+    EXPECT_EQ(text_of(folder_ / name / "samples.jsonl"), samples) << name;
+    EXPECT_EQ(run("compare " + at("plan.json") + " " + at(name)), 0) << name;
+  }
+}
+
+TEST_F(Run, ANarrowWireHalvesTheBytesAndTellsItsError) {
+  ASSERT_EQ(train("wire", 3, "--reshard-wire bf16 --set reshard.wire_from_step=3"), 0);
+  Problems problems;
+  const auto steps = read_metrics(folder_ / "wire/metrics.jsonl", problems);
+  ASSERT_EQ(steps.value().size(), 3u);
+  const auto& before = steps.value()[1].data;
+  const auto& after = steps.value()[2].data;
+  EXPECT_EQ(after.at("reshard/bytes") * 2, before.at("reshard/bytes"));
+  EXPECT_EQ(after.at("reshard/spared_bytes"), after.at("reshard/bytes"));
+  EXPECT_EQ(before.at("reshard/cast_error"), 0);
+  EXPECT_GT(after.at("reshard/cast_error"), 1e-4);  // half a unit of 8 bits: 2^-9 at most
+  EXPECT_LT(after.at("reshard/cast_error"), 1.0 / 256);
+  EXPECT_EQ(run("compare " + at("plan.json") + " " + at("wire")), 0);
+}
+
+/// Shards of FSDP are read where they lie, not sent.
+TEST_F(Run, ShardsOfFsdpAreReadByTheirPeers) {
+  ASSERT_EQ(run("plan --model " + at("model") +
+                " --cluster local-cpu --workload grpo-digits --fix actor.tp=1 actor.pp=1 "
+                "actor.zero=3 rollout.tp=2 rollout.dp=2 -o " +
+                at("shards.json")),
+            0);
+  ASSERT_EQ(train("shards", 3, "--reshard-transport host --reshard-verify", "shards.json"), 0);
+  ASSERT_EQ(train("sent", 3, "--reshard-transport send_recv", "shards.json"), 0);
+  ASSERT_EQ(train("early", 3, "--reshard-overlap", "shards.json"), 0);
+  EXPECT_EQ(text_of(folder_ / "shards/samples.jsonl"), text_of(folder_ / "sent/samples.jsonl"));
+  EXPECT_EQ(text_of(folder_ / "shards/samples.jsonl"), text_of(folder_ / "early/samples.jsonl"));
+  Problems problems;
+  const auto steps = read_metrics(folder_ / "shards/metrics.jsonl", problems);
+  for (const StepNumbers& step : steps.value()) {
+    EXPECT_EQ(step.data.at("reshard/by_reading_peers"), 1);
+    EXPECT_EQ(step.data.at("reshard/verified"), 1);
+  }
+}
+
 /// Where ranks have near and far holders to receive from, plan and ranks choose the same.
 TEST_F(Run, APlanOverSeveralNodesIsCarriedOutAsPlanned) {
   std::ofstream(folder_ / "nodes.yaml") << R"(version: 1

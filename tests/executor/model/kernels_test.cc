@@ -7,12 +7,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "executor/kernels/range_sums.h"
 #include "executor/model/attention.h"
 #include "executor/model/fused.h"
 #include "executor/model/layer_ops.h"
 #include "executor/model/partial_attention.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
+#include "executor/model/torch_memory_ops.h"
 
 namespace tessera::testing {
 namespace {
@@ -324,6 +326,57 @@ TEST_F(Kernels, SumsOfSourcesEqualTorchsInTheSameOrder) {
         EXPECT_LE(error_of(got, 2 * want), type == torch::kFloat ? 1e-6 : 1e-2);
       }
     }
+  }
+}
+
+/// Aligned and odd places, whole chunks, tails and nothing at all.
+TEST_F(Kernels, SumsOfRangesAreTheReferencesBitForBit) {
+  const std::int64_t size = std::int64_t{3} << 20;
+  const Tensor host = torch::randint(0, 256, {size}, torch::kInt).to(torch::kUInt8);
+  const Tensor device = host.to(torch::kCUDA);
+  const auto* bytes = host.const_data_ptr<std::uint8_t>();
+  const auto* there = device.const_data_ptr<std::uint8_t>();
+  const std::vector<std::pair<std::int64_t, std::int64_t>> places{
+      {0, size},    {16, 1 << 17},   {0, (1 << 17) + 24}, {2, 100'002},
+      {5, 131'077}, {32, 7},         {1024, 8},           {64, 0},
+      {6, 3},       {4096, 262'144}, {4096, 262'144}};
+  std::vector<MemoryRange> ranges;
+  for (const auto& [offset, count] : places) {
+    ranges.push_back({there + offset, static_cast<std::size_t>(count)});
+  }
+  const auto ops = make_torch_memory_ops(0);
+  for (int turn = 0; turn < 2; ++turn) {  // the second time from a kept table
+    const std::vector<std::uint64_t> sums = ops->checksums(ranges);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      EXPECT_EQ(sums[i], kernels::range_sum(bytes + places[i].first,
+                                            static_cast<std::size_t>(places[i].second)))
+          << "range " << i;
+    }
+  }
+  device[777'777].add_(1);
+  const std::vector<std::uint64_t> changed = ops->checksums(ranges);
+  EXPECT_NE(changed[0], kernels::range_sum(bytes, static_cast<std::size_t>(size)));
+  EXPECT_EQ(changed[9], kernels::range_sum(bytes + 4096, 262'144));
+}
+
+TEST_F(Kernels, CastsForTheWireRoundAsTorchAndCountTheirError) {
+  for (const auto& [type, half] :
+       {std::pair(DType::bf16, torch::kBFloat16), std::pair(DType::fp16, torch::kHalf)}) {
+    const auto ops = make_torch_memory_ops(0);
+    double error = 0, norm = 0;
+    for (const std::int64_t count : {1, 1023, 40'000, 1 << 20}) {
+      const Tensor x = torch::randn({count}, torch::kCUDA);
+      const Tensor y = torch::empty({count}, x.options().dtype(half));
+      ops->cast_noting_error(y.data_ptr(), type, x.data_ptr(), static_cast<std::size_t>(count));
+      EXPECT_TRUE(torch::equal(y, x.to(half))) << count;
+      const Tensor wide = x.to(torch::kFloat64);
+      error += (y.to(torch::kFloat64) - wide).square().sum().item<double>();
+      norm += wide.square().sum().item<double>();
+    }
+    const CastError found = ops->take_cast_error();
+    EXPECT_NEAR(found.squared_error / error, 1, 1e-5);
+    EXPECT_NEAR(found.squared_norm / norm, 1, 1e-5);
+    EXPECT_EQ(ops->take_cast_error().squared_norm, 0);
   }
 }
 

@@ -69,10 +69,99 @@ TEST(WeightSwitch, OverlapsWithTheOptimizerWithoutStaleWeights) {
   run_ranks(4, switch_cases::overlaps_without_stale_weights);
 }
 
+/// As a trainer tells it: rows of a layer at once, some ranks nothing, and a step that is not
+/// applied names none.
+TEST(WeightSwitch, TensorsNamedAsWrittenLeaveInAnyOrder) {
+  const ModelSpec model = even_model(4);
+  const ParameterTable table = parameter_table(model);
+  run_ranks(4, [&](Communicator& world) {
+    Rig rig(world, table, contiguous(layout_of(1, 2, 1, model.layers)),
+            contiguous(layout_of(2, 1, 1, model.layers), 2), {.bucket_bytes = 700});
+    for (int turn = 0; turn < 4; ++turn) {
+      std::fill(rig.landed.begin(), rig.landed.end(), std::byte{});
+      rig.weight_switch->begin();
+      EXPECT_TRUE(rig.weight_switch->begun());
+      if (rig.reshard.source() != nullptr && turn < 3) {
+        std::vector<int> rows;
+        for (const ArenaSlot& slot : rig.reshard.source()->slots) rows.push_back(slot.tensor);
+        if (turn == 1) std::reverse(rows.begin(), rows.end());
+        const std::size_t half = turn == 2 ? rows.size() : rows.size() / 2;
+        rig.weight_switch->written(std::span(rows).first(half));
+        rig.weight_switch->written(std::span(rows).subspan(half));
+      }
+      rig.weight_switch->finish();
+      EXPECT_FALSE(rig.weight_switch->begun());
+      EXPECT_TRUE(rig.landed == rig.expected) << "rank " << world.rank() << " turn " << turn;
+      world.barrier();
+    }
+  });
+}
+
 TEST(WeightSwitch, MovesOnlyWhatChanged) {
   for (const ReshardTransport transport : {ReshardTransport::host, ReshardTransport::send_recv}) {
     run_ranks(
         4, [&](Communicator& world) { switch_cases::moves_only_what_changed(world, transport); });
+  }
+}
+
+/// One element of a large tensor changed: a few rows travel, not the tensor.
+TEST(WeightSwitch, MovesOnlyThePiecesThatChanged) {
+  const ModelSpec model = even_model(4);
+  const ParameterTable table = parameter_table(model);
+  const int embedding = *table.find("model.embed_tokens.weight");
+  const std::int64_t row = table.rows[static_cast<std::size_t>(embedding)].shape[1] * 4;
+  run_ranks(4, [&](Communicator& world) {
+    Rig rig(world, table, contiguous(layout_of(4, 1, 1, model.layers)),
+            contiguous(layout_of(1, 1, 4, model.layers)),
+            {.transport = ReshardTransport::host,
+             .incremental = true,
+             .piece_bytes = 2 * row,
+             .verify = true});
+    rig.weight_switch->run();
+    ASSERT_TRUE(rig.landed == rig.expected);
+    const ArenaSlot& slot = rig.reshard.source()->slots[static_cast<std::size_t>(
+        rig.reshard.source()->slot_of[static_cast<std::size_t>(embedding)])];
+    if (world.rank() == 1) rig.source()[slot.range.offset / 4] = 31;
+    const ReshardReport report = rig.weight_switch->run();
+    EXPECT_GT(report.busiest, 0);
+    EXPECT_LE(report.busiest, 2 * row);
+    const ByteRange place =
+        range_of(*rig.reshard.destination(), embedding,
+                 restricted(whole(table.rows[static_cast<std::size_t>(embedding)].shape), 0,
+                            {slot.box.dims[0].size(), slot.box.dims[0].size() + 1}));
+    const std::int32_t changed = 31;
+    std::memcpy(rig.expected.data() + place.offset, &changed, 4);
+    EXPECT_TRUE(rig.landed == rig.expected) << "rank " << world.rank();
+  });
+}
+
+/// Training, rollout, training ... : what a run does, long enough for an error to add up.
+TEST(WeightSwitch, AHundredSwitchesInARowLeaveEveryByteAsItWas) {
+  const ModelSpec model = odd_model(4);
+  const ParameterTable table = parameter_table(model);
+  for (const SwitchOptions& options :
+       {SwitchOptions{.transport = ReshardTransport::host},
+        SwitchOptions{.transport = ReshardTransport::send_recv, .verify = true},
+        SwitchOptions{.transport = ReshardTransport::host, .bucket_bytes = 2000}}) {
+    run_ranks(4, [&](Communicator& world) {
+      Rig rig(world, table, contiguous(layout_of(2, 2, 1, model.layers)),
+              contiguous(layout_of(2, 1, 2, model.layers)), options);
+      const std::vector<std::byte> before(
+          static_cast<const std::byte*>(rig.block->data()),
+          static_cast<const std::byte*>(rig.block->data()) + rig.block->bytes());
+      for (int turn = 0; turn < 100; ++turn) {
+        std::fill(rig.landed.begin(), rig.landed.end(), std::byte{0xEE});
+        rig.weight_switch->run();
+        for (const ArenaSlot& slot : rig.reshard.destination()->slots) {
+          ASSERT_EQ(std::memcmp(rig.landed.data() + slot.range.offset,
+                                rig.expected.data() + slot.range.offset,
+                                static_cast<std::size_t>(slot.range.bytes)),
+                    0)
+              << "turn " << turn;
+        }
+      }
+      EXPECT_EQ(std::memcmp(before.data(), rig.block->data(), before.size()), 0);
+    });
   }
 }
 

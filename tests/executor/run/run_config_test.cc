@@ -102,6 +102,65 @@ TEST(RunConfig, ANullClipBoundMeansClipRatio) {
   EXPECT_EQ(config->actor.objective.policy.clip_ratio_high, std::nullopt);
 }
 
+std::string with_reshard(const std::string& options) {
+  return std::string(kGood) + "reshard: {" + options + "}\n";
+}
+
+TEST(RunConfig, SwitchesTakeThePlansWaysAndTheFilesOptions) {
+  Plan plan = sample_plan();
+  ASSERT_FALSE(plan.reshard.empty());
+  plan.reshard[0].transport = ReshardTransport::copy_engine;
+  plan.reshard[0].bucket_bytes = 4096;
+  Problems problems;
+  const auto none = parse_run_config(kGood, "run.yaml", plan, problems);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->reshard.transport, ReshardTransport::copy_engine);
+  EXPECT_EQ(none->reshard.bucket_bytes, 4096);
+  EXPECT_FALSE(none->reshard.wire || none->reshard.verify || none->reshard.incremental ||
+               none->reshard.overlap);
+  plan.reshard[0].transport = ReshardTransport::automatic;
+  plan.reshard[0].bucket_bytes = 0;
+  for (RolePlan& role : plan.roles) role.dtypes.param = DType::fp32;
+  const auto given =
+      parse_run_config(with_reshard("transport: send_recv, bucket_bytes: 99, wire: fp16, "
+                                    "wire_from_step: 3, verify: true, storage: keep"),
+                       "run.yaml", plan, problems);
+  ASSERT_TRUE(given) << to_string(problems.at(0));
+  EXPECT_EQ(given->reshard.transport, ReshardTransport::send_recv);
+  EXPECT_EQ(given->reshard.bucket_bytes, 99);
+  EXPECT_EQ(given->reshard.wire, DType::fp16);
+  EXPECT_EQ(given->reshard.wire_from_step, 3);
+  EXPECT_TRUE(given->reshard.verify);
+}
+
+TEST(RunConfig, OptionsOfASwitchThatExcludeOneAnotherAreRefused) {
+  Plan plan = sample_plan();
+  for (RolePlan& role : plan.roles) role.dtypes.param = DType::fp32;
+  const auto refused = [&](const std::string& options, const std::string& expected) {
+    Problems problems;
+    EXPECT_FALSE(parse_run_config(with_reshard(options), "run.yaml", plan, problems)) << options;
+    ASSERT_EQ(problems.size(), 1u) << options;
+    EXPECT_NE(problems[0].expected.find(expected), std::string::npos) << to_string(problems[0]);
+  };
+  refused("overlap: true, incremental: true", "finished weights");
+  refused("overlap: true, transport: send_recv", "read peers' memory");
+  refused("incremental: true, wire: bf16", "as they are");
+  refused("incremental: true, transport: window", "does not gather");
+  refused("wire_from_step: 2", "without 'wire'");
+  refused("wire: int8", "bf16");
+  refused("storage: unmap", "keep");
+  refused("preload: true", "storage unmap");
+  refused("transport: pigeon", "copy_engine");
+  refused("verified: true", "a known key");
+  plan.reshard[0].transport = ReshardTransport::host;
+  refused("transport: send_recv", "host, the plan's");
+  plan.reshard[0].mode = ReshardMode::full;
+  refused("verify: true", "minimal reshard");
+  for (RolePlan& role : plan.roles) role.dtypes.param = DType::bf16;
+  plan.reshard[0].mode = ReshardMode::minimal;
+  refused("wire: fp16", "fp32 weights");
+}
+
 TEST(RunConfig, PresetsReadForTheirPlans) {
   Plan plan = sample_plan();
   Problems problems;

@@ -1,13 +1,17 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "executor/comm/thread_communicator.h"
 #include "executor/storage/host_signals.h"
 #include "executor/storage/peer_blocks.h"
+#include "executor/storage/releasable_memory.h"
 
 namespace tessera {
 namespace {
@@ -51,6 +55,69 @@ TEST(SharedBlock, StartsZeroFilled) {
   const auto block = make_host_block(1 << 20);
   EXPECT_EQ(block->bytes(), 1 << 20);
   for (int i = 0; i < 1 << 20; ++i) ASSERT_EQ(static_cast<const char*>(block->data())[i], 0);
+}
+
+TEST(SharedBlock, IsFoundAgainByItsMemoryAlone) {
+  run_ranks(3, [](Communicator& world) {
+    const auto owner = make_host_block(70'000), other = make_host_block(70'000);
+    const auto again = share_host_memory(owner->data(), owner->bytes());
+    ASSERT_NE(again, nullptr);
+    EXPECT_EQ(again->data(), owner->data());
+    const PeerBlocks peers(world, again.get());
+    static_cast<int*>(owner->data())[17'000] = 100 + world.rank();
+    static_cast<int*>(other->data())[17'000] = -1;
+    world.barrier();
+    for (int r = 0; r < world.size(); ++r) {
+      EXPECT_EQ(reinterpret_cast<const int*>(peers.at(r))[17'000], 100 + r);
+    }
+    world.barrier();
+  });
+}
+
+TEST(SharedBlock, OrdinaryMemoryIsNone) {
+  std::vector<char> ordinary(1 << 20);
+  EXPECT_EQ(share_host_memory(ordinary.data(), 1 << 20), nullptr);
+  const auto block = make_host_block(1 << 20);
+  EXPECT_EQ(share_host_memory(static_cast<char*>(block->data()) + 4096, 4096), nullptr);
+}
+
+std::int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+TEST(ReleasableMemory, GivesItsPagesBackWhileItsAddressesStay) {
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+  const auto memory = make_releasable_host_memory(kBytes);
+  void* const address = memory->data();
+  const std::int64_t before = resident_bytes();
+  for (int turn = 1; turn <= 3; ++turn) {
+    std::memset(memory->data(), turn, static_cast<std::size_t>(kBytes));
+    EXPECT_GT(resident_bytes(), before + kBytes * 9 / 10);
+    EXPECT_EQ(static_cast<const char*>(memory->data())[kBytes - 1], turn);
+    memory->release();
+    EXPECT_FALSE(memory->mapped());
+    EXPECT_LT(resident_bytes(), before + kBytes / 10);
+    memory->release();  // twice is once
+    memory->map();
+    EXPECT_TRUE(memory->mapped());
+    EXPECT_EQ(memory->data(), address);
+    EXPECT_LT(resident_bytes(), before + kBytes / 10) << "pages come as they are touched";
+  }
+}
+
+TEST(ReleasableMemory, CannotBeReadWhileItIsReleased) {
+  const auto memory = make_releasable_host_memory(1 << 16);
+  memory->release();
+  int pipes[2] = {};
+  ASSERT_EQ(pipe(pipes), 0);
+  EXPECT_EQ(write(pipes[1], memory->data(), 16), -1);  // EFAULT, not stale weights
+  memory->map();
+  EXPECT_EQ(write(pipes[1], memory->data(), 16), 16);
+  close(pipes[0]);
+  close(pipes[1]);
 }
 
 TEST(HostSignals, ABarrierLetsNobodyThroughEarly) {
