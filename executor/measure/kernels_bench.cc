@@ -15,6 +15,7 @@
 #include "executor/model/layer_ops.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
+#include "executor/model/torch_memory_ops.h"
 
 namespace tessera {
 namespace {
@@ -52,6 +53,7 @@ class KernelsBench {
     products();
     scores();
     optimizer();
+    sums_of_ranges();
     return {{"copy_tb_per_s", copy_ * 1e-12},
             {"tokens", options_.tokens},
             {"fused", fused::usable(torch::empty({1}, plain_))},
@@ -239,6 +241,20 @@ class KernelsBench {
       at::_fused_adamw_({master}, {gradient}, {first}, {second}, {}, {step}, 1e-5, 0.9, 0.999, 0.01,
                         1e-8, false, false);
     });
+  }
+
+  /// What an incremental or verified switch reads once more, the sums' way to the host included.
+  void sums_of_ranges() {
+    const std::int64_t bytes = site_.gpu() ? std::int64_t{1} << 31 : std::int64_t{1} << 24;
+    const Tensor weights = torch::ones({bytes}, plain_.dtype(at::kByte));
+    const auto* data = static_cast<const std::byte*>(weights.const_data_ptr());
+    std::vector<MemoryRange> ranges;
+    constexpr std::int64_t kPiece = std::int64_t{4} << 20;
+    for (std::int64_t at = 0; at < bytes; at += kPiece) {
+      ranges.push_back({data + at, static_cast<std::size_t>(std::min(kPiece, bytes - at))});
+    }
+    const auto ops = make_torch_memory_ops(site_.gpu() ? site_.device.index() : -1);
+    moves("sums of ranges", static_cast<double>(bytes), [&] { ops->checksums(ranges); });
   }
 
   const BenchSite& site_;

@@ -172,6 +172,40 @@ TEST(Optimizer, AccumulatesBf16GradientsInFp32AndKeepsAnFp32Master) {
   });
 }
 
+/// A switch that begins when a row is named never ships a stale weight.
+TEST(Optimizer, RowsAreNamedOnceAndOnlyWhenTheyAreFinal) {
+  const ModelSpec model = qwen2();
+  for (const int zero : {0, 1, 2}) {
+    SCOPED_TRACE("zero " + std::to_string(zero));
+    run_ranks(4, [&](Communicator& world) {
+      const auto role = make_role(world, model, layout_of(model, 2, 1, 2, zero), DType::bf16);
+      Trainer trainer(role->weights, role->groups, kOptions);
+      for (int step = 0; step < 2; ++step) {
+        const Tokens tokens = batch_of(model, step);
+        const std::vector<torch::Tensor>& weights = role->weights.tensors;
+        std::vector<torch::Tensor> before, seen(weights.size());
+        for (const torch::Tensor& tensor : weights) before.push_back(tensor.detach().clone());
+        UpdateOptions options{.learning_rate = 1e-2};
+        options.written = [&](std::span<const int> rows) {
+          for (const int row : rows) {
+            const auto index = static_cast<std::size_t>(row);
+            EXPECT_FALSE(seen[index].defined()) << "row " << row << " twice";
+            seen[index] = weights[index].detach().clone();
+          }
+        };
+        trainer.update(tokens.sequences(), quadratic_loss(tokens, 2, false), options);
+        bool changed = false;
+        for (std::size_t row = 0; row < weights.size(); ++row) {
+          ASSERT_TRUE(seen[row].defined()) << "row " << row;
+          EXPECT_TRUE(torch::equal(seen[row], weights[row])) << "row " << row;
+          changed = changed || !torch::equal(before[row], weights[row]);
+        }
+        EXPECT_TRUE(changed);
+      }
+    });
+  }
+}
+
 TEST(Optimizer, SkipsAStepWhoseNormIsNotFinite) {
   run_ranks(2, [&](Communicator& world) {
     const ModelSpec model = qwen2();
