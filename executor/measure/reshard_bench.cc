@@ -141,6 +141,7 @@ class CaseBench {
     made["stream_order"] = stream_order();
     made["overlap"] = overlap();
     made["incremental"] = incremental();
+    made["copies_of_at_most"] = copies();
     return made;
   }
 
@@ -269,10 +270,28 @@ class CaseBench {
       if (table_.rows[static_cast<std::size_t>(tensor)].layer == 0) rig_->write_slot(i, 9);
     }
     const ReshardReport layer = weight_switch->run();
-    return {{"all", {{"received_bytes", all.busiest}, {"seconds", all.seconds}}},
+    const auto plain = rig_->make_switch({.transport = reading(), .incremental = true});
+    plain->run();
+    const ReshardReport unverified = plain->run();
+    return {{"nothing_unverified", {{"seconds", unverified.seconds}}},
+            {"all", {{"received_bytes", all.busiest}, {"seconds", all.seconds}}},
             {"nothing", {{"received_bytes", none.busiest}, {"seconds", none.seconds}}},
             {"one_layer", {{"received_bytes", layer.busiest}, {"seconds", layer.seconds}}},
             {"checksums_equal", layer.verified}};
+  }
+
+  /// The same switch in copies of bounded size.
+  json copies() {
+    json made;
+    for (const std::int64_t mib : {16, 64, 256}) {
+      const auto weight_switch =
+          rig_->make_switch({.transport = reading(), .copy_bytes = mib << 20});
+      weight_switch->run();
+      const Timing timing = timed_on_all(*site_.host, options_.repetitions,
+                                         [&] { return weight_switch->run().seconds; });
+      made[std::to_string(mib) + "_mib"] = timing_json(timing, static_cast<double>(received_));
+    }
+    return made;
   }
 
   /// What the machine gives for the same bytes, received in one piece per peer.

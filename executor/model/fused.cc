@@ -1,5 +1,7 @@
 #include "executor/model/fused.h"
 
+#include "executor/model/deterministic.h"
+
 #include <algorithm>
 #include <atomic>
 #include <bit>

@@ -19,10 +19,6 @@ bool usable(const torch::Tensor& x);
 /// For comparisons: false makes every operator take its LibTorch path. Process-wide.
 void enable(bool on);
 
-/// True: backward passes give the same bits in every run (attention adds up in a fixed order, for
-/// some of its speed). Process-wide; false at the start.
-void set_deterministic(bool on);
-
 struct Normed {
   torch::Tensor sum, y, r;  // x + residual (x itself without one), the norm, fp32 [rows]
 };

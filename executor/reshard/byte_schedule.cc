@@ -78,27 +78,36 @@ ByteSchedule compile(const ReshardPlan& plan, int rank, const LocateBox& source,
 }
 
 void execute(const ByteSchedule& schedule, const void* source, void* destination,
-             Communicator& world) {
+             Communicator& world, bool in_rounds) {
   const auto* from = static_cast<const std::byte*>(source);
   auto* to = static_cast<std::byte*>(destination);
-  std::vector<SendBlock> sends;
-  std::vector<ReceiveBlock> receives;
-  sends.reserve(schedule.sends.size() + schedule.copies.size());
-  receives.reserve(schedule.receives.size() + schedule.copies.size());
+  const int rank = world.rank(), size = world.size();
+  const int rounds = in_rounds ? size : 1;
+  std::vector<std::vector<SendBlock>> sends(static_cast<std::size_t>(rounds));
+  std::vector<std::vector<ReceiveBlock>> receives(sends.size());
+  const auto sending = [&](int peer) -> std::vector<SendBlock>& {
+    return sends[static_cast<std::size_t>((peer - rank + size) % rounds)];
+  };
+  const auto receiving = [&](int peer) -> std::vector<ReceiveBlock>& {
+    return receives[static_cast<std::size_t>((rank - peer + size) % rounds)];
+  };
   for (const ByteMove& move : schedule.sends) {
-    sends.push_back(
+    sending(move.peer).push_back(
         {move.peer, from + move.range.offset, static_cast<std::size_t>(move.range.bytes)});
   }
   for (const ByteMove& move : schedule.receives) {
-    receives.push_back(
+    receiving(move.peer).push_back(
         {move.peer, to + move.range.offset, static_cast<std::size_t>(move.range.bytes)});
   }
   for (const ByteSchedule::Copy& copy : schedule.copies) {
     if (from + copy.from == to + copy.to) continue;  // the layouts share this storage
-    sends.push_back({world.rank(), from + copy.from, static_cast<std::size_t>(copy.bytes)});
-    receives.push_back({world.rank(), to + copy.to, static_cast<std::size_t>(copy.bytes)});
+    const auto bytes = static_cast<std::size_t>(copy.bytes);
+    sending(rank).push_back({rank, from + copy.from, bytes});
+    receiving(rank).push_back({rank, to + copy.to, bytes});
   }
-  world.exchange(sends, receives);
+  for (std::size_t round = 0; round < sends.size(); ++round) {
+    world.exchange(sends[round], receives[round]);
+  }
 }
 
 }  // namespace tessera

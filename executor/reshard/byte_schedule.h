@@ -46,9 +46,11 @@ ByteSchedule compile(const ReshardPlan& plan, int rank, const LocateBox& source,
                      const LocateBox& destination,
                      const std::function<bool(const Transfer&)>& wanted = {});
 
-/// Moves the bytes. `world` ranks are global ranks. Collective over the ranks with work in the
-/// plan. Device memory: ordered on the communicator's stream.
+/// Moves the bytes. `world` ranks are global ranks. Collective over the world. In rounds: in round
+/// k every rank sends to the k-th after it and receives from the k-th before it, so that nobody is
+/// asked by all at once; else all in one exchange. Device memory: ordered on the communicator's
+/// stream.
 void execute(const ByteSchedule& schedule, const void* source, void* destination,
-             Communicator& world);
+             Communicator& world, bool in_rounds = true);
 
 }  // namespace tessera

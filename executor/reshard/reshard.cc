@@ -127,8 +127,8 @@ ReshardReport Reshard::run(Communicator& world, const void* source, void* destin
     if (mode_ == ReshardMode::minimal) {
       execute(round.gather, source, destination, world);
     } else {
-      execute(round.gather, source, staging, world);
-      execute(round.slice, staging, destination, world);
+      execute(round.gather, source, staging, world, /*in_rounds=*/false);
+      execute(round.slice, staging, destination, world, /*in_rounds=*/false);
     }
   }
   world.barrier();

@@ -289,7 +289,11 @@ class WeightSwitch::State {
       if (batches.empty() || batches.back().peer != pull.peer) {
         batches.push_back({.peer = pull.peer});
       }
-      batches.back().add(to, from, static_cast<std::size_t>(pull.bytes));
+      const std::int64_t most = options_.copy_bytes > 0 ? options_.copy_bytes : pull.bytes;
+      for (std::int64_t done = 0; done < pull.bytes; done += most) {
+        batches.back().add(to + done, from + done,
+                           static_cast<std::size_t>(std::min(most, pull.bytes - done)));
+      }
     }
     return batches;
   }

@@ -67,6 +67,8 @@ struct SwitchOptions {
   bool incremental = false;  // move only what changed since the last switch
   /// What an incremental switch moves or spares as a whole, at most.
   std::int64_t piece_bytes = std::int64_t{4} << 20;
+  /// The largest single copy out of a peer's memory; 0 = as large as they come.
+  std::int64_t copy_bytes = 0;
   bool verify = false;  // compare checksums at both ends; a difference is Error (internal)
 };
 

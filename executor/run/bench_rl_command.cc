@@ -1,15 +1,22 @@
 // tessera-run bench rl: whole GRPO steps with each way of moving the weights, in one process.
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime_api.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -85,6 +92,7 @@ Plan plan_of(const RlOptions& options, const fs::path& model, bool gpu) {
   request.models.emplace("actor", required(read_model_source(model, problems), problems));
   request.cluster = cluster_of(options, gpu);
   request.workload = workload_of(options);
+  if (!problems.empty()) refuse(std::move(problems));
   request.calibration = required(calibration_for_cluster(request.cluster, problems), problems);
   request.tessera_version = TESSERA_VERSION;
   request.created = utc_now();
@@ -159,27 +167,29 @@ class Inputs {
   fs::path folder_;
 };
 
-/// The most memory this rank used since it was made: of the device, or resident in the process.
+/// The most memory in use since it was made: of this rank's GPU, looked at every 20 ms, or resident
+/// in the process.
 class MemoryPeak {
  public:
-  explicit MemoryPeak(const BenchSite& site) : site_(site) {
-    if (site.gpu()) {
-      torch::cuda::synchronize(site.device.index());
-      c10::cuda::CUDACachingAllocator::emptyCache();
+  explicit MemoryPeak(const BenchSite& site) : device_(site.gpu() ? site.device.index() : -1) {
+    if (device_ < 0) {
+      std::ofstream("/proc/self/clear_refs") << "5";  // resets the high-water mark (proc(5))
       return;
     }
-    std::ofstream("/proc/self/clear_refs") << "5";  // resets the high-water mark (proc(5))
+    torch::cuda::synchronize(device_);
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    watch_ = std::jthread([this](const std::stop_token& stop) {
+      cudaSetDevice(device_);
+      while (!stop.stop_requested()) {
+        std::size_t free = 0, total = 0;
+        cudaMemGetInfo(&free, &total);
+        peak_ = std::max(peak_.load(), static_cast<std::int64_t>(total - free));
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    });
   }
-  /// Torch keeps what it once took, so that phases' ends tell the peak.
-  void note() {
-    if (!site_.gpu()) return;
-    std::size_t free = 0, total = 0;
-    cudaMemGetInfo(&free, &total);
-    peak_ = std::max(peak_, static_cast<std::int64_t>(total - free));
-  }
-  std::int64_t bytes() {
-    note();
-    if (site_.gpu()) return peak_;
+  std::int64_t bytes() const {
+    if (device_ >= 0) return peak_;
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);) {
       if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) << 10;
@@ -188,8 +198,9 @@ class MemoryPeak {
   }
 
  private:
-  const BenchSite& site_;
-  std::int64_t peak_ = 0;
+  int device_;
+  std::atomic<std::int64_t> peak_{0};
+  std::jthread watch_;
 };
 
 std::uint64_t digest_of(const Experience& experience) {
@@ -250,7 +261,6 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
   std::vector<Metrics> steps;
   std::vector<std::uint64_t> digests;
   RunObserver observer;
-  observer.phase_started = [&](Phase, std::int64_t) { memory.note(); };
   observer.step_finished = [&](std::int64_t, const Metrics& numbers, const Experience& experience) {
     steps.push_back(numbers);
     digests.push_back(digest_of(experience));

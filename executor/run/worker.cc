@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cost_models/spec/problem.h"
-#include "executor/model/fused.h"
+#include "executor/model/deterministic.h"
 #include "executor/model/torch_memory_ops.h"
 #include "executor/run/share.h"
 
