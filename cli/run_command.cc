@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunOptions {
-  std::string plan, config, output, device = "auto", reshard = "minimal", transport, storage;
+  std::string plan, config, output, device = "auto", reshard = "minimal", transport;
   std::vector<std::string> overrides;  // KEY=VALUE with dots in KEY
   int ranks = 0;                       // 0 = as many as the plan places
 };
@@ -115,9 +115,6 @@ int run(RunOptions options) {
   if (const auto transport = transport_from(options.transport)) {
     for (PlannedReshard& pair : plan.reshard) pair.transport = *transport;
   }
-  if (!options.storage.empty()) {
-    for (PlannedReshard& pair : plan.reshard) pair.keep = options.storage == "keep";
-  }
   if (options.ranks != 0 && options.ranks != plan.world_size()) {
     throw Error(ExitCode::bad_input,
                 {Problem{.file = options.plan,
@@ -170,8 +167,12 @@ void add_run(CLI::App& app) {
       ->check(
           CLI::IsMember({"automatic", "copy_engine", "window", "all_gather", "send_recv", "host"}));
   command
-      ->add_option("--reshard-storage", options->storage,
-                   "keep the rollout's weights in memory between generations, or unmap them")
+      ->add_option_function<std::string>(
+          "--reshard-storage",
+          [options](const std::string& storage) {
+            options->overrides.push_back("reshard.storage=" + storage);
+          },
+          "keep the rollout's weights in memory between generations, or unmap them")
       ->check(CLI::IsMember({"keep", "unmap"}));
   const auto shorthand = [command, options](const char* flag, const char* word, const char* what) {
     command->add_flag_callback(

@@ -30,6 +30,7 @@ void enable(bool on) { enabled = on; }
 void set_deterministic(bool on) {
   deterministic = on;
   at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/true);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);  // nothing reads it
 }
 
 #ifndef TESSERA_HAVE_KERNELS

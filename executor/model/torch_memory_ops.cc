@@ -59,8 +59,9 @@ class TorchMemoryOps final : public MemoryOps {
   CastError take_cast_error() override {
     if (!errors_.defined()) return {};
     const torch::Tensor host = errors_.cpu();
+    const CastError taken{host[0].item<double>(), host[1].item<double>()};
     errors_.zero_();
-    return {host[0].item<double>(), host[1].item<double>()};
+    return taken;
   }
 
   std::vector<std::uint64_t> checksums(std::span<const MemoryRange> ranges) override {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -322,7 +323,17 @@ class WeightSwitch::State {
       const int other = transfer.source == rank_ ? transfer.destination : transfer.source;
       return !reads(other) && wanted(index);
     };
-    execute(messages_of(round, rank_, by_message), memory.from, memory.to, *site_.world);
+    execute(messages_of(round, rank_, by_message), memory.from, memory.to, *site_.world, uneven());
+  }
+
+  /// Some rank sends much more than another: all at once would meet at its links.
+  bool uneven() const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+    for (const RankTraffic& traffic : plan_.plan.traffic) {
+      least = std::min(least, traffic.sent);
+      most = std::max(most, traffic.sent);
+    }
+    return most - least > most / 8;
   }
 
   /// Returns when what was started has arrived here.

@@ -47,7 +47,7 @@ struct RlOptions {
   std::vector<std::string> settings;  // of the run: KEY: VALUE lines below `reshard`
   std::int64_t prompts = 64, samples = 8, response = 256;
   int digits = 32, steps = 4;
-  double learning_rate = 1e-6;
+  double learning_rate = 1e-4;
   bool deterministic = false;
 };
 
@@ -139,7 +139,7 @@ class Inputs {
     std::snprintf(rate, sizeof rate, "%.9e", options.learning_rate);
     std::string text =
         "data: {train_files: [" + (folder_ / "prompts.jsonl").string() +
-        "]}\nactor_rollout_ref: {actor: {optim: {lr: " + rate +
+        "]}\nactor_rollout_ref: {actor: {entropy_coeff: 0.1, optim: {lr: " + rate +
         "}}}\ntrainer: {seed: 1, total_training_steps: " + std::to_string(options.steps + 1) +
         ", deterministic: " + (options.deterministic ? "true" : "false") + "}\n";
     if (!options.settings.empty()) {
@@ -244,9 +244,9 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
   Plan plan = inputs.plan;
   const std::string mode = way.starts_with("full") ? "full" : "minimal";
   set_reshard_mode(plan, mode == "full" ? ReshardMode::full : ReshardMode::minimal);
-  for (PlannedReshard& pair : plan.reshard) pair.keep = way != "minimal-unmap";
   RlOptions own = options;
   if (mode == "full") own.settings.clear();
+  if (way == "minimal-unmap") own.settings.emplace_back("storage: unmap");
   const RunConfig config = inputs.config(own, plan);
   const PromptSet prompts = inputs.prompts(plan, config);
   MemoryPeak memory(site);

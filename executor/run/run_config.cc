@@ -458,10 +458,11 @@ class RunReader {
     ReshardConfig& reshard = config_.reshard;
     reshard.transport = planned.transport;
     reshard.bucket_bytes = planned.bucket_bytes;
+    reshard.unmap = !planned.keep;
     auto reader = root_.object("reshard", false);
     if (!reader) return;
     fixed(*reader, "mode", std::string(name_of(planned.mode)), "reshard.mode");
-    fixed(*reader, "storage", std::string(planned.keep ? "keep" : "unmap"), "reshard.keep");
+    read_storage(*reader, planned);
     reader->optional("transport", reshard.transport, kTransports);
     if (planned.transport != ReshardTransport::automatic &&
         reshard.transport != planned.transport) {
@@ -482,12 +483,22 @@ class RunReader {
     reader->optional("incremental", reshard.incremental);
     reader->optional("overlap", reshard.overlap);
     reader->optional("preload", reshard.preload);
-    if (reshard.preload && planned.keep) {
-      reader->refuse("preload", "storage unmap: what is kept needs no mapping",
-                     "--reshard-storage unmap replaces the plan's");
+    if (reshard.preload && !reshard.unmap) {
+      reader->refuse("preload", "storage unmap: what is kept needs no mapping");
     }
     refuse_combinations(*reader, planned);
     reader->refuse_unknown_keys();
+  }
+
+  /// A plan that keeps the rollout's memory fits without it, too.
+  void read_storage(ObjectReader& reader, const PlannedReshard& planned) {
+    std::string storage = planned.keep ? "keep" : "unmap";
+    reader.optional("storage", storage);
+    if (storage != "unmap" && (storage != "keep" || !planned.keep)) {
+      reader.refuse("storage",
+                    planned.keep ? "keep or unmap" : "unmap, as the plan's memory needs");
+    }
+    config_.reshard.unmap = storage == "unmap";
   }
 
   /// What a switch cannot do at once.

@@ -90,6 +90,7 @@ struct ReshardConfig {
   std::int64_t wire_from_step = 1;  // the first is 1
   bool verify = false;              // compare checksums at both ends
   bool incremental = false;         // move only what changed since the last switch
+  bool unmap = false;               // the rollout's memory is given back between generations
   bool preload = false;             // map the rollout's memory again while the actor is updated
   bool overlap = false;             // tensors leave as soon as the optimizer has written them
 };

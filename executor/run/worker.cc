@@ -119,9 +119,10 @@ torch::Tensor readable_storage(Worker& worker, const Plan& plan, const RolePlan&
 }
 
 /// The rollout's weights as a tensor over memory that can be given back; undefined for other roles,
-/// and where the plan keeps it.
-torch::Tensor releasable_storage(Worker& worker, const Plan& plan, const RolePlan& role) {
-  if (role.role != Role::rollout || plan.reshard.empty() || plan.reshard[0].keep) return {};
+/// and where it is kept.
+torch::Tensor releasable_storage(Worker& worker, const Plan& plan, const RolePlan& role,
+                                 bool unmap) {
+  if (role.role != Role::rollout || !unmap) return {};
   const RunContext& context = worker.context;
   const RankMap map = rank_map_of(plan, role.role);
   const int index = map.index_of(context.world->rank());
@@ -243,8 +244,9 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   worker.context = context;
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, role, config, context,
-              role.role == Role::rollout ? releasable_storage(worker, plan, role)
-                                         : readable_storage(worker, plan, role));
+              role.role == Role::rollout
+                  ? releasable_storage(worker, plan, role, config.reshard.unmap)
+                  : readable_storage(worker, plan, role));
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, pair, context.world->rank());

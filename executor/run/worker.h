@@ -56,7 +56,7 @@ struct RunContext {
 struct Worker {
   RunContext context;
   std::unique_ptr<SharedBlock> actor_memory;  // the actor's weights, where peers can read them
-  std::unique_ptr<ReleasableMemory> rollout_memory;  // the rollout's, where the plan unmaps it
+  std::unique_ptr<ReleasableMemory> rollout_memory;  // the rollout's, with storage `unmap`
   std::future<void> rollout_mapping;                 // going on in the background
   std::map<Role, RoleWorker> roles;
   std::unique_ptr<Reshard> reshard;  // actor -> rollout
@@ -79,7 +79,7 @@ bool shares_layers(const Plan& plan);
 /// or weights that do not fit.
 Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context);
 
-/// The rollout's memory between generations, where the plan unmaps it: given back after one, there
+/// The rollout's memory between generations, with storage `unmap`: given back after one, there
 /// again before a switch. Mapping can begin in the background. Nothing with `keep`.
 void unmap_rollout(Worker& worker);
 void map_rollout_in_background(Worker& worker);

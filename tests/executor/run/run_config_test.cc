@@ -148,12 +148,14 @@ TEST(RunConfig, OptionsOfASwitchThatExcludeOneAnotherAreRefused) {
   refused("incremental: true, transport: window", "does not gather");
   refused("wire_from_step: 2", "without 'wire'");
   refused("wire: int8", "bf16");
-  refused("storage: unmap", "keep");
+  refused("storage: away", "keep or unmap");
   refused("preload: true", "storage unmap");
   refused("transport: pigeon", "copy_engine");
   refused("verified: true", "a known key");
   plan.reshard[0].transport = ReshardTransport::host;
   refused("transport: send_recv", "host, the plan's");
+  plan.reshard[0].keep = false;
+  refused("storage: keep", "unmap, as the plan's memory needs");
   plan.reshard[0].mode = ReshardMode::full;
   refused("verify: true", "minimal reshard");
   for (RolePlan& role : plan.roles) role.dtypes.param = DType::bf16;
