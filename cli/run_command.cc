@@ -19,6 +19,7 @@
 #include "planner/engines/capabilities.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/reshard_mode.h"
 
 namespace tessera {
 namespace {

@@ -31,6 +31,7 @@
 #include "executor/run/training_loop.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/reshard_mode.h"
 #include "planner/search/search.h"
 
 namespace tessera {

@@ -151,9 +151,6 @@ ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair);
 /// A digest as plan files write it: 16 hexadecimal digits.
 std::string digest_text(std::uint64_t digest);
 
-/// Every switch in another mode: its bytes and digests change with it.
-void set_reshard_mode(Plan& plan, ReshardMode mode);
-
 /// False where a plan was too large for exact ranges: its bytes are an estimate, without a digest.
 inline bool has_exact_reshard(const PlannedReshard& pair) { return !pair.digest.empty(); }
 

@@ -4,6 +4,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/reshard_mode.h"
 
 namespace tessera {
 namespace {

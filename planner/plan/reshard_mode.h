@@ -1,0 +1,11 @@
+// A plan's switches in another mode than it was made for.
+#pragma once
+
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+/// Every switch in the mode: its bytes and digests change with it.
+void set_reshard_mode(Plan& plan, ReshardMode mode);
+
+}  // namespace tessera
