@@ -189,7 +189,9 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
   const ClusterSpec& cluster = state_->request.cluster;
   const Calibration& calibration = state_->request.calibration;
   // Weights are final before anybody reads them, and nobody changes them before all have read.
-  const int ranks = shared ? actor.gpus : actor.gpus + rollout.gpus;
+  // Apart, the actor is taken to be as large as the rollout: the search prices every role's share
+  // of such a switch without knowing the other's.
+  const int ranks = shared ? actor.gpus : 2 * rollout.gpus;
   const double barriers = 2 * barrier_seconds(group_shape(cluster, ranks, 1), cluster, calibration);
   if (!shared) {
     // Every destination receives its whole shard from other ranks, which pass it on as a ring or
