@@ -4,7 +4,7 @@
 
 #include "cost_models/spec/context_parallel.h"
 #include "planner/engines/capabilities.h"
-#include "planner/search/iteration.h"
+#include "planner/plan/one_step_off.h"
 
 namespace tessera {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "planner/interop/import.h"
+#include "planner/plan/one_step_off.h"
 #include "planner/search/fixed.h"
-#include "planner/search/iteration.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "planner/search/iteration.h"
+#include "planner/plan/one_step_off.h"
 
 namespace tessera {
 namespace {

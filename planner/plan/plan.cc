@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "planner/plan/one_step_off.h"
+
 namespace tessera {
 namespace {
 
@@ -73,6 +75,15 @@ std::vector<ScheduledCall> default_schedule(const Workload& workload) {
     schedule.push_back(std::move(scheduled));
   }
   return schedule;
+}
+
+bool is_one_step_off(const std::vector<ScheduledCall>& schedule) {
+  bool generates = false, waits = false;
+  for (const ScheduledCall& call : schedule) {
+    generates |= call.phase == Phase::gen;
+    waits |= std::count(call.after.begin(), call.after.end(), Phase::gen) > 0;
+  }
+  return generates && !waits && schedule.size() > 2;
 }
 
 }  // namespace tessera

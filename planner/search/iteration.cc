@@ -32,15 +32,6 @@ std::vector<ScheduledCall> schedule_of(std::vector<ScheduledCall> schedule,
   return schedule;
 }
 
-bool is_one_step_off(const std::vector<ScheduledCall>& schedule) {
-  bool generates = false, waits = false;
-  for (const ScheduledCall& call : schedule) {
-    generates |= call.phase == Phase::gen;
-    waits |= std::count(call.after.begin(), call.after.end(), Phase::gen) > 0;
-  }
-  return generates && !waits && schedule.size() > 2;
-}
-
 std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedule,
                                        const Placement& placement) {
   std::array<int, kPhaseCount> block_of{};

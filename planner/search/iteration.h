@@ -30,9 +30,6 @@ bool rollout_apart(const Placement& placement);
 std::vector<ScheduledCall> schedule_of(std::vector<ScheduledCall> schedule,
                                        const Placement& placement, int policy_lag);
 
-/// True when nothing else in the step waits for its gen: a schedule with `policy_lag` 1.
-bool is_one_step_off(const std::vector<ScheduledCall>& schedule);
-
 /// The block of every scheduled phase; what runs no model is on the actor's.
 std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedule,
                                        const Placement& placement);

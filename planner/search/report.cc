@@ -8,6 +8,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
+#include "planner/plan/one_step_off.h"
 
 namespace tessera {
 namespace {

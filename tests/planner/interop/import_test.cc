@@ -7,6 +7,7 @@
 
 #include "planner/interop/export.h"
 #include "planner/interop/shell_words.h"
+#include "planner/plan/one_step_off.h"
 #include "tests/planner/interop/random_plans.h"
 
 namespace tessera {
