@@ -80,13 +80,8 @@ std::vector<ShellWord> ShellReader::words(bool assigned) {
       single_quoted(made.back());
     } else if (c == '"') {
       double_quoted(made);
-    } else if (c == '$') {
-      dollar(made);
-    } else if (c == '`') {
-      backquoted(made.back());
     } else {
-      const char plain = next();
-      append(made.back(), std::string_view(&plain, 1));
+      expanded(made);
     }
     any = true;
   }
@@ -100,12 +95,26 @@ std::vector<ShellWord> ShellReader::words(bool assigned) {
   return made;
 }
 
+void ShellReader::take(ShellWord& word) {
+  const char c = next();
+  append(word, std::string_view(&c, 1));
+}
+
+void ShellReader::expanded(std::vector<ShellWord>& made) {
+  if (peek() == '$') {
+    dollar(made);
+  } else if (peek() == '`') {
+    backquoted(made.back());
+  } else {
+    take(made.back());
+  }
+}
+
 void ShellReader::single_quoted(ShellWord& word) {
   const int line = line_;
   next();
   while (at_ < text_.size() && peek() != '\'') {
-    const char c = next();
-    append(word, std::string_view(&c, 1));
+    take(word);
     if (failed_) return;
   }
   if (at_ >= text_.size()) {
@@ -129,13 +138,8 @@ void ShellReader::double_quoted(std::vector<ShellWord>& made) {
         append(made.back(), "\\");
       }
       append(made.back(), std::string_view(&escaped, 1));
-    } else if (c == '$') {
-      dollar(made);
-    } else if (c == '`') {
-      backquoted(made.back());
     } else {
-      const char plain = next();
-      append(made.back(), std::string_view(&plain, 1));
+      expanded(made);
     }
   }
   if (failed_) return;

@@ -55,6 +55,9 @@ class ShellReader {
   void fail(std::string found, std::string expected);
 
  private:
+  void take(ShellWord& word);  // the next character as it is
+  /// The next character, or the expansion that it begins.
+  void expanded(std::vector<ShellWord>& made);
   void single_quoted(ShellWord& word);
   void double_quoted(std::vector<ShellWord>& made);
   void backquoted(ShellWord& word);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/plan/one_step_off.h"
+#include "planner/search/amounts.h"
 
 namespace tessera {
 namespace {
@@ -26,12 +27,6 @@ std::string_view verl_dtype(DType type) {
 
 std::string_view model_dtype(DType type) {
   return type == DType::fp32 ? "fp32" : type == DType::bf16 ? "bf16" : "fp16";
-}
-
-std::string gibibytes(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GiB", gib(Bytes{bytes}));
-  return text;
 }
 
 class Writer {
@@ -461,8 +456,8 @@ void Writer::general_notes() {
     full.mode = ReshardMode::full;
     const std::int64_t whole = reshard_plan_of(plan_, full).bytes_received.value;
     if (plan_.reshard[0].mode == ReshardMode::minimal && whole > minimal) {
-      note("verl gathers every tensor whole to move weights into the rollout: " + gibibytes(whole) +
-           " into every GPU in each step, where the plan moves " + gibibytes(minimal) +
+      note("verl gathers every tensor whole to move weights into the rollout: " + in_gib(whole) +
+           " into every GPU in each step, where the plan moves " + in_gib(minimal) +
            "; expect a longer update_weights than the plan's reshard.");
     }
   }

@@ -1,27 +1,14 @@
 #include "planner/search/advice.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <functional>
 #include <utility>
 
 #include "cost_models/spec/strict_json.h"
+#include "planner/search/amounts.h"
 
 namespace tessera {
 namespace {
-
-std::string percent(double fraction) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * fraction);
-  return text.data();
-}
-
-std::string in_gib(std::int64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f GiB", gib(Bytes{bytes}));
-  return text.data();
-}
 
 // A rung from what it is called and the words that fix it.
 using Climb = std::function<Rung(std::string, std::vector<std::string>)>;
@@ -145,16 +132,16 @@ Advice advice_for(const Plan& plan, const PlanRequest& request) {
 }
 
 std::string describe(const Advice& advice) {
-  std::string out = "if memory runs out (plan: " + in_gib(advice.peak_bytes) + " of " +
-                    in_gib(advice.limit_bytes) + "), practice tries in this order:\n";
+  std::string out = "if memory runs out (plan: " + in_gib(advice.peak_bytes, 1) + " of " +
+                    in_gib(advice.limit_bytes, 1) + "), practice tries in this order:\n";
   for (const Rung& rung : advice.ladder) {
     out += "  " + rung.what + ": ";
     if (rung.possible) {
       out += "step " + percent(rung.step_s / advice.step_s - 1) + ", peak " +
-             in_gib(rung.peak_bytes) + " (" +
+             in_gib(rung.peak_bytes, 1) + " (" +
              (rung.peak_bytes <= advice.peak_bytes
-                  ? in_gib(advice.peak_bytes - rung.peak_bytes) + " less"
-                  : in_gib(rung.peak_bytes - advice.peak_bytes) + " more") +
+                  ? in_gib(advice.peak_bytes - rung.peak_bytes, 1) + " less"
+                  : in_gib(rung.peak_bytes - advice.peak_bytes, 1) + " more") +
              ")\n";
     } else {
       out += "no: " + rung.why + "\n";

@@ -1,21 +1,14 @@
 // Why nothing fits, and the smallest single change that makes it fit.
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <utility>
 
+#include "planner/search/amounts.h"
 #include "planner/search/engine_limits.h"
 #include "planner/search/fixed.h"
 #include "planner/search/search.h"
 
 namespace tessera {
 namespace {
-
-std::string in_gib(std::int64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", gib(Bytes{bytes}));
-  return text.data();
-}
 
 // The candidate of a role on `gpus` ranks that needs the least memory, with that need.
 std::optional<std::pair<Candidate, RoleCost>> leanest(const PlanRequest& request,

@@ -1,28 +1,15 @@
 #include "planner/search/limits.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <utility>
 #include <vector>
 
 #include "cost_models/spec/strict_json.h"
+#include "planner/search/amounts.h"
 #include "planner/search/report.h"
 
 namespace tessera {
 namespace {
-
-std::string in_gib(std::int64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", gib(Bytes{bytes}));
-  return text.data();
-}
-
-std::string percent(double share) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100 * share);
-  return text.data();
-}
 
 // Classes that take something, the largest first.
 std::vector<std::pair<std::string_view, std::int64_t>> present(const MemoryUse& use) {
