@@ -295,12 +295,12 @@ void map_rollout(Worker& worker) {
 
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
   map_rollout(worker);
+  const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
+  if (actor->member()) actor->trainer->wake();
   if (worker.weight_switch != nullptr) {
     if (worker.weight_switch->begun()) return worker.weight_switch->finish();
     return worker.weight_switch->run(hooks);
   }
-  const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
-  if (actor->member()) actor->trainer->wake();
   const void* source = actor->member() ? actor->weights->storage.data_ptr() : nullptr;
   void* destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr;
   const ReshardReport report = worker.reshard->run(*worker.context.world, source, destination,

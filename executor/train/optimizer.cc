@@ -50,7 +50,9 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
       options_(options),
       parameters_(parameters),
       map_(make_shard_map(weights, groups)),
-      sharded_(weights, groups, map_, sharding) {
+      sharded_(weights, groups, map_, sharding),
+      side_(sharding.side),
+      shard_group_(group_for(groups, sharding, weights.layout)) {
   const torch::NoGradGuard no_grad;
   if (map_.kind == ShardKind::flat) {
     const auto plain = weights.storage.options().requires_grad(false);
@@ -166,21 +168,32 @@ StepResult Optimizer::step(double learning_rate, const RowsWritten& written) {
   const StepResult result{.grad_norm = global_norm(), .applied = true};
   if (!std::isfinite(result.grad_norm)) return {result.grad_norm, false};
   ++state_.steps;
+  await_weights();  // everybody has read the values that change now
   if (written && on_device() && weights_.dtype == DType::bf16) {
-    make_bucket_tables();
-    for (std::size_t i = 0; i < map_.buckets.size(); ++i) {
-      update_on_device(learning_rate, bucket_tables_[i]);
-      meet();
-      publish(map_.buckets[i]);
-      written(map_.buckets[i].rows);
-    }
-    meet();  // values may change again
-    if (parameters_ != nullptr) parameters_->changed();
+    update_by_bucket(learning_rate, written);
     return result;
   }
   update(learning_rate, result.grad_norm);
-  publish_weights(written);
+  finish_weights(written);
   return result;
+}
+
+/// Equal parts travel while the next bucket is updated.
+void Optimizer::update_by_bucket(double learning_rate, const RowsWritten& written) {
+  make_bucket_tables();
+  const std::size_t count = map_.buckets.size(), behind = map_.kind == ShardKind::flat ? 1 : 0;
+  for (std::size_t i = 0; i < count + behind; ++i) {
+    if (i < count) {
+      update_on_device(learning_rate, bucket_tables_[i]);
+      publish(map_.buckets[i]);
+    }
+    if (i < behind) continue;
+    const ShardBucket& bucket = map_.buckets[i - behind];
+    await_weights(bucket);
+    written(bucket.rows);
+  }
+  end_publishing();
+  if (parameters_ != nullptr) parameters_->changed();
 }
 
 void Optimizer::make_bucket_tables() {
@@ -267,40 +280,56 @@ void Optimizer::update_on_host(double learning_rate) {
   SideStream::synchronize(sent.back());  // the buffers are the next step's
 }
 
-void Optimizer::publish_weights(const RowsWritten& written) {
+void Optimizer::finish_weights(const RowsWritten& written) {
   const bool there = options_.offload || (on_device() && weights_.dtype == DType::bf16);
   if (!there && !values_.is_same(state_.master)) values_.copy_(state_.master);
   if (parameters_ != nullptr) parameters_->changed();
-  meet();
+  publish_weights();
+  if (!written) return;
   for (const ShardBucket& bucket : map_.buckets) {
-    publish(bucket);
-    if (written) written(bucket.rows);
+    await_weights(bucket);
+    written(bucket.rows);
   }
-  meet();  // values may change again
 }
 
-/// Where equal parts are read out of everybody's memory: what was written so far may be read.
-void Optimizer::meet() {
-  if (reader_ != nullptr && map_.kind == ShardKind::flat) reader_->await_all();
+/// In the order of the forward pass, which may begin meanwhile.
+void Optimizer::publish_weights() {
+  for (const ShardBucket& bucket : map_.buckets) publish(bucket);
+  end_publishing();
 }
 
-/// Equal parts go to every rank that computes with them.
+/// Equal parts go to every rank that computes with them, once this bucket's are on the stream.
 void Optimizer::publish(const ShardBucket& bucket) {
   if (map_.kind != ShardKind::flat || bucket.block == 0) return;
-  if (reader_ != nullptr) {
+  arrived_[bucket.layer] = side_.run(side_.now(), [&] {
+    if (reader_ == nullptr) return gather(bucket);
+    reader_->await_all();
     reader_->read(map_, bucket, [&](int row) {
       return static_cast<std::byte*>(
           weights_.tensors[static_cast<std::size_t>(row)].mutable_data_ptr());
     });
-    return;
-  }
+  });
+}
+
+void Optimizer::gather(const ShardBucket& bucket) {
   Tensor all = torch::empty({map_.shards, bucket.block}, values_.options());
   const Tensor own = values_.narrow(0, bucket.shard, bucket.block);
-  shard_group(groups_, weights_.layout)
-      ->all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
-                   weights_.dtype);
+  shard_group_->all_gather(own.data_ptr(), all.data_ptr(), static_cast<std::size_t>(bucket.block),
+                           weights_.dtype);
   for (int rank = 0; rank < map_.shards; ++rank)
     unpack_block(bucket, rank, all[rank], weights_.tensors);
+}
+
+void Optimizer::end_publishing() {
+  if (map_.kind != ShardKind::flat) return;
+  published_ = side_.run({}, [&] {
+    if (reader_ != nullptr) reader_->await_all();
+  });
+}
+
+void Optimizer::await_weights(const ShardBucket& bucket) const {
+  const auto found = arrived_.find(bucket.layer);
+  if (found != arrived_.end()) side_.wait(found->second);
 }
 
 std::vector<Tensor> Optimizer::whole_gradients() {
@@ -326,12 +355,14 @@ std::vector<Tensor> Optimizer::whole_gradients() {
 void Optimizer::load_state(const OptimizerState& state) {
   const torch::NoGradGuard no_grad;
   TESSERA_CHECK(state.count == state_.count);
+  await_weights();
   state_.steps = state.steps;
   state_.master.copy_(state.master);
   state_.exp_avg.copy_(state.exp_avg);
   state_.exp_avg_sq.copy_(state.exp_avg_sq);
   if (!values_.is_same(state_.master)) values_.copy_(state_.master);
   publish_weights();
+  await_weights();
 }
 
 void Optimizer::park_in(Parked& parked) { parked.add(values_); }

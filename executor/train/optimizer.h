@@ -4,16 +4,18 @@
 // layer, with FSDP its stored arena (shard_map.h). Gradients are summed over data-parallel ranks:
 // whoever makes them divides by their number. Decoupled decay and bias correction as
 // torch.optim.AdamW; decay only on rows that the parameter table marks. On a GPU norm and update
-// are one kernel each over all parameters, and the host waits once, at the end. States may live in
-// pinned host memory (offload): then the host computes the step piece by piece, the next piece's
-// gradients and the last one's weights travelling meanwhile. Collective over the role; one thread
-// per rank.
+// are one kernel each over all parameters, and the host waits once, at the end. With ZeRO-1 and 2
+// the weights that others updated come on the side stream, beside what follows the step. States may
+// live in pinned host memory (offload): then the host computes the step piece by piece, the next
+// piece's gradients and the last one's weights travelling meanwhile. Collective over the role; one
+// thread per rank.
 #pragma once
 
 #include "executor/model/torch.h"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -65,9 +67,13 @@ class Optimizer {
   void zero_gradients() { sharded_.zero(); }
 
   /// Reduces the gradients over the role and updates the weights of every rank. Afterwards the
-  /// gradients of this rank's shard space are reduced. `written` is called once per bucket, in
-  /// order, unless the step is not applied; on a GPU while later buckets are still to be updated.
+  /// gradients of this rank's shard space are reduced, and weights are there once awaited.
+  /// `written` is called once per bucket, in order, unless the step is not applied; on a GPU while
+  /// later buckets are still to be updated, and their weights need not be awaited.
   StepResult step(double learning_rate, const RowsWritten& written = {});
+  /// The current stream may read the weights of a bucket, of all.
+  void await_weights(const ShardBucket& bucket) const;
+  void await_weights() const { side_.wait(published_); }
 
   /// After a step: every held row's whole reduced gradient, as on one rank. Collective.
   std::vector<torch::Tensor> whole_gradients();
@@ -89,13 +95,16 @@ class Optimizer {
   void make_bucket_tables();
   double global_norm();
   void update(double learning_rate, double norm);
+  void update_by_bucket(double learning_rate, const RowsWritten& written);
   void update_on_device(double learning_rate, const torch::Tensor& chunks);
   void update_on_host(double learning_rate);
   void adamw_by_torch(const std::vector<fused::Chunk>& chunks, const torch::Tensor& gradients,
                       std::int64_t origin, double learning_rate);
-  void publish_weights(const RowsWritten& written = {});
+  void finish_weights(const RowsWritten& written);
+  void publish_weights();
   void publish(const ShardBucket& bucket);
-  void meet();
+  void gather(const ShardBucket& bucket);
+  void end_publishing();
   bool on_device() const;
 
   Weights& weights_;
@@ -104,7 +113,11 @@ class Optimizer {
   ShardedParameters* parameters_;
   ShardMap map_;
   ShardedGradients sharded_;
+  SideStream side_;
+  Communicator* shard_group_;            // collectives on side_
   std::unique_ptr<ShardReader> reader_;  // flat shards: the others' values; nullptr: all-gather
+  std::map<std::int64_t, SideStream::Moment> arrived_;  // flat shards: a layer's weights
+  SideStream::Moment published_;  // all arrived, and everybody has read this rank's values
   OptimizerState state_;
   torch::Tensor values_;  // shard space in the weights' type: what the step writes
   /// Offload: neighbouring parts of the shard space, and room for two of them on the host.

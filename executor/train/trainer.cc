@@ -68,6 +68,7 @@ bool Trainer::shares_layers() const {
 
 /// Layers are gathered in the order of their use, always one ahead of the computation.
 void Trainer::before_forward(std::int64_t layer, LayerRange chunk) {
+  if (optimizer_ != nullptr) optimizer_->await_weights(optimizer_->map().of_layer(layer));
   if (parameters_ == nullptr) return;
   const ShardMap& map = parameters_->map();
   parameters_->await(map.of_layer(layer));
@@ -79,9 +80,12 @@ void Trainer::before_forward(std::int64_t layer, LayerRange chunk) {
 }
 
 void Trainer::after_forward(std::int64_t layer, LayerRange) {
+  const bool last = ends_model(layer);
+  if (optimizer_ != nullptr && last && optimizer_->map().back() != nullptr) {
+    optimizer_->await_weights(*optimizer_->map().back());
+  }
   if (parameters_ == nullptr) return;
   const ShardMap& map = parameters_->map();
-  const bool last = ends_model(layer);
   const bool keep = training_pass_ && (last || !options_.sharding.reshard_after_forward);
   if (!keep) parameters_->release(map.of_layer(layer));
   if (last && map.back() != nullptr) parameters_->await(*map.back());
@@ -94,9 +98,9 @@ void Trainer::before_backward(std::int64_t layer, LayerRange chunk) {
     if (layer > chunk.first) parameters_->gather(map.of_layer(layer - 1));
   }
   const ShardMap& map = optimizer_->map();
+  --backwards_left_.at(layer);
   // The last micro-batch has passed the head.
-  const bool last = --backwards_left_.at(layer) == 0;
-  if (last && ends_model(layer) && map.back() != nullptr) {
+  if (completes(layer) && ends_model(layer) && map.back() != nullptr) {
     optimizer_->sharded().end_bucket(*map.back());
   }
   optimizer_->sharded().begin_layer(map.of_layer(layer));
@@ -111,9 +115,14 @@ void Trainer::after_backward(std::int64_t layer, LayerRange chunk) {
   const ShardBucket& bucket = optimizer_->map().of_layer(layer);
   if (gradients.by_layer()) {
     gradients.end_layer(bucket);
-  } else if (backwards_left_.at(layer) == 0) {
+  } else if (completes(layer)) {
     gradients.end_bucket(bucket);
   }
+}
+
+/// The running backward pass of the layer is the last one before the step.
+bool Trainer::completes(std::int64_t layer) const {
+  return step_follows_ && backwards_left_.at(layer) == 0;
 }
 
 void Trainer::rest() {
@@ -131,13 +140,24 @@ void Trainer::rest() {
 }
 
 void Trainer::wake(bool training) {
+  come_back(training);
+  if (trains()) optimizer_->await_weights();
+}
+
+void Trainer::come_back(bool training) {
   parameters_parked_.come_back();
   if (training) gradients_parked_.come_back();
 }
 
+/// Weights that are still on their way are awaited layer by layer, where layers are told apart.
 void Trainer::begin_pass(bool training) {
-  wake(training);
   training_pass_ = training;
+  if (shares_layers()) {
+    come_back(training);
+    if (trains()) optimizer_->await_weights(optimizer_->map().front());
+  } else {
+    wake(training);
+  }
   if (parameters_ == nullptr) return;
   const ShardMap& map = parameters_->map();
   parameters_->gather(map.front());
@@ -322,7 +342,7 @@ std::vector<float> Trainer::share_results(const std::vector<torch::Tensor>& mine
 UpdateResult Trainer::update(std::span<const TokenSequence> batch, const LossFunction& loss,
                              const UpdateOptions& options) {
   TESSERA_CHECK(trains());
-  wake(/*training=*/true);
+  come_back(/*training=*/true);
   optimizer_->zero_gradients();
   UpdateResult result = accumulate(batch, loss, options);
   const StepResult step = optimizer_->step(options.learning_rate, options.written);
@@ -341,6 +361,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   for (const ShardBucket& bucket : optimizer_->map().buckets) {
     backwards_left_[bucket.layer] = static_cast<int>(mine.size());
   }
+  step_follows_ = options.last;
   begin_pass(/*training=*/true);
   parameters_changed_ = gradients_pending_ = true;  // a step will follow
   const auto stage = [&](int m, int chunk, const torch::Tensor& input) -> StageOutput {
@@ -352,7 +373,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   };
   train_pipeline(links_, shape(batch, mine), stage);
   end_pass();
-  optimizer_->sharded().end_bucket(optimizer_->map().front());
+  if (step_follows_) optimizer_->sharded().end_bucket(optimizer_->map().front());
   return mean_over_replicas(share_parts(parts), groups_.dp_size);
 }
 

@@ -36,7 +36,10 @@ struct UpdateOptions {
   double temperature = 1.0;
   bool entropy = false;      // the loss function wants entropies
   double learning_rate = 0;  // learning_rate(schedule, step)
-  RowsWritten written;       // as Optimizer::step tells
+  /// accumulate(): a step follows, so gradients are reduced as soon as they are complete. Without
+  /// it more sequences come before the step.
+  bool last = true;
+  RowsWritten written;  // as Optimizer::step tells
 };
 
 struct TrainerOptions {
@@ -84,7 +87,8 @@ class Trainer : private LayerAccess {
   /// Between two uses of the model: what the options offload moves to host memory. Every function
   /// of this class brings it back first.
   void rest();
-  /// Brings parameters back, for others who use them, and with `training` gradients.
+  /// Brings parameters back, for others who use them, and with `training` gradients; what follows
+  /// on the current stream reads the last step's weights.
   void wake(bool training = false);
   /// Bytes that rest() frees on the device.
   std::int64_t resting_bytes() const {
@@ -100,6 +104,8 @@ class Trainer : private LayerAccess {
   void before_backward(std::int64_t layer, LayerRange chunk) override;
   void after_backward(std::int64_t layer, LayerRange chunk) override;
   bool shares_layers() const;
+  void come_back(bool training);
+  bool completes(std::int64_t layer) const;
   bool ends_model(std::int64_t layer) const;
   void begin_pass(bool training);
   void end_pass();
@@ -135,6 +141,7 @@ class Trainer : private LayerAccess {
   bool training_pass_ = false;
   /// By layer: micro-batches of the pass whose backward has not begun.
   std::map<std::int64_t, int> backwards_left_;
+  bool step_follows_ = false;  // the pass completes the step's gradients
   std::unique_ptr<Optimizer> optimizer_;
   Parked parameters_parked_, gradients_parked_;
   bool parameters_changed_ = true;  // since they last rested

@@ -3,7 +3,10 @@
 
 #include <cmath>
 #include <ostream>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cost_models/spec/context_parallel.h"
 #include "executor/comm/thread_communicator.h"
@@ -217,6 +220,48 @@ INSTANTIATE_TEST_SUITE_P(Layouts, LayoutOn, testing::ValuesIn(layouts()),
 
 INSTANTIATE_TEST_SUITE_P(ContextParallel, LayoutOn, testing::ValuesIn(context_layouts()),
                          [](const auto& info) { return info.param.name; });
+
+/// The gradients of one optimizer step after each of the batches in turn, on one rank or many.
+std::vector<torch::Tensor> accumulated(const Case& c, Communicator& world,
+                                       const ParallelLayout& cut, std::span<const Tokens> batches,
+                                       Weights* held) {
+  const auto role = make_role(world, c.model, cut);
+  TrainerOptions options{.sharding = {.reshard_after_forward = c.reshard_after_forward}};
+  if (c.read_peers) options.sharding.host_group = shard_group(role->groups, cut);
+  Trainer trainer(role->weights, role->groups, AdamWOptions{.clip_norm = 0}, options);
+  trainer.optimizer().zero_gradients();
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    trainer.accumulate(batches[i].sequences(), quadratic_loss(batches[i], cut.dp(), false),
+                       {.token_limit = 25, .last = i + 1 == batches.size()});
+  }
+  trainer.optimizer().step(0);
+  if (held != nullptr) *held = role->weights;
+  return trainer.optimizer().whole_gradients();
+}
+
+TEST_P(LayoutOn, AddsUpGradientsOfSeveralBatches) {
+  const Case& c = GetParam();
+  if (c.model.head != ModelHead::language_model) GTEST_SKIP() << "one head is enough";
+  const std::vector<Tokens> batches{random_tokens(5, c.model.vocab, 3),
+                                    random_tokens(4, c.model.vocab, 4)};
+  std::vector<torch::Tensor> sum;
+  run_ranks(1, [&](Communicator& world) {
+    for (const Tokens& batch : batches) {
+      auto one =
+          accumulated({"alone", c.model}, world, layout_of(c.model, 1, 1, 1), {&batch, 1}, nullptr);
+      if (sum.empty()) {
+        sum = std::move(one);
+      } else {
+        for (std::size_t row = 0; row < sum.size(); ++row) sum[row] = sum[row] + one[row];
+      }
+    }
+  });
+  run_ranks(c.layout.ranks(), [&](Communicator& world) {
+    Weights weights;
+    const auto got = accumulated(c, world, c.layout, batches, &weights);
+    expect_rows_equal(weights, got, sum, kTolerance, "gradient");
+  });
+}
 
 TEST(ContextParallel, AgreesInBf16WithinItsRounding) {
   const ModelSpec model = qwen2();
