@@ -19,7 +19,7 @@ Capabilities tessera_table() {
   table.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   table.virtual_stages = table.fully_sharded = table.sequence_parallel = true;
   table.context_parallel = true;  // as a ring and as Ulysses
-  table.offload = true;
+  table.offload = table.unmap = true;
   table.params = kTrainable;
   table.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2,
                     ModelFamily::qwen3};

@@ -138,6 +138,21 @@ TEST_F(Run, OptionsOfASwitchChangeNoSample) {
   }
 }
 
+/// What the plan says of the rollout's memory needs no option of the run.
+TEST_F(Run, APlanThatUnmapsTheRolloutTrainsTheSameModel) {
+  ASSERT_EQ(run("plan --model " + at("model") +
+                " --cluster local-cpu --workload grpo-digits --fix actor.tp=2 actor.pp=2 "
+                "rollout.tp=2 rollout.dp=2 rollout.offload=all -o " +
+                at("unmap.json")),
+            0);
+  EXPECT_NE(text_of(folder_ / "unmap.json").find("\"keep\": false"), std::string::npos);
+  ASSERT_EQ(train("kept", 2), 0);
+  ASSERT_EQ(train("unmap", 2, "", "unmap.json"), 0);
+  EXPECT_EQ(text_of(folder_ / "unmap/samples.jsonl"), text_of(folder_ / "kept/samples.jsonl"));
+  EXPECT_EQ(run("compare " + at("unmap.json") + " " + at("unmap")), 0);
+  EXPECT_EQ(train("refused", 2, "--reshard-storage keep", "unmap.json"), 65);
+}
+
 TEST_F(Run, ANarrowWireHalvesTheBytesAndTellsItsError) {
   ASSERT_EQ(train("wire", 3, "--reshard-wire bf16 --set reshard.wire_from_step=3"), 0);
   Problems problems;

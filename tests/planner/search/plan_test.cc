@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 
+#include "planner/engines/capabilities.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
@@ -142,6 +143,33 @@ TEST(Plan, KeepsEveryRankWithinTheDevicesMemoryInEveryPhase) {
   EXPECT_LE(peak, request.cluster.device.memory.value);
   EXPECT_LE(plan.prediction.peak_bytes, peak);  // ranks of other stages than the fullest
   EXPECT_GT(plan.prediction.peak_bytes, peak / 2);
+}
+
+/// Memory for which the rollout's weights have to go while the actor trains.
+TEST(Plan, AnUnmappedRolloutCountsOnlyWhereItsWeightsArePresent) {
+  PlanRequest request = digits_request();
+  const Plan kept = planned(request);
+  Problems problems;
+  request.fixed.values.merge(
+      parse_settings(std::vector<std::string>{"rollout.offload=all"}, problems).values);
+  ASSERT_TRUE(problems.empty());
+  const Plan plan = planned(request);
+  ASSERT_TRUE(kept.reshard.size() == 1 && plan.reshard.size() == 1);
+  EXPECT_TRUE(kept.reshard[0].keep);
+  EXPECT_FALSE(plan.reshard[0].keep);
+  EXPECT_TRUE(outside_capabilities(plan, "plan", "tessera").empty());
+  const auto weights = [](const Plan& of, Phase phase) {
+    return of.find(Role::rollout)->memory.at(phase).weights;
+  };
+  for (const Phase phase : {Phase::reshard, Phase::gen}) {
+    EXPECT_GT(weights(plan, phase), 0);
+    EXPECT_EQ(weights(plan, phase), weights(kept, phase));
+  }
+  EXPECT_GT(weights(kept, Phase::update_actor), 0);
+  EXPECT_EQ(weights(plan, Phase::update_actor), 0);
+  const auto read = parse_plan(to_json(plan), "plan", problems);
+  ASSERT_TRUE(read) << to_string(problems[0]);
+  EXPECT_FALSE(read->reshard[0].keep);
 }
 
 TEST(Certificate, ListsTheBestOfEveryOtherPlacementAndItsMargin) {

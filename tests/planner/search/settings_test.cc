@@ -53,7 +53,12 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
   }
   for (const Candidate& c : enumerate_candidates(request, table, Role::rollout, 8)) {
     EXPECT_EQ(c.pp, 1);
+    EXPECT_FALSE(c.offload.parameters);
   }
+  request.fixed = parsed({"rollout.offload=all"}, problems);
+  const auto unmapped = enumerate_candidates(request, table, Role::rollout, 8);
+  EXPECT_FALSE(unmapped.empty());
+  for (const Candidate& c : unmapped) EXPECT_TRUE(c.offload.parameters);
   request.fixed = parsed({"actor.tp=2", "actor.pp=2", "actor.tokens=100"}, problems);
   const auto fixed = enumerate_candidates(request, table, Role::actor, 8);
   ASSERT_EQ(fixed.size(), 2 * 3);  // zero 0 and 1, recompute
@@ -94,12 +99,11 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   rollout.layout.pp = 2;
   plan.roles = {actor, rollout};
   plan.reshard.push_back({});
-  plan.reshard[0].keep = false;
+  plan.reshard[0].keep = false;  // tessera's rollout can be unmapped
   const Problems problems = outside_capabilities(plan, "p.json");
-  ASSERT_EQ(problems.size(), 3);
+  ASSERT_EQ(problems.size(), 2);
   EXPECT_EQ(problems[0].place, "/roles/0/layout/ep");
   EXPECT_EQ(problems[1].place, "/roles/1/layout/pp");
-  EXPECT_EQ(problems[2].place, "/reshard/0/keep");
   plan.engine = "tesera";
   EXPECT_EQ(outside_capabilities(plan).size(), 1);
   plan.engine = "tessera";
