@@ -24,10 +24,14 @@ struct ConfigValue {
 
 enum class ConfigSyntax { verl, megatron, vllm, sglang };
 
+/// Of verl: trainer.main_ppo, or the experimental recipes with GPUs of their own for the rollout.
+enum class VerlTrainer { main_ppo, one_step_off, fully_async };
+
 class ConfigValues {
  public:
   std::string file;
   ConfigSyntax syntax = ConfigSyntax::verl;
+  VerlTrainer trainer = VerlTrainer::main_ppo;
   bool megatron_engine = false;  // of verl: model_engine=megatron, or a Megatron configuration
   bool from_yaml = false;        // where keys may be added without a "+"
   bool complete = false;         // a flattened file, which states the defaults too
@@ -55,7 +59,7 @@ class ConfigValues {
 std::optional<ConfigValues> read_config_values(std::string_view text, const std::string& file,
                                                Problems& problems);
 
-/// The scalar that an unquoted or quoted word of an override stands for.
+/// The scalar that an unquoted or quoted word of an override stands for, as Hydra reads it.
 Node override_value(std::string_view word);
 
 }  // namespace tessera

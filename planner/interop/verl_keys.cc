@@ -53,6 +53,18 @@ constexpr std::array<std::string_view, 5> kUnlisted{
     "actor_rollout_ref.ref.megatron.override_transformer_config",
     "critic.megatron.override_transformer_config"};
 
+// Of experimental/one_step_off_policy/config and experimental/fully_async_policy/config.
+constexpr std::array<std::string_view, 6> kRecipeKeys{
+    "rollout.nnodes", "rollout.n_gpus_per_node",
+    "rollout.n",      "rollout.total_rollout_steps",
+    "async_training", "actor_rollout_ref.rollout.standalone_gpu_memory_utilization"};
+
+template <std::size_t n>
+bool is_one_of(std::string_view key, const std::array<std::string_view, n>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return name == key || is_below(key, name); });
+}
+
 // A key itself, a group that holds known keys, or something inside a free map.
 bool is_known(std::string_view key, int engine, const ConfigValues& config) {
   for (const Key& known : kKeys) {
@@ -62,9 +74,8 @@ bool is_known(std::string_view key, int engine, const ConfigValues& config) {
     // A value that was a scalar in the defaults (null, say) may be a map in a file.
     if (config.complete && is_below(key, known.name)) return true;
   }
-  return config.from_yaml && std::any_of(kUnlisted.begin(), kUnlisted.end(), [&](auto known) {
-           return known == key || is_below(key, known);
-         });
+  if (config.trainer != VerlTrainer::main_ppo && is_one_of(key, kRecipeKeys)) return true;
+  return config.from_yaml && is_one_of(key, kUnlisted);
 }
 
 class Rules {
@@ -74,7 +85,8 @@ class Rules {
   std::vector<IgnoredKey> run() {
     const bool dynamic = flag("actor_rollout_ref.actor.use_dynamic_bsz", false);
     batch("actor_rollout_ref.actor.ppo_", dynamic);
-    batch("actor_rollout_ref.rollout.log_prob_", dynamic);
+    batch("actor_rollout_ref.rollout.log_prob_",
+          flag("actor_rollout_ref.rollout.log_prob_use_dynamic_bsz", dynamic));
     batch("actor_rollout_ref.ref.log_prob_",
           flag("actor_rollout_ref.ref.log_prob_use_dynamic_bsz", dynamic));
     critic();

@@ -16,8 +16,8 @@ SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
   Fronts fronts(problem, *store.state_);
   SearchResult result;
   for (const Placement& placement : problem.placements) {
-    for (const int lag : problem.policy_lags) {
-      if (lag > 0 && !rollout_apart(placement)) continue;
+    const std::vector<int> in_step{0};
+    for (const int lag : rollout_apart(placement) ? problem.policy_lags : in_step) {
       Solution best = search_placement(problem, placement, lag, fronts, result.pruned);
       if (best.found()) result.best.push_back(std::move(best));
     }

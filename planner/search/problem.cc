@@ -37,6 +37,19 @@ int Candidate::*degree_of(Field field) {
   }
 }
 
+// One pool of GPUs for all that trains; the rollout and the reward model may have their own, the
+// latter must beside a rollout with its own (verl's trainer/ppo/v1/trainer_separate_async.py).
+bool has_one_pool(const Placement& placement) {
+  const auto alone = [&](Role role) {
+    return std::find(placement.begin(), placement.end(), std::vector{role}) != placement.end();
+  };
+  const auto& pool = placement.front();
+  const bool reward_inside = std::find(pool.begin(), pool.end(), Role::reward) != pool.end();
+  const bool rollout = alone(Role::rollout);
+  if (rollout && reward_inside) return false;
+  return placement.size() == std::size_t{1} + (rollout ? 1 : 0) + (alone(Role::reward) ? 1 : 0);
+}
+
 std::string words_about(Role role, const FixedSettings& settings) {
   FixedSettings own;
   for (const auto& [key, value] : settings.values) {
@@ -50,8 +63,13 @@ std::string words_about(Role role, const FixedSettings& settings) {
 }  // namespace
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
+  Problems none;
+  const auto table = space_of(request.engine, none);
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), may_disaggregate(request.engine));
+      all_placements(roles_of(request.workload), table && table->own_rollout_pool);
+  if (table && table->colocated) {
+    std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
+  }
   const std::string wanted = without_spaces(request.fixed.placement);
   if (wanted.empty()) return all;
   if (wanted == "standalone") return {all.back()};
@@ -77,14 +95,6 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   problem.fixed_seconds = compute_call_seconds(request);
   problem.memory_limit = memory_limit(request);
   problem.placements = allowed_placements(request, none);
-  if (capabilities.colocated) {
-    // One pool of GPUs for all but the reward model.
-    std::erase_if(problem.placements, [](const Placement& placement) {
-      return std::count_if(placement.begin(), placement.end(), [](const std::vector<Role>& block) {
-               return block != std::vector{Role::reward};
-             }) > 1;
-    });
-  }
   PlanRequest enumerated = request;
   FixedSettings degrees;
   for (const auto& [key, value] : request.fixed.values) {
@@ -107,7 +117,9 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     return enumerate_candidates(enumerated, capabilities, role, gpus);
   };
   problem.objective = request.objective;
-  if (may_disaggregate(request.engine)) problem.policy_lags = {0, 1};
+  if (capabilities.own_rollout_pool) {
+    problem.policy_lags = capabilities.colocated ? std::vector{1} : std::vector{0, 1};
+  }
   problem.evaluator = evaluator.value_or(costs.evaluator());
   return problem;
 }

@@ -331,6 +331,7 @@ std::vector<std::string> settings_of(const std::string& layouts) {
       const std::string setting = setting_of(word);
       said.insert(setting.substr(0, setting.find('=')));
       settings.push_back(name + "." + setting);
+      if (word.rfind("ulysses", 0) == 0) settings.push_back(name + ".context=ulysses");
     }
     if (name != name_of(Role::actor) && name != name_of(Role::critic)) continue;
     // What a description leaves unsaid of those that train.
@@ -362,6 +363,7 @@ std::vector<std::string> settings_of(const Solution& solution) {
     }
     fix(Field::tokens, candidate.tokens);
     fix(Field::cp, candidate.cp);
+    if (candidate.cp > 1) fix(Field::context, candidate.ulysses ? 1 : 0);
     fix(Field::vpp, candidate.vpp);
     fix(Field::dp_shard, candidate.dp_shard);
     if (role != Role::actor && role != Role::critic) continue;

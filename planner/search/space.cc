@@ -32,6 +32,7 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
   table.most_rollout_pp = std::numeric_limits<int>::max();
   table.context_parallel = table.expert_parallel = table.virtual_stages = true;
   table.fully_sharded = table.sequence_parallel = table.offload = table.unmap = true;
+  table.own_rollout_pool = true;
   table.families = {kEveryFamily.begin(), kEveryFamily.end()};
   table.params = {DType::fp32, DType::bf16, DType::fp16};
   return table;
@@ -52,7 +53,5 @@ EngineTraits traits_of(std::string_view engine) {
   traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";
   return traits;
 }
-
-bool may_disaggregate(std::string_view engine) { return engine == kAnyEngine; }
 
 }  // namespace tessera

@@ -23,7 +23,4 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
 /// micro-batch whole. verl moves offloaded states as a whole.
 EngineTraits traits_of(std::string_view engine);
 
-/// True where rollout and training may be on different GPUs, and one step apart.
-bool may_disaggregate(std::string_view engine);
-
 }  // namespace tessera

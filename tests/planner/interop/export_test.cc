@@ -13,6 +13,7 @@
 #include "cost_models/spec/document.h"
 #include "cost_models/spec/strict_yaml.h"
 #include "planner/engines/capabilities.h"
+#include "planner/plan/one_step_off.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
@@ -315,13 +316,37 @@ TEST(Export, TakesWhatThePlannerFindsForTheEngine) {
   for (const ExportTarget target : {ExportTarget::verl, ExportTarget::verl_megatron}) {
     request.engine = name_of(target);
     request.traits = traits_of(request.engine);
-    const auto outcome = make_plan(request, problems);
-    ASSERT_TRUE(outcome.has_value()) << Error(ExitCode::bad_input, problems).what();
-    const Plan* const plan = std::get_if<Plan>(&*outcome);
-    ASSERT_NE(plan, nullptr) << describe(std::get<Infeasible>(*outcome));
-    EXPECT_TRUE(export_plan(*plan, target, {}, problems).has_value())
-        << Error(ExitCode::bad_input, problems).what();
+    for (const char* placement : {"", "colocated", "standalone"}) {
+      request.fixed.placement = placement;
+      const auto outcome = make_plan(request, problems);
+      ASSERT_TRUE(outcome.has_value()) << Error(ExitCode::bad_input, problems).what();
+      const Plan* const plan = std::get_if<Plan>(&*outcome);
+      ASSERT_NE(plan, nullptr) << describe(std::get<Infeasible>(*outcome));
+      EXPECT_EQ(is_one_step_off(plan->schedule), placement == std::string_view("standalone"));
+      EXPECT_TRUE(export_plan(*plan, target, {}, problems).has_value())
+          << Error(ExitCode::bad_input, problems).what();
+    }
   }
+}
+
+TEST(Placements, OfVerlAreThoseOfItsPools) {
+  PlanRequest request;
+  request.workload.algorithm = "ppo";
+  request.workload.kl = KlPlace::loss;
+  request.workload.reward_model = "qwen2.5-0.5b";
+  request.workload.dataflow = preset_dataflow("ppo", KlPlace::loss, true);
+  request.engine = "verl";
+  Problems problems;
+  std::vector<std::string> names;
+  for (const Placement& placement : allowed_placements(request, problems)) {
+    names.push_back(describe(placement));
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("colocated", "actor+critic+reference | reward",
+                                            "actor+critic+reference | reward | rollout"));
+  request.fixed.placement = "actor|critic+reference+reward";
+  EXPECT_TRUE(allowed_placements(request, problems).empty());
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0].expected, HasSubstr("actor+critic+reference|reward|rollout"));
 }
 
 TEST(Capabilities, EveryEngineHasATableAndRefusesUnknownNames) {

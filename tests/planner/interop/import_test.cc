@@ -137,6 +137,61 @@ TEST(Import, RefusesAsynchronousTrainersThatAPlanCannotSay) {
   EXPECT_TRUE(is_one_step_off(imported.plan.schedule));
 }
 
+TEST(Import, PlansTheRecipesWithARolloutPoolOneStepAhead) {
+  const std::string settings =
+      " actor_rollout_ref.model.path=qwen2.5-7b algorithm.adv_estimator=grpo trainer.nnodes=1 "
+      "trainer.n_gpus_per_node=6 rollout.nnodes=1 rollout.n_gpus_per_node=2 "
+      "actor_rollout_ref.actor.ppo_mini_batch_size=96 ";
+  const Imported one = must_import("python3 -m verl.experimental.one_step_off_policy.main_ppo" +
+                                       settings + "data.train_batch_size=1152\n",
+                                   "a.sh", h800());
+  EXPECT_EQ(one.plan.find(Role::rollout)->ranks, (std::vector<int>{6, 7}));
+  EXPECT_TRUE(is_one_step_off(one.plan.schedule));
+  EXPECT_EQ(one.plan.workload.mini_batches, 12);
+  // A step is what is trained between two weight updates: require_batches x trigger mini-batches.
+  const Imported fully =
+      must_import("python3 -m verl.experimental.fully_async_policy.fully_async_main" + settings +
+                      "data.train_batch_size=0 async_training.require_batches=2 "
+                      "async_training.trigger_parameter_sync_step=8\n",
+                  "a.sh", h800());
+  EXPECT_TRUE(is_one_step_off(fully.plan.schedule));
+  EXPECT_EQ(fully.plan.workload.mini_batches, 16);
+  EXPECT_EQ(fully.plan.workload.prompts_per_step, 16 * 96);
+  EXPECT_THAT(refusals("python3 -m verl.trainer.main_ppo" + settings, "a.sh")[0].found,
+              HasSubstr("rollout.n"));
+}
+
+TEST(Import, NamesAProgramOfVerlThatTrainsByNoReward) {
+  const Problems problems = refusals(
+      "torchrun --nproc_per_node=8 \\\n -m verl.trainer.sft_trainer \\\n data.train_files=a\n",
+      "sft.sh");
+  EXPECT_EQ(problems[0].found, "verl.trainer.sft_trainer");
+  EXPECT_EQ(problems[0].place, "2");
+}
+
+TEST(Import, ReadsACommandBehindAVariableAsACommand) {
+  const Imported imported = must_import(
+      "PYTHONUNBUFFERED=1 python3 -m verl.trainer.main_ppo \\\n"
+      " actor_rollout_ref.model.path=qwen2.5-7b \\\n trainer.n_gpus_per_node=1 \\\n"
+      " actor_rollout_ref.rollout.tensor_model_parallel_size=1\n",
+      "run.sh", h800());
+  EXPECT_EQ(imported.plan.roles[0].ranks.size(), 1U);
+}
+
+TEST(Import, CountsMicroBatchesOfSequencesByTheMeanThatIsGiven) {
+  const std::string script =
+      "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=qwen2.5-7b "
+      "algorithm.adv_estimator=grpo data.max_prompt_length=512 data.max_response_length=1024 "
+      "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=25 "
+      "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1\n";
+  EXPECT_EQ(must_import(script, "a.sh", h800()).plan.roles[0].batching.update_tokens, 25 * 1536);
+  ImportOptions options = h800();
+  options.response_mean = 200;
+  const Batching mean = must_import(script, "a.sh", options).plan.roles[0].batching;
+  EXPECT_EQ(mean.update_tokens, 25 * 712 + 3 * 100 * 5);  // cv 0.5
+  EXPECT_EQ(mean.log_prob_tokens, 1536);                  // one sequence may be the longest
+}
+
 TEST(Import, ReadsAScriptWithDefaultsArraysAndArithmetic) {
   const Imported imported = must_import(R"(#!/usr/bin/env bash
 set -x

@@ -151,6 +151,9 @@ TEST(Settings, OfADescriptionAreThoseItWasMadeFrom) {
   const std::vector<std::string> plain{"critic.tp=1", "critic.pp=1", "critic.dp=2", "critic.zero=0",
                                        "critic.recompute=none"};
   EXPECT_EQ(settings_of("critic tp1 pp1 dp2"), plain);
+  const std::vector<std::string> context{"reference.tp=1", "reference.dp=2", "reference.cp=2",
+                                         "reference.context=ulysses"};
+  EXPECT_EQ(settings_of("reference tp1 dp2 ulysses2"), context);
   EXPECT_TRUE(settings_of("").empty());
 }
 

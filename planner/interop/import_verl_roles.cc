@@ -1,0 +1,221 @@
+// The roles of a plan from verl's keys.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "planner/interop/import_verl.h"
+#include "planner/search/iteration.h"
+
+namespace tessera {
+namespace {
+
+const std::string kActor = "actor_rollout_ref.actor", kRollout = "actor_rollout_ref.rollout",
+                  kReference = "actor_rollout_ref.ref", kReward = "reward.reward_model";
+
+std::vector<int> ranks_from(std::int64_t first, std::int64_t count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), static_cast<int>(first));
+  return ranks;
+}
+
+Recompute recompute_of(const VerlImport& in, Role role) {
+  const bool critic = role == Role::critic;
+  if (!in.config.megatron_engine) {
+    const std::string key = critic ? "critic.model.enable_gradient_checkpointing"
+                                   : "actor_rollout_ref.model.enable_gradient_checkpointing";
+    return in.flag(key, true) ? Recompute::full : Recompute::none;
+  }
+  const std::string block = critic ? "critic.megatron" : kActor + ".megatron";
+  const std::string mode =
+      in.text(block + ".override_transformer_config.recompute_granularity", "none");
+  if (mode == "full") return Recompute::full;
+  return mode == "selective" ? Recompute::selective : Recompute::none;
+}
+
+// Sequences per GPU of a micro-batch: verl 0.9.1 reads this key only. Its older form counts those
+// of all GPUs.
+std::int64_t sequences_of(VerlImport& in, const std::string& prefix) {
+  const Whole range{.least = 1, .most = 1 << 24};
+  const std::string key = prefix + "micro_batch_size_per_gpu", older = prefix + "micro_batch_size";
+  if (in.config.find(key) != nullptr || in.config.complete) return in.integer(key, 1, range);
+  if (in.config.find(older) == nullptr) {
+    in.note("verl 0.9.1 asks for " + key + " where use_dynamic_bsz is false; one is counted.");
+    return 1;
+  }
+  in.note(older + " is deprecated; verl 0.9.1 asks for " + key + ".");
+  return std::max<std::int64_t>(1, in.integer(older, 1, range) / in.world);
+}
+
+// Tokens of so many sequences: all as long as the longest, or, where responses are known to be
+// shorter, three standard deviations above the mean of their sum.
+std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
+  const Workload& work = in.out.plan.workload;
+  const auto count = static_cast<double>(sequences);
+  const double mean = static_cast<double>(work.prompt_tokens) + work.response_tokens.mean;
+  const double deviation = work.response_tokens.cv * work.response_tokens.mean * std::sqrt(count);
+  const double expected = std::ceil(count * mean + 3 * deviation);
+  const std::int64_t most = sequences * in.longest();
+  return std::max(in.longest(), std::min(most, static_cast<std::int64_t>(expected)));
+}
+
+/// Tokens of a micro-batch on one replica, from a limit per GPU (`limit`, by default `otherwise`)
+/// or from the sequences per GPU that the keys behind `prefix` state.
+std::int64_t call_tokens(VerlImport& in, bool dynamic, const std::string& limit,
+                         std::int64_t otherwise, const std::string& prefix, int cp) {
+  if (!dynamic) return tokens_of(in, sequences_of(in, prefix));
+  return in.integer(limit, otherwise, kVerlTokens) * cp;
+}
+
+DType wire_dtype(const VerlImport& in) {
+  return in.dtype(kRollout + ".dtype", "bfloat16", DType::bf16);
+}
+
+// What actor, critic and reference have alike.
+RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
+  RolePlan made;
+  const bool trained = role != Role::reference, megatron = in.config.megatron_engine;
+  made.role = role;
+  made.model = role == Role::critic && in.plan().models.contains("critic") ? "critic" : "actor";
+  made.ranks = ranks_from(0, in.world);
+  const ModelSpec& model = in.plan().models.at(made.model).spec;
+  const char* const fsdp = role == Role::critic ? ".fsdp" : ".fsdp_config";
+  const std::string block = base + (megatron ? ".megatron" : fsdp);
+  made.layout = megatron ? megatron_layout(in, block, model)
+                         : fsdp_layout(in, block, base + ".ulysses_sequence_parallel_size", role);
+  if (made.layout.stages.empty()) made.layout.stages = even_stages(model.layers, 1, 1);
+  if (megatron) made.rank_order = RankOrder::megatron;
+  made.dtypes.param = in.dtype(block + ".dtype", "bfloat16", DType::bf16);
+  made.dtypes.kv = made.dtypes.wire = wire_dtype(in);
+  if (!megatron && trained)
+    made.dtypes.master = in.dtype(block + ".model_dtype", "fp32", DType::fp32);
+  const bool inherited = !trained && megatron && in.flag(kActor + ".megatron.param_offload", false);
+  made.offload.parameters = in.flag(block + ".param_offload", inherited);
+  if (trained) {
+    made.offload.gradients = made.offload.parameters;
+    made.offload.optimizer = in.flag(block + ".optimizer_offload", false);
+    made.recompute = recompute_of(in, role);
+    made.batching.mini_batch = in.work().sequences() / in.work().mini_batches;
+  } else if (!megatron) {
+    made.offload.parameters = true;  // whatever the key says
+  }
+  return made;
+}
+
+struct ActorLimits {
+  bool dynamic = false;
+  std::int64_t tokens = 16384;  // per GPU
+};
+
+RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
+  RolePlan actor = training_role(in, Role::actor, kActor);
+  const int cp = actor.layout.cp;
+  actor.batching.update_tokens = call_tokens(
+      in, limits.dynamic, kActor + ".ppo_max_token_len_per_gpu", 16384, kActor + ".ppo_", cp);
+  actor.batching.log_prob_tokens = call_tokens(
+      in, in.flag(kRollout + ".log_prob_use_dynamic_bsz", limits.dynamic),
+      kRollout + ".log_prob_max_token_len_per_gpu", limits.tokens, kRollout + ".log_prob_", cp);
+  return actor;
+}
+
+RolePlan rollout_role(VerlImport& in) {
+  RolePlan rollout;
+  rollout.role = Role::rollout;
+  rollout.model = "actor";
+  const bool apart = in.rollout_gpus > 0;
+  const std::int64_t pool = apart ? in.rollout_gpus : in.world;
+  rollout.ranks = ranks_from(apart ? in.world : 0, pool);
+  ParallelLayout& layout = rollout.layout;
+  layout.tp = in.degree(kRollout + ".tensor_model_parallel_size", 2);
+  layout.pp = in.degree(kRollout + ".pipeline_model_parallel_size", 1);
+  layout.ep = in.degree(kRollout + ".expert_parallel_size", 1);
+  const std::int64_t inner = in.degree(kRollout + ".data_parallel_size", 1);
+  if (layout.ep > 1 && layout.ep != layout.tp * inner) {
+    in.refuse(kRollout + ".expert_parallel_size", std::to_string(layout.ep),
+              "tensor x data parallel = " + std::to_string(layout.tp * inner));
+  }
+  const std::int64_t replica = std::int64_t{layout.tp} * layout.pp * inner;
+  if (replica > pool || pool % replica != 0) {
+    in.refuse(
+        kRollout + ".tensor_model_parallel_size", std::to_string(layout.tp),
+        "replicas of " + std::to_string(replica) + " GPUs to divide the " + std::to_string(pool));
+  } else {
+    layout.dp_replicate = static_cast<int>(pool / layout.tp / layout.pp);
+  }
+  const auto layers = static_cast<int>(in.plan().models.at("actor").spec.layers);
+  layout.stages = even_stages(layers, std::min(layout.pp, layers), 1);
+  rollout.dtypes.param = rollout.dtypes.kv = rollout.dtypes.wire = wire_dtype(in);
+  rollout.batching.max_sequences = in.integer(kRollout + ".max_num_seqs", 256, kVerlTokens);
+  rollout.batching.prefill_tokens =
+      in.integer(kRollout + ".max_num_batched_tokens", 8192, kVerlTokens);
+  return rollout;
+}
+
+RolePlan critic_role(VerlImport& in) {
+  RolePlan critic = training_role(in, Role::critic, "critic");
+  const int cp = critic.layout.cp;
+  const std::int64_t infer =
+      in.integer("critic.ppo_infer_max_token_len_per_gpu", 32768, kVerlTokens) * cp;
+  critic.batching.values_tokens = critic.batching.update_tokens = infer;
+  if (!in.flag("trainer.use_v1", true)) {
+    critic.batching.update_tokens =
+        in.integer("critic.ppo_max_token_len_per_gpu", 32768, kVerlTokens) * cp;
+  }
+  return critic;
+}
+
+RolePlan reference_role(VerlImport& in, const ActorLimits& limits) {
+  RolePlan reference = training_role(in, Role::reference, kReference);
+  reference.batching.log_prob_tokens =
+      call_tokens(in, in.flag(kReference + ".log_prob_use_dynamic_bsz", limits.dynamic),
+                  kReference + ".log_prob_max_token_len_per_gpu", limits.tokens,
+                  kReference + ".log_prob_", reference.layout.cp);
+  return reference;
+}
+
+RolePlan reward_role(VerlImport& in) {
+  RolePlan reward;
+  reward.role = Role::reward;
+  reward.model = "reward";
+  const std::string tp_key = kReward + ".rollout.tensor_model_parallel_size";
+  reward.layout.tp = in.degree(tp_key, 2);
+  std::int64_t gpus = in.world, first = 0;
+  if (in.flag(kReward + ".enable_resource_pool", false)) {
+    gpus = std::int64_t{in.degree(kReward + ".nnodes", 1)} *
+           std::int64_t{in.degree(kReward + ".n_gpus_per_node", 8)};
+    first = in.world + in.rollout_gpus;
+    ClusterSpec& cluster = in.plan().cluster;
+    cluster.nodes =
+        std::max(cluster.nodes, (first + gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
+  }
+  if (gpus > 1 << 20 || gpus % reward.layout.tp != 0) {
+    in.refuse(tp_key, std::to_string(reward.layout.tp),
+              "a divisor of the reward model's " + std::to_string(gpus) + " GPUs");
+    return reward;
+  }
+  reward.layout.dp_replicate = static_cast<int>(gpus / reward.layout.tp);
+  reward.layout.stages = even_stages(in.plan().models.at("reward").spec.layers, 1, 1);
+  reward.ranks = ranks_from(first, gpus);
+  reward.dtypes.param = in.dtype(kReward + ".rollout.dtype", "bfloat16", DType::bf16);
+  reward.batching.reward_tokens =
+      in.integer(kReward + ".rollout.max_num_batched_tokens", 8192, kVerlTokens);
+  return reward;
+}
+
+}  // namespace
+
+void read_verl_roles(VerlImport& in) {
+  Workload& work = in.work();
+  std::vector<RolePlan>& roles = in.plan().roles;
+  const bool reward_model = in.plan().models.contains("reward");
+  work.dataflow = preset_dataflow(work.algorithm, work.kl, reward_model);
+  const ActorLimits limits{
+      .dynamic = in.flag(kActor + ".use_dynamic_bsz", false),
+      .tokens = in.integer(kActor + ".ppo_max_token_len_per_gpu", 16384, kVerlTokens)};
+  roles.push_back(actor_role(in, limits));
+  roles.push_back(rollout_role(in));
+  if (work.algorithm == "ppo") roles.push_back(critic_role(in));
+  if (work.kl != KlPlace::none) roles.push_back(reference_role(in, limits));
+  if (reward_model) roles.push_back(reward_role(in));
+}
+
+}  // namespace tessera
