@@ -76,15 +76,19 @@ double layer_weights(const LayerMatmuls& matmuls) {
 
 // Bytes that the elementwise operators of a layer read and write per token: two norms and two
 // residual additions 10 h (cut under sequence parallelism), RoPE on q and k 2 (n_q + n_kv) d / t,
-// SiLU and product 5 f / t (2 f without gate); dropout reads and writes the stream and a mask
-// twice; routed tokens are copied out and back, 4 h each, and sorted by expert and back after an
-// all-to-all, 4 h more, beside their experts' 5 f.
+// SiLU and product 5 f / t (2 f without gate); one kernel per operator moves 18 h for an RMS norm
+// (cast, square, mean, product, cast, weight; fp32 between them) and 10 for each element that RoPE
+// turns (rotate_half: negation and concatenation 3, two products 4, sum 3); dropout reads and
+// writes the stream and a mask twice; routed tokens are copied out and back, 4 h each, and sorted
+// by expert and back after an all-to-all, 4 h more, beside their experts' 5 f.
 double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
-  const double rope =
-      2.0 * static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
+  const bool eager = rank.traits.eager_elementwise, rms = rank.model.norm == NormKind::rms;
+  const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
+  const double rope = (eager && rms ? 10.0 : 2.0) * turned;
+  const double norms_and_sums = eager && rms ? 42.0 : rank.traits.dropout ? 15.0 : 10.0;
   const double activation = shape.gated ? 5.0 : 2.0;
   const double hidden = as_double(shape.hidden);
-  double elements = (rank.traits.dropout ? 15.0 : 10.0) * hidden / rank.stream_parts() + rope +
+  double elements = norms_and_sums * hidden / rank.stream_parts() + rope +
                     activation * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     const double copies = as_double(shape.experts_per_token) / rank.tp;

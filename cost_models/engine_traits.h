@@ -53,6 +53,10 @@ struct EngineTraits {
   bool overlapped_hops = false;       // interleaved stages send while they compute
   bool narrow_gradients = false;      // summed and reduced in the parameters' type, else in fp32
   bool overlapped_tensor = false;     // collectives of tp in pieces beside their GEMMs
+  bool eager_elementwise = false;     // one kernel per operator, as torch runs them; norms in fp32
+  /// Outputs of norms and the gated product are not kept but made again for the backward pass (what
+  /// torch.compile's min-cut partitioner does; Horace He, "Min-cut optimal(*) recomputation").
+  bool remade_elementwise = false;
   bool refills_alone =
       false;  // a freed slot's prompt has a pass of its own, no part of a decode step
 

@@ -80,8 +80,10 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
     const double seen = sequence;
     softmax = as_double(rank.query_heads()) * seen * (rank.traits.dropout ? 2 * bytes + 1 : bytes);
   }
-  const bool product = !(selective && flash && shape.gated);
-  const double stream = bytes * 4.0 * hidden + (rank.traits.dropout ? 2.0 * hidden : 0.0);
+  const bool remade = rank.traits.remade_elementwise;
+  const bool product = !(flash && shape.gated && (selective || remade));
+  const double stream =
+      bytes * (remade ? 2.0 : 4.0) * hidden + (rank.traits.dropout ? 2.0 * hidden : 0.0);
   return stream +
          bytes *
              (attention_elements(rank, shape, !selective) + mlp_elements(rank, shape, product)) +
@@ -290,6 +292,31 @@ double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage) {
   if (vpp <= 1) return micro_batches_in_flight(micro_batches, pp, stage);
   const int chunks = 2 * (pp - stage - 1) + (vpp - 1) * pp + 1;
   return static_cast<double>(std::min(micro_batches * vpp, chunks)) / vpp;
+}
+
+double layers_in_flight(const ParallelLayout& layout, int micro_batches, int stage) {
+  const int chunks = layout.vpp, pp = layout.pp;
+  const auto layers = [&](int chunk) {
+    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * pp + stage)];
+    return as_double(range.last - range.first);
+  };
+  bool even = true;
+  for (int chunk = 1; chunk < chunks; ++chunk) even = even && layers(chunk) == layers(0);
+  if (even) {
+    return stage_batches_in_flight(micro_batches, pp, chunks, stage) * chunks * layers(0);
+  }
+  // p micro-batches pass a chunk, then the next chunk (Megatron-LM's schedules.py); backward passes
+  // go the other way. One follows the other once the stage is warm.
+  const int passes = micro_batches * chunks;
+  const int ahead = std::min(passes, 2 * (pp - stage - 1) + (chunks - 1) * pp + 1);
+  double held = 0;
+  for (int i = 0; i < ahead; ++i) held += layers(i / pp % chunks);
+  double most = held;
+  for (int i = 0; i + ahead < std::min(passes, ahead + pp * chunks); ++i) {
+    held += layers((i + ahead) / pp % chunks) - layers(chunks - 1 - i / pp % chunks);
+    most = std::max(most, held);
+  }
+  return most;
 }
 
 MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recompute recompute) {

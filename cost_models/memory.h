@@ -169,6 +169,11 @@ int micro_batches_in_flight(int micro_batches, int pp, int stage);
 /// 1 + (p - 1) / (p v) times the layers of p micro-batches (Korthikanti et al. 2022, sec. 4.2.3).
 double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage);
 
+/// Most layers, each once per micro-batch, whose activations `stage` holds at once under the same
+/// schedule, counted chunk by chunk: stages whose chunks differ (Llama 3's first holds only the
+/// embedding, its last only the head; arXiv:2407.21783, sec. 3.3.2) hold fewer than an even share.
+double layers_in_flight(const ParallelLayout& layout, int micro_batches, int stage);
+
 /// What one stage runs of a call.
 struct StageLoad {
   LayerCounts layers{};

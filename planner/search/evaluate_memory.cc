@@ -80,6 +80,10 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
     const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
     const auto count = static_cast<int>(micro_batches(candidate, sequences));
     in_flight = stage_batches_in_flight(count, candidate.pp, candidate.vpp, index);
+    if (candidate.vpp > 1 && layers > 0) {
+      const ParallelLayout cut = layout_of(candidate, model.spec.layers);
+      in_flight = layers_in_flight(cut, count, index) / as_double(layers);
+    }
   }
   const StageLoad load{.layers = stage.layers,
                        .last = stage.last,

@@ -45,6 +45,17 @@ std::int64_t train_ranks(const SweepRow& row) {
   return row.tp.value_or(1) * row.pp.value_or(1) * row.dp.value_or(1) * row.cp.value_or(1);
 }
 
+// Embedding and head may have a chunk of their own (Llama 3: 128 chunks for 126 layers).
+bool fills(const ModelSpec& model, std::int64_t pp, int chunks) {
+  return pp * chunks <= model.layers + (chunks > 1 ? 2 : 0);
+}
+
+// Layers' worth that the last stage holds less where the cut is uneven anyway: the head's.
+std::vector<int> head_layers(const ModelSpec& model, int pp, int chunks) {
+  if (pp == 1 || model.layers % (static_cast<std::int64_t>(pp) * chunks) == 0) return {0};
+  return {0, 1};
+}
+
 std::vector<int> chunk_counts(const SweepRow& row, const ModelSpec& model, int pp) {
   if (row.vpp) return {static_cast<int>(*row.vpp)};
   if (pp == 1) return {1};
@@ -52,7 +63,7 @@ std::vector<int> chunk_counts(const SweepRow& row, const ModelSpec& model, int p
   const std::int64_t per_stage = (model.layers + pp - 1) / pp;
   std::vector<int> counts;
   for (const int chunks : divisors(per_stage)) {
-    if (static_cast<std::int64_t>(pp) * chunks <= model.layers) counts.push_back(chunks);
+    if (fills(model, pp, chunks)) counts.push_back(chunks);
   }
   return counts;
 }
@@ -99,21 +110,25 @@ Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec&
       if (row.dp && *row.dp != dp) continue;
       if (!row.dp && row.global_batch && dp > *row.global_batch) continue;
       for (const int chunks : chunk_counts(row, model, pp)) {
-        if (static_cast<std::int64_t>(pp) * chunks > model.layers) continue;
+        if (!fills(model, pp, chunks)) continue;
         for (const std::int64_t zero : {0, 1, 2, 3}) {
           if (row.zero.value_or(dp > 1 ? 1 : 0) != zero) continue;
           for (const Recompute mode : modes(row)) {
             for (const std::int64_t size : micro_batches(row, share_of(row, dp))) {
-              result.layouts.push_back({.tp = tp,
-                                        .pp = pp,
-                                        .dp = dp,
-                                        .cp = cp,
-                                        .ep = static_cast<int>(row.ep.value_or(1)),
-                                        .vpp = chunks,
-                                        .zero = static_cast<int>(zero),
-                                        .recompute = mode,
-                                        .sequence_parallel = row.sequence_parallel.value_or(tp > 1),
-                                        .micro_batch = size});
+              TrainLayout layout{.tp = tp,
+                                 .pp = pp,
+                                 .dp = dp,
+                                 .cp = cp,
+                                 .ep = static_cast<int>(row.ep.value_or(1)),
+                                 .vpp = chunks,
+                                 .zero = static_cast<int>(zero),
+                                 .recompute = mode,
+                                 .sequence_parallel = row.sequence_parallel.value_or(tp > 1),
+                                 .micro_batch = size};
+              for (const int head : head_layers(model, pp, chunks)) {
+                layout.head_layers = head;
+                result.layouts.push_back(layout);
+              }
             }
           }
         }

@@ -16,6 +16,7 @@ struct TrainLayout {
   int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, vpp = 1, zero = 0;
   Recompute recompute = Recompute::none;
   bool sequence_parallel = false;
+  int head_layers = 0;           // layers' worth that the last stage holds less
   std::int64_t micro_batch = 1;  // sequences per replica
   int gpus() const { return tp * pp * dp * cp; }
 };

@@ -93,9 +93,26 @@ ExpertOverlap expert_overlap_of(const SweepRow& row) {
   return *row.expert_overlap ? ExpertOverlap::always : ExpertOverlap::none;
 }
 
+// ZeRO-2 and 3 in 16 bit are torch's FSDP or DeepSpeed: alone on torch's own kernels; beside tensor
+// parallelism or a pipeline compiled or of a kernel library's make (torchtitan, Llama 3's trainer).
+bool shards_of_torch(const SweepRow& row) {
+  return row.engine.empty() && row.zero.value_or(0) >= 2 && row.precision != SweepPrecision::fp8 &&
+         row.attention != SweepAttention::unfused;
+}
+
+bool eager(const SweepRow& row) {
+  return shards_of_torch(row) && row.tp.value_or(1) == 1 && row.pp.value_or(1) == 1;
+}
+
+// torch's own attention is FlashAttention 2 (scaled_dot_product_attention of torch 2.2 to 2.4).
+SweepAttention attention_of(const SweepRow& row) {
+  return row.attention == SweepAttention::flash && eager(row) ? SweepAttention::flash_2
+                                                              : row.attention;
+}
+
 EngineTraits traits_of_row(const SweepRow& row) {
   if (!row.engine.empty()) return traits_of(row.engine);
-  const bool flash = row.attention == SweepAttention::flash;
+  const bool flash = row.attention != SweepAttention::unfused;
   return {
       .flash_attention = flash,
       .dropout = !flash,
@@ -106,6 +123,7 @@ EngineTraits traits_of_row(const SweepRow& row) {
       .overlapped_shards = flash,
       .streamed_optimizer = true,
       .scattered_hops = true,
+      .master_parameters = shards_of_torch(row),
       .listed_shards = !flash,
       .expert_dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),
       .expert_overlap = expert_overlap_of(row),
@@ -113,7 +131,9 @@ EngineTraits traits_of_row(const SweepRow& row) {
       .overlapped_hops = flash,
       // DeepSpeed of 2021 kept and reduced gradients in 16 bit (Rajbhandari et al. 2020, sec. 3.1).
       .narrow_gradients = row.narrow_gradients || (!flash && row.zero.value_or(0) == 3),
-      .overlapped_tensor = row.tp_overlap.value_or(false)};
+      .overlapped_tensor = row.tp_overlap.value_or(false),
+      .eager_elementwise = eager(row),
+      .remade_elementwise = shards_of_torch(row) && !eager(row)};
 }
 
 // GEMMs in fp8 run at twice the 16-bit peak (data sheets of H100 to B200); attention stays in 16
@@ -123,6 +143,21 @@ Calibration for_precision(Calibration calibration, SweepPrecision precision) {
   constexpr double kPeakRatio = 2;
   calibration.matmul_flops.value *= kPeakRatio;
   for (double& ratio : calibration.prefill.ratio) ratio *= kPeakRatio;
+  return calibration;
+}
+
+// Tables of attention kernels hold the device's best (FlashAttention 2 on Ampere, 3 or cuDNN's on
+// Hopper and later). Older generations take longer by: 2 over cuDNN's on H200 311 / 614 forward,
+// 282 / 533 forward and backward (torch 2.11, 8k); 1 over 2 on A100 1.7 to 3.0 (Dao 2023,
+// arXiv:2307.08691, sec. 4.1).
+Calibration for_attention(Calibration calibration, SweepAttention attention,
+                          const DeviceSpec& device) {
+  constexpr double kSecondOverBest = 1.9, kFirstOverSecond = 1.8, kHopperFlops = 700e12;
+  double longer = 1;
+  const bool old = attention == SweepAttention::flash_1 || attention == SweepAttention::flash_2;
+  if (old && device.peak_bf16.value > kHopperFlops) longer *= kSecondOverBest;
+  if (attention == SweepAttention::flash_1) longer *= kFirstOverSecond;
+  for (double& ratio : calibration.prefill.ratio) ratio *= longer;
   return calibration;
 }
 
@@ -148,7 +183,8 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
   if (row.precision == SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::fp32;
   if (row.precision != SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::bf16;
   request.cluster = cluster.spec;
-  request.calibration = for_precision(cluster.calibration, row.precision);
+  request.calibration = for_attention(for_precision(cluster.calibration, row.precision),
+                                      attention_of(row), request.cluster.device);
   request.traits = traits_of_row(row);
   Workload& workload = request.workload;
   workload.algorithm = "custom";
@@ -165,11 +201,12 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
 std::string key_of(const SweepRow& row, const Lengths& lengths) {
   const EngineTraits traits = traits_of_row(row);
   std::array<char, 180> text{};
-  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
+  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
                 static_cast<int>(row.kind), static_cast<int>(row.precision),
-                static_cast<int>(row.attention), static_cast<int>(traits.expert_dispatch),
+                static_cast<int>(attention_of(row)), static_cast<int>(traits.expert_dispatch),
                 static_cast<int>(traits.expert_overlap), traits.overlapped_tensor ? 1 : 0,
-                traits.narrow_gradients ? 1 : 0,
+                traits.narrow_gradients ? 1 : 0, traits.master_parameters ? 1 : 0,
+                traits.eager_elementwise ? 1 : 0,
                 static_cast<long long>(row.global_batch.value_or(1)),
                 static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
                 lengths.response, static_cast<long long>(lengths.max));
@@ -299,6 +336,7 @@ class RowPricing {
                           .ep = layout.ep,
                           .etp = layout.ep == 1 ? layout.tp : 1,  // experts cut as the rest is
                           .dp_shard = layout.zero == 3 ? layout.dp : 1,
+                          .head_layers = layout.head_layers,
                           .sequence_parallel = layout.sequence_parallel,
                           .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
                           .recompute = layout.recompute};

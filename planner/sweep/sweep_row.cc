@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKinds = {"train", "logprob", "rollout", "iteration"};
 constexpr std::array<std::string_view, 4> kPrecisions = {"bf16", "fp16", "fp8", "fp32"};
-constexpr std::array<std::string_view, 2> kAttentions = {"flash", "unfused"};
+constexpr std::array<std::string_view, 4> kAttentions = {"flash", "unfused", "flash 1", "flash 2"};
 constexpr std::array<std::string_view, 3> kGradPrecisions = {"fp32", "bf16", "fp16"};
 constexpr std::array<std::string_view, 2> kDispatches = {"direct", "hierarchical"};
 constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
@@ -84,6 +84,16 @@ SweepAttention attention_in(std::string_view cell) {
   const std::string text = lower(cell);
   for (const std::string_view word : {"unfused", "eager", "math", "no flash", "without flash"}) {
     if (text.starts_with(word)) return SweepAttention::unfused;
+  }
+  const auto says = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return text.find(name) != std::string::npos; });
+  };
+  if (says({"flash 1", "flash-1", "flashattention-1", "flash attention 1", "triton"})) {
+    return SweepAttention::flash_1;
+  }
+  if (says({"flash 2", "flash-2", "flashattention-2", "flash attention 2", "fa2", "sdpa"})) {
+    return SweepAttention::flash_2;
   }
   return SweepAttention::flash;
 }

@@ -25,7 +25,9 @@ enum class SweepPrecision { bf16, fp16, fp8, fp32 };
 std::string_view name_of(SweepPrecision precision);
 
 /// `unfused`: scores and probabilities are written to memory (Megatron-LM before flash attention).
-enum class SweepAttention { flash, unfused };
+/// `flash_1`, `flash_2`: kernels of that generation (Dao et al. 2022; Dao 2023); `flash`: not said
+/// which.
+enum class SweepAttention { flash, unfused, flash_1, flash_2 };
 std::string_view name_of(SweepAttention attention);
 
 /// Whether training and generation share their GPUs; `by_gpus`: they do where train_gpus + gen_gpus

@@ -1,7 +1,9 @@
 // Oracles: boxes summed over the parameter table, published sizes of DeepSeek-V3, hand counts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "cost_models/compute.h"
 #include "cost_models/layout/sharding.h"
@@ -124,6 +126,71 @@ TEST(InterleavedStages, HoldMoreAndOneChunkPerStageIsPlain1F1B) {
   // 1 + (p - 1) / (p v) of p micro-batches (Korthikanti et al. 2022).
   EXPECT_DOUBLE_EQ(stage_batches_in_flight(64, 8, 3, 0), 8 * (1 + 7.0 / 24));
   EXPECT_DOUBLE_EQ(stage_batches_in_flight(2, 8, 3, 0), 2);
+}
+
+// Every pass of a stage in its order, one by one, with the chunks whose layers it holds.
+double held_layers(const ParallelLayout& layout, int micro_batches, int stage) {
+  std::vector<int> forward, backward;  // chunks in the order in which the stage runs them
+  for (int from = 0; from < micro_batches; from += layout.pp) {
+    const int to = std::min(micro_batches, from + layout.pp);
+    for (int chunk = 0; chunk < layout.vpp; ++chunk) {
+      forward.insert(forward.end(), static_cast<std::size_t>(to - from), chunk);
+      backward.insert(backward.end(), static_cast<std::size_t>(to - from), layout.vpp - 1 - chunk);
+    }
+  }
+  const auto layers = [&](int chunk) {
+    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * layout.pp + stage)];
+    return static_cast<double>(range.last - range.first);
+  };
+  const std::size_t warm = std::min<std::size_t>(
+      forward.size(),
+      static_cast<std::size_t>(2 * (layout.pp - stage - 1) + (layout.vpp - 1) * layout.pp));
+  double held = 0, most = 0;
+  for (std::size_t i = 0; i < warm; ++i) held += layers(forward[i]);
+  most = held;
+  for (std::size_t i = warm; i < forward.size(); ++i) {
+    most = std::max(most, held += layers(forward[i]));
+    held -= layers(backward[i - warm]);
+  }
+  return most;
+}
+
+TEST(InterleavedStages, CountTheLayersOfChunksThatDifferOneByOne) {
+  for (const int pp : {2, 4, 16}) {
+    for (const int vpp : {2, 4, 8}) {
+      for (const int rounds : {1, 2, 5}) {
+        for (const int missing : {0, 1, 2}) {
+          ParallelLayout layout{.pp = pp, .vpp = vpp};
+          layout.stages = even_stages(std::int64_t{pp} * vpp * 2 - missing, pp, vpp);
+          for (int stage = 0; stage < pp; ++stage) {
+            EXPECT_DOUBLE_EQ(layers_in_flight(layout, rounds * pp, stage),
+                             held_layers(layout, rounds * pp, stage))
+                << pp << " " << vpp << " " << rounds << " " << missing << " " << stage;
+          }
+        }
+      }
+    }
+  }
+  // Llama 3: 126 layers, 16 stages of 8 chunks, the first of which is the embedding alone.
+  ParallelLayout llama{.pp = 16, .vpp = 8};
+  llama.stages = even_stages(127, 16, 8);
+  llama.stages.back().last = 126;
+  EXPECT_LT(layers_in_flight(llama, 32, 0), 8 * stage_batches_in_flight(32, 16, 8, 0));
+  EXPECT_DOUBLE_EQ(layers_in_flight(llama, 32, 0), 112);
+}
+
+TEST(Engines, KeepLessWhereElementwiseOutputsAreMadeAgain) {
+  const RankModel kept{preset("qwen3-8b"), 1, DType::bf16};
+  RankModel remade = kept;
+  remade.traits.remade_elementwise = true;
+  const auto hidden = static_cast<double>(kept.model.hidden);
+  const auto ffn = static_cast<double>(kept.layer().ffn);
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(kept, Recompute::none) -
+                       layer_activation_bytes(remade, Recompute::none),
+                   2 * (2 * hidden + ffn));  // two norms' outputs, one product
+  RankModel eager = kept;
+  eager.traits.eager_elementwise = true;
+  EXPECT_GT(layer_elementwise_bytes(eager), 1.5 * layer_elementwise_bytes(kept));
 }
 
 TEST(Experts, CostTheirShareOfFlopsHoweverTheyAreCut) {

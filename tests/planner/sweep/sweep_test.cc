@@ -172,7 +172,9 @@ TEST(SweepRows, ReadSpreadsheetNumbersAndFreeText) {
   const auto table = parse_csv(
       "model,cluster,kind,gpus,tp,precision,attention,placement\n"
       "m,c,train, 8.0 ,,\"fp8 (blockwise), bf16 elsewhere\",\"unfused, fused softmax\",colocate\n"
-      "m,c,train,1e1,,int3,FLASH,one-step-off\n",
+      "m,c,train,1e1,,int3,FLASH,one-step-off\n"
+      "m,c,train,8,,bf16,flash 1 (triton),\n"
+      "m,c,train,8,,bf16,FlashAttention-2,\n",
       "in.csv", problems);
   const auto rows = read_sweep_rows(*table, problems);
   ASSERT_TRUE(rows.has_value());
@@ -185,6 +187,26 @@ TEST(SweepRows, ReadSpreadsheetNumbersAndFreeText) {
   EXPECT_EQ((*rows)[1].attention, SweepAttention::flash);
   EXPECT_EQ((*rows)[1].placement, SweepPlacement::split);
   EXPECT_THAT((*rows)[1].notes, HasSubstr("int3"));
+  EXPECT_EQ((*rows)[2].attention, SweepAttention::flash_1);
+  EXPECT_EQ((*rows)[3].attention, SweepAttention::flash_2);
+}
+
+// Hopper's best kernels are no part of FlashAttention 2; on Ampere it is the best.
+TEST(Sweep, PricesAttentionByItsGeneration) {
+  const auto seconds = [](const std::string& cluster, const std::string& attention) {
+    Problems problems;
+    auto table = parse_csv(
+        "model,cluster,kind,gpus,tp,zero,recompute,micro_batch,global_batch,prompt_tokens,"
+        "attention\nqwen2-7b," +
+            cluster + ",train,8,8,0,none,1,8,16384," + attention + "\n",
+        "in.csv", problems);
+    EXPECT_TRUE(table && sweep(*table, ".", "", problems));
+    return std::strtod(table->rows[0].cells[*table->column("step_s")].c_str(), nullptr);
+  };
+  EXPECT_GT(seconds("h100-8", "flash 2"), 1.02 * seconds("h100-8", "flash"));
+  EXPECT_GT(seconds("h100-8", "flash 1"), 1.05 * seconds("h100-8", "flash 2"));
+  EXPECT_DOUBLE_EQ(seconds("a100-8", "flash 2"), seconds("a100-8", "flash"));
+  EXPECT_GT(seconds("a100-8", "flash 1"), 1.05 * seconds("a100-8", "flash"));
 }
 
 TEST(DerivedCalibration, TakesRatesFromTheClusterAndRatiosFromTheNearestDevice) {
