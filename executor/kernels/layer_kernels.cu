@@ -1,11 +1,15 @@
 // RMSNorm with residual, rotary embedding, SwiGLU: forward and backward.
+#include <cuda_pipeline_primitives.h>
+
 #include "executor/kernels/device_math.cuh"
 
 namespace tessera::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kNormBlocks = 528;  // four per multiprocessor of an H200
+constexpr int kMostThreads = 1024;  // of a block
+constexpr int kRowsAhead = 2;       // of a norm's backward pass; their memory fits sm_80, too
+constexpr int kNormBlocks = 528;    // four per multiprocessor of an H200
 
 template <typename T, int N>
 __global__ void norm_kernel(const T* x, const T* residual, const T* weight, float epsilon,
@@ -84,6 +88,65 @@ __global__ void norm_backward_kernel(const T* gradient, const T* passed, const T
 #pragma unroll
     for (int i = 0; i < N; ++i) partial[blockIdx.x * columns + c + i] = sums[c + i];
   }
+}
+
+/// The same for rows of at most one 16-byte load per thread: sums stay in registers, and the next
+/// rows are on their way to shared memory, where every thread reads what it has asked for itself.
+template <typename T, int N>
+__global__ void __maxnreg__(48)  // three blocks of 448 threads on a multiprocessor
+    norm_backward_ahead(const T* gradient, const T* passed, const T* x, const T* weight,
+                        const float* r, std::int64_t rows, std::int64_t columns, T* dx,
+                        float* partial) {
+  extern __shared__ uint4 staged[];  // [kRowsAhead + 1][3][threads]
+  const std::int64_t c = threadIdx.x * N;
+  const bool mine = c < columns;
+  const auto slot = [&](int stage, int input) {
+    return staged + (stage * 3 + input) * blockDim.x + threadIdx.x;
+  };
+  const auto fetch = [&](std::int64_t row, int stage) {
+    if (mine && row < rows) {
+      const std::int64_t at = row * columns + c;
+      __pipeline_memcpy_async(slot(stage, 0), gradient + at, 16);
+      __pipeline_memcpy_async(slot(stage, 1), x + at, 16);
+      if (passed != nullptr) __pipeline_memcpy_async(slot(stage, 2), passed + at, 16);
+    }
+    __pipeline_commit();
+  };
+  float sums[N] = {};
+  std::int64_t ahead = blockIdx.x;
+  for (int stage = 0; stage < kRowsAhead; ++stage, ahead += gridDim.x) fetch(ahead, stage);
+  float scale = blockIdx.x < rows ? r[blockIdx.x] : 0;
+  int stage = 0;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x, ahead += gridDim.x) {
+    fetch(ahead, (stage + kRowsAhead) % (kRowsAhead + 1));
+    const float next_scale = row + gridDim.x < rows ? r[row + gridDim.x] : 0;
+    __pipeline_wait_prior(kRowsAhead);
+    float g[N] = {}, a[N] = {}, dot = 0;
+    if (mine) {
+      float w[N];
+      load<T, N>(reinterpret_cast<const T*>(slot(stage, 0)), g);
+      load<T, N>(reinterpret_cast<const T*>(slot(stage, 1)), a);
+      load<T, N>(weight + c, w);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        sums[i] += g[i] * a[i] * scale;
+        g[i] *= w[i];
+        dot += g[i] * a[i];
+      }
+    }
+    const float mean = block_sum(dot) * scale * scale / static_cast<float>(columns);
+#pragma unroll
+    for (int i = 0; i < N; ++i) g[i] = (g[i] - a[i] * mean) * scale;
+    if (mine && passed != nullptr) {
+      load<T, N>(reinterpret_cast<const T*>(slot(stage, 2)), a);
+#pragma unroll
+      for (int i = 0; i < N; ++i) g[i] += a[i];
+    }
+    if (mine) store<T, N>(dx + row * columns + c, g);
+    scale = next_scale;
+    stage = (stage + 1) % (kRowsAhead + 1);
+  }
+  if (mine) store<float, N>(partial + blockIdx.x * columns + c, sums);
 }
 
 /// 32 columns per block; warps share the blocks' rows.
@@ -208,13 +271,20 @@ void rms_norm_backward(Real real, const void* gradient, const void* passed, cons
   const bool vector = columns % wide_of(real) == 0 && aligned(gradient) && aligned(passed) &&
                       aligned(x) && aligned(weight) && aligned(dx);
   const std::int64_t blocks = rms_norm_blocks(rows);
-  const auto shared = static_cast<int>(columns * static_cast<std::int64_t>(sizeof(float)));
   dispatch(real, vector, [&](auto zero, auto width) {
     using T = decltype(zero);
     constexpr int N = decltype(width)::value;
     auto* kernel = norm_backward_kernel<T, N>;
+    int threads = kThreads, shared = static_cast<int>(columns * sizeof(float));
+    if constexpr (N > 1) {
+      if (columns <= std::int64_t{kMostThreads} * N) {
+        kernel = norm_backward_ahead<T, N>;
+        threads = static_cast<int>((columns / N + 31) / 32 * 32);
+        shared = threads * (kRowsAhead + 1) * 3 * 16;
+      }
+    }
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    kernel<<<static_cast<unsigned>(blocks), kThreads, static_cast<std::size_t>(shared),
+    kernel<<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(shared),
              stream_of(stream)>>>(static_cast<const T*>(gradient), static_cast<const T*>(passed),
                                   static_cast<const T*>(x), static_cast<const T*>(weight), r, rows,
                                   columns, static_cast<T*>(dx), partial);

@@ -29,13 +29,6 @@ std::vector<Tensor> views(const Tensor& flat, const std::vector<fused::Chunk>& c
   return result;
 }
 
-Tensor host_copy(const Tensor& x) {
-  Tensor host =
-      torch::empty(x.sizes(), torch::TensorOptions().dtype(x.dtype()).pinned_memory(x.is_cuda()));
-  host.copy_(x);
-  return host;
-}
-
 std::int64_t begin_of(const std::vector<fused::Chunk>& piece) { return piece.front().offset; }
 std::int64_t end_of(const std::vector<fused::Chunk>& piece) {
   return piece.back().offset + piece.back().count;
@@ -74,12 +67,10 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
   const bool shares = weights.dtype == DType::fp32 && !options.offload;
   state_.master = shares ? values_ : values_.to(torch::kFloat32);
   if (options.offload) {  // before the moments, which then never lie on the device
-    state_.master = host_copy(state_.master);
+    state_.master = state_.master.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
   }
-  const auto moments =
-      state_.master.options().pinned_memory(options.offload && weights.storage.is_cuda());
-  state_.exp_avg = torch::zeros(state_.master.sizes(), moments);
-  state_.exp_avg_sq = torch::zeros(state_.master.sizes(), moments);
+  state_.exp_avg = torch::zeros_like(state_.master);
+  state_.exp_avg_sq = torch::zeros_like(state_.master);
   find_chunks();
   if (options.offload) cut_pieces();
 }

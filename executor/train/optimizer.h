@@ -6,9 +6,9 @@
 // torch.optim.AdamW; decay only on rows that the parameter table marks. On a GPU norm and update
 // are one kernel each over all parameters, and the host waits once, at the end. With ZeRO-1 and 2
 // the weights that others updated come on the side stream, beside what follows the step. States may
-// live in pinned host memory (offload): then the host computes the step piece by piece, the next
-// piece's gradients and the last one's weights travelling meanwhile. Collective over the role; one
-// thread per rank.
+// live in host memory (offload), where they stay: the host computes the step piece by piece, the
+// next piece's gradients and the last one's weights travelling through pinned memory meanwhile.
+// Collective over the role; one thread per rank.
 #pragma once
 
 #include "executor/model/torch.h"
@@ -32,7 +32,7 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0.01;
   double clip_norm = 1.0;  // 0 = no clipping
-  bool offload = false;    // master weights and moments in pinned host memory
+  bool offload = false;    // master weights and moments in host memory
   /// Offload: elements that travel at a time, 64 MiB of gradients: long enough for the link's full
   /// rate. A multiple of 64.
   std::int64_t piece_elements = std::int64_t{1} << 24;
