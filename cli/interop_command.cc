@@ -110,6 +110,8 @@ void add_import(CLI::App& app) {
   command->add_option("--model", options.model, "Model instead of the file's");
   command->add_option("--critic", options.critic, "Critic's model instead of the file's");
   command->add_option("--reward", options.reward, "Reward model instead of the file's");
+  command->add_option("--set", options.settings,
+                      "KEY=VALUE instead of the file's, for what only a run would tell");
   command->add_option("--response-mean", options.response_mean,
                       "Mean response in tokens; default: as long as the longest");
   command->add_flag("--allow-unknown", options.allow_unknown, "Unknown keys are only reported");

@@ -66,9 +66,9 @@ const ConfigValue* ConfigValues::known(const std::string& key, Problems& problem
     if (found == values.end() || found->second.value.is(Node::Kind::null)) return nullptr;
     const ConfigValue& value = found->second;
     if (!value.unknown.empty()) {
-      problems.push_back({file, value.place, key + " = " + value.unknown,
-                          "a value that stands in the file",
-                          "only a run of the script would tell"});
+      problems.push_back(
+          {file, value.place, key + " = " + value.unknown, "a value that stands in the file",
+           "only a run of the script would tell; --set " + key + "=VALUE states it"});
       return nullptr;
     }
     const auto reference = reference_of(value.value, at);

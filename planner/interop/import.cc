@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cost_models/spec/preset.h"
+#include "planner/interop/launch_command.h"
 
 namespace tessera {
 namespace {
@@ -19,14 +20,47 @@ std::string bare_name(std::string_view name) {
   for (const char c : name) {
     lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  static constexpr std::array<std::string_view, 8> kDecorations{
-      "-instruct", "-chat", "-base", "-hf", "meta-", "-it", "-thinking", "-v0.1"};
+  static constexpr std::array<std::string_view, 13> kDecorations{
+      "-instruct", "-chat", "-base", "-hf",   "meta-", "-it",   "-thinking",
+      "-v0.1",     "-2507", "-2407", "-bf16", "-math", "-coder"};
   for (const std::string_view word : kDecorations) {
     const auto at = lower.find(word);
     if (at != lower.npos) lower.erase(at, word.size());
   }
   std::erase_if(lower, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
   return lower;
+}
+
+struct Alike {
+  std::string_view name, preset;  // bare
+};
+
+// Models with the shapes of a preset (their cards and config.json at huggingface.co).
+constexpr std::array<Alike, 11> kAlike{{
+    {"qwen205b", "qwen2505b"},
+    {"qwen215b", "qwen2515b"},
+    {"qwen272b", "qwen2572b"},
+    {"llama38b", "llama318b"},
+    {"llama370b", "llama3170b"},
+    {"deepseekr1", "deepseekv3"},
+    {"deepseekr1distillqwen7b", "qwen257b"},
+    {"deepseekr1distillqwen14b", "qwen2514b"},
+    {"deepseekr1distillqwen32b", "qwen2532b"},
+    {"deepseekr1distillllama8b", "llama318b"},
+    {"deepseekr1distillllama70b", "llama3170b"},
+}};
+
+// The preset that a hub name or a folder of that name means; empty = none.
+std::string preset_of(const std::string& name) {
+  std::string bare = bare_name(name);
+  if (bare.empty()) return {};
+  for (const Alike& alike : kAlike) {
+    if (bare == alike.name) bare = alike.preset;
+  }
+  for (const std::string& preset : preset_names("models", "")) {
+    if (bare_name(preset) == bare) return preset;
+  }
+  return {};
 }
 
 }  // namespace
@@ -40,10 +74,7 @@ std::optional<ModelSource> find_model(const std::string& name, const ConfigValue
     if (auto spec = read_model_spec(name, problems)) return ModelSource{*std::move(spec), name, ""};
     return std::nullopt;
   }
-  const std::string bare = bare_name(name);
-  const auto presets = preset_names("models", "");
-  for (const std::string& preset : presets) {
-    if (bare.empty() || bare_name(preset) != bare) continue;
+  if (const std::string preset = preset_of(name); !preset.empty()) {
     auto spec = read_model_spec(preset, problems);
     if (!spec) return std::nullopt;
     if (preset != name) notes.push_back("'" + name + "' is planned as the preset " + preset + ".");
@@ -59,8 +90,18 @@ std::optional<ModelSource> find_model(const std::string& name, const ConfigValue
 
 std::optional<Imported> import_config(std::string_view text, const std::string& file,
                                       const ImportOptions& options, Problems& problems) {
-  const auto config = read_config_values(text, file, problems);
+  const std::size_t before = problems.size();
+  auto config = read_config_values(text, file, problems);
   if (!config) return std::nullopt;
+  for (const std::string& setting : options.settings) {
+    ConfigValues own{.file = "--set"};
+    read_override({.text = setting}, own, problems);
+    for (auto& [key, value] : own.values) {
+      value.place = "--set";
+      config->values[key] = std::move(value);
+    }
+  }
+  if (problems.size() != before) return std::nullopt;
   switch (config->syntax) {
     case ConfigSyntax::verl:
       return import_verl(*config, options, problems);

@@ -19,6 +19,7 @@ namespace tessera {
 struct ImportOptions {
   ClusterSpec cluster;                // GPUs and links; nodes and GPUs per node are the file's
   std::string model, critic, reward;  // instead of the file's
+  std::vector<std::string> settings;  // "trainer.nnodes=4": instead of the file's, or added
   double response_mean = 0;           // tokens; 0 = as long as the longest
   bool allow_unknown = false;         // unknown keys are notes
 };

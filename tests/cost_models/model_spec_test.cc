@@ -395,5 +395,52 @@ TEST(ModelSpec, AllProblemsOfAConfigComeAtOnce) {
   EXPECT_GE(problems.size(), 2u);
 }
 
+// Parameters as the safetensors files of the published checkpoints count them (their cards at
+// huggingface.co); tied embeddings once, DeepSeek-V3 without its MTP layer.
+TEST(Presets, HaveThePublishedNumbersOfParameters) {
+  const std::vector<std::pair<std::string, std::int64_t>> published{
+      {"qwen2.5-0.5b", 494'032'768},
+      {"qwen2.5-1.5b", 1'543'714'304},
+      {"qwen2.5-3b", 3'085'938'688},
+      {"qwen2.5-7b", 7'615'616'512},
+      {"qwen2.5-14b", 14'770'033'664},
+      {"qwen2.5-32b", 32'763'876'352},
+      {"qwen2.5-72b", 72'706'203'648},
+      {"qwen2-7b", 7'615'616'512},
+      {"qwen3-0.6b", 596'049'920},
+      {"qwen3-1.7b", 1'720'574'976},
+      {"qwen3-4b", 4'022'468'096},
+      {"qwen3-8b", 8'190'735'360},
+      {"qwen3-14b", 14'768'307'200},
+      {"qwen3-32b", 32'762'123'264},
+      {"qwen3-30b-a3b", 30'532'122'624},
+      {"qwen3-235b-a22b", 235'093'634'560},
+      {"llama2-7b", 6'738'415'616},
+      {"llama2-70b", 68'976'648'192},
+      {"llama3.1-8b", 8'030'261'248},
+      {"llama3.1-70b", 70'553'706'496},
+      {"llama3.1-405b", 405'853'388'800},
+      {"mistral-7b", 7'248'023'552},
+      {"mistral-nemo", 12'247'782'400},
+      {"mixtral-8x7b", 46'702'792'704},
+      {"mixtral-8x22b", 140'620'634'112},
+      {"deepseek-llm-7b", 6'910'365'696},
+      {"deepseek-v2-lite", 15'706'484'224},
+      {"deepseek-v2", 235'741'434'880},
+      {"deepseek-v3", 671'026'419'200},
+      {"qwen1.5-moe-a2.7b", 14'315'784'192},
+      {"gpt-oss-20b", 20'914'757'184},
+      {"gpt-oss-120b", 116'829'156'672},
+      {"gpt2", 124'439'808},
+      {"qwen2.5-vl-3b", 3'754'622'976},
+      {"qwen2.5-vl-7b", 8'292'166'656}};
+  for (const auto& [name, count] : published) {
+    Problems problems;
+    const auto model = read_model_spec(name, problems);
+    ASSERT_TRUE(model.has_value()) << Error(ExitCode::bad_input, problems).what();
+    EXPECT_EQ(parameter_count(*model), count) << name;
+  }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -137,6 +137,71 @@ TEST(Import, RefusesAsynchronousTrainersThatAPlanCannotSay) {
   EXPECT_TRUE(is_one_step_off(imported.plan.schedule));
 }
 
+TEST(Import, TakesSettingsThatOnlyARunWouldTell) {
+  const std::string script =
+      "python3 -m verl.trainer.main_ppo "
+      "actor_rollout_ref.model.path=Qwen/Qwen2.5-Coder-7B-Instruct "
+      "trainer.nnodes=$SLURM_JOB_NUM_NODES algorithm.adv_estimator=grpo\n";
+  const Problems problems = refusals(script, "a.sh");
+  EXPECT_THAT(problems[0].hint, HasSubstr("--set trainer.nnodes=VALUE"));
+  ImportOptions options = h800();
+  options.settings = {"trainer.nnodes=2", "+data.seed=1"};
+  EXPECT_EQ(must_import(script, "a.sh", options).plan.roles[0].ranks.size(), 16U);
+  options.settings = {"trainer.nodes=2"};
+  Problems unknown;
+  EXPECT_FALSE(import_config(script, "a.sh", options, unknown));
+  EXPECT_THAT(unknown[0].hint, HasSubstr("trainer.nnodes"));
+  EXPECT_EQ(unknown[0].place, "--set");
+}
+
+TEST(Models, AreFoundByTheirHubNames) {
+  const ConfigValues config;
+  const std::vector<std::pair<std::string, std::string>> known{
+      {"Qwen/Qwen2.5-Math-7B", "qwen2.5-7b"},
+      {"/models/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"},
+      {"mistralai/Mistral-Nemo-Instruct-2407", "mistral-nemo"},
+      {"deepseek-ai/deepseek-llm-7b-chat", "deepseek-llm-7b"},
+      {"deepseek-ai/DeepSeek-R1", "deepseek-v3"},
+      {"Qwen/Qwen2-72B-Instruct", "qwen2.5-72b"},
+      {"meta-llama/Meta-Llama-3-8B-Instruct", "llama3.1-8b"}};
+  for (const auto& [name, preset] : known) {
+    std::vector<std::string> notes;
+    Problems problems;
+    const auto model = find_model(name, config, "model", notes, problems);
+    ASSERT_TRUE(model.has_value()) << name;
+    EXPECT_EQ(model->spec, read_model_spec(preset, problems)) << name;
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_THAT(notes[0], HasSubstr(preset));
+  }
+  std::vector<std::string> notes;
+  Problems problems;
+  EXPECT_FALSE(find_model("Qwen/Qwen2.5-8B", config, "model", notes, problems));
+  EXPECT_EQ(problems.size(), 1U);
+}
+
+TEST(Price, CountsNoMoreSequencesThanARolloutHoldsOrHas) {
+  const std::string script =
+      "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=qwen2.5-7b "
+      "algorithm.adv_estimator=grpo actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 "
+      "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 "
+      "actor_rollout_ref.rollout.tensor_model_parallel_size=1 "
+      "data.max_response_length=8000 actor_rollout_ref.rollout.max_num_seqs=";
+  Problems problems;
+  const auto calibration = find_calibration("h800", problems);
+  const auto counted = [&](const std::string& slots) {
+    Plan plan = must_import(script + slots + "\n", "a.sh", h800()).plan;
+    EXPECT_TRUE(price(plan, *calibration).fits);
+    EXPECT_LE(plan.find(Role::rollout)->memory.at(Phase::gen).total(),
+              plan.cluster.device.memory.value);
+    return plan.find(Role::rollout)->batching.max_sequences;
+  };
+  EXPECT_EQ(counted("16"), 16);
+  const std::int64_t held = counted("1024");  // 1024 prompts on 8 replicas would be 128
+  EXPECT_LT(held, 128);
+  EXPECT_GT(held, 32);
+  EXPECT_EQ(counted(std::to_string(held)), held);
+}
+
 TEST(Import, PlansTheRecipesWithARolloutPoolOneStepAhead) {
   const std::string settings =
       " actor_rollout_ref.model.path=qwen2.5-7b algorithm.adv_estimator=grpo trainer.nnodes=1 "
