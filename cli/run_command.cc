@@ -110,6 +110,10 @@ void create_folder(const fs::path& run) {
   }
 }
 
+std::string config_name(const RunOptions& options) {
+  return options.overrides.empty() ? options.config : options.config + " with --set";
+}
+
 int run(RunOptions options) {
   Plan plan = checked_plan(options.plan);
   if (options.reshard == "full") set_reshard_mode(plan, ReshardMode::full);
@@ -134,6 +138,12 @@ int run(RunOptions options) {
   const bool gpu = options.device == "cuda" ||
                    (options.device == "auto" && plan.cluster.device.name != "CPU" &&
                     plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
+  const int refused = run_program({program.string(), "train", "--folder", folder.string(),
+                                   "--config-name", config_name(options), "--check"});
+  if (refused != 0) {
+    fs::remove_all(folder);
+    return refused;
+  }
   // torchrun reads abbreviations of its own options behind the program too: --run would be one.
   const SupervisedRun supervised{.command = {program.string(), "train", "--folder", folder.string(),
                                              "--device", gpu ? "cuda" : "cpu"},

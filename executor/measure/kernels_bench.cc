@@ -253,8 +253,10 @@ class KernelsBench {
     for (std::int64_t at = 0; at < bytes; at += kPiece) {
       ranges.push_back({data + at, static_cast<std::size_t>(std::min(kPiece, bytes - at))});
     }
-    const auto ops = make_torch_memory_ops(site_.gpu() ? site_.device.index() : -1);
-    moves("sums of ranges", static_cast<double>(bytes), [&] { ops->checksums(ranges); });
+    const auto device_ops =
+        site_.gpu() ? make_torch_memory_ops(site_.device.index()) : std::unique_ptr<MemoryOps>();
+    MemoryOps& ops = device_ops != nullptr ? *device_ops : host_memory_ops();
+    moves("sums of ranges", static_cast<double>(bytes), [&] { ops.checksums(ranges); });
   }
 
   const BenchSite& site_;

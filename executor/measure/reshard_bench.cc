@@ -379,7 +379,8 @@ ParallelLayout read_layout(const std::string& text, std::int64_t layers, int ran
     problems.push_back({.place = "layout",
                         .found = text,
                         .expected = "degrees such as tp4, tp2pp2 or fsdp4 that fit on " +
-                                    std::to_string(ranks) + " ranks"});
+                                    std::to_string(ranks) + " ranks, and at most " +
+                                    std::to_string(layers) + " stages"});
     return ParallelLayout{};
   };
   for (std::size_t i = 0; i < text.size();) {
@@ -426,6 +427,16 @@ RankMap best_rollout_map(const ParameterTable& table, const RankMap& training,
   consider(RankOrder::list, replicas_fastest(layout));
   TESSERA_CHECK(best.has_value());
   return *best;
+}
+
+void check_cases(std::span<const ReshardCase> cases, const ModelSpec& model, int ranks) {
+  Problems problems;
+  for (const ReshardCase& each : cases) {
+    for (const std::string& layout : {each.from, each.to}) {
+      read_layout(layout, model.layers, ranks, problems);
+    }
+  }
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
 }
 
 json bench_reshard(const BenchSite& site, const ModelSpec& model, const ReshardCase& which,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ ParallelLayout read_layout(const std::string& text, std::int64_t layers, int ran
 /// The order of the rollout's ranks (strided, contiguous, or shards fastest) that receives least.
 RankMap best_rollout_map(const ParameterTable& table, const RankMap& training,
                          const ParallelLayout& layout, DType dtype);
+
+/// Throws Error naming every layout of the cases that does not fit.
+void check_cases(std::span<const ReshardCase> cases, const ModelSpec& model, int ranks);
 
 /// One case as a JSON object: bytes, rows by transport, ceilings, way back, extra memory.
 nlohmann::json bench_reshard(const BenchSite& site, const ModelSpec& model,

@@ -49,7 +49,7 @@ SwitchRig::SwitchRig(const BenchSite& site, const ParameterTable& table, const R
       arena_(arena_on_(site.host->rank())),
       block_(site.make_block(arena_.bytes)),
       copies_(site.make_copies()),
-      ops_(make_torch_memory_ops(site.gpu() ? site.device.index() : -1)) {}
+      ops_(site.gpu() ? make_torch_memory_ops(site.device.index()) : nullptr) {}
 
 torch::Tensor SwitchRig::elements(const ArenaSlot& slot) const {
   const std::int64_t size = arena_.rollout.element_bytes;

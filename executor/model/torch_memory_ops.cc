@@ -13,7 +13,9 @@
 namespace tessera {
 namespace {
 
+#ifndef TESSERA_HAVE_KERNELS
 constexpr std::int64_t kPieceElements = std::int64_t{1} << 24;
+#endif
 
 at::ScalarType torch_type(DType type) {
   return type == DType::fp32   ? torch::kFloat
@@ -24,8 +26,7 @@ at::ScalarType torch_type(DType type) {
 class TorchMemoryOps final : public MemoryOps {
  public:
   explicit TorchMemoryOps(int device)
-      : device_(device < 0 ? torch::Device(torch::kCPU)
-                           : torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(device))) {}
+      : device_(torch::kCUDA, static_cast<c10::DeviceIndex>(device)) {}
 
   void cast(void* to, DType to_type, const void* from, DType from_type,
             std::size_t count) override {
@@ -37,13 +38,10 @@ class TorchMemoryOps final : public MemoryOps {
     const torch::NoGradGuard no_grad;
     if (!errors_.defined()) errors_ = torch::zeros({2}, options(torch::kDouble));
 #ifdef TESSERA_HAVE_KERNELS
-    if (device_.is_cuda()) {
-      const auto half = to_type == DType::bf16 ? kernels::HalfType::bf16 : kernels::HalfType::fp16;
-      kernels::cast_to_half(static_cast<const float*>(from), to, half,
-                            static_cast<std::int64_t>(count), errors_.data_ptr<double>(), stream());
-      return;
-    }
-#endif
+    const auto half = to_type == DType::bf16 ? kernels::HalfType::bf16 : kernels::HalfType::fp16;
+    kernels::cast_to_half(static_cast<const float*>(from), to, half,
+                          static_cast<std::int64_t>(count), errors_.data_ptr<double>(), stream());
+#else
     const torch::Tensor all = view(from, torch::kFloat, count);
     const torch::Tensor cast = view(to, torch_type(to_type), count);
     cast.copy_(all);
@@ -54,6 +52,7 @@ class TorchMemoryOps final : public MemoryOps {
       errors_[0] += error.square().sum(torch::kDouble);
       errors_[1] += piece.square().sum(torch::kDouble);
     }
+#endif
   }
 
   CastError take_cast_error() override {
@@ -67,9 +66,10 @@ class TorchMemoryOps final : public MemoryOps {
   std::vector<std::uint64_t> checksums(std::span<const MemoryRange> ranges) override {
     const torch::NoGradGuard no_grad;
 #ifdef TESSERA_HAVE_KERNELS
-    if (device_.is_cuda()) return checksums_by_kernel(ranges);
-#endif
+    return checksums_by_kernel(ranges);
+#else
     return checksums_by_operators(ranges);
+#endif
   }
 
  private:
@@ -84,7 +84,7 @@ class TorchMemoryOps final : public MemoryOps {
   };
 
   SumTable make_table(std::span<const MemoryRange> ranges) const {
-    SumTable table{.ranges = {ranges.begin(), ranges.end()}};
+    SumTable table{.ranges = { ranges.begin(), ranges.end() }};
     std::vector<kernels::SumChunk> chunks;
     std::vector<std::int64_t> lengths;
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -132,8 +132,7 @@ class TorchMemoryOps final : public MemoryOps {
 
   static constexpr std::size_t kTables = 64;
   std::vector<SumTable> tables_;
-#endif
-
+#else
   /// Sum over 16-bit words of word * odd(position), modulo 2^64: position and value both count.
   std::vector<std::uint64_t> checksums_by_operators(std::span<const MemoryRange> ranges) const {
     const torch::Tensor factors = torch::arange(kPieceElements, options(torch::kLong))
@@ -156,6 +155,7 @@ class TorchMemoryOps final : public MemoryOps {
     const auto* values = host.const_data_ptr<std::int64_t>();
     return {values, values + ranges.size()};
   }
+#endif
 
   torch::TensorOptions options(at::ScalarType type) const {
     return torch::TensorOptions().dtype(type).device(device_);

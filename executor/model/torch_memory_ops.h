@@ -1,4 +1,4 @@
-// Casts and checksums on whatever device torch computes on.
+// Casts and checksums on a GPU: by our kernels, or by torch's where those were not built.
 //
 // Operations are put on torch's current stream; those that return numbers wait for it. Scratch
 // memory is bounded by 256 MiB. No torch in this header.
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// `device` is a CUDA device's index, or -1 for the CPU.
+/// `device` is a CUDA device's index.
 std::unique_ptr<MemoryOps> make_torch_memory_ops(int device);
 
 }  // namespace tessera

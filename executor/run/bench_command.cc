@@ -87,9 +87,12 @@ void run_reshard(const BenchOptions& options) {
                                        .transports = transports_of(options, site.gpu()),
                                        .ceilings = !options.no_ceilings,
                                        .practice = options.practice};
+        std::vector<ReshardCase> cases;
+        for (const std::string& text : options.cases) cases.push_back(case_of(text));
+        check_cases(cases, model, site.host->size());
         json figures = json::array();
-        for (const std::string& text : options.cases) {
-          json figure = bench_reshard(site, model, case_of(text), each);
+        for (const ReshardCase& which : cases) {
+          json figure = bench_reshard(site, model, which, each);
           figure["model"] = options.model;
           if (site.host->rank() == 0) {
             std::fprintf(stderr, "%s %s", options.model.c_str(), reshard_table(figure).c_str());

@@ -172,22 +172,40 @@ void run(const Options& options) {
 
 struct KernelOptions {
   BenchStart start{.ranks = 1};
-  std::string model = "qwen2-7b", dtype = "auto";
-  KernelsBenchOptions each;
+  std::string model, dtype = "auto";
+  KernelsBenchOptions each{.tokens = 0, .sequence = 0, .optimizer_elements = 0, .repetitions = 0};
 };
 
-void run_kernels(const KernelOptions& options) {
-  const ModelSpec model = bench_model(options.model);
+/// What was not given: sizes of a training step on a GPU, seconds' worth on a CPU.
+void fill_kernel_options(KernelOptions& options, bool gpu) {
+  const auto fill = [](auto& field, auto value) {
+    if (field == 0) field = value;
+  };
+  if (options.model.empty()) options.model = gpu ? "qwen2-7b" : "qwen2.5-0.5b";
+  fill(options.each.tokens, gpu ? 16384 : 512);
+  fill(options.each.sequence, std::min<std::int64_t>(options.each.tokens, gpu ? 4096 : 256));
+  fill(options.each.optimizer_elements, std::int64_t{1} << (gpu ? 28 : 22));
+  fill(options.each.repetitions, gpu ? 10 : 3);
   if (options.each.tokens % options.each.sequence != 0) {
     throw Error(ExitCode::usage, "--tokens is a multiple of --sequence");
   }
-  std::vector<std::string> words{"--model", options.model, "--dtype", options.dtype};
+}
+
+void run_kernels(const KernelOptions& options) {
+  std::vector<std::string> words{"--dtype", options.dtype};
+  if (!options.model.empty()) words.insert(words.end(), {"--model", options.model});
+  if (options.each.tokens != 0) {
+    words.insert(words.end(), {"--tokens", std::to_string(options.each.tokens)});
+  }
   run_bench(
       options.start, "kernels", std::move(words),
       [&](RankSetup&, const BenchSite& site) {
-        KernelsBenchOptions each = options.each;
-        each.dtype = dtype_of(options.dtype, site.gpu());
-        return bench_kernels(site, model, each);
+        KernelOptions filled = options;
+        fill_kernel_options(filled, site.gpu());
+        filled.each.dtype = dtype_of(options.dtype, site.gpu());
+        json figures = bench_kernels(site, bench_model(filled.model), filled.each);
+        figures["model"] = filled.model;
+        return figures;
       },
       kernels_table);
 }
@@ -196,8 +214,9 @@ void add_bench_kernels(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("kernels", "The kernels of a training step beside their ceilings");
   auto o = std::make_shared<KernelOptions>();
-  command->add_option("--model", o->model, "Preset, folder or config.json");
-  command->add_option("--tokens", o->each.tokens, "Of a micro-batch");
+  command->add_option("--model", o->model,
+                      "Preset, folder or config.json; default qwen2-7b, on a CPU qwen2.5-0.5b");
+  command->add_option("--tokens", o->each.tokens, "Of a micro-batch; default 16384, on a CPU 512");
   command->add_option("--sequence", o->each.sequence, "Tokens of each packed sequence");
   command->add_option("--optimizer-elements", o->each.optimizer_elements, "Of the flat optimizer");
   command->add_option("--repeat", o->each.repetitions, "Timed repetitions")

@@ -30,6 +30,8 @@ struct TrainOptions {
   std::string run;                   // a folder that `tessera run` prepared, or:
   std::string plan, config, output;  // what a bare launcher starts from
   std::string device = "auto";
+  std::string config_name;  // what messages call the configuration; default its file
+  bool check = false;       // read everything and leave
 };
 
 struct Inputs {
@@ -50,8 +52,24 @@ Inputs read_inputs(const TrainOptions& options) {
   }
   check_model_sources(*plan, plan_file.string(), problems);
   std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
+  for (Problem& problem : problems) {
+    if (!options.config_name.empty() && problem.file == config_file) {
+      problem.file = options.config_name;
+    }
+  }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return {std::move(*plan), std::move(*config)};
+}
+
+PromptSet read_prompts(const Inputs& inputs) {
+  const DataConfig& data = inputs.config.data;
+  return read_prompt_set({.files = data.train_files,
+                          .model = inputs.plan.models.at("actor").path,
+                          .reward = inputs.config.reward.function,
+                          .per_step = inputs.plan.workload.prompts_per_step,
+                          .max_tokens = data.max_prompt_length,
+                          .seed = data.seed,
+                          .shuffle = data.shuffle});
 }
 
 /// Under a bare launcher rank 0 makes the run's folder; it must not exist.
@@ -141,13 +159,7 @@ class Rank {
                                  .stream = setup_.stream,
                                  .side = &side,
                                  .decorate = times.decorator()});
-    const PromptSet prompts = read_prompt_set({.files = inputs_.config.data.train_files,
-                                               .model = plan.models.at("actor").path,
-                                               .reward = inputs_.config.reward.function,
-                                               .per_step = plan.workload.prompts_per_step,
-                                               .max_tokens = inputs_.config.data.max_prompt_length,
-                                               .seed = inputs_.config.data.seed,
-                                               .shuffle = inputs_.config.data.shuffle});
+    const PromptSet prompts = read_prompts(inputs_);
     const LoopResult result =
         run_training(worker, plan, inputs_.config, prompts, observer(prompts, times));
     status_->enter(name_of(Phase::save_checkpoint), result.steps);
@@ -201,12 +213,20 @@ void add_train(CLI::App& app) {
       ->excludes(run);
   command->add_option("--device", options->device, "cpu, cuda or auto")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command->add_option("--config-name", options->config_name,
+                      "What messages call the configuration");
+  command->add_flag("--check", options->check, "Read plan, configuration and data, and leave");
   command->callback([options] {
     if (options->run.empty() &&
         (options->plan.empty() || options->config.empty() || options->output.empty())) {
       throw Error(ExitCode::usage, "train needs --folder, or a plan, --config and --output");
     }
-    const int code = Rank(*options, read_inputs(*options)).run();
+    Inputs inputs = read_inputs(*options);
+    if (options->check) {
+      read_prompts(inputs);
+      return;
+    }
+    const int code = Rank(*options, std::move(inputs)).run();
     if (code != 0) throw CLI::RuntimeError(code);
   });
 }

@@ -182,7 +182,7 @@ void make_switch(Worker& worker, const PlannedReshard& pair, const ReshardConfig
   const bool gpu = context.device.is_cuda();
   worker.copies =
       gpu ? make_device_copies(context.device.index(), context.stream) : make_host_copies();
-  worker.memory_ops = make_torch_memory_ops(gpu ? context.device.index() : -1);
+  if (gpu) worker.memory_ops = make_torch_memory_ops(context.device.index());
   const RoleWorker *actor = worker.find(pair.from), *rollout = worker.find(pair.to);
   const SharedBlock* const block = worker.actor_memory.get();
   SwitchSite site{.world = context.world,
