@@ -23,17 +23,22 @@ bool of_options(const Problems& problems) {
                      [](const Problem& problem) { return problem.file.starts_with("--"); });
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
+/// Insertions, deletions and substitutions between two words where they are fewer than `most`, else
+/// some number of at least `most`.
+size_t edit_distance(std::string_view a, std::string_view b, size_t most) {
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= most) return most;
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    size_t diagonal = row[0], least = i;
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
       diagonal = row[j];
       row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      least = std::min(least, row[j]);
     }
+    if (least >= most) return most;  // rows never fall again
   }
   return row[b.size()];
 }
@@ -63,7 +68,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> kno
   const std::string* best = nullptr;
   size_t best_distance = std::min<size_t>(4, word.size() / 2 + 1);
   for (const std::string& candidate : known) {
-    const size_t distance = edit_distance(word, candidate);
+    const size_t distance = edit_distance(word, candidate, best_distance);
     if (distance < best_distance) {
       best_distance = distance;
       best = &candidate;
