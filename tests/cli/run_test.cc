@@ -224,6 +224,15 @@ TEST_F(Run, NeverOverwritesAnotherRun) {
   EXPECT_TRUE(fs::is_empty(folder_ / "taken"));
 }
 
+TEST_F(Run, WhatIsRefusedStartsNoRankAndLeavesNoFolder) {
+  const auto tried = [](const std::string& more) {
+    return run("run " + at("plan.json") + " --config grpo-digits " + more + " -o " + at("refused"));
+  };
+  EXPECT_EQ(tried("--set actor_rollout_ref.actor.optim.learning=1"), 65);
+  EXPECT_EQ(tried("--set 'data.train_files=[nowhere.jsonl]'"), 65);
+  EXPECT_FALSE(fs::exists(folder_ / "refused"));
+}
+
 TEST_F(Run, ExitCodesSayWhatWasWrong) {
   EXPECT_EQ(run("run"), 64);
   EXPECT_EQ(run("plan --model nobody --cluster local-cpu --workload grpo-digits"), 65);
