@@ -152,6 +152,7 @@ std::vector<Case> layouts() {
   all.push_back({"Tp4Sequence", m, layout(m, 4, 1, 1, 1, 0, true)});
   all.push_back({"Qwen3Tp2SequencePp2", q3, layout(q3, 2, 2, 1, 1, 1, true), 30});
   all.push_back({"Tp2SequenceZero2", m, layout(m, 2, 1, 2, 1, 2, true), 25});
+  all.push_back({"Tp2Pp2Fsdp2", m, layout(m, 2, 2, 1, 2, 3, true), 30});
   all.push_back({"Pp2Fsdp2", m, layout(m, 1, 2, 1, 2, 3), 25});
   all.push_back({"Pp2Virtual2Fsdp2Sequence", m, layout(m, 1, 2, 1, 2, 3, false, 2), 20});
   all.push_back({"Tp2Pp2Virtual2Sequence", m, layout(m, 2, 2, 1, 1, 0, true, 2), 20});
