@@ -20,6 +20,7 @@ Capabilities tessera_table() {
   table.virtual_stages = table.fully_sharded = table.sequence_parallel = true;
   table.context_parallel = true;  // as a ring and as Ulysses
   table.offload = table.unmap = true;
+  table.own_pool_lags = {0};
   table.params = kTrainable;
   table.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2,
                     ModelFamily::qwen3};
@@ -42,7 +43,7 @@ Capabilities verl_table() {
   table.rollout_heads = HeadRule::query_heads;
   table.tp_must_divide_heads = true;
   table.colocated = table.full_gather = table.serves_reward = true;
-  table.own_rollout_pool = true;  // trainer/ppo/v1/trainer_separate_async.py
+  table.own_pool_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
   table.params = kTrainable;
   return table;
 }
@@ -72,7 +73,7 @@ Capabilities verl_megatron_table() {
   table.offload = table.rollout_expert_parallel = true;
   table.rollout_heads = HeadRule::query_heads;
   table.colocated = table.full_gather = table.serves_reward = true;
-  table.own_rollout_pool = true;  // trainer/ppo/v1/trainer_separate_async.py
+  table.own_pool_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
   table.params = kHalf;
   return table;
 }

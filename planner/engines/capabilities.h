@@ -40,8 +40,9 @@ struct Capabilities {
   /// Actor, rollout, critic and reference share all of the job's GPUs; the reward model may have
   /// its own.
   bool colocated = false;
-  /// Or the rollout has its own and generates one step ahead.
-  bool own_rollout_pool = false;
+  /// Steps ahead (0, 1) that a rollout with GPUs of its own may generate; empty = it has none. The
+  /// free search looks at such placements where 1 is among them.
+  std::vector<int> own_pool_lags;
   bool serves_reward = false;  // the reward model runs as the rollout does, not as a trained model
   bool full_gather = false;    // weights move by gathering every tensor whole
   std::vector<DType> params;

@@ -182,7 +182,7 @@ void check_placement(const Capabilities& engine, const Plan& plan, const std::st
     std::sort(mine.begin(), mine.end());
     std::sort(all.begin(), all.end());
     if (mine == all) continue;
-    const bool apart = engine.own_rollout_pool && has_own_ranks(plan, role);
+    const bool apart = !engine.own_pool_lags.empty() && has_own_ranks(plan, role);
     if (apart && is_one_step_off(plan.schedule)) continue;
     if (apart) {
       problems.push_back({file, "/schedule", "a rollout on GPUs of its own that the step waits for",
@@ -199,6 +199,18 @@ void check_placement(const Capabilities& engine, const Plan& plan, const std::st
                             " has one pool of GPUs for actor, rollout, critic and reference; plan "
                             "with placement=colocated"});
   }
+}
+
+// Of engines that run the whole loop.
+void check_schedule(const Capabilities& engine, const Plan& plan, const std::string& file,
+                    Problems& problems) {
+  const bool runs_both =
+      contains(engine.roles, Role::actor) && contains(engine.roles, Role::rollout);
+  if (!runs_both || !is_one_step_off(plan.schedule) || contains(engine.own_pool_lags, 1)) return;
+  problems.push_back({file, "/schedule", "generation one step ahead", "generation in step",
+                      "'" + engine.engine +
+                          "' generates, then trains; verl's asynchronous trainer "
+                          "runs such plans"});
 }
 
 }  // namespace
@@ -242,6 +254,7 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
     }
   }
   if (engine->colocated) check_placement(*engine, plan, file, problems);
+  check_schedule(*engine, plan, file, problems);
   return problems;
 }
 

@@ -65,12 +65,16 @@ std::string words_about(Role role, const FixedSettings& settings) {
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
   Problems none;
   const auto table = space_of(request.engine, none);
+  const std::string wanted = without_spaces(request.fixed.placement);
+  // GPUs of a rollout that the step waits for are idle in every other phase: a choice that is
+  // searched where it is asked for.
+  const std::vector<int> lags = table ? table->own_pool_lags : std::vector<int>{};
+  const bool ahead = std::find(lags.begin(), lags.end(), 1) != lags.end();
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), table && table->own_rollout_pool);
+      all_placements(roles_of(request.workload), ahead || (!wanted.empty() && !lags.empty()));
   if (table && table->colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
-  const std::string wanted = without_spaces(request.fixed.placement);
   if (wanted.empty()) return all;
   if (wanted == "standalone") return {all.back()};
   std::vector<std::string> names;
@@ -117,9 +121,7 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     return enumerate_candidates(enumerated, capabilities, role, gpus);
   };
   problem.objective = request.objective;
-  if (capabilities.own_rollout_pool) {
-    problem.policy_lags = capabilities.colocated ? std::vector{1} : std::vector{0, 1};
-  }
+  if (!capabilities.own_pool_lags.empty()) problem.policy_lags = capabilities.own_pool_lags;
   problem.evaluator = evaluator.value_or(costs.evaluator());
   return problem;
 }

@@ -32,7 +32,7 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
   table.most_rollout_pp = std::numeric_limits<int>::max();
   table.context_parallel = table.expert_parallel = table.virtual_stages = true;
   table.fully_sharded = table.sequence_parallel = table.offload = table.unmap = true;
-  table.own_rollout_pool = true;
+  table.own_pool_lags = {0, 1};
   table.families = {kEveryFamily.begin(), kEveryFamily.end()};
   table.params = {DType::fp32, DType::bf16, DType::fp16};
   return table;

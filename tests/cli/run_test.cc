@@ -153,6 +153,21 @@ TEST_F(Run, APlanThatUnmapsTheRolloutTrainsTheSameModel) {
   EXPECT_EQ(train("refused", 2, "--reshard-storage keep", "unmap.json"), 65);
 }
 
+TEST_F(Run, ARolloutOnRanksOfItsOwnGetsItsWeightsThere) {
+  EXPECT_EQ(run("plan --model " + at("model") +
+                " --cluster local-cpu --workload grpo-digits --fix 'placement=actor | rollout' "
+                "actor.gpus=2 rollout.gpus=2 -o " +
+                at("apart.json")),
+            0);
+  ASSERT_EQ(train("apart", 4, "", "apart.json"), 0);
+  ASSERT_EQ(train("together", 4), 0);
+  EXPECT_EQ(run("compare " + at("apart.json") + " " + at("apart")), 0);
+  const std::vector<double> got = rewards("apart"), want = rewards("together");
+  ASSERT_EQ(got.size(), want.size());
+  EXPECT_EQ(got[0], want[0]);
+  for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02);
+}
+
 TEST_F(Run, ANarrowWireHalvesTheBytesAndTellsItsError) {
   ASSERT_EQ(train("wire", 3, "--reshard-wire bf16 --set reshard.wire_from_step=3"), 0);
   Problems problems;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "planner/engines/capabilities.h"
+#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
@@ -143,6 +144,24 @@ TEST(Plan, KeepsEveryRankWithinTheDevicesMemoryInEveryPhase) {
   EXPECT_LE(peak, request.cluster.device.memory.value);
   EXPECT_LE(plan.prediction.peak_bytes, peak);  // ranks of other stages than the fullest
   EXPECT_GT(plan.prediction.peak_bytes, peak / 2);
+}
+
+/// Generation one step ahead is verl's to run, not Tessera's.
+TEST(Plan, OneStepOffIsNotForEnginesThatTrainInStep) {
+  PlanRequest request = ppo_request(2);
+  request.engine = "verl";
+  request.fixed.placement = "standalone";
+  const Plan ahead = planned(request);
+  EXPECT_TRUE(is_one_step_off(ahead.schedule));
+  EXPECT_TRUE(outside_capabilities(ahead, "plan", "verl").empty());
+  const Problems refused = outside_capabilities(ahead, "plan", "tessera");
+  ASSERT_FALSE(refused.empty());
+  EXPECT_EQ(refused.back().place, "/schedule");
+  request.engine = "tessera";
+  const Plan apart = planned(request);
+  EXPECT_FALSE(is_one_step_off(apart.schedule));
+  EXPECT_TRUE(outside_capabilities(apart, "plan", "tessera").empty());
+  EXPECT_NE(apart.find(Role::rollout)->ranks, apart.find(Role::actor)->ranks);
 }
 
 /// Memory for which the rollout's weights have to go while the actor trains.
