@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "executor/model/layer_ops.h"
+#include "executor/model/gradient_products.h"
 
 namespace tessera {
 namespace {

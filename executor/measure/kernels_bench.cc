@@ -13,6 +13,7 @@
 #include "executor/model/attention.h"
 #include "executor/model/fused.h"
 #include "executor/model/layer_ops.h"
+#include "executor/model/norm_ops.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
 #include "executor/model/torch_memory_ops.h"

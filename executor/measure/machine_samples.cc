@@ -14,7 +14,9 @@
 #include "executor/model/attention.h"
 #include "executor/model/decode.h"
 #include "executor/model/decoder.h"
+#include "executor/model/gradient_products.h"
 #include "executor/model/layer_ops.h"
+#include "executor/model/norm_ops.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
 

@@ -8,6 +8,7 @@
 
 #include "executor/model/attention.h"
 #include "executor/model/layer_ops.h"
+#include "executor/model/norm_ops.h"
 #include "executor/model/rope.h"
 #include "executor/model/weights.h"
 

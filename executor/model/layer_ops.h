@@ -1,4 +1,4 @@
-// The pieces of a decoder layer as single autograd nodes: fewer small operators, fewer copies.
+// The products of a decoder layer as single autograd nodes: fewer small operators, fewer copies.
 //
 // x is [tokens, features]. Weights that are leaves with a gradient buffer (fp32) get their
 // gradients added to it by the node itself, in one matrix product with fp32 accumulation where the
@@ -11,16 +11,6 @@
 #include "executor/model/parallel_ops.h"
 
 namespace tessera {
-
-/// x / sqrt(mean(x^2) + epsilon) * weight over the last dim, statistics in fp32.
-torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight, double epsilon);
-
-/// sum = x + residual and its norm.
-struct ResidualNorm {
-  torch::Tensor sum, normed;
-};
-ResidualNorm add_rms_norm(const torch::Tensor& x, const torch::Tensor& residual,
-                          const torch::Tensor& weight, double epsilon);
 
 struct Projections {
   torch::Tensor a, b, c;
@@ -48,15 +38,5 @@ torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up);
 /// Rows `ids` of `table`, zero where `outside` (undefined: none), summed over ranks.
 torch::Tensor embed(const torch::Tensor& table, const torch::Tensor& ids,
                     const torch::Tensor& outside, const TensorParallel& tp);
-
-/// Where gradients of `weight` are to be added: its fp32 gradient buffer, or nullopt.
-std::optional<torch::Tensor> gradient_buffer(const torch::Tensor& weight);
-
-/// While on, products of this thread overwrite the gradient buffers of matrices instead of being
-/// added to them: for layers whose every matrix gets one product in buffers that were not cleared.
-void overwrite_matrix_gradients(bool on);
-
-/// buffer (fp32) += a x b (= a x b while overwriting), operands of any type.
-void add_product(const torch::Tensor& buffer, const torch::Tensor& a, const torch::Tensor& b);
 
 }  // namespace tessera

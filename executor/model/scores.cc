@@ -4,7 +4,8 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/fused.h"
-#include "executor/model/layer_ops.h"
+#include "executor/model/gradient_products.h"
+#include "executor/model/parallel_ops.h"
 
 namespace tessera {
 namespace {

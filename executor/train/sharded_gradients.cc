@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "executor/comm/reduce_batch.h"
-#include "executor/model/layer_ops.h"
+#include "executor/model/gradient_products.h"
 #include "executor/model/parallel_ops.h"
 
 namespace tessera {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "executor/model/layer_ops.h"
+#include "executor/model/norm_ops.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
 #include "tests/executor/model/fixture.h"

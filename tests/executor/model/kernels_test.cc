@@ -11,6 +11,7 @@
 #include "executor/model/attention.h"
 #include "executor/model/fused.h"
 #include "executor/model/layer_ops.h"
+#include "executor/model/norm_ops.h"
 #include "executor/model/partial_attention.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
