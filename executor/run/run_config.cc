@@ -2,22 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
-#include <initializer_list>
 #include <utility>
 
 #include "cost_models/spec/object_reader.h"
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/strict_yaml.h"
+#include "executor/run/run_config_keys.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::array kEstimators{AdvantageEstimator::gae, AdvantageEstimator::grpo};
-constexpr std::array kDecays{LrDecay::constant, LrDecay::cosine};
-constexpr std::array kAggregations{
-    AggregationMode::token_mean, AggregationMode::token_sum, AggregationMode::seq_mean_token_sum,
-    AggregationMode::seq_mean_token_mean, AggregationMode::seq_mean_token_sum_norm};
 constexpr std::array kPolicyLosses{PolicyLossMode::vanilla, PolicyLossMode::gspo,
                                    PolicyLossMode::cispo, PolicyLossMode::dro};
 
@@ -25,98 +20,6 @@ constexpr std::array kTransports{ReshardTransport::automatic, ReshardTransport::
                                  ReshardTransport::window,    ReshardTransport::all_gather,
                                  ReshardTransport::send_recv, ReshardTransport::host};
 constexpr std::array kWires{DType::bf16, DType::fp16};
-
-struct Refusal {
-  const char *key, *reason;
-};
-
-/// Keys that verl has and tessera does not: the reason instead of "unknown".
-void refuse_unsupported(ObjectReader& reader, std::initializer_list<Refusal> refusals) {
-  for (const Refusal& refusal : refusals) {
-    if (reader.find(refusal.key) == nullptr) continue;
-    reader.refuse(refusal.key, "verl's key '" + std::string(refusal.key) + "'",
-                  "keys that tessera supports", refusal.reason);
-  }
-}
-
-/// A value that the plan fixes; the file may repeat it.
-void fixed(ObjectReader& reader, std::string_view key, std::int64_t planned,
-           const std::string& where) {
-  std::int64_t value = planned;
-  reader.optional(key, value);
-  if (value != planned) {
-    reader.refuse(key, std::to_string(planned) + ", the plan's " + where,
-                  "plan again, or leave the key out");
-  }
-}
-
-void fixed(ObjectReader& reader, std::string_view key, std::same_as<bool> auto planned,
-           const std::string& where) {
-  bool value = planned;
-  reader.optional(key, value);
-  if (value != planned) {
-    reader.refuse(key, std::string(planned ? "true" : "false") + ", as the plan's " + where,
-                  "plan again, or leave the key out");
-  }
-}
-
-void fixed(ObjectReader& reader, std::string_view key, const std::string& planned,
-           const std::string& where) {
-  std::string value = planned;
-  reader.optional(key, value);
-  if (value != planned) {
-    reader.refuse(key, "\"" + planned + "\", the plan's " + where,
-                  "plan again, or leave the key out");
-  }
-}
-
-void read_seed(ObjectReader& reader, std::string_view key, std::uint64_t& seed) {
-  auto value = static_cast<std::int64_t>(seed);
-  reader.optional(key, value, kNotNegative);
-  seed = static_cast<std::uint64_t>(value);
-}
-
-void read_kl_type(ObjectReader& reader, std::string_view key, KlPenalty& penalty) {
-  std::string name;
-  reader.optional(key, name);
-  if (name.empty()) return;
-  if (const auto known = kl_penalty_from(name)) {
-    penalty = *known;
-  } else {
-    reader.refuse(key, "kl, k1, abs, mse, k2, low_var_kl or k3, each with an optional +",
-                  name == "full" ? "verl documents it but does not implement it" : "");
-  }
-}
-
-void read_aggregation(ObjectReader& reader, Aggregation& aggregation) {
-  reader.optional("loss_agg_mode", aggregation.mode, kAggregations);
-  reader.optional("loss_scale_factor", aggregation.loss_scale_factor, kAboveZero);
-}
-
-void read_optim(ObjectReader& parent, OptimConfig& optim) {
-  auto reader = parent.object("optim", false);
-  if (!reader) return;
-  reader->optional("lr", optim.lr, kFromZero);
-  reader->optional("lr_scheduler_type", optim.decay, kDecays);
-  reader->optional("lr_warmup_steps", optim.lr_warmup_steps);
-  reader->optional("lr_warmup_steps_ratio", optim.lr_warmup_steps_ratio, kFraction);
-  reader->optional("min_lr_ratio", optim.min_lr_ratio, kFraction);
-  reader->optional("weight_decay", optim.weight_decay, kFromZero);
-  reader->optional("eps", optim.eps, kAboveZero);
-  std::vector<double> betas{optim.beta1, optim.beta2};
-  reader->list("betas", betas, Real{.least = 0, .most = 1}, false);
-  if (betas.size() != 2 || betas[0] >= 1 || betas[1] >= 1) {
-    reader->refuse("betas", "two numbers from 0 to below 1");
-  } else {
-    optim.beta1 = betas[0];
-    optim.beta2 = betas[1];
-  }
-  refuse_unsupported(*reader, {{"optimizer", "the optimizer is AdamW"},
-                               {"num_cycles", "cosine takes half a wave"},
-                               {"override_optimizer_config", "the optimizer is AdamW"},
-                               {"total_training_steps", "it follows from trainer and the plan"}});
-  reader->refuse_unknown_keys();
-}
 
 class RunReader {
  public:
@@ -242,7 +145,7 @@ class RunReader {
     reader->optional("gamma", advantage.gamma, kFraction);
     reader->optional("lam", advantage.lam, kFraction);
     reader->optional("norm_adv_by_std_in_grpo", advantage.norm_adv_by_std_in_grpo);
-    fixed(*reader, "use_kl_in_reward", algorithm.use_kl_in_reward, "workload.kl");
+    fixed_flag(*reader, "use_kl_in_reward", algorithm.use_kl_in_reward, "workload.kl");
     read_kl_type(*reader, "kl_penalty", algorithm.kl_penalty);
     kl_control(*reader);
     refuse_unsupported(*reader,
@@ -297,10 +200,10 @@ class RunReader {
       if (source != plan_.models.end()) {
         fixed(*reader, "path", source->second.path, "models." + planned->model + ".path");
       }
-      fixed(*reader, "enable_gradient_checkpointing", planned->recompute == Recompute::full,
-            "recompute");
+      fixed_flag(*reader, "enable_gradient_checkpointing", planned->recompute == Recompute::full,
+                 "recompute");
     }
-    fixed(*reader, "use_remove_padding", true, "packed batches");
+    fixed_flag(*reader, "use_remove_padding", true, "packed batches");
     refuse_unsupported(*reader, {{"trust_remote_code", "remote code is never run"},
                                  {"custom_chat_template", "the tokenizer's files say it"},
                                  {"lora_rank", "LoRA is not supported"},
@@ -331,7 +234,7 @@ class RunReader {
   }
 
   void log_prob_limit(ObjectReader& reader, Role which) {
-    fixed(reader, "log_prob_use_dynamic_bsz", true, "token limits");
+    fixed_flag(reader, "log_prob_use_dynamic_bsz", true, "token limits");
     if (const RolePlan* planned = role(which)) {
       fixed(reader, "log_prob_max_token_len_per_gpu", planned->batching.log_prob_tokens,
             std::string(name_of(which)) + " batching.tokens_per_call.log_prob");
@@ -344,7 +247,7 @@ class RunReader {
     fixed(reader, "ppo_mini_batch_size", work.prompts_per_step / work.mini_batches,
           "prompts_per_step / mini_batches");
     fixed(reader, "ppo_epochs", work.epochs, "workload.epochs");
-    fixed(reader, "use_dynamic_bsz", true, "token limits");
+    fixed_flag(reader, "use_dynamic_bsz", true, "token limits");
     if (const RolePlan* planned = role(which)) {
       fixed(reader, "ppo_max_token_len_per_gpu", planned->batching.update_tokens,
             std::string(name_of(which)) + " batching.tokens_per_call.update");
@@ -371,7 +274,7 @@ class RunReader {
       loss->refuse_unknown_keys();
     }
     reader.optional("entropy_coeff", actor.objective.entropy_coeff);
-    fixed(reader, "use_kl_loss", actor.objective.use_kl_loss, "workload.kl");
+    fixed_flag(reader, "use_kl_loss", actor.objective.use_kl_loss, "workload.kl");
     reader.optional("kl_loss_coef", actor.objective.kl_loss_coef, kFromZero);
     read_kl_type(reader, "kl_loss_type", actor.objective.kl_loss_type);
     read_aggregation(reader, actor.aggregation);
@@ -432,7 +335,7 @@ class RunReader {
     critic.aggregation = config_.actor.aggregation;
     auto reader = root_.object("critic", false);
     if (!reader) return;
-    fixed(*reader, "enable", role(Role::critic) != nullptr, "roles");
+    fixed_flag(*reader, "enable", role(Role::critic) != nullptr, "roles");
     if (role(Role::critic) == nullptr) {
       const bool only_disabled = reader->keys() == std::vector<std::string>{"enable"};
       if (!only_disabled) root_.refuse("critic", "no 'critic'", "the plan has no critic");
