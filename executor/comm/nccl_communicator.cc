@@ -2,33 +2,16 @@
 #include <nccl.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <set>
-#include <thread>
 
 #include "cost_models/spec/problem.h"
+#include "executor/comm/nccl_channel.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/comm/reduce_batch.h"
 
 namespace tessera {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-void check_cuda(cudaError_t code) {
-  if (code == cudaSuccess) return;
-  throw Error(ExitCode::internal, std::string("CUDA: ") + cudaGetErrorString(code));
-}
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 ncclDataType_t nccl_type(DType type) {
   switch (type) {
@@ -65,224 +48,10 @@ ncclConfig_t config_of(const NcclOptions& options) {
   return config;
 }
 
-/// One ncclComm_t with what the watchdog needs to judge it. Every NCCL call on it happens under the
-/// lock and returns soon, so that an abort from another thread never meets a call under way.
-class Channel {
- public:
-  Channel(const NcclOptions& options, std::string name, std::vector<int> global_ranks)
-      : options_(options), name_(std::move(name)), global_ranks_(std::move(global_ranks)) {
-    check_cuda(cudaEventCreateWithFlags(&last_work_, cudaEventDisableTiming));
-  }
-  /// Peers may still read from this rank: ends together with them, unless something failed.
-  ~Channel() {
-    if (comm_ != nullptr) {
-      const bool ended = std::uncaught_exceptions() == 0 && finalized();
-      ended ? ncclCommDestroy(comm_) : ncclCommAbort(comm_);
-    }
-    cudaEventDestroy(last_work_);
-  }
-  Channel(const Channel&) = delete;
-
-  const NcclOptions& options() const { return options_; }
-  const std::string& name() const { return name_; }
-  const std::vector<int>& global_ranks() const { return global_ranks_; }
-  cudaStream_t stream() const { return static_cast<cudaStream_t>(options_.stream); }
-
-  /// Calls NCCL with the communicator and waits until the call has been taken in.
-  template <class Fn>
-  void call(Fn fn) {
-    {
-      const std::lock_guard lock(mutex_);
-      throw_if_lost();
-      judge(fn(comm_));
-    }
-    settle();
-  }
-  /// As call(), for work on the stream.
-  template <class Fn>
-  void work(Fn fn) {
-    call(fn);
-    const std::lock_guard lock(mutex_);
-    throw_if_lost();
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    check_cuda(cudaStreamIsCapturing(stream(), &capture));
-    if (capture != cudaStreamCaptureStatusNone) return;
-    check_cuda(cudaEventRecord(last_work_, stream()));
-    worked_ = true;
-    worked_at_ = Clock::now();
-  }
-
-  /// Returns when the stream is empty.
-  void wait_for_stream() {
-    const Clock::time_point begin = Clock::now();
-    for (;;) {
-      const cudaError_t state = cudaStreamQuery(stream());
-      {
-        const std::lock_guard lock(mutex_);
-        throw_if_lost();
-      }
-      if (state == cudaSuccess) return;
-      if (state != cudaErrorNotReady) check_cuda(state);
-      pause(begin);
-    }
-  }
-
-  /// Ends the work of this rank on the group; `rank` (global) is who is to blame.
-  void give_up(int rank, const std::string& why) {
-    const std::lock_guard lock(mutex_);
-    give_up_locked(rank, why);
-  }
-  void announce_and_give_up(int rank, const std::string& why) {
-    if (options_.board) options_.board->post(name_, rank);
-    give_up(rank, why);
-  }
-
-  /// The watchdog's look: asynchronous errors, an abort by a peer, work that stands still.
-  void inspect(bool look_at_board) {
-    std::optional<int> by;
-    if (look_at_board && options_.board) by = options_.board->look(name_);
-    const std::lock_guard lock(mutex_);
-    if (comm_ == nullptr || lost_) return;
-    if (by) return give_up_locked(*by, "rank " + std::to_string(*by) + " aborted the group");
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-    if (asked != ncclSuccess) state = asked;
-    if (state != ncclSuccess && state != ncclInProgress) {
-      return give_up_locked(-1, std::string("NCCL: ") + ncclGetErrorString(state));
-    }
-    if (!worked_) return;
-    if (cudaEventQuery(last_work_) == cudaSuccess) {
-      worked_ = false;
-    } else if (seconds_since(worked_at_) > options_.timeout_s) {
-      give_up_locked(-1, "no progress for " + std::to_string(options_.timeout_s) + " s");
-    }
-  }
-
-  /// Before the communicator ends; a lost one took its windows with it.
-  void deregister(ncclWindow_t window) {
-    const std::lock_guard lock(mutex_);
-    if (comm_ != nullptr) ncclCommWindowDeregister(comm_, window);
-  }
-
-  /// Where a call that makes a communicator puts it.
-  ncclComm_t* slot() { return &comm_; }
-
-  /// Polls until the last call is done; throws PeerLost where it failed.
-  void settle() {
-    const Clock::time_point begin = Clock::now();
-    for (;;) {
-      {
-        const std::lock_guard lock(mutex_);
-        throw_if_lost();
-        ncclResult_t state = ncclSuccess;
-        judge(ncclCommGetAsyncError(comm_, &state));
-        if (state != ncclInProgress) return judge(state);
-        if (seconds_since(begin) > options_.timeout_s) {
-          give_up_locked(-1,
-                         "a peer did not come within " + std::to_string(options_.timeout_s) + " s");
-          throw_if_lost();
-        }
-      }
-      pause(begin);
-    }
-  }
-
- private:
-  static void pause(Clock::time_point begin) {
-    if (seconds_since(begin) > 1e-3) {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    } else {
-      std::this_thread::yield();
-    }
-  }
-  bool finalized() const {
-    constexpr double kPatience = 5;  // seconds
-    const Clock::time_point begin = Clock::now();
-    ncclResult_t state = ncclCommFinalize(comm_);
-    while (state == ncclInProgress && seconds_since(begin) < kPatience) {
-      pause(begin);
-      if (ncclCommGetAsyncError(comm_, &state) != ncclSuccess) return false;
-    }
-    return state == ncclSuccess;
-  }
-  void throw_if_lost() const {
-    if (lost_) throw PeerLost(*lost_, why_);
-  }
-  void judge(ncclResult_t code) {
-    if (code == ncclSuccess || code == ncclInProgress) return;
-    if (code == ncclInvalidArgument || code == ncclInvalidUsage) {
-      throw Error(ExitCode::internal, std::string("NCCL: ") + ncclGetErrorString(code) + ": " +
-                                          ncclGetLastError(comm_));
-    }
-    give_up_locked(-1, std::string("NCCL: ") + ncclGetErrorString(code));
-    throw_if_lost();
-  }
-  void give_up_locked(int rank, const std::string& why) {
-    if (lost_) return;
-    lost_ = rank;
-    why_ = why;
-    if (comm_ != nullptr) ncclCommAbort(comm_);  // ends its kernels, so that waiters return
-    comm_ = nullptr;
-  }
-
-  const NcclOptions options_;
-  const std::string name_;
-  const std::vector<int> global_ranks_;
-  std::mutex mutex_;
-  ncclComm_t comm_ = nullptr;
-  cudaEvent_t last_work_ = nullptr;
-  bool worked_ = false;
-  Clock::time_point worked_at_;
-  std::optional<int> lost_;
-  std::string why_;
-};
-
-/// Looks at the channels of one world until the last of its communicators is gone.
-class Watchdog {
- public:
-  explicit Watchdog(int device) : thread_([this, device] { run(device); }) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-
-  void add(Channel* channel) {
-    const std::lock_guard lock(mutex_);
-    channels_.insert(channel);
-  }
-  void remove(Channel* channel) {
-    const std::lock_guard lock(mutex_);
-    channels_.erase(channel);
-  }
-
- private:
-  void run(int device) {
-    cudaSetDevice(device);
-    // Queries of this thread must not break a graph that another thread captures.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    std::unique_lock lock(mutex_);
-    for (int turn = 0; !stop_; ++turn) {
-      for (Channel* channel : channels_) channel->inspect(turn % 5 == 0);
-      changed_.wait_for(lock, std::chrono::milliseconds(100), [&] { return stop_; });
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stop_ = false;
-  std::set<Channel*> channels_;
-  std::thread thread_;  // last: it uses the rest
-};
-
 class NcclCommunicator final : public Communicator, public BatchReducer {
  public:
-  NcclCommunicator(std::shared_ptr<Watchdog> watchdog, std::unique_ptr<Channel> channel, int rank)
+  NcclCommunicator(std::shared_ptr<NcclWatchdog> watchdog, std::unique_ptr<NcclChannel> channel,
+                   int rank)
       : watchdog_(std::move(watchdog)), channel_(std::move(channel)), rank_(rank) {
     size_ = static_cast<int>(channel_->global_ranks().size());
     check_cuda(cudaMalloc(reinterpret_cast<void**>(&flag_), sizeof(*flag_)));
@@ -384,7 +153,7 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
       global_ranks.push_back(channel_->global_ranks()[static_cast<std::size_t>(member)]);
     }
     channel_->wait_for_stream();
-    auto made = std::make_unique<Channel>(options, name, std::move(global_ranks));
+    auto made = std::make_unique<NcclChannel>(options, name, std::move(global_ranks));
     ncclConfig_t config = config_of(options);
     channel_->call([&](ncclComm_t comm) {
       return ncclCommSplit(comm, listed ? members[0] : NCCL_SPLIT_NOCOLOR, place, made->slot(),
@@ -437,8 +206,8 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
     return first;
   }
 
-  std::shared_ptr<Watchdog> watchdog_;
-  std::unique_ptr<Channel> channel_;
+  std::shared_ptr<NcclWatchdog> watchdog_;
+  std::unique_ptr<NcclChannel> channel_;
   int rank_, size_ = 1;
   int splits_ = 0;
   std::int32_t* flag_ = nullptr;
@@ -458,47 +227,6 @@ void check_version() {
 
 /// Before the first NCCL call, which reads the environment.
 void keep_multicast_off() { ::setenv("NCCL_NVLS_ENABLE", "0", 0); }
-
-class CudaClock final : public DeviceClock {
- public:
-  explicit CudaClock(void* stream) : stream_(static_cast<cudaStream_t>(stream)) {}
-  ~CudaClock() override {
-    for (cudaEvent_t event : events_) cudaEventDestroy(event);
-  }
-  CudaClock(const CudaClock&) = delete;
-
-  int mark() override {
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    check_cuda(cudaStreamIsCapturing(stream_, &capture));
-    if (capture != cudaStreamCaptureStatusNone) return -1;
-    if (used_ == events_.size()) check_cuda(cudaEventCreate(&events_.emplace_back()));
-    check_cuda(cudaEventRecord(events_[used_], stream_));
-    return static_cast<int>(used_++);
-  }
-
-  /// The stream is empty at the end, so the last event passed just now: times count back from it.
-  std::vector<Clock::time_point> resolve() override {
-    std::vector<Clock::time_point> times(used_);
-    if (used_ == 0) return times;
-    const int end = mark();
-    cudaEvent_t last = events_[static_cast<std::size_t>(end)];
-    check_cuda(cudaEventSynchronize(last));
-    const Clock::time_point now = Clock::now();
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      float milliseconds = 0;
-      check_cuda(cudaEventElapsedTime(&milliseconds, events_[i], last));
-      times[i] = now - std::chrono::duration_cast<Clock::duration>(
-                           std::chrono::duration<double, std::milli>(milliseconds));
-    }
-    used_ = 0;
-    return times;
-  }
-
- private:
-  cudaStream_t stream_;
-  std::vector<cudaEvent_t> events_;
-  std::size_t used_ = 0;
-};
 
 }  // namespace
 
@@ -527,14 +255,14 @@ std::unique_ptr<Communicator> make_nccl_world(const NcclId& id, int rank, int si
   check_cuda(cudaSetDevice(options.device));
   std::vector<int> ranks(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) ranks[static_cast<std::size_t>(r)] = r;
-  auto channel = std::make_unique<Channel>(options, "world", std::move(ranks));
+  auto channel = std::make_unique<NcclChannel>(options, "world", std::move(ranks));
   ncclUniqueId unique;
   std::memcpy(unique.internal, id.data(), id.size());
   ncclConfig_t config = config_of(options);
   channel->call([&](ncclComm_t) {
     return ncclCommInitRankConfig(channel->slot(), size, unique, rank, &config);
   });
-  auto watchdog = std::make_shared<Watchdog>(options.device);
+  auto watchdog = std::make_shared<NcclWatchdog>(options.device);
   return std::make_unique<NcclCommunicator>(std::move(watchdog), std::move(channel), rank);
 }
 
@@ -554,10 +282,6 @@ std::unique_ptr<Communicator> split_on_stream(Communicator& world, std::span<con
   NcclOptions options = nccl.options();
   options.stream = stream;
   return nccl.split_with(members, options);
-}
-
-std::unique_ptr<DeviceClock> make_cuda_clock(void* stream) {
-  return std::make_unique<CudaClock>(stream);
 }
 
 int cuda_device_count() {
