@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "cost_models/spec/utc_now.h"
 #include "planner/plan/model_source.h"
@@ -48,10 +49,12 @@ PlanRequest read_request(const PlanQuery& query, Problems& problems) {
   return request;
 }
 
-PlanAnswer search(const PlanRequest& request, Problems problems) {
+/// `plan` appends to the Problems it is given where it makes none.
+template <class Search>
+PlanAnswer timed(Problems problems, const Search& plan) {
   if (!problems.empty()) return {std::move(problems)};
   const auto start = std::chrono::steady_clock::now();
-  std::optional<PlanOutcome> outcome = make_plan(request, problems);
+  std::optional<PlanOutcome> outcome = plan(problems);
   PlanAnswer answer{std::move(problems)};
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome) return answer;
@@ -61,6 +64,15 @@ PlanAnswer search(const PlanRequest& request, Problems problems) {
     answer.result = std::get<Infeasible>(*std::move(outcome));
   }
   return answer;
+}
+
+PlanAnswer search(const PlanRequest& request, Problems problems) {
+  return timed(std::move(problems), [&](Problems& found) { return make_plan(request, found); });
+}
+
+bool same_prices(const PlanRequest& a, const PlanRequest& b) {
+  return a.models == b.models && a.cluster == b.cluster && a.workload == b.workload &&
+         a.calibration == b.calibration && a.engine == b.engine;
 }
 
 template <class Body>
@@ -92,6 +104,30 @@ PlanAnswer answer(const PlanQuery& query) {
     const PlanRequest request = read_request(query, problems);
     return search(request, std::move(problems));
   });
+}
+
+PlanAnswer KeptPlanner::answer(const PlanQuery& query) {
+  return without_exceptions([&] {
+    Problems problems;
+    const PlanRequest request = read_request(query, problems);
+    const std::unique_lock lock(busy_, std::try_to_lock);
+    if (!problems.empty() || !lock.owns_lock()) return search(request, std::move(problems));
+    return timed(std::move(problems), [&](Problems& found) { return replan(request, found); });
+  });
+}
+
+std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Problems& problems) {
+  if (!planner_ || !same_prices(request_, request)) {
+    request_ = request;
+    planner_ = std::make_unique<Planner>(request_);
+  }
+  auto outcome = planner_->plan(request.fixed, request.objective, problems);
+  if (!outcome) return outcome;
+  Plan* const plan = std::get_if<Plan>(&*outcome);
+  // A setting may name a layout that the kept candidates do not have.
+  if (plan == nullptr) return make_plan(request, problems);
+  plan->provenance.created = request.created;
+  return outcome;
 }
 
 PlanAnswer answer(const Plan& plan, const RunnerUp& other) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the user asks the planner, and its answer: pure functions that run on any thread.
+// What the user asks the planner, and its answer; any thread.
 #pragma once
 
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -29,6 +32,21 @@ ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_p
 
 /// Reads the files, searches. Never throws.
 PlanAnswer answer(const PlanQuery& query);
+
+/// Answers as answer() does, and keeps prices: another setting on the same model, cluster and
+/// workload is answered in a fraction of the time. Any thread; what is asked while another search
+/// runs is planned from scratch.
+class KeptPlanner {
+ public:
+  PlanAnswer answer(const PlanQuery& query);
+
+ private:
+  std::optional<PlanOutcome> replan(const PlanRequest& request, Problems& problems);
+
+  std::mutex busy_;  // over both
+  PlanRequest request_;
+  std::unique_ptr<Planner> planner_;
+};
 
 /// The whole plan of a runner-up of `plan`: a search with its placement and degrees fixed.
 PlanAnswer answer(const Plan& plan, const RunnerUp& other);

@@ -16,7 +16,7 @@ Session::Session(QObject* parent) : QObject(parent) {
 
 void Session::ask(const PlanQuery& query) {
   detail_.cancel();
-  search_.submit([query] { return answer(query); });
+  search_.submit([this, query] { return planner_.answer(query); });
   emit busyChanged(true);
 }
 

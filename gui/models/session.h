@@ -63,6 +63,7 @@ class Session : public QObject {
   MemoryModel memory_;
   PhaseModel phases_;
   RunFollower run_;
+  KeptPlanner planner_;
   std::optional<Plan> plan_;
   int row_ = -1, detail_row_ = -1;
   PlannerJob search_, detail_;  // last: their work ends before anything else goes

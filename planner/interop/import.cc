@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cost_models/spec/preset.h"
+#include "planner/engines/capabilities.h"
 #include "planner/interop/launch_command.h"
 
 namespace tessera {
@@ -63,6 +64,20 @@ std::string preset_of(const std::string& name) {
   return {};
 }
 
+std::optional<Imported> read_as(const ConfigValues& config, const ImportOptions& options,
+                                Problems& problems) {
+  switch (config.syntax) {
+    case ConfigSyntax::verl:
+      return import_verl(config, options, problems);
+    case ConfigSyntax::megatron:
+      return import_megatron(config, options, problems);
+    case ConfigSyntax::vllm:
+    case ConfigSyntax::sglang:
+      break;
+  }
+  return import_server(config, options, problems);
+}
+
 }  // namespace
 
 std::optional<ModelSource> find_model(const std::string& name, const ConfigValues& config,
@@ -102,16 +117,17 @@ std::optional<Imported> import_config(std::string_view text, const std::string& 
     }
   }
   if (problems.size() != before) return std::nullopt;
-  switch (config->syntax) {
-    case ConfigSyntax::verl:
-      return import_verl(*config, options, problems);
-    case ConfigSyntax::megatron:
-      return import_megatron(*config, options, problems);
-    case ConfigSyntax::vllm:
-    case ConfigSyntax::sglang:
-      break;
+  auto imported = read_as(*config, options, problems);
+  if (!imported) return std::nullopt;
+  for (const Problem& problem : outside_capabilities(imported->plan)) {
+    imported->notes.push_back("not for engine '" + imported->plan.engine + "': " +
+                              to_string({.place = problem.place,
+                                         .found = problem.found,
+                                         .expected = problem.expected,
+                                         .hint = problem.hint}) +
+                              ".");
   }
-  return import_server(*config, options, problems);
+  return imported;
 }
 
 }  // namespace tessera

@@ -25,7 +25,13 @@ void write_cluster(VerlWriter& w) {
 }
 
 void write_data(VerlWriter& w) {
-  if (!w.options.train_files.empty()) w.text("data.train_files", w.options.train_files);
+  if (w.options.train_files.empty()) {
+    w.note(
+        "data.train_files is verl's default, ~/data/rlhf/gsm8k/train.parquet; --train-files "
+        "names yours.");
+  } else {
+    w.text("data.train_files", w.options.train_files);
+  }
   if (!w.options.val_files.empty()) w.text("data.val_files", w.options.val_files);
   w.set("data.train_batch_size", w.work.prompts_per_step, "prompts");
   w.set("data.max_prompt_length", w.work.prompt_tokens, "tokens");

@@ -14,10 +14,13 @@
 #include "cost_models/spec/csv.h"
 #include "cost_models/spec/strict_json.h"
 #include "cost_models/spec/strict_yaml.h"
+#include "executor/run/run_config.h"
 #include "planner/interop/import.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/settings.h"
 #include "planner/sweep/sweep_row.h"
+#include "simulator/rules/rules.h"
+#include "simulator/timeline/metrics.h"
 #include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {
@@ -48,6 +51,16 @@ const Reader kWorkload = [](const std::string& text, Problems& problems) {
 const Reader kCalibration = [](const std::string& text, Problems& problems) {
   parse_calibration(text, "input", problems);
 };
+const Reader kRules = [](const std::string& text, Problems& problems) {
+  parse_rules(text, "input", problems);
+};
+const Reader kMetrics = [](const std::string& text, Problems& problems) {
+  parse_metrics_line(text, "input", 1, problems);
+};
+const Reader kRun = [](const std::string& text, Problems& problems) {
+  static const Plan plan = sample_plan();
+  parse_run_config(text, "input", plan, problems);
+};
 const Reader kSweep = [](const std::string& text, Problems& problems) {
   if (const auto table = parse_csv(text, "input", problems)) read_sweep_rows(*table, problems);
 };
@@ -76,6 +89,18 @@ struct Leaf {
   Node::Kind kind;
 };
 
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  const auto where = text.find(what);
+  if (where != text.npos) text.replace(where, what.size(), with);
+  return text;
+}
+
+// A key in a JSON pointer.
+std::string escaped(std::string key) {
+  for (auto at = key.find('/'); at != key.npos; at = key.find('/', at)) key.replace(at, 1, "~1");
+  return key;
+}
+
 void collect(const Node& node, const std::string& pointer, const std::string& key,
              std::vector<std::size_t>& path, std::vector<Leaf>& leaves) {
   if (!path.empty()) leaves.push_back({pointer, key, path, node.kind});
@@ -83,7 +108,7 @@ void collect(const Node& node, const std::string& pointer, const std::string& ke
     const bool map = node.is(Node::Kind::map);
     const std::string name = map ? node.keys[i] : std::to_string(i);
     path.push_back(i);
-    collect(node.items[i], pointer + "/" + name, name, path, leaves);
+    collect(node.items[i], pointer + "/" + escaped(name), name, path, leaves);
     path.pop_back();
   }
 }
@@ -92,12 +117,6 @@ Node& at(Node& root, const std::vector<std::size_t>& path) {
   Node* node = &root;
   for (const std::size_t index : path) node = &node->items[index];
   return *node;
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const auto where = text.find(what);
-  if (where != text.npos) text.replace(where, what.size(), with);
-  return text;
 }
 
 // Of a list's element the place is the list, of a list in a list the outer one.
@@ -303,6 +322,60 @@ void import_cases(std::vector<Case>& cases) {
          "pipeline-model-parallel-size");
 }
 
+// Every argument that determines a layout or a batch, with values that no number is.
+void argument_cases(std::vector<Case>& cases) {
+  struct Tool {
+    std::string name, start;
+    std::vector<const char*> flags;
+  };
+  const std::vector<Tool> tools{
+      {"Megatron-LM",
+       "torchrun pretrain.py --swiglu --num-layers 28 --hidden-size 3584 --num-attention-heads 28 "
+       "--vocab-size 152064 --tensor-model-parallel-size 1 --micro-batch-size 1 ",
+       {"pipeline-model-parallel-size", "context-parallel-size", "expert-model-parallel-size",
+        "global-batch-size", "seq-length", "nnodes", "num-layers", "hidden-size"}},
+      {"vLLM",
+       "vllm serve qwen2.5-7b ",
+       {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "max-num-seqs",
+        "max-num-batched-tokens", "max-model-len"}},
+      {"SGLang",
+       "python3 -m sglang.launch_server --model-path qwen2.5-7b ",
+       {"tp-size", "pp-size", "dp-size", "max-running-requests", "max-prefill-tokens",
+        "context-length", "ep-size"}}};
+  for (const Tool& tool : tools) {
+    for (const char* flag : tool.flags) {
+      for (const char* value : {"0", "-3", "2.5", "eight", "9223372036854775808", "$(nproc)"}) {
+        const std::string argument = "--" + std::string(flag) + " " + value;
+        cases.push_back(
+            {tool.name + " " + argument, &kScript, tool.start + argument + "\n", "1", flag});
+      }
+    }
+  }
+  cases.push_back({"no served model", &kScript, "vllm serve --tensor-parallel-size 2\n", "", ""});
+  cases.push_back(
+      {"verl's SFT", &kScript, "torchrun -m verl.trainer.sft_trainer a.b=1\n", "1", "main_ppo"});
+}
+
+void sweep_cases(std::vector<Case>& cases) {
+  for (const char* row : {"qwen2.5-7b,h800-64,train,eight", "qwen2.5-7b,h800-64,tran,8",
+                          "qwen2.5-7b,h800-64,train,-1", "qwen2.5-7b,h800-64,train,1e400",
+                          "qwen2.5-7b,h800-64,train", "\"qwen"}) {
+    cases.push_back({std::string("sweep ") + row, &kSweep,
+                     std::string("model,cluster,kind,gpus\n") + row + "\n", "", ""});
+  }
+  for (const char* column : {"gpus", "tp", "pp", "dp", "cp", "ep", "vpp", "micro_batch",
+                             "global_batch", "prompt_tokens", "response_tokens"}) {
+    for (const char* value : {"eight", "-1", "nan", "9223372036854775808"}) {
+      cases.push_back({std::string("sweep ") + column + " = " + value, &kSweep,
+                       std::string("model,cluster,kind,") + column + "\nqwen2.5-7b,h800-64,train," +
+                           value + "\n",
+                       "2", column});
+    }
+  }
+  cases.push_back(
+      {"sweep without a model", &kSweep, "modl,cluster,kind\na,b,train\n", "1", "'modl'"});
+}
+
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   json_cases("plan", kPlan, to_json(sample_plan()), 9, true, cases);
@@ -312,12 +385,14 @@ std::vector<Case> all_cases() {
   yaml_cases("workload", kWorkload, file_text("configs/workloads/grpo-7b-1k.yaml"), cases);
   hostile_cases(cases);
   import_cases(cases);
-  for (const char* row : {"qwen2.5-7b,h800-64,train,eight", "qwen2.5-7b,h800-64,tran,8",
-                          "qwen2.5-7b,h800-64,train,-1", "qwen2.5-7b,h800-64,train,1e400",
-                          "qwen2.5-7b,h800-64,train", "\"qwen"}) {
-    cases.push_back({std::string("sweep ") + row, &kSweep,
-                     std::string("model,cluster,kind,gpus\n") + row + "\n", "", ""});
-  }
+  argument_cases(cases);
+  sweep_cases(cases);
+  json_cases("calibration", kCalibration, file_text("configs/calibrations/h800.json"), 61, true,
+             cases);
+  json_cases("rules", kRules, file_text("configs/rules/default.json"), 31, true, cases);
+  const std::string metrics = file_text("tests/gui/data/run/metrics.jsonl");
+  json_cases("metrics", kMetrics, metrics.substr(0, metrics.find('\n')), 1, false, cases);
+  yaml_cases("run", kRun, file_text("configs/runs/grpo-digits.yaml"), cases);
   for (const char* word : {"actor.tp", "actor.tp=x", "actr.tp=2", "actor.tpp=2", "actor.tp=-2",
                            "actor.tp=9223372036854775808", "=", "rollout.zero=1"}) {
     cases.push_back({std::string("--fix ") + word, &kSettings, word, "", ""});

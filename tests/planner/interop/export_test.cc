@@ -224,6 +224,30 @@ TEST(Export, NamesFullGatherAgainstTheMinimum) {
   }));
 }
 
+TEST(Export, NamesAModelsFolderAndMissingWeights) {
+  Folder folder;
+  const fs::path model = fs::canonical(folder.path()) / "model";
+  fs::create_directories(model);
+  write_text_file(model / "config.json", "{}");
+  Plan plan = RandomPlans("verl", 7).next();
+  plan.models.at("actor").path = fs::relative(model / "config.json").string();
+  const auto notes_weights = [](const Export& made) {
+    return std::any_of(made.notes.begin(), made.notes.end(), [](const std::string& note) {
+      return note.find("has no weights") != note.npos;
+    });
+  };
+  const Export bare = must_export(plan, ExportTarget::verl);
+  const std::string line = "\n  actor_rollout_ref.model.path=";
+  EXPECT_THAT(text_of(bare, "run.sh"), HasSubstr(line + model.string() + "\n"));
+  EXPECT_TRUE(notes_weights(bare));
+  write_text_file(model / "model.safetensors", "x");
+  EXPECT_FALSE(notes_weights(must_export(plan, ExportTarget::verl)));
+  plan.models.at("actor").path = "Qwen/Qwen2.5-7B";  // a hub name stays one
+  const Export hub = must_export(plan, ExportTarget::verl);
+  EXPECT_THAT(text_of(hub, "run.sh"), HasSubstr(line + "Qwen/Qwen2.5-7B\n"));
+  EXPECT_FALSE(notes_weights(hub));
+}
+
 TEST(Export, BucketHoldsTheLargestTensor) {
   Plan plan = RandomPlans("verl", 41).next();
   Problems none;

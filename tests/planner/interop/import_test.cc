@@ -154,6 +154,18 @@ TEST(Import, TakesSettingsThatOnlyARunWouldTell) {
   EXPECT_EQ(unknown[0].place, "--set");
 }
 
+TEST(Import, NotesWhatTheToolItselfRefuses) {
+  for (const char* script :
+       {"vllm serve qwen2.5-7b --tensor-parallel-size 3\n",
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=qwen2.5-7b "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=8 algorithm.adv_estimator=grpo\n"}) {
+    const Imported imported = must_import(script, "a.sh", h800());
+    EXPECT_TRUE(std::any_of(imported.notes.begin(), imported.notes.end(), [](const auto& note) {
+      return note.find("28 query heads") != note.npos;
+    })) << script;
+  }
+}
+
 TEST(Models, AreFoundByTheirHubNames) {
   const ConfigValues config;
   const std::vector<std::pair<std::string, std::string>> known{
