@@ -53,6 +53,7 @@ class Rows {
     if (model_.head == ModelHead::value) {
       // As transformers' ...ForTokenClassification calls it.
       add(matrix(is_gpt2(model_) ? "classifier.weight" : "score.weight", 1, model_.hidden));
+      if (is_gpt2(model_)) add(vector("classifier.bias", 1));
     } else if (!model_.tied_embeddings) {
       add(cut(matrix("lm_head.weight", model_.vocab, model_.hidden), 0, SplitUnit::vocab_rows));
     }

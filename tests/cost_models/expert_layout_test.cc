@@ -207,6 +207,7 @@ TEST(ParameterTable, Gpt2sValueHeadHasTheNameThatTransformersSaves) {
   model.head = ModelHead::value;
   const ParameterTable table = parameter_table(model);
   EXPECT_TRUE(table.find("classifier.weight"));  // GPT2ForTokenClassification
+  EXPECT_TRUE(table.find("classifier.bias"));
   EXPECT_FALSE(table.find("score.weight"));
 }
 

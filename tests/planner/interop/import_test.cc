@@ -104,6 +104,54 @@ TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
   EXPECT_EQ(plans_read, 600);
 }
 
+// Experts over EP (and their tensors over ETP) in training, over TP x data parallel in the rollout.
+TEST(RoundTrip, OfExpertParallelPlansGivesTheSamePlan) {
+  Problems problems;
+  const auto experts =
+      read_model_spec(std::string(TESSERA_SOURCE_DIR) + "/configs/models/qwen3-30b-a3b", problems);
+  RandomPlans plans("verl-megatron", 2027);
+  std::mt19937 random(3);
+  for (int i = 0; i < 40; ++i) {
+    Plan plan = plans.next();
+    while (plan.roles[0].ranks.size() < 8) plan = plans.next();
+    plan.models["actor"] = {*experts, "qwen3-30b-a3b", ""};
+    const auto world = static_cast<int>(plan.roles[0].ranks.size());
+    const int tp = 1 << random() % 3, pp = 1 << random() % 2, ep = 2 << random() % 2;
+    const int etp = tp > 1 && random() % 2 == 0 && tp * ep <= world / pp ? tp : 1;
+    for (RolePlan& role : plan.roles) {
+      if (role.model != "actor") continue;
+      ParallelLayout& layout = role.layout;
+      const int zero = layout.zero;
+      if (role.role == Role::rollout) {
+        layout = {.tp = 2, .dp_replicate = world / 2, .ep = 4};
+        layout.stages = even_stages(experts->layers, 1, 1);
+      } else {
+        layout = {.tp = tp, .pp = pp, .dp_replicate = world / tp / pp, .ep = ep, .etp = etp};
+        layout.zero = zero;
+        layout.sequence_parallel = tp > 1;
+        layout.stages = even_stages(experts->layers, pp, 1);
+        const std::int64_t longest =
+            plan.workload.prompt_tokens + plan.workload.response_tokens.max;
+        for (std::int64_t* tokens : {&role.batching.update_tokens, &role.batching.log_prob_tokens,
+                                     &role.batching.values_tokens}) {
+          if (*tokens > 0) *tokens = 2 * longest;
+        }
+      }
+    }
+    const auto made = export_plan(plan, ExportTarget::verl_megatron, {}, problems);
+    ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+    EXPECT_TRUE(std::any_of(made->notes.begin(), made->notes.end(), [](const std::string& note) {
+      return note.find("routers of trainer and inference engine") != note.npos;
+    }));
+    for (const ExportedFile& file : made->files) {
+      if (file.name == "NOTES.md") continue;
+      SCOPED_TRACE(std::to_string(i) + " " + file.name);
+      expect_same(plan, must_import(file.text, file.name, on(plan)).plan);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 TEST(Export, RefusesARolloutApartThatTheStepWaitsFor) {
   Plan plan = with_rollout_apart(RandomPlans("verl", 5).next());
   plan.schedule = schedule_of(default_schedule(plan.workload), placement_of(plan), 0);
