@@ -137,6 +137,55 @@ std::vector<ReshardPlan> cut_into_buckets(const ReshardPlan& plan,
   return buckets;
 }
 
+std::vector<ReshardPlan> cut_in_proportion(const ReshardPlan& plan,
+                                           std::span<const ShardedTensor> tensors,
+                                           std::span<const double> ends,
+                                           std::span<const int> order) {
+  std::vector<std::size_t> turn(tensors.size());
+  for (std::size_t t = 0; t < turn.size(); ++t) turn[t] = order.size() + t;
+  for (std::size_t i = 0; i < order.size(); ++i) turn[static_cast<std::size_t>(order[i])] = i;
+  std::map<std::pair<int, int>, std::vector<Transfer>> edges;  // by destination and source
+  for (const Transfer& transfer : plan.transfers) {
+    edges[{transfer.destination, transfer.source}].push_back(transfer);
+  }
+  std::vector<ReshardPlan> buckets(ends.size());
+  for (auto& [edge, transfers] : edges) {
+    std::stable_sort(transfers.begin(), transfers.end(), [&](const Transfer& a, const Transfer& b) {
+      return turn[static_cast<std::size_t>(a.tensor)] < turn[static_cast<std::size_t>(b.tensor)];
+    });
+    const auto bytes_of = [&](const Transfer& transfer) {
+      return volume(transfer.box) *
+             tensors[static_cast<std::size_t>(transfer.tensor)].element_bytes;
+    };
+    std::int64_t total = 0, done = 0;
+    for (const Transfer& transfer : transfers) total += bytes_of(transfer);
+    std::size_t bucket = 0;
+    for (const Transfer& transfer : transfers) {
+      const auto dim =
+          static_cast<std::size_t>(tensors[static_cast<std::size_t>(transfer.tensor)].outer_dim);
+      const Interval rows = transfer.box.rank == 0 ? Interval{0, 1} : transfer.box.dims[dim];
+      const std::int64_t row = rows.empty() ? 0 : bytes_of(transfer) / rows.size();
+      for (std::int64_t first = rows.lo; first < rows.hi;) {
+        const bool last = bucket + 1 == ends.size();
+        const auto end = static_cast<std::int64_t>(ends[bucket] * static_cast<double>(total));
+        const std::int64_t fit =
+            last ? rows.hi - first : (end - done) / std::max<std::int64_t>(row, 1);
+        if (fit <= 0) {
+          ++bucket;
+          continue;
+        }
+        Transfer part = transfer;
+        const std::int64_t count = std::min(fit, rows.hi - first);
+        if (part.box.rank > 0) part.box.dims[dim] = {first, first + count};
+        buckets[bucket].transfers.push_back(part);
+        first += count;
+        done += count * row;
+      }
+    }
+  }
+  return buckets;
+}
+
 ReshardPlan cut_into_pieces(const ReshardPlan& plan, std::span<const ShardedTensor> tensors,
                             std::int64_t bytes) {
   ReshardPlan made = plan;

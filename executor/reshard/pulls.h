@@ -45,6 +45,14 @@ std::vector<ReshardPlan> cut_into_buckets(const ReshardPlan& plan,
                                           std::span<const ShardedTensor> tensors,
                                           std::int64_t bound, bool count_kept = false);
 
+/// `plan` cut at equal fractions of what each pair of ranks exchanges, so that in every bucket all
+/// sources have their part: bucket k ends at `ends[k]` (rising, the last is 1), rounded to rows.
+/// Tensors follow in `order`, those that it does not name behind, in the order of the tensors.
+std::vector<ReshardPlan> cut_in_proportion(const ReshardPlan& plan,
+                                           std::span<const ShardedTensor> tensors,
+                                           std::span<const double> ends,
+                                           std::span<const int> order = {});
+
 /// `plan` with every transfer cut along its tensor's outermost dim into parts of at most `bytes`,
 /// unless one row is larger. Totals stay.
 ReshardPlan cut_into_pieces(const ReshardPlan& plan, std::span<const ShardedTensor> tensors,

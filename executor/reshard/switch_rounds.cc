@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
+#include "executor/reshard/pull_steps.h"
 
 namespace tessera {
 namespace {
@@ -89,17 +91,47 @@ void add_casts(std::vector<BufferCast>& casts, const std::vector<ByteRange>& mem
   }
 }
 
-}  // namespace
-
-SwitchRounds direct_rounds(const SwitchPlan& plan, int rank, int ranks, std::int64_t bucket_bytes) {
+SwitchRounds rounds_of(std::vector<ReshardPlan> buckets, const SwitchPlan& plan, int rank,
+                       int ranks) {
   SwitchRounds made;
-  for (ReshardPlan& bucket : cut_into_buckets(plan.plan, plan.tensors, bucket_bytes)) {
+  for (ReshardPlan& bucket : buckets) {
     SwitchRound& round = made.rounds.emplace_back();
     round.plan = std::move(bucket);
     round.pulls = compile_pulls(round.plan, rank, ranks, plan.source, plan.destination);
     note_ends(round, rank, plan.source, plan.destination);
   }
   return made;
+}
+
+/// Where rounds end: 1/32 at both ends, longer towards the middle.
+std::vector<double> tapered_ends(double longest) {
+  std::vector<double> ends;
+  double last = 0;
+  for (const double thirty_seconds : {1, 2, 4, 8, 12, 16, 20, 24, 28, 30, 31, 32}) {
+    const double end = thirty_seconds / 32, begin = last;
+    const double parts = std::max(1.0, std::ceil((end - begin) / longest));
+    for (double part = 1; part < parts; ++part) {
+      ends.push_back(begin + (end - begin) * part / parts);
+    }
+    ends.push_back(last = end);
+  }
+  return ends;
+}
+
+}  // namespace
+
+SwitchRounds direct_rounds(const SwitchPlan& plan, int rank, int ranks, std::int64_t bucket_bytes) {
+  return rounds_of(cut_into_buckets(plan.plan, plan.tensors, bucket_bytes), plan, rank, ranks);
+}
+
+SwitchRounds overlapped_rounds(const SwitchPlan& plan, int rank, int ranks,
+                               std::int64_t bucket_bytes, std::span<const int> order) {
+  const std::int64_t busiest = busiest_end(traffic_of(plan.plan, plan.tensors, ranks));
+  const double longest = bucket_bytes > 0 && busiest > 0
+                             ? static_cast<double>(bucket_bytes) / static_cast<double>(busiest)
+                             : 1.0;
+  return rounds_of(cut_in_proportion(plan.plan, plan.tensors, tapered_ends(longest), order), plan,
+                   rank, ranks);
 }
 
 ByteSchedule messages_of(const SwitchRound& round, int rank,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "executor/reshard/weight_switch.h"
@@ -34,6 +35,13 @@ struct SwitchRounds {
 };
 
 SwitchRounds direct_rounds(const SwitchPlan& plan, int rank, int ranks, std::int64_t bucket_bytes);
+
+/// Rounds for a switch beside the producer, which writes the tensors in `order`: all sources have
+/// their part of each round, and the first and last rounds are short, so that copies begin early
+/// and little is left when the producer ends. `bucket_bytes` bounds what a rank sends or receives
+/// in a round, but for rounding to rows; 0 = no bound.
+SwitchRounds overlapped_rounds(const SwitchPlan& plan, int rank, int ranks,
+                               std::int64_t bucket_bytes, std::span<const int> order);
 
 /// This rank's messages of the transfers (by index) that `wanted` selects; what stays are copies.
 ByteSchedule messages_of(const SwitchRound& round, int rank,

@@ -12,6 +12,7 @@
 #include "cost_models/spec/problem.h"
 #include "executor/reshard/follower.h"
 #include "executor/reshard/gathers.h"
+#include "executor/reshard/pull_steps.h"
 #include "executor/reshard/switch_rounds.h"
 #include "executor/reshard/switch_sums.h"
 #include "executor/storage/host_signals.h"
@@ -22,7 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kReadySlot = 1;                                  // of HostSignals
+constexpr int kReadySlot = 1, kStepSlot = 2;                   // of HostSignals
+constexpr std::int64_t kStepQuantum = std::int64_t{1} << 20;   // of the lengths of steps
 constexpr std::int64_t kBucketBytes = std::int64_t{64} << 20;  // of buffers, by default
 
 double seconds_since(Clock::time_point begin) {
@@ -49,6 +51,26 @@ struct RoundMemory {
 };
 
 bool everything(int) { return true; }
+
+/// Threads meet where copies are done when they return.
+class HostBarrier final : public StreamBarrier {
+ public:
+  explicit HostBarrier(HostSignals& signals) : signals_(signals) {}
+  void meet(void*) override {
+    signals_.raise(kStepSlot, ++met_);
+    signals_.await_all(kStepSlot, met_);
+  }
+
+ private:
+  HostSignals& signals_;
+  std::uint64_t met_ = 0;
+};
+
+/// A round's copies on this rank, one peer at a time.
+struct SteppedCopies {
+  std::vector<CopyBatch> kept;   // what stays on this rank
+  std::vector<CopyBatch> steps;  // as many on every rank
+};
 
 }  // namespace
 
@@ -82,11 +104,14 @@ class WeightSwitch::State {
       plan_.plan = cut_into_pieces(plan_.plan, plan_.tensors, options_.piece_bytes);
     }
     if (!casts) {
-      direct_ = direct_rounds(plan_, rank_, ranks(), options_.bucket_bytes);
+      direct_ = options_.overlap ? overlapped_rounds(plan_, rank_, ranks(), options_.bucket_bytes,
+                                                     options_.write_order)
+                                 : direct_rounds(plan_, rank_, ranks(), options_.bucket_bytes);
       sums_.resize(direct_.rounds.size());
       if (site_.block != nullptr) {
         TESSERA_CHECK(site_.copies != nullptr && site_.source == site_.block->data());
         peers_ = std::make_unique<PeerBlocks>(*site_.host, site_.block);
+        make_step_barrier();
       }
     }
     choose(casts);
@@ -207,6 +232,16 @@ class WeightSwitch::State {
   }
   void barrier() { signals_.usable() ? signals_.barrier() : site_.host->barrier(); }
 
+  /// Where peers are read in steps.
+  void make_step_barrier() {
+    const PullOrder automatic = site_.make_barrier ? PullOrder::in_steps : PullOrder::together;
+    const PullOrder order = options_.pulls == PullOrder::automatic ? automatic : options_.pulls;
+    if (order == PullOrder::together || ranks() == 1 || !signals_.usable()) return;
+    if (options_.incremental) return;  // what moves is not known before
+    step_barrier_ =
+        site_.make_barrier ? site_.make_barrier() : std::make_unique<HostBarrier>(signals_);
+  }
+
   void choose(bool casts) {
     const ReshardTransport wanted = options_.transport;
     const bool can_copy = site_.copies != nullptr && (casts || site_.block != nullptr);
@@ -283,20 +318,60 @@ class WeightSwitch::State {
     }
     std::vector<CopyBatch> batches;
     for (const Pull& pull : joined(chosen)) {
-      const std::byte* from =
-          pull.peer == rank_ ? at(memory.from, pull.from) : memory.peers->at(pull.peer) + pull.from;
-      std::byte* to = at(memory.to, pull.to);
-      if (from == to) continue;  // the layouts share this storage
       if (batches.empty() || batches.back().peer != pull.peer) {
         batches.push_back({.peer = pull.peer});
       }
-      const std::int64_t most = options_.copy_bytes > 0 ? options_.copy_bytes : pull.bytes;
-      for (std::int64_t done = 0; done < pull.bytes; done += most) {
-        batches.back().add(to + done, from + done,
-                           static_cast<std::size_t>(std::min(most, pull.bytes - done)));
-      }
+      add(batches.back(), pull, memory);
     }
     return batches;
+  }
+
+  void add(CopyBatch& batch, const Pull& pull, const RoundMemory& memory) const {
+    const std::byte* from =
+        pull.peer == rank_ ? at(memory.from, pull.from) : memory.peers->at(pull.peer) + pull.from;
+    std::byte* to = at(memory.to, pull.to);
+    if (from == to) return;  // the layouts share this storage
+    const std::int64_t most = options_.copy_bytes > 0 ? options_.copy_bytes : pull.bytes;
+    for (std::int64_t done = 0; done < pull.bytes; done += most) {
+      batch.add(to + done, from + done,
+                static_cast<std::size_t>(std::min(most, pull.bytes - done)));
+    }
+  }
+
+  /// This rank's part of the round's steps: of every peer's pulls as many bytes as the step has.
+  SteppedCopies stepped(const SwitchRound& round, const RoundMemory& memory) const {
+    std::map<int, std::vector<Pull>> left;  // by peer
+    for (const Pull& pull : joined(round.pulls)) left[pull.peer].push_back(pull);
+    SteppedCopies made;
+    CopyBatch& kept = made.kept.emplace_back(CopyBatch{.peer = rank_});
+    for (const Pull& pull : left[rank_]) add(kept, pull, memory);
+    std::map<int, std::size_t> next;
+    for (const PullStep& step :
+         matched_steps(traffic_of(round.plan, plan_.tensors, ranks()), kStepQuantum)) {
+      const int peer = step.source[static_cast<std::size_t>(rank_)];
+      std::int64_t bytes = step.bytes[static_cast<std::size_t>(rank_)];
+      CopyBatch& batch = made.steps.emplace_back(CopyBatch{.peer = std::max(peer, 0)});
+      while (bytes > 0) {
+        Pull& pull = left.at(peer).at(next[peer]);
+        const std::int64_t part = std::min(bytes, pull.bytes);
+        add(batch, {peer, pull.transfer, pull.from, pull.to, part}, memory);
+        pull.from += part, pull.to += part, pull.bytes -= part, bytes -= part;
+        if (pull.bytes == 0) ++next[peer];
+      }
+    }
+    return made;
+  }
+
+  /// Begins all of a direct round by copies.
+  void start_copies(std::size_t k) {
+    if (!step_barrier_) return site_.copies->start(batches_of_all(k));
+    if (direct_steps_.empty()) direct_steps_.resize(direct_.rounds.size());
+    if (!direct_steps_[k]) {
+      direct_steps_[k] =
+          stepped(direct_.rounds[k], {peers_.get(), site_.source, site_.destination});
+    }
+    site_.copies->start(direct_steps_[k]->kept);
+    site_.copies->start_in_steps(direct_steps_[k]->steps, *step_barrier_);
   }
 
   /// All of a direct round, compiled once.
@@ -375,7 +450,7 @@ class WeightSwitch::State {
     for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
       const SwitchRound& round = direct_.rounds[k];
       if (!options_.incremental) {
-        if (by_copy_) site_.copies->start(batches_of_all(k));
+        if (by_copy_) start_copies(k);
         if (gathers_) gather();
         if (sends_messages()) {
           send(round, memory, [&](int index) {
@@ -518,7 +593,7 @@ class WeightSwitch::State {
       signals_.raise(kReadySlot, before + k + 1);
       signals_.await_all(kReadySlot, before + k + 1);
       if (k == 0) started_at_ = Clock::now();
-      site_.copies->start(batches_of_all(k));
+      start_copies(k);
     }
   }
 
@@ -531,6 +606,8 @@ class WeightSwitch::State {
 
   SwitchRounds direct_;  // no rounds when types differ
   std::vector<std::optional<std::vector<CopyBatch>>> direct_batches_;
+  std::unique_ptr<StreamBarrier> step_barrier_;  // nullptr = reads go together
+  std::vector<std::optional<SteppedCopies>> direct_steps_;
   std::unique_ptr<PeerBlocks> peers_;
   bool by_copy_ = false, gathers_ = false, chosen_ = false;
   GatherSchedule schedule_;

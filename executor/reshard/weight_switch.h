@@ -49,6 +49,15 @@ struct SwitchSite {
   std::function<std::unique_ptr<Communicator>(std::span<const int> members)> split;
   /// Memory of the same kind, for buffers; nullptr = host memory.
   std::function<std::unique_ptr<SharedBlock>(std::int64_t bytes)> make_block;
+  /// Meets on the streams of the copies (make_stream_barrier); nullptr = the host's threads meet.
+  std::function<std::unique_ptr<StreamBarrier>()> make_barrier;
+};
+
+/// How a rank's reads from several peers follow one another.
+enum class PullOrder : std::uint8_t {
+  automatic,  // in steps among GPUs, else together
+  together,   // all are begun at once
+  in_steps,   // one peer at a time, and nobody is read by two (matched_steps)
 };
 
 struct SwitchOptions {
@@ -70,6 +79,12 @@ struct SwitchOptions {
   /// The largest single copy out of a peer's memory; 0 = as large as they come.
   std::int64_t copy_bytes = 0;
   bool verify = false;  // compare checksums at both ends; a difference is Error (internal)
+  PullOrder pulls = PullOrder::automatic;
+  /// The switch is to be begun beside the producer: buckets are cut so that every source has its
+  /// part of each (overlapped_rounds). The producer writes the tensors in `write_order` (rows of
+  /// SwitchPlan::tensors, of all ranks); by default in their own.
+  bool overlap = false;
+  std::vector<int> write_order;
 };
 
 class WeightSwitch {
@@ -83,7 +98,7 @@ class WeightSwitch {
   /// when it returns the destination is complete and sources may be overwritten.
   ReshardReport run(const ReshardHooks& hooks = {});
 
-  /// The overlapped switch. Buckets follow the order of the tensors; ready(k) says that this rank's
+  /// The overlapped switch. Buckets follow the order of writing; ready(k) says that this rank's
   /// producer stream has been given the last writes to every tensor of bucket k, and is called for
   /// k = 0, 1, ... on every rank. finish() returns when everything has arrived; its report's
   /// exposed_s is what it waited. Needs a block, one host and one type.

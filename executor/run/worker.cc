@@ -15,8 +15,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kOverlappedBuckets = 8;  // of a switch beside the optimizer, by default
-
 std::string hex(std::uint64_t digest) {
   char text[20];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
@@ -198,19 +196,19 @@ void make_switch(Worker& worker, const PlannedReshard& pair, const ReshardConfig
     site.make_block = [device = context.device.index()](std::int64_t bytes) {
       return make_device_block(bytes, device);
     };
-  }
-  std::int64_t bucket_bytes = config.bucket_bytes;
-  if (config.overlap && bucket_bytes == 0) {
-    bucket_bytes = std::max<std::int64_t>(pair.bytes_received / kOverlappedBuckets, 1 << 12);
+    site.make_barrier = [&context] {
+      return make_stream_barrier(*context.host, context.device.index());
+    };
   }
   worker.weight_switch =
       std::make_unique<WeightSwitch>(worker.reshard->switch_plan(), site,
                                      SwitchOptions{.transport = config.transport,
-                                                   .bucket_bytes = bucket_bytes,
+                                                   .bucket_bytes = config.bucket_bytes,
                                                    .wire = config.wire,
                                                    .wire_from = config.wire_from_step - 1,
                                                    .incremental = config.incremental,
-                                                   .verify = config.verify});
+                                                   .verify = config.verify,
+                                                   .overlap = config.overlap});
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "executor/storage/stream_barrier.h"
+
 namespace tessera {
 
 /// Copies from one peer, as arrays that the driver takes as they are.
@@ -37,6 +39,15 @@ class BlockCopies {
   virtual void await_mark(int mark) = 0;
   /// Begins the copies of all batches, in the order given.
   virtual void start(std::span<const CopyBatch> batches) = 0;
+  /// Begins one batch after another, all ranks meeting behind each. Every rank brings as many;
+  /// batches may be empty.
+  virtual void start_in_steps(std::span<const CopyBatch> steps, StreamBarrier& barrier) {
+    for (const CopyBatch& step : steps) {
+      start({&step, 1});
+      wait();
+      barrier.meet(nullptr);
+    }
+  }
   /// Returns when all that was started has arrived.
   virtual void wait() = 0;
 };

@@ -267,6 +267,7 @@ class DeviceCopies final : public BlockCopies {
     for (cudaStream_t stream : streams_) {
       if (stream != nullptr) cudaStreamDestroy(stream);
     }
+    if (steps_ != nullptr) cudaStreamDestroy(steps_);
     for (cudaEvent_t event : marks_) cudaEventDestroy(event);
   }
   DeviceCopies(const DeviceCopies&) = delete;
@@ -303,10 +304,25 @@ class DeviceCopies final : public BlockCopies {
     }
   }
 
+  /// On one stream, which waits for the others' by itself: the host only gives the work.
+  void start_in_steps(std::span<const CopyBatch> steps, StreamBarrier& barrier) override {
+    check(cudaSetDevice(device_), "cudaSetDevice");
+    if (steps_ == nullptr) {
+      int least = 0, greatest = 0;
+      check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream priorities");
+      check(cudaStreamCreateWithPriority(&steps_, cudaStreamNonBlocking, greatest), "stream");
+    }
+    for (const CopyBatch& step : steps) {
+      if (!step.to.empty()) copy_on_stream(step, steps_);
+      barrier.meet(steps_);
+    }
+  }
+
   void wait() override {
     for (cudaStream_t stream : streams_) {
       if (stream != nullptr) check(cudaStreamSynchronize(stream), "copies from peers");
     }
+    if (steps_ != nullptr) check(cudaStreamSynchronize(steps_), "copies in steps");
   }
 
  private:
@@ -322,6 +338,7 @@ class DeviceCopies final : public BlockCopies {
   int device_;
   cudaStream_t producer_;
   std::vector<cudaStream_t> streams_;  // by peer
+  cudaStream_t steps_ = nullptr;       // of start_in_steps
   std::mutex mutex_;                   // of the marks
   std::vector<cudaEvent_t> marks_;
   std::vector<int> free_marks_;

@@ -15,6 +15,11 @@ TEST(WeightSwitchOverMpi, DeliversEveryPairOfLayoutsByMessages) {
   switch_cases::delivers_every_pair(*mpi_world, {.transport = ReshardTransport::send_recv});
 }
 
+TEST(WeightSwitchOverMpi, DeliversEveryPairOfLayoutsInStepsOfOnePeerAtATime) {
+  switch_cases::delivers_every_pair(
+      *mpi_world, {.transport = ReshardTransport::host, .pulls = PullOrder::in_steps});
+}
+
 TEST(WeightSwitchOverMpi, OverlapsWithTheOptimizerWithoutStaleWeights) {
   switch_cases::overlaps_without_stale_weights(*mpi_world);
 }

@@ -82,11 +82,11 @@ inline void delivers_every_pair(Communicator& world, const SwitchOptions& option
 }
 
 /// The optimizer writes bucket after bucket, late; nobody may see what was there before.
-inline void overlaps_without_stale_weights(Communicator& world) {
+inline void overlaps_without_stale_weights(Communicator& world, const SwitchOptions& options,
+                                           const ParallelLayout& from, const ParallelLayout& to) {
   const ModelSpec model = even_model(4);  // its embedding is cut over several buckets
   const ParameterTable table = parameter_table(model);
-  Rig rig(world, table, contiguous(layout_of(2, 2, 1, model.layers)),
-          contiguous(layout_of(2, 1, 2, model.layers)), {.bucket_bytes = 700});
+  Rig rig(world, table, contiguous(from), contiguous(to), options);
   ASSERT_GT(rig.weight_switch->buckets(), 5);
   const ArenaLayout& arena = *rig.reshard.source();
   for (int turn = 1; turn <= 3; ++turn) {
@@ -94,12 +94,13 @@ inline void overlaps_without_stale_weights(Communicator& world) {
     std::memcpy(wanted.data(), rig.expected.data(), rig.expected.size());
     for (std::int32_t& value : wanted) value = value == 0 ? 0 : value + turn * 7919;
     const std::vector<std::byte> fresh = expected_arena(table, arena);
+    std::vector<bool> written(arena.slots.size());
     rig.weight_switch->begin();
-    std::size_t slot = 0;
     for (int bucket = 0; bucket < rig.weight_switch->buckets(); ++bucket) {
-      for (; slot < arena.slots.size() &&
-             rig.weight_switch->first_bucket_of(arena.slots[slot].tensor) <= bucket;
-           ++slot) {
+      for (std::size_t slot = 0; slot < arena.slots.size(); ++slot) {
+        const int first = rig.weight_switch->first_bucket_of(arena.slots[slot].tensor);
+        if (written[slot] || first > bucket) continue;
+        written[slot] = true;
         const ByteRange range = arena.slots[slot].range;
         for (std::int64_t i = range.offset / 4; i < (range.offset + range.bytes) / 4; ++i) {
           std::int32_t value = 0;
@@ -112,8 +113,24 @@ inline void overlaps_without_stale_weights(Communicator& world) {
     const ReshardReport report = rig.weight_switch->finish();
     EXPECT_LE(report.exposed_s, report.seconds);
     EXPECT_EQ(std::memcmp(wanted.data(), rig.landed.data(), rig.landed.size()), 0)
-        << "rank " << world.rank() << " turn " << turn;
+        << "rank " << world.rank() << " turn " << turn << ", " << describe(from) << " -> "
+        << describe(to);
     world.barrier();
+  }
+}
+
+/// Buckets by size and in proportion, reads together and in steps, sources that hold all layers and
+/// sources that hold some.
+inline void overlaps_without_stale_weights(Communicator& world) {
+  const std::int64_t layers = 4;
+  for (const SwitchOptions& options :
+       {SwitchOptions{.bucket_bytes = 700}, SwitchOptions{.overlap = true},
+        SwitchOptions{.pulls = PullOrder::in_steps, .overlap = true},
+        SwitchOptions{.bucket_bytes = 700, .pulls = PullOrder::in_steps}}) {
+    overlaps_without_stale_weights(world, options, layout_of(2, 2, 1, layers),
+                                   layout_of(2, 1, 2, layers));
+    overlaps_without_stale_weights(world, options, layout_of(1, 4, 1, layers),
+                                   layout_of(1, 1, 4, layers));
   }
 }
 

@@ -65,8 +65,20 @@ TEST(WeightSwitch, BucketsChecksumsAndTheChoiceOfTransportChangeNothing) {
   });
 }
 
+TEST(WeightSwitch, TheOrderOfReadsChangesNothing) {
+  run_ranks(4, [](Communicator& world) {
+    switch_cases::delivers_every_pair(
+        world, {.transport = ReshardTransport::host, .pulls = PullOrder::in_steps});
+    switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::host,
+                                              .copy_bytes = 100,
+                                              .verify = true,
+                                              .pulls = PullOrder::in_steps,
+                                              .overlap = true});
+  });
+}
+
 TEST(WeightSwitch, OverlapsWithTheOptimizerWithoutStaleWeights) {
-  run_ranks(4, switch_cases::overlaps_without_stale_weights);
+  run_ranks(4, [](Communicator& world) { switch_cases::overlaps_without_stale_weights(world); });
 }
 
 /// As a trainer tells it: rows of a layer at once, some ranks nothing, and a step that is not
@@ -76,7 +88,8 @@ TEST(WeightSwitch, TensorsNamedAsWrittenLeaveInAnyOrder) {
   const ParameterTable table = parameter_table(model);
   run_ranks(4, [&](Communicator& world) {
     Rig rig(world, table, contiguous(layout_of(1, 2, 1, model.layers)),
-            contiguous(layout_of(2, 1, 1, model.layers), 2), {.bucket_bytes = 700});
+            contiguous(layout_of(2, 1, 1, model.layers), 2),
+            {.pulls = PullOrder::in_steps, .overlap = true});
     for (int turn = 0; turn < 4; ++turn) {
       std::fill(rig.landed.begin(), rig.landed.end(), std::byte{});
       rig.weight_switch->begin();
