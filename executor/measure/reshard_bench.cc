@@ -10,7 +10,9 @@
 #include <optional>
 
 #include "cost_models/spec/problem.h"
+#include "executor/measure/overlap_bench.h"
 #include "executor/measure/timing.h"
+#include "executor/reshard/pull_steps.h"
 #include "executor/storage/host_signals.h"
 #include "executor/storage/peer_blocks.h"
 
@@ -69,29 +71,52 @@ class CaseBench {
     to_ = best_rollout_map(table_, from_, to, options.dtype);
     rig_ = std::make_unique<SwitchRig>(site, table_, from_, to_, options.dtype);
     received_ = rig_->reshard().plan().bytes_received.value;
+    busiest_end_ = busiest_end(
+        traffic_of(rig_->reshard().plan(), rig_->reshard().switch_plan().tensors, ranks));
   }
 
   json run() {
     const ReshardPlan& plan = rig_->reshard().plan();
-    json result{{"from", describe(from_.layout)},
-                {"to", describe(to_.layout)},
-                {"case", which_.from + "->" + which_.to},
-                {"model_bytes", table_.elements() * size_of(options_.dtype)},
-                {"received_bytes", received_},
-                {"lower_bound_bytes", plan.lower_bound.value},
-                {"total_received_bytes", plan.total_received.value},
-                {"rollout_bytes", rig_->arena().rollout.bytes},
-                {"held_twice_bytes", most(rig_->arena().held_twice)}};
+    json result{
+        {"from", describe(from_.layout)},
+        {"to", describe(to_.layout)},
+        {"case", which_.from + "->" + which_.to},
+        {"model_bytes", table_.elements() * size_of(options_.dtype)},
+        {"received_bytes", received_},
+        {"lower_bound_bytes", plan.lower_bound.value},
+        {"total_received_bytes", plan.total_received.value},
+        {"busiest_end_bytes", busiest_end_},
+        {"bound_by", busiest_end_ > received_ ? "the busiest sender" : "the busiest receiver"},
+        {"rollout_bytes", rig_->arena().rollout.bytes},
+        {"held_twice_bytes", most(rig_->arena().held_twice)}};
     for (const ReshardTransport transport : options_.transports) {
       result["transports"][std::string(name_of(transport))] = run_transport(transport);
     }
     result["way_back"] = way_back();
     if (options_.practice) result["practice"] = practice();
-    if (options_.ceilings) result["ceilings"] = ceilings();
+    if (options_.ceilings) {
+      result["ceilings"] = ceilings();
+      compare_with_bound(result);
+    }
     return result;
   }
 
  private:
+  /// The busiest end's bytes at the rate of the best pulls.
+  void compare_with_bound(json& result) const {
+    double rate = 0;
+    for (const char* name : {"pull_same_bytes", "pull_large", "pull_in_steps"}) {
+      const json& ceilings = result["ceilings"];
+      if (ceilings.contains(name)) rate = std::max(rate, ceilings[name]["gb_per_s"].get<double>());
+    }
+    if (rate <= 0) return;
+    const double bound = static_cast<double>(busiest_end_) * 1e-9 / rate;
+    result["bound_s"] = bound;
+    for (auto& [name, row] : result["transports"].items()) {
+      row["of_bound"] = bound / row["seconds"].get<double>();
+    }
+  }
+
   std::int64_t most(std::int64_t mine) const {
     std::vector<std::int64_t> all(static_cast<std::size_t>(site_.host->size()));
     site_.host->all_gather(&mine, all.data(), 1, DType::int64);
@@ -136,12 +161,18 @@ class CaseBench {
     return {{"seconds", timing.median}, {"bytes", 0}, {"wrong_elements", wrong}};
   }
 
+  bool uses(ReshardTransport transport) const {
+    const auto& all = options_.transports;
+    return std::find(all.begin(), all.end(), transport) != all.end();
+  }
+
   json practice() {
     json made;
     made["stream_order"] = stream_order();
     made["overlap"] = overlap();
     made["incremental"] = incremental();
     made["copies_of_at_most"] = copies();
+    made["pull_order"] = pull_orders();
     return made;
   }
 
@@ -170,92 +201,29 @@ class CaseBench {
     return {{"switches", 3}, {"wrong_elements", wrong}};
   }
 
-  /// An optimizer over fp32 masters that writes slot after slot, and the switch behind it.
+  /// Beside the optimizer's step. The links' time is that of pulls measured here.
   json overlap() {
-    const std::vector<ArenaSlot>& slots = rig_->arena().training.slots;
-    const auto weight_switch = rig_->make_switch(
-        {.transport = reading(), .bucket_bytes = std::max<std::int64_t>(received_ / 8, 1 << 16)});
-    const auto plain = rig_->make_switch({.transport = reading()});
-    std::vector<torch::Tensor> masters, gradients;
-    for (const ArenaSlot& slot : slots) {
-      masters.push_back(torch::zeros({slot.range.bytes / size_of(options_.dtype)},
-                                     torch::TensorOptions().device(site_.device)));
-      gradients.push_back(torch::ones_like(masters.back()));
-    }
-    const auto update = [&](std::size_t i) {
-      masters[i].mul_(0.999).add_(gradients[i], 0.01);
-      view(slots[i]).copy_(masters[i]);
-    };
-    const auto all_updates = [&](bool overlapped) {
-      std::size_t slot = 0;
-      const int buckets = overlapped ? weight_switch->buckets() : 1;
-      for (int bucket = 0; bucket < buckets; ++bucket) {
-        for (; slot < slots.size() &&
-               (!overlapped || weight_switch->first_bucket_of(slots[slot].tensor) <= bucket);
-             ++slot) {
-          update(slot);
-        }
-        if (overlapped) weight_switch->ready(bucket);
-      }
-      for (; slot < slots.size(); ++slot) update(slot);
-    };
-    const auto time = [&](const std::function<void()>& body) {
-      return timed_on_all(*site_.host, options_.repetitions,
-                          [&] {
-                            synchronize();
-                            signals_.barrier();
-                            const Clock::time_point begin = Clock::now();
-                            body();
-                            synchronize();
-                            return seconds_since(begin);
-                          })
-          .median;
-    };
-    const double alone = time([&] { all_updates(false); });
-    const double serial = time([&] {
-      all_updates(false);
-      plain->run();
-    });
-    const double together = time([&] {
-      weight_switch->begin();
-      all_updates(true);
-      weight_switch->finish();
-    });
-    return {{"optimizer_s", alone},
-            {"optimizer_then_switch_s", serial},
-            {"overlapped_s", together},
-            {"exposed_s", together - alone},
-            {"buckets", weight_switch->buckets()},
-            {"wrong_elements", overlapped_values()}};
+    const json ceiling = pull(received_, site_.gpu());
+    const double rate = ceiling["gb_per_s"].get<double>() * 1e9;
+    return bench_overlap(site_, table_, *rig_,
+                         {.dtype = options_.dtype,
+                          .transport = reading(),
+                          .repetitions = options_.repetitions,
+                          .wire_s = static_cast<double>(busiest_end_) / rate});
   }
 
-  torch::Tensor view(const ArenaSlot& slot) {
-    const auto type = options_.dtype == DType::bf16 ? torch::kBFloat16 : torch::kFloat;
-    return torch::from_blob(static_cast<std::byte*>(rig_->block().data()) + slot.range.offset,
-                            {slot.range.bytes / size_of(options_.dtype)},
-                            torch::TensorOptions().dtype(type).device(site_.device));
-  }
-
-  /// The same values through an overlapped switch, element by element.
-  std::int64_t overlapped_values() {
-    const std::vector<ArenaSlot>& slots = rig_->arena().training.slots;
-    const auto weight_switch = rig_->make_switch(
-        {.transport = reading(), .bucket_bytes = std::max<std::int64_t>(received_ / 8, 1 << 16)});
-    std::int64_t wrong = 0;
-    for (int version = 5; version < 8; ++version) {
-      weight_switch->begin();
-      std::size_t slot = 0;
-      for (int bucket = 0; bucket < weight_switch->buckets(); ++bucket) {
-        for (; slot < slots.size() && weight_switch->first_bucket_of(slots[slot].tensor) <= bucket;
-             ++slot) {
-          rig_->write_slot(slot, version);
-        }
-        weight_switch->ready(bucket);
-      }
-      weight_switch->finish();
-      wrong += rig_->wrong_in_rollout(version);
+  /// All peers at once, and one at a time.
+  json pull_orders() {
+    json made;
+    for (const auto& [name, order] :
+         {std::pair("together", PullOrder::together), std::pair("in_steps", PullOrder::in_steps)}) {
+      const auto weight_switch = rig_->make_switch({.transport = reading(), .pulls = order});
+      weight_switch->run();
+      made[name] = timing_json(timed_on_all(*site_.host, options_.repetitions,
+                                            [&] { return weight_switch->run().seconds; }),
+                               static_cast<double>(received_));
     }
-    return wrong;
+    return made;
   }
 
   /// Nothing changed, then one layer did.
@@ -303,17 +271,21 @@ class CaseBench {
     const std::int64_t large = std::min<std::int64_t>(std::int64_t{6} << 30, 2 * model);
     made["pull_same_bytes"] = pull(received_);
     made["pull_large"] = pull(site_.gpu() ? large : received_);
+    if (site_.gpu()) made["pull_in_steps"] = pull(received_, true);
     made["nccl_all_gather_same_bytes"] = gather(received_);
+    if (uses(ReshardTransport::send_recv)) made["nccl_send_recv_same_traffic"] = messages();
     made["gather_whole_model"] = gather(model / ranks * (ranks - 1));
     return made;
   }
 
-  json pull(std::int64_t bytes) {
+  /// `in_steps`: from one peer at a time, none read by two.
+  json pull(std::int64_t bytes, bool in_steps = false) {
     const int ranks = site_.host->size(), rank = site_.host->rank();
     const std::int64_t part = std::max<std::int64_t>(bytes / (ranks - 1) / 256 * 256, 256);
     const auto source = site_.make_block(part), target = site_.make_block(part * (ranks - 1));
     const PeerBlocks peers(*site_.host, source.get());
     const auto copies = site_.make_copies();
+    const auto barrier = in_steps ? site_.make_barrier() : nullptr;
     std::vector<CopyBatch> batches;
     for (int k = 1; k < ranks; ++k) {
       CopyBatch& batch = batches.emplace_back();
@@ -326,7 +298,7 @@ class CaseBench {
       const Clock::time_point begin = Clock::now();
       copies->await_producer();
       signals_.barrier();
-      copies->start(batches);
+      barrier ? copies->start_in_steps(batches, *barrier) : copies->start(batches);
       copies->wait();
       signals_.barrier();
       return seconds_since(begin);
@@ -335,6 +307,38 @@ class CaseBench {
     made["received_bytes"] = part * (ranks - 1);
     site_.host->barrier();
     return made;
+  }
+
+  /// NCCL's own rate for the switch's traffic: one message from each rank to each.
+  json messages() {
+    const int ranks = site_.host->size(), rank = site_.host->rank();
+    const PullTraffic traffic =
+        traffic_of(rig_->reshard().plan(), rig_->reshard().switch_plan().tensors, ranks);
+    const auto bytes = torch::TensorOptions().dtype(torch::kUInt8).device(site_.device);
+    std::vector<torch::Tensor> memory;
+    std::vector<SendBlock> sends;
+    std::vector<ReceiveBlock> receives;
+    for (int k = 1; k < ranks; ++k) {
+      const int to = (rank + k) % ranks, from = (rank - k + ranks) % ranks;
+      const std::int64_t out =
+          traffic[static_cast<std::size_t>(rank)][static_cast<std::size_t>(to)];
+      const std::int64_t in =
+          traffic[static_cast<std::size_t>(from)][static_cast<std::size_t>(rank)];
+      memory.push_back(torch::zeros({out}, bytes));
+      sends.push_back({to, memory.back().data_ptr(), static_cast<std::size_t>(out)});
+      memory.push_back(torch::zeros({in}, bytes));
+      receives.push_back({from, memory.back().data_ptr(), static_cast<std::size_t>(in)});
+    }
+    const Timing timing = timed_on_all(*site_.host, options_.repetitions, [&] {
+      synchronize();
+      signals_.barrier();
+      const Clock::time_point begin = Clock::now();
+      site_.world->exchange(sends, receives);
+      synchronize();
+      signals_.barrier();
+      return seconds_since(begin);
+    });
+    return timing_json(timing, static_cast<double>(received_));
   }
 
   /// One flat all-gather by the world communicator, of so many bytes received.
@@ -366,7 +370,7 @@ class CaseBench {
   HostSignals signals_;
   RankMap from_, to_;
   std::unique_ptr<SwitchRig> rig_;
-  std::int64_t received_ = 0;
+  std::int64_t received_ = 0, busiest_end_ = 0;
 };
 
 }  // namespace
@@ -445,8 +449,9 @@ json bench_reshard(const BenchSite& site, const ModelSpec& model, const ReshardC
 }
 
 std::string reshard_table(const json& result) {
-  char line[200];
+  char line[300];
   std::string text;
+  const auto milliseconds = [](const json& seconds) { return seconds.get<double>() * 1e3; };
   const auto row = [&](const std::string& name, const json& each, double ceiling) {
     std::snprintf(line, sizeof line, "  %-28s %10.3f ms %8.1f GB/s", name.c_str(),
                   each["seconds"].get<double>() * 1e3, each["gb_per_s"].get<double>());
@@ -454,6 +459,11 @@ std::string reshard_table(const json& result) {
     if (ceiling > 0) {
       std::snprintf(line, sizeof line, "  %5.1f %% of the pull ceiling",
                     each["gb_per_s"].get<double>() / ceiling * 100);
+      text += line;
+    }
+    if (each.contains("of_bound")) {
+      std::snprintf(line, sizeof line, "  %5.1f %% of the bound",
+                    each["of_bound"].get<double>() * 100);
       text += line;
     }
     if (each.contains("wrong_elements")) {
@@ -470,6 +480,12 @@ std::string reshard_table(const json& result) {
                 result["received_bytes"].get<double>() * 1e-9,
                 result["lower_bound_bytes"].get<double>() * 1e-9);
   text += line;
+  if (result.contains("bound_s")) {
+    std::snprintf(line, sizeof line, "  links allow %.3f ms: %.3f GB of %s\n",
+                  milliseconds(result["bound_s"]), result["busiest_end_bytes"].get<double>() * 1e-9,
+                  result["bound_by"].get<std::string>().c_str());
+    text += line;
+  }
   double ceiling = 0;
   if (result.contains("ceilings") && result["ceilings"].contains("pull_large")) {
     ceiling = result["ceilings"]["pull_large"]["gb_per_s"];
@@ -481,7 +497,19 @@ std::string reshard_table(const json& result) {
   std::snprintf(line, sizeof line, "  %-28s %10.3f ms, 0 bytes\n", "way back",
                 result["way_back"]["seconds"].get<double>() * 1e3);
   text += line;
-  if (result.contains("practice")) text += "  " + result["practice"].dump() + "\n";
+  if (result.contains("practice")) {
+    const json& overlap = result["practice"]["overlap"];
+    std::snprintf(line, sizeof line,
+                  "  beside the optimizer (%.2f ms)  %10.3f ms, %.2f exposed; at best %.2f, %.2f "
+                  "exposed (bound by the %s); in series %.2f\n",
+                  milliseconds(overlap["optimizer_s"]), milliseconds(overlap["overlapped_s"]),
+                  milliseconds(overlap["exposed_s"]), milliseconds(overlap["bound_s"]),
+                  milliseconds(overlap["bound_exposed_s"]),
+                  overlap["bound_by"].get<std::string>().c_str(),
+                  milliseconds(overlap["optimizer_then_switch_s"]));
+    text += line;
+    text += "  " + result["practice"].dump() + "\n";
+  }
   return text;
 }
 

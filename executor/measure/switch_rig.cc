@@ -31,6 +31,10 @@ std::unique_ptr<BlockCopies> BenchSite::make_copies() const {
   return gpu() ? make_device_copies(device.index(), stream) : make_host_copies();
 }
 
+std::unique_ptr<StreamBarrier> BenchSite::make_barrier() const {
+  return gpu() ? make_stream_barrier(*host, device.index()) : nullptr;
+}
+
 std::int64_t BenchSite::free_bytes() const {
   std::size_t free = 0, total = 0;
   if (gpu()) cudaMemGetInfo(&free, &total);
@@ -125,7 +129,10 @@ std::unique_ptr<WeightSwitch> SwitchRig::make_switch(const SwitchOptions& option
                 .destination = block_->data(),
                 .copies = copies_.get(),
                 .ops = ops_.get()};
-  if (site_.gpu()) at.make_block = [this](std::int64_t bytes) { return site_.make_block(bytes); };
+  if (site_.gpu()) {
+    at.make_block = [this](std::int64_t bytes) { return site_.make_block(bytes); };
+    at.make_barrier = [this] { return site_.make_barrier(); };
+  }
   if (options.transport == ReshardTransport::window) {
     at.split = [this](std::span<const int> members) {
       return split_with_window(*site_.world, members, CtaPolicy::zero, block_->data(),

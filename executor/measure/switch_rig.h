@@ -25,6 +25,8 @@ struct BenchSite {
   bool gpu() const { return device.is_cuda(); }
   std::unique_ptr<SharedBlock> make_block(std::int64_t bytes) const;
   std::unique_ptr<BlockCopies> make_copies() const;
+  /// Of the host's GPUs on their streams; nullptr on the CPU. Collective.
+  std::unique_ptr<StreamBarrier> make_barrier() const;
   /// Bytes that are free on the device; 0 on the CPU.
   std::int64_t free_bytes() const;
 };

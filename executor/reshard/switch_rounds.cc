@@ -124,14 +124,18 @@ SwitchRounds direct_rounds(const SwitchPlan& plan, int rank, int ranks, std::int
   return rounds_of(cut_into_buckets(plan.plan, plan.tensors, bucket_bytes), plan, rank, ranks);
 }
 
+SwitchRounds proportional_rounds(const SwitchPlan& plan, int rank, int ranks,
+                                 std::span<const double> ends, std::span<const int> order) {
+  return rounds_of(cut_in_proportion(plan.plan, plan.tensors, ends, order), plan, rank, ranks);
+}
+
 SwitchRounds overlapped_rounds(const SwitchPlan& plan, int rank, int ranks,
                                std::int64_t bucket_bytes, std::span<const int> order) {
   const std::int64_t busiest = busiest_end(traffic_of(plan.plan, plan.tensors, ranks));
   const double longest = bucket_bytes > 0 && busiest > 0
                              ? static_cast<double>(bucket_bytes) / static_cast<double>(busiest)
                              : 1.0;
-  return rounds_of(cut_in_proportion(plan.plan, plan.tensors, tapered_ends(longest), order), plan,
-                   rank, ranks);
+  return proportional_rounds(plan, rank, ranks, tapered_ends(longest), order);
 }
 
 ByteSchedule messages_of(const SwitchRound& round, int rank,

@@ -36,6 +36,10 @@ struct SwitchRounds {
 
 SwitchRounds direct_rounds(const SwitchPlan& plan, int rank, int ranks, std::int64_t bucket_bytes);
 
+/// Rounds that end at the same fractions of what each pair of ranks exchanges (cut_in_proportion).
+SwitchRounds proportional_rounds(const SwitchPlan& plan, int rank, int ranks,
+                                 std::span<const double> ends, std::span<const int> order = {});
+
 /// Rounds for a switch beside the producer, which writes the tensors in `order`: all sources have
 /// their part of each round, and the first and last rounds are short, so that copies begin early
 /// and little is left when the producer ends. `bucket_bytes` bounds what a rank sends or receives

@@ -13,6 +13,7 @@
 #include "executor/reshard/follower.h"
 #include "executor/reshard/gathers.h"
 #include "executor/reshard/pull_steps.h"
+#include "executor/reshard/staged_messages.h"
 #include "executor/reshard/switch_rounds.h"
 #include "executor/reshard/switch_sums.h"
 #include "executor/storage/host_signals.h"
@@ -23,9 +24,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kReadySlot = 1, kStepSlot = 2;                   // of HostSignals
+constexpr int kHere = -1;                     // peer of a CopyBatch within this rank's memory
+constexpr int kReadySlot = 1, kStepSlot = 2;  // of HostSignals
 constexpr std::int64_t kStepQuantum = std::int64_t{1} << 20;   // of the lengths of steps
 constexpr std::int64_t kBucketBytes = std::int64_t{64} << 20;  // of buffers, by default
+constexpr std::int64_t kStageBytes = std::int64_t{256} << 20;  // of merged messages, by default
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -214,7 +217,11 @@ class WeightSwitch::State {
   }
 
   std::int64_t buffer_bytes() const {
-    return (out_ ? out_->bytes() : 0) + (in_ ? in_->bytes() : 0);
+    std::int64_t bytes = 0;
+    for (const auto* block : {&out_, &in_, &out_stage_, &in_stage_}) {
+      if (*block) bytes += (*block)->bytes();
+    }
+    return bytes;
   }
 
   ReshardTransport transport() const {
@@ -318,9 +325,8 @@ class WeightSwitch::State {
     }
     std::vector<CopyBatch> batches;
     for (const Pull& pull : joined(chosen)) {
-      if (batches.empty() || batches.back().peer != pull.peer) {
-        batches.push_back({.peer = pull.peer});
-      }
+      const int peer = pull.peer == rank_ ? kHere : pull.peer;
+      if (batches.empty() || batches.back().peer != peer) batches.push_back({.peer = peer});
       add(batches.back(), pull, memory);
     }
     return batches;
@@ -343,7 +349,7 @@ class WeightSwitch::State {
     std::map<int, std::vector<Pull>> left;  // by peer
     for (const Pull& pull : joined(round.pulls)) left[pull.peer].push_back(pull);
     SteppedCopies made;
-    CopyBatch& kept = made.kept.emplace_back(CopyBatch{.peer = rank_});
+    CopyBatch& kept = made.kept.emplace_back(CopyBatch{.peer = kHere});
     for (const Pull& pull : left[rank_]) add(kept, pull, memory);
     std::map<int, std::size_t> next;
     for (const PullStep& step :
@@ -370,8 +376,8 @@ class WeightSwitch::State {
       direct_steps_[k] =
           stepped(direct_.rounds[k], {peers_.get(), site_.source, site_.destination});
     }
-    site_.copies->start(direct_steps_[k]->kept);
     site_.copies->start_in_steps(direct_steps_[k]->steps, *step_barrier_);
+    site_.copies->start(direct_steps_[k]->kept);
   }
 
   /// All of a direct round, compiled once.
@@ -417,6 +423,85 @@ class WeightSwitch::State {
     if (sends_messages()) site_.world->barrier();
   }
 
+  /// Messages are merged where memory can be copied here.
+  bool merges() const {
+    return !by_copy_ && !gathers_ && !options_.incremental &&
+           (site_.copies != nullptr || !site_.make_block);
+  }
+
+  void drop_stages() {
+    messages_.reset();
+    out_stage_.reset();
+    in_stage_.reset();
+  }
+
+  void make_stages() {
+    if (messages_) return;
+    const std::int64_t bound = options_.bucket_bytes > 0 ? 4 * options_.bucket_bytes : kStageBytes;
+    messages_ = staged_messages(plan_, rank_, ranks(), bound);
+    if (messages_->out_bytes > 0) out_stage_ = new_block(messages_->out_bytes);
+    if (messages_->in_bytes > 0) in_stage_ = new_block(messages_->in_bytes);
+    if (site_.copies == nullptr) own_copies_ = make_host_copies();
+  }
+
+  void post(const MessageRound& round) {
+    std::vector<SendBlock> sends;
+    std::vector<ReceiveBlock> receives;
+    for (const auto& [peer, staged, range] : round.sends) {
+      sends.push_back({peer, at(staged ? out_stage_->data() : site_.source, range.offset),
+                       static_cast<std::size_t>(range.bytes)});
+    }
+    for (const auto& [peer, staged, range] : round.receives) {
+      receives.push_back({peer, at(staged ? in_stage_->data() : site_.destination, range.offset),
+                          static_cast<std::size_t>(range.bytes)});
+    }
+    site_.world->exchange(sends, receives);
+  }
+
+  /// While one round travels the last one is unpacked and the next one packed. Messages are ordered
+  /// on the producer's stream.
+  void run_merged() {
+    make_stages();
+    BlockCopies& copies = site_.copies != nullptr ? *site_.copies : *own_copies_;
+    const std::vector<MessageRound>& rounds = messages_->rounds;
+    CopyBatch batch{.peer = rank_};
+    const auto add = [&](const std::vector<MessageRound::Copy>& list, const void* from, void* to) {
+      for (const auto& copy : list) {
+        const std::byte* source = at(from, copy.from);
+        std::byte* target = at(to, copy.to);
+        if (source != target) batch.add(target, source, static_cast<std::size_t>(copy.bytes));
+      }
+    };
+    const auto copy = [&] {
+      copies.start({&batch, 1});
+      copies.wait();
+      batch = {.peer = rank_};
+    };
+    const auto pack = [&](std::size_t k) {
+      if (out_stage_) add(rounds[k].pack, site_.source, out_stage_->data());
+    };
+    const auto unpack = [&](std::size_t k) {
+      if (in_stage_) add(rounds[k].unpack, in_stage_->data(), site_.destination);
+    };
+    pack(0);
+    copy();
+    int mark = -1;
+    for (std::size_t k = 0; k < rounds.size(); ++k) {
+      post(rounds[k]);
+      const int last = std::exchange(mark, copies.mark_producer());
+      add(rounds[k].kept, site_.source, site_.destination);
+      if (k > 0) {
+        copies.await_mark(last);
+        unpack(k - 1);
+      }
+      if (k + 1 < rounds.size()) pack(k + 1);
+      copy();
+    }
+    copies.await_mark(mark);
+    unpack(rounds.size() - 1);
+    copy();
+  }
+
   void await_producer() {
     if (site_.copies != nullptr) site_.copies->await_producer();
   }
@@ -434,6 +519,7 @@ class WeightSwitch::State {
     }
     site_.host->all_reduce(seconds.data(), seconds.size(), DType::fp32, ReduceOp::max);
     by_copy_ = seconds[1] <= seconds[0];
+    if (by_copy_) drop_stages();
     chosen_ = true;
   }
 
@@ -447,7 +533,8 @@ class WeightSwitch::State {
     }
     barrier();
     std::int64_t received = 0;
-    for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
+    if (merges()) run_merged();
+    for (std::size_t k = 0; k < direct_.rounds.size() && !merges(); ++k) {
       const SwitchRound& round = direct_.rounds[k];
       if (!options_.incremental) {
         if (by_copy_) start_copies(k);
@@ -505,6 +592,7 @@ class WeightSwitch::State {
   void make_buffers(DType wire) {
     if (wire_ == wire) return;
     wire_ = wire;
+    drop_stages();
     const std::int64_t bound = options_.bucket_bytes > 0 ? options_.bucket_bytes : kBucketBytes;
     buffered_sums_.clear();
     buffered_ = buffered_rounds(plan_, rank_, ranks(), wire, bound);
@@ -615,6 +703,10 @@ class WeightSwitch::State {
   std::int64_t switches_ = 0;
   std::vector<TransferSums> sums_;  // of the last incremental switch, by round
   std::vector<std::optional<RoundSums>> direct_sums_, buffered_sums_;
+
+  std::optional<MessageRounds> messages_;
+  std::unique_ptr<SharedBlock> out_stage_, in_stage_;
+  std::unique_ptr<BlockCopies> own_copies_;  // where the site has none
 
   std::optional<DType> wire_;  // what the buffers were made for
   SwitchRounds buffered_;

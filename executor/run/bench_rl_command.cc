@@ -290,6 +290,27 @@ void compare_samples(json& figures) {
   }
 }
 
+/// Each way against gathering whole tensors, where that was run.
+void compare_with_full(json& figures) {
+  const auto full = std::find_if(figures.begin(), figures.end(),
+                                 [](const json& figure) { return figure["reshard"] == "full"; });
+  if (full == figures.end()) return;
+  const json base = *full;
+  const auto ratio = [&](const json& figure, const char* key) -> json {
+    const double mine = figure[key].get<double>();
+    return mine > 0 ? json(base[key].get<double>() / mine) : json(nullptr);
+  };
+  for (json& figure : figures) {
+    figure["against_full"] = {
+        {"step_speedup", ratio(figure, "step_s")},
+        {"reshard_speedup", ratio(figure, "reshard_exposed_s")},
+        {"tokens_per_s_ratio", figure["tokens_per_s_per_rank"].get<double>() /
+                                   std::max(base["tokens_per_s_per_rank"].get<double>(), 1e-12)},
+        {"peak_bytes_less",
+         base["peak_bytes"].get<std::int64_t>() - figure["peak_bytes"].get<std::int64_t>()}};
+  }
+}
+
 std::string rl_table(const json& figures) {
   std::string text;
   char line[400];
@@ -305,6 +326,15 @@ std::string rl_table(const json& figures) {
         row["reshard_bytes"].get<double>() * 1e-9, row["tokens_per_s_per_rank"].get<double>(),
         row["peak_bytes"].get<double>() / (1 << 30),
         row["steps_with_the_first_ways_samples"].get<int>(), row["steps"].get<int>());
+    text += line;
+    if (!row.contains("against_full") || row["reshard"] == "full") continue;
+    const json& against = row["against_full"];
+    std::snprintf(
+        line, sizeof line,
+        "%-14s against full: step %.3fx, reshard %.1fx as fast, %.2f GiB less at the peak\n", "",
+        against["step_speedup"].get<double>(),
+        against["reshard_speedup"].is_null() ? 0.0 : against["reshard_speedup"].get<double>(),
+        against["peak_bytes_less"].get<double>() / (1 << 30));
     text += line;
   }
   return text;
@@ -343,6 +373,7 @@ void run_rl(const RlOptions& options) {
           site.host->barrier();
         }
         compare_samples(figures);
+        compare_with_full(figures);
         return figures;
       },
       rl_table);

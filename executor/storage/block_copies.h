@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// Copies from one peer, as arrays that the driver takes as they are.
+/// Copies from one peer (-1: within this rank's memory), as arrays that the driver takes.
 struct CopyBatch {
   int peer = 0;
   std::vector<void*> to;

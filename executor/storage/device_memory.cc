@@ -267,7 +267,9 @@ class DeviceCopies final : public BlockCopies {
     for (cudaStream_t stream : streams_) {
       if (stream != nullptr) cudaStreamDestroy(stream);
     }
-    if (steps_ != nullptr) cudaStreamDestroy(steps_);
+    for (cudaStream_t stream : {steps_, here_}) {
+      if (stream != nullptr) cudaStreamDestroy(stream);
+    }
     for (cudaEvent_t event : marks_) cudaEventDestroy(event);
   }
   DeviceCopies(const DeviceCopies&) = delete;
@@ -300,7 +302,8 @@ class DeviceCopies final : public BlockCopies {
   void start(std::span<const CopyBatch> batches) override {
     check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
     for (const CopyBatch& batch : batches) {
-      if (!batch.to.empty()) copy_on_stream(batch, stream_of(batch.peer));
+      if (batch.to.empty()) continue;
+      batch.peer < 0 ? copy_here(batch) : copy_on_stream(batch, stream_of(batch.peer));
     }
   }
 
@@ -322,10 +325,25 @@ class DeviceCopies final : public BlockCopies {
     for (cudaStream_t stream : streams_) {
       if (stream != nullptr) check(cudaStreamSynchronize(stream), "copies from peers");
     }
-    if (steps_ != nullptr) check(cudaStreamSynchronize(steps_), "copies in steps");
+    for (cudaStream_t stream : {steps_, here_}) {
+      if (stream != nullptr) check(cudaStreamSynchronize(stream), "copies");
+    }
   }
 
  private:
+  /// Within the device multiprocessors copy several times as fast as copy engines, which may be
+  /// busy with peers, too.
+  void copy_here(const CopyBatch& batch) {
+    if (here_ == nullptr) {
+      check(cudaStreamCreateWithFlags(&here_, cudaStreamNonBlocking), "stream");
+    }
+    for (std::size_t i = 0; i < batch.to.size(); ++i) {
+      check(cudaMemcpyAsync(batch.to[i], batch.from[i], batch.bytes[i], cudaMemcpyDeviceToDevice,
+                            here_),
+            "copies within the device");
+    }
+  }
+
   cudaStream_t stream_of(int peer) {
     const auto index = static_cast<std::size_t>(peer);
     if (streams_.size() <= index) streams_.resize(index + 1, nullptr);
@@ -337,9 +355,9 @@ class DeviceCopies final : public BlockCopies {
 
   int device_;
   cudaStream_t producer_;
-  std::vector<cudaStream_t> streams_;  // by peer
-  cudaStream_t steps_ = nullptr;       // of start_in_steps
-  std::mutex mutex_;                   // of the marks
+  std::vector<cudaStream_t> streams_;              // by peer
+  cudaStream_t steps_ = nullptr, here_ = nullptr;  // of start_in_steps, and within the device
+  std::mutex mutex_;                               // of the marks
   std::vector<cudaEvent_t> marks_;
   std::vector<int> free_marks_;
 };

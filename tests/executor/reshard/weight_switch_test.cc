@@ -65,6 +65,13 @@ TEST(WeightSwitch, BucketsChecksumsAndTheChoiceOfTransportChangeNothing) {
   });
 }
 
+TEST(WeightSwitch, MessagesInRoundsOfBoundedStagesChangeNothing) {
+  run_ranks(4, [](Communicator& world) {
+    switch_cases::delivers_every_pair(
+        world, {.transport = ReshardTransport::send_recv, .bucket_bytes = 700, .verify = true});
+  });
+}
+
 TEST(WeightSwitch, TheOrderOfReadsChangesNothing) {
   run_ranks(4, [](Communicator& world) {
     switch_cases::delivers_every_pair(

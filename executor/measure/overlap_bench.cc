@@ -1,0 +1,310 @@
+#include "executor/measure/overlap_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "executor/kernels/kernels.h"
+#include "executor/measure/timing.h"
+#include "executor/model/fused.h"
+#include "executor/model/torch_memory_ops.h"
+#include "executor/storage/host_signals.h"
+
+namespace tessera {
+namespace {
+
+using nlohmann::json;
+using torch::Tensor;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kChunkBytes = sizeof(kernels::FlatChunk);
+
+/// What is updated together, by slot.
+struct UpdateOrder {
+  std::vector<std::vector<std::size_t>> slots;  // of this rank
+  std::vector<int> tensors;                     // of all ranks
+};
+
+/// As the trainer does: the embedding, layer by layer, what is behind them. `outside_first`: the
+/// layers come last, so that the end is short.
+UpdateOrder update_order(const ParameterTable& table, const ArenaLayout& arena,
+                         bool outside_first) {
+  std::int64_t layers = 0;
+  for (const Parameter& parameter : table.rows) layers = std::max(layers, parameter.layer + 1);
+  const auto turn = [&](const Parameter& parameter) {
+    const bool front = outside_first || parameter.place != StagePlace::head;
+    return parameter.layer >= 0 ? parameter.layer : front ? -1 : layers;
+  };
+  UpdateOrder order;
+  for (std::int64_t each = -1; each <= layers; ++each) {
+    std::vector<std::size_t> together;
+    for (std::size_t t = 0; t < table.rows.size(); ++t) {
+      if (turn(table.rows[t]) != each) continue;
+      order.tensors.push_back(static_cast<int>(t));
+      if (arena.slot_of[t] >= 0) together.push_back(static_cast<std::size_t>(arena.slot_of[t]));
+    }
+    if (!together.empty()) order.slots.push_back(std::move(together));
+  }
+  return order;
+}
+
+/// How the optimizer's kernels run beside the copies.
+struct Beside {
+  const UpdateOrder* order = nullptr;
+  PullOrder pulls = PullOrder::automatic;
+  std::int64_t chunk = kernels::kLargestChunk;  // elements of one block of threads
+  std::int64_t chunks_at_once = 0;              // of one launch; 0 = all that is updated together
+};
+
+/// The weights lie in memory of their own as a run's do, or `nested` in the rollout's.
+class OverlapBench {
+ public:
+  OverlapBench(const BenchSite& site, const ParameterTable& table, SwitchRig& rig,
+               const OverlapBenchOptions& options, bool nested)
+      : site_(site),
+        rig_(rig),
+        options_(options),
+        nested_(nested),
+        signals_(*site.host),
+        source_(*rig.reshard().source()),
+        block_(site.make_block(source_.bytes)),
+        copies_(site.make_copies()),
+        ops_(make_torch_memory_ops(site.gpu() ? site.device.index() : -1)),
+        trainers_(update_order(table, source_, false)),
+        outside_first_(update_order(table, source_, true)) {
+    const auto device = torch::TensorOptions().device(site.device);
+    const std::int64_t count = source_.bytes / size_of(options.dtype);
+    const auto type = options.dtype == DType::bf16 ? torch::kBFloat16 : torch::kFloat;
+    weights_ = torch::from_blob(block_->data(), {count}, device.dtype(type));
+    master_ = torch::rand({count}, device);
+    gradient_ = torch::rand({count}, device);
+    exp_avg_ = torch::zeros({count}, device);
+    exp_avg_sq_ = torch::zeros({count}, device);
+    squares_ = torch::ones({}, device);
+    fused_ = fused::usable(master_) && options.dtype == DType::bf16;
+    for (std::size_t slot = 0; slot < source_.slots.size(); ++slot) everything_.push_back(slot);
+  }
+
+  json run() {
+    const auto behind = make_switch({.transport = options_.transport});
+    constexpr std::int64_t kShort = 1 << 14;
+    const Beside at_once{.order = &trainers_, .chunk = nested_ ? kShort : kernels::kLargestChunk};
+    const auto whole_step = [&] { update(everything_, at_once); };
+    const double alone = time(whole_step);
+    const double only = time([&] { behind->run(); });
+    const double serial = time([&] {
+      whole_step();
+      behind->run();
+    });
+    json made = beside({.order = &trainers_, .chunk = kShort}, alone);
+    made["together"] =
+        beside({.order = &trainers_, .pulls = PullOrder::together, .chunk = kShort}, alone);
+    made["outside_layers_first"] = beside({.order = &outside_first_, .chunk = kShort}, alone);
+    if (fused_) {
+      made["long_chunks"] = beside({.order = &trainers_}, alone);
+      for (const std::int64_t chunks : {264, 528, 792}) {
+        made["chunks_at_once_" + std::to_string(chunks)] =
+            beside({.order = &outside_first_, .chunk = kShort, .chunks_at_once = chunks}, alone);
+      }
+    }
+    made.update({{"optimizer_s", alone},
+                 {"optimizer_gb_per_s", static_cast<double>(30 * master_.numel()) * 1e-9 / alone},
+                 {"switch_s", only},
+                 {"optimizer_then_switch_s", serial},
+                 {"wire_s", options_.wire_s},
+                 {"bound_s", std::max(alone, options_.wire_s)},
+                 {"bound_exposed_s", std::max(0.0, options_.wire_s - alone)},
+                 {"bound_by", options_.wire_s > alone ? "links" : "optimizer"},
+                 {"wrong_elements", wrong_elements()}});
+    return made;
+  }
+
+ private:
+  std::unique_ptr<WeightSwitch> make_switch(const SwitchOptions& options) {
+    if (nested_) return rig_.make_switch(options);
+    SwitchSite at{.world = site_.world,
+                  .host = site_.host,
+                  .block = block_.get(),
+                  .source = block_->data(),
+                  .destination = rig_.block().data(),
+                  .copies = copies_.get(),
+                  .ops = ops_.get()};
+    if (site_.gpu()) {
+      at.make_block = [this](std::int64_t bytes) { return site_.make_block(bytes); };
+      at.make_barrier = [this] { return site_.make_barrier(); };
+    }
+    SwitchPlan plan = rig_.reshard().switch_plan();
+    return std::make_unique<WeightSwitch>(std::move(plan), at, options);
+  }
+
+  ByteRange range(std::size_t slot) const { return source_.slots[slot].range; }
+  std::int64_t first(std::size_t slot) const {
+    return range(slot).offset / size_of(options_.dtype);
+  }
+  std::int64_t count(std::size_t slot) const { return range(slot).bytes / size_of(options_.dtype); }
+
+  Tensor part(const Tensor& x, std::size_t slot) const {
+    return x.narrow(0, first(slot), count(slot));
+  }
+
+  Tensor weights_of(std::size_t slot) const {
+    return nested_ ? in_rig(slot) : part(weights_, slot);
+  }
+
+  /// Chunks of these slots, counted from `origin`; made once.
+  const Tensor& table_of(std::span<const std::size_t> slots, std::int64_t origin,
+                         std::int64_t chunk) {
+    Tensor& table = tables_[{slots.front(), slots.size(), chunk}];
+    if (table.defined()) return table;
+    std::vector<fused::Chunk> chunks;
+    for (const std::size_t slot : slots) {
+      for (std::int64_t done = 0; done < count(slot); done += chunk) {
+        chunks.push_back({.offset = first(slot) + done - origin,
+                          .count = std::min(chunk, count(slot) - done),
+                          .decay = 0.01});
+      }
+    }
+    return table = fused::chunk_table(chunks, site_.device);
+  }
+
+  void launch(const Tensor& table, const Beside& how, const Tensor& gradient, const Tensor& master,
+              const Tensor& exp_avg, const Tensor& exp_avg_sq, const Tensor& weights) {
+    const std::int64_t all = table.numel();
+    const std::int64_t each = how.chunks_at_once > 0 ? how.chunks_at_once * kChunkBytes : all;
+    for (std::int64_t begin = 0; begin < all; begin += each) {
+      fused::adamw({.learning_rate = 1e-4, .step = 1},
+                   table.narrow(0, begin, std::min(each, all - begin)), squares_, gradient, master,
+                   exp_avg, exp_avg_sq, weights);
+    }
+  }
+
+  void update(const std::vector<std::size_t>& together, const Beside& how) {
+    if (fused_ && !nested_) {
+      return launch(table_of(together, 0, how.chunk), how, gradient_, master_, exp_avg_,
+                    exp_avg_sq_, weights_);
+    }
+    for (const std::size_t slot : together) {
+      Tensor gradient = part(gradient_, slot), master = part(master_, slot);
+      Tensor mean = part(exp_avg_, slot), square = part(exp_avg_sq_, slot);
+      if (fused_) {
+        launch(table_of({&slot, 1}, first(slot), how.chunk), how, gradient, master, mean, square,
+               weights_of(slot));
+        continue;
+      }
+      mean.mul_(0.9).add_(gradient, 0.1);
+      square.mul_(0.999).addcmul_(gradient, gradient, 0.001);
+      master.addcdiv_(mean, square.sqrt().add_(1e-8), -1e-4);
+      weights_of(slot).copy_(master);
+    }
+  }
+
+  void step(const Beside& how, const std::function<void(std::span<const int>)>& written) {
+    for (const std::vector<std::size_t>& together : how.order->slots) {
+      update(together, how);
+      if (written) written(tensors_of(together));
+    }
+  }
+
+  std::vector<int> tensors_of(const std::vector<std::size_t>& together) const {
+    std::vector<int> tensors;
+    for (const std::size_t slot : together) tensors.push_back(source_.slots[slot].tensor);
+    return tensors;
+  }
+
+  json beside(const Beside& how, double alone) {
+    const auto weight_switch = make_switch({.transport = options_.transport,
+                                            .pulls = how.pulls,
+                                            .overlap = true,
+                                            .write_order = how.order->tensors});
+    const auto one = [&] {
+      weight_switch->begin();
+      step(how, [&](std::span<const int> tensors) { weight_switch->written(tensors); });
+      weight_switch->finish();
+    };
+    const double together = time(one);
+    return {{"overlapped_s", together},
+            {"exposed_s", together - alone},
+            {"buckets", weight_switch->buckets()}};
+  }
+
+  void synchronize() const {
+    if (site_.gpu()) torch::cuda::synchronize(site_.device.index());
+  }
+
+  double time(const std::function<void()>& body) {
+    return timed_on_all(*site_.host, options_.repetitions,
+                        [&] {
+                          synchronize();
+                          signals_.barrier();
+                          const Clock::time_point begin = Clock::now();
+                          body();
+                          synchronize();
+                          const std::chrono::duration<double> spent = Clock::now() - begin;
+                          return spent.count();
+                        })
+        .median;
+  }
+
+  /// Known values in place of the optimizer's, written just as late; every element is looked at.
+  std::int64_t wrong_elements() {
+    const auto weight_switch = make_switch(
+        {.transport = options_.transport, .overlap = true, .write_order = trainers_.tensors});
+    std::vector<Tensor> known(source_.slots.size());
+    std::int64_t wrong = 0;
+    for (int version = 5; version < 8; ++version) {
+      rig_.write(version);
+      for (const std::size_t slot : everything_) known[slot] = in_rig(slot).clone();
+      rig_.poison();
+      synchronize();
+      site_.host->barrier();
+      weight_switch->begin();
+      for (const std::vector<std::size_t>& together : trainers_.slots) {
+        for (const std::size_t slot : together) weights_of(slot).copy_(known[slot]);
+        weight_switch->written(tensors_of(together));
+      }
+      weight_switch->finish();
+      wrong += rig_.wrong_in_rollout(version);
+    }
+    return wrong;
+  }
+
+  Tensor in_rig(std::size_t slot) const {
+    return torch::from_blob(static_cast<std::byte*>(rig_.block().data()) +
+                                rig_.arena().training.slots[slot].range.offset,
+                            {count(slot)}, weights_.options());
+  }
+
+  const BenchSite& site_;
+  SwitchRig& rig_;
+  OverlapBenchOptions options_;
+  bool nested_;
+  HostSignals signals_;
+  const ArenaLayout& source_;
+  std::unique_ptr<SharedBlock> block_;
+  std::unique_ptr<BlockCopies> copies_;
+  std::unique_ptr<MemoryOps> ops_;
+  UpdateOrder trainers_, outside_first_;
+  Tensor weights_, master_, gradient_, exp_avg_, exp_avg_sq_, squares_;
+  using Key = std::tuple<std::size_t, std::size_t, std::int64_t>;
+  std::map<Key, Tensor> tables_;  // by the first slot, their number, and the chunk's elements
+  std::vector<std::size_t> everything_;
+  bool fused_ = false;
+};
+
+}  // namespace
+
+json bench_overlap(const BenchSite& site, const ParameterTable& table, SwitchRig& rig,
+                   const OverlapBenchOptions& options) {
+  // Every rank of a bench trains.
+  TESSERA_CHECK(rig.reshard().source() != nullptr);
+  json made = OverlapBench(site, table, rig, options, false).run();
+  made["nested"] = OverlapBench(site, table, rig, options, true).run();
+  return made;
+}
+
+}  // namespace tessera
