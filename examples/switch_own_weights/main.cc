@@ -126,8 +126,20 @@ void changed_only(tessera::Communicator& world) {
   say(world, rank.serves(5, 2) && rank.serves(7, 1), "one layer changed", second);
 }
 
+/// The same bytes as messages, one between two ranks in every round.
+void by_messages(tessera::Communicator& world) {
+  Rank rank(world, {.transport = tessera::ReshardTransport::send_recv, .bucket_bytes = 400});
+  for (int layer = 0; layer < kLayers; ++layer) rank.write(layer, 1);
+  const std::int64_t bytes = rank.weights().run().busiest;
+  bool right = true;
+  for (int layer = 0; layer < kLayers; ++layer) right = right && rank.serves(layer, 1);
+  say(world, right, "merged messages", bytes);
+}
+
 void overlapped(tessera::Communicator& world) {
-  Rank rank(world, {.transport = tessera::ReshardTransport::host, .bucket_bytes = 400});
+  Rank rank(world, {.transport = tessera::ReshardTransport::host,
+                    .pulls = tessera::PullOrder::in_steps,
+                    .overlap = true});
   bool right = true;
   std::int64_t bytes = 0;
   for (int version = 1; version <= 100; ++version) {
@@ -147,6 +159,7 @@ void overlapped(tessera::Communicator& world) {
 
 int main() {
   tessera::run_ranks(kRanks, changed_only);
+  tessera::run_ranks(kRanks, by_messages);
   tessera::run_ranks(kRanks, overlapped);
   return 0;
 }

@@ -196,8 +196,8 @@ void make_switch(Worker& worker, const PlannedReshard& pair, const ReshardConfig
     site.make_block = [device = context.device.index()](std::int64_t bytes) {
       return make_device_block(bytes, device);
     };
-    site.make_barrier = [&context] {
-      return make_stream_barrier(*context.host, context.device.index());
+    site.make_barrier = [host = context.host, device = context.device.index()] {
+      return make_stream_barrier(*host, device);
     };
   }
   worker.weight_switch =
