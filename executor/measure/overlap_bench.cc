@@ -117,6 +117,7 @@ class OverlapBench {
                  {"switch_s", only},
                  {"optimizer_then_switch_s", serial},
                  {"wire_s", options_.wire_s},
+                 {"memory_s", slowest(*site_.host, alone * memory_traffic())},
                  {"bound_s", std::max(alone, options_.wire_s)},
                  {"bound_exposed_s", std::max(0.0, options_.wire_s - alone)},
                  {"bound_by", options_.wire_s > alone ? "links" : "optimizer"},
@@ -147,6 +148,15 @@ class OverlapBench {
     return range(slot).offset / size_of(options_.dtype);
   }
   std::int64_t count(std::size_t slot) const { return range(slot).bytes / size_of(options_.dtype); }
+
+  /// Bytes that step and switch together move through this rank's memory, against the step alone:
+  /// where AdamW already moves all that memory gives, the least time of both.
+  double memory_traffic() const {
+    const RankTraffic& mine =
+        rig_.reshard().plan().traffic[static_cast<std::size_t>(site_.host->rank())];
+    const std::int64_t copied = mine.received + mine.sent + (nested_ ? 0 : 2 * mine.kept);
+    return 1 + static_cast<double>(copied) / static_cast<double>(30 * master_.numel());
+  }
 
   Tensor part(const Tensor& x, std::size_t slot) const {
     return x.narrow(0, first(slot), count(slot));

@@ -501,11 +501,11 @@ std::string reshard_table(const json& result) {
     const json& overlap = result["practice"]["overlap"];
     std::snprintf(line, sizeof line,
                   "  beside the optimizer (%.2f ms)  %10.3f ms, %.2f exposed; at best %.2f, %.2f "
-                  "exposed (bound by the %s); in series %.2f\n",
+                  "exposed (bound by the %s; memory traffic %.2f); in series %.2f\n",
                   milliseconds(overlap["optimizer_s"]), milliseconds(overlap["overlapped_s"]),
                   milliseconds(overlap["exposed_s"]), milliseconds(overlap["bound_s"]),
                   milliseconds(overlap["bound_exposed_s"]),
-                  overlap["bound_by"].get<std::string>().c_str(),
+                  overlap["bound_by"].get<std::string>().c_str(), milliseconds(overlap["memory_s"]),
                   milliseconds(overlap["optimizer_then_switch_s"]));
     text += line;
     text += "  " + result["practice"].dump() + "\n";
