@@ -170,6 +170,12 @@ double reshard_seconds(double intra, double inter, int messages, const ClusterSp
   return seconds + copy.alpha_s * messages;
 }
 
+double arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
+                       const ClusterSpec& cluster, const Calibration& calibration) {
+  return std::max(reshard_seconds(received.intra, received.inter, messages, cluster, calibration),
+                  reshard_seconds(busiest.intra, busiest.inter, 0, cluster, calibration));
+}
+
 double host_copy_seconds(double bytes, const Calibration& calibration) {
   return bytes / calibration.host_bandwidth.value;
 }

@@ -48,6 +48,16 @@ double barrier_seconds(GroupShape group, const ClusterSpec& cluster,
 double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,
                        const Calibration& calibration);
 
+/// Bytes of one rank, within its node and to or from others.
+struct MovedBytes {
+  double intra = 0, inter = 0;
+};
+
+/// When a destination has its weights: its own ports must have taken `received`, and each of its
+/// senders have sent all that it sends; `busiest` is the one that takes longest.
+double arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
+                       const ClusterSpec& cluster, const Calibration& calibration);
+
 /// Device to host or back.
 double host_copy_seconds(double bytes, const Calibration& calibration);
 

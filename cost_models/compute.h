@@ -79,6 +79,13 @@ Work sample(const RankModel& rank, double sequences, const Calibration& calibrat
 Work optimizer_step(double elements, int shards, double tensors, const RoleDTypes& dtypes,
                     const Calibration& calibration);
 
+/// The same by the host, whose memory holds `elements` / shards of a rank's states: gradients come
+/// and parameters go back piece by piece beside the computation, one stream for both; the slower
+/// decides, and one piece sticks out at either end. `ranks` of a node share its cores and memory
+/// (DESIGN: executor/train/optimizer.h). Norm and clipping stay on the device.
+double host_step_seconds(double elements, int shards, int ranks, const RoleDTypes& dtypes,
+                         const ClusterSpec& cluster, const Calibration& calibration);
+
 /// Tensor-parallel communication: of one layer (2 all-reduces of tokens x hidden forward and as
 /// much backward; Narayanan et al. 2021, sec. 2.3; under sequence parallelism an all-gather and a
 /// reduce-scatter for each, Korthikanti et al. 2022, sec. 4.2.2), of the embedding (1, forward

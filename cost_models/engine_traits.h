@@ -39,6 +39,8 @@ struct EngineTraits {
   bool overlapped_parameters = false;    // ZeRO-1's and -2's new ones are gathered beside a pass
   bool overlapped_shards = false;        // see above
   bool streamed_optimizer = false;       // offloaded states pass through a bucket, else as a whole
+  bool host_optimizer = false;           // offloaded states stay there, and the host computes
+  bool keeps_gathered = false;           // FSDP's layers stay whole from forward to backward
   bool scattered_hops = false;           // pipeline messages are cut by tp (Megatron-LM)
   bool master_parameters = false;        // FSDP shards fp32 parameters, with no 16-bit copy beside
   /// FSDP's layers move tensor by tensor, through lists of one tensor per rank that are copied one

@@ -384,14 +384,16 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
 
 MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layout,
                                const Elements& fullest_layer, double tokens,
-                               const RoleDTypes& dtypes, bool training) {
+                               const RoleDTypes& dtypes, bool training, std::int64_t layers) {
   const LayerShape shape = rank.layer();
   const auto element = static_cast<double>(size_of(rank.dtype));
   const double own = tokens / rank.cp;
   double bytes = 0;
   if (layout.dp_shard > 1) {
     const auto layer = as_double(fullest_layer.total());
-    bytes += layer * (2.0 * size_of(dtypes.param) + (training ? size_of(dtypes.grad) : 0));
+    const double gathered =
+        training && rank.traits.keeps_gathered ? std::max(2.0, as_double(layers)) : 2.0;
+    bytes += layer * (gathered * size_of(dtypes.param) + (training ? size_of(dtypes.grad) : 0));
   }
   if (rank.cp > 1) {
     const double heads = as_double(shape.key_dim + shape.value_dim);

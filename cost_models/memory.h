@@ -198,11 +198,12 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
 std::int64_t cache_bytes_per_token(const RankModel& rank, DType kv);
 
 /// Buffers of communication in a call with `tokens` per micro-batch: FSDP's gathered parameters of
-/// two layers (this one and the one prefetched) and one layer's whole gradients; the ring's second
+/// two layers (this one and the one prefetched; all `layers` of the stage where the engine keeps
+/// them for the backward pass) and one layer's whole gradients; the ring's second
 /// block of keys and values and Ulysses' copies of q, k, v and output; what expert parallelism
 /// sends and receives.
 MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layout,
                                const Elements& fullest_layer, double tokens,
-                               const RoleDTypes& dtypes, bool training);
+                               const RoleDTypes& dtypes, bool training, std::int64_t layers = 0);
 
 }  // namespace tessera

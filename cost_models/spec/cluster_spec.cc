@@ -109,6 +109,16 @@ double in_unit(double value, double unit) {
   return inverse(inverse(value) * unit);
 }
 
+void read_host(ObjectReader& reader, HostSpec& host) {
+  auto object = reader.object("host", false);
+  if (!object) return;
+  double memory = 0;
+  object->optional("cores", host.cores, Whole{.least = 1, .most = 1 << 16});
+  object->optional("memory_gb_s", memory, kAboveZero);
+  object->refuse_unknown_keys();
+  host.memory = gb_per_s(memory);
+}
+
 ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
   constexpr Whole kMostNodes{.least = 1, .most = 1 << 20};
   constexpr Whole kMostGpus{.least = 1, .most = 1 << 10};
@@ -137,6 +147,7 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
       reader.optional("price_per_gpu_hour", cluster.price_per_gpu_hour, kFromZero);
     }
   }
+  read_host(reader, cluster.host);
   reader.refuse_unknown_keys();
   return cluster;
 }
@@ -161,6 +172,14 @@ Node to_node(const ClusterSpec& cluster) {
   add(node, "inter_node", std::move(inter));
   add(node, "oversubscription", node_of(cluster.oversubscription));
   add(node, "price_per_gpu_hour", node_of(cluster.price_per_gpu_hour));
+  if (cluster.host != HostSpec{}) {
+    Node host = map_node();
+    if (cluster.host.cores > 0) add(host, "cores", node_of(cluster.host.cores));
+    if (cluster.host.memory.value > 0) {
+      add(host, "memory_gb_s", node_of(in_unit(cluster.host.memory.value, kGiga)));
+    }
+    add(node, "host", std::move(host));
+  }
   return node;
 }
 

@@ -24,6 +24,14 @@ struct DeviceSpec {
   bool operator==(const DeviceSpec&) const = default;
 };
 
+/// Of one node; 0 = not stated.
+struct HostSpec {
+  std::int64_t cores = 0;
+  BytesPerSecond memory;  // all channels together
+
+  bool operator==(const HostSpec&) const = default;
+};
+
 struct ClusterSpec {
   std::string name;
   DeviceSpec device;
@@ -33,9 +41,10 @@ struct ClusterSpec {
   BytesPerSecond intra_per_gpu;  // one way
   std::string inter_fabric;      // free text; empty on one node
   std::int64_t nics_per_node = 0;
-  BytesPerSecond nic;            // one way, per card
+  BytesPerSecond nic;  // one way, per card
   double oversubscription = 1.0;
   double price_per_gpu_hour = 0.0;  // 0 = not stated
+  HostSpec host;
 
   std::int64_t gpus() const { return gpus_per_node * nodes; }
   bool operator==(const ClusterSpec&) const = default;

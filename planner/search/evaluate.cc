@@ -220,6 +220,10 @@ std::int64_t CostEvaluator::reshard_bytes(const Candidate& actor, const Candidat
   return state_->reshard_bytes(actor, rollout);
 }
 
+SwitchBytes CostEvaluator::switch_bytes(const Candidate& actor, const Candidate& rollout) const {
+  return state_->switch_bytes(actor, rollout);
+}
+
 std::size_t CostEvaluator::tensors(Role role) const {
   return state_->models.at(role).table->rows.size();
 }

@@ -49,6 +49,12 @@ class ModelTables {
   std::vector<std::shared_ptr<const ParameterTable>> tables_;
 };
 
+/// Bytes of a switch on the same ranks: of the rank that receives most, and of the one that sends
+/// most.
+struct SwitchBytes {
+  std::int64_t received = 0, sent = 0;
+};
+
 class CostEvaluator {
  public:
   explicit CostEvaluator(const PlanRequest& request);
@@ -73,6 +79,8 @@ class CostEvaluator {
   /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
   /// the exact ReshardPlan says, in closed form over the parameter table.
   std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout) const;
+  /// The same, with those of the busiest sender.
+  SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout) const;
 
   /// Rows of the parameter table of a role's model.
   std::size_t tensors(Role role) const;

@@ -13,14 +13,14 @@ constexpr std::int64_t kStreamBytes = 1LL << 30;
 
 // What of the resident bytes is on the device in a phase: offloaded things only where they work.
 // The rollout's weights stay mapped unless its parameters are "offloaded" (unmapped).
-MemoryUse on_device(MemoryUse use, const Candidate& candidate, bool streamed, bool needs_weights,
-                    bool trains) {
+MemoryUse on_device(MemoryUse use, const Candidate& candidate, const EngineTraits& traits,
+                    bool needs_weights, bool trains) {
   const Offload& offload = candidate.offload;
   if (offload.parameters && !needs_weights) use.weights = 0;
   if (offload.gradients && !trains) use.gradients = 0;
-  if (offload.optimizer && (!trains || streamed)) {
+  if (offload.optimizer && (!trains || traits.streamed_optimizer || traits.host_optimizer)) {
     const std::int64_t states = use.master_weights + use.optimizer;
-    if (trains) use.workspace += std::min(states, kStreamBytes);
+    if (trains && !traits.host_optimizer) use.workspace += std::min(states, kStreamBytes);
     use.master_weights = use.optimizer = 0;
   }
   return use;
@@ -49,8 +49,8 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
   const bool trains = call != nullptr && call->kind == CallKind::train;
   const bool moves =
       phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
-  const MemoryUse resident = on_device(whole, candidate, request.traits.streamed_optimizer,
-                                       call != nullptr || moves, trains);
+  const MemoryUse resident =
+      on_device(whole, candidate, request.traits, call != nullptr || moves, trains);
   if (call == nullptr) return resident;
   LayerKind widest = LayerKind::dense;
   std::int64_t layers = 0;
@@ -74,13 +74,14 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
     if (kind.front().total() > fullest_layer.total()) fullest_layer = kind.front();
   }
   const MemoryUse buffers =
-      communication_memory(rank, layout, fullest_layer, tokens, model.dtypes, trains);
+      communication_memory(rank, layout, fullest_layer, tokens, model.dtypes, trains, layers);
   if (!trains) return resident + buffers + inference_memory(rank, stage.last, tokens);
   if (!in_flight) {
     const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
     const auto count = static_cast<int>(micro_batches(candidate, sequences));
     in_flight = stage_batches_in_flight(count, candidate.pp, candidate.vpp, index);
-    if (candidate.vpp > 1 && layers > 0) {
+    const std::int64_t chunks = std::int64_t{candidate.pp} * candidate.vpp;
+    if (candidate.vpp > 1 && layers > 0 && model.spec.layers % chunks != 0) {
       const ParallelLayout cut = layout_of(candidate, model.spec.layers);
       in_flight = layers_in_flight(cut, count, index) / as_double(layers);
     }

@@ -173,7 +173,10 @@ ExposedEnds CostEvaluator::State::exposed_ends(RoleModel& model, const Candidate
 
 double CostEvaluator::State::beside_layer(const ShardSeconds& moved, bool backward,
                                           double layer_s) const {
-  const MovedShards all = backward ? moved.gather + moved.scatter : moved.gather;
+  const bool kept = backward && request.traits.keeps_gathered;
+  const MovedShards all = kept       ? moved.scatter
+                          : backward ? moved.gather + moved.scatter
+                                     : moved.gather;
   if (!shards_overlap()) return all.seconds;
   return std::max(0.0, all.seconds - layer_s) + std::min(all.lost, layer_s);
 }
@@ -346,12 +349,21 @@ OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candi
   if (elements.expert > 0) move(elements.expert, groups.expert_replicas, parts.expert);
   const auto tensors =
       static_cast<double>(model.table->rows.size()) / candidate.pp / std::max(1, candidate.ep);
-  cost.update = optimizer_step(as_double(elements.dense), sharded ? parts.dense : 1, tensors,
-                               model.dtypes, calibration());
-  if (elements.expert > 0) {
-    cost.update += optimizer_step(as_double(elements.expert), sharded ? parts.expert : 1, 0,
-                                  model.dtypes, calibration());
-  }
+  const auto update = [&](std::int64_t count, int cut, double held) {
+    const int shards = sharded ? cut : 1;
+    const bool by_host = candidate.offload.optimizer && request.traits.host_optimizer &&
+                         calibration().cores == 0;  // else the device is the host
+    if (!by_host) {
+      cost.update += optimizer_step(as_double(count), shards, held, model.dtypes, calibration());
+      return;
+    }
+    const auto node = static_cast<int>(cluster().gpus_per_node);
+    cost.update += {host_step_seconds(as_double(count), shards, std::min(node, candidate.gpus),
+                                      model.dtypes, cluster(), calibration()),
+                    0};
+  };
+  update(elements.dense, parts.dense, tensors);
+  if (elements.expert > 0) update(elements.expert, parts.expert, 0);
   return cost;
 }
 
@@ -389,7 +401,8 @@ StepExposed CostEvaluator::State::exposed_of(const OptimizerCost& cost, const Ca
 }
 
 // What a phase of the role fetches from and returns to host memory, at the link's one-way rate:
-// weights on entry; optimizer states in and out, once per phase or, streamed, once per step.
+// weights on entry; optimizer states in and out, once per phase or, streamed, once per step, unless
+// the host computes the step (optimizer_cost).
 double CostEvaluator::State::offload_seconds(RoleModel& model, const Candidate& candidate,
                                              bool training, double steps) {
   if (candidate.offload == Offload{}) return 0;
@@ -399,7 +412,7 @@ double CostEvaluator::State::offload_seconds(RoleModel& model, const Candidate& 
     const MemoryUse use = resident_memory(stage.elements, layout, model.dtypes, training);
     double here = 0;
     if (candidate.offload.parameters) here += as_double(use.weights) * (training ? 2 : 1);
-    if (training && candidate.offload.optimizer) {
+    if (training && candidate.offload.optimizer && !request.traits.host_optimizer) {
       here += 2 * as_double(use.master_weights + use.optimizer) *
               (request.traits.streamed_optimizer ? steps : 1.0);
     }

@@ -13,22 +13,31 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
+// Ranks that take each part of the rollout, by [part][training class].
+using TakenParts = std::vector<std::vector<std::int64_t>>;
+
 // Cuts by tensor and pipeline parallelism only, as the closed form below counts them exactly.
 bool plain(const Candidate& candidate) {
   return candidate.cp == 1 && candidate.vpp == 1 && candidate.dp_shard == 1 && candidate.ep == 1 &&
          candidate.etp == 1 && candidate.head_layers == 0;
 }
 
-// All that the ranks of one period of nodes receive, and the busiest of them, where each node's
-// parts go to the ranks that assign_ranks gives them (cost_models/layout/rank_assignment.h: alike
-// places and ranks in the same order, so equal ties).
-std::pair<std::int64_t, std::int64_t> listed_volume(const RankVolumes& volumes, int slots,
-                                                    std::int64_t most) {
+// All that the ranks of one period of nodes receive, the busiest of them, and how many ranks of
+// each training class take each part, where each node's parts go to the ranks that assign_ranks
+// gives them (cost_models/layout/rank_assignment.h: alike places and ranks in the same order, so
+// equal ties).
+struct ListedSwitch {
+  std::int64_t sum = 0, busiest = 0;
+  TakenParts taken;
+};
+
+ListedSwitch listed_volume(const RankVolumes& volumes, int slots, std::int64_t most) {
   const auto classes = static_cast<int>(volumes.front().size());
   const auto parts = volumes.size();
   const std::vector<int> supply(parts, slots / static_cast<int>(parts));
-  std::map<std::vector<int>, std::pair<std::int64_t, std::int64_t>> known;  // by ranks of a node
-  std::int64_t sum = 0, busiest = 0;
+  std::map<std::vector<int>, ListedSwitch> known;  // by ranks of a node
+  const TakenParts none(parts, std::vector<std::int64_t>(static_cast<std::size_t>(classes), 0));
+  ListedSwitch all{.taken = none};
   for (int first = 0; first < std::lcm(slots, classes); first += slots) {
     std::map<int, int> alike;
     for (int rank = first; rank < first + slots; ++rank) ++alike[rank % classes];
@@ -38,7 +47,9 @@ std::pair<std::int64_t, std::int64_t> listed_volume(const RankVolumes& volumes, 
       demand.push_back(count);
     }
     auto [entry, fresh] = known.try_emplace(held);
+    ListedSwitch& node = entry->second;
     if (fresh) {
+      node.taken = none;
       std::vector<std::vector<std::int64_t>> cost(parts);
       for (std::size_t part = 0; part < parts; ++part) {
         for (const int source : held) {
@@ -48,16 +59,21 @@ std::pair<std::int64_t, std::int64_t> listed_volume(const RankVolumes& volumes, 
       const auto flow = cheapest_transport(supply, demand, cost, most);
       for (std::size_t part = 0; part < parts; ++part) {
         for (std::size_t i = 0; i < held.size(); ++i) {
-          entry->second.first += flow[part][i] * cost[part][i];
-          if (flow[part][i] > 0)
-            entry->second.second = std::max(entry->second.second, cost[part][i]);
+          node.sum += flow[part][i] * cost[part][i];
+          node.taken[part][static_cast<std::size_t>(held[i])] += flow[part][i];
+          if (flow[part][i] > 0) node.busiest = std::max(node.busiest, cost[part][i]);
         }
       }
     }
-    sum += entry->second.first;
-    busiest = std::max(busiest, entry->second.second);
+    all.sum += node.sum;
+    all.busiest = std::max(all.busiest, node.busiest);
+    for (std::size_t part = 0; part < parts; ++part) {
+      for (std::size_t c = 0; c < node.taken[part].size(); ++c) {
+        all.taken[part][c] += node.taken[part][c];
+      }
+    }
   }
-  return {sum, busiest};
+  return all;
 }
 
 }  // namespace
@@ -106,7 +122,8 @@ const ShardOverlap& CostEvaluator::State::overlap(int training_tp, int rollout_t
 
 // What a rank of the actor (tp fastest, then stage) receives as a part of the rollout's TP group,
 // by [part][rank].
-RankVolumes CostEvaluator::State::rank_volumes(const Candidate& actor, const Candidate& rollout) {
+RankVolumes CostEvaluator::State::rank_volumes(const Candidate& actor, const Candidate& rollout,
+                                               RankVolumes& common_volumes) {
   RoleModel& model = models.at(Role::actor);
   const ShardOverlap& common = overlap(actor.tp, rollout.tp);
   const ShardElements& wanted = shards(model, rollout.tp, 1, 1);
@@ -118,6 +135,7 @@ RankVolumes CostEvaluator::State::rank_volumes(const Candidate& actor, const Can
     for (std::size_t k = 0; k < whole.size(); ++k) whole[k] += by_stage.back()[k];
   }
   RankVolumes volumes(static_cast<std::size_t>(rollout.tp));
+  common_volumes = volumes;
   for (std::size_t b = 0; b < volumes.size(); ++b) {
     std::int64_t all = wanted.first[b] + wanted.last[b] + wanted.both[b];
     for (std::size_t k = 0; k < whole.size(); ++k) all += whole[k] * wanted.layer[k][b].total();
@@ -131,16 +149,54 @@ RankVolumes CostEvaluator::State::rank_volumes(const Candidate& actor, const Can
         kept += by_stage[static_cast<std::size_t>(stage)][k] * common.layer[k][a][b];
       }
       volumes[b].push_back(all - kept);
+      common_volumes[b].push_back(kept);
     }
   }
   return volumes;
 }
 
-std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
+namespace {
+
+// Elements that the busiest holder sends: what the ranks of the period lack of its part, dealt
+// evenly to the ranks of its class. Elements that several classes hold (norms, shared KV heads) are
+// sent by one of them, so that all is scaled to what is received.
+std::int64_t busiest_sender(const TakenParts& taken, const RankVolumes& common,
+                            std::int64_t received) {
+  const std::size_t classes = common.front().size();
+  double most = 0, all = 0, ranks = 0;
+  for (std::size_t holder = 0; holder < classes; ++holder) {
+    double sent = 0;
+    for (std::size_t part = 0; part < taken.size(); ++part) {
+      for (std::size_t c = 0; c < classes; ++c) {
+        if (holder == 0) ranks += as_double(taken[part][c]);
+        if (c != holder) sent += as_double(taken[part][c] * common[part][holder]);
+      }
+    }
+    all += sent;
+    most = std::max(most, sent);
+  }
+  if (all <= 0) return 0;
+  return static_cast<std::int64_t>(most / all * as_double(received) * as_double(classes) / ranks);
+}
+
+// FSDP within a node, each tensor cut along the dim that generation cuts: where the rollout's parts
+// are dealt by rank list, a rank's shard lies within its part.
+bool shards_within_parts(const PlanRequest& request, const Candidate& actor,
+                         const Candidate& rollout) {
+  return takes_rank_lists(request.engine) && actor.tp == 1 && actor.pp == 1 && actor.cp == 1 &&
+         actor.dp_shard > 1 && actor.gpus == rollout.gpus && rollout.pp == 1 &&
+         actor.dp_shard % rollout.tp == 0 && actor.dp_shard <= request.cluster.gpus_per_node;
+}
+
+}  // namespace
+
+SwitchBytes CostEvaluator::State::switch_bytes(const Candidate& actor, const Candidate& rollout) {
   RoleModel& model = models.at(Role::actor);
+  const std::int64_t wire = size_of(model.dtypes.wire);
   if (!plain(actor) || !plain(rollout) || rollout.pp > 1) {
     // Cuts along different axes are independent: a rank keeps its part of what it wants. Counts no
-    // more than a rank may keep, so the bytes are an upper bound of the mean.
+    // more than a rank may keep, so the bytes are an upper bound of the mean. Shards are dealt
+    // evenly, so that everybody sends what it receives.
     Elements wanted, held;
     for (const StageClass& stage : stages(models.at(Role::rollout), rollout)) {
       if (stage.elements.total() > wanted.total()) wanted = stage.elements;
@@ -149,9 +205,12 @@ std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const C
       if (held.total() == 0 || stage.elements.total() < held.total()) held = stage.elements;
     }
     const double whole = as_double(model.elements);
-    const double kept =
-        as_double(held.total()) / actor.dp_shard * as_double(wanted.total()) / whole;
-    return static_cast<std::int64_t>(as_double(wanted.total()) - kept) * size_of(model.dtypes.wire);
+    const double share =
+        shards_within_parts(request, actor, rollout) ? 1 : as_double(wanted.total()) / whole;
+    const double kept = as_double(held.total()) / actor.dp_shard * share;
+    const std::int64_t received =
+        static_cast<std::int64_t>(as_double(wanted.total()) - kept) * wire;
+    return {received, received};
   }
   const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
   const auto node = static_cast<int>(request.cluster.gpus_per_node);
@@ -161,27 +220,36 @@ std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const C
   auto [entry, added] = reshard_volumes.try_emplace({actor.tp, actor.pp, rollout.tp,
                                                      strided  ? -1
                                                      : listed ? slots
-                                                              : 0},
-                                                    0);
+                                                              : 0});
   if (!added) return entry->second;
-  const RankVolumes volumes = rank_volumes(actor, rollout);
+  RankVolumes common;
+  const RankVolumes volumes = rank_volumes(actor, rollout, common);
   const int classes = actor.tp * actor.pp;
   const int period = std::lcm(classes, rollout.tp);
   std::int64_t most = 0, sum = 0;
+  TakenParts taken(volumes.size(), std::vector<std::int64_t>(static_cast<std::size_t>(classes), 0));
   for (int rank = 0; rank < period; ++rank) {
     const int j = strided ? rank % actor.tp / (actor.tp / rollout.tp) : rank % rollout.tp;
-    const std::int64_t received =
-        volumes[static_cast<std::size_t>(j)][static_cast<std::size_t>(rank % classes)];
+    const auto part = static_cast<std::size_t>(j), own = static_cast<std::size_t>(rank % classes);
+    const std::int64_t received = volumes[part][own];
+    ++taken[part][own];
     most = std::max(most, received);
     sum += received;
   }
+  std::int64_t sent = busiest_sender(taken, common, sum);
   if (listed) {
-    const auto [total, busiest] = listed_volume(volumes, slots, most);
+    const ListedSwitch list = listed_volume(volumes, slots, most);
     const int ranks = std::lcm(slots, classes);
-    const bool less = std::pair(total * period, busiest) < std::pair(sum * ranks, most);
-    if (less && busiest < most) most = busiest;
+    if (std::pair(list.sum * period, list.busiest) < std::pair(sum * ranks, most)) {
+      most = std::min(most, list.busiest);
+      sent = busiest_sender(list.taken, common, list.sum);
+    }
   }
-  return entry->second = most * size_of(model.dtypes.wire);
+  return entry->second = {most * wire, sent * wire};
+}
+
+std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
+  return switch_bytes(actor, rollout).received;
 }
 
 double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
@@ -207,7 +275,8 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
                                                kMessages, cluster, calibration);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
-  const auto received = as_double(state_->reshard_bytes(actor, rollout));
+  const SwitchBytes bytes = state_->switch_bytes(actor, rollout);
+  const auto received = as_double(bytes.received), sent = as_double(bytes.sent);
   if (received <= 0) return 0;
   // Stages on other nodes come over the network: p - U / t of p; shards of FSDP and experts beyond
   // the node likewise.
@@ -219,8 +288,8 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
   if (spread > static_cast<double>(cluster.gpus_per_node)) {
     local = std::min(local, static_cast<double>(cluster.gpus_per_node) / spread);
   }
-  const double inter = received * (1 - local);
-  return barriers + tessera::reshard_seconds(received - inter, inter, peers, cluster, calibration);
+  return barriers + arrival_seconds({received * local, received * (1 - local)}, peers,
+                                    {sent * local, sent * (1 - local)}, cluster, calibration);
 }
 
 }  // namespace tessera

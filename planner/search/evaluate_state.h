@@ -131,7 +131,7 @@ struct CostEvaluator::State {
   // By tp, ep, etp, pp, slots.
   std::map<std::tuple<int, int, int, int, std::int64_t>, double> decode_compute_tails;
   std::map<std::pair<int, int>, ShardOverlap> overlaps;
-  std::map<std::array<int, 4>, std::int64_t> reshard_volumes;
+  std::map<std::array<int, 4>, SwitchBytes> reshard_volumes;
 
   State(const PlanRequest& asked, ModelTables& tables);
 
@@ -217,7 +217,9 @@ struct CostEvaluator::State {
 
   // evaluate_reshard.cc
   const ShardOverlap& overlap(int training_tp, int rollout_tp);
-  RankVolumes rank_volumes(const Candidate& actor, const Candidate& rollout);
+  RankVolumes rank_volumes(const Candidate& actor, const Candidate& rollout,
+                           RankVolumes& common_volumes);
+  SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout);
   std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
 };
 

@@ -101,7 +101,8 @@ bool shards_of_torch(const SweepRow& row) {
 }
 
 bool eager(const SweepRow& row) {
-  return shards_of_torch(row) && row.tp.value_or(1) == 1 && row.pp.value_or(1) == 1;
+  return shards_of_torch(row) && row.attention != SweepAttention::flash_3 &&
+         row.tp.value_or(1) == 1 && row.pp.value_or(1) == 1;
 }
 
 // torch's own attention is FlashAttention 2 (scaled_dot_product_attention of torch 2.2 to 2.4).
@@ -111,7 +112,12 @@ SweepAttention attention_of(const SweepRow& row) {
 }
 
 EngineTraits traits_of_row(const SweepRow& row) {
-  if (!row.engine.empty()) return traits_of(row.engine);
+  const bool keeps = !row.reshard_after_forward.value_or(true);
+  if (!row.engine.empty()) {
+    EngineTraits traits = traits_of(row.engine);
+    traits.keeps_gathered = keeps;
+    return traits;
+  }
   const bool flash = row.attention != SweepAttention::unfused;
   return {
       .flash_attention = flash,
@@ -122,6 +128,7 @@ EngineTraits traits_of_row(const SweepRow& row) {
       .overlapped_parameters = flash,
       .overlapped_shards = flash,
       .streamed_optimizer = true,
+      .keeps_gathered = keeps,
       .scattered_hops = true,
       .master_parameters = shards_of_torch(row),
       .listed_shards = !flash,
@@ -201,12 +208,12 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
 std::string key_of(const SweepRow& row, const Lengths& lengths) {
   const EngineTraits traits = traits_of_row(row);
   std::array<char, 180> text{};
-  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
+  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
                 static_cast<int>(row.kind), static_cast<int>(row.precision),
                 static_cast<int>(attention_of(row)), static_cast<int>(traits.expert_dispatch),
                 static_cast<int>(traits.expert_overlap), traits.overlapped_tensor ? 1 : 0,
                 traits.narrow_gradients ? 1 : 0, traits.master_parameters ? 1 : 0,
-                traits.eager_elementwise ? 1 : 0,
+                traits.eager_elementwise ? 1 : 0, traits.keeps_gathered ? 1 : 0,
                 static_cast<long long>(row.global_batch.value_or(1)),
                 static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
                 lengths.response, static_cast<long long>(lengths.max));

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKinds = {"train", "logprob", "rollout", "iteration"};
 constexpr std::array<std::string_view, 4> kPrecisions = {"bf16", "fp16", "fp8", "fp32"};
-constexpr std::array<std::string_view, 4> kAttentions = {"flash", "unfused", "flash 1", "flash 2"};
+constexpr std::array<std::string_view, 5> kAttentions = {"flash", "unfused", "flash 1", "flash 2",
+                                                         "flash 3"};
 constexpr std::array<std::string_view, 3> kGradPrecisions = {"fp32", "bf16", "fp16"};
 constexpr std::array<std::string_view, 2> kDispatches = {"direct", "hierarchical"};
 constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
@@ -94,6 +95,9 @@ SweepAttention attention_in(std::string_view cell) {
   }
   if (says({"flash 2", "flash-2", "flashattention-2", "flash attention 2", "fa2", "sdpa"})) {
     return SweepAttention::flash_2;
+  }
+  if (says({"flash 3", "flash-3", "flashattention-3", "fa3", "cudnn", "transformer engine"})) {
+    return SweepAttention::flash_3;
   }
   return SweepAttention::flash;
 }
@@ -195,6 +199,7 @@ SweepRow read_row(RowReader& reader) {
   reader.read_switch("sequence_parallel", row.sequence_parallel);
   reader.read_switch("expert_overlap", row.expert_overlap);
   reader.read_switch("tp_overlap", row.tp_overlap);
+  reader.read_switch("reshard_after_forward", row.reshard_after_forward);
   if (!reader.cell("expert_dispatch").empty()) {
     if (const auto way = reader.choice("expert_dispatch", kDispatches)) {
       row.expert_dispatch = ExpertDispatch(*way);

@@ -25,9 +25,9 @@ enum class SweepPrecision { bf16, fp16, fp8, fp32 };
 std::string_view name_of(SweepPrecision precision);
 
 /// `unfused`: scores and probabilities are written to memory (Megatron-LM before flash attention).
-/// `flash_1`, `flash_2`: kernels of that generation (Dao et al. 2022; Dao 2023); `flash`: not said
-/// which.
-enum class SweepAttention { flash, unfused, flash_1, flash_2 };
+/// `flash_1`, `flash_2`: kernels of that generation (Dao et al. 2022; Dao 2023); `flash_3`: the
+/// device's best (FlashAttention 3, cuDNN's, Transformer Engine's); `flash`: not said which.
+enum class SweepAttention { flash, unfused, flash_1, flash_2, flash_3 };
 std::string_view name_of(SweepAttention attention);
 
 /// Whether training and generation share their GPUs; `by_gpus`: they do where train_gpus + gen_gpus
@@ -51,6 +51,8 @@ struct SweepRow {
   /// What the run's software does; empty = what published engines of the row's kind do (price.cc).
   std::optional<ExpertDispatch> expert_dispatch;
   std::optional<bool> expert_overlap, tp_overlap;
+  /// False: FSDP's layers stay gathered for the backward pass (torch's name; empty = true).
+  std::optional<bool> reshard_after_forward;
   bool narrow_gradients = false;  // grad_precision bf16 or fp16, else fp32
   /// Whose traits price the row (planner/search/space.h); empty = what published engines do. Set by
   /// programs that sweep runs of their own.

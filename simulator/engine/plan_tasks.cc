@@ -41,6 +41,7 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   struct Moved {
     std::int64_t intra = 0, inter = 0;  // bytes within the node and to or from others
     std::set<int> peers;
+    MovedBytes bytes() const { return {static_cast<double>(intra), static_cast<double>(inter)}; }
   };
   const ReshardPlan exact = reshard_plan_of(plan, pair);
   const std::int64_t element = size_of(plan.find(pair.from)->dtypes.wire);
@@ -60,17 +61,19 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   const double barriers =
       2 * barrier_seconds(group_shape(plan.cluster, static_cast<int>(ranks.size()), 1),
                           plan.cluster, calibration);
-  const auto seconds = [&](const Moved& moved, std::size_t messages) {
-    return reshard_seconds(static_cast<double>(moved.intra), static_cast<double>(moved.inter),
-                           static_cast<int>(messages), plan.cluster, calibration);
-  };
   std::map<int, double> sending;
-  for (const auto& [rank, moved] : sent) sending[rank] = seconds(moved, 0);
+  for (const auto& [rank, moved] : sent) {
+    sending[rank] = arrival_seconds({}, 0, moved.bytes(), plan.cluster, calibration);
+  }
   std::vector<Arrival> arrivals;
   for (const auto& [rank, moved] : received) {
-    double longest = seconds(moved, moved.peers.size());
-    for (const int peer : moved.peers) longest = std::max(longest, sending.at(peer));
-    arrivals.push_back({rank, moved.intra + moved.inter, barriers + longest});
+    const int busiest =
+        *std::max_element(moved.peers.begin(), moved.peers.end(),
+                          [&](int one, int other) { return sending.at(one) < sending.at(other); });
+    arrivals.push_back(
+        {rank, moved.intra + moved.inter,
+         barriers + arrival_seconds(moved.bytes(), static_cast<int>(moved.peers.size()),
+                                    sent.at(busiest).bytes(), plan.cluster, calibration)});
   }
   return arrivals;
 }

@@ -193,6 +193,61 @@ TEST(Engines, KeepLessWhereElementwiseOutputsAreMadeAgain) {
   EXPECT_GT(layer_elementwise_bytes(eager), 1.5 * layer_elementwise_bytes(kept));
 }
 
+TEST(HostOptimizer, WaitsForTheSlowerOfCoresMemoryAndLink) {
+  Problems problems;
+  const auto calibration = find_calibration("h100", problems);
+  ASSERT_TRUE(calibration);
+  ClusterSpec cluster;
+  cluster.gpus_per_node = 8;
+  const RoleDTypes dtypes;
+  const double elements = 8e9, piece = (1 << 24) * 6 / calibration->host_bandwidth.value;
+  const auto seconds = [&](double cores, double gb_s, int ranks) {
+    cluster.host = {static_cast<std::int64_t>(cores), gb_per_s(gb_s)};
+    return host_step_seconds(elements, 8, ranks, dtypes, cluster, *calibration) - piece;
+  };
+  EXPECT_NEAR(seconds(8, 1e6, 8), 1.0, 1e-9);                    // 1e9 elements of one core
+  EXPECT_NEAR(seconds(4, 1e6, 4), 1.0, 1e-9);                    // the ranks of a node share
+  EXPECT_NEAR(seconds(1e4, 100, 8), 1e9 * 34 * 8 / 70e9, 1e-9);  // 8 words of fp32, one of bf16
+  EXPECT_NEAR(seconds(1e4, 1e6, 8), 1e9 * 6 / calibration->host_bandwidth.value, 1e-9);
+}
+
+TEST(Ring, BringsGradientsOfKeysAndValuesHomeInFp32) {
+  Problems problems;
+  auto calibration = find_calibration("h100", problems);
+  ASSERT_TRUE(calibration);
+  ClusterSpec cluster;
+  cluster.gpus_per_node = 8;
+  RankModel rank{preset("qwen3-8b"), 1, DType::bf16};
+  rank.cp = 4;
+  const TokenBatch batch{16384, 64, 64 * 256.0 * 256};  // short sequences: nothing hides the ring
+  const GroupShape group{4, 1};
+  const double keys = 16384.0 / 4 * 2 * 8 * 128 * 2;  // two of 8 heads of 128, 16 bit
+  const auto pass = [&](double bytes) {
+    return collective_seconds(Collective::send_receive, bytes, {2, 1}, cluster, *calibration);
+  };
+  const double attention = layer_attention_seconds(rank, batch, *calibration);
+  EXPECT_DOUBLE_EQ(layer_cp_seconds(rank, batch, false, group, cluster, *calibration),
+                   std::max(0.0, 3 * pass(keys) - attention));
+  EXPECT_DOUBLE_EQ(layer_cp_seconds(rank, batch, true, group, cluster, *calibration),
+                   std::max(0.0, 3 * (pass(keys) + pass(2 * keys)) -
+                                     calibration->attention_backward.value * attention) +
+                       pass(2 * keys));
+}
+
+TEST(Fsdp, KeepsEveryLayerWhereItIsNotGatheredAgain) {
+  RankModel rank{preset("qwen3-8b"), 1, DType::bf16};
+  const ParallelLayout layout{.dp_shard = 4, .zero = 3};
+  const Elements layer{200'000'000, 0};
+  const RoleDTypes dtypes;
+  const auto bytes = [&](bool training) {
+    return communication_memory(rank, layout, layer, 4096, dtypes, training, 36).communication;
+  };
+  const std::int64_t freed = bytes(true), scoring = bytes(false);
+  rank.traits.keeps_gathered = true;
+  EXPECT_EQ(bytes(true) - freed, 34 * layer.dense * 2);  // all but the two that are there anyway
+  EXPECT_EQ(bytes(false), scoring);
+}
+
 TEST(Experts, CostTheirShareOfFlopsHoweverTheyAreCut) {
   Problems problems;
   const auto calibration = find_calibration("h100", problems);

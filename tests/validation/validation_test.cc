@@ -127,6 +127,14 @@ TEST(Validation, LlmFoundryTables) {
   }
 }
 
+// bf16 MoE runs beside the table above: B200, and torch's FSDP with expert parallelism.
+TEST(Validation, MoeRunsIn16Bit) {
+  const Score score = printed("MoE in bf16 (Megatron-Bridge on DGX-B200, NeMo AutoModel on H100)",
+                              score_of(swept("moe_bf16")));
+  EXPECT_EQ(score.compared, 8);
+  EXPECT_EQ(score.accepted_but_ran_out, 0);
+}
+
 // Mean response lengths are not published: rows are printed, a phase may not exceed its step.
 TEST(Validation, VerlPhases) {
   const CsvTable table = swept("verl");

@@ -7,6 +7,7 @@
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "planner/plan/plan_json.h"
+#include "planner/search/role_operations.h"
 #include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
 
@@ -44,6 +45,12 @@ Plan contiguous(Plan plan) {
   return plan;
 }
 
+SwitchBytes price_of(const Plan& plan, const PlanRequest& request) {
+  const CostEvaluator costs(request);
+  return costs.switch_bytes(candidate_of(plan, *plan.find(Role::actor)),
+                            candidate_of(plan, *plan.find(Role::rollout)));
+}
+
 double seconds(const ReshardPlan& reshard, const PlanRequest& request) {
   return reshard_seconds(static_cast<double>(reshard.bytes_received.value), 0, 1, request.cluster,
                          request.calibration);
@@ -74,6 +81,30 @@ TEST(RankMapChoice, ShardsOfFsdpLieWithinTheSlicesThatTheirRanksGenerateWith) {
   EXPECT_NEAR(static_cast<double>(before.bytes_received.value) / whole, 1.0 / 2, 0.005);
   EXPECT_NEAR(static_cast<double>(after.bytes_received.value) / whole, 1.0 / 2 - 1.0 / 8, 0.005);
   EXPECT_LT(seconds(after, request), 0.76 * seconds(before, request));
+  // The search knows it.
+  EXPECT_NEAR(static_cast<double>(price_of(plan, request).received) /
+                  static_cast<double>(after.bytes_received.value),
+              1, 0.01);
+}
+
+// Every stage's holder sends its part to all others; the search's price waits for the busiest.
+TEST(RankMapChoice, APriceWaitsForTheBusiestSender) {
+  const PlanRequest request = request_on(1);
+  for (const auto& layouts :
+       std::vector<std::vector<std::string>>{{"actor.tp=1", "actor.pp=8", "rollout.tp=1"},
+                                             {"actor.tp=1", "actor.pp=4", "rollout.tp=2"},
+                                             {"actor.tp=2", "actor.pp=4", "rollout.tp=2"},
+                                             {"actor.tp=4", "actor.pp=2", "rollout.tp=4"},
+                                             {"actor.tp=4", "actor.pp=2", "rollout.tp=1"},
+                                             {"actor.tp=8", "actor.pp=1", "rollout.tp=2"}}) {
+    const Plan plan = planned(request, layouts);
+    const ReshardPlan exact = reshard_totals_of(plan, plan.reshard[0]);
+    const double sent = static_cast<double>(exact.bytes_sent.value);
+    EXPECT_NEAR(static_cast<double>(price_of(plan, request).sent) / sent, 1, 0.03)
+        << layouts[0] << " " << layouts[1] << " " << layouts[2];
+    EXPECT_GE(plan.prediction.phases_s.at(Phase::reshard),
+              0.97 * arrival_seconds({}, 0, {sent, 0}, request.cluster, request.calibration));
+  }
 }
 
 TEST(RankMapChoice, UnevenStagesAndPartsThatDoNotDivideMoveLess) {
