@@ -82,7 +82,7 @@ Work optimizer_step(double elements, int shards, double tensors, const RoleDType
 /// The same by the host, whose memory holds `elements` / shards of a rank's states: gradients come
 /// and parameters go back piece by piece beside the computation, one stream for both; the slower
 /// decides, and one piece sticks out at either end. `ranks` of a node share its cores and memory
-/// (DESIGN: executor/train/optimizer.h). Norm and clipping stay on the device.
+/// (executor/train/optimizer.h). Norm and clipping stay on the device.
 double host_step_seconds(double elements, int shards, int ranks, const RoleDTypes& dtypes,
                          const ClusterSpec& cluster, const Calibration& calibration);
 

@@ -43,7 +43,7 @@ EngineTraits traits_of(std::string_view engine) {
   traits.overlapped_shards = traits.overlapped_gradients = true;
   if (engine == "tessera") {
     traits.copied_shards = traits.reduces_every_batch = traits.refills_alone = true;
-    traits.overlapped_tensor = traits.host_optimizer = true;
+    traits.overlapped_tensor = traits.overlapped_parameters = traits.host_optimizer = true;
     return traits;
   }
   traits.logit_rows = 0;

@@ -347,6 +347,7 @@ class RowPricing {
                           .sequence_parallel = layout.sequence_parallel,
                           .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
                           .recompute = layout.recompute};
+      candidate.offload.optimizer = row_.offload_optimizer;
       const std::string chosen = chosen_text(row_, layout);
       add(options, candidate, chosen);
       if (row_.kind != SweepKind::iteration) continue;

@@ -57,6 +57,7 @@ struct SweepRow {
   /// Whose traits price the row (planner/search/space.h); empty = what published engines do. Set by
   /// programs that sweep runs of their own.
   std::string engine;
+  bool offload_optimizer = false;  // likewise set by programs
   std::string notes;  // how free text was read; ends with "; "
 };
 

@@ -22,7 +22,8 @@ const std::filesystem::path kResults =
 /// The row that `bench train` prices for one of its figures.
 SweepRow row_of(const nlohmann::json& figure, int ranks) {
   const nlohmann::json& layout = figure.at("layout");
-  SweepRow row{.model = "qwen2-7b", .cluster = "h200-8", .kind = SweepKind::train};
+  SweepRow row{
+      .model = figure.value("model", "qwen2-7b"), .cluster = "h200-8", .kind = SweepKind::train};
   row.engine = "tessera";
   row.gpus = ranks;
   row.tp = layout.at("tp").get<int>();
@@ -36,7 +37,11 @@ SweepRow row_of(const nlohmann::json& figure, int ranks) {
   row.global_batch = *row.micro_batch * figure.at("micro_batches").get<std::int64_t>() * *row.dp;
   row.prompt_tokens = static_cast<double>(sequence);
   row.response_tokens = 0;
-  row.recompute = Recompute::none;
+  const std::string recompute = figure.value("recompute", "none");
+  row.recompute = recompute == "full"        ? Recompute::full
+                  : recompute == "selective" ? Recompute::selective
+                                             : Recompute::none;
+  row.offload_optimizer = figure.value("offload", false);
   row.reshard_after_forward = figure.value("reshard_after_forward", true);
   row.sequence_parallel = layout.at("sequence_parallel").get<bool>();
   return row;
@@ -46,13 +51,12 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
   std::ifstream in(kResults / "h200x4-train.json");
   const auto document = nlohmann::json::parse(in);
   const std::string calibration = (kResults / "h200x4-calibration.json").string();
-  std::printf("Training steps of Qwen2-7B's shape on 4 x H200, that day's calibration\n");
+  std::printf("Training steps on 4 x H200, that day's calibration\n");
   double sum = 0, worst = 0, memory_sum = 0;
   int rows = 0;
   for (const auto& run : document.at("runs")) {
     if (!run.contains("tessera")) continue;
     for (const auto& figure : run.at("tessera")) {
-      if (figure.value("offload", false)) continue;  // the rows' form has no offload
       const SweepRow row = row_of(figure, 4);
       Problems problems;
       const auto inputs = read_sweep_inputs({&row, 1}, ".", "own_runs", calibration, problems);
@@ -66,10 +70,12 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
                          (1LL << 30);
       const double memory = *result.peak_gib / gib - 1;
       std::printf(
-          "  tp%lld pp%lld dp%lld zero%lld %5lld tokens x %lld  measured %.3f s  predicted %.3f s "
+          "  %-11s tp%lld pp%lld dp%lld zero%lld%s %5lld tokens x %lld  measured %.3f s  predicted "
+          "%.3f s "
           "(%+.1f %%)   memory %.1f GiB, predicted %.1f (%+.1f %%)\n",
-          static_cast<long long>(*row.tp), static_cast<long long>(*row.pp),
+          row.model.c_str(), static_cast<long long>(*row.tp), static_cast<long long>(*row.pp),
           static_cast<long long>(*row.dp), static_cast<long long>(*row.zero),
+          row.offload_optimizer ? " host optimizer" : "",
           figure.at("micro_batch_tokens").get<long long>(),
           figure.at("micro_batches").get<long long>(), measured, *result.update_s, error * 100, gib,
           *result.peak_gib, memory * 100);
