@@ -85,7 +85,7 @@ std::vector<ShellWord> ShellReader::words(bool assigned) {
     }
     any = true;
   }
-  if (at_ == start) next();  // never stand still
+  if (at_ == start && !assigned && at_ < text_.size()) next();  // never stand still
   descriptor_end_ = peek() == '<' || peek() == '>';
   if (!any || (made.size() == 1 && made[0].text.empty() && empty_expansion_)) {
     empty_expansion_ = false;

@@ -581,6 +581,18 @@ TEST(ShellWords, AreWhatBashPasses) {
   EXPECT_EQ(words("if [ 1 ]; then export A=5; fi; k $A"), (V{"[", "1", "]", "k", "5"}));
 }
 
+// Each in a buffer of exactly its size, for AddressSanitizer.
+TEST(ShellWords, ReadEveryBeginningOfAScriptToItsEnd) {
+  const std::string script =
+      "A=\nB=(x \"$A\") C+=1; run ${B[@]} $((1 + 2)) `id` 2>&1 <<<word <<E | tee 'l' > f\nE\nD=";
+  for (std::size_t size = 0; size <= script.size(); ++size) {
+    const std::vector<char> begin(script.begin(), script.begin() + static_cast<long>(size));
+    Problems problems;
+    const auto commands = shell_commands({begin.data(), begin.size()}, "a.sh", problems);
+    EXPECT_LE(commands.size(), 3U) << size;
+  }
+}
+
 TEST(ShellWords, RefuseWhatDoesNotEndAndGrowsWithoutBound) {
   for (const char* script : {"a 'b", "a \"b", "a $(b", "a ${b", "a $((b", "a `b", "L=(a b"}) {
     Problems problems;
