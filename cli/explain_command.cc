@@ -1,6 +1,7 @@
 // tessera explain: what a plan says about itself, why it is not another one, and what rules of
 // practice say about it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -12,6 +13,8 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/progress.h"
+#include "planner/interop/repriced.h"
+#include "planner/plan/certified.h"
 #include "planner/search/advice.h"
 #include "planner/search/limits.h"
 #include "planner/search/why_not.h"
@@ -45,8 +48,22 @@ MetricValues measured(const std::string& run) {
   return {steps->back().data.begin(), steps->back().data.end()};
 }
 
-void explain_rules(const Plan& plan, const ExplainOptions& options,
-                   const Calibration& calibration) {
+// RUN/plan.json, where there is one, must run what the plan describes.
+void check_run(const Plan& plan, const ExplainOptions& options) {
+  const std::filesystem::path file = std::filesystem::path(options.run) / "plan.json";
+  if (!std::filesystem::is_regular_file(file)) return;
+  const Plan ran = read_plan_or_throw(file.string());
+  if (mapping_digest(ran) == mapping_digest(plan)) return;
+  throw Error(ExitCode::bad_input,
+              {Problem{.file = options.run,
+                       .place = "plan.json",
+                       .found = "a run of another plan (" + describe_layouts(ran) + ")",
+                       .expected = "a run of " + options.plan + " (" + describe_layouts(plan) + ")",
+                       .hint = "explain " + file.string() + " instead"}});
+}
+
+// 1 where a rule is violated whose action would end or halt the run, else 0.
+int explain_rules(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
   Problems problems;
   const auto profile = read_rules(options.rules, problems);
   if (!profile) throw Error(std::move(problems));
@@ -55,17 +72,27 @@ void explain_rules(const Plan& plan, const ExplainOptions& options,
   const auto judged = judge(*profile, values, expectation);
   std::printf("%s",
               (options.json ? to_json(*profile, judged) : describe(*profile, judged)).c_str());
+  const bool ends = std::any_of(judged.begin(), judged.end(), [](const JudgedRule& each) {
+    const RuleAction action = each.rule->action;
+    return each.verdict.outcome == RuleOutcome::violated &&
+           (action == RuleAction::stop || action == RuleAction::roll_back ||
+            action == RuleAction::pause);
+  });
+  return static_cast<int>(ends ? ExitCode::check_failed : ExitCode::ok);
 }
 
-void run_explain(const ExplainOptions& options) {
-  const Plan plan = read_plan_or_throw(options.plan);
-  const Calibration calibration = calibration_of(plan, options.calibration);
+void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
+  const std::int64_t limit = usable_memory(plan.cluster, calibration);
+  const auto reshards = reshard_limits(plan, calibration);
+  std::printf("%s",
+              (options.json ? explain_json : tessera::explain)(plan, limit, reshards).c_str());
+}
+
+// Everything that was asked of a plan whose figures are its own.
+int answer(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
   if (options.why_not.empty() && options.rules.empty() && !options.advice) {
-    const std::int64_t limit = usable_memory(plan.cluster, calibration);
-    const auto reshards = reshard_limits(plan, calibration);
-    std::printf("%s",
-                (options.json ? explain_json : tessera::explain)(plan, limit, reshards).c_str());
-    return;
+    explain_plan(plan, options, calibration);
+    return 0;
   }
   const PlanRequest request = request_of(plan, calibration);
   for (const std::string& choice : options.why_not) {
@@ -84,7 +111,19 @@ void run_explain(const ExplainOptions& options) {
     }();
     std::printf("%s", (options.json ? to_json(advice) : describe(advice)).c_str());
   }
-  if (!options.rules.empty()) explain_rules(plan, options, calibration);
+  return options.rules.empty() ? 0 : explain_rules(plan, options, calibration);
+}
+
+int run_explain(const ExplainOptions& options) {
+  const Plan plan = read_plan_or_throw(options.plan);
+  if (!options.run.empty()) check_run(plan, options);
+  const Calibration calibration = calibration_of(plan, options.calibration);
+  if (certified(plan) == Certified::yes) return answer(plan, options, calibration);
+  const Repriced priced = repriced(plan, calibration);
+  std::printf("%s", (options.json ? to_json(priced) : describe(priced)).c_str());
+  const int code = answer(priced.plan, options, calibration);
+  if (!priced.pricing.fits) return static_cast<int>(ExitCode::infeasible);
+  return priced.agrees() ? code : static_cast<int>(ExitCode::check_failed);
 }
 
 }  // namespace
@@ -101,7 +140,10 @@ void add_explain(CLI::App& app) {
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the plan's");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options] { run_explain(*options); });
+  command->callback([options] {
+    const int code = run_explain(*options);
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
 }
 
 }  // namespace tessera

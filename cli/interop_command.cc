@@ -9,6 +9,8 @@
 #include "cli/inputs.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
+#include "planner/interop/repriced.h"
+#include "planner/plan/certified.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
 
@@ -35,6 +37,18 @@ void write(const Export& made, const fs::path& folder) {
   }
 }
 
+// What the search did not check is checked here: files of a plan that does not fit are written, but
+// not without a word.
+void warn_if_uncertified(const Plan& plan) {
+  if (certified(plan) == Certified::yes) return;
+  const Repriced priced = repriced(plan, calibration_of(plan, ""));
+  if (priced.pricing.fits && priced.agrees()) return;
+  std::fprintf(stderr, "export: warning: the plan is %s%s\n", priced.why.c_str(),
+               priced.agrees() ? "" : " and its predictions are not its own (tessera explain)");
+  if (priced.pricing.fits) return;
+  std::fprintf(stderr, "export: warning: %s\n", priced.pricing.notes.back().c_str());
+}
+
 void run_export(const ExportCommand& command) {
   Problems problems;
   const auto target = export_target_from(command.target, problems);
@@ -52,6 +66,7 @@ void run_export(const ExportCommand& command) {
     throw Error(ExitCode::bad_input, std::move(problems));
   }
   write(*made, command.output);
+  warn_if_uncertified(plan);
   for (const std::string& note : made->notes) std::fprintf(stderr, "export: %s\n", note.c_str());
   for (const ExportedFile& file : made->files) {
     std::printf("%s\n", (fs::path(command.output) / file.name).c_str());
@@ -86,10 +101,8 @@ void run_import(const ImportCommand& command) {
   }
   for (const std::string& note : pricing.notes) std::fprintf(stderr, "import: %s\n", note.c_str());
   if (!command.output.empty()) write_plan(plan, command.output);
-  std::string report =
+  const std::string report =
       command.json ? to_json(plan) : describe(plan, usable_memory(plan.cluster, calibration));
-  // Nothing was searched, so there is nothing to certify.
-  if (!command.json) report = report.substr(0, report.find("certificate:"));
   std::printf("%s", report.c_str());
   if (!pricing.fits) throw Error(ExitCode::infeasible, pricing.notes.back());
 }

@@ -106,6 +106,12 @@ void plan(const PlanOptions& options) {
     if (!problems.empty()) throw Error(std::move(problems));
     if (front.empty()) throw Error(ExitCode::infeasible, "no number of GPUs has a feasible plan");
     std::printf("%s", (options.json ? front_json : describe_front)(front, request).c_str());
+    if (options.output.empty()) return;
+    const auto best = planner.plan(request.fixed, request.objective, problems);
+    if (!best) throw Error(std::move(problems));
+    write_plan(std::get<Plan>(*best), options.output);
+    std::fprintf(stderr, "plan: the best by %s is written to %s\n", options.objective.c_str(),
+                 options.output.c_str());
     return;
   }
   const std::optional<PlanOutcome> outcome = [&] {

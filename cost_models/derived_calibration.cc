@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,19 +24,33 @@ constexpr std::array<Kinship, 26> kKinships = {{
     {"mi300", "h100"},
 }};
 
-// One-way NVLink or PCIe rate per GPU of the machine behind a shipped calibration, bytes/s (data
-// sheets; PCIe 4 x16 for L40S).
-struct LinkRate {
+// What the machine behind a shipped calibration has: 16-bit peak, memory rate and one-way NVLink or
+// PCIe rate per GPU (data sheets; PCIe 4 x16 for L40S).
+struct Figures {
   std::string_view name;
-  double rate;
+  double peak, hbm, link;
 };
-constexpr std::array<LinkRate, 7> kLinks = {{{"a100", 300e9},
-                                             {"h100", 450e9},
-                                             {"h200", 450e9},
-                                             {"h20", 450e9},
-                                             {"h800", 200e9},
-                                             {"b200", 900e9},
-                                             {"l40s", 32e9}}};
+constexpr std::array<Figures, 7> kFigures = {{{"a100", 312e12, 2039e9, 300e9},
+                                              {"h100", 989e12, 3350e9, 450e9},
+                                              {"h200", 989e12, 4800e9, 450e9},
+                                              {"h20", 148e12, 4000e9, 450e9},
+                                              {"h800", 989e12, 3350e9, 200e9},
+                                              {"b200", 2250e12, 8000e9, 900e9},
+                                              {"l40s", 362e12, 864e9, 32e9}}};
+
+const Figures* figures_of(const std::string& shipped) {
+  const auto* found = std::find_if(kFigures.begin(), kFigures.end(),
+                                   [&](const Figures& figures) { return figures.name == shipped; });
+  return found == kFigures.end() ? nullptr : found;
+}
+
+// The cluster's figure over the fitted machine's; 1 where it is not stated or is the same figure in
+// another rounding.
+double ratio_of(double stated, double fitted, double tolerance) {
+  if (!(stated > 0)) return 1;
+  const double ratio = stated / fitted;
+  return ratio > 1 / tolerance && ratio < tolerance ? 1 : ratio;
+}
 
 std::string lower(std::string_view text) {
   std::string out;
@@ -53,22 +68,6 @@ std::string nearest_shipped(const DeviceSpec& device) {
   return intensity < 60 ? "h20" : intensity < 220 ? "a100" : intensity < 350 ? "h100" : "l40s";
 }
 
-void scale_links(Calibration& calibration, const std::string& shipped, const ClusterSpec& cluster) {
-  const auto* base = std::find_if(kLinks.begin(), kLinks.end(),
-                                  [&](const LinkRate& link) { return link.name == shipped; });
-  if (base == kLinks.end() || !(cluster.intra_per_gpu.value > 0)) return;
-  const double ratio = cluster.intra_per_gpu.value / base->rate;
-  // Descriptions state a data sheet's rate or a measured one: both are the same link.
-  if (ratio > 0.75 && ratio < 1.34) return;
-  for (CollectiveConstants& entry : calibration.collectives) {
-    if (entry.nodes > 1) continue;
-    entry.bandwidth *= ratio;
-    entry.error = std::max(entry.error, 0.2);
-    entry.measured = false;
-    entry.origin += "; bandwidth scaled to the cluster's link";
-  }
-}
-
 void widen(Constant& constant, double error) {
   constant.error = std::max(constant.error, error);
   constant.measured = false;
@@ -80,6 +79,57 @@ void set_rate(Constant& constant, double value, const std::string& origin) {
   widen(constant, 0.15);
 }
 
+void scale(Constant& constant, double ratio) {
+  constant.value *= ratio;
+  constant.origin += "; scaled to the cluster's figure";
+  widen(constant, 0.15);
+}
+
+// Bandwidths within a node; returns by how much.
+double scale_links(Calibration& calibration, const Figures& fitted, const ClusterSpec& cluster) {
+  // Descriptions state a data sheet's rate or a measured one: both are the same link.
+  constexpr double kSameLink = 1.34;
+  const double ratio = ratio_of(cluster.intra_per_gpu.value, fitted.link, kSameLink);
+  if (ratio == 1) return ratio;
+  for (CollectiveConstants& entry : calibration.collectives) {
+    if (entry.nodes > 1) continue;
+    entry.bandwidth *= ratio;
+    entry.error = std::max(entry.error, 0.2);
+    entry.measured = false;
+    entry.origin += "; bandwidth scaled to the cluster's link";
+  }
+  return ratio;
+}
+
+// A cluster of a shipped device whose stated rates are not those of the machine that was fitted
+// (another form factor, a power limit, a what-if): its constants follow the figures, and its name
+// says so.
+void scale_to_figures(Calibration& calibration, const Figures& fitted, const DeviceSpec& device,
+                      double link) {
+  constexpr double kRounding = 1.06;  // 1935 and 2039 GB/s are two form factors of one A100
+  const double peak = ratio_of(device.peak_bf16.value, fitted.peak, kRounding);
+  const double hbm = ratio_of(device.hbm.value, fitted.hbm, kRounding);
+  std::string scaled;
+  const auto say = [&](const char* what, double ratio) {
+    if (ratio == 1) return;
+    std::array<char, 48> text{};
+    std::snprintf(text.data(), text.size(), "%s%s x%.3g", scaled.empty() ? "" : ", ", what, ratio);
+    scaled += text.data();
+  };
+  say("peak", peak);
+  say("memory rate", hbm);
+  say("link", link);
+  if (peak != 1) scale(calibration.matmul_flops, peak);
+  if (hbm != 1) {
+    scale(calibration.memory_bandwidth, hbm);
+    scale(calibration.stream_bandwidth, hbm);
+  }
+  if (scaled.empty()) return;
+  calibration.name += ", scaled to the cluster's figures: " + scaled;
+  calibration.note +=
+      " The cluster's figures are not those of the machine behind it: " + scaled + ".";
+}
+
 }  // namespace
 
 std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, Problems& problems) {
@@ -87,8 +137,12 @@ std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, P
   const std::string shipped = own ? *own : nearest_shipped(cluster.device);
   auto calibration = find_calibration(shipped, problems);
   if (!calibration) return std::nullopt;
-  scale_links(*calibration, shipped, cluster);
-  if (own) return calibration;
+  const Figures* const fitted = figures_of(shipped);
+  const double link = fitted == nullptr ? 1 : scale_links(*calibration, *fitted, cluster);
+  if (own) {
+    if (fitted != nullptr) scale_to_figures(*calibration, *fitted, cluster.device, link);
+    return calibration;
+  }
   const std::string origin = "the cluster's description; ratios of " + shipped;
   set_rate(calibration->matmul_flops, cluster.device.peak_bf16.value, origin);
   set_rate(calibration->memory_bandwidth, cluster.device.hbm.value, origin);

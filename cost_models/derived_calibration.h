@@ -11,10 +11,12 @@
 
 namespace tessera {
 
-/// The calibration shipped for the cluster's device; for any other device the nearest one's ratios
-/// with the cluster's peak, memory rate and link, named "derived from ..." and with error bars of
-/// at least 15 %. Links that differ from the shipped device's (PCIe cards, halved NVLink) scale the
-/// collectives' bandwidth. nullopt and Problems only where the shipped file itself is missing.
+/// The calibration shipped for the cluster's device, its rates scaled (and its name saying so)
+/// where the cluster states another peak, memory rate or link than the machine that was fitted; for
+/// any other device the nearest one's ratios with the cluster's peak, memory rate and link, named
+/// "derived from ..." and with error bars of at least 15 %. Links that differ from the shipped
+/// device's (PCIe cards, halved NVLink) scale the collectives' bandwidth. nullopt and Problems only
+/// where the shipped file itself is missing.
 std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, Problems& problems);
 
 }  // namespace tessera

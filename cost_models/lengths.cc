@@ -23,6 +23,10 @@ double cap(const LengthSpec& lengths) {
 
 // E[min(X, max)^power] of the log-normal X.
 double clipped_moment(const LengthSpec& lengths, int power) {
+  if (!lengths.quantiles.empty()) {  // moments of the whole table
+    const double spread = power == 2 ? 1 + lengths.cv * lengths.cv : 1;
+    return std::pow(lengths.mean, power) * spread;
+  }
   const double limit = cap(lengths);
   if (lengths.cv <= 0) return std::pow(std::min(lengths.mean, limit), power);
   const auto [mu, sigma] = log_normal(lengths);
@@ -34,6 +38,7 @@ double clipped_moment(const LengthSpec& lengths, int power) {
 
 // Where integration over positions ends: the cap, or beyond any length that is likely at all.
 double horizon(const LengthSpec& lengths, double sequences) {
+  if (!lengths.quantiles.empty()) return static_cast<double>(lengths.quantiles.back());
   if (lengths.cv <= 0) return std::min(lengths.mean, cap(lengths));
   const auto [mu, sigma] = log_normal(lengths);
   return std::min(cap(lengths), std::exp(mu + sigma * std::sqrt(2 * std::log(1e4 + sequences))));
@@ -42,6 +47,13 @@ double horizon(const LengthSpec& lengths, double sequences) {
 }  // namespace
 
 double survival(const LengthSpec& lengths, double tokens) {
+  if (!lengths.quantiles.empty()) {
+    const auto& sorted = lengths.quantiles;
+    const auto longer = std::upper_bound(
+        sorted.begin(), sorted.end(), tokens,
+        [](double value, std::int64_t length) { return value < static_cast<double>(length); });
+    return static_cast<double>(sorted.end() - longer) / static_cast<double>(sorted.size());
+  }
   if (tokens >= cap(lengths)) return 0;
   if (lengths.cv <= 0) return tokens < lengths.mean ? 1 : 0;
   if (tokens <= 0) return 1;

@@ -1,7 +1,8 @@
-// Response lengths: the clipped log-normal of a workload, in closed form.
+// Response lengths: the clipped log-normal of a workload in closed form, or its measured lengths.
 //
-// Pure functions; tokens. `mean` and `cv` are those of the log-normal before it is clipped at `max`
-// (an atom of probability sits at the cap): sigma^2 = ln(1 + cv^2), mu = ln mean - sigma^2 / 2.
+// Pure functions; tokens. Of the log-normal, `mean` and `cv` are those of the log-normal before it
+// is clipped at `max` (an atom of probability sits at the cap): sigma^2 = ln(1 + cv^2), mu = ln
+// mean - sigma^2 / 2.
 #pragma once
 
 #include <functional>

@@ -186,7 +186,7 @@ Node to_node(const ClusterSpec& cluster) {
 std::optional<ClusterSpec> parse_cluster_spec(std::string_view text, const std::string& file,
                                               Problems& problems) {
   const std::size_t before = problems.size();
-  const auto document = parse_yaml(text, file, problems);
+  const auto document = parse_yaml_as_far(text, file, problems);
   if (!document) return std::nullopt;
   ObjectReader reader(*document, problems);
   ClusterSpec cluster = cluster_from(reader, Defaults::allowed);

@@ -21,6 +21,7 @@ struct Node {
 
   Kind kind = Kind::null;
   bool boolean = false;
+  bool refused = false;  // the parser has told what is wrong with this value
   std::int32_t line = 0, column = 0;
   std::int64_t integer = 0;
   double number = 0;              // also set for integers

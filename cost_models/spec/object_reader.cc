@@ -107,6 +107,7 @@ const std::vector<std::string>& ObjectReader::keys() const { return node_->keys;
 
 const Node* ObjectReader::present(std::string_view key, bool need) {
   const Node* const value = find(key);
+  if (value != nullptr && value->refused) return nullptr;
   if (value != nullptr && !value->is(Node::Kind::null)) return value;
   if (need && node_ != &kNoKeys) {
     problems_->push_back({document_->file,
@@ -120,6 +121,7 @@ const Node* ObjectReader::present(std::string_view key, bool need) {
 
 bool ObjectReader::integer_at(const Node& node, const std::string& path, std::int64_t& out,
                               Whole range) {
+  if (node.refused) return false;
   if (node.is(Node::Kind::integer) && node.integer >= range.least && node.integer <= range.most) {
     out = node.integer;
     return true;
@@ -130,6 +132,7 @@ bool ObjectReader::integer_at(const Node& node, const std::string& path, std::in
 }
 
 bool ObjectReader::number_at(const Node& node, const std::string& path, double& out, Real range) {
+  if (node.refused) return false;
   const bool numeric = node.is(Node::Kind::integer) || node.is(Node::Kind::number);
   const bool inside = node.number >= range.least && node.number <= range.most &&
                       !(range.above && node.number == range.least);

@@ -93,6 +93,8 @@ class ObjectReader {
   /// Text for Problem::place: "3:5 (/a/b)" in JSON, "3:5 (a.b)" in YAML.
   std::string place(std::string_view key) const;
   const std::string& file() const { return document_->file; }
+  /// Where this reader reports: for readers of files that this one names.
+  Problems& problems() const { return *problems_; }
 
  private:
   ObjectReader(const Document* document, Problems* problems, const Node* node, std::string path);

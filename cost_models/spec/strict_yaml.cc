@@ -64,14 +64,15 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {}
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
-    refuse(mark, "the anchor '&" + name + "'", "plain values");
+    refuse(mark, "the anchor '&" + name + "'", "plain values",
+           "anchors and aliases are not supported");
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     refuse(mark, "an alias", "the value itself", "anchors and aliases are not supported");
     value(mark, Node{});
   }
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    check(mark, "", anchor);
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+    check(mark, "");
     if (expects_key()) {
       refuse(mark, "an empty key", "a name");
       throw Stop{};
@@ -80,23 +81,23 @@ class TreeBuilder : public YAML::EventHandler {
     value(open_.empty() || !open_.back().node->is(Node::Kind::map) ? mark : open_.back().key_mark,
           Node{});
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                 const std::string& text) override {
-    check(mark, tag, anchor);
+    check(mark, tag);
     if (tag == "!" && !closes(text_, static_cast<std::size_t>(mark.pos))) {
       refuse(mark, "a quote that is never closed", "a closing quote");
     }
     if (expects_key()) return key(mark, text);
     value(mark, tag == "!" ? node_of(std::string_view(text)) : plain(mark, text));
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, list_node());
+    open(mark, tag, list_node());
   }
   void OnSequenceEnd() override { open_.pop_back(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                   YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, map_node());
+    open(mark, tag, map_node());
   }
   void OnMapEnd() override { open_.pop_back(); }
 
@@ -109,6 +110,10 @@ class TreeBuilder : public YAML::EventHandler {
     if (++problems_here_ >= kMostSyntaxProblems) throw Stop{};
   }
   bool ok() const { return problems_here_ == 0; }
+  /// Every problem was of a single value.
+  bool whole() const {
+    return problems_here_ == refused_values_ && problems_here_ < kMostSyntaxProblems;
+  }
 
  private:
   struct Open {
@@ -122,10 +127,7 @@ class TreeBuilder : public YAML::EventHandler {
            open_.back().node->keys.size() == open_.back().node->items.size();
   }
 
-  void check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-    if (anchor != 0) {
-      refuse(mark, "an anchor", "plain values", "anchors and aliases are not supported");
-    }
+  void check(const YAML::Mark& mark, const std::string& tag) {
     if (!tag.empty() && tag != "?" && tag != "!") {
       refuse(mark, "the tag '" + tag + "'", "values without tags");
     }
@@ -151,8 +153,8 @@ class TreeBuilder : public YAML::EventHandler {
     return &open_.back().node->items.back();
   }
 
-  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node node) {
-    check(mark, tag, anchor);
+  void open(const YAML::Mark& mark, const std::string& tag, Node node) {
+    check(mark, tag);
     if (expects_key()) {
       refuse(mark, node.is(Node::Kind::map) ? "a map as a key" : "a list as a key", "a name",
              "quote '{' and '[' in text");
@@ -175,12 +177,21 @@ class TreeBuilder : public YAML::EventHandler {
     if (body.starts_with('-') || body.starts_with('+')) body.remove_prefix(1);
     if (body == ".inf" || body == ".Inf" || body == ".INF" || text == ".nan" || text == ".NaN" ||
         text == ".NAN") {
-      refuse(mark, text, "a finite number");
-      return node_of(0.0);
+      return refused(mark, text, "a finite number");
     }
     if (!looks_like_number(body)) return node_of(std::string_view(text));
     if (digits(body) && body.size() > 1 && body[0] == '0') return node_of(std::string_view(text));
     return number(mark, text, text[0] == '-' ? std::string_view(text) : body);
+  }
+
+  /// A value that is told here and read no further; the tree around it is whole.
+  Node refused(const YAML::Mark& mark, const std::string& text, std::string expected) {
+    constexpr std::size_t kShown = 60;
+    refuse(mark, text.substr(0, kShown), std::move(expected));
+    ++refused_values_;
+    Node node;
+    node.refused = true;
+    return node;
   }
 
   Node number(const YAML::Mark& mark, const std::string& text, std::string_view literal) {
@@ -188,13 +199,11 @@ class TreeBuilder : public YAML::EventHandler {
     if (digits(literal.substr(literal[0] == '-' ? 1 : 0))) {
       std::int64_t value = 0;
       if (std::from_chars(literal.data(), last, value).ec == std::errc{}) return node_of(value);
-      refuse(mark, text.substr(0, 60), "an integer of 64 bits");
-      return node_of(0);
+      return refused(mark, text, "an integer of 64 bits");
     }
     double value = 0;
     if (std::from_chars(literal.data(), last, value).ec == std::errc{}) return node_of(value);
-    refuse(mark, text.substr(0, 60), "a number that a double can hold");
-    return node_of(0.0);
+    return refused(mark, text, "a number that a double can hold");
   }
 
   std::string_view text_;
@@ -202,15 +211,42 @@ class TreeBuilder : public YAML::EventHandler {
   const ParseLimits& limits_;
   Problems& problems_;
   std::vector<Open> open_;
-  std::size_t problems_here_ = 0;
+  std::size_t problems_here_ = 0, refused_values_ = 0;
   int documents_ = 0;
 };
 
-}  // namespace
+/// Where flow collections nest deeper than the limit, npos elsewhere: yaml-cpp keeps every open
+/// bracket of a document before it tells of the first. Quoted text and comments do not count.
+std::size_t too_deep(std::string_view text, int limit) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool first =
+        i == 0 || std::string_view(" \t\r\n[{,:").find(text[i - 1]) != std::string_view::npos;
+    if (c == '#' && first) {
+      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
+    } else if ((c == '"' || c == '\'') && first) {
+      const std::size_t opened = i++;
+      while (i < text.size() && text[i] != c) i += c == '"' && text[i] == '\\' ? 2 : 1;
+      if (i >= text.size()) i = opened;  // never closed: no quote
+    } else if (c == '[' || c == '{') {
+      if (++depth > limit) return i;
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return std::string_view::npos;
+}
 
-std::optional<Document> parse_yaml(std::string_view text, const std::string& file,
-                                   Problems& problems, const ParseLimits& limits) {
+std::optional<Document> parse(std::string_view text, const std::string& file, bool keeps_refused,
+                              Problems& problems, const ParseLimits& limits) {
   if (!check_text(text, file, limits, problems)) return std::nullopt;
+  if (const std::size_t deep = too_deep(text, limits.depth); deep != std::string_view::npos) {
+    const std::string levels = std::to_string(limits.depth) + " levels";
+    problems.push_back(
+        {file, line_column(text, deep), "more than " + levels, "at most " + levels, {}});
+    return std::nullopt;
+  }
   Document document{.file = file, .syntax = Syntax::yaml, .root = {}};
   TreeBuilder builder(text, document, limits, problems);
   std::istringstream stream{std::string(text)};
@@ -233,8 +269,20 @@ std::optional<Document> parse_yaml(std::string_view text, const std::string& fil
                         .hint = error.msg});
     return std::nullopt;
   }
-  if (!builder.ok()) return std::nullopt;
+  if (!builder.ok() && !(keeps_refused && builder.whole())) return std::nullopt;
   return document;
+}
+
+}  // namespace
+
+std::optional<Document> parse_yaml(std::string_view text, const std::string& file,
+                                   Problems& problems, const ParseLimits& limits) {
+  return parse(text, file, false, problems, limits);
+}
+
+std::optional<Document> parse_yaml_as_far(std::string_view text, const std::string& file,
+                                          Problems& problems, const ParseLimits& limits) {
+  return parse(text, file, true, problems, limits);
 }
 
 }  // namespace tessera

@@ -1,8 +1,10 @@
 #include "cost_models/spec/workload.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "cost_models/spec/length_table.h"
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/spec_document.h"
 #include "cost_models/spec/strict_yaml.h"
@@ -39,18 +41,47 @@ bool read_algorithm(ObjectReader& reader, Workload& workload) {
   return false;
 }
 
-void read_lengths(ObjectReader& reader, LengthSpec& lengths, bool resolved) {
+/// A table beside the workload's file; `max` may state a longer limit than was reached.
+void read_table(ObjectReader& given, const std::string& file, LengthSpec& lengths,
+                Problems& problems) {
+  std::string name;
+  given.required("csv", name);
+  std::int64_t limit = 0;
+  given.optional("max", limit, kTokens);
+  given.refuse_unknown_keys();
+  if (name.empty()) return;
+  const auto table = read_length_table(std::filesystem::path(file).parent_path() / name, problems);
+  if (!table) return;
+  lengths = *table;
+  if (limit > 0 && limit < lengths.max) {
+    given.refuse("max", "at least the table's longest, " + std::to_string(lengths.max));
+  }
+  lengths.max = std::max(lengths.max, limit);
+}
+
+/// A plan's quantiles: ascending, and none beyond max.
+void read_quantiles(ObjectReader& given, LengthSpec& lengths) {
+  if (!given.has("quantiles")) return;
+  given.list("quantiles", lengths.quantiles, kTokens);
+  const auto& sorted = lengths.quantiles;
+  if (sorted.empty() || sorted.size() > kMostQuantiles ||
+      !std::is_sorted(sorted.begin(), sorted.end()) || sorted.back() > lengths.max) {
+    given.refuse("quantiles",
+                 "1 to " + std::to_string(kMostQuantiles) + " ascending lengths, none above max");
+  }
+}
+
+void read_lengths(ObjectReader& reader, LengthSpec& lengths, bool resolved, Problems& problems) {
   auto given = reader.object("response_tokens");
   if (!given) return;
   if (!resolved && given->find("csv") != nullptr) {
-    given->refuse("csv", "mean, cv and max",
-                  "length tables are not supported: state the table's mean, cv and max");
-    return;
+    return read_table(*given, reader.file(), lengths, problems);
   }
   given->required("max", lengths.max, kTokens);
   if (resolved) {
     given->required("mean", lengths.mean, kAboveZero);
     given->required("cv", lengths.cv, kFromZero);
+    read_quantiles(*given, lengths);
   } else {
     lengths.mean = static_cast<double>(lengths.max);
     given->optional("mean", lengths.mean, kAboveZero);
@@ -129,7 +160,7 @@ Workload workload_from(ObjectReader& reader, Defaults defaults) {
   reader.required("prompts_per_step", workload.prompts_per_step, kSequences);
   field("samples_per_prompt", workload.samples_per_prompt, kSequences);
   reader.required("prompt_tokens", workload.prompt_tokens, kTokens);
-  read_lengths(reader, workload.response_tokens, resolved);
+  read_lengths(reader, workload.response_tokens, resolved, reader.problems());
   field("mini_batches", workload.mini_batches, kSequences);
   field("epochs", workload.epochs, kPositive);
   field("kl", workload.kl, kEveryKlPlace);
@@ -172,6 +203,13 @@ Node to_node(const Workload& workload) {
   add(lengths, "mean", node_of(workload.response_tokens.mean));
   add(lengths, "cv", node_of(workload.response_tokens.cv));
   add(lengths, "max", node_of(workload.response_tokens.max));
+  if (!workload.response_tokens.quantiles.empty()) {
+    Node quantiles = list_node();
+    for (const std::int64_t tokens : workload.response_tokens.quantiles) {
+      quantiles.items.push_back(node_of(tokens));
+    }
+    add(lengths, "quantiles", std::move(quantiles));
+  }
   Node models = map_node();
   add(models, "critic", node_of(workload.critic_model));
   add(models, "reward", node_of(workload.reward_model));
@@ -191,7 +229,7 @@ Node to_node(const Workload& workload) {
 std::optional<Workload> parse_workload(std::string_view text, const std::string& file,
                                        Problems& problems) {
   const std::size_t before = problems.size();
-  const auto document = parse_yaml(text, file, problems);
+  const auto document = parse_yaml_as_far(text, file, problems);
   if (!document) return std::nullopt;
   ObjectReader reader(*document, problems);
   Workload workload = workload_from(reader, Defaults::allowed);

@@ -65,11 +65,13 @@ using Dataflow = std::vector<Call>;
 enum class KlPlace { none, loss, reward };
 std::string_view name_of(KlPlace place);
 
-/// Clipped log-normal response lengths.
+/// Response lengths: a clipped log-normal, or measured ones (length_table.h).
 struct LengthSpec {
   double mean = 0;
   double cv = 0;  // standard deviation / mean; 0 = fixed
   std::int64_t max = 0;
+  /// Equally likely lengths, ascending; empty = the log-normal. `mean` and `cv` are then theirs.
+  std::vector<std::int64_t> quantiles = {};
 
   bool operator==(const LengthSpec&) const = default;
 };

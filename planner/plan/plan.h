@@ -106,6 +106,7 @@ struct Certificate {
   /// By how many standard deviations of their difference the nearest of these is worse, from the
   /// covariance of the constants; 0 = not known, or no difference.
   double margin_deviations = 0;
+  std::string digest;  // of the plan that the search certified (certified.h); empty = no search
   bool operator==(const Certificate&) const = default;
 };
 

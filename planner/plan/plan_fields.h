@@ -172,6 +172,7 @@ void fields(V& v, Certificate& certificate) {
   v.list("runner_up", certificate.runner_up);
   v.field("margin", certificate.margin);
   v.stated("margin_deviations", certificate.margin_deviations, kFromZero);
+  v.stated("digest", certificate.digest);
 }
 
 template <class V>

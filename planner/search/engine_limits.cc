@@ -55,6 +55,9 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
     case Field::context:
       if (table.ulysses.value_or(value == 1) == (value == 1)) return std::nullopt;
       return *table.ulysses ? "ulysses" : "ring";
+    case Field::sequence_parallel:
+      if (value == 0 || (table.sequence_parallel && !served)) return std::nullopt;
+      return "0";
     case Field::gpus:
     case Field::dp:
     case Field::tokens:

@@ -60,7 +60,10 @@ class Enumeration {
       if (shape_.ffn > 0 && tp > shape_.ffn) continue;
       if (!divides_heads(tp) || (!served_ && tp > table_.most_tp)) continue;
       next_.tp = tp;
-      next_.sequence_parallel = wide_ && table_.sequence_parallel && tp > 1 && !served_;
+      const bool can_scatter = table_.sequence_parallel && tp > 1 && !served_;
+      const auto scatters = request_.fixed.find(next_.role, Field::sequence_parallel);
+      next_.sequence_parallel = can_scatter && scatters.value_or(wide_ ? 1 : 0) != 0;
+      if (!fixed(Field::sequence_parallel, next_.sequence_parallel ? 1 : 0)) continue;
       for (const int cp : context_degrees(next_.gpus / tp)) {
         if (!fixed(Field::cp, cp)) continue;
         next_.cp = cp;
@@ -206,7 +209,7 @@ class Enumeration {
   void sharding() {
     if (rollout_) return slots();
     for (const int zero : table_.zero) {
-      if (!fixed(Field::zero, zero) && trained_) continue;
+      if (!fixed(Field::zero, zero)) continue;
       if (zero >= 2 && !considered(Field::zero) && !considered(Field::dp_shard)) continue;
       next_.zero = zero;
       if (zero == 3) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "planner/search/amounts.h"
 #include "planner/search/evaluate_state.h"
 
 namespace tessera {
@@ -245,6 +246,11 @@ std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibr
 std::int64_t memory_limit(const PlanRequest& request) {
   return usable_memory(request.cluster, request.calibration) -
          static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
+}
+
+std::string of_usable(const PlanRequest& request, std::int64_t bytes) {
+  const std::int64_t usable = usable_memory(request.cluster, request.calibration);
+  return in_gib(bytes + usable - memory_limit(request)) + " of " + in_gib(usable);
 }
 
 double host_call_seconds(const Workload& workload, const Calibration& calibration) {

@@ -102,6 +102,10 @@ std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibr
 /// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
 std::int64_t memory_limit(const PlanRequest& request);
 
+/// "91.20 GiB of 76.00 GiB": the roles' bytes with the reserve, as peaks are shown, of
+/// usable_memory.
+std::string of_usable(const PlanRequest& request, std::int64_t bytes);
+
 /// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
 /// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).
 double host_call_seconds(const Workload& workload, const Calibration& calibration);

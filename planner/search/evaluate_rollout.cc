@@ -9,6 +9,11 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
+// Sequences of the replica that has most: the step waits for it.
+double of_fullest_replica(const Workload& workload, const Candidate& candidate) {
+  return as_double((workload.sequences() + candidate.dp - 1) / candidate.dp);
+}
+
 }  // namespace
 
 // Device and host time of one decode step of `alive` sequences. With p stages, p batches of alive /
@@ -111,9 +116,10 @@ std::array<double, 2> CostEvaluator::State::decode_tail(RoleModel& model,
 std::array<double, 2> CostEvaluator::State::prefills(RoleModel& model, const Candidate& candidate,
                                                      const CandidateGroups& groups, double slots) {
   const Workload& workload = request.workload;
-  const double sequences = as_double(workload.sequences()) / candidate.dp;
+  const double sequences = of_fullest_replica(workload, candidate);
   const double samples = as_double(workload.samples_per_prompt);
   const double limit = as_double(candidate.tokens), prompt = as_double(workload.prompt_tokens);
+  if (prompt == 0) return {0, 0};
   const double later =
       request.traits.refills_alone && workload.response_tokens.cv > 0 ? sequences - slots : 0;
   const double prompts = std::ceil((sequences - later) / samples);
@@ -132,7 +138,7 @@ std::array<double, 2> CostEvaluator::State::prefills(RoleModel& model, const Can
 CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
                                                            const Candidate& candidate) {
   const Workload& workload = request.workload;
-  const double sequences = as_double(workload.sequences()) / candidate.dp;
+  const double sequences = of_fullest_replica(workload, candidate);
   const auto prompt = as_double(workload.prompt_tokens);
   const CandidateGroups groups = groups_of(candidate, cluster());
   // Full waves decode at the mean context; the last one runs into the tail.

@@ -1,20 +1,14 @@
 #include "planner/search/fixed.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <utility>
+
+#include "planner/search/amounts.h"
 
 namespace tessera {
 namespace {
 
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
-
-std::string in_gib(std::int64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", gib(Bytes{bytes}));
-  return text.data();
-}
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
@@ -92,8 +86,8 @@ FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
   const auto [name, bytes] = largest_class(fixed.memory.at(fixed.worst));
   const int rank = costs.fullest_stage(candidate, fixed.worst) * candidate.tp * candidate.cp;
   fixed.why = "rank " + number(rank) + " in phase " + std::string(name_of(fixed.worst)) +
-              " needs " + in_gib(fixed.peak) + " of " + in_gib(fixed.limit) + "; largest part " +
-              name + ", " + in_gib(bytes);
+              " needs " + of_usable(costs.request(), fixed.peak) + "; largest part " + name + ", " +
+              in_gib(bytes);
   return fixed;
 }
 
@@ -126,7 +120,7 @@ FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, 
     const std::int64_t limit = memory_limit(request);
     if (result.peak.back() > limit && result.why.empty()) {
       note("the roles of block " + number(static_cast<std::int64_t>(result.peak.size()) - 1) +
-           " together need " + in_gib(result.peak.back()) + " of " + in_gib(limit));
+           " together need " + of_usable(request, result.peak.back()));
     }
   }
   const auto schedule = schedule_of(default_schedule(request.workload), placement, policy_lag);

@@ -44,11 +44,11 @@ MemoryShortage shortage_of(const PlanRequest& request, const CostEvaluator& cost
   shortage.phase = worst_phase(request, costs, candidate);
   const MemoryUse use = costs.memory(candidate, shortage.phase);
   shortage.rank = costs.fullest_stage(candidate, shortage.phase) * candidate.tp;
-  shortage.layout = describe(layout_of(candidate, model_of(request, candidate.role).layers)) +
-                    " on " + std::to_string(candidate.gpus);
+  shortage.layout = describe_layout(candidate) + " on " + std::to_string(candidate.gpus);
   std::tie(shortage.tensor_class, shortage.class_bytes) = largest_class(use);
-  shortage.needed = use.total() + others;
-  shortage.limit = memory_limit(request);
+  // With the reserve, as every peak that is shown.
+  shortage.limit = usable_memory(request.cluster, request.calibration);
+  shortage.needed = use.total() + others + shortage.limit - memory_limit(request);
   return shortage;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost_models/spec/strict_json.h"
+#include "planner/plan/certified.h"
 #include "planner/search/amounts.h"
 #include "planner/search/report.h"
 
@@ -63,6 +64,7 @@ std::string explain(const Plan& plan, std::int64_t limit_bytes,
     out += " " + std::string(name) + " " + in_gib(bytes) + ",";
   }
   out.back() = '\n';
+  out += "layouts: " + describe_layouts(plan) + "\n";
   return out + describe(reshards) + describe_certificate(plan) +
          "ask further: --why-not 'rollout.tp=8' (what a choice costs), --advice (what practice "
          "tries when\nmemory runs out), --rules published-practice (rules on the prediction, or "
@@ -99,6 +101,9 @@ std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
     }
     add(root, "reshard", std::move(moves));
   }
+  add(root, "layouts", node_of(describe_layouts(plan)));
+  add(root, "certified", node_of(certified(plan) == Certified::yes));
+  if (certified(plan) != Certified::yes) return json_text(root);
   const Certificate& certificate = plan.certificate;
   add(root, "objective", node_of(certificate.objective));
   add(root, "value", node_of(certificate.value));

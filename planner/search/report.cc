@@ -8,6 +8,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
+#include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
 
 namespace tessera {
@@ -43,11 +44,8 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return std::to_string(ranks.size()) + " ranks";
 }
 
-std::string layout_text(const RolePlan& role) {
-  std::string layout = describe(role.layout);
-  if (role.layout.zero > 0 && layout.find("zero") == std::string::npos) {
-    layout += " zero" + std::to_string(role.layout.zero);
-  }
+std::string layout_text(const Plan& plan, const RolePlan& role) {
+  std::string layout = describe_layout(plan, role);
   if (role.role == Role::rollout) layout += " " + std::string(name_of(role.rank_order));
   return layout;
 }
@@ -62,14 +60,17 @@ std::string batching_text(const Batching& batching) {
 }
 
 std::string roles_part(const Plan& plan, std::int64_t limit) {
+  std::size_t width = 28;
+  for (const RolePlan& role : plan.roles) width = std::max(width, layout_text(plan, role).size());
+  const auto columns = static_cast<int>(width);
   std::string out =
-      text("  %-10s %-12s %-28s %12s  %s\n", "role", "ranks", "layout", "peak", "batches");
+      text("  %-10s %-12s %-*s %12s  %s\n", "role", "ranks", columns, "layout", "peak", "batches");
   for (const RolePlan& role : plan.roles) {
     std::int64_t peak = 0;
     for (const auto& [phase, use] : role.memory) peak = std::max(peak, use.total());
-    out += text("  %-10s %-12s %-28s %12s  %s\n", std::string(name_of(role.role)).c_str(),
-                ranks_text(role.ranks).c_str(), layout_text(role).c_str(), bytes_text(peak).c_str(),
-                batching_text(role.batching).c_str());
+    out += text("  %-10s %-12s %-*s %12s  %s\n", std::string(name_of(role.role)).c_str(),
+                ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
+                bytes_text(peak).c_str(), batching_text(role.batching).c_str());
   }
   if (limit == 0) limit = plan.cluster.device.memory.value;
   out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
@@ -83,7 +84,7 @@ std::string phases_part(const Plan& plan) {
   const Prediction& prediction = plan.prediction;
   std::string out = text("step %s", seconds_text(prediction.step_s).c_str());
   if (prediction.step_error_s > 0) {
-    out += text(" +- %s (one standard deviation of the least certain constant)",
+    out += text(" +- %s (one standard deviation, from the covariance of the constants)",
                 seconds_text(prediction.step_error_s).c_str());
   }
   out += text(", %.0f tokens/s/GPU, update at %.1f %% of peak, %s of communication\n",
@@ -177,6 +178,8 @@ std::string margin_text(const Plan& plan) {
 
 std::string certificate_part(const Plan& plan) {
   const Certificate& certificate = plan.certificate;
+  const std::string none = why_not_certified(plan);
+  if (!none.empty()) return "certificate: none; the plan is " + none + "\n";
   const int gpus = plan.world_size();
   std::string out = text(
       "certificate: %s = %s, proven best of the space (gap %.2f %%); %lld candidates priced, %lld "
@@ -231,7 +234,7 @@ std::string describe(const Infeasible& infeasible) {
 namespace {
 
 struct FrontFigures {
-  double tokens_per_s_per_gpu = 0, price = 0;
+  double tokens_per_s_per_gpu = 0, gpu_seconds = 0, price = 0;
   std::string placement, layouts;
 };
 
@@ -242,40 +245,61 @@ FrontFigures figures_of(const Solution& solution, const PlanRequest& request) {
   FrontFigures figures;
   figures.tokens_per_s_per_gpu =
       static_cast<double>(workload.sequences()) * sequence / solution.step_s / solution.gpus();
-  figures.price = request.cluster.price_per_gpu_hour * solution.gpus() * solution.step_s / 3600;
+  figures.gpu_seconds = solution.gpus() * solution.step_s;
+  figures.price = request.cluster.price_per_gpu_hour * figures.gpu_seconds / 3600;
   figures.placement = describe(solution.placement);
   if (solution.policy_lag > 0) figures.placement += ", one step off";
   figures.layouts = describe(solution);
   return figures;
 }
 
+// The plan of a front that the objective asks for.
+const Solution* best_of(const std::vector<Solution>& front, Objective objective) {
+  const auto best =
+      std::min_element(front.begin(), front.end(), [&](const Solution& a, const Solution& b) {
+        return value_of(objective, a.step_s, a.gpus()) < value_of(objective, b.step_s, b.gpus());
+      });
+  return best == front.end() ? nullptr : &*best;
+}
+
 }  // namespace
 
 std::string describe_front(const std::vector<Solution>& front, const PlanRequest& request) {
-  std::string out = text("%6s %12s %14s %10s  %s\n", "GPUs", "step", "tokens/s/GPU", "price",
-                         "placement: layouts");
+  std::string out = text("  %6s %12s %14s %12s %10s  %s\n", "GPUs", "step", "tokens/s/GPU",
+                         "GPU s/step", "price", "placement: layouts");
+  const Solution* const best = best_of(front, request.objective);
   for (const Solution& solution : front) {
     const FrontFigures figures = figures_of(solution, request);
     const std::string price = figures.price > 0 ? text("%.3f", figures.price) : "-";
-    out += text("%6d %12s %14.1f %10s  ", solution.gpus(), seconds_text(solution.step_s).c_str(),
-                figures.tokens_per_s_per_gpu, price.c_str()) +
+    out += text("%s %6d %12s %14.1f %12.2f %10s  ", &solution == best ? "*" : " ", solution.gpus(),
+                seconds_text(solution.step_s).c_str(), figures.tokens_per_s_per_gpu,
+                figures.gpu_seconds, price.c_str()) +
            figures.placement + ": " + figures.layouts + "\n";
   }
   const std::vector<int> tried = pareto_counts(request.cluster);
   std::string counts;
   for (const int count : tried) counts += (counts.empty() ? "" : ", ") + std::to_string(count);
-  out += "tried at most " + counts +
+  out += "* best by " + std::string(name_of(request.objective));
+  const bool costs = request.objective == Objective::cost;
+  if (costs && !(request.cluster.price_per_gpu_hour > 0)) {
+    out += " (in GPU seconds: the cluster states no price_per_gpu_hour)";
+  }
+  out += "\ntried at most " + counts +
          " GPUs; a number that is not listed holds no plan, or none faster than fewer GPUs do\n";
   return out;
 }
 
 std::string front_json(const std::vector<Solution>& front, const PlanRequest& request) {
-  std::string out = "{\"pareto\": [";
+  std::string out =
+      "{\"objective\": \"" + std::string(name_of(request.objective)) + "\", \"pareto\": [";
+  const Solution* const best = best_of(front, request.objective);
   for (const Solution& solution : front) {
     const FrontFigures figures = figures_of(solution, request);
     out += text("%s\n  {\"gpus\": %d, \"step_s\": %.9g, \"tokens_per_s_per_gpu\": %.9g, ",
                 &solution == front.data() ? "" : ",", solution.gpus(), solution.step_s,
                 figures.tokens_per_s_per_gpu);
+    out += text("\"gpu_s\": %.9g, \"best\": %s, ", figures.gpu_seconds,
+                &solution == best ? "true" : "false");
     if (figures.price > 0) out += text("\"price\": %.9g, ", figures.price);
     out +=
         "\"placement\": \"" + figures.placement + "\", \"layouts\": \"" + figures.layouts + "\"}";

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/plan/certified.h"
 #include "planner/search/fixed.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/space.h"
@@ -246,8 +247,21 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   return certificate;
 }
 
-std::string describe(Role role, const Candidate& candidate) {
-  std::string text = std::string(name_of(role)) + " tp" + std::to_string(candidate.tp);
+/// A word of a description as --fix says it.
+std::string setting_of(const std::string& word) {
+  if (word == "unmap") return "offload=all";
+  const std::size_t digits = word.find_first_of("0123456789=");
+  std::string field = word.substr(0, digits);
+  if (field == "fsdp") field = "dp_shard";
+  if (field == "ulysses") field = "cp";
+  return field + "=" + word.substr(word[digits] == '=' ? digits + 1 : digits);
+}
+
+}  // namespace
+
+std::string describe_layout(const Candidate& candidate) {
+  const Role role = candidate.role;
+  std::string text = "tp" + std::to_string(candidate.tp);
   const auto degree = [&](const char* name, int value) {
     if (value > 1) text += " " + std::string(name) + std::to_string(value);
   };
@@ -272,22 +286,15 @@ std::string describe(Role role, const Candidate& candidate) {
   return text;
 }
 
-/// A word of a description as --fix says it.
-std::string setting_of(const std::string& word) {
-  if (word == "unmap") return "offload=all";
-  const std::size_t digits = word.find_first_of("0123456789=");
-  std::string field = word.substr(0, digits);
-  if (field == "fsdp") field = "dp_shard";
-  if (field == "ulysses") field = "cp";
-  return field + "=" + word.substr(word[digits] == '=' ? digits + 1 : digits);
+std::string describe_layout(const Plan& plan, const RolePlan& role) {
+  return describe_layout(candidate_of(plan, role));
 }
-
-}  // namespace
 
 std::string describe(const Solution& solution) {
   std::string text;
   for (const auto& [role, candidate] : solution.choice) {
-    text += (text.empty() ? "" : ", ") + describe(role, candidate);
+    text +=
+        (text.empty() ? "" : ", ") + std::string(name_of(role)) + " " + describe_layout(candidate);
   }
   return text;
 }
@@ -295,7 +302,8 @@ std::string describe(const Solution& solution) {
 std::string describe_layouts(const Plan& plan) {
   std::string text;
   for (const RolePlan& role : plan.roles) {
-    text += (text.empty() ? "" : ", ") + describe(role.role, candidate_of(plan, role));
+    text += (text.empty() ? "" : ", ") + std::string(name_of(role.role)) + " " +
+            describe_layout(plan, role);
   }
   return text;
 }
@@ -401,6 +409,7 @@ struct Planner::State {
     if (result.best.empty()) return explain_infeasible(request, table, costs);
     Plan plan = compose_plan(request, costs, result.best.front(), &reshards);
     plan.certificate = certificate_of(request, problem, result, store);
+    plan.certificate.digest = certified_digest(plan);
     return plan;
   }
 };

@@ -100,6 +100,10 @@ Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const 
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
                               const CostEvaluator& costs);
 
+/// "tp2 pp2 dp1 zero1 recompute=full offload=all", for a rollout "tp2 dp2 unmap": what every line
+/// that describes a layout says.
+std::string describe_layout(const Candidate& candidate);
+std::string describe_layout(const Plan& plan, const RolePlan& role);
 /// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2" of a solution, and of the plan made of it.
 std::string describe(const Solution& solution);
 std::string describe_layouts(const Plan& plan);

@@ -9,9 +9,9 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 15> kFields = {
+constexpr std::array<std::string_view, 16> kFields = {
     "gpus", "tp", "pp",  "dp",       "zero",      "tokens",  "max_sequences", "cp",
-    "vpp",  "ep", "etp", "dp_shard", "recompute", "offload", "context"};
+    "vpp",  "ep", "etp", "dp_shard", "recompute", "offload", "context",       "sequence_parallel"};
 constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
 constexpr std::array<std::string_view, 2> kContextWords = {"ring", "ulysses"};
@@ -40,9 +40,9 @@ std::optional<Field> field_from(std::string_view name) {
 // Fields that mean something for a role.
 bool applies(Role role, Field field) {
   if (field == Field::max_sequences) return role == Role::rollout;
-  if (field == Field::zero) return role == Role::actor || role == Role::critic;
-  if (field == Field::tokens || field == Field::cp || field == Field::vpp ||
-      field == Field::dp_shard || field == Field::context) {
+  if (field == Field::zero || field == Field::sequence_parallel || field == Field::tokens ||
+      field == Field::cp || field == Field::vpp || field == Field::dp_shard ||
+      field == Field::context) {
     return role != Role::rollout;
   }
   if (field == Field::recompute) return role == Role::actor || role == Role::critic;
@@ -107,13 +107,19 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   }
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::int64_t least = field == Field::zero ? 0 : 1;
+  const bool from_zero = field == Field::zero || field == Field::sequence_parallel;
+  const std::int64_t least = from_zero ? 0 : 1;
   if (error != std::errc{} || end != text.data() + text.size() || value < least) {
     return refuse("'" + text + "'", "a whole number of at least " + std::to_string(least));
   }
   if (!role || !field) return;
   if (!applies(*role, *field)) {
     return refuse("the field '" + field_name + "' of " + role_name, "a field that it has");
+  }
+  if (*field == Field::sequence_parallel && value > 1) return refuse("'" + text + "'", "0 or 1");
+  const bool trains = *role == Role::actor || *role == Role::critic;
+  if (*field == Field::zero && !trains && value != 0 && value != 3) {
+    return refuse("'" + text + "'", "0 or 3 (fully sharded): " + role_name + " is not trained");
   }
   add(*role, *field, value, text, settings, refuse);
 }

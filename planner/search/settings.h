@@ -17,6 +17,7 @@ namespace tessera {
 
 /// `recompute` counts none, selective, full from 0; `offload` none, optimizer, all (for roles that
 /// are not trained and the rollout: none, all); `context` ring, ulysses (how cp > 1 runs).
+/// `sequence_parallel` is 0 or 1; `zero` of roles that are not trained 0 or 3.
 enum class Field {
   gpus,
   tp,
@@ -32,7 +33,8 @@ enum class Field {
   dp_shard,
   recompute,
   offload,
-  context
+  context,
+  sequence_parallel
 };
 std::string_view name_of(Field field);
 

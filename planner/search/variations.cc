@@ -65,15 +65,6 @@ double best_step(const std::vector<VariedPlan>& plans) {
   return best;
 }
 
-std::string layouts_text(const Plan& plan) {
-  std::string text;
-  for (const RolePlan& role : plan.roles) {
-    text +=
-        (text.empty() ? "" : ", ") + std::string(name_of(role.role)) + " " + describe(role.layout);
-  }
-  return text;
-}
-
 std::string row_text(const VariedPlan& varied, std::size_t width, double best) {
   std::string line = "  " + joined(varied.words);
   line.resize(std::max(line.size(), width + 2), ' ');
@@ -94,7 +85,7 @@ std::string row_text(const VariedPlan& varied, std::size_t width, double best) {
       seconds_text(plan.prediction.step_s).c_str(), 100 * (plan.prediction.step_s / best - 1),
       seconds_text(phase(Phase::gen)).c_str(), seconds_text(phase(Phase::reshard)).c_str(),
       seconds_text(phase(Phase::update_actor)).c_str(), gib(Bytes{plan.prediction.peak_bytes}));
-  return line + text.data() + layouts_text(plan) + "\n";
+  return line + text.data() + describe_layouts(plan) + "\n";
 }
 
 }  // namespace
@@ -184,7 +175,7 @@ std::string to_json(const std::vector<VariedPlan>& plans) {
       }
       add(row, "phases_s", std::move(phases));
       add(row, "peak_bytes", node_of(plan->prediction.peak_bytes));
-      add(row, "layouts", node_of(layouts_text(*plan)));
+      add(row, "layouts", node_of(describe_layouts(*plan)));
     } else {
       add_to(row, std::get<Infeasible>(varied.outcome));
     }

@@ -26,8 +26,8 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string role_text(const RolePlan& role) {
-  return describe(role.layout) + " on " + std::to_string(role.ranks.size());
+std::string role_text(const Plan& plan, const RolePlan& role) {
+  return describe_layout(plan, role) + " on " + std::to_string(role.ranks.size());
 }
 
 // Roles whose layout differs between the chosen plan and the other.
@@ -35,9 +35,9 @@ std::string changes_text(const Plan& chosen, const Plan& other) {
   std::string text;
   for (const RolePlan& role : other.roles) {
     const RolePlan* before = chosen.find(role.role);
-    if (before == nullptr || role_text(*before) == role_text(role)) continue;
-    text += "  " + std::string(name_of(role.role)) + ": " + role_text(*before) + " -> " +
-            role_text(role) + "\n";
+    if (before == nullptr || role_text(chosen, *before) == role_text(other, role)) continue;
+    text += "  " + std::string(name_of(role.role)) + ": " + role_text(chosen, *before) + " -> " +
+            role_text(other, role) + "\n";
   }
   return text;
 }

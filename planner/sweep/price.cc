@@ -60,20 +60,23 @@ Lengths lengths_of(const SweepRow& row) {
   Lengths lengths;
   lengths.prompt = row.prompt_tokens.value_or(0);
   const bool trains = row.kind == SweepKind::train || row.kind == SweepKind::logprob;
+  constexpr double kTokens = 512;
   if (row.response_tokens) {
     lengths.response = *row.response_tokens;
   } else if (row.max_response_tokens) {
     constexpr double kMeanOfMax = 0.125;  // reasoning runs stay far below their limit on average
     lengths.response = kMeanOfMax * static_cast<double>(*row.max_response_tokens);
     lengths.assumed = "response_tokens assumed an eighth of max_response_tokens";
+  } else if (!trains) {
+    lengths.response = kTokens;
+    lengths.assumed = "response_tokens assumed 512";
   }
   if (!row.prompt_tokens && !(trains && lengths.response > 0 && row.response_tokens)) {
-    constexpr double kPrompt = 512;
-    lengths.prompt = kPrompt;
+    lengths.prompt = kTokens;
     append(lengths.assumed, "prompt_tokens assumed 512");
   }
   // Without a response every position is scored: pre-training.
-  if (lengths.response <= 0) {
+  if (trains && lengths.response <= 0) {
     lengths.response = lengths.prompt;
     lengths.prompt = 0;
   }
@@ -82,6 +85,65 @@ Lengths lengths_of(const SweepRow& row) {
   constexpr double kSpread = 0.5;  // as configs/workloads: a mean below its limit has a tail
   if (static_cast<double>(lengths.max) > 1.5 * lengths.response) lengths.cv = kSpread;
   return lengths;
+}
+
+// What a row says against itself or its model: "column: found, expected" for each, joined.
+std::string contradictions(const SweepRow& row, const ModelSpec& model) {
+  std::string text;
+  const auto refuse = [&](const char* column, double found, const std::string& expected) {
+    std::array<char, 32> number{};
+    std::snprintf(number.data(), number.size(), "%.9g", found);
+    append(text, std::string(column) + ": found " + number.data() + ", expected " + expected);
+  };
+  const std::int64_t experts = model.moe ? model.moe->experts : 1;
+  const auto check_experts = [&](const char* column, const SweepRow::Count& degree) {
+    if (degree.value_or(1) <= experts) return;
+    refuse(column, static_cast<double>(*degree),
+           experts > 1 ? "at most the model's " + std::to_string(experts) + " experts"
+                       : "1, for the model has no experts");
+  };
+  check_experts("ep", row.ep);
+  check_experts("gen_ep", row.gen_ep);
+  const bool generates = row.kind == SweepKind::rollout || row.kind == SweepKind::iteration;
+  if (generates && row.response_tokens == 0.0) {
+    refuse("response_tokens", 0, "at least 1 token in a row that generates");
+  }
+  if (row.max_response_tokens && row.response_tokens &&
+      static_cast<double>(*row.max_response_tokens) < *row.response_tokens) {
+    refuse("max_response_tokens", static_cast<double>(*row.max_response_tokens),
+           "at least the mean, response_tokens");
+  }
+  if (row.mini_batch && row.global_batch && *row.global_batch % *row.mini_batch != 0) {
+    refuse("mini_batch", static_cast<double>(*row.mini_batch),
+           "a divisor of global_batch = " + std::to_string(*row.global_batch));
+  }
+  return text;
+}
+
+// A row that leaves its number of GPUs open, with `scale` times the fewest that its degrees need;
+// nullopt where nothing is open or the cluster has no more.
+std::optional<SweepRow> with_gpus(const SweepRow& row, const ClusterSpec& cluster,
+                                  std::int64_t scale) {
+  const bool generates = row.kind == SweepKind::rollout || row.kind == SweepKind::iteration;
+  const bool trains = row.kind != SweepKind::rollout;
+  const bool plain = !trains && !row.gen_tp && !row.gen_pp && !row.gen_dp;
+  const auto &gen_tp = plain ? row.tp : row.gen_tp, &gen_pp = plain ? row.pp : row.gen_pp,
+             &gen_dp = plain ? row.dp : row.gen_dp;
+  const bool open_train = trains && !row.gpus && !row.train_gpus && !(row.tp && row.pp && row.dp);
+  const bool open_gen = generates && !row.gpus && !row.gen_gpus && !(gen_tp && gen_dp);
+  if (!open_train && !open_gen) return std::nullopt;
+  SweepRow made = row;
+  if (open_train) {
+    made.train_gpus =
+        scale * row.tp.value_or(1) * row.pp.value_or(1) * row.dp.value_or(1) * row.cp.value_or(1);
+  }
+  if (open_gen) {
+    made.gen_gpus = scale * gen_tp.value_or(1) * gen_pp.value_or(1) * gen_dp.value_or(1);
+  }
+  const std::int64_t most =
+      std::max(open_train ? *made.train_gpus : 0, open_gen ? *made.gen_gpus : 0);
+  if (scale > 1 && most > cluster.gpus()) return std::nullopt;
+  return made;
 }
 
 // Flash attention came with engines that overlap communication; before, Megatron-LM overlapped
@@ -372,8 +434,7 @@ class RowPricing {
       constexpr std::int64_t kPrefillTokens = 16384;
       candidate.tokens = std::max(request_.workload.prompt_tokens, kPrefillTokens);
       candidate.offload.parameters = row_.kind == SweepKind::iteration;  // unmapped while training
-      const std::int64_t sequences =
-          std::max<std::int64_t>(1, request_.workload.sequences() / layout.dp);
+      const std::int64_t sequences = (request_.workload.sequences() + layout.dp - 1) / layout.dp;
       for (std::int64_t slots = sequences; slots >= 1; slots = slots == 1 ? 0 : (slots + 1) / 2) {
         candidate.max_sequences = slots;
         add(options, candidate, chosen_text(row_, layout));
@@ -420,6 +481,10 @@ class RowPricing {
     if (!result.feasible) result.why = shortage(actor, rollout, peak);
     append(result.why, chosen);
     append(result.why, assumed_);
+    if (overlapped && *row_.policy_lag > 1) {
+      append(result.why, "policy_lag " + std::to_string(*row_.policy_lag) +
+                             " takes as long as 1 once training and generation overlap");
+    }
     append(result.why, grown_cluster(static_cast<std::int64_t>(gpus)));
     append(result.why, row_.notes);
     return result;
@@ -484,8 +549,29 @@ SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<St
 SweepPricer::~SweepPricer() = default;
 
 SweepResult SweepPricer::price(const SweepRow& row) {
+  SweepResult result;
+  result.why = contradictions(row, state_->inputs.models.find(row.model)->second.spec);
+  if (!result.why.empty()) return result;
   const Lengths lengths = lengths_of(row);
-  return RowPricing(state_->evaluator(row, lengths), row, lengths.assumed).run();
+  const CostEvaluator& costs = state_->evaluator(row, lengths);
+  const ClusterSpec& cluster = costs.request().cluster;
+  auto made = with_gpus(row, cluster, 1);
+  if (!made) return RowPricing(costs, row, lengths.assumed).run();
+  // The fewest GPUs that fit, by doubling; where none does, what the most would need.
+  for (std::int64_t scale = 1; made && !result.feasible; scale *= 2) {
+    const SweepResult tried = RowPricing(costs, *made, lengths.assumed).run();
+    if (tried.feasible || tried.step_s || !result.step_s) result = tried;
+    std::string chosen;
+    if (made->train_gpus != row.train_gpus) {
+      append(chosen, "train_gpus=" + std::to_string(*made->train_gpus));
+    }
+    if (made->gen_gpus != row.gen_gpus) {
+      append(chosen, "gen_gpus=" + std::to_string(*made->gen_gpus));
+    }
+    if (result.feasible) append(result.why, chosen + ", the fewest that fit");
+    made = with_gpus(row, cluster, 2 * scale);
+  }
+  return result;
 }
 
 }  // namespace tessera

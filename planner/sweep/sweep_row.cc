@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <utility>
 
 namespace tessera {
@@ -70,42 +71,66 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-SweepPrecision precision_in(std::string_view cell, std::string& notes) {
-  const std::string text = lower(cell);
-  if (text.starts_with("fp8") || text.starts_with("mxfp8")) return SweepPrecision::fp8;
-  if (text.starts_with("fp16") || text.starts_with("half")) return SweepPrecision::fp16;
-  if (text.starts_with("fp32")) return SweepPrecision::fp32;
-  if (!text.empty() && !text.starts_with("bf")) {
-    notes += "precision '" + std::string(cell) + "' priced as bf16; ";
-  }
-  return SweepPrecision::bf16;
+bool starts_with_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.starts_with(word); });
 }
 
-SweepAttention attention_in(std::string_view cell) {
+bool has_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+// nullopt: no word that any source uses. Formats that no engine here trains in count as bf16.
+std::optional<SweepPrecision> precision_in(std::string_view cell, std::string& notes) {
   const std::string text = lower(cell);
-  for (const std::string_view word : {"unfused", "eager", "math", "no flash", "without flash"}) {
-    if (text.starts_with(word)) return SweepAttention::unfused;
+  if (text.empty() || starts_with_one_of(text, {"bf16", "bfloat16"})) return SweepPrecision::bf16;
+  if (starts_with_one_of(text, {"fp8", "mxfp8", "float8", "e4m3"})) return SweepPrecision::fp8;
+  if (starts_with_one_of(text, {"fp16", "half", "float16"})) return SweepPrecision::fp16;
+  if (starts_with_one_of(text, {"fp32", "float32", "single"})) return SweepPrecision::fp32;
+  if (starts_with_one_of(text, {"tf32", "fp4", "nvfp4", "mxfp4", "float4", "int8", "int4", "w8a8",
+                                "w4a16", "mixed", "amp", "16"})) {
+    notes += "precision '" + std::string(cell) + "' priced as bf16; ";
+    return SweepPrecision::bf16;
   }
-  const auto says = [&](std::initializer_list<std::string_view> names) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](std::string_view name) { return text.find(name) != std::string::npos; });
-  };
-  if (says({"flash 1", "flash-1", "flashattention-1", "flash attention 1", "triton"})) {
+  return std::nullopt;
+}
+
+std::optional<SweepAttention> attention_in(std::string_view cell) {
+  const std::string text = lower(cell);
+  if (text.empty()) return SweepAttention::flash;
+  if (starts_with_one_of(
+          text, {"unfused", "eager", "math", "no flash", "without flash", "naive", "standard"})) {
+    return SweepAttention::unfused;
+  }
+  if (has_one_of(text, {"flash 1", "flash-1", "flashattention-1", "flash attention 1", "triton"})) {
     return SweepAttention::flash_1;
   }
-  if (says({"flash 2", "flash-2", "flashattention-2", "flash attention 2", "fa2", "sdpa"})) {
+  if (has_one_of(text,
+                 {"flash 2", "flash-2", "flashattention-2", "flash attention 2", "fa2", "sdpa"})) {
     return SweepAttention::flash_2;
   }
-  if (says({"flash 3", "flash-3", "flashattention-3", "fa3", "cudnn", "transformer engine"})) {
+  if (has_one_of(
+          text, {"flash 3", "flash-3", "flashattention-3", "fa3", "cudnn", "transformer engine"})) {
     return SweepAttention::flash_3;
   }
-  return SweepAttention::flash;
+  const bool known =
+      starts_with_one_of(text, {"te", "fa", "torch", "pytorch", "ring", "ck"}) ||
+      has_one_of(text, {"flash", "fused", "cudnn", "transformer engine", "mla", "efficient",
+                        "xformers", "ulysses", "flex", "sparse", "fmha"});
+  return known ? std::optional(SweepAttention::flash) : std::nullopt;
 }
 
-SweepPlacement placement_in(std::string_view cell) {
-  if (cell.empty()) return SweepPlacement::by_gpus;
-  return lower(cell).find("coloc") != std::string::npos ? SweepPlacement::colocated
-                                                        : SweepPlacement::split;
+std::optional<SweepPlacement> placement_in(std::string_view cell) {
+  const std::string text = lower(cell);
+  if (text.empty()) return SweepPlacement::by_gpus;
+  if (starts_with_one_of(text, {"non", "not "})) return SweepPlacement::split;
+  if (has_one_of(text, {"coloc", "co-loc", "hybrid", "shared"})) return SweepPlacement::colocated;
+  const bool known =
+      has_one_of(text, {"split", "separat", "standalone", "disagg", "async", "step-off", "step_off",
+                        "step off", "apart", "decoupled", "dedicated"});
+  return known ? std::optional(SweepPlacement::split) : std::nullopt;
 }
 
 // Reads the cells of one row by their columns' names.
@@ -210,9 +235,20 @@ SweepRow read_row(RowReader& reader) {
       row.narrow_gradients = *precision != 0;
     }
   }
-  row.placement = placement_in(reader.cell("placement"));
-  row.precision = precision_in(reader.cell("precision"), row.notes);
-  row.attention = attention_in(reader.cell("attention"));
+  const auto take = [&](std::string_view column, const auto& read, auto& out,
+                        const char* expected) {
+    if (read) {
+      out = *read;
+    } else {
+      reader.refuse(column, expected);
+    }
+  };
+  take("placement", placement_in(reader.cell("placement")), row.placement,
+       "colocated or split (also disaggregated, standalone, one-step-off), or nothing");
+  take("precision", precision_in(reader.cell("precision"), row.notes), row.precision,
+       "a text that begins with bf16, fp16, fp8 or fp32, or nothing");
+  take("attention", attention_in(reader.cell("attention")), row.attention,
+       "flash, flash 1, flash 2 or unfused, or nothing");
   return row;
 }
 

@@ -62,6 +62,11 @@ double normal_quantile(double p) {
 
 std::int64_t draw_length(const LengthSpec& lengths, std::uint64_t seed, std::int64_t step,
                          std::int64_t prompt, std::int64_t sample) {
+  if (!lengths.quantiles.empty()) {
+    const auto count = static_cast<double>(lengths.quantiles.size());
+    return lengths
+        .quantiles[static_cast<std::size_t>(uniform_of(seed, step, prompt, sample) * count)];
+  }
   double length = lengths.mean;
   if (lengths.cv > 0) {
     const double variance = std::log1p(lengths.cv * lengths.cv);

@@ -1,4 +1,5 @@
-// Lengths of a step's responses, drawn from a workload's clipped log-normal.
+// Lengths of a step's responses, drawn from a workload's clipped log-normal or from its
+// measured lengths.
 //
 // Counter-based: a draw depends on (seed, step, prompt, sample) only, never on replica, layout or
 // order. The bits come from SplitMix64 (Steele, Lea, Flood 2014), the normal quantile from Acklam's

@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -138,6 +140,28 @@ TEST_F(Usage, ParetoSaysWhichNumbersOfGpusItTried) {
   EXPECT_THAT(called.out, HasSubstr("tried at most 1, 2, 3, 4, 5, 6, 7, 8 GPUs"));
 }
 
+TEST_F(Usage, ParetoMarksAndWritesTheBestByTheObjective) {
+  const fs::path file = folder_ / "front.json";
+  const Called called = call(kAsk + "--pareto --objective cost -o " + file.string());
+  EXPECT_EQ(called.code, 0);
+  EXPECT_THAT(called.out, HasSubstr("GPU s/step"));
+  EXPECT_THAT(called.out, HasSubstr("* best by cost"));
+  Problems problems;
+  const auto written = read_plan(file, problems);
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->certificate.objective, "cost");
+  const auto front =
+      nlohmann::json::parse(call(kAsk + "--pareto --objective cost --json", "2>/dev/null").out);
+  double least = 1e30;
+  int best = 0;
+  for (const auto& each : front.at("pareto")) {
+    least = std::min(least, each.at("gpu_s").get<double>());
+    best += each.at("best").get<bool>() ? 1 : 0;
+  }
+  EXPECT_EQ(best, 1);
+  EXPECT_NEAR(written->prediction.step_s * written->world_size(), least, 1e-6 * least);
+}
+
 TEST_F(Usage, SimulateRefusesAPlanWhoseReshardDigestWasChanged) {
   Problems problems;
   auto plan_read = read_plan(plan(), problems);
@@ -151,6 +175,104 @@ TEST_F(Usage, SimulateRefusesAPlanWhoseReshardDigestWasChanged) {
   EXPECT_THAT(called.out, HasSubstr("/reshard/0/digest"));
   EXPECT_THAT(called.out, HasSubstr("0123456789abcdef"));
   EXPECT_EQ(call("simulate " + plan()).code, 0);
+}
+
+// An edit of a certified plan, written beside it.
+class EditedPlan : public Usage {
+ protected:
+  static std::string edited(const std::string& name, const std::function<void(Plan&)>& edit) {
+    Problems problems;
+    auto plan_read = read_plan(plan(), problems);
+    EXPECT_TRUE(plan_read);
+    edit(*plan_read);
+    const fs::path file = folder_ / name;
+    write_plan(*plan_read, file);
+    return file.string();
+  }
+};
+
+TEST_F(EditedPlan, FromTheSearchKeepsItsCertificate) {
+  EXPECT_THAT(call("explain " + plan()).out, HasSubstr("proven best of the space"));
+  const std::string labelled = edited("labelled.json", [](Plan& each) {
+    each.environment.push_back({"NCCL_DEBUG", "INFO", "to see"});
+    each.models.at("actor").path = "/models/here";
+  });
+  const Called called = call("explain " + labelled);
+  EXPECT_EQ(called.code, 0);
+  EXPECT_THAT(called.out, HasSubstr("proven best of the space"));
+}
+
+TEST_F(EditedPlan, WithAnotherTimeIsPricedAgainAndFailsTheCheck) {
+  const std::string file = edited("step.json", [](Plan& each) { each.prediction.step_s = 1; });
+  const Called called = call("explain " + file);
+  EXPECT_EQ(called.code, 1);
+  EXPECT_THAT(called.out, HasSubstr("edited since its search"));
+  EXPECT_THAT(called.out, HasSubstr("step_s"));
+  EXPECT_THAT(called.out, HasSubstr("the file says            1 s"));
+  EXPECT_THAT(called.out, HasSubstr("certificate: none"));
+  EXPECT_THAT(called.out, Not(HasSubstr("proven best")));
+  const Called json = call("explain " + file + " --json", "2>/dev/null");
+  EXPECT_EQ(json.code, 1);
+  EXPECT_THAT(json.out, HasSubstr("\"certified\": false"));
+}
+
+TEST_F(EditedPlan, ThatNoLongerFitsIs2AndExportedWithAWarning) {
+  const std::string file =
+      edited("memory.json", [](Plan& each) { each.cluster.device.memory = from_gib(10); });
+  const Called called = call("explain " + file);
+  EXPECT_EQ(called.code, 2);
+  EXPECT_THAT(called.out, HasSubstr("does not fit: "));
+  EXPECT_THAT(called.out, Not(HasSubstr("proven best")));
+  const Called exported =
+      call("export " + file + " --to torchrun -o " + (folder_ / "exported").string());
+  EXPECT_EQ(exported.code, 0);
+  EXPECT_THAT(exported.out, HasSubstr("warning: does not fit: "));
+  const Called clean =
+      call("export " + plan() + " --to torchrun -o " + (folder_ / "exported").string());
+  EXPECT_THAT(clean.out, Not(HasSubstr("warning")));
+}
+
+TEST_F(EditedPlan, WithoutASearchSaysSoAndAgreesWithItsOwnFigures) {
+  const std::string file = edited("unsearched.json", [](Plan& each) { each.certificate = {}; });
+  const Called called = call("explain " + file);
+  EXPECT_EQ(called.code, 0) << called.out;  // the search's figures are the cost model's
+  EXPECT_THAT(called.out, HasSubstr("not from a search"));
+  EXPECT_THAT(called.out, HasSubstr("the file's times and peak are those computed"));
+  EXPECT_THAT(called.out, HasSubstr("certificate: none"));
+}
+
+TEST_F(Usage, ViolatedRulesThatStopARunFailTheCheck) {
+  const auto rules = [](const char* action) {
+    return std::string(
+               "{\"tessera_rules\": 1, \"profile\": \"test\", \"note\": \"\", \"rules\": [{") +
+           "\"name\": \"short\", \"metric\": \"timing_s/step\", \"scope\": \"step\", "
+           "\"operator\": \"<\", \"value\": 0.9, \"unit\": \"predicted\", \"source\": \"none\", "
+           "\"published\": \"\", "
+           "\"evidence\": \"confirmed\", \"advice\": \"none\", \"action\": \"" +
+           action + "\", \"enabled\": true}]}";
+  };
+  const fs::path file = folder_ / "rules.json";
+  std::ofstream(file) << rules("stop");
+  const Called stops = call("explain " + plan() + " --rules " + file.string());
+  EXPECT_EQ(stops.code, 1) << stops.out;
+  std::ofstream(file) << rules("warn");
+  EXPECT_EQ(call("explain " + plan() + " --rules " + file.string()).code, 0);
+}
+
+TEST_F(EditedPlan, RulesOnARunOfAnotherPlanAreRefused) {
+  const fs::path run = folder_ / "run";
+  fs::create_directories(run);
+  std::ofstream(run / "metrics.jsonl") << "{\"step\": 1, \"data\": {\"timing_s/step\": 2.0}}\n";
+  const std::string words =
+      "explain " + plan() + " --rules published-practice --run " + run.string();
+  fs::copy_file(plan(), run / "plan.json");
+  EXPECT_EQ(call(words).code, 0);
+  fs::remove(run / "plan.json");
+  fs::rename(edited("other.json", [](Plan& each) { each.roles[0].recompute = Recompute::full; }),
+             run / "plan.json");
+  const Called other = call(words);
+  EXPECT_EQ(other.code, 65);
+  EXPECT_THAT(other.out, HasSubstr("a run of another plan"));
 }
 
 }  // namespace

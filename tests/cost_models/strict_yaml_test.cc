@@ -86,6 +86,28 @@ TEST(StrictYaml, StopsAtTheDepthLimitInFlowAndBlockStyle) {
   }
 }
 
+// A million open brackets are told as depth, not kept; brackets in text and comments are none.
+TEST(StrictYaml, TellsTheDepthOfBracketsThatAreNeverClosed) {
+  Problems problems;
+  EXPECT_FALSE(parse_yaml(std::string(1'000'000, '['), "f", problems, {.bytes = 1 << 21}));
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].place, "1:65");
+  EXPECT_EQ(problems[0].found, "more than 64 levels");
+  const std::string many(100, '[');
+  Problems none;
+  EXPECT_TRUE(parse_yaml("a: \"" + many + "\"\n# " + many + "\nb: '" + many + "'\n", "f", none))
+      << to_string(none.at(0));
+}
+
+TEST(StrictYaml, TellsAnAnchorOnce) {
+  Problems problems;
+  EXPECT_FALSE(parse_yaml("a: &x 1\nb: &y [1]\n", "f", problems));
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].place, "1:4");
+  EXPECT_EQ(problems[0].found, "the anchor '&x'");
+  EXPECT_EQ(problems[1].found, "the anchor '&y'");
+}
+
 TEST(StrictYaml, ResolvesScalarsByTheCoreSchema) {
   Problems problems;
   const auto document = parse_yaml(

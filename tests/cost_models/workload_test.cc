@@ -2,12 +2,18 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
 #include <string>
 
+#include "cost_models/lengths.h"
+#include "cost_models/spec/length_table.h"
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/spec_document.h"
 #include "cost_models/spec/strict_json.h"
@@ -179,7 +185,7 @@ TEST(Workload, RefusesEveryMalformedFileWithItsPlaceAndReason) {
       {"cv: 0.5", "cv: -0.5", "8:7 (response_tokens.cv)", "-0.5", "at least 0"},
       {"cv: 0.5", "std: 0.5", "8:8 (response_tokens.std)", "'std'", "a known key"},
       {"max: 512", "max: 0", "9:8 (response_tokens.max)", "0", "an integer from 1"},
-      {"cv: 0.5", "csv: lengths.csv", "8:8 (response_tokens.csv)", "lengths.csv", "mean, cv"},
+      {"cv: 0.5", "csv: lengths.csv", "7:9 (response_tokens.mean)", "'mean'", "a known key"},
       {"mini_batches: 4", "mini_batches: 3", "10:15 (mini_batches)", "3", "a divisor"},
       {"epochs: 2", "epochs: 0", "11:9 (epochs)", "0", "a positive integer"},
       {"kl: reward", "kl: rewards", "12:5 (kl)", "\"rewards\"", "none, loss, reward"},
@@ -192,6 +198,104 @@ TEST(Workload, RefusesEveryMalformedFileWithItsPlaceAndReason) {
   expect_refused(kGood, edits, [](const std::string& text, Problems& problems) {
     return parse_workload(text, "w.yaml", problems).has_value();
   });
+}
+
+TEST(Workload, TellsABadNumberAndAnUnknownKeyOfTheSameFile) {
+  std::string text = kGood;
+  text.replace(text.find("64"), 2, "9223372036854775808");
+  text += "colour: red\n";
+  Problems problems;
+  EXPECT_FALSE(parse_workload(text, "w.yaml", problems));
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].found, "9223372036854775808");
+  EXPECT_EQ(problems[0].expected, "an integer of 64 bits");
+  EXPECT_EQ(problems[1].found, "the unknown key 'colour'");
+}
+
+// A workload beside its table of lengths, in a folder of its own.
+class LengthTable : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::optional<Workload> read(const std::string& table, const std::string& more,
+                               Problems& problems) const {
+    std::ofstream(folder_ / "lengths.csv") << table;
+    std::ofstream(folder_ / "w.yaml") << "algorithm: grpo\nprompts_per_step: 8\nprompt_tokens: 16\n"
+                                         "response_tokens: {csv: lengths.csv"
+                                      << more << "}\n";
+    return read_workload(folder_ / "w.yaml", problems);
+  }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("tessera-lengths-" + std::to_string(getpid()));
+};
+
+TEST_F(LengthTable, GivesMeanDeviationLongestAndTheLengthsThemselves) {
+  Problems problems;
+  const auto workload = read("prompt,response_tokens\n0,30\n0,10\n1,20\n1,100.0\n", "", problems);
+  ASSERT_TRUE(workload) << (problems.empty() ? "" : to_string(problems[0]));
+  const LengthSpec& lengths = workload->response_tokens;
+  EXPECT_EQ(lengths.quantiles, (std::vector<std::int64_t>{10, 20, 30, 100}));
+  EXPECT_EQ(lengths.max, 100);
+  EXPECT_DOUBLE_EQ(lengths.mean, 40);
+  EXPECT_DOUBLE_EQ(lengths.cv, std::sqrt(1250.0) / 40);
+  // Against sums over the rows.
+  EXPECT_DOUBLE_EQ(mean_length(lengths), 40);
+  EXPECT_NEAR(mean_square_length(lengths), (900 + 100 + 400 + 10000) / 4.0, 1e-9);
+  EXPECT_DOUBLE_EQ(survival(lengths, 0), 1);
+  EXPECT_DOUBLE_EQ(survival(lengths, 10), 0.75);
+  EXPECT_DOUBLE_EQ(survival(lengths, 99.5), 0.25);
+  EXPECT_DOUBLE_EQ(survival(lengths, 100), 0);
+  EXPECT_NEAR(longest_length(lengths, 1), 40, 0.5);
+  EXPECT_NEAR(longest_length(lengths, 1e6), 100, 0.5);
+  // A plan's file says the same.
+  Problems again;
+  const auto text = json_text(to_node(*workload));
+  const auto document = parse_json(text, "plan", again);
+  ASSERT_TRUE(document);
+  ObjectReader reader(*document, again);
+  EXPECT_EQ(workload_from(reader, Defaults::refused).response_tokens, lengths);
+  EXPECT_TRUE(again.empty());
+}
+
+TEST_F(LengthTable, KeepsTheMomentsAndTheTailOfALongOne) {
+  std::string table = "tokens\n";
+  double sum = 0;
+  for (int i = 1; i <= 5000; ++i) {
+    const int tokens = i == 5000 ? 90000 : i;
+    table += std::to_string(tokens) + "\n";
+    sum += tokens;
+  }
+  Problems problems;
+  const auto workload = read(table, ", max: 100000", problems);
+  ASSERT_TRUE(workload);
+  const LengthSpec& lengths = workload->response_tokens;
+  EXPECT_EQ(lengths.quantiles.size(), kMostQuantiles);
+  EXPECT_EQ(lengths.quantiles.back(), 90000);
+  EXPECT_EQ(lengths.max, 100000);
+  EXPECT_DOUBLE_EQ(lengths.mean, sum / 5000);
+  EXPECT_NEAR(survival(lengths, 2500), 0.5, 0.002);
+}
+
+TEST_F(LengthTable, RefusesEveryCellThatIsNoLength) {
+  Problems problems;
+  EXPECT_FALSE(read("response_tokens\n12\n0\nmany\n1.5\n", "", problems));
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_EQ(problems[0].place, "3 (response_tokens)");
+  EXPECT_EQ(problems[1].place, "4 (response_tokens)");
+  EXPECT_EQ(problems[1].found, "'many'");
+  EXPECT_EQ(problems[2].place, "5 (response_tokens)");
+  EXPECT_NE(problems[0].file.find("lengths.csv"), std::string::npos);
+  problems.clear();
+  EXPECT_FALSE(read("a,b\n1,2\n", "", problems));
+  EXPECT_NE(to_string(problems.at(0)).find("no column 'response_tokens'"), std::string::npos);
+  problems.clear();
+  EXPECT_FALSE(read("response_tokens\n", "", problems));
+  EXPECT_EQ(problems.at(0).found, "no row");
+  problems.clear();
+  EXPECT_FALSE(read("response_tokens\n50\n", ", max: 40", problems));
+  EXPECT_NE(to_string(problems.at(0)).find("at least the table's longest, 50"), std::string::npos);
 }
 
 TEST(Workload, RefusesEveryMalformedDataflowWithItsPlaceAndReason) {

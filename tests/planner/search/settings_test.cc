@@ -36,6 +36,38 @@ TEST(Settings, RefuseEveryBadWordAtOnceWithTheNearestName) {
   EXPECT_NE(problems[1].hint.find("tokens"), std::string::npos);
 }
 
+TEST(Settings, ShardRolesThatAreNotTrainedWhollyOrNotAtAll) {
+  Problems problems;
+  parsed({"reference.zero=3", "reward.zero=0", "actor.sequence_parallel=1"}, problems);
+  EXPECT_TRUE(problems.empty());
+  parsed({"reference.zero=1", "actor.sequence_parallel=2", "rollout.sequence_parallel=1"},
+         problems);
+  ASSERT_EQ(problems.size(), 3);
+  EXPECT_NE(problems[0].expected.find("0 or 3"), std::string::npos);
+  EXPECT_EQ(problems[1].expected, "0 or 1");
+}
+
+TEST(Candidates, ShardTheReferenceAndScatterSequencesWhereAsked) {
+  PlanRequest request =
+      request_of(tiny_model(), workload_of("grpo", KlPlace::loss, false), cluster_of(8, 1, 80));
+  Problems problems;
+  const auto table = *capabilities_of("tessera", problems);
+  request.fixed = parsed({"reference.zero=3", "actor.sequence_parallel=1"}, problems);
+  const auto references = enumerate_candidates(request, table, Role::reference, 8);
+  const auto actors = enumerate_candidates(request, table, Role::actor, 8);
+  ASSERT_FALSE(references.empty());
+  ASSERT_FALSE(actors.empty());
+  for (const Candidate& c : references) EXPECT_EQ(c.zero, 3);
+  for (const Candidate& c : actors) EXPECT_TRUE(c.sequence_parallel && c.tp > 1);
+  request.fixed = parsed({"reference.zero=0", "actor.sequence_parallel=0"}, problems);
+  for (const Candidate& c : enumerate_candidates(request, table, Role::reference, 8)) {
+    EXPECT_EQ(c.zero, 0);
+  }
+  for (const Candidate& c : enumerate_candidates(request, table, Role::actor, 8)) {
+    EXPECT_FALSE(c.sequence_parallel);
+  }
+}
+
 TEST(Candidates, ObeySettingsEngineAndBatch) {
   PlanRequest request =
       request_of(tiny_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));

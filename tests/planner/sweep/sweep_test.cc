@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -172,7 +175,7 @@ TEST(SweepRows, ReadSpreadsheetNumbersAndFreeText) {
   const auto table = parse_csv(
       "model,cluster,kind,gpus,tp,precision,attention,placement\n"
       "m,c,train, 8.0 ,,\"fp8 (blockwise), bf16 elsewhere\",\"unfused, fused softmax\",colocate\n"
-      "m,c,train,1e1,,int3,FLASH,one-step-off\n"
+      "m,c,train,1e1,,nvfp4,FLASH,one-step-off\n"
       "m,c,train,8,,bf16,flash 1 (triton),\n"
       "m,c,train,8,,bf16,FlashAttention-2,\n",
       "in.csv", problems);
@@ -186,9 +189,104 @@ TEST(SweepRows, ReadSpreadsheetNumbersAndFreeText) {
   EXPECT_EQ((*rows)[1].gpus, 10);
   EXPECT_EQ((*rows)[1].attention, SweepAttention::flash);
   EXPECT_EQ((*rows)[1].placement, SweepPlacement::split);
-  EXPECT_THAT((*rows)[1].notes, HasSubstr("int3"));
+  EXPECT_THAT((*rows)[1].notes, HasSubstr("nvfp4"));
   EXPECT_EQ((*rows)[2].attention, SweepAttention::flash_1);
   EXPECT_EQ((*rows)[3].attention, SweepAttention::flash_2);
+}
+
+// Nothing that the reader does not know passes as its default.
+TEST(SweepRows, RefuseFreeTextThatSaysNothingKnown) {
+  const auto lines = refusals(
+      "model,cluster,kind,precision,attention,placement\n"
+      "llama3.1-8b,h100-8,train,bf17,warp,bogus\n");
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("in.csv:2 (placement): found 'bogus'"),
+                                 HasSubstr("in.csv:2 (precision): found 'bf17'"),
+                                 HasSubstr("in.csv:2 (attention): found 'warp'")));
+}
+
+CsvTable swept_rollouts(const std::string& rows) {
+  Problems problems;
+  auto table = parse_csv(
+      "model,cluster,kind,gpus,tp,dp,ep,global_batch,mini_batch,prompt_tokens,response_tokens,"
+      "max_response_tokens,gen_gpus,placement,policy_lag\n" +
+          rows,
+      "in.csv", problems);
+  EXPECT_TRUE(table && sweep(*table, ".", "", problems));
+  return *table;
+}
+
+// The step waits for the replica that has most: 4 and 7 sequences on 8 replicas take as long as 8,
+// 15 as long as 16, and more never take less.
+TEST(Sweep, ReplicasThatDivideUnevenlyTakeAsLongAsTheFullest) {
+  std::string rows;
+  for (int batch = 1; batch <= 40; ++batch) {
+    rows += "qwen2.5-7b,h100-8,rollout,8,1,8,1," + std::to_string(batch) + ",,1024,1024,,,,\n";
+  }
+  const CsvTable table = swept_rollouts(rows);
+  for (std::size_t batch = 2; batch <= 40; ++batch) {
+    EXPECT_GE(value(table, batch - 1, "gen_s"), value(table, batch - 2, "gen_s")) << batch;
+  }
+  const auto seconds = [&](std::size_t batch) { return value(table, batch - 1, "gen_s"); };
+  EXPECT_DOUBLE_EQ(seconds(4), seconds(8));
+  EXPECT_DOUBLE_EQ(seconds(7), seconds(8));
+  EXPECT_DOUBLE_EQ(seconds(15), seconds(16));
+  EXPECT_GT(seconds(8), 1);  // 1,024 steps that read 15 GB at 3.35 TB/s take 4.6 s
+}
+
+TEST(Sweep, RolloutWithoutPromptsDecodesOnly) {
+  const CsvTable table = swept_rollouts(
+      "qwen2.5-7b,h100-8,rollout,8,1,8,1,16,,0,1024,,,,\n"
+      "qwen2.5-7b,h100-8,rollout,8,1,8,1,16,,1024,1024,,,,\n");
+  EXPECT_GT(value(table, 0, "gen_s"), 1);
+  EXPECT_LT(value(table, 0, "gen_s"), value(table, 1, "gen_s"));
+}
+
+TEST(Sweep, RowsThatContradictThemselvesSayWhichColumn) {
+  const CsvTable table = swept_rollouts(
+      "qwen2.5-7b,h100-8,rollout,8,1,8,1,16,,1024,0,,,,\n"
+      "qwen2.5-7b,h100-8,iteration,8,1,8,1,16,,1024,0,,,,\n"
+      "qwen2.5-7b,h100-8,rollout,8,1,8,1,16,,1024,1024,100,,,\n"
+      "qwen2.5-7b,h100-8,train,8,1,8,8,16,,1024,0,,,,\n"
+      "qwen3-30b-a3b,h100-8,train,8,1,8,256,16,,1024,0,,,,\n"
+      "qwen2.5-7b,h100-8,train,8,1,8,1,1000,7,1024,0,,,,\n");
+  const char* expected[] = {
+      "response_tokens: found 0, expected at least 1 token",
+      "response_tokens: found 0, expected at least 1 token",
+      "max_response_tokens: found 100, expected at least the mean",
+      "ep: found 8, expected 1, for the model has no experts",
+      "ep: found 256, expected at most the model's 128 experts",
+      "mini_batch: found 7, expected a divisor of global_batch = 1000",
+  };
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    EXPECT_EQ(cell(table, row, "feasible"), "0") << row;
+    EXPECT_THAT(cell(table, row, "step_s"), IsEmpty()) << row;
+    EXPECT_THAT(cell(table, row, "why"), HasSubstr(expected[row])) << row;
+  }
+}
+
+TEST(Sweep, SaysThatALongerLagTakesAsLongAsOne) {
+  const CsvTable table = swept_rollouts(
+      "qwen2.5-7b,h100-8,iteration,8,1,,1,64,,512,512,,8,split,1\n"
+      "qwen2.5-7b,h100-8,iteration,8,1,,1,64,,512,512,,8,split,5\n");
+  EXPECT_THAT(cell(table, 0, "why"), testing::Not(HasSubstr("policy_lag")));
+  EXPECT_THAT(cell(table, 1, "why"), HasSubstr("policy_lag 5 takes as long as 1"));
+  EXPECT_EQ(cell(table, 0, "step_s"), cell(table, 1, "step_s"));
+}
+
+// 7B with 16 bytes per parameter of states needs more than one H200, and fits on 2 to 8.
+TEST(Sweep, OpenNumbersOfGpusBecomeTheFewestThatFit) {
+  const CsvTable table = swept(
+      "x,qwen2.5-7b,h200-8,train,,,,,,,,,,,,64,1024,0\n"
+      "x,qwen2.5-7b,h200-8,train,1,,,,,,,,,,,64,1024,0\n"
+      "x,qwen2.5-0.5b,h200-8,train,,,,,,,,,,,,64,1024,0\n"
+      "x,llama3.1-405b,h200-8,train,,,,,,,,,,,,64,1024,0\n"
+      "x,qwen2.5-7b,h200-8,iteration,,,,,,,,,,,,64,1024,256\n");
+  EXPECT_EQ(cell(table, 0, "feasible"), "1");
+  EXPECT_THAT(cell(table, 0, "why"), HasSubstr("train_gpus=2, the fewest that fit"));
+  EXPECT_EQ(cell(table, 1, "feasible"), "0");
+  EXPECT_THAT(cell(table, 2, "why"), HasSubstr("train_gpus=1, the fewest that fit"));
+  EXPECT_EQ(cell(table, 3, "feasible"), "0");
+  EXPECT_EQ(cell(table, 4, "feasible"), "1");
 }
 
 // Hopper's best kernels are no part of FlashAttention 2; on Ampere it is the best.
@@ -232,6 +330,44 @@ TEST(DerivedCalibration, LeavesShippedDevicesAlone) {
   const auto cluster = read_cluster_spec("h100-8", problems);
   ASSERT_TRUE(cluster.has_value());
   EXPECT_EQ(calibration_for_cluster(*cluster, problems), find_calibration("h100", problems));
+}
+
+// What a file states of a known GPU counts, not its name alone.
+TEST(DerivedCalibration, FollowsTheFiguresOfAClusterOfAShippedDevice) {
+  Problems problems;
+  auto cluster = read_cluster_spec("h100-8", problems);
+  const auto h100 = find_calibration("h100", problems);
+  ASSERT_TRUE(cluster && h100);
+  cluster->device.peak_bf16 = tflop_per_s(98.9);
+  cluster->device.hbm = gb_per_s(1675);
+  cluster->intra_per_gpu = gb_per_s(45);
+  const auto scaled = calibration_for_cluster(*cluster, problems);
+  ASSERT_TRUE(scaled);
+  EXPECT_NEAR(scaled->matmul_flops.value, h100->matmul_flops.value / 10, 1e6);
+  EXPECT_NEAR(scaled->memory_bandwidth.value, h100->memory_bandwidth.value / 2, 1e3);
+  EXPECT_NEAR(scaled->stream_bandwidth.value, h100->stream_bandwidth.value / 2, 1e3);
+  EXPECT_NEAR(scaled->collectives[0].bandwidth, h100->collectives[0].bandwidth / 10, 1);
+  EXPECT_GE(scaled->matmul_flops.error, 0.15);
+  EXPECT_EQ(scaled->name,
+            "h100, scaled to the cluster's figures: peak x0.1, memory rate x0.5, link x0.1");
+  EXPECT_THAT(scaled->note, HasSubstr("peak x0.1"));
+}
+
+TEST(Sweep, TimesFollowTheClustersFigures) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("tessera-figures-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const auto file = (folder / "slow.yaml").string();
+  std::ofstream(file) << "version: 1\nname: slow\ngpu: H100-SXM-80GB\nmemory_gib: 80\n"
+                         "peak_tflops_bf16: 99\nhbm_gb_s: 335\ngpus_per_node: 8\nnodes: 1\n"
+                         "intra_node: {link: NVLink4 + NVSwitch, gb_s_per_gpu_one_way: 450}\n"
+                         "inter_node: {fabric: InfiniBand NDR, nics_per_node: 8, "
+                         "gbit_s_per_nic: 400}\n";
+  const std::string row = ",train,8,2,1,4,1,1,1,1,none,1,1,64,2048,0\n";
+  const CsvTable table = swept("x,llama3.1-8b,h100-8" + row + "x,llama3.1-8b," + file + row);
+  std::filesystem::remove_all(folder);
+  EXPECT_GT(value(table, 1, "step_s"), 7 * value(table, 0, "step_s"));
+  EXPECT_LT(value(table, 1, "mfu"), 1);
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+// Response lengths that were measured: a CSV of one length per row.
+//
+// Read once; plain values, tokens. A table of up to kMostQuantiles rows is kept whole, a longer one
+// as that many equally likely lengths; mean, deviation and the longest are always those of all
+// rows.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+
+inline constexpr std::size_t kMostQuantiles = 512;
+
+/// The column response_tokens, or the only one. nullopt and Problems (line and column) for a table
+/// without it, without rows, or with a cell that is no whole number of tokens.
+std::optional<LengthSpec> parse_length_table(std::string_view text, const std::string& file,
+                                             Problems& problems);
+std::optional<LengthSpec> read_length_table(const std::filesystem::path& file, Problems& problems);
+
+}  // namespace tessera
