@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "planner/search/search.h"
 #include "simulator/timeline/comparison.h"
 #include "simulator/timeline/metrics.h"
 
@@ -25,6 +26,10 @@ int compare_run(const CompareOptions& options) {
   const std::filesystem::path run(options.run);
   const std::filesystem::path file =
       std::filesystem::is_directory(run) ? run / "metrics.jsonl" : run;
+  if (const auto ran = other_plan_of(plan, options.run)) {
+    std::fprintf(stderr, "compare: warning: the run was of another plan (%s)\n",
+                 describe_layouts(*ran).c_str());
+  }
   Problems problems;
   const std::optional<std::vector<StepNumbers>> steps = read_metrics(file, problems);
   if (!steps) throw Error(ExitCode::bad_input, std::move(problems));

@@ -48,18 +48,15 @@ MetricValues measured(const std::string& run) {
   return {steps->back().data.begin(), steps->back().data.end()};
 }
 
-// RUN/plan.json, where there is one, must run what the plan describes.
 void check_run(const Plan& plan, const ExplainOptions& options) {
-  const std::filesystem::path file = std::filesystem::path(options.run) / "plan.json";
-  if (!std::filesystem::is_regular_file(file)) return;
-  const Plan ran = read_plan_or_throw(file.string());
-  if (mapping_digest(ran) == mapping_digest(plan)) return;
+  const auto ran = other_plan_of(plan, options.run);
+  if (!ran) return;
   throw Error(ExitCode::bad_input,
               {Problem{.file = options.run,
                        .place = "plan.json",
-                       .found = "a run of another plan (" + describe_layouts(ran) + ")",
+                       .found = "a run of another plan (" + describe_layouts(*ran) + ")",
                        .expected = "a run of " + options.plan + " (" + describe_layouts(plan) + ")",
-                       .hint = "explain " + file.string() + " instead"}});
+                       .hint = "explain the run's own plan.json"}});
 }
 
 // 1 where a rule is violated whose action would end or halt the run, else 0.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -163,6 +164,18 @@ TEST(DrawLengths, MeanAndAtomAtTheCapAreThoseOfTheDistribution) {
               survival(workload.response_tokens, 1023.5), 3e-3);
   EXPECT_LE(*std::max_element(lengths.begin(), lengths.end()), 1024);
   EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 1);
+}
+
+TEST(DrawLengths, MeasuredLengthsAreDrawnEquallyOften) {
+  Workload workload;
+  workload.prompts_per_step = 4000;
+  workload.samples_per_prompt = 2;
+  workload.response_tokens = {.mean = 40, .cv = 0.8, .max = 200, .quantiles = {10, 20, 30, 100}};
+  std::map<std::int64_t, int> counts;
+  for (const std::int64_t length : draw_lengths(workload, 3, 0)) ++counts[length];
+  ASSERT_EQ(counts.size(), 4U);
+  // 2,000 each; one standard deviation is 39.
+  for (const std::int64_t length : {10, 20, 30, 100}) EXPECT_NEAR(counts[length], 2000, 160);
 }
 
 TEST(DrawLengths, ADrawDependsOnSeedStepPromptAndSampleOnly) {
