@@ -103,13 +103,14 @@ TEST(ReshardLimits, AreReachedWhereOnlyTheNarrowestPortCostsTime) {
     if (nodes > 1) continue;
     EXPECT_NEAR(simulated(*plan, request.calibration), limits[0].bound.seconds,
                 2e-9 + 0.01 * limits[0].bound.seconds);
-    // The prediction meets twice besides, which no copy has to.
+    // The prediction meets twice besides, which no copy has to, and waits for the busiest sender:
+    // 28 heads on 8 ranks are 3 or 4 each.
     const double barriers =
         2 * barrier_seconds(group_shape(plan->cluster,
                                         static_cast<int>(plan->find(Role::actor)->ranks.size()), 1),
                             plan->cluster, request.calibration);
-    EXPECT_NEAR(limits[0].predicted_s - barriers, limits[0].bound.seconds,
-                1e-9 + 1e-3 * limits[0].bound.seconds);
+    EXPECT_GE(limits[0].predicted_s - barriers, limits[0].bound.seconds * (1 - 1e-3) - 1e-9);
+    EXPECT_LE(limits[0].predicted_s - barriers, limits[0].bound.seconds * 1.015 + 1e-9);
   }
 }
 
