@@ -370,6 +370,11 @@ void run_rl(const RlOptions& options) {
         json figures = json::array();
         for (const std::string& way : options.ways) {
           figures.push_back(run_way(setup, site, options, inputs, way));
+          if (site.host->rank() == 0) {
+            std::fprintf(stderr, "%s: %.4f s a step, %.3f ms of it the switch\n", way.c_str(),
+                         figures.back()["step_s"].get<double>(),
+                         figures.back()["reshard_exposed_s"].get<double>() * 1e3);
+          }
           site.host->barrier();
         }
         compare_samples(figures);
