@@ -246,7 +246,7 @@ TEST_F(Usage, ViolatedRulesThatStopARunFailTheCheck) {
     return std::string(
                "{\"tessera_rules\": 1, \"profile\": \"test\", \"note\": \"\", \"rules\": [{") +
            "\"name\": \"short\", \"metric\": \"timing_s/step\", \"scope\": \"step\", "
-           "\"operator\": \"<\", \"value\": 0.9, \"unit\": \"predicted\", \"source\": \"none\", "
+           "\"operator\": \"<\", \"value\": 0.9, \"unit\": \"x predicted\", \"source\": \"none\", "
            "\"published\": \"\", "
            "\"evidence\": \"confirmed\", \"advice\": \"none\", \"action\": \"" +
            action + "\", \"enabled\": true}]}";
