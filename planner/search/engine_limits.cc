@@ -58,6 +58,7 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
     case Field::sequence_parallel:
       if (value == 0 || (table.sequence_parallel && !served)) return std::nullopt;
       return "0";
+    case Field::head_layers:
     case Field::gpus:
     case Field::dp:
     case Field::tokens:

@@ -46,8 +46,7 @@ class Enumeration {
         rollout_(role == Role::rollout),
         served_(rollout_ || (role == Role::reward && table.serves_reward)),
         trained_(is_trained(request.workload, role)),
-        batch_(batch_of(request.workload, role)),
-        wide_(table.engine != "tessera") {
+        batch_(batch_of(request.workload, role)) {
     next_.role = role;
     next_.gpus = gpus;
   }
@@ -62,7 +61,7 @@ class Enumeration {
       next_.tp = tp;
       const bool can_scatter = table_.sequence_parallel && tp > 1 && !served_;
       const auto scatters = request_.fixed.find(next_.role, Field::sequence_parallel);
-      next_.sequence_parallel = can_scatter && scatters.value_or(wide_ ? 1 : 0) != 0;
+      next_.sequence_parallel = can_scatter && scatters.value_or(1) != 0;
       if (!fixed(Field::sequence_parallel, next_.sequence_parallel ? 1 : 0)) continue;
       for (const int cp : context_degrees(next_.gpus / tp)) {
         if (!fixed(Field::cp, cp)) continue;
@@ -88,12 +87,6 @@ class Enumeration {
            context_refusal(model_, {.tp = tp, .cp = cp, .ulysses = ulysses}).empty();
   }
 
-  // FSDP, ZeRO-2, virtual stages, offload and context parallelism are chosen by name only in
-  // Tessera's own space: they multiply it, and pay where memory is short.
-  bool considered(Field field) const {
-    return wide_ || request_.fixed.find(next_.role, field).has_value();
-  }
-
   // What the engine asks of heads and columns (HeadRule).
   bool divides_heads(int tp) const {
     const HeadRule rule = served_ ? table_.rollout_heads : table_.training_heads;
@@ -105,13 +98,12 @@ class Enumeration {
 
   std::vector<int> context_degrees(int ranks) const {
     std::vector<int> degrees = {1};
-    if (!table_.context_parallel || served_ || !considered(Field::cp)) return degrees;
+    if (!table_.context_parallel || served_) return degrees;
     if (const auto asked = request_.fixed.find(next_.role, Field::cp)) {
       if (ranks % *asked != 0) return {};
       return {static_cast<int>(*asked)};
     }
-    for (int cp = 2; ranks % cp == 0 && longest_sequence(request_.workload) / cp >= kLeastContext;
-         cp *= 2) {
+    for (int cp = 2; ranks % cp == 0 && tries_context(request_.workload, cp); cp *= 2) {
       degrees.push_back(cp);
     }
     return degrees;
@@ -131,6 +123,7 @@ class Enumeration {
         if (!fixed(Field::vpp, vpp)) continue;
         next_.vpp = vpp;
         for (const int head : head_layers(pp)) {
+          if (!fixed(Field::head_layers, head)) continue;
           next_.head_layers = head;
           if (stages_allowed()) experts();
         }
@@ -143,7 +136,7 @@ class Enumeration {
   // Chunks must be equal for the interleaved schedule to gain anything.
   std::vector<int> virtual_stages(int pp) const {
     std::vector<int> counts = {1};
-    if (!table_.virtual_stages || pp == 1 || served_ || !considered(Field::vpp)) return counts;
+    if (!table_.virtual_stages || pp == 1 || served_) return counts;
     for (int v = 2; v <= kMostVirtualStages && pp * v <= model_.layers; ++v) {
       if (model_.layers % (pp * v) == 0) counts.push_back(v);
     }
@@ -153,7 +146,7 @@ class Enumeration {
   // A cut that counts the head as the layers that it costs, where that changes anything.
   std::vector<int> head_layers(int pp) const {
     std::vector<int> counts = {0};
-    if (!wide_ || served_ || pp == 1 || next_.vpp > 1 || model_.head == ModelHead::value) {
+    if (served_ || pp == 1 || next_.vpp > 1 || model_.head == ModelHead::value) {
       return counts;
     }
     const double width = static_cast<double>(shape_.ffn) +
@@ -210,7 +203,6 @@ class Enumeration {
     if (rollout_) return slots();
     for (const int zero : table_.zero) {
       if (!fixed(Field::zero, zero)) continue;
-      if (zero >= 2 && !considered(Field::zero) && !considered(Field::dp_shard)) continue;
       next_.zero = zero;
       if (zero == 3) {
         if (!table_.fully_sharded || next_.dp == 1 || served_) continue;
@@ -241,7 +233,7 @@ class Enumeration {
 
   void memory_choices() {
     std::vector<Offload> offloads = {{}};
-    if (table_.offload && considered(Field::offload)) {
+    if (table_.offload) {
       if (trained_) offloads.push_back({.optimizer = true});
       offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
     }
@@ -268,7 +260,7 @@ class Enumeration {
     const std::int64_t replica = batch_ / next_.dp;
     std::vector<std::int64_t> limits;
     for (std::int64_t count = 1; count < replica; count *= 2) {
-      if (wide_ && count > 1 && count * longest > kMostTokens * next_.cp) return limits;
+      if (count > 1 && count * longest > kMostTokens * next_.cp) return limits;
       limits.push_back(count * longest);
     }
     limits.push_back(replica * longest);
@@ -306,12 +298,15 @@ class Enumeration {
   bool served_;  // by an inference engine, as the rollout is
   bool trained_;
   std::int64_t batch_;
-  bool wide_;  // beyond what Tessera's own executor runs
   Candidate next_;
   std::vector<Candidate> found_;
 };
 
 }  // namespace
+
+bool tries_context(const Workload& workload, std::int64_t cp) {
+  return (cp & (cp - 1)) == 0 && (cp == 1 || longest_sequence(workload) / cp >= kLeastContext);
+}
 
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus) {

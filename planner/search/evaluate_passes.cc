@@ -184,9 +184,18 @@ double CostEvaluator::State::beside_layer(const ShardSeconds& moved, bool backwa
 const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
                                                         const Candidate& candidate,
                                                         double sequences, bool training) {
-  auto [entry, added] =
-      model.micro_batches.try_emplace({layer_run(candidate), sequences, training});
+  const LayerRun run = layer_run(candidate);
+  auto [entry, added] = model.micro_batches.try_emplace({run, sequences, training});
   if (!added) return entry->second;
+  // Layouts that differ in what is sharded share everything else.
+  Candidate whole = candidate;
+  whole.dp_shard = 1;
+  whole.zero = 0;
+  if (layer_run(whole) != run) {
+    entry->second = micro_batch(model, whole, sequences, training);
+    add_shards(entry->second, model, candidate, groups_of(candidate, cluster()), training);
+    return entry->second;
+  }
   const TokenBatch batch{sequences * sequence, sequences, sequences * squared};
   const TokenBatch scored{sequences * response, sequences, 0};  // only responses are scored
   return entry->second = price_micro_batch(model, candidate, groups_of(candidate, cluster()), batch,
@@ -203,6 +212,7 @@ MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const C
   const bool beside_layers = training && experts_overlap(traits, candidate, groups.ep);
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     const auto k = static_cast<std::size_t>(kind);
+    if (model.layers[k] == 0) continue;
     rank.kind = static_cast<LayerKind>(kind);
     cost.forward[k] = layer_forward(rank, batch, calibration());
     const double dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration());
@@ -211,23 +221,19 @@ MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const C
         (beside_layers ? 0 : dealt);
     cost.forward_comm[k] =
         shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster(), calibration());
-    const ShardSeconds moved = layer_shards(model, candidate, groups, rank.kind.value());
-    cost.forward_shards[k] =
-        beside_layer(moved, false, cost.forward[k].total(calibration()) + cost.forward_comm[k]);
     if (!training) continue;
     cost.backward[k] = layer_backward(rank, batch, candidate.recompute, calibration());
     // Full recomputation runs the forward's collectives again.
     cost.backward_comm[k] =
         shared * (candidate.recompute == Recompute::full ? 2 : 1) +
         layer_cp_seconds(rank, batch, true, groups.cp, cluster(), calibration());
-    cost.backward_shards[k] =
-        beside_layer(moved, true, cost.backward[k].total(calibration()) + cost.backward_comm[k]);
     if (beside_layers) {  // one micro-batch's way forward beside another's way back
       const Work both = cost.forward[k] + cost.backward[k];
       cost.backward_comm[k] +=
           exposed(2 * dealt, both.total(calibration()), true, kDispatchSlowdown);
     }
   }
+  add_shards(cost, model, candidate, groups, training);
   cost.embedding = embedding_forward(rank, batch, calibration());
   cost.head_forward = head_forward(rank, scored, calibration());
   cost.embedding_tp = embedding_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration());
@@ -238,6 +244,22 @@ MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const C
         head_backward_tp_seconds(rank, scored.tokens, groups.tp, cluster(), calibration());
   }
   return cost;
+}
+
+// What the layers' shards move beside their kernels.
+void CostEvaluator::State::add_shards(MicroBatchCost& cost, RoleModel& model,
+                                      const Candidate& candidate, const CandidateGroups& groups,
+                                      bool training) {
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    const auto k = static_cast<std::size_t>(kind);
+    if (model.layers[k] == 0) continue;
+    const ShardSeconds moved = layer_shards(model, candidate, groups, static_cast<LayerKind>(kind));
+    cost.forward_shards[k] =
+        beside_layer(moved, false, cost.forward[k].total(calibration()) + cost.forward_comm[k]);
+    if (!training) continue;
+    cost.backward_shards[k] =
+        beside_layer(moved, true, cost.backward[k].total(calibration()) + cost.backward_comm[k]);
+  }
 }
 
 double CostEvaluator::State::micro_batches(const Candidate& candidate, double sequences) const {

@@ -174,6 +174,8 @@ struct CostEvaluator::State {
   MicroBatchCost price_micro_batch(RoleModel& model, const Candidate& candidate,
                                    const CandidateGroups& groups, const TokenBatch& batch,
                                    const TokenBatch& scored, bool training);
+  void add_shards(MicroBatchCost& cost, RoleModel& model, const Candidate& candidate,
+                  const CandidateGroups& groups, bool training);
   const MicroBatchCost& micro_batch(RoleModel& model, const Candidate& candidate, double sequences,
                                     bool training);
   double micro_batches(const Candidate& candidate, double sequences) const;

@@ -49,7 +49,10 @@ struct SearchProblem {
   std::function<bool(const Candidate&)> allows;
   std::map<Role, std::string> layouts;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
-  std::vector<Placement> placements;   // all of them, or those that the user allows
+  /// Only plans that are better than one with this step on so many GPUs are looked for.
+  double better_than_s = std::numeric_limits<double>::infinity();
+  int better_than_gpus = 0;
+  std::vector<Placement> placements;  // all of them, or those that the user allows
   std::function<std::vector<Candidate>(Role role, int gpus)> candidates;
   Evaluator evaluator;
 };

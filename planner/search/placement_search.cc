@@ -35,7 +35,9 @@ class PlacementSearch {
         schedule_(schedule_of(problem.schedule, placement, policy_lag)),
         iteration_(schedule_, blocks_of(schedule_, placement)),
         used_(static_cast<int>(iteration_.chunks().size())),
-        sizes_(block_sizes(problem.cluster)) {
+        sizes_(block_sizes(problem.cluster)),
+        beaten_s_(problem.better_than_s),
+        beaten_gpus_(problem.better_than_gpus) {
     for (std::size_t block = 0; block < placement.size(); ++block) bound_block(block);
   }
 
@@ -63,18 +65,18 @@ class PlacementSearch {
 
   // A plan on `gpus` GPUs or more must take less than this to be better than the best.
   double step_limit(int gpus) const {
-    if (!best_.found()) return kInfinity;
+    if (beaten_s_ == kInfinity) return kInfinity;
     switch (problem_.objective) {
       case Objective::step_time:
-        return best_.step_s;
+        return beaten_s_;
       case Objective::tokens_per_gpu:
       case Objective::cost:
-        return best_.step_s * best_.gpus() / gpus;
+        return beaten_s_ * beaten_gpus_ / gpus;
       case Objective::fewest_gpus:
         break;
     }
-    if (gpus > best_.gpus()) return -kInfinity;
-    return gpus == best_.gpus() ? best_.step_s : kInfinity;
+    if (gpus > beaten_gpus_) return -kInfinity;
+    return gpus == beaten_gpus_ ? beaten_s_ : kInfinity;
   }
 
   // What sizes are tried by: the objective at a bound of the step.
@@ -399,7 +401,8 @@ class PlacementSearch {
     best_.placement = placement_;
     best_.sizes = sizes;
     best_.first_rank = first;
-    best_.step_s = step;
+    best_.step_s = beaten_s_ = step;
+    beaten_gpus_ = best_.gpus();
     best_.policy_lag = policy_lag_;
     best_.choice.clear();
     best_.seconds = problem_.fixed_seconds;
@@ -443,6 +446,8 @@ class PlacementSearch {
   std::vector<std::vector<ChunkSeconds>> least_at_, least_up_to_;  // by block, size
   std::vector<std::vector<int>> viable_;                           // sizes, by block
   std::size_t width_ = kWhole;                                     // points that fronts keep
+  double beaten_s_;  // step and GPUs of the best plan so far, found here or before
+  int beaten_gpus_;
   Solution best_;
 };
 

@@ -32,6 +32,8 @@ int Candidate::*degree_of(Field field) {
       return &Candidate::etp;
     case Field::dp_shard:
       return &Candidate::dp_shard;
+    case Field::head_layers:
+      return &Candidate::head_layers;
     default:
       return nullptr;
   }
@@ -102,7 +104,9 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   PlanRequest enumerated = request;
   FixedSettings degrees;
   for (const auto& [key, value] : request.fixed.values) {
-    if (replanned && degree_of(key.second) != nullptr) degrees.values[key] = value;
+    const bool tried = key.second == Field::cp ? tries_context(request.workload, value)
+                                               : degree_of(key.second) != nullptr;
+    if (replanned && tried) degrees.values[key] = value;
   }
   for (const auto& [key, value] : degrees.values) enumerated.fixed.values.erase(key);
   for (const Role role : problem.roles) {

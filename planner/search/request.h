@@ -88,6 +88,10 @@ std::vector<int> block_sizes(const ClusterSpec& cluster);
 /// first fit in descending size, none across a node's border. Empty when they do not fit.
 std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& cluster);
 
+/// True for degrees of context parallelism that are tried unasked: powers of two that leave every
+/// rank at least 2 Ki tokens of the longest sequence.
+bool tries_context(const Workload& workload, std::int64_t cp);
+
 /// Every candidate of a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
 /// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
 /// token limits are 1, 2, 4, ... longest sequences, up to all of a replica's (or 128 Ki per cp

@@ -77,85 +77,38 @@ std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winne
 
 bool same_layout(const Candidate& a, const Candidate& b) {
   const auto degrees = [](const Candidate& c) {
-    return std::tuple(c.tp, c.cp, c.ulysses, c.pp, c.vpp, c.dp, c.dp_shard, c.ep, c.etp, c.zero,
-                      c.head_layers, c.sequence_parallel);
+    return std::tuple(c.gpus, c.tp, c.cp, c.ulysses, c.pp, c.vpp, c.dp, c.dp_shard, c.ep, c.etp,
+                      c.head_layers);
   };
   return degrees(a) == degrees(b);
 }
 
-// The fastest plan that fits and differs from the winner in the layout of one role on its GPUs.
-class NearestLayout {
- public:
-  NearestLayout(const SearchProblem& problem, const Solution& winner)
-      : problem_(problem),
-        winner_(winner),
-        schedule_(schedule_of(problem.schedule, winner.placement, winner.policy_lag)),
-        iteration_(schedule_, blocks_of(schedule_, winner.placement)) {
-    for (const auto& [role, candidate] : winner.choice) {
-      costs_[role] = problem.evaluator.role(candidate);
-    }
-  }
+std::string describe(Role role, const Candidate& candidate);
 
-  std::optional<Solution> find() {
-    for (const auto& block : winner_.placement) {
-      for (const Role role : block) {
-        const Candidate& chosen = winner_.choice.at(role);
-        for (const Candidate& other : problem_.candidates(role, chosen.gpus)) {
-          if (problem_.allows && !problem_.allows(other)) continue;
-          if (!same_layout(other, chosen)) consider(block, other);
-        }
-      }
-    }
-    return best_;
+// The best plan of the winner's placement in which some role has another layout, however many
+// change with it: the best of those without the winner's layout of one role, role by role.
+std::optional<Solution> nearest_layout(const SearchProblem& problem, const Solution& winner,
+                                       FrontStore& store) {
+  SearchProblem near = problem;
+  near.placements = {winner.placement};
+  near.policy_lags = {winner.policy_lag};
+  std::optional<Solution> nearest;
+  for (const auto& [role, chosen] : winner.choice) {
+    near.allows = [&, role = role, chosen = chosen](const Candidate& candidate) {
+      return (candidate.role != role || !same_layout(candidate, chosen)) &&
+             (!problem.allows || problem.allows(candidate));
+    };
+    near.layouts = problem.layouts;
+    near.layouts[role] += "not " + describe(role, chosen) + " on " + std::to_string(chosen.gpus) +
+                          " head" + std::to_string(chosen.head_layers);
+    SearchResult result = search_exactly(near, store);
+    if (result.best.empty()) continue;
+    nearest = std::move(result.best.front());
+    near.better_than_s = nearest->step_s;
+    near.better_than_gpus = nearest->gpus();
   }
-
- private:
-  void consider(const std::vector<Role>& block, const Candidate& other) {
-    // Memory only of those that are nearer, whatever their reshard takes.
-    if (best_ && problem_.evaluator.seconds &&
-        least_step(other, problem_.evaluator.seconds(other)) >= best_->step_s) {
-      return;
-    }
-    const RoleCost cost = problem_.evaluator.role(other);
-    std::vector<RoleCost> together;
-    for (const Role role : block) together.push_back(role == other.role ? cost : costs_.at(role));
-    if (bytes_together(together) > problem_.memory_limit) return;
-    Solution changed = winner_;
-    const RoleCost& before = costs_.at(other.role);
-    for (std::size_t phase = 0; phase < changed.seconds.size(); ++phase) {
-      changed.seconds[phase] += cost.seconds[phase] - before.seconds[phase];
-    }
-    changed.choice[other.role] = other;
-    const bool moves = other.role == Role::actor || other.role == Role::rollout;
-    if (moves && changed.choice.contains(Role::actor) && changed.choice.contains(Role::rollout)) {
-      changed.seconds[static_cast<std::size_t>(Phase::reshard)] =
-          problem_.evaluator.reshard_seconds(changed.choice.at(Role::actor),
-                                             changed.choice.at(Role::rollout),
-                                             !rollout_apart(winner_.placement));
-    }
-    changed.step_s = iteration_.step_seconds(changed.seconds);
-    if (!best_ || changed.step_s < best_->step_s) best_ = std::move(changed);
-  }
-
-  // The winner's step with another candidate of a role, weights moving in no time.
-  double least_step(const Candidate& other, const PhaseSeconds& seconds) const {
-    PhaseSeconds changed = winner_.seconds;
-    const RoleCost& before = costs_.at(other.role);
-    for (std::size_t phase = 0; phase < changed.size(); ++phase) {
-      changed[phase] += seconds[phase] - before.seconds[phase];
-    }
-    const bool moves = other.role == Role::actor || other.role == Role::rollout;
-    if (moves) changed[static_cast<std::size_t>(Phase::reshard)] = 0;
-    return iteration_.step_seconds(changed);
-  }
-
-  const SearchProblem& problem_;
-  const Solution& winner_;
-  std::vector<ScheduledCall> schedule_;
-  Iteration iteration_;
-  std::map<Role, RoleCost> costs_;
-  std::optional<Solution> best_;
-};
+  return nearest;
+}
 
 // Relative error of both plans' times at which the other one wins. GPUs are counted, not modelled:
 // where they are the objective, only plans on as few of them can win.
@@ -175,7 +128,7 @@ struct Beaten {
   std::string note;
 };
 
-// The best of every other placement, and the nearest layout of the winner's own.
+// The best of every other placement, and the nearest layouts of the winner's own.
 std::vector<Beaten> beaten_by(const SearchProblem& problem, const SearchResult& result,
                               FrontStore& store) {
   const Solution& winner = result.best.front();
@@ -186,7 +139,7 @@ std::vector<Beaten> beaten_by(const SearchProblem& problem, const SearchResult& 
       others.push_back({std::move(other), ""});
     }
   }
-  if (auto nearest = NearestLayout(problem, winner).find()) {
+  if (auto nearest = nearest_layout(problem, winner, store)) {
     const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
       return other.solution.choice == nearest->choice && other.solution.sizes == nearest->sizes;
     });
@@ -347,6 +300,8 @@ std::vector<std::string> settings_of(const std::string& layouts) {
       settings.push_back(name + (said.contains("dp_shard") ? ".zero=3" : ".zero=0"));
     }
     if (!said.contains("recompute")) settings.push_back(name + ".recompute=none");
+    if (!said.contains("vpp")) settings.push_back(name + ".vpp=1");
+    if (!said.contains("offload")) settings.push_back(name + ".offload=none");
   }
   return settings;
 }
@@ -372,6 +327,7 @@ std::vector<std::string> settings_of(const Solution& solution) {
     fix(Field::tokens, candidate.tokens);
     fix(Field::cp, candidate.cp);
     if (candidate.cp > 1) fix(Field::context, candidate.ulysses ? 1 : 0);
+    fix(Field::head_layers, candidate.head_layers);
     fix(Field::vpp, candidate.vpp);
     fix(Field::dp_shard, candidate.dp_shard);
     if (role != Role::actor && role != Role::critic) continue;

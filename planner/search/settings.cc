@@ -9,9 +9,23 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 16> kFields = {
-    "gpus", "tp", "pp",  "dp",       "zero",      "tokens",  "max_sequences", "cp",
-    "vpp",  "ep", "etp", "dp_shard", "recompute", "offload", "context",       "sequence_parallel"};
+constexpr std::array<std::string_view, 17> kFields = {"gpus",
+                                                      "tp",
+                                                      "pp",
+                                                      "dp",
+                                                      "zero",
+                                                      "tokens",
+                                                      "max_sequences",
+                                                      "cp",
+                                                      "vpp",
+                                                      "ep",
+                                                      "etp",
+                                                      "dp_shard",
+                                                      "recompute",
+                                                      "offload",
+                                                      "context",
+                                                      "sequence_parallel",
+                                                      "head_layers"};
 constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
 constexpr std::array<std::string_view, 2> kContextWords = {"ring", "ulysses"};
@@ -42,7 +56,7 @@ bool applies(Role role, Field field) {
   if (field == Field::max_sequences) return role == Role::rollout;
   if (field == Field::zero || field == Field::sequence_parallel || field == Field::tokens ||
       field == Field::cp || field == Field::vpp || field == Field::dp_shard ||
-      field == Field::context) {
+      field == Field::context || field == Field::head_layers) {
     return role != Role::rollout;
   }
   if (field == Field::recompute) return role == Role::actor || role == Role::critic;
@@ -107,7 +121,8 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   }
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool from_zero = field == Field::zero || field == Field::sequence_parallel;
+  const bool from_zero =
+      field == Field::zero || field == Field::head_layers || field == Field::sequence_parallel;
   const std::int64_t least = from_zero ? 0 : 1;
   if (error != std::errc{} || end != text.data() + text.size() || value < least) {
     return refuse("'" + text + "'", "a whole number of at least " + std::to_string(least));

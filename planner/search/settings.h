@@ -17,7 +17,8 @@ namespace tessera {
 
 /// `recompute` counts none, selective, full from 0; `offload` none, optimizer, all (for roles that
 /// are not trained and the rollout: none, all); `context` ring, ulysses (how cp > 1 runs).
-/// `sequence_parallel` is 0 or 1; `zero` of roles that are not trained 0 or 3.
+/// `sequence_parallel` is 0 or 1; `zero` of roles that are not trained 0 or 3;
+/// `head_layers` the layers that the cut counts for the last stage's head, from 0.
 enum class Field {
   gpus,
   tp,
@@ -34,7 +35,8 @@ enum class Field {
   recompute,
   offload,
   context,
-  sequence_parallel
+  sequence_parallel,
+  head_layers
 };
 std::string_view name_of(Field field);
 

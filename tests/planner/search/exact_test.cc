@@ -8,6 +8,7 @@
 #include <cmath>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "planner/search/search.h"
 #include "planner/search/space.h"
@@ -355,7 +356,8 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     }
   }
   EXPECT_GT(feasible, 100);
-  for (const char* each : {"offload", "recompute", "sp", "vpp", "zero0", "zero1", "zero3"}) {
+  for (const char* each :
+       {"offload", "recompute", "sp", "vpp", "zero0", "zero1", "zero2", "zero3"}) {
     EXPECT_TRUE(chosen.contains(each)) << each;
   }
 }
@@ -379,7 +381,7 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     const auto table = capabilities_of("tessera", problems);
     const CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, *table, costs);
-    if (trial % 4 != 3) thin_out(problem, engine(), ppo ? 6 : 16);
+    thin_out(problem, engine(), trial % 4 == 3 ? (ppo ? 9 : 40) : (ppo ? 6 : 16));
     expect_equals_brute_force(problem, "trial " + std::to_string(trial));
   }
 }
@@ -398,6 +400,46 @@ TEST(ExactSearch, GivesEqualAnswersEveryTime) {
     EXPECT_EQ(once.evaluated, again.evaluated);
     EXPECT_EQ(once.pruned, again.pruned);
   }
+}
+
+TEST(ExactSearch, FindsNothingButWhatIsBetterThanTheStepItIsToBeat) {
+  std::mt19937_64 engine(6);
+  int found = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    SearchProblem problem = random_problem(engine);
+    problem.objective = static_cast<Objective>(trial % 4);
+    const SearchResult all = search_exactly(problem);
+    if (all.best.empty()) continue;
+    const Solution& best = all.best.front();
+    problem.better_than_s = best.step_s * (1 - 1e-9);
+    problem.better_than_gpus = best.gpus();
+    EXPECT_TRUE(search_exactly(problem).best.empty());
+    problem.better_than_s = best.step_s * (1 + 1e-9);
+    const SearchResult again = search_exactly(problem);
+    ASSERT_FALSE(again.best.empty());
+    EXPECT_EQ(again.best.front().step_s, best.step_s);
+    ++found;
+  }
+  EXPECT_GT(found, 20);
+}
+
+TEST(ExactSearch, GivesEqualAnswersOnOneThreadAndOnTwoAtOnce) {
+  Workload workload = workload_of("ppo", KlPlace::reward, false);
+  workload.prompts_per_step = 64;
+  workload.prompt_tokens = 4096;
+  workload.response_tokens = {1024, 0.5, 2048};
+  const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 2, 80));
+  std::array<Plan, 3> plans;
+  const auto plan = [&](Plan& result) {
+    Problems problems;
+    result = std::get<Plan>(*make_plan(request, problems));
+  };
+  plan(plans[0]);
+  std::thread first(plan, std::ref(plans[1])), second(plan, std::ref(plans[2]));
+  first.join();
+  second.join();
+  EXPECT_EQ(plans[0], plans[1]);
+  EXPECT_EQ(plans[0], plans[2]);
 }
 
 TEST(Placements, AreTheBellNumbersOfTheRolesWithTheRolloutBesideTheActor) {

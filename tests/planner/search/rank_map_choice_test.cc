@@ -127,7 +127,8 @@ TEST(RankMapChoice, ThePriceIsThatOfTheMapInThePlan) {
       const int gpus = 8 * nodes;
       const Plan plan =
           planned(request, {"actor.gpus=" + std::to_string(gpus), "actor.tp=" + std::to_string(tp),
-                            "actor.pp=" + std::to_string(pp), "rollout.tp=8"});
+                            "actor.pp=" + std::to_string(pp), "actor.dp_shard=1",
+                            "actor.head_layers=0", "rollout.tp=8"});
       const Candidate actor{Role::actor, gpus, tp, pp, gpus / tp / pp};
       const Candidate rollout{Role::rollout, gpus, 8, 1, nodes};
       EXPECT_EQ(costs.reshard_bytes(actor, rollout), plan.reshard[0].bytes_received)

@@ -32,6 +32,11 @@ TEST(Replanning, GivesThePlanOfAFreshSearchWhateverWasAskedBefore) {
       {"actor.pp=64"},
       {"placement=actor+reference|critic"},
       {"actor.tp=4"},
+      {"actor.cp=2"},
+      {"actor.cp=2", "actor.context=ulysses", "critic.cp=4"},
+      {"critic.zero=2", "actor.dp_shard=8"},
+      {"critic.vpp=2", "critic.offload=optimizer"},
+      {"actor.cp=3"},
   };
   const PlanRequest request = ppo_request("tessera");
   Planner planner(request);
@@ -58,8 +63,8 @@ TEST(Replanning, GivesThePlanOfAFreshSearchWhateverWasAskedBefore) {
     a.certificate = b.certificate = {};  // counts differ: prices are kept
     EXPECT_EQ(a, b);
   }
-  EXPECT_EQ(found, 10);
-  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(found, 14);
+  EXPECT_EQ(refused, 2);
 }
 
 TEST(Replanning, OfTheWholeSpaceGivesThePlanOfAFreshSearch) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "planner/engines/capabilities.h"
 #include "planner/search/request.h"
 #include "planner/search/search.h"
@@ -78,10 +80,12 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
     EXPECT_LE(c.tp, 4);  // heads
     EXPECT_LE(c.pp, 2);  // layers
     EXPECT_EQ(16 % c.dp, 0);
-    EXPECT_TRUE(c.zero == 0 || (c.zero == 1 && c.dp > 1));
-    EXPECT_EQ(c.vpp, 1);
+    EXPECT_TRUE(c.zero == 0 || c.dp > 1);
+    EXPECT_EQ(c.vpp, 1);  // two layers
     EXPECT_EQ(c.dp_shard > 1, c.zero == 3);
-    EXPECT_FALSE(c.offload.parameters || c.offload.gradients);
+    EXPECT_EQ(c.sequence_parallel, c.tp > 1);
+    EXPECT_EQ(c.cp, 1);  // short sequences
+    EXPECT_EQ(c.offload.parameters, c.offload.gradients);
   }
   for (const Candidate& c : enumerate_candidates(request, table, Role::rollout, 8)) {
     EXPECT_EQ(c.pp, 1);
@@ -93,7 +97,11 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
   for (const Candidate& c : unmapped) EXPECT_TRUE(c.offload.parameters);
   request.fixed = parsed({"actor.tp=2", "actor.pp=2", "actor.tokens=100"}, problems);
   const auto fixed = enumerate_candidates(request, table, Role::actor, 8);
-  ASSERT_EQ(fixed.size(), 2 * 3);  // zero 0 and 1, recompute
+  // ZeRO 0, 1, 2 and FSDP; recompute; nothing, the optimizer or everything offloaded.
+  std::set<std::pair<int, int>> sharding;
+  for (const Candidate& c : fixed) sharding.insert({c.zero, c.dp_shard});
+  EXPECT_EQ(sharding, (std::set<std::pair<int, int>>{{0, 1}, {1, 1}, {2, 1}, {3, 2}}));
+  ASSERT_EQ(fixed.size(), sharding.size() * 3 * 3);
   EXPECT_EQ(fixed[0].tokens, 100);
   request.fixed =
       parsed({"actor.tp=2", "actor.pp=2", "actor.zero=2", "actor.offload=optimizer"}, problems);
@@ -178,10 +186,12 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
 TEST(Settings, OfADescriptionAreThoseItWasMadeFrom) {
   const std::vector<std::string> sharded{"actor.tp=4",       "actor.pp=2",           "actor.dp=4",
                                          "actor.dp_shard=2", "actor.recompute=full", "actor.zero=3",
-                                         "rollout.tp=2",     "rollout.dp=4"};
+                                         "actor.vpp=1",      "actor.offload=none",   "rollout.tp=2",
+                                         "rollout.dp=4"};
   EXPECT_EQ(settings_of("actor tp4 pp2 dp4 fsdp2 recompute=full, rollout tp2 dp4"), sharded);
-  const std::vector<std::string> plain{"critic.tp=1", "critic.pp=1", "critic.dp=2", "critic.zero=0",
-                                       "critic.recompute=none"};
+  const std::vector<std::string> plain{
+      "critic.tp=1",           "critic.pp=1",  "critic.dp=2",        "critic.zero=0",
+      "critic.recompute=none", "critic.vpp=1", "critic.offload=none"};
   EXPECT_EQ(settings_of("critic tp1 pp1 dp2"), plain);
   const std::vector<std::string> context{"reference.tp=1", "reference.dp=2", "reference.cp=2",
                                          "reference.context=ulysses"};
