@@ -277,7 +277,7 @@ class Enumeration {
     }
     std::reverse(counts.begin(), counts.end());
     for (const bool unmap : {false, true}) {
-      if (unmap && !(table_.unmap && considered(Field::offload))) continue;
+      if (unmap && !table_.unmap) continue;
       if (!fixed(Field::offload, unmap ? 2 : 0)) continue;
       next_.offload = {.parameters = unmap};
       for (const std::int64_t count : counts) {

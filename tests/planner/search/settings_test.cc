@@ -89,7 +89,6 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
   }
   for (const Candidate& c : enumerate_candidates(request, table, Role::rollout, 8)) {
     EXPECT_EQ(c.pp, 1);
-    EXPECT_FALSE(c.offload.parameters);
   }
   request.fixed = parsed({"rollout.offload=all"}, problems);
   const auto unmapped = enumerate_candidates(request, table, Role::rollout, 8);
