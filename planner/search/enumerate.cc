@@ -154,7 +154,10 @@ class Enumeration {
     const double layer = 4.0 * static_cast<double>(model_.query_heads * shape_.key_dim) +
                          (1.0 + static_cast<double>(shape_.up_parts())) * width;
     const auto head = static_cast<int>(static_cast<double>(model_.vocab) / layer + 0.5);
-    if (head > 0 && head < model_.layers) counts.push_back(head);
+    if (head > 0 && head < model_.layers &&
+        cut_stages(model_.layers, pp, 1, head) != cut_stages(model_.layers, pp, 1, 0)) {
+      counts.push_back(head);
+    }
     return counts;
   }
 

@@ -135,14 +135,29 @@ CostEvaluator::State::Timed CostEvaluator::State::passes(RoleModel& model,
   return time;
 }
 
+// Pages of an unmapped rollout come back before it generates: 1.05 ms for 494 MB (4 H200,
+// benchmarks/results/h200x4-switch-options.json).
+double CostEvaluator::State::mapping_seconds(RoleModel& model, const Candidate& candidate) {
+  constexpr double kBytesPerSecond = 4.7e11;
+  if (!candidate.offload.parameters) return 0;
+  std::int64_t most = 0;
+  for (const StageClass& stage : stages(model, candidate)) {
+    most = std::max(most, stage.elements.total());
+  }
+  return static_cast<double>(most * size_of(model.dtypes.param)) / kBytesPerSecond;
+}
+
 CostEvaluator::State::Timed CostEvaluator::State::phase_time(RoleModel& model,
                                                              const Candidate& candidate,
                                                              Phase phase) {
   for (const Call& call : request.workload.dataflow) {
     if (call.phase != phase) continue;
     switch (call.kind) {
-      case CallKind::generate:
-        return generate(model, candidate);
+      case CallKind::generate: {
+        Timed time = generate(model, candidate);
+        time.seconds += mapping_seconds(model, candidate);
+        return time;
+      }
       case CallKind::infer:
         return infer(model, candidate);
       case CallKind::train:

@@ -150,6 +150,7 @@ struct CostEvaluator::State {
   const std::vector<StageClass>& stages(RoleModel& model, const Candidate& candidate);
   double slowdown(const Candidate& candidate, double part) const;
   Timed passes(RoleModel& model, const Candidate& candidate, double sequences, bool training);
+  double mapping_seconds(RoleModel& model, const Candidate& candidate);
   Timed phase_time(RoleModel& model, const Candidate& candidate, Phase phase);
 
   // evaluate_passes.cc

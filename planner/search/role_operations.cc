@@ -37,6 +37,20 @@ std::int64_t token_limit(const Batching& batching, Phase phase) {
   }
 }
 
+namespace {
+
+// Layers that the cut of the stages counts for the head; 0 also where the stages are another cut.
+int head_layers_of(const ParallelLayout& layout) {
+  if (layout.vpp > 1 || layout.stages.size() < 2) return 0;
+  const auto layers = static_cast<int>(layout.stages.back().last);
+  for (int head = 0; head < layers; ++head) {
+    if (cut_stages(layers, layout.pp, 1, head) == layout.stages) return head;
+  }
+  return 0;
+}
+
+}  // namespace
+
 Candidate candidate_of(const Plan& plan, const RolePlan& role) {
   const ParallelLayout& layout = role.layout;
   const Batching& batching = role.batching;
@@ -54,6 +68,7 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
   candidate.zero = layout.zero;
   candidate.sequence_parallel = layout.sequence_parallel;
   candidate.ulysses = layout.ulysses;
+  candidate.head_layers = head_layers_of(layout);
   candidate.recompute = role.recompute;
   candidate.offload = role.offload;
   candidate.max_sequences = batching.max_sequences;

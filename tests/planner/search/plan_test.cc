@@ -10,6 +10,7 @@
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
+#include "planner/search/role_operations.h"
 #include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
 
@@ -100,11 +101,7 @@ TEST(Plan, CarriesTheExactReshardAndItsVolumeInClosedForm) {
   EXPECT_EQ(plan.reshard[0].bytes_received, plan.reshard[0].lower_bound_bytes);
   EXPECT_EQ(plan.reshard[0].digest.size(), 16);
   const CostEvaluator costs(request);
-  const auto candidate = [&](Role role) {
-    const RolePlan* found = plan.find(role);
-    return Candidate{role, static_cast<int>(found->ranks.size()), found->layout.tp,
-                     found->layout.pp, found->layout.dp()};
-  };
+  const auto candidate = [&](Role role) { return candidate_of(plan, *plan.find(role)); };
   EXPECT_EQ(costs.reshard_bytes(candidate(Role::actor), candidate(Role::rollout)),
             exact.bytes_received.value);
 }
