@@ -93,7 +93,12 @@ TEST(Plan, ObeysTheFixedSettings) {
 }
 
 TEST(Plan, CarriesTheExactReshardAndItsVolumeInClosedForm) {
-  const PlanRequest request = ppo_request(2);
+  PlanRequest request = ppo_request(2);
+  Problems problems;
+  // The closed form is that of equal stages of whole replicas.
+  request.fixed = parse_settings(
+      std::vector<std::string>{"actor.head_layers=0", "actor.dp_shard=1", "actor.cp=1"}, problems);
+  ASSERT_TRUE(problems.empty());
   const Plan plan = planned(request);
   ASSERT_EQ(plan.reshard.size(), 1);
   const ReshardPlan exact = reshard_plan_of(plan, plan.reshard[0]);
