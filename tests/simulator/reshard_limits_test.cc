@@ -90,9 +90,9 @@ TEST(ReshardLimits, AreReachedWhereOnlyTheNarrowestPortCostsTime) {
     request.cluster.nodes = nodes;
     request.calibration.collectives = {
         {.collective = Collective::copy_engine, .ranks = 2, .alpha_s = 0, .bandwidth = 380e9}};
-    const auto plan =
-        planned(request, {"actor.tp=" + std::to_string(actor), "actor.pp=1",
-                          "rollout.tp=" + std::to_string(rollout), "placement=colocated"});
+    const auto plan = planned(
+        request, {"actor.tp=" + std::to_string(actor), "actor.pp=1", "actor.dp_shard=1",
+                  "actor.cp=1", "rollout.tp=" + std::to_string(rollout), "placement=colocated"});
     ASSERT_TRUE(plan);
     const auto limits = reshard_limits(*plan, request.calibration);
     const double bytes = static_cast<double>(plan->reshard[0].bytes_received);

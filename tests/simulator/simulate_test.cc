@@ -52,6 +52,16 @@ PlanRequest digits_request(std::vector<std::string> fixed) {
   return request;
 }
 
+// Stages of equal layers, one chunk each.
+PlanRequest with_equal_stages(PlanRequest request) {
+  for (const Role role : roles_of(request.workload)) {
+    if (role == Role::rollout) continue;
+    request.fixed.values[{role, Field::vpp}] = 1;
+    request.fixed.values[{role, Field::head_layers}] = 0;
+  }
+  return request;
+}
+
 // Requests with their plans; the layouts differ.
 const std::vector<std::pair<PlanRequest, Plan>>& samples() {
   static const auto plans = [] {
@@ -62,7 +72,7 @@ const std::vector<std::pair<PlanRequest, Plan>>& samples() {
           large_request("grpo", 2, {"actor.tp=2", "actor.pp=4", "actor.zero=1"}),
           large_request("ppo", 4, {"placement=actor+reference|critic+reward"}),
           large_request("ppo", 4, {"placement=standalone"})}) {
-      result.emplace_back(request, planned(request));
+      result.emplace_back(request, planned(with_equal_stages(request)));
     }
     return result;
   }();
