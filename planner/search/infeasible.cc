@@ -1,5 +1,7 @@
 // Why nothing fits, and the smallest single change that makes it fit.
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include "planner/search/amounts.h"
@@ -111,25 +113,126 @@ void together(const PlanRequest& request, const Capabilities& capabilities,
                            " GPUs that the settings allow holds them all");
 }
 
+// Placement by placement: one plan is enough.
+bool any_plan(SearchProblem problem, FrontStore& store) {
+  const std::vector<Placement> placements = std::move(problem.placements);
+  return std::any_of(placements.begin(), placements.end(), [&](const Placement& placement) {
+    problem.placements = {placement};
+    return !search_exactly(problem, store).best.empty();
+  });
+}
+
 bool feasible(const PlanRequest& request, const Capabilities& capabilities) {
   const CostEvaluator costs(request);
-  return !search_exactly(search_problem(request, capabilities, costs)).best.empty();
+  FrontStore store;
+  return any_plan(search_problem(request, capabilities, costs), store);
+}
+
+// The request under other settings; what they leave as it is keeps its prices.
+class OtherSettings {
+ public:
+  OtherSettings(const PlanRequest& request, const Capabilities& capabilities)
+      : request_(request), capabilities_(capabilities), costs_(request) {}
+
+  bool fit(const FixedSettings& settings) {
+    request_.fixed = settings;
+    return any_plan(search_problem(request_, capabilities_, costs_, std::nullopt, true), store_);
+  }
+
+ private:
+  PlanRequest request_;
+  const Capabilities& capabilities_;
+  CostEvaluator costs_;
+  FrontStore store_;
+};
+
+using Setting = std::pair<std::pair<Role, Field>, std::int64_t>;
+
+std::string word_of(const Setting& setting) {
+  FixedSettings one;
+  one.values.insert(setting);
+  return words_of(one).front();
+}
+
+// What practice tries, in this order, instead of a fixed value that leaves too little memory
+// (advice.h): a lower rollout TP with more micro-DP, fewer sequences at once, offload,
+// recomputation, ZeRO, smaller micro-batches, more TP.
+std::vector<std::int64_t> rungs_of(const Setting& setting) {
+  const auto& [key, value] = setting;
+  const auto& [role, field] = key;
+  std::vector<std::int64_t> values;
+  const auto halves = [&](std::int64_t least) {
+    for (std::int64_t v = value / 2; v >= least; v /= 2) values.push_back(v);
+  };
+  switch (field) {
+    case Field::tp:
+      if (role == Role::rollout) {
+        halves(1);
+      }
+      values.insert(values.end(), {2 * value, 4 * value, 8 * value});
+      break;
+    case Field::max_sequences:
+    case Field::tokens:
+      halves(1);
+      break;
+    case Field::offload:
+    case Field::recompute:
+      for (std::int64_t v = value + 1; v <= 2; ++v) values.push_back(v);
+      break;
+    case Field::zero:
+      for (std::int64_t v = value + 1; v <= 3; ++v) values.push_back(v);
+      break;
+    default:
+      break;
+  }
+  return values;
+}
+
+int rank_of(const Setting& setting) {
+  const auto& [role, field] = setting.first;
+  constexpr std::array kOrder{Field::max_sequences, Field::offload, Field::recompute, Field::zero,
+                              Field::tokens};
+  if (role == Role::rollout && field == Field::tp) return 0;
+  const auto* found = std::find(kOrder.begin(), kOrder.end(), field);
+  return static_cast<int>(found - kOrder.begin()) + 1;
+}
+
+// The first rung of practice's ladder below a fixed setting with which something fits.
+std::string with_the_ladder(const PlanRequest& request, const Capabilities& capabilities) {
+  std::vector<Setting> settings(request.fixed.values.begin(), request.fixed.values.end());
+  std::stable_sort(settings.begin(), settings.end(),
+                   [](const Setting& a, const Setting& b) { return rank_of(a) < rank_of(b); });
+  OtherSettings other(request, capabilities);
+  for (const Setting& setting : settings) {
+    for (const std::int64_t value : rungs_of(setting)) {
+      FixedSettings changed = request.fixed;
+      changed.values[setting.first] = value;
+      std::string words = word_of({setting.first, value});
+      // As many GPUs as before: what is not in a replica any more makes more of them.
+      const std::pair replicas{setting.first.first, Field::dp};
+      if (setting.first.second == Field::tp && changed.values.contains(replicas)) {
+        std::int64_t& dp = changed.values.at(replicas);
+        if (dp * setting.second % value != 0) continue;
+        dp = dp * setting.second / value;
+        words += " " + word_of({replicas, dp});
+      }
+      if (other.fit(changed)) return words + " instead of " + word_of(setting);
+    }
+  }
+  return {};
 }
 
 std::string without_one_setting(const PlanRequest& request, const Capabilities& capabilities) {
-  for (const auto& [key, value] : request.fixed.values) {
-    PlanRequest changed = request;
-    changed.fixed.values.erase(key);
-    if (feasible(changed, capabilities)) {
-      FixedSettings left;
-      left.values[key] = value;
-      return "leave out " + words_of(left).front();
-    }
+  OtherSettings other(request, capabilities);
+  for (const auto& setting : request.fixed.values) {
+    FixedSettings left = request.fixed;
+    left.values.erase(setting.first);
+    if (other.fit(left)) return "leave out " + word_of(setting);
   }
   if (!request.fixed.placement.empty()) {
-    PlanRequest changed = request;
-    changed.fixed.placement.clear();
-    if (feasible(changed, capabilities)) return "leave out placement=" + request.fixed.placement;
+    FixedSettings left = request.fixed;
+    left.placement.clear();
+    if (other.fit(left)) return "leave out placement=" + request.fixed.placement;
   }
   return {};
 }
@@ -203,7 +306,8 @@ Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& ca
   for (const MemoryShortage& shortage : result.shortages) {
     result.reasons.push_back(sentence(shortage));
   }
-  for (const auto& fix : {without_one_setting, with_more_nodes, with_more_memory}) {
+  for (const auto& fix :
+       {with_the_ladder, without_one_setting, with_more_nodes, with_more_memory}) {
     if (result.nearest_fix.empty()) result.nearest_fix = fix(request, capabilities);
   }
   return result;

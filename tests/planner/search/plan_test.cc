@@ -370,6 +370,38 @@ TEST(Infeasible, NamesRankPhaseClassAndBytesAndAFixThatWorks) {
   EXPECT_NE(describe(infeasible).find("nearest fix"), std::string::npos);
 }
 
+TEST(Infeasible, ProposesTheRungOfPracticesLadderThatFits) {
+  PlanRequest request = digits_request();
+  request.models["actor"].spec = llama_8b();
+  request.workload.prompt_tokens = 512;
+  request.workload.response_tokens = {512, 0, 512};
+  request.cluster = cluster_of(8, 1, 80);
+  Problems problems;
+  request.calibration = *find_calibration("h100", problems);
+  const FixedSettings fixed =
+      parse_settings(std::vector<std::string>{"actor.offload=none", "actor.recompute=none",
+                                              "actor.zero=0", "rollout.offload=none"},
+                     problems);
+  int rungs = 0;
+  for (const double memory : {20.0, 28.0, 36.0, 48.0}) {
+    request.cluster.device.memory = from_gib(memory);
+    request.fixed = fixed;
+    auto outcome = make_plan(request, problems);
+    const auto* none = std::get_if<Infeasible>(&*outcome);
+    const std::size_t end =
+        none == nullptr ? std::string::npos : none->nearest_fix.find(" instead of ");
+    if (end == std::string::npos) continue;
+    ++rungs;
+    const std::string word = none->nearest_fix.substr(0, end);
+    const FixedSettings rung = parse_settings(std::vector<std::string>{word}, problems);
+    ASSERT_EQ(rung.values.size(), 1u) << word;
+    request.fixed.values[rung.values.begin()->first] = rung.values.begin()->second;
+    outcome = make_plan(request, problems);
+    EXPECT_TRUE(std::holds_alternative<Plan>(*outcome)) << memory << " GiB, " << word;
+  }
+  EXPECT_GT(rungs, 0);
+}
+
 TEST(Infeasible, BlamesTheFixedSettingThatStandsInTheWay) {
   PlanRequest request = ppo_request(1);
   Problems problems;
