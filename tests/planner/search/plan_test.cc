@@ -378,12 +378,12 @@ TEST(Infeasible, ProposesTheRungOfPracticesLadderThatFits) {
   request.cluster = cluster_of(8, 1, 80);
   Problems problems;
   request.calibration = *find_calibration("h100", problems);
-  const FixedSettings fixed =
-      parse_settings(std::vector<std::string>{"actor.offload=none", "actor.recompute=none",
-                                              "actor.zero=0", "rollout.offload=none"},
-                     problems);
+  // Micro-batches of 64 sequences, nothing recomputed.
+  const FixedSettings fixed = parse_settings(
+      std::vector<std::string>{"actor.tokens=65536", "actor.recompute=none", "actor.offload=none"},
+      problems);
   int rungs = 0;
-  for (const double memory : {20.0, 28.0, 36.0, 48.0}) {
+  for (const double memory : {24.0, 32.0, 40.0, 48.0}) {
     request.cluster.device.memory = from_gib(memory);
     request.fixed = fixed;
     auto outcome = make_plan(request, problems);
