@@ -15,7 +15,8 @@ namespace tessera {
 namespace {
 
 Plan planned(PlanRequest request, std::vector<std::string> words) {
-  words.push_back("placement=colocated");
+  // Equal stages of whole replicas: what the closed forms count exactly.
+  words.insert(words.end(), {"placement=colocated", "actor.dp_shard=1", "actor.head_layers=0"});
   Problems problems;
   request.fixed = parse_settings(words, problems);
   const auto outcome = make_plan(request, problems);
@@ -127,8 +128,7 @@ TEST(RankMapChoice, ThePriceIsThatOfTheMapInThePlan) {
       const int gpus = 8 * nodes;
       const Plan plan =
           planned(request, {"actor.gpus=" + std::to_string(gpus), "actor.tp=" + std::to_string(tp),
-                            "actor.pp=" + std::to_string(pp), "actor.dp_shard=1",
-                            "actor.head_layers=0", "rollout.tp=8"});
+                            "actor.pp=" + std::to_string(pp), "rollout.tp=8"});
       const Candidate actor{Role::actor, gpus, tp, pp, gpus / tp / pp};
       const Candidate rollout{Role::rollout, gpus, 8, 1, nodes};
       EXPECT_EQ(costs.reshard_bytes(actor, rollout), plan.reshard[0].bytes_received)
