@@ -16,7 +16,11 @@ namespace {
 
 Plan planned(PlanRequest request, std::vector<std::string> words) {
   // Equal stages of whole replicas: what the closed forms count exactly.
-  words.insert(words.end(), {"placement=colocated", "actor.dp_shard=1", "actor.head_layers=0"});
+  words.insert(words.end(), {"placement=colocated", "actor.vpp=1", "actor.head_layers=0"});
+  const bool sharded = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word.starts_with("actor.dp_shard=");
+  });
+  if (!sharded) words.emplace_back("actor.dp_shard=1");
   Problems problems;
   request.fixed = parse_settings(words, problems);
   const auto outcome = make_plan(request, problems);
