@@ -83,8 +83,6 @@ bool same_layout(const Candidate& a, const Candidate& b) {
   return degrees(a) == degrees(b);
 }
 
-std::string describe(Role role, const Candidate& candidate);
-
 // The best plan of the winner's placement in which some role has another layout, however many
 // change with it: the best of those without the winner's layout of one role, role by role.
 std::optional<Solution> nearest_layout(const SearchProblem& problem, const Solution& winner,
@@ -99,7 +97,7 @@ std::optional<Solution> nearest_layout(const SearchProblem& problem, const Solut
              (!problem.allows || problem.allows(candidate));
     };
     near.layouts = problem.layouts;
-    near.layouts[role] += "not " + describe(role, chosen) + " on " + std::to_string(chosen.gpus) +
+    near.layouts[role] += "not " + describe_layout(chosen) + " on " + std::to_string(chosen.gpus) +
                           " head" + std::to_string(chosen.head_layers);
     SearchResult result = search_exactly(near, store);
     if (result.best.empty()) continue;
