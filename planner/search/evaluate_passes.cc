@@ -375,14 +375,16 @@ OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candi
     const int shards = sharded ? cut : 1;
     const bool by_host = candidate.offload.optimizer && request.traits.host_optimizer &&
                          calibration().cores == 0;  // else the device is the host
+    const Work here = optimizer_step(as_double(count), shards, held, model.dtypes, calibration());
     if (!by_host) {
-      cost.update += optimizer_step(as_double(count), shards, held, model.dtypes, calibration());
+      cost.update += here;
       return;
     }
+    // Its launches of copies are not priced, so that it takes no less than the device would.
     const auto node = static_cast<int>(cluster().gpus_per_node);
-    cost.update += {host_step_seconds(as_double(count), shards, std::min(node, candidate.gpus),
-                                      model.dtypes, cluster(), calibration()),
-                    0};
+    const double there = host_step_seconds(as_double(count), shards, std::min(node, candidate.gpus),
+                                           model.dtypes, cluster(), calibration());
+    cost.update += {std::max(there, here.total(calibration())), 0};
   };
   update(elements.dense, parts.dense, tensors);
   if (elements.expert > 0) update(elements.expert, parts.expert, 0);
