@@ -45,6 +45,7 @@ must(${WORK}/build-switch/switch_own_weights)
 set(expected
 "first switch, checksums compared: 1536 bytes to the busiest rank, every element is right
 one layer changed: 192 bytes to the busiest rank, every element is right
+merged messages: 1536 bytes to the busiest rank, every element is right
 100 switches beside the writing: 1536 bytes to the busiest rank, every element is right
 ")
 if(NOT output STREQUAL expected)
