@@ -91,7 +91,7 @@ void run_import(const ImportCommand& command) {
   Plan& plan = imported->plan;
   plan.provenance.tessera_version = TESSERA_VERSION;
   const Calibration calibration = calibration_for(plan.cluster, command.calibration);
-  const Pricing pricing = price(plan, calibration);
+  const Pricing pricing = price(plan, calibration, imported->memory_share);
   for (const IgnoredKey& key : imported->ignored) {
     std::fprintf(stderr, "import: %s:%s: %s is ignored: %s\n", command.file.c_str(),
                  key.place.c_str(), key.key.c_str(), key.why.c_str());
@@ -127,6 +127,9 @@ void add_import(CLI::App& app) {
                       "KEY=VALUE instead of the file's, for what only a run would tell");
   command->add_option("--response-mean", options.response_mean,
                       "Mean response in tokens; default: as long as the longest");
+  command->add_option(
+      "--prompt-mean", options.prompt_mean,
+      "Mean prompt in tokens, for the memory of micro-batches that count sequences");
   command->add_flag("--allow-unknown", options.allow_unknown, "Unknown keys are only reported");
   command->add_option("--calibration", all->calibration,
                       "Calibration JSON or preset; default: the one shipped for the device");
@@ -147,9 +150,12 @@ void add_export(CLI::App& app) {
   command->add_option("-o,--output", all->output, "Folder to write")->required();
   ExportOptions& options = all->options;
   command->add_option("--rollout", options.rollout, "verl's rollout engine: vllm or sglang");
-  command->add_option("--model", options.model, "Model path or hub name; default: the plan's path");
-  command->add_option("--train-files", options.train_files, "verl's data.train_files");
-  command->add_option("--val-files", options.val_files, "verl's data.val_files");
+  command->add_option("--model,--model-path", options.model,
+                      "Folder with weights or hub name; default: the plan's, where it names one");
+  command->add_option("--train-files", options.train_files,
+                      "verl's data.train_files; default: $TRAIN_FILES of the job");
+  command->add_option("--val-files", options.val_files,
+                      "verl's data.val_files; default: $VAL_FILES of the job");
   command->add_option("--name", options.name, "Name of the job or experiment");
   command->add_option("--image", options.image, "Container image of a TrainJob");
   command->add_option("--config", options.run_config, "Run configuration that launchers pass on");

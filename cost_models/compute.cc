@@ -192,13 +192,36 @@ double grouped_seconds(const MatmulShape& shape, double tokens, double n, double
   return floor + touched * std::max({0.0, one - floor, tiles});
 }
 
+// x A^T and the product with B^T beside a matrix, forward; `gradient`: those of A and B.
+double adapter_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                       bool gradient, const Calibration& calibration) {
+  if (rank.adapter_rank == 0 || matmul.groups > 1) return 0;
+  const double r = as_double(rank.adapter_rank);
+  return grouped_seconds(matmul, tokens, r, matmul.k, gradient, rank.dtype, calibration) +
+         grouped_seconds(matmul, tokens, matmul.n, r, gradient, rank.dtype, calibration);
+}
+
 double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
                             const Calibration& calibration) {
   double seconds = 0;
   for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {
-    seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration);
+    seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration) +
+               adapter_seconds(rank, matmul, tokens, false, calibration);
   }
   return seconds;
+}
+
+// Of one matrix, backward: the input's gradient, and the weight's or, where it is frozen, those of
+// its adapter and the input's gradient through it.
+double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                               const Calibration& calibration) {
+  const double input =
+      grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration);
+  if (rank.adapter_rank > 0) {
+    return input + adapter_seconds(rank, matmul, tokens, false, calibration) +
+           adapter_seconds(rank, matmul, tokens, true, calibration);
+  }
+  return input + grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration);
 }
 
 // Latent attention's projections to every head, forward, which selective recomputation repeats.
@@ -296,8 +319,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   const double tokens = batch.tokens / rank.cp;
   double matmuls = 0;
   for (const MatmulShape& matmul : layer) {
-    matmuls += grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration) +
-               grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration);
+    matmuls += matmul_backward_seconds(rank, matmul, tokens, calibration);
   }
   const double forward = attention_seconds(rank, shape, batch, calibration);
   double attention = calibration.attention_backward.value * forward;
@@ -306,8 +328,8 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
     attention = (recompute == Recompute::selective ? 3.0 : 2.0) * forward;
   }
   // Each weight's gradient is added to its fp32 sum: read it, read and write the sum.
-  const double accumulation =
-      layer_weights(layer) * static_cast<double>(size_of(rank.dtype) + 2 * size_of(DType::fp32));
+  const double accumulation = (rank.adapter_rank > 0 ? 0 : layer_weights(layer)) *
+                              static_cast<double>(size_of(rank.dtype) + 2 * size_of(DType::fp32));
   if (recompute == Recompute::selective) {
     matmuls += projected_again_seconds(rank, shape, tokens, calibration);
   }
@@ -364,8 +386,11 @@ Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const double again = value || rank.traits.logit_rows == 0
                            ? 0
                            : matmul_seconds(tokens, columns, hidden, rank.dtype, calibration);
-  const double matmuls = again + matmul_seconds(tokens, hidden, columns, rank.dtype, calibration) +
-                         matmul_seconds(columns, hidden, tokens, rank.dtype, calibration);
+  const double weight = rank.adapter_rank > 0  // frozen
+                            ? 0
+                            : matmul_seconds(columns, hidden, tokens, rank.dtype, calibration);
+  const double matmuls =
+      again + matmul_seconds(tokens, hidden, columns, rank.dtype, calibration) + weight;
   return {calibration.sustained.value * matmuls +
               elementwise_seconds(bytes, operators - 3, calibration),
           operators * calibration.backward_dispatch_s.value};

@@ -58,7 +58,8 @@ double layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
 
 /// One layer, forward.
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration);
-/// One layer, backward (gradients of inputs and of weights); full recompute adds a forward.
+/// One layer, backward (gradients of inputs and of weights, or of adapters beside frozen ones);
+/// full recompute adds a forward.
 Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute recompute,
                     const Calibration& calibration);
 /// One layer of one decode step: `sequences` at `context` cached tokens on average.

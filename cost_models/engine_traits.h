@@ -12,6 +12,10 @@ namespace tessera {
 /// Rows of logits that exist at a time (executor/model/scores.h).
 inline constexpr std::int64_t kLogitRows = 4096;
 
+/// The logits, their gradient by the loss and that by the entropy (verl 0.9.1's
+/// workers/engine/fsdp/transformer_impl.py, prepare_model_outputs: not in place then).
+inline constexpr int kEntropyLogitCopies = 3;
+
 /// How tokens reach their experts. `direct`: one copy per expert, by NCCL's all-to-all.
 /// `hierarchical`: across nodes one copy per node that holds a chosen expert, passed on inside it
 /// once per rank (DeepEP, HybridEP; DeepSeek-AI 2024, arXiv:2412.19437, sec. 3.2.2).
@@ -55,7 +59,11 @@ struct EngineTraits {
   bool overlapped_hops = false;       // interleaved stages send while they compute
   bool narrow_gradients = false;      // summed and reduced in the parameters' type, else in fp32
   bool overlapped_tensor = false;     // collectives of tp in pieces beside their GEMMs
-  bool eager_elementwise = false;     // one kernel per operator, as torch runs them; norms in fp32
+  /// All rows of logits at once, in the model's type alone, in so many copies while training; 0 =
+  /// with their fp32 copy. One: the loss's gradient overwrites them (verl's logprobs_from_logits on
+  /// flash-attn's cross entropy, inplace_backward). With an entropy term kEntropyLogitCopies.
+  int logit_copies = 0;
+  bool eager_elementwise = false;  // one kernel per operator, as torch runs them; norms in fp32
   /// Outputs of norms and the gated product are not kept but made again for the backward pass (what
   /// torch.compile's min-cut partitioner does; Horace He, "Min-cut optimal(*) recomputation").
   bool remade_elementwise = false;

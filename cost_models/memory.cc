@@ -27,7 +27,11 @@ std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
   const bool sliced = rank.traits.logit_rows > 0;
   const double rows = sliced ? std::min(tokens, limit) : tokens;
   const double element = size_of(rank.dtype), fp32 = size_of(DType::fp32);
-  const double whole = training ? 2 * element + fp32 : element + fp32;
+  const int copies = rank.traits.logit_copies;
+  // Without gradients there is one copy more, of a temperature.
+  const double whole = copies > 0 ? (training ? copies : 2) * element
+                       : training ? 2 * element + fp32
+                                  : element + fp32;
   const double slice = training ? 2 * element + 3 * fp32 : element + 2 * fp32;
   return rounded(rows * as_double(rank.vocab()) * (sliced ? slice : whole));
 }

@@ -74,6 +74,8 @@ struct RankModel {
   bool sequence_parallel = false;  // what TP would replicate is cut along the sequence
   bool ulysses = false;            // cp by all-to-all over heads, else a ring over keys and values
   EngineTraits traits = {};
+  /// Rank of adapters beside the layers' matrices, which are frozen then (adapters.h); 0 = none.
+  std::int64_t adapter_rank = 0;
   std::optional<LayerKind> kind = {};  // nullopt: that of the last layer
 
   LayerShape layer() const {

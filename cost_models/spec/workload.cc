@@ -164,6 +164,7 @@ Workload workload_from(ObjectReader& reader, Defaults defaults) {
   field("mini_batches", workload.mini_batches, kSequences);
   field("epochs", workload.epochs, kPositive);
   field("kl", workload.kl, kEveryKlPlace);
+  reader.optional("entropy", workload.entropy);
   read_models(reader, workload, resolved);
   reader.refuse_unknown_keys();
   if (workload.prompts_per_step > 0 && workload.prompts_per_step % workload.mini_batches != 0) {
@@ -222,6 +223,7 @@ Node to_node(const Workload& workload) {
   add(node, "mini_batches", node_of(workload.mini_batches));
   add(node, "epochs", node_of(workload.epochs));
   add(node, "kl", node_of(name_of(workload.kl)));
+  if (workload.entropy) add(node, "entropy", node_of(true));
   add(node, "models", std::move(models));
   return node;
 }

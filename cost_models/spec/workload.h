@@ -86,6 +86,7 @@ struct Workload {
   std::int64_t mini_batches = 1;  // per epoch
   std::int64_t epochs = 1;        // passes over one rollout
   KlPlace kl = KlPlace::none;
+  bool entropy = false;                    // the loss has an entropy term
   std::string critic_model, reward_model;  // path or preset; empty = the actor's spec / a rule
 
   std::int64_t sequences() const { return prompts_per_step * samples_per_prompt; }

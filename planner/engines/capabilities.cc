@@ -44,6 +44,7 @@ Capabilities verl_table() {
   table.tp_must_divide_heads = true;
   table.colocated = table.full_gather = table.serves_reward = true;
   table.own_pool_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
+  table.lora = true;              // model.lora_rank, by peft
   table.params = kTrainable;
   return table;
 }
@@ -74,6 +75,7 @@ Capabilities verl_megatron_table() {
   table.rollout_heads = HeadRule::query_heads;
   table.colocated = table.full_gather = table.serves_reward = true;
   table.own_pool_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
+  table.lora = true;              // model.lora.rank, by Megatron-Bridge
   table.params = kHalf;
   return table;
 }
@@ -87,6 +89,7 @@ Capabilities server_table(std::string engine, std::string version) {
   table.recompute = {Recompute::none};
   table.most_rollout_pp = std::numeric_limits<int>::max();
   table.rollout_expert_parallel = table.unmap = true;
+  table.lora = true;  // --enable-lora
   table.rollout_heads = HeadRule::query_heads;
   table.tp_must_divide_heads = true;
   table.params = kTrainable;

@@ -44,6 +44,7 @@ struct Capabilities {
   /// free search looks at such placements where 1 is among them.
   std::vector<int> own_pool_lags;
   bool serves_reward = false;  // the reward model runs as the rollout does, not as a trained model
+  bool lora = false;           // adapters beside frozen weights
   bool full_gather = false;    // weights move by gathering every tensor whole
   std::vector<DType> params;
   std::vector<ModelFamily> families;  // empty = every one

@@ -149,6 +149,10 @@ void check_memory_options(const Capabilities& engine, const RolePlan& role,
   }
   const bool may = engine.offload && (role.role != Role::rollout || engine.unmap);
   if (!may && role.offload != Offload{}) refuse("offload", "true", "false");
+  if (role.lora.used() && !engine.lora) {
+    refuse("lora", "adapters of rank " + std::to_string(role.lora.rank),
+           "none: it trains and serves every weight");
+  }
   if (!contains(engine.params, role.dtypes.param)) {
     std::string known;
     for (const DType type : engine.params) {

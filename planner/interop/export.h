@@ -1,8 +1,9 @@
 // A plan as files that other tools accept.
 //
-// Pure: files come back as text, nothing is written. Every name of the user's is quoted, scripts
-// are shellcheck-clean; a plan that the target cannot express is refused with the reason, by the
-// engine's capability table (capabilities.h) and, for verl, by what its keys can say.
+// Files come back as text, nothing is written; of the model's folder is read whether it has
+// weights. Every name of the user's is quoted, scripts are shellcheck-clean; a plan that the target
+// cannot express is refused with the reason, by the engine's capability table (capabilities.h) and,
+// for verl, by what its keys can say.
 #pragma once
 
 #include <array>
@@ -36,9 +37,10 @@ std::string_view name_of(ExportTarget target);
 std::optional<ExportTarget> export_target_from(std::string_view name, Problems& problems);
 
 struct ExportOptions {
-  std::string rollout = "vllm";        // engine of verl's rollout: "vllm" or "sglang"
-  std::string model;                   // path or hub name; empty = the plan's
-  std::string train_files, val_files;  // of verl
+  std::string rollout = "vllm";  // engine of verl's rollout: "vllm" or "sglang"
+  std::string model;  // path or hub name; empty = where the plan's weights are (weights_of), or a
+                      // variable that the script asks for
+  std::string train_files, val_files;  // of verl; empty = variables that the script asks for
   std::string name = "tessera";        // of the job
   std::string image;                   // container of a TrainJob
   std::string run_config = "run.yaml", run_folder = "RUN";  // of tessera-run

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "planner/interop/export_files.h"
+#include "planner/plan/hub_name.h"
 
 namespace tessera {
 namespace {
@@ -135,6 +136,10 @@ Words vllm_arguments(const Plan& plan, const RolePlan& rollout) {
   put(words, "--max-model-len", plan.workload.prompt_tokens + plan.workload.response_tokens.max);
   put(words, "--dtype", torch_dtype(rollout.dtypes.param));
   words.emplace_back("--enable-prefix-caching");
+  if (rollout.lora.used() && !rollout.lora.merged) {
+    words.emplace_back("--enable-lora");
+    put(words, "--max-lora-rank", rollout.lora.rank);
+  }
   return words;
 }
 
@@ -200,8 +205,8 @@ void export_server(const Plan& plan, ExportTarget target, const ExportOptions& o
     problems.push_back({"plan", "/roles", "no rollout", "a rollout", ""});
     return;
   }
-  const std::string& model =
-      options.model.empty() ? plan.models.at(rollout->model).path : options.model;
+  const std::string model =
+      options.model.empty() ? weights_of(plan.models.at(rollout->model)) : options.model;
   const bool vllm = target == ExportTarget::vllm;
   const Words words = vllm ? vllm_arguments(plan, *rollout) : sglang_arguments(plan, *rollout);
   const std::string command = vllm
@@ -211,7 +216,11 @@ void export_server(const Plan& plan, ExportTarget target, const ExportOptions& o
       {"serve.sh",
        script_head(plan, "Starts one replica of the plan's rollout; arguments are further ones.") +
            export_lines(environment_of(plan, target)) +
-           "\nmodel=${MODEL:-}\nif [ -z \"$model\" ]; then\n  model=" + shell_word(model) +
+           "\nmodel=${MODEL:-}\nif [ -z \"$model\" ]; then\n  " +
+           (model.empty()
+                ? ": \"${MODEL:?set it to a folder with the weights of the model, or its name on "
+                  "the Hugging Face hub}\""
+                : "model=" + shell_word(model)) +
            "\nfi\n" + bash_array("arguments", words) + "\n" + command +
            "\"${arguments[@]}\" \"$@\"\n",
        true});

@@ -19,8 +19,30 @@ std::string yaml_file(const Plan& plan, const Settings& settings) {
 std::vector<std::string> overrides(const Plan& plan, const Settings& settings) {
   std::vector<std::string> words;
   if (plan.engine == "verl-megatron") words.emplace_back("model_engine=megatron");
-  for (const Setting& setting : settings) words.push_back(hydra_override(setting));
+  for (const Setting& setting : settings) {
+    const bool variable = setting.value.text.starts_with("${oc.env:");
+    if (!variable) words.push_back(hydra_override(setting));
+  }
   return words;
+}
+
+// Lines that demand each variable, and add it to the overrides.
+std::string variable_lines(const std::vector<VerlVariable>& variables) {
+  std::string text, names;
+  for (const VerlVariable& variable : variables) {
+    if (text.find(": \"${" + variable.name + ":?") == text.npos) {
+      text += ": \"${" + variable.name + ":?set it to " + variable.what + "}\"\n";
+    }
+    names += "  \"" + variable.key + "=$" + variable.name + "\"\n";
+  }
+  return names.empty() ? names : text + "overrides+=(\n" + names + ")\n";
+}
+
+std::string variable_note(const VerlVariable& variable) {
+  return "Set the environment variable " + variable.name + " to " + variable.what + " (" +
+         variable.key +
+         "): the plan does not know it. run.sh stops with this sentence where it is "
+         "missing; verl.yaml reads it too.";
 }
 
 std::string runtime_env(const std::vector<EnvironmentVariable>& environment) {
@@ -47,7 +69,11 @@ void export_verl(const Plan& plan, ExportTarget target, const ExportOptions& opt
   VerlSettings made = verl_settings(plan, verl, problems);
   if (problems.size() != before) return;
   const auto environment = environment_of(plan, target);
-  const std::string array = bash_array("overrides", overrides(plan, made.settings));
+  const std::string array =
+      bash_array("overrides", overrides(plan, made.settings)) + variable_lines(made.variables);
+  std::vector<std::string> asked;
+  for (const VerlVariable& variable : made.variables) asked.push_back(variable_note(variable));
+  made.notes.insert(made.notes.begin(), asked.begin(), asked.end());
   if (target == ExportTarget::ray) {
     out.files.push_back({"runtime_env.yaml", runtime_env(environment)});
     out.files.push_back(

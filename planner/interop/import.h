@@ -21,6 +21,7 @@ struct ImportOptions {
   std::string model, critic, reward;  // instead of the file's
   std::vector<std::string> settings;  // "trainer.nnodes=4": instead of the file's, or added
   double response_mean = 0;           // tokens; 0 = as long as the longest
+  double prompt_mean = 0;             // of micro-batches that count sequences; 0 likewise
   bool allow_unknown = false;         // unknown keys are notes
 };
 
@@ -32,6 +33,7 @@ struct Imported {
   Plan plan;  // valid; without prediction until priced
   std::vector<std::string> notes;
   std::vector<IgnoredKey> ignored;
+  double memory_share = 0;  // of a GPU, that the rollout's server may take; 0 = what is left
 };
 
 /// verl (flattened or Hydra YAML, override lists, .sh files), arguments of Megatron-LM, and of vLLM
@@ -59,12 +61,15 @@ std::optional<ModelSource> find_model(const std::string& name, const ConfigValue
                                       const std::string& key, std::vector<std::string>& notes,
                                       Problems& problems);
 
-/// Fills memory, reshard and prediction by the cost models. Returns what they leave out, and where
-/// the plan does not fit, by role and bytes; `fits` tells the latter.
+/// Fills memory, reshard and prediction by the cost models. A rollout that a server runs decodes as
+/// many sequences at once as there are, as it may, and as its cache holds: what `memory_share` of
+/// the GPU leaves beside its weights and workspace. A server that plans nothing else must hold one.
+/// Returns what they leave out, and where the plan does not fit, by role and bytes; `fits` tells
+/// the latter.
 struct Pricing {
   bool fits = true;
   std::vector<std::string> notes;
 };
-Pricing price(Plan& plan, const Calibration& calibration);
+Pricing price(Plan& plan, const Calibration& calibration, double memory_share = 0);
 
 }  // namespace tessera

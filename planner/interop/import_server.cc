@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "planner/interop/import.h"
+#include "planner/interop/server_flags.h"
 
 namespace tessera {
 namespace {
@@ -21,6 +22,10 @@ constexpr Argument kDp{"data-parallel-size", "dp-size", "dp"};
 constexpr Argument kSequences{"max-num-seqs", "max-running-requests", ""};
 constexpr Argument kPrefill{"max-num-batched-tokens", "max-prefill-tokens", ""};
 constexpr Argument kLength{"max-model-len", "context-length", ""};
+constexpr Argument kShare{"gpu-memory-utilization", "mem-fraction-static", ""};
+
+// Of vLLM's CacheConfig; SGLang works its own out from the GPU's memory, 0.85 to 0.9 on 80 GB.
+constexpr double kVllmShare = 0.9, kSglangShare = 0.88;
 
 class Importer {
  public:
@@ -35,6 +40,7 @@ class Importer {
     Plan& plan = out_.plan;
     plan.engine = vllm_ ? "vllm" : "sglang";
     plan.cluster = options_.cluster;
+    check_flags();
     read_model();
     if (problems_.size() != before_) return std::nullopt;
     read_layout();
@@ -66,6 +72,43 @@ class Importer {
     problems_.push_back({config_.file, value == config_.values.end() ? "" : value->second.place,
                          "--" + key + " " + std::move(found), std::move(expected),
                          std::move(hint)});
+  }
+
+  void check_flags() {
+    std::vector<std::string> unknown;
+    for (Problem& problem : misspelt_flags(config_, unknown)) {
+      if (!options_.allow_unknown) {
+        problems_.push_back(std::move(problem));
+      } else {
+        out_.notes.push_back("unknown argument " + problem.found + " (" + problem.hint + ")");
+      }
+    }
+    for (const std::string& flag : unknown) {
+      out_.notes.push_back("--" + flag +
+                           " is no argument that the planner knows; it changes "
+                           "nothing in the plan.");
+    }
+    for (const char* const flag : {"quantization", "cpu-offload-gb", "kv-cache-dtype",
+                                   "speculative-config", "speculative-algorithm"}) {
+      if (!config_.has(flag)) continue;
+      const Node* const value = config_.find(flag);
+      if (value != nullptr && value->text == "auto") continue;
+      out_.notes.push_back("--" + std::string(flag) +
+                           " is not counted: weights and cache are "
+                           "planned in the model's type, on the GPU.");
+    }
+  }
+
+  /// The share of a GPU's memory that weights, cache and workspace may take.
+  double memory_share() {
+    const double otherwise = vllm_ ? kVllmShare : kSglangShare;
+    const Node* const node = config_.find(key_of(kShare));
+    if (node == nullptr) return otherwise;
+    const bool numeric = node->is(Node::Kind::number) || node->is(Node::Kind::integer);
+    if (numeric && node->number > 0 && node->number <= 1) return node->number;
+    refuse(kShare, numeric ? std::to_string(node->number) : "'" + node->text + "'",
+           "a share of a GPU's memory, above 0 and at most 1");
+    return otherwise;
   }
 
   void read_model() {
@@ -110,6 +153,10 @@ class Importer {
                            : dtype == "bfloat16" || dtype == "bf16" ? DType::bf16
                                                                     : model.dtype;
     rollout.dtypes.kv = rollout.dtypes.wire = rollout.dtypes.param;
+    out_.memory_share = memory_share();
+    if (config_.boolean("enable-lora", false, problems_)) {
+      rollout.lora.rank = config_.integer("max-lora-rank", 16, problems_, {1, 1 << 16});
+    }
     out_.plan.roles.push_back(std::move(rollout));
   }
 
@@ -135,10 +182,11 @@ class Importer {
     work.response_tokens = {mean, 0, longest};
     work.dataflow = {{Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}}};
     plan.schedule = {{Phase::gen, Role::rollout, {}}};
-    out_.notes.push_back("a step is one full batch, " + std::to_string(sequences) +
-                         " sequences per replica, half of their " + std::to_string(length) +
-                         " tokens prompt; the KV cache is that of all of them, not the share of "
-                         "memory that the server takes.");
+    out_.notes.push_back("a step is one full batch of sequences that all reach " +
+                         std::to_string(length) +
+                         " tokens, half of them prompt; the cache is what --" + key_of(kShare) +
+                         " leaves beside the weights, and as many sequences are decoded at once as "
+                         "it holds.");
   }
 
   const ConfigValues& config_;

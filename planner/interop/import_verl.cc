@@ -113,6 +113,13 @@ void read_algorithm(VerlImport& in, std::int64_t mini) {
   const bool reward = in.flag("algorithm.use_kl_in_reward", false);
   work.kl = loss ? KlPlace::loss : reward ? KlPlace::reward : KlPlace::none;
   if (loss && reward) in.note("KL is in the loss and in the reward; the plan keeps the loss.");
+  work.entropy = in.number("actor_rollout_ref.actor.entropy_coeff", 0) != 0;
+  if (!work.entropy && in.number("actor_rollout_ref.rollout.temperature", 1) != 1) {
+    work.entropy = true;
+    in.note(
+        "a temperature other than 1 copies the logits; they are counted as with an entropy "
+        "term.");
+  }
   const bool critic = in.flag("critic.enable", estimator == "gae");
   if (critic != (work.algorithm == "ppo")) {
     in.refuse("critic.enable", critic ? "true" : "false",
@@ -238,6 +245,13 @@ PlannedReshard read_reshard(const VerlImport& in) {
 
 }  // namespace
 
+double VerlImport::number(const std::string& key, double otherwise) const {
+  const Node* const node = config.find(key);
+  if (node == nullptr) return otherwise;
+  const bool numeric = node->is(Node::Kind::number) || node->is(Node::Kind::integer);
+  return numeric ? node->number : otherwise;
+}
+
 void VerlImport::refuse(const std::string& key, std::string found, std::string expected,
                         std::string hint) const {
   const auto value = config.values.find(key);
@@ -261,6 +275,7 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
   plan.schedule =
       schedule_of(default_schedule(plan.workload), placement_of(plan), in.rollout_gpus > 0 ? 1 : 0);
   plan.reshard.push_back(read_reshard(in));
+  in.out.memory_share = in.number("actor_rollout_ref.rollout.gpu_memory_utilization", 0.5);
   validate(plan, config.file, problems);
   if (problems.size() != before) return std::nullopt;
   return std::move(in.out);

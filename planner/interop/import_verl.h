@@ -35,6 +35,8 @@ struct VerlImport {
   std::string text(const std::string& key, std::string otherwise) const {
     return config.text(key, std::move(otherwise), problems);
   }
+  /// A number of the key, whole or not.
+  double number(const std::string& key, double otherwise) const;
   DType dtype(const std::string& key, const char* otherwise, DType unlisted) const {
     return dtype_from(text(key, otherwise)).value_or(unlisted);
   }

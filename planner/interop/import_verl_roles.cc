@@ -1,6 +1,7 @@
 // The roles of a plan from verl's keys.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 #include "planner/interop/import_verl.h"
@@ -32,9 +33,9 @@ Recompute recompute_of(const VerlImport& in, Role role) {
   return mode == "selective" ? Recompute::selective : Recompute::none;
 }
 
-// Sequences per GPU of a micro-batch: verl 0.9.1 reads this key only. Its older form counts those
-// of all GPUs.
-std::int64_t sequences_of(VerlImport& in, const std::string& prefix) {
+// Sequences per replica of a micro-batch: verl 0.9.1 reads this key only. Its older form counts
+// those of all replicas, of `cp` GPUs each.
+std::int64_t sequences_of(VerlImport& in, const std::string& prefix, int cp) {
   const Whole range{.least = 1, .most = 1 << 24};
   const std::string key = prefix + "micro_batch_size_per_gpu", older = prefix + "micro_batch_size";
   if (in.config.find(key) != nullptr || in.config.complete) return in.integer(key, 1, range);
@@ -43,7 +44,8 @@ std::int64_t sequences_of(VerlImport& in, const std::string& prefix) {
     return 1;
   }
   in.note(older + " is deprecated; verl 0.9.1 asks for " + key + ".");
-  return std::max<std::int64_t>(1, in.integer(older, 1, range) / in.world);
+  return std::max<std::int64_t>(
+      1, in.integer(older, 1, range) / std::max<std::int64_t>(1, in.world / cp));
 }
 
 // Tokens of so many sequences: all as long as the longest, or, where responses are known to be
@@ -51,7 +53,11 @@ std::int64_t sequences_of(VerlImport& in, const std::string& prefix) {
 std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
   const Workload& work = in.out.plan.workload;
   const auto count = static_cast<double>(sequences);
-  const double mean = static_cast<double>(work.prompt_tokens) + work.response_tokens.mean;
+  const double prompt =
+      in.options.prompt_mean > 0
+          ? std::min(in.options.prompt_mean, static_cast<double>(work.prompt_tokens))
+          : static_cast<double>(work.prompt_tokens);
+  const double mean = prompt + work.response_tokens.mean;
   const double deviation = work.response_tokens.cv * work.response_tokens.mean * std::sqrt(count);
   const double expected = std::ceil(count * mean + 3 * deviation);
   const std::int64_t most = sequences * in.longest();
@@ -62,7 +68,7 @@ std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
 /// or from the sequences per GPU that the keys behind `prefix` state.
 std::int64_t call_tokens(VerlImport& in, bool dynamic, const std::string& limit,
                          std::int64_t otherwise, const std::string& prefix, int cp) {
-  if (!dynamic) return tokens_of(in, sequences_of(in, prefix));
+  if (!dynamic) return tokens_of(in, sequences_of(in, prefix, cp));
   return in.integer(limit, otherwise, kVerlTokens) * cp;
 }
 
@@ -101,6 +107,92 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
   return made;
 }
 
+// Adapters of `block` (".model"): FSDP's by peft, Megatron's by Megatron-Bridge.
+Lora read_lora(VerlImport& in, const std::string& block) {
+  constexpr Whole kRank{.least = 0, .most = 1 << 16};
+  Lora lora;
+  const bool bridge = in.config.megatron_engine;
+  lora.rank = in.integer(block + (bridge ? ".lora.rank" : ".lora_rank"), 0, kRank);
+  if (const std::string path = block + ".lora_adapter_path";
+      lora.rank == 0 && !bridge && !in.text(path, "").empty()) {
+    in.refuse(block + ".lora_rank", "0 with " + path, "the rank of that adapter",
+              "the plan counts its elements");
+  }
+  if (!lora.used()) return lora;
+  lora.alpha = static_cast<double>(in.integer(block + (bridge ? ".lora.alpha" : ".lora_alpha"),
+                                              bridge ? 32 : 16, {.least = 1, .most = 1 << 20}));
+  lora.merged = in.flag(block + ".lora.merge", false);
+  const std::string key = block + (bridge ? ".lora.target_modules" : ".target_modules");
+  if (const Node* const node = in.config.find(key); node != nullptr) {
+    if (node->is(Node::Kind::list)) {
+      for (const Node& item : node->items) lora.targets.push_back(item.text);
+    } else if (node->text != "all-linear") {
+      lora.targets.push_back(node->text);
+    }
+  } else if (bridge) {
+    lora.targets = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+  }
+  return lora;
+}
+
+// The adapters of a role, checked against its model.
+Lora lora_of(VerlImport& in, const RolePlan& role, const std::string& block) {
+  Lora lora = read_lora(in, block);
+  if (!lora.used()) return lora;
+  const ModelSpec& model = in.plan().models.at(role.model).spec;
+  const ParameterTable table = parameter_table(model);
+  const bool bridge = in.config.megatron_engine;
+  for (const std::string& target : unknown_targets(table, lora)) {
+    in.refuse(block + (bridge ? ".lora.target_modules" : ".target_modules"), "'" + target + "'",
+              "all-linear or last parts of module names, q_proj say");
+  }
+  if (in.config.find(block + ".exclude_modules") != nullptr) {
+    in.note(block + ".exclude_modules is not read: the adapters that it leaves out are counted.");
+  }
+  if (model.moe) {
+    in.note(
+        "routed experts are counted without adapters: they are no modules of their own in "
+        "transformers 5.");
+  }
+  std::int64_t elements = 0;
+  const auto each = adapter_elements(table, lora, 1);
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    elements += each[static_cast<std::size_t>(kind_of_layer(model, i))];
+  }
+  char millions[32];
+  std::snprintf(millions, sizeof millions, "%.1f", static_cast<double>(elements) / 1e6);
+  in.note("LoRA of rank " + std::to_string(lora.rank) + ": the " + std::string(name_of(role.role)) +
+          " trains " + millions +
+          " million parameters; its weights are frozen, without gradients or optimizer states.");
+  return lora;
+}
+
+// The rollout serves the actor's adapters; the reference is the actor without them.
+void share_lora(VerlImport& in) {
+  std::vector<RolePlan>& roles = in.plan().roles;
+  const RolePlan& actor = roles.front();
+  if (!actor.lora.used()) return;
+  const auto share = [&](RolePlan& role) {
+    if (role.role != Role::rollout && role.role != Role::reference) return;
+    role.lora = actor.lora;
+    if (role.role == Role::rollout) return;
+    role.layout = actor.layout;
+    if (role.layout.zero < 3) role.layout.zero = 0;  // of what is not trained
+    role.rank_order = actor.rank_order;
+    role.dtypes = actor.dtypes;
+    role.offload = {.parameters = actor.offload.parameters};
+    role.batching.log_prob_tokens = actor.batching.log_prob_tokens;
+    in.note(
+        "the reference is the actor without its adapters (verl's ref_in_actor): it has no "
+        "weights of its own.");
+  };
+  for (RolePlan& role : roles) share(role);
+  in.note(actor.lora.merged
+              ? "the rollout receives whole weights with the adapters merged (model.lora.merge)."
+              : "the rollout receives the adapters alone; its own weights come from the files "
+                "(rollout.load_format=safetensors) and wait in host memory while training.");
+}
+
 struct ActorLimits {
   bool dynamic = false;
   std::int64_t tokens = 16384;  // per GPU
@@ -108,6 +200,7 @@ struct ActorLimits {
 
 RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
   RolePlan actor = training_role(in, Role::actor, kActor);
+  actor.lora = lora_of(in, actor, "actor_rollout_ref.model");
   const int cp = actor.layout.cp;
   actor.batching.update_tokens = call_tokens(
       in, limits.dynamic, kActor + ".ppo_max_token_len_per_gpu", 16384, kActor + ".ppo_", cp);
@@ -152,6 +245,7 @@ RolePlan rollout_role(VerlImport& in) {
 
 RolePlan critic_role(VerlImport& in) {
   RolePlan critic = training_role(in, Role::critic, "critic");
+  critic.lora = lora_of(in, critic, "critic.model");
   const int cp = critic.layout.cp;
   const std::int64_t infer =
       in.integer("critic.ppo_infer_max_token_len_per_gpu", 32768, kVerlTokens) * cp;
@@ -216,6 +310,7 @@ void read_verl_roles(VerlImport& in) {
   if (work.algorithm == "ppo") roles.push_back(critic_role(in));
   if (work.kl != KlPlace::none) roles.push_back(reference_role(in, limits));
   if (reward_model) roles.push_back(reward_role(in));
+  share_lora(in);
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 
 #include "planner/interop/import.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/search/amounts.h"
 #include "planner/search/fixed.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/search.h"
@@ -13,9 +14,11 @@ namespace tessera {
 namespace {
 
 // Sequences that a replica of the rollout decodes at once: an inference server takes no more than
-// there are, nor than its cache holds beside what the other roles of its ranks keep, and queues the
-// rest. What one sequence does not fit is left as it is, to be reported.
-std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, const Workload& work) {
+// there are, nor than its cache holds beside what the other roles of its ranks keep and within its
+// share of the memory, and queues the rest. What one sequence does not fit is left as it is, to be
+// reported; of a share alone, `tight` says it.
+std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, const Workload& work,
+                      double share, bool& tight) {
   Candidate rollout = solution.choice.at(Role::rollout);
   std::int64_t others = 0;
   for (const std::vector<Role>& block : solution.placement) {
@@ -25,15 +28,21 @@ std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, cons
     }
   }
   const std::int64_t limit = memory_limit(costs.request()) - others;
+  const auto own = static_cast<std::int64_t>(
+      share * static_cast<double>(costs.request().cluster.device.memory.value));
   const auto fits = [&](std::int64_t sequences) {
     rollout.max_sequences = sequences;
-    return costs.memory(rollout, Phase::gen).total() <= limit;
+    const std::int64_t needed = costs.memory(rollout, Phase::gen).total();
+    return needed <= limit && (own == 0 || needed <= own);
   };
   const std::int64_t asked = rollout.max_sequences;
   const std::int64_t present = (work.sequences() + rollout.dp - 1) / rollout.dp;
   std::int64_t most = std::min(asked, std::max<std::int64_t>(1, present));
   if (fits(most)) return most;
-  if (!fits(1)) return asked;
+  if (!fits(1)) {
+    tight = costs.memory(rollout, Phase::gen).total() <= limit;
+    return tight ? 1 : asked;
+  }
   std::int64_t least = 1;  // fits; `most` does not
   while (most - least > 1) {
     const std::int64_t middle = least + (most - least) / 2;
@@ -50,16 +59,31 @@ bool all_possible(const CostEvaluator& costs, const Solution& solution) {
 }
 
 // The slots of a serving engine as far as they are used.
-void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, Pricing& pricing) {
+void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, double share,
+                 Pricing& pricing) {
   const auto rollout = std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     return role.role == Role::rollout;
   });
   const bool serves = plan.engine != "tessera" && rollout != plan.roles.end();
   if (!serves || !all_possible(costs, solution)) return;
   const std::int64_t asked = rollout->batching.max_sequences;
-  const std::int64_t used = admitted(costs, solution, plan.workload);
-  if (used == asked) return;
+  bool tight = false;
+  const std::int64_t used = admitted(costs, solution, plan.workload, share, tight);
   rollout->batching.max_sequences = solution.choice.at(Role::rollout).max_sequences = used;
+  if (tight) {
+    const Candidate& one = solution.choice.at(Role::rollout);
+    const std::int64_t memory = costs.request().cluster.device.memory.value;
+    const std::string sentence =
+        "one sequence of " + std::to_string(longest_sequence(plan.workload)) + " tokens needs " +
+        in_gib(costs.memory(one, Phase::gen).total()) + " beside weights and workspace; the " +
+        "server's share of a GPU is " +
+        in_gib(static_cast<std::int64_t>(share * static_cast<double>(memory)));
+    const bool alone = plan.roles.size() == 1;  // else other roles' figures are worth having
+    if (alone) pricing.fits = false;
+    pricing.notes.push_back((alone ? "does not fit: " : "tight: ") + sentence + ".");
+    return;
+  }
+  if (used == asked) return;
   pricing.notes.push_back("of " + std::to_string(asked) + " sequences that a rollout replica may " +
                           "decode at once " + std::to_string(used) +
                           " are counted: so many there are, or fit as the longest.");
@@ -67,10 +91,11 @@ void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, Pri
 
 }  // namespace
 
-Pricing price(Plan& plan, const Calibration& calibration) {
+Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   Pricing pricing;
   PlanRequest request = request_of(plan, calibration);
   request.traits = traits_of(plan.engine);
+  for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
   const CostEvaluator costs(request);
   Solution solution;
   solution.placement = placement_of(plan);
@@ -87,12 +112,25 @@ Pricing price(Plan& plan, const Calibration& calibration) {
     }
     solution.choice.emplace(role.role, candidate);
   }
-  limit_slots(plan, costs, solution, pricing);
+  limit_slots(plan, costs, solution, memory_share, pricing);
+  const RolePlan& first = plan.roles.front();
+  if (const std::int64_t batch = first.batching.max_sequences * first.layout.dp();
+      plan.roles.size() == 1 && first.role == Role::rollout &&
+      batch != plan.workload.prompts_per_step) {  // a server's step is what it decodes at once
+    plan.workload.prompts_per_step = batch;
+    Pricing again = price(plan, calibration, memory_share);
+    for (const std::string& note : pricing.notes) {
+      const bool said =
+          std::find(again.notes.begin(), again.notes.end(), note) != again.notes.end();
+      if (!said) again.notes.insert(again.notes.begin(), note);
+    }
+    return again;
+  }
   solution.policy_lag = is_one_step_off(plan.schedule) ? 1 : 0;
   const FixedIteration fixed =
       price_iteration(costs, solution.choice, solution.placement, solution.policy_lag);
-  pricing.fits = fixed.fits();
-  if (!pricing.fits) pricing.notes.push_back("does not fit: " + fixed.why + ".");
+  pricing.fits = pricing.fits && fixed.fits();
+  if (!fixed.fits()) pricing.notes.push_back("does not fit: " + fixed.why + ".");
   solution.seconds = fixed.seconds;
   solution.step_s = fixed.step_s;
   const bool priced_all = std::all_of(fixed.roles.begin(), fixed.roles.end(),
@@ -103,6 +141,13 @@ Pricing price(Plan& plan, const Calibration& calibration) {
   const Plan priced = compose_plan(request, costs, solution);
   for (RolePlan& role : plan.roles) role.memory = priced.find(role.role)->memory;
   for (PlannedReshard& pair : plan.reshard) {
+    if (const Lora& lora = plan.find(pair.to)->lora; lora.used() && !lora.merged) {
+      pair.bytes_received = pair.lower_bound_bytes =
+          costs.reshard_bytes(solution.choice.at(Role::actor), solution.choice.at(Role::rollout));
+      pair.total_received_bytes =
+          pair.bytes_received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
+      continue;
+    }
     const ReshardPlan exact = reshard_plan_of(plan, pair);
     pair.digest = digest_text(exact.digest);
     pair.bytes_received = exact.bytes_received.value;

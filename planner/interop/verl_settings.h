@@ -18,13 +18,20 @@ inline constexpr std::string_view kVerlVersion = "0.9.1";
 
 struct VerlOptions {
   std::string rollout = "vllm";        // or "sglang"
-  std::string model;                   // path or hub name; empty = the plan's
-  std::string train_files, val_files;  // empty = verl's defaults
+  std::string model;                   // path or hub name; empty = where the plan's weights are
+  std::string train_files, val_files;  // empty = variables of the script
   std::string project = "tessera", experiment = "plan";
 };
 
+/// A value that the plan does not know: the script takes it as a variable, the YAML file from the
+/// environment.
+struct VerlVariable {
+  std::string key, name, what;  // "data.train_files", "TRAIN_FILES", "the parquet files ..."
+};
+
 struct VerlSettings {
-  Settings settings;
+  Settings settings;  // those of `variables` as ${oc.env:NAME}
+  std::vector<VerlVariable> variables;
   std::vector<std::string> notes;  // what the user should know; one sentence or two each
 };
 

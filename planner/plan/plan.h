@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "cost_models/memory.h"
@@ -46,6 +47,9 @@ struct RolePlan {
   Batching batching;
   Recompute recompute = Recompute::none;
   Offload offload;
+  /// Trained (actor, critic), served (rollout), or left out: the reference is the actor's own
+  /// frozen weights then and holds none where the actor keeps them on the device.
+  Lora lora;
   std::map<Phase, MemoryUse> memory;  // of the role's fullest rank, in each phase
   bool operator==(const RolePlan&) const = default;
 };

@@ -83,6 +83,14 @@ void fields(V& v, Offload& offload) {
 }
 
 template <class V>
+void fields(V& v, Lora& lora) {
+  v.field("rank", lora.rank, Whole{.least = 1, .most = 1 << 16});
+  v.field("alpha", lora.alpha, kFromZero);
+  v.strings("targets", lora.targets);
+  v.field("merged", lora.merged);
+}
+
+template <class V>
 void fields(V& v, MemoryUse& use) {
   v.field("weights", use.weights, kNotNegative);
   v.field("gradients", use.gradients, kNotNegative);
@@ -107,6 +115,7 @@ void fields(V& v, RolePlan& role) {
   v.object("batching", role.batching);
   v.field("recompute", role.recompute, kRecomputes);
   v.object("offload", role.offload);
+  v.stated_object("lora", role.lora);
   v.map("memory", role.memory);
 }
 

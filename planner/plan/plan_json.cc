@@ -37,6 +37,9 @@ class PlanWriter {
   void object(std::string_view key, T& value) {
     add(node, key, written(value));
   }
+  void stated_object(std::string_view key, Lora& value) {
+    if (value.used()) object(key, value);
+  }
   template <class T>
   void list(std::string_view key, std::vector<T>& values) {
     Node items = list_node();

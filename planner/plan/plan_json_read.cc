@@ -43,6 +43,9 @@ class PlanReader {
   void object(std::string_view key, T& value) {
     if (auto inner = reader_.object(key)) read(*inner, value);
   }
+  void stated_object(std::string_view key, Lora& value) {
+    if (reader_.has(key)) object(key, value);
+  }
   template <class T>
   void list(std::string_view key, std::vector<T>& values) {
     for (ObjectReader& inner : reader_.objects(key)) read(inner, values.emplace_back());

@@ -81,6 +81,9 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   if (role == Role::rollout) plan.offload = {};  // the reshard says that it is unmapped
   plan.layout = layout_of(candidate, model_of(request, role).layers);
   plan.dtypes = dtypes_of(request, role);
+  if (const auto lora = request.lora.find(role); lora != request.lora.end()) {
+    plan.lora = lora->second;
+  }
   plan.batching = batching_of(request, candidate);
   // A rank's context and libraries are counted once, with the first role of its block.
   const bool first = solution.placement[block].front() == role;
@@ -103,7 +106,9 @@ PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
   pair.keep = !rollout.offload.parameters;
   const std::size_t ranks =
       plan.find(Role::actor)->ranks.size() + plan.find(Role::rollout)->ranks.size();
-  if (plan.engine != "tessera" && costs.tensors(Role::actor) * ranks > kMostRanges) {
+  const Lora& lora = plan.find(Role::rollout)->lora;
+  const bool adapters = lora.used() && !lora.merged;  // no ranges of the table
+  if (adapters || (plan.engine != "tessera" && costs.tensors(Role::actor) * ranks > kMostRanges)) {
     pair.bytes_received = pair.lower_bound_bytes =
         costs.reshard_bytes(solution.choice.at(Role::actor), rollout);
     pair.total_received_bytes = pair.bytes_received * rollout.gpus;

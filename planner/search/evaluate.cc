@@ -24,6 +24,9 @@ std::shared_ptr<const ParameterTable> ModelTables::of(const ModelSpec& model) {
 
 CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : request(asked) {
   const Workload& workload = request.workload;
+  if (request.traits.logit_copies > 0 && workload.entropy) {
+    request.traits.logit_copies = kEntropyLogitCopies;
+  }
   const auto prompt = static_cast<double>(workload.prompt_tokens);
   response = mean_length(workload.response_tokens);
   sequence = prompt + response;
@@ -35,6 +38,11 @@ CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : req
     model.dtypes = dtypes_of(request, role);
     model.table = tables.of(spec);
     model.elements = model.table->elements();
+    if (const auto lora = request.lora.find(role); lora != request.lora.end()) {
+      model.lora = lora->second;
+      const bool left_out = role == Role::reference || (role == Role::rollout && model.lora.merged);
+      model.adapter_rank = left_out ? 0 : model.lora.rank;
+    }
     for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
       model.last_kind = kind_of_layer(spec, layer);
       model.layers[static_cast<std::size_t>(model.last_kind)] += 1;
@@ -53,7 +61,8 @@ RankModel CostEvaluator::State::rank_model(const RoleModel& model, const LayerRu
           .etp = run.etp,
           .sequence_parallel = run.sequence_parallel,
           .ulysses = run.ulysses,
-          .traits = request.traits};
+          .traits = request.traits,
+          .adapter_rank = model.adapter_rank};
 }
 
 const RankModel& CostEvaluator::State::rank_model(RoleModel& model, const LayerRun& run,
@@ -101,6 +110,22 @@ const std::vector<StageClass>& CostEvaluator::State::stages(RoleModel& model,
     }
   }
   return classes;
+}
+
+Elements CostEvaluator::State::adapters_of(RoleModel& model, int tp, const LayerCounts& layers) {
+  auto [entry, added] = model.adapters.try_emplace(tp);
+  if (added) entry->second = adapter_elements(*model.table, model.lora, tp);
+  Elements sum;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    sum.dense += layers[kind] * entry->second[kind];
+  }
+  return sum;
+}
+
+Elements CostEvaluator::State::trained_elements(RoleModel& model, const Candidate& candidate,
+                                                const StageClass& stage) {
+  if (!model.lora.used()) return stage.elements;
+  return adapters_of(model, candidate.tp, stage.layers);
 }
 
 // 1 / the speed of a rank while `used` GPUs of the candidate's block work `part` of the time.

@@ -28,17 +28,50 @@ MemoryUse on_device(MemoryUse use, const Candidate& candidate, const EngineTrait
 
 }  // namespace
 
+// Adapters have gradients, master weights and states; what they stand beside has none, and is held
+// in the type that the engine's parameters have (verl: fp32 unless model_dtype says otherwise).
+MemoryUse CostEvaluator::State::resident(RoleModel& model, const Candidate& candidate,
+                                         const StageClass& stage) {
+  const ParallelLayout layout = degrees_of(candidate);
+  const bool masters = request.traits.master_parameters;
+  if (!model.lora.used()) {
+    MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
+    if (model.trained && layout.dp_shard > 1 && masters) {
+      whole.weights = std::max(whole.weights, whole.master_weights);
+      whole.master_weights = 0;
+    }
+    return whole;
+  }
+  const Elements adapters = trained_elements(model, candidate, stage);
+  if (candidate.role == Role::rollout) {
+    const MemoryUse frozen = resident_memory(stage.elements, layout, model.dtypes, false);
+    return model.lora.merged ? frozen
+                             : frozen + resident_memory(adapters, layout, model.dtypes, false);
+  }
+  RoleDTypes stored = model.dtypes;
+  if (masters && size_of(stored.master) > size_of(stored.param)) stored.param = stored.master;
+  const bool reference = candidate.role == Role::reference;
+  if (reference && !candidate.offload.parameters) return {};  // the actor's
+  return resident_memory(stage.elements, layout, stored, false) +
+         resident_memory(adapters, layout, stored, model.trained);
+}
+
+// What verl's FSDP2 leaves to the root module: the head, gathered while the logits exist, with its
+// gradient and that in the type in which it is reduced.
+std::int64_t CostEvaluator::State::gathered_head(RoleModel& model, const Candidate& candidate,
+                                                 bool gradients) {
+  if (model.spec.head == ModelHead::value) return 0;
+  const std::int64_t element = size_of(model.dtypes.param);
+  return model.spec.vocab * model.spec.hidden / candidate.tp *
+         (element + (gradients ? element + size_of(model.dtypes.grad) : 0));
+}
+
 MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& candidate,
                                              const StageClass& stage, int index, Phase phase,
                                              std::optional<double> in_flight) {
   const Workload& workload = request.workload;
-  const bool trained = model.trained;
   const ParallelLayout layout = degrees_of(candidate);
-  MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, trained);
-  if (trained && layout.dp_shard > 1 && request.traits.master_parameters) {
-    whole.weights = std::max(whole.weights, whole.master_weights);
-    whole.master_weights = 0;
-  }
+  const MemoryUse whole = resident(model, candidate, stage);
   const Call* call = nullptr;
   for (const Call& each : workload.dataflow) {
     const Role runs = each.kind == CallKind::generate ? Role::rollout : each.role;
@@ -73,8 +106,12 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
   for (const auto& kind : by_kind) {
     if (kind.front().total() > fullest_layer.total()) fullest_layer = kind.front();
   }
-  const MemoryUse buffers =
-      communication_memory(rank, layout, fullest_layer, tokens, model.dtypes, trains, layers);
+  const bool whole_gradients = trains && !model.lora.used();
+  MemoryUse buffers =
+      communication_memory(rank, layout, fullest_layer, tokens, model.dtypes, whole_gradients, layers);
+  if (request.traits.logit_copies > 0 && stage.last && layout.dp_shard > 1) {
+    buffers.communication += gathered_head(model, candidate, whole_gradients);
+  }
   if (!trains) return resident + buffers + inference_memory(rank, stage.last, tokens);
   if (!in_flight) {
     const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;

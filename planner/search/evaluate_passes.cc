@@ -135,6 +135,7 @@ ShardSeconds CostEvaluator::State::shard_seconds(const RoleModel& model, const C
       return gather_shards(bytes, group);
     });
   }
+  if (model.lora.used()) return seconds;  // what the adapters' gradients take is nothing beside it
   seconds.scatter = all(model.dtypes.grad, [&](double bytes, GroupShape group) {
     return reduce_shards(bytes, group);
   });
@@ -396,7 +397,8 @@ CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
                                                             double last_backward_s) {
   Elements most;
   for (const StageClass& stage : stages(model, candidate)) {
-    if (stage.elements.total() > most.total()) most = stage.elements;
+    const Elements trained = trained_elements(model, candidate, stage);
+    if (trained.total() > most.total()) most = trained;
   }
   const OptimizerCost cost =
       optimizer_cost(model, candidate, groups_of(candidate, cluster()), most);
@@ -433,7 +435,9 @@ double CostEvaluator::State::offload_seconds(RoleModel& model, const Candidate& 
   const ParallelLayout layout = degrees_of(candidate);
   double bytes = 0;
   for (const StageClass& stage : stages(model, candidate)) {
-    const MemoryUse use = resident_memory(stage.elements, layout, model.dtypes, training);
+    const MemoryUse use = model.lora.used()
+                              ? resident(model, candidate, stage)
+                              : resident_memory(stage.elements, layout, model.dtypes, training);
     double here = 0;
     if (candidate.offload.parameters) here += as_double(use.weights) * (training ? 2 : 1);
     if (training && candidate.offload.optimizer && !request.traits.host_optimizer) {

@@ -193,6 +193,16 @@ bool shards_within_parts(const PlanRequest& request, const Candidate& actor,
 SwitchBytes CostEvaluator::State::switch_bytes(const Candidate& actor, const Candidate& rollout) {
   RoleModel& model = models.at(Role::actor);
   const std::int64_t wire = size_of(model.dtypes.wire);
+  if (const Lora& lora = models.at(Role::rollout).lora; lora.used() && !lora.merged) {
+    // Every GPU gathers the adapters whole (verl's collect_lora_params).
+    if (actor.gpus == 1) return {};
+    LayerCounts layers{};
+    for (std::int64_t i = 0; i < model.spec.layers; ++i) {
+      ++layers[static_cast<std::size_t>(kind_of_layer(model.spec, i))];
+    }
+    const std::int64_t moved = adapters_of(model, 1, layers).total() * wire;
+    return {moved, moved};
+  }
   if (!plain(actor) || !plain(rollout) || rollout.pp > 1) {
     // Cuts along different axes are independent: a rank keeps its part of what it wants. Counts no
     // more than a rank may keep, so the bytes are an upper bound of the mean. Shards are dealt
@@ -266,6 +276,12 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
     // tree (checkpoint engines, NCCL's broadcast): the actor's layout does not matter.
     constexpr int kMessages = 8;
     RoleModel& model = state_->models.at(Role::rollout);
+    if (model.lora.used() && !model.lora.merged) {
+      const auto adapters = static_cast<double>(state_->reshard_bytes(actor, rollout));
+      return barriers + tessera::reshard_seconds(cluster.nodes == 1 ? adapters : 0,
+                                                 cluster.nodes == 1 ? 0 : adapters, kMessages,
+                                                 cluster, calibration);
+    }
     double wanted = 0;
     for (const StageClass& stage : state_->stages(model, rollout)) {
       wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));

@@ -112,8 +112,11 @@ struct RoleModel {
   std::array<double, kLayerKinds> layers{};  // by kind
   LayerKind last_kind = LayerKind::dense;    // of the last layer
   bool trained = false;
-  std::vector<Phase> phases;                           // in which it computes
-  std::map<std::array<int, 3>, ShardElements> shards;  // by tp, ep, etp
+  Lora lora;
+  std::int64_t adapter_rank = 0;                                  // of those that its passes run
+  std::map<int, std::array<std::int64_t, kLayerKinds>> adapters;  // of a layer, by tp
+  std::vector<Phase> phases;                                      // in which it computes
+  std::map<std::array<int, 3>, ShardElements> shards;             // by tp, ep, etp
   std::map<std::tuple<LayerRun, double, bool>, MicroBatchCost> micro_batches;
   std::map<std::pair<LayerRun, LayerKind>, RankModel> ranks;
   std::map<std::array<int, 6>, std::vector<StageClass>> stages;  // by tp, ep, etp, pp, vpp, head
@@ -148,6 +151,9 @@ struct CostEvaluator::State {
   const RankModel& rank_model(RoleModel& model, const LayerRun& run, LayerKind kind);
   const ShardElements& shards(RoleModel& model, int tp, int ep, int etp);
   const std::vector<StageClass>& stages(RoleModel& model, const Candidate& candidate);
+  /// Elements of a stage that the role trains: all, or those of its adapters.
+  Elements trained_elements(RoleModel& model, const Candidate& candidate, const StageClass& stage);
+  Elements adapters_of(RoleModel& model, int tp, const LayerCounts& layers);
   double slowdown(const Candidate& candidate, double part) const;
   Timed passes(RoleModel& model, const Candidate& candidate, double sequences, bool training);
   double mapping_seconds(RoleModel& model, const Candidate& candidate);
@@ -204,6 +210,9 @@ struct CostEvaluator::State {
   Timed generate(RoleModel& model, const Candidate& candidate);
 
   // evaluate_memory.cc
+  /// What a stage's rank holds between calls where nothing is offloaded.
+  MemoryUse resident(RoleModel& model, const Candidate& candidate, const StageClass& stage);
+  std::int64_t gathered_head(RoleModel& model, const Candidate& candidate, bool gradients);
   /// `in_flight` micro-batches of a call that trains, or as many as its pipeline brings.
   MemoryUse stage_memory(RoleModel& model, const Candidate& candidate, const StageClass& stage,
                          int index, Phase phase, std::optional<double> in_flight = {});

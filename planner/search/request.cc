@@ -33,6 +33,7 @@ ModelSpec model_of(const PlanRequest& request, Role role) {
 }
 
 RoleDTypes dtypes_of(const PlanRequest& request, Role role) {
+  if (const auto own = request.dtypes.find(role); own != request.dtypes.end()) return own->second;
   RoleDTypes dtypes;
   dtypes.param = model_of(request, role).dtype;
   dtypes.kv = dtypes.wire = dtypes.param;

@@ -29,7 +29,9 @@ struct PlanRequest {
   Workload workload;  // resolved: with its dataflow
   Calibration calibration;
   std::string engine = "tessera";
-  EngineTraits traits;  // of that engine (traits_of)
+  EngineTraits traits;                // of that engine (traits_of)
+  std::map<Role, Lora> lora;          // of roles with adapters
+  std::map<Role, RoleDTypes> dtypes;  // instead of dtypes_of's; empty = the model's
   FixedSettings fixed;
   Objective objective = Objective::step_time;
   std::string tessera_version, created;  // for the plan's provenance

@@ -284,8 +284,9 @@ StageClass CostEvaluator::State::stage_of(const RolePlan& role, const Candidate&
 
 OptimizerCost CostEvaluator::State::optimizer_of(const RolePlan& role, const Candidate& candidate,
                                                  const CandidateGroups& groups, int stage) {
-  return optimizer_cost(models.at(role.role), candidate, groups,
-                        stage_of(role, candidate, stage).elements);
+  RoleModel& model = models.at(role.role);
+  return optimizer_cost(model, candidate, groups,
+                        trained_elements(model, candidate, stage_of(role, candidate, stage)));
 }
 
 }  // namespace tessera

@@ -53,6 +53,9 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
   request.engine = plan.engine;
   request.tessera_version = plan.provenance.tessera_version;
   request.created = plan.provenance.created;
+  for (const RolePlan& role : plan.roles) {
+    if (role.lora.used()) request.lora.emplace(role.role, role.lora);
+  }
   return request;
 }
 

@@ -13,6 +13,7 @@
 #include "cost_models/spec/document.h"
 #include "cost_models/spec/strict_yaml.h"
 #include "planner/engines/capabilities.h"
+#include "planner/plan/hub_name.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
@@ -258,6 +259,78 @@ TEST(Export, BucketHoldsTheLargestTensor) {
   // 128256 x 8192 x 4 bytes of fp32 master weights = 4008 MiB, more than verl's default of 2048.
   EXPECT_THAT(text_of(must_export(plan, ExportTarget::verl), "run.sh"),
               HasSubstr("update_weights_bucket_megabytes=4008\n"));
+}
+
+// A config.json alone says nothing of weights or data: the job asks for them.
+TEST(Export, AsksForWhatThePlanDoesNotKnow) {
+  Folder folder;
+  const fs::path config = folder.path() / "config.json";
+  fs::copy_file(fs::path(TESSERA_SOURCE_DIR) / "configs/models/qwen2.5-7b/config.json", config);
+  Plan plan = RandomPlans("verl", 51).next();
+  while (plan.models.contains("reward")) {
+    static RandomPlans more("verl", 52);
+    plan = more.next();
+  }
+  plan.models["actor"].path = config.string();
+  const Export made = must_export(plan, ExportTarget::verl);
+  for (const ExportedFile& file : made.files) write_text_file(folder.path() / file.name, file.text);
+  EXPECT_THAT(text_of(made, "run.sh"), Not(HasSubstr("config.json")));
+  EXPECT_THAT(text_of(made, "verl.yaml"), HasSubstr("${oc.env:MODEL_PATH}"));
+  const std::string notes = text_of(made, "NOTES.md");
+  for (const char* const name : {"MODEL_PATH", "TRAIN_FILES", "VAL_FILES"}) {
+    EXPECT_THAT(notes, HasSubstr(name));
+  }
+  const std::string script = (folder.path() / "run.sh").string();
+  const std::string run =
+      "env -u MODEL_PATH -u TRAIN_FILES -u VAL_FILES PATH=" + folder.path().string() + ":$PATH ";
+  write_text_file(folder.path() / "python3", "#!/bin/sh\nprintf '%s\\n' \"$@\"\n");
+  fs::permissions(folder.path() / "python3", fs::perms::owner_all);
+  int status = 0;
+  EXPECT_THAT(output_of(run + "bash " + script + " 2>&1", &status),
+              HasSubstr("MODEL_PATH: set it to a folder with the weights of the model"));
+  EXPECT_NE(status, 0);
+  const std::string started = output_of(
+      run + "MODEL_PATH=/m TRAIN_FILES=/t.parquet VAL_FILES=/v.parquet bash " + script + " 2>&1",
+      &status);
+  EXPECT_EQ(status, 0) << started;
+  for (const char* const word :
+       {"\nactor_rollout_ref.model.path=/m\n", "\ndata.train_files=/t.parquet\n",
+        "\ndata.val_files=/v.parquet\n"}) {
+    EXPECT_THAT(started, HasSubstr(word));
+  }
+  if (!output_of("command -v shellcheck").empty()) {
+    EXPECT_EQ(output_of("shellcheck " + script + " 2>&1"), "");
+  }
+  const Export given = must_export(plan, ExportTarget::verl,
+                                   {.model = "/m", .train_files = "/t", .val_files = "/v"});
+  EXPECT_THAT(text_of(given, "run.sh"), Not(HasSubstr(":?")));
+  EXPECT_THAT(text_of(given, "NOTES.md"), Not(HasSubstr("MODEL_PATH")));
+}
+
+TEST(Export, NamesWhereTheWeightsAre) {
+  const auto weights = [](const fs::path& path) {
+    return weights_of({.spec = {}, .path = path.string(), .config_sha256 = ""});
+  };
+  const fs::path presets = fs::path(TESSERA_SOURCE_DIR) / "configs/models";
+  EXPECT_EQ(weights("qwen2.5-7b"), "Qwen/Qwen2.5-7B");
+  EXPECT_EQ(weights(presets / "qwen2.5-7b"), "Qwen/Qwen2.5-7B");
+  EXPECT_EQ(weights(presets / "llama3.1-70b/config.json"), "meta-llama/Llama-3.1-70B");
+  EXPECT_EQ(weights("Qwen/Qwen2-7B-Instruct"), "Qwen/Qwen2-7B-Instruct");
+  EXPECT_EQ(weights("/models/elsewhere"), "/models/elsewhere");
+  EXPECT_EQ(weights("missing/config.json"), "");
+  for (const auto& entry : fs::directory_iterator(presets)) {
+    const std::string name = entry.path().filename().string();
+    if (name != "tiny-qwen2-digits") EXPECT_FALSE(hub_name_of_preset(name).empty()) << name;
+  }
+  Folder folder;
+  const fs::path config = folder.path() / "config.json";
+  write_text_file(config, R"({"_name_or_path": "Qwen/Qwen2.5-7B-Instruct"})");
+  EXPECT_EQ(weights(config), "Qwen/Qwen2.5-7B-Instruct");
+  write_text_file(config, R"({"_name_or_path": "/home/somebody/checkpoint"})");
+  EXPECT_EQ(weights(config), "");
+  write_text_file(folder.path() / "model-00001-of-00002.safetensors", "");
+  EXPECT_EQ(weights(config), fs::absolute(folder.path()).string());
+  EXPECT_EQ(weights(folder.path()), fs::absolute(folder.path()).string());
 }
 
 TEST(Export, ScriptsAreShellcheckCleanAndQuoteEveryName) {

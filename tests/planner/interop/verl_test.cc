@@ -39,6 +39,12 @@ std::string overrides_of(const fs::path& script) {
   return text;
 }
 
+void with_adapters(Plan& plan) {
+  for (RolePlan& role : plan.roles) {
+    if (role.role != Role::reward && role.role != Role::critic) role.lora = {.rank = 32};
+  }
+}
+
 TEST(Verl, AcceptsWhatIsExported) {
   const std::string python = verl_python();
   if (!fs::exists(python)) GTEST_SKIP() << "no verl: scripts/setup_verl.sh makes " << python;
@@ -49,13 +55,21 @@ TEST(Verl, AcceptsWhatIsExported) {
       shell_word(python) + " " + TESSERA_SOURCE_DIR + "/tests/planner/interop/verl_oracle.py";
   ExportOptions options;
   options.train_files = "/data/it's a \"file\" = {x: [1, 2]} #, \\ \\' $HOME/a.parquet\\";
+  setenv("VAL_FILES", "/data/asked.parquet", 1);
   RandomPlans fsdp("verl", 9), megatron("verl-megatron", 9);
   for (int i = 0; i < 12; ++i) {
     plans.push_back(i % 2 == 0 ? fsdp.next() : megatron.next());
     if (i >= 8) plans.back() = with_rollout_apart(std::move(plans.back()));
     for (auto& [key, model] : plans.back().models) {  // verl opens the critic's folder
-      model.path = std::string(TESSERA_SOURCE_DIR) + "/configs/models/" + model.path;
+      const fs::path weights = folder / model.path;
+      if (!fs::exists(weights)) {
+        fs::copy(fs::path(TESSERA_SOURCE_DIR) / "configs/models" / model.path, weights);
+        write_text_file(weights / "model.safetensors", "");
+      }
+      model.path = weights.string();
     }
+    options.val_files = i == 3 ? "" : "/data/validation.parquet";  // else of the environment
+    if (i == 4) with_adapters(plans.back());
     options.rollout = i % 4 < 2 ? "vllm" : "sglang";
     Problems problems;
     const auto made =
@@ -96,6 +110,9 @@ TEST(Verl, AcceptsWhatIsExported) {
     EXPECT_EQ(values->find("mode")->text, judged < 8 ? "sync" : "separate_async");
     EXPECT_EQ(values->find("rollout_tp")->integer, plan.find(Role::rollout)->layout.tp);
     EXPECT_EQ(values->find("train_files")->text, options.train_files);
+    EXPECT_EQ(values->find("val_files")->text,
+              judged == 3 ? "/data/asked.parquet" : "/data/validation.parquet");
+    EXPECT_EQ(values->find("lora_rank")->integer, judged == 4 ? 32 : 0);
     if (const RolePlan* critic = plan.find(Role::critic)) {
       EXPECT_EQ(values->find("critic_tokens")->integer * critic->layout.cp,
                 critic->batching.update_tokens);
