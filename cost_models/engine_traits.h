@@ -46,6 +46,7 @@ struct EngineTraits {
   bool host_optimizer = false;           // offloaded states stay there, and the host computes
   bool keeps_gathered = false;           // FSDP's layers stay whole from forward to backward
   bool scattered_hops = false;           // pipeline messages are cut by tp (Megatron-LM)
+  bool context_shards = false;           // FSDP's shards lie over context parallel ranks too
   bool master_parameters = false;        // FSDP shards fp32 parameters, with no 16-bit copy beside
   /// FSDP's layers move tensor by tensor, through lists of one tensor per rank that are copied one
   /// by one (DeepSpeed's partition_parameters over torch's ProcessGroupNCCL, both of 2021).

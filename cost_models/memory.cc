@@ -338,9 +338,13 @@ MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recomput
   if (load.last) kept += 2.0 * stage_input;  // the final norm's input and output
   MemoryUse use;
   use.activations = rounded(kept * tokens * load.in_flight);
-  if (recompute == Recompute::full) use.activations += rounded(one_layer * tokens);
   use.workspace = rounded(buffers);
   if (load.last) use.logits = logits_bytes(rank, tokens, true);
+  if (recompute == Recompute::full) {
+    // Logits that their gradient overwrites are gone when the last layer is computed again.
+    const std::int64_t gone = rank.traits.logit_copies > 0 ? use.logits : 0;
+    use.activations += std::max<std::int64_t>(0, rounded(one_layer * tokens) - gone);
+  }
   return use;
 }
 

@@ -1,7 +1,6 @@
 #include "planner/interop/export.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "planner/engines/capabilities.h"
 #include "planner/interop/export_files.h"
@@ -37,27 +36,6 @@ std::string notes_text(const Plan& plan, ExportTarget target, const Export& out)
     text += lines;
   }
   return text;
-}
-
-// Frameworks open a model's folder, from wherever they are started: a local path as an absolute
-// folder, a hub name as it is. A folder that exists and has no weights is noted.
-std::string model_folder(const std::string& path, std::vector<std::string>& notes) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  fs::path folder = path;
-  if (!fs::exists(folder, ignored)) return path;
-  folder = fs::weakly_canonical(fs::absolute(folder, ignored), ignored);
-  if (fs::is_regular_file(folder, ignored)) folder = folder.parent_path();
-  const bool weights = std::any_of(fs::directory_iterator(folder, ignored),
-                                   fs::directory_iterator(), [](const fs::directory_entry& entry) {
-                                     const fs::path kind = entry.path().extension();
-                                     return kind == ".safetensors" || kind == ".bin";
-                                   });
-  if (!weights) {
-    notes.push_back(folder.string() +
-                    " has no weights: name the model's folder or its hub name with --model.");
-  }
-  return folder.string();
 }
 
 }  // namespace
@@ -120,11 +98,6 @@ std::optional<Export> export_plan(const Plan& plan, ExportTarget target,
   }
   if (problems.size() != before) return std::nullopt;
   Export out;
-  std::vector<std::string> notes;
-  for (auto& [name, model] : theirs.models) {
-    const bool named = name == "actor" && !options.model.empty();
-    if (!own && !named) model.path = model_folder(model.path, notes);
-  }
   switch (target) {
     case ExportTarget::verl:
     case ExportTarget::verl_megatron:
@@ -142,7 +115,6 @@ std::optional<Export> export_plan(const Plan& plan, ExportTarget target,
       export_launcher(theirs, target, options, out, problems);
   }
   if (problems.size() != before) return std::nullopt;
-  out.notes.insert(out.notes.begin(), notes.begin(), notes.end());
   out.files.push_back({"NOTES.md", notes_text(plan, target, out)});
   return out;
 }

@@ -65,11 +65,16 @@ std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
 }
 
 /// Tokens of a micro-batch on one replica, from a limit per GPU (`limit`, by default `otherwise`)
-/// or from the sequences per GPU that the keys behind `prefix` state.
+/// or from the sequences per GPU that the keys behind `prefix` state. Where lengths are known a
+/// limit above what the call's `present` sequences bring does not bind.
 std::int64_t call_tokens(VerlImport& in, bool dynamic, const std::string& limit,
-                         std::int64_t otherwise, const std::string& prefix, int cp) {
+                         std::int64_t otherwise, const std::string& prefix, int cp,
+                         std::int64_t present) {
   if (!dynamic) return tokens_of(in, sequences_of(in, prefix, cp));
-  return in.integer(limit, otherwise, kVerlTokens) * cp;
+  const std::int64_t tokens = in.integer(limit, otherwise, kVerlTokens) * cp;
+  const bool lengths = in.options.response_mean > 0 || in.options.prompt_mean > 0;
+  if (!lengths) return tokens;
+  return std::min(tokens, tokens_of(in, std::max<std::int64_t>(1, present * cp / in.world)));
 }
 
 DType wire_dtype(const VerlImport& in) {
@@ -202,11 +207,13 @@ RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
   RolePlan actor = training_role(in, Role::actor, kActor);
   actor.lora = lora_of(in, actor, "actor_rollout_ref.model");
   const int cp = actor.layout.cp;
-  actor.batching.update_tokens = call_tokens(
-      in, limits.dynamic, kActor + ".ppo_max_token_len_per_gpu", 16384, kActor + ".ppo_", cp);
-  actor.batching.log_prob_tokens = call_tokens(
-      in, in.flag(kRollout + ".log_prob_use_dynamic_bsz", limits.dynamic),
-      kRollout + ".log_prob_max_token_len_per_gpu", limits.tokens, kRollout + ".log_prob_", cp);
+  actor.batching.update_tokens =
+      call_tokens(in, limits.dynamic, kActor + ".ppo_max_token_len_per_gpu", 16384,
+                  kActor + ".ppo_", cp, actor.batching.mini_batch);
+  actor.batching.log_prob_tokens =
+      call_tokens(in, in.flag(kRollout + ".log_prob_use_dynamic_bsz", limits.dynamic),
+                  kRollout + ".log_prob_max_token_len_per_gpu", limits.tokens,
+                  kRollout + ".log_prob_", cp, in.work().sequences());
   return actor;
 }
 
@@ -262,7 +269,7 @@ RolePlan reference_role(VerlImport& in, const ActorLimits& limits) {
   reference.batching.log_prob_tokens =
       call_tokens(in, in.flag(kReference + ".log_prob_use_dynamic_bsz", limits.dynamic),
                   kReference + ".log_prob_max_token_len_per_gpu", limits.tokens,
-                  kReference + ".log_prob_", reference.layout.cp);
+                  kReference + ".log_prob_", reference.layout.cp, in.work().sequences());
   return reference;
 }
 

@@ -40,7 +40,8 @@ std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, cons
   std::int64_t most = std::min(asked, std::max<std::int64_t>(1, present));
   if (fits(most)) return most;
   if (!fits(1)) {
-    tight = costs.memory(rollout, Phase::gen).total() <= limit;
+    const bool alone = solution.choice.size() == 1;  // else other roles' figures are worth having
+    tight = alone || costs.memory(rollout, Phase::gen).total() <= limit;
     return tight ? 1 : asked;
   }
   std::int64_t least = 1;  // fits; `most` does not
@@ -75,10 +76,10 @@ void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, dou
     const std::int64_t memory = costs.request().cluster.device.memory.value;
     const std::string sentence =
         "one sequence of " + std::to_string(longest_sequence(plan.workload)) + " tokens needs " +
-        in_gib(costs.memory(one, Phase::gen).total()) + " beside weights and workspace; the " +
+        in_gib(costs.memory(one, Phase::gen).total()) + " with weights and workspace; the " +
         "server's share of a GPU is " +
         in_gib(static_cast<std::int64_t>(share * static_cast<double>(memory)));
-    const bool alone = plan.roles.size() == 1;  // else other roles' figures are worth having
+    const bool alone = solution.choice.size() == 1;
     if (alone) pricing.fits = false;
     pricing.notes.push_back((alone ? "does not fit: " : "tight: ") + sentence + ".");
     return;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "planner/interop/verl_writer.h"
+#include "planner/plan/hub_name.h"
 
 namespace tessera {
 namespace {
@@ -113,7 +114,9 @@ void write_reward(VerlWriter& w) {
   w.set("reward.reward_model.enable", w.reward != nullptr);
   if (w.reward == nullptr) return;
   const std::string prefix = "reward.reward_model";
-  w.text(prefix + ".model_path", w.plan.models.at(w.reward->model).path);
+  w.known_or_asked(
+      prefix + ".model_path", weights_of(w.plan.models.at(w.reward->model)), "REWARD_PATH",
+      "a folder with the weights of the reward model, or its name on the Hugging Face hub");
   const bool own = apart_from_actor(w, *w.reward);
   w.set(prefix + ".enable_resource_pool", own);
   if (!own && w.reward->ranks.size() != w.actor.ranks.size()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/interop/verl_writer.h"
+#include "planner/plan/hub_name.h"
 #include "planner/plan/one_step_off.h"
 
 namespace tessera {
@@ -25,23 +26,22 @@ void write_cluster(VerlWriter& w) {
 }
 
 void write_data(VerlWriter& w) {
-  if (w.options.train_files.empty()) {
-    w.note(
-        "data.train_files is verl's default, ~/data/rlhf/gsm8k/train.parquet; --train-files "
-        "names yours.");
-  } else {
-    w.text("data.train_files", w.options.train_files);
-  }
-  if (!w.options.val_files.empty()) w.text("data.val_files", w.options.val_files);
+  w.known_or_asked("data.train_files", w.options.train_files, "TRAIN_FILES",
+                   "the parquet file of the prompts, or [several]");
+  w.known_or_asked("data.val_files", w.options.val_files, "VAL_FILES",
+                   "the parquet file of the prompts for validation");
   w.set("data.train_batch_size", w.work.prompts_per_step, "prompts");
   w.set("data.max_prompt_length", w.work.prompt_tokens, "tokens");
   w.set("data.max_response_length", w.work.response_tokens.max, "tokens");
 }
 
 void write_model(VerlWriter& w) {
-  const std::string& path =
-      w.options.model.empty() ? w.plan.models.at(w.actor.model).path : w.options.model;
-  w.text("actor_rollout_ref.model.path", path);
+  const std::string prefix = "actor_rollout_ref.model";
+  w.known_or_asked(
+      prefix + ".path",
+      w.options.model.empty() ? weights_of(w.plan.models.at(w.actor.model)) : w.options.model,
+      "MODEL_PATH", "a folder with the weights of the model, or its name on the Hugging Face hub");
+  write_verl_lora(w, prefix, w.actor.lora);
   w.set("actor_rollout_ref.model.use_remove_padding", true, "packed sequences, as the plan counts");
   if (!w.megatron) {
     w.set("actor_rollout_ref.model.enable_gradient_checkpointing",
@@ -78,7 +78,19 @@ void VerlWriter::refuse(std::string place, std::string found, std::string expect
       {"plan", std::move(place), std::move(found), std::move(expected), std::move(hint)});
 }
 
+void VerlWriter::known_or_asked(std::string key, const std::string& value, const char* variable,
+                                const char* what) {
+  if (!value.empty()) return text(std::move(key), value);
+  set(key, std::string_view("${oc.env:" + std::string(variable) + "}"), "of the environment");
+  out.variables.push_back({std::move(key), variable, what});
+}
+
 void VerlWriter::text(std::string key, std::string_view value, std::string comment) {
+  check_name(key, value);
+  set(std::move(key), value, std::move(comment));
+}
+
+void VerlWriter::check_name(const std::string& key, std::string_view value) {
   if (value.find("${") != value.npos) {
     refuse(key, "'${' in a name", "a name without it", "OmegaConf would interpolate it");
   }
@@ -86,7 +98,6 @@ void VerlWriter::text(std::string key, std::string_view value, std::string comme
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
   });
   if (!printable) refuse(key, "a control character in a name", "printable characters", "");
-  set(std::move(key), value, std::move(comment));
 }
 
 std::int64_t VerlWriter::per_gpu(const RolePlan& role, std::int64_t tokens, const char* field) {

@@ -1,8 +1,11 @@
 // verl's keys of the roles that train, and of the reference, by FSDP and by Megatron.
 #include "planner/interop/verl_writer.h"
+#include "planner/plan/hub_name.h"
 
 namespace tessera {
 namespace {
+
+constexpr double kEntropyCoefficient = 0.001;  // of verl's examples; a plan only has whether
 
 std::string_view model_dtype(DType type) {
   return type == DType::fp32 ? "fp32" : type == DType::bf16 ? "bf16" : "fp16";
@@ -84,6 +87,9 @@ void write_verl_actor(VerlWriter& w) {
   w.set(prefix + ".ppo_max_token_len_per_gpu",
         w.per_gpu(w.actor, w.actor.batching.update_tokens, "update_tokens"));
   w.set(prefix + ".use_kl_loss", w.work.kl == KlPlace::loss);
+  if (w.work.entropy) {
+    w.set(prefix + ".entropy_coeff", kEntropyCoefficient, "the plan counts an entropy term");
+  }
   if (w.megatron) {
     megatron_block(w, prefix + ".megatron", w.actor, true);
   } else {
@@ -125,10 +131,14 @@ void write_verl_reference(VerlWriter& w) {
 void write_verl_critic(VerlWriter& w) {
   w.set("critic.enable", w.critic != nullptr);
   if (w.critic == nullptr) return;
-  const std::string& path = w.critic->model == w.actor.model && !w.options.model.empty()
-                                ? w.options.model
-                                : w.plan.models.at(w.critic->model).path;
-  w.text("critic.model.path", path);
+  const bool shared = w.critic->model == w.actor.model;
+  w.known_or_asked("critic.model.path",
+                   shared && !w.options.model.empty()
+                       ? w.options.model
+                       : weights_of(w.plan.models.at(w.critic->model)),
+                   shared ? "MODEL_PATH" : "CRITIC_PATH",
+                   "a folder with the weights of the critic, or its name on the Hugging Face hub");
+  write_verl_lora(w, "critic.model", w.critic->lora);
   w.text("critic.strategy", w.megatron ? "megatron" : "fsdp2");
   w.set("critic.ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches, "prompts");
   w.set("critic.ppo_epochs", w.work.epochs);

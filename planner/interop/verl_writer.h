@@ -34,6 +34,10 @@ struct VerlWriter {
   }
   /// A name; one that Hydra or YAML would not take as it is becomes a Problem.
   void text(std::string key, std::string_view value, std::string comment = {});
+  void check_name(const std::string& key, std::string_view value);
+  /// `value`, or, where it is empty, a variable of the script.
+  void known_or_asked(std::string key, const std::string& value, const char* variable,
+                      const char* what);
   void note(std::string sentence) { out.notes.push_back(std::move(sentence)); }
   void refuse(std::string place, std::string found, std::string expected, std::string hint);
   /// Tokens per GPU of a limit that the plan states per replica.
@@ -44,6 +48,8 @@ struct VerlWriter {
 /// "bfloat16", ... as verl and the inference engines name types.
 std::string_view verl_dtype(DType type);
 
+/// Of adapters, where `lora` is used; `prefix` is the role's model.
+void write_verl_lora(VerlWriter& w, const std::string& prefix, const Lora& lora);
 void write_verl_actor(VerlWriter& w);
 void write_verl_critic(VerlWriter& w);
 void write_verl_reference(VerlWriter& w);

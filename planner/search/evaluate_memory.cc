@@ -32,8 +32,12 @@ MemoryUse on_device(MemoryUse use, const Candidate& candidate, const EngineTrait
 // in the type that the engine's parameters have (verl: fp32 unless model_dtype says otherwise).
 MemoryUse CostEvaluator::State::resident(RoleModel& model, const Candidate& candidate,
                                          const StageClass& stage) {
-  const ParallelLayout layout = degrees_of(candidate);
+  ParallelLayout layout = degrees_of(candidate);
   const bool masters = request.traits.master_parameters;
+  if (request.traits.context_shards && layout.dp_shard > 1) {
+    layout.dp_shard *= layout.cp;
+    layout.cp = 1;
+  }
   if (!model.lora.used()) {
     MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
     if (model.trained && layout.dp_shard > 1 && masters) {
@@ -56,14 +60,13 @@ MemoryUse CostEvaluator::State::resident(RoleModel& model, const Candidate& cand
          resident_memory(adapters, layout, stored, model.trained);
 }
 
-// What verl's FSDP2 leaves to the root module: the head, gathered while the logits exist, with its
-// gradient and that in the type in which it is reduced.
+// What verl's FSDP2 leaves to the root module: the head stays gathered from the forward pass on,
+// and its gradient whole until all layers are done.
 std::int64_t CostEvaluator::State::gathered_head(RoleModel& model, const Candidate& candidate,
                                                  bool gradients) {
   if (model.spec.head == ModelHead::value) return 0;
-  const std::int64_t element = size_of(model.dtypes.param);
-  return model.spec.vocab * model.spec.hidden / candidate.tp *
-         (element + (gradients ? element + size_of(model.dtypes.grad) : 0));
+  return model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
+         (gradients ? 2 : 1);
 }
 
 MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& candidate,
@@ -100,7 +103,9 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
                                      layers);
   }
   // A sequence that is alone in its micro-batch may be longer than the limit.
-  const auto tokens = as_double(std::max(candidate.tokens, longest_sequence(workload)));
+  const bool own_limit = trains && candidate.update_tokens > 0;
+  const auto tokens = as_double(
+      std::max(own_limit ? candidate.update_tokens : candidate.tokens, longest_sequence(workload)));
   const auto& by_kind = shards(model, candidate.tp, candidate.ep, candidate.etp).layer;
   Elements fullest_layer;
   for (const auto& kind : by_kind) {

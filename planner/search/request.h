@@ -68,6 +68,7 @@ struct Candidate {
   Recompute recompute = Recompute::none;
   /// What leaves the device outside the role's own phases. For the rollout, parameters = unmap.
   Offload offload = {};
+  std::int64_t update_tokens = 0;  // limit of calls that train, where it is lower; 0 = `tokens`
   auto operator<=>(const Candidate&) const = default;
 };
 

@@ -76,6 +76,7 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
                          ? batching.prefill_tokens
                          : std::max({batching.update_tokens, batching.log_prob_tokens,
                                      batching.values_tokens, batching.reward_tokens});
+  if (batching.update_tokens < candidate.tokens) candidate.update_tokens = batching.update_tokens;
   const bool unmapped =
       std::any_of(plan.reshard.begin(), plan.reshard.end(),
                   [&](const PlannedReshard& pair) { return pair.to == role.role && !pair.keep; });

@@ -50,6 +50,7 @@ EngineTraits traits_of(std::string_view engine) {
   traits.overlapped_replicas = traits.overlapped_parameters = true;
   traits.scattered_hops = engine != "verl";
   traits.logit_copies = engine == "verl" ? 1 : 0;
+  traits.context_shards = engine == "verl";     // one mesh of all GPUs, Ulysses' groups inside
   traits.master_parameters = engine == "verl";  // model_dtype fp32, mixed precision
   traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";
   return traits;

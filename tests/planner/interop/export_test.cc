@@ -125,7 +125,8 @@ TEST(Export, GivesEveryKeyOneValue) {
 
 TEST(Export, YamlAndScriptSayTheSame) {
   const Plan plan = RandomPlans("verl-megatron", 5).next();
-  const Export made = must_export(plan, ExportTarget::verl_megatron);
+  const Export made = must_export(plan, ExportTarget::verl_megatron,
+                                  {.train_files = "/t.parquet", .val_files = "/v.parquet"});
   Problems problems;
   const auto yaml = parse_yaml(text_of(made, "verl.yaml"), "verl.yaml", problems);
   ASSERT_TRUE(yaml.has_value()) << Error(ExitCode::bad_input, problems).what();
@@ -225,30 +226,6 @@ TEST(Export, NamesFullGatherAgainstTheMinimum) {
   }));
 }
 
-TEST(Export, NamesAModelsFolderAndMissingWeights) {
-  Folder folder;
-  const fs::path model = fs::canonical(folder.path()) / "model";
-  fs::create_directories(model);
-  write_text_file(model / "config.json", "{}");
-  Plan plan = RandomPlans("verl", 7).next();
-  plan.models.at("actor").path = fs::relative(model / "config.json").string();
-  const auto notes_weights = [](const Export& made) {
-    return std::any_of(made.notes.begin(), made.notes.end(), [](const std::string& note) {
-      return note.find("has no weights") != note.npos;
-    });
-  };
-  const Export bare = must_export(plan, ExportTarget::verl);
-  const std::string line = "\n  actor_rollout_ref.model.path=";
-  EXPECT_THAT(text_of(bare, "run.sh"), HasSubstr(line + model.string() + "\n"));
-  EXPECT_TRUE(notes_weights(bare));
-  write_text_file(model / "model.safetensors", "x");
-  EXPECT_FALSE(notes_weights(must_export(plan, ExportTarget::verl)));
-  plan.models.at("actor").path = "Qwen/Qwen2.5-7B";  // a hub name stays one
-  const Export hub = must_export(plan, ExportTarget::verl);
-  EXPECT_THAT(text_of(hub, "run.sh"), HasSubstr(line + "Qwen/Qwen2.5-7B\n"));
-  EXPECT_FALSE(notes_weights(hub));
-}
-
 TEST(Export, BucketHoldsTheLargestTensor) {
   Plan plan = RandomPlans("verl", 41).next();
   Problems none;
@@ -287,6 +264,9 @@ TEST(Export, AsksForWhatThePlanDoesNotKnow) {
   fs::permissions(folder.path() / "python3", fs::perms::owner_all);
   int status = 0;
   EXPECT_THAT(output_of(run + "bash " + script + " 2>&1", &status),
+              HasSubstr("TRAIN_FILES: set it to the parquet file of the prompts"));
+  EXPECT_NE(status, 0);
+  EXPECT_THAT(output_of(run + "TRAIN_FILES=/t VAL_FILES=/v bash " + script + " 2>&1", &status),
               HasSubstr("MODEL_PATH: set it to a folder with the weights of the model"));
   EXPECT_NE(status, 0);
   const std::string started = output_of(
