@@ -112,8 +112,8 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
     if (kind.front().total() > fullest_layer.total()) fullest_layer = kind.front();
   }
   const bool whole_gradients = trains && !model.lora.used();
-  MemoryUse buffers =
-      communication_memory(rank, layout, fullest_layer, tokens, model.dtypes, whole_gradients, layers);
+  MemoryUse buffers = communication_memory(rank, layout, fullest_layer, tokens, model.dtypes,
+                                           whole_gradients, layers);
   if (request.traits.logit_copies > 0 && stage.last && layout.dp_shard > 1) {
     buffers.communication += gathered_head(model, candidate, whole_gradients);
   }

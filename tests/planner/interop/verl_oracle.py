@@ -111,7 +111,6 @@ def check(folder):
         "model": config.actor_rollout_ref.model.path,
         "train_files": config.data.train_files,
         "val_files": config.data.val_files,
-        "lora_rank": config.actor_rollout_ref.model.lora_rank,
     }
     if reference:
         values["reference_tokens"] = reference_of(config).ppo_max_token_len_per_gpu

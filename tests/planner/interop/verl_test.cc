@@ -39,12 +39,6 @@ std::string overrides_of(const fs::path& script) {
   return text;
 }
 
-void with_adapters(Plan& plan) {
-  for (RolePlan& role : plan.roles) {
-    if (role.role != Role::reward && role.role != Role::critic) role.lora = {.rank = 32};
-  }
-}
-
 TEST(Verl, AcceptsWhatIsExported) {
   const std::string python = verl_python();
   if (!fs::exists(python)) GTEST_SKIP() << "no verl: scripts/setup_verl.sh makes " << python;
@@ -69,7 +63,6 @@ TEST(Verl, AcceptsWhatIsExported) {
       model.path = weights.string();
     }
     options.val_files = i == 3 ? "" : "/data/validation.parquet";  // else of the environment
-    if (i == 4) with_adapters(plans.back());
     options.rollout = i % 4 < 2 ? "vllm" : "sglang";
     Problems problems;
     const auto made =
@@ -112,7 +105,6 @@ TEST(Verl, AcceptsWhatIsExported) {
     EXPECT_EQ(values->find("train_files")->text, options.train_files);
     EXPECT_EQ(values->find("val_files")->text,
               judged == 3 ? "/data/asked.parquet" : "/data/validation.parquet");
-    EXPECT_EQ(values->find("lora_rank")->integer, judged == 4 ? 32 : 0);
     if (const RolePlan* critic = plan.find(Role::critic)) {
       EXPECT_EQ(values->find("critic_tokens")->integer * critic->layout.cp,
                 critic->batching.update_tokens);
