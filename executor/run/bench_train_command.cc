@@ -104,6 +104,8 @@ json predict(const SweepInputs& inputs, const TrainBenchOptions& o, int ranks) {
   row.prompt_tokens = static_cast<double>(o.sequence);
   row.response_tokens = 0;
   row.recompute = o.recompute;
+  row.reshard_after_forward = o.reshard_after_forward;
+  row.offload_optimizer = o.offload;
   row.sequence_parallel = layout.sequence_parallel;
   row.precision = o.dtype == DType::fp32 ? SweepPrecision::fp32 : SweepPrecision::bf16;
   const SweepResult result = SweepPricer(inputs).price(row);
