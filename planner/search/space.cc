@@ -27,7 +27,7 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
   }
   Capabilities table;
   table.engine = kAnyEngine;
-  table.zero = {0, 1, 3};
+  table.zero = {0, 1, 2, 3};
   table.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   table.most_rollout_pp = std::numeric_limits<int>::max();
   table.context_parallel = table.expert_parallel = table.virtual_stages = true;

@@ -300,7 +300,8 @@ TEST(Export, NamesWhereTheWeightsAre) {
   EXPECT_EQ(weights("missing/config.json"), "");
   for (const auto& entry : fs::directory_iterator(presets)) {
     const std::string name = entry.path().filename().string();
-    if (name != "tiny-qwen2-digits") EXPECT_FALSE(hub_name_of_preset(name).empty()) << name;
+    if (name == "tiny-qwen2-digits") continue;
+    EXPECT_FALSE(hub_name_of_preset(name).empty()) << name;
   }
   Folder folder;
   const fs::path config = folder.path() / "config.json";
