@@ -251,7 +251,7 @@ TEST_F(Run, WhatIsRefusedStartsNoRankAndLeavesNoFolder) {
 TEST_F(Run, ExitCodesSayWhatWasWrong) {
   EXPECT_EQ(run("run"), 64);
   EXPECT_EQ(run("plan --model nobody --cluster local-cpu --workload grpo-digits"), 65);
-  EXPECT_EQ(run("plan --model llama3.1-70b --cluster h100-8 --workload ppo-7b-1k"), 2);
+  EXPECT_EQ(run("plan --model llama3.1-405b --cluster h100-8 --workload ppo-7b-1k"), 2);
   EXPECT_EQ(train("config", 1, "--set actor_rollout_ref.actor.optim.learning=1"), 65);
   EXPECT_EQ(run("simulate " + at("plan.json")), 0);
   EXPECT_EQ(run("explain " + at("plan.json")), 0);

