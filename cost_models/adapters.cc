@@ -1,6 +1,7 @@
 #include "cost_models/adapters.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace tessera {
@@ -41,28 +42,27 @@ std::string_view module_of(const Parameter& row) {
   return name.substr(name.rfind('.') + 1);
 }
 
-bool means(const std::string& target, std::string_view module) {
-  if (target == module) return true;
-  return std::any_of(kMegatron.begin(), kMegatron.end(), [&](const Target& each) {
-    return each.megatron == target && each.module == module;
-  });
-}
-
-struct Match {
-  bool adapted = false, fused = false;
+// How a module is adapted: alone, or fused with its neighbours.
+struct Adapted {
+  bool fused = false;
 };
 
-Match match(const Lora& lora, std::string_view module) {
-  if (module.empty()) return {};
-  if (lora.targets.empty()) return {true, false};
-  for (const std::string& target : lora.targets) {
-    if (!means(target, module)) continue;
-    const bool fused = std::any_of(kMegatron.begin(), kMegatron.end(), [&](const Target& each) {
-      return each.megatron == target && each.module == module && each.fused;
-    });
-    return {true, fused};
+// nullopt where the target means another module.
+std::optional<Adapted> adapted_by(const std::string& target, std::string_view module) {
+  if (target == module) return Adapted{};
+  for (const Target& each : kMegatron) {
+    if (each.megatron == target && each.module == module) return Adapted{each.fused};
   }
-  return {};
+  return std::nullopt;
+}
+
+std::optional<Adapted> adapted(const Lora& lora, std::string_view module) {
+  if (module.empty()) return std::nullopt;
+  if (lora.targets.empty()) return Adapted{};
+  for (const std::string& target : lora.targets) {
+    if (const auto found = adapted_by(target, module)) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ std::array<std::int64_t, kLayerKinds> adapter_elements(const ParameterTable& tab
   sample.fill(-1);
   if (!lora.used()) return elements;
   for (const Parameter& row : table.rows) {
-    const Match found = match(lora, module_of(row));
-    if (!found.adapted) continue;
+    const auto found = adapted(lora, module_of(row));
+    if (!found) continue;
     const auto kind = static_cast<std::size_t>(kind_of_layer(table.model, row.layer));
     if (sample[kind] < 0) sample[kind] = row.layer;
     if (sample[kind] != row.layer) continue;
@@ -82,7 +82,7 @@ std::array<std::int64_t, kLayerKinds> adapter_elements(const ParameterTable& tab
       const std::int64_t size = row.shape[static_cast<std::size_t>(dim)];
       return row.split_dim == dim ? (size + tp - 1) / tp : size;
     };
-    const bool shared = found.fused && row.part > 0;  // the A of the first part
+    const bool shared = found->fused && row.part > 0;  // the A of the first part
     elements[kind] += lora.rank * (part(0) + (shared ? 0 : part(1)));
   }
   return elements;
@@ -93,7 +93,7 @@ std::vector<std::string> unknown_targets(const ParameterTable& table, const Lora
   for (const std::string& target : lora.targets) {
     const bool known = std::any_of(table.rows.begin(), table.rows.end(), [&](const Parameter& row) {
       const std::string_view module = module_of(row);
-      return !module.empty() && means(target, module);
+      return !module.empty() && adapted_by(target, module);
     });
     if (!known) unknown.push_back(target);
   }

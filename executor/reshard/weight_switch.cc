@@ -425,8 +425,7 @@ class WeightSwitch::State {
 
   /// Messages are merged where memory can be copied here.
   bool merges() const {
-    return !by_copy_ && !gathers_ && !options_.incremental &&
-           (site_.copies != nullptr || !site_.make_block);
+    return !by_copy_ && !gathers_ && (site_.copies != nullptr || !site_.make_block);
   }
 
   void drop_stages() {
@@ -523,6 +522,19 @@ class WeightSwitch::State {
     chosen_ = true;
   }
 
+  /// Begins everything, whatever has changed.
+  void move_all(const RoundMemory& memory) {
+    if (merges()) return run_merged();
+    for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
+      if (by_copy_) start_copies(k);
+      if (gathers_) gather();
+      if (!sends_messages()) continue;
+      send(direct_.rounds[k], memory, [&](int index) {
+        return !gathers_ || schedule_.covered[static_cast<std::size_t>(index)] == 0;
+      });
+    }
+  }
+
   void run_direct(ReshardReport& report) {
     const RoundMemory memory{peers_.get(), site_.source, site_.destination};
     await_producer();
@@ -533,19 +545,9 @@ class WeightSwitch::State {
     }
     barrier();
     std::int64_t received = 0;
-    if (merges()) run_merged();
-    for (std::size_t k = 0; k < direct_.rounds.size() && !merges(); ++k) {
+    if (!options_.incremental) move_all(memory);
+    for (std::size_t k = 0; options_.incremental && k < direct_.rounds.size(); ++k) {
       const SwitchRound& round = direct_.rounds[k];
-      if (!options_.incremental) {
-        if (by_copy_) start_copies(k);
-        if (gathers_) gather();
-        if (sends_messages()) {
-          send(round, memory, [&](int index) {
-            return !gathers_ || schedule_.covered[static_cast<std::size_t>(index)] == 0;
-          });
-        }
-        continue;
-      }
       const TransferSums& last = sums_[k];
       const auto changed = [&](int index) {
         const auto i = static_cast<std::size_t>(index);

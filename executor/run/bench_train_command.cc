@@ -183,11 +183,17 @@ void fill_kernel_options(KernelOptions& options, bool gpu) {
   const auto fill = [](auto& field, auto value) {
     if (field == 0) field = value;
   };
+  const KernelsBenchOptions sizes =
+      gpu ? KernelsBenchOptions{}
+          : KernelsBenchOptions{.tokens = 512,
+                                .sequence = 256,
+                                .optimizer_elements = std::int64_t{1} << 22,
+                                .repetitions = 3};
   if (options.model.empty()) options.model = gpu ? "qwen2-7b" : "qwen2.5-0.5b";
-  fill(options.each.tokens, gpu ? 16384 : 512);
-  fill(options.each.sequence, std::min<std::int64_t>(options.each.tokens, gpu ? 4096 : 256));
-  fill(options.each.optimizer_elements, std::int64_t{1} << (gpu ? 28 : 22));
-  fill(options.each.repetitions, gpu ? 10 : 3);
+  fill(options.each.tokens, sizes.tokens);
+  fill(options.each.sequence, std::min(options.each.tokens, sizes.sequence));
+  fill(options.each.optimizer_elements, sizes.optimizer_elements);
+  fill(options.each.repetitions, sizes.repetitions);
   if (options.each.tokens % options.each.sequence != 0) {
     throw Error(ExitCode::usage, "--tokens is a multiple of --sequence");
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace tessera {
@@ -139,8 +140,9 @@ constexpr auto kVllmShort = std::to_array<std::string_view>(
      "asc", "dpn", "dpr", "dpl", "dpa", "dpp", "dpb", "dph", "dpe", "n",  "h"});
 constexpr auto kSglangShort = std::to_array<std::string_view>({"tp", "pp", "dp", "ep", "h"});
 
-template <std::size_t n>
-bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
+using Names = std::span<const std::string_view>;
+
+bool contains(Names names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -155,19 +157,14 @@ std::string_view bare(std::string_view flag) {
 
 Problems misspelt_flags(const ConfigValues& config, std::vector<std::string>& unknown) {
   const bool vllm = config.syntax == ConfigSyntax::vllm;
-  std::vector<std::string> known;
-  const auto list = [&](const auto& names) { known.assign(names.begin(), names.end()); };
-  if (vllm) {
-    list(kVllm);
-  } else {
-    list(kSglang);
-  }
+  const Names known = vllm ? Names(kVllm) : Names(kSglang);
+  const Names brief = vllm ? Names(kVllmShort) : Names(kSglangShort);
+  const std::vector<std::string> suggested(known.begin(), known.end());
   Problems problems;
   for (const auto& [flag, value] : config.values) {
     const std::string_view name = bare(flag);
-    const bool brief = vllm ? contains(kVllmShort, name) : contains(kSglangShort, name);
-    if (brief || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string hint = did_you_mean(name, known);
+    if (contains(brief, name) || contains(known, name)) continue;
+    const std::string hint = did_you_mean(name, suggested);
     if (hint.empty()) {
       unknown.push_back(flag);
     } else {
