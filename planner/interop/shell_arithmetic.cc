@@ -15,7 +15,7 @@ class Arithmetic {
       : text_(text), lookup_(lookup), depth_(depth) {}
 
   std::optional<std::int64_t> value() {
-    const auto result = sum();
+    const auto result = choice();
     skip();
     return at_ == text_.size() ? result : std::nullopt;
   }
@@ -29,6 +29,42 @@ class Arithmetic {
     if (at_ >= text_.size() || text_[at_] != c) return false;
     ++at_;
     return true;
+  }
+  bool take(std::string_view op) {
+    skip();
+    if (text_.substr(at_, op.size()) != op) return false;
+    at_ += op.size();
+    return true;
+  }
+  // a ? b : c
+  std::optional<std::int64_t> choice() {
+    const auto condition = comparison();
+    if (!condition || !take('?')) return condition;
+    if (++depth_ > kMostDepth) return std::nullopt;
+    const auto yes = choice();
+    if (!take(':')) return std::nullopt;
+    const auto no = choice();
+    --depth_;
+    return *condition != 0 ? yes : no;
+  }
+  std::optional<std::int64_t> comparison() {
+    const auto left = sum();
+    if (!left) return left;
+    static constexpr std::string_view kOps[] = {"==", "!=", "<=", ">=", "<", ">"};
+    for (const std::string_view op : kOps) {
+      if (!take(op)) continue;
+      const auto right = sum();
+      if (!right) return right;
+      const std::int64_t a = *left, b = *right;
+      const bool holds = op == "=="   ? a == b
+                         : op == "!=" ? a != b
+                         : op == "<=" ? a <= b
+                         : op == ">=" ? a >= b
+                         : op == "<"  ? a < b
+                                      : a > b;
+      return holds ? 1 : 0;
+    }
+    return left;
   }
   std::optional<std::int64_t> sum() {
     auto left = product();
@@ -72,7 +108,7 @@ class Arithmetic {
       ~Leave() { --depth; }
     } leave{depth_};
     if (take('(')) {
-      const auto inner = sum();
+      const auto inner = choice();
       return take(')') ? inner : std::nullopt;
     }
     if (take('-')) {

@@ -1,5 +1,6 @@
 #include "planner/interop/shell_reader.h"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 
@@ -13,6 +14,7 @@ constexpr int kMostDepth = 32;
 
 void unknown(ShellWord& word, std::string what) {
   word.known = false;
+  word.holes.push_back(word.text.size());
   if (what.size() > 40) what = what.substr(0, 37) + "...";
   word.unknown = std::move(what);
 }
@@ -49,17 +51,20 @@ void ShellReader::append(ShellWord& word, std::string_view text) {
 }
 
 void ShellReader::join(ShellWord& word, const ShellWord& other) {
+  const std::size_t begin = word.text.size();
   append(word, other.text);
-  if (!other.known) {
-    word.known = false;
-    word.unknown = other.unknown;
-  }
+  if (other.known) return;
+  word.known = false;
+  word.unknown = other.unknown;
+  total_ += other.holes.size();
+  for (const std::size_t hole : other.holes) word.holes.push_back(begin + hole);
 }
 
 std::vector<ShellWord> ShellReader::words(bool assigned) {
   std::vector<ShellWord> made{{.line = line_}};
   bool any = false;
   const std::size_t start = at_;
+  whole_ = assigned ? 1 : 0;
   while (at_ < text_.size() && !failed_) {
     const char c = peek();
     if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';' || c == '&' || c == '|' ||
@@ -87,6 +92,7 @@ std::vector<ShellWord> ShellReader::words(bool assigned) {
   }
   if (at_ == start && !assigned && at_ < text_.size()) next();  // never stand still
   descriptor_end_ = peek() == '<' || peek() == '>';
+  if (made.size() > 1 && made.back().text.empty() && empty_expansion_) made.pop_back();
   if (!any || (made.size() == 1 && made[0].text.empty() && empty_expansion_)) {
     empty_expansion_ = false;
     if (!assigned) return {};
@@ -127,6 +133,7 @@ void ShellReader::single_quoted(ShellWord& word) {
 void ShellReader::double_quoted(std::vector<ShellWord>& made) {
   const int line = line_;
   next();
+  ++whole_;
   while (at_ < text_.size() && peek() != '"' && !failed_) {
     const char c = peek();
     if (c == '\\') {
@@ -142,6 +149,7 @@ void ShellReader::double_quoted(std::vector<ShellWord>& made) {
       expanded(made);
     }
   }
+  --whole_;
   if (failed_) return;
   if (at_ >= text_.size()) {
     line_ = line;
@@ -183,14 +191,17 @@ void ShellReader::dollar(std::vector<ShellWord>& made) {
   append(made.back(), "$");
 }
 
-void ShellReader::arithmetic(ShellWord& word, std::size_t begin) {
+std::optional<std::int64_t> ShellReader::arithmetic_value() {
   int depth = 0;
   std::size_t end = at_;
   for (; end < text_.size(); ++end) {
     if (text_[end] == '(') ++depth;
     if (text_[end] == ')' && --depth == 0) break;
   }
-  if (end >= text_.size()) return fail("a $(( that does not end", "))");
+  if (end >= text_.size()) {
+    fail("a $(( that does not end", "))");
+    return std::nullopt;
+  }
   const std::string_view inside = text_.substr(at_ + 2, end - 1 - (at_ + 2));
   const ShellLookup lookup = [this](const std::string& name) {
     const auto found = variables.find(name);
@@ -201,6 +212,12 @@ void ShellReader::arithmetic(ShellWord& word, std::size_t begin) {
   };
   const auto value = shell_arithmetic(inside, lookup);
   while (at_ <= end) next();
+  return value;
+}
+
+void ShellReader::arithmetic(ShellWord& word, std::size_t begin) {
+  const auto value = arithmetic_value();
+  if (failed_) return;
   if (value) return append(word, std::to_string(*value));
   unknown(word, std::string(text_.substr(begin, at_ - begin)));
 }
@@ -240,8 +257,11 @@ void ShellReader::braces(std::vector<ShellWord>& made) {
   if (++depth_ > kMostDepth) return fail("expansions nested too deeply", "at most 32");
   ShellWord other{.line = line_};
   std::vector<ShellWord> inside{other};
+  bool quoted = false;
+  ++whole_;
   while (at_ < text_.size() && peek() != '}' && !failed_) {
     const char c = peek();
+    quoted = quoted || c == '"' || c == '\'';
     if (c == '$') {
       dollar(inside);
     } else if (c == '"') {
@@ -258,21 +278,27 @@ void ShellReader::braces(std::vector<ShellWord>& made) {
     }
   }
   --depth_;
+  --whole_;
   if (failed_) return;
   if (at_ >= text_.size()) return fail("a ${ that does not end", "}");
   next();
   for (std::size_t i = 0; i < inside.size(); ++i) join(other, inside[i]);
   const auto found = variables.find(name);
+  const auto put = [&] {
+    if (quoted || whole_ > 0) return join(made.back(), other);
+    split(made, other);
+  };
   const bool set = found != variables.end() && !found->second.items.empty() &&
                    !(colon && found->second.items[0].known && found->second.items[0].text.empty());
   if (op == '+') {
-    if (set) join(made.back(), other);
+    if (set) put();
+    if (!set) empty_expansion_ = true;
     return;
   }
   if (set) return expand(made, name);
   if (op == '?') return unknown(made.back(), "$" + name);
   if (op == '=') variables[name] = {{other}, false};
-  join(made.back(), other);
+  put();
 }
 
 void ShellReader::skip_braces(ShellWord& word, std::size_t begin) {
@@ -292,7 +318,38 @@ void ShellReader::expand(std::vector<ShellWord>& made, const std::string& name) 
     return unknown(made.back(), "$" + name);
   }
   const ShellWord value = found->second.items[0];
-  join(made.back(), value);
+  if (whole_ > 0) return join(made.back(), value);
+  split(made, value);
+}
+
+// Blanks of an expansion outside of quotes end words.
+void ShellReader::split(std::vector<ShellWord>& made, const ShellWord& value) {
+  static constexpr std::string_view kBlanks = " \t\n\r";
+  if (value.text.empty() && value.known) empty_expansion_ = true;
+  if (value.text.find_first_of(kBlanks) == std::string::npos) return join(made.back(), value);
+  bool gap = false;
+  for (std::size_t at = 0; at < value.text.size() && !failed_;) {
+    if (kBlanks.find(value.text[at]) != kBlanks.npos) {
+      gap = true;
+      ++at;
+      continue;
+    }
+    const std::size_t end = std::min(value.text.find_first_of(kBlanks, at), value.text.size());
+    if (gap && !made.back().text.empty()) made.push_back({.line = line_});
+    if (made.size() > 100000) return fail("more than 100000 words", "a launch script");
+    ShellWord part{.text = value.text.substr(at, end - at), .line = value.line};
+    for (const std::size_t hole : value.holes) {
+      if (hole < at || hole > end) continue;
+      part.known = false;
+      part.unknown = value.unknown;
+      part.holes.push_back(hole - at);
+    }
+    join(made.back(), part);
+    gap = false;
+    at = end;
+  }
+  if (gap && !made.back().text.empty()) made.push_back({.line = line_});
+  if (made.back().text.empty()) empty_expansion_ = true;
 }
 
 void ShellReader::expand_array(std::vector<ShellWord>& made, const std::string& name) {

@@ -5,7 +5,9 @@
 // problem ends the reading. One script, one object, one thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,15 +36,17 @@ class ShellReader {
 
   bool done() const { return at_ >= text_.size() || failed_; }
   bool failed() const { return failed_; }
+  /// "((...))" at the place reached: its value, and the reading goes on behind it.
+  std::optional<std::int64_t> arithmetic_value();
   int line() const { return line_; }
   /// The character so far ahead, '\0' behind the end.
   char peek(std::size_t ahead = 0) const;
   /// Precondition: not at the end.
   char next();
 
-  /// One word as it is written; several where it holds "${array[@]}", none where nothing is left of
-  /// it. Unquoted expansions are not split, as scripts rely on it hardly ever. `assigned`: a value,
-  /// which may be empty.
+  /// One word as it is written; several where it holds "${array[@]}" or an expansion with blanks
+  /// outside of quotes, none where nothing is left of it. `assigned`: a value, which may be empty
+  /// and is not split.
   std::vector<ShellWord> words(bool assigned = false);
   /// True when a redirection follows the last word without a blank: "2" of "2>file".
   bool before_redirection() const { return descriptor_end_; }
@@ -67,6 +71,7 @@ class ShellReader {
   void braces(std::vector<ShellWord>& made);
   void skip_braces(ShellWord& word, std::size_t begin);
   void expand(std::vector<ShellWord>& made, const std::string& name);
+  void split(std::vector<ShellWord>& made, const ShellWord& value);
   void expand_array(std::vector<ShellWord>& made, const std::string& name);
 
   std::string_view text_;
@@ -74,6 +79,7 @@ class ShellReader {
   Problems& problems_;
   std::size_t at_ = 0, total_ = 0;
   int line_ = 1, depth_ = 0;
+  int whole_ = 0;  // > 0: within quotes or an assignment, where expansions are not split
   bool failed_ = false, descriptor_end_ = false, empty_expansion_ = false;
 };
 

@@ -3,12 +3,24 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <optional>
 #include <utility>
 
+#include "planner/interop/shell_outcome.h"
 #include "planner/interop/shell_reader.h"
 
 namespace tessera {
 namespace {
+
+// One `if`, `case` or group in braces that has begun.
+struct Branch {
+  enum class Kind { condition, choice, group } kind = Kind::group;
+  bool outer = true;      // what stands around it is read
+  bool active = true;     // what stands here is read
+  bool decided = false;   // a branch before is known to be taken
+  bool patterns = false;  // of a choice: the next thing is a pattern
+  ShellWord subject;      // of a choice
+};
 
 class Commands {
  public:
@@ -25,6 +37,8 @@ class Commands {
  private:
   void step() {
     const char c = in_.peek();
+    if (!branches_.empty() && branches_.back().patterns) return pattern();
+    if (in_test()) return test_word();
     if (c == ' ' || c == '\t' || c == '\r') {
       in_.next();
     } else if (c == '\\' && in_.peek(1) == '\n') {
@@ -38,8 +52,10 @@ class Commands {
       end_command();
       skip_here_documents();
     } else if (c == ';' || c == '&' || c == '|') {
-      in_.next();
-      end_command();
+      separator();
+    } else if (c == '(' && in_.peek(1) == '(' && command_.empty()) {
+      const auto value = in_.arithmetic_value();
+      command_.push_back({.text = !value ? "((" : *value != 0 ? "true" : "false"});
     } else if (c == '(' || c == ')') {
       in_.next();
       end_command();
@@ -53,18 +69,133 @@ class Commands {
     }
   }
 
+  // `;`, `;;`, `&`, `&&`, `|` or `||`.
+  void separator() {
+    const char c = in_.next();
+    const bool two = in_.peek() == c;
+    if (two) in_.next();
+    end_command();
+    if (c == ';' && two && !branches_.empty() && branches_.back().kind == Branch::Kind::choice) {
+      branches_.back().patterns = true;
+    }
+    if (two && c == '&') skip_ = status_.has_value() && !*status_;
+    if (two && c == '|') skip_ = status_.has_value() && *status_;
+  }
+
+  // Within [[ ... ]] the operators are words.
+  bool in_test() const {
+    return !command_.empty() && command_[0].text == "[[" && command_.back().text != "]]" &&
+           in_.peek() != '\n';
+  }
+  void test_word() {
+    const char c = in_.peek();
+    if (c == ' ' || c == '\t' || c == '\r') {
+      in_.next();
+    } else if (c == '&' || c == '|' || c == '(' || c == ')' || c == '<' || c == '>' || c == ';') {
+      std::string text(1, in_.next());
+      if ((c == '&' || c == '|') && in_.peek() == c) text += in_.next();
+      command_.push_back({.text = text, .line = in_.line()});
+    } else {
+      for (ShellWord& word : in_.words()) command_.push_back(std::move(word));
+    }
+  }
+
+  bool reads() const { return !skip_ && (branches_.empty() || branches_.back().active); }
+
+  void open(Branch::Kind kind) {
+    branches_.push_back({.kind = kind, .outer = reads(), .active = reads(), .subject = {}});
+    skip_ = false;
+    status_ = true;
+  }
+  void close(Branch::Kind kind) {
+    if (branches_.empty() || branches_.back().kind != kind) return;
+    branches_.pop_back();
+    status_.reset();
+  }
+  void then() {
+    Branch& branch = branches_.back();
+    const bool known = status_.has_value();
+    const bool taken = branch.active && known && *status_;
+    branch.active = branch.active && (!known || *status_);
+    branch.decided = branch.decided || taken;
+  }
+  void otherwise() {
+    Branch& branch = branches_.back();
+    branch.active = branch.outer && !branch.decided;
+    status_ = true;
+  }
+
+  // `case WORD in`
+  void choice() {
+    skip_blanks();
+    ShellWord subject{.line = in_.line()};
+    for (const ShellWord& word : in_.words(true)) in_.join(subject, word);
+    open(Branch::Kind::choice);
+    branches_.back().subject = std::move(subject);
+    branches_.back().active = false;
+    while (!in_.done() && std::isspace(static_cast<unsigned char>(in_.peek())) != 0) in_.next();
+    in_.words();
+    branches_.back().patterns = true;
+  }
+
+  // `a | b)` and what precedes it, or `esac`.
+  void pattern() {
+    const char c = in_.peek();
+    if (c == '#') {
+      while (!in_.done() && in_.peek() != '\n') in_.next();
+      return;
+    }
+    if (std::isspace(static_cast<unsigned char>(c)) != 0 || c == '(') {
+      in_.next();
+      return;
+    }
+    Branch& branch = branches_.back();
+    std::optional<bool> matches = false;
+    while (!in_.done()) {
+      skip_blanks();
+      ShellWord word{.line = in_.line()};
+      for (const ShellWord& part : in_.words()) in_.join(word, part);
+      if (word.text == "esac") return close(Branch::Kind::choice);
+      const auto one = shell_matches(word, branch.subject);
+      if (!matches.value_or(true)) matches = one;
+      skip_blanks();
+      if (in_.done()) return;
+      if (in_.next() != '|') break;
+    }
+    branch.patterns = false;
+    branch.active = branch.outer && !branch.decided && matches.value_or(true);
+    branch.decided = branch.decided || (branch.active && matches.has_value());
+    skip_ = false;
+  }
+
+  /// True for a word that is the shell's own here.
+  bool reserved(const std::string& text) {
+    const bool inside = !branches_.empty() && branches_.back().kind == Branch::Kind::condition;
+    if (text == "if") return open(Branch::Kind::condition), true;
+    if (text == "case") return choice(), true;
+    if (text == "{") return open(Branch::Kind::group), true;
+    if (text == "}") return close(Branch::Kind::group), true;
+    if (text == "fi") return close(Branch::Kind::condition), true;
+    if (text == "esac") return close(Branch::Kind::choice), true;
+    if (text == "then") return inside ? then() : void(), true;
+    if (text == "else" || text == "elif") return inside ? otherwise() : void(), true;
+    static constexpr std::string_view kPlain[] = {"do",     "done",  "while",    "until",
+                                                  "export", "local", "readonly", "declare"};
+    return std::find(std::begin(kPlain), std::end(kPlain), text) != std::end(kPlain);
+  }
+
   void add_word(const ShellWord& word) {
-    static constexpr std::string_view kReserved[] = {
-        "if", "then", "else", "elif",   "fi",    "do",       "done",    "while",
-        "{",  "}",    "!",    "export", "local", "readonly", "declare", "until"};
-    const bool reserved = command_.empty() && std::find(std::begin(kReserved), std::end(kReserved),
-                                                        word.text) != std::end(kReserved);
-    if (!reserved) command_.push_back(word);
+    if (!command_.empty() || !reserved(word.text)) command_.push_back(word);
   }
 
   void end_command() {
-    if (!command_.empty()) commands_.push_back(std::move(command_));
+    if (command_.empty() && !assigned_) return;
+    if (reads()) {
+      status_ = command_.empty() ? assigned_status_ : shell_outcome(command_);
+      if (!command_.empty()) commands_.push_back(std::move(command_));
+    }
     command_.clear();
+    assigned_ = skip_ = false;
   }
 
   // `< file`, `> file`, `2>&1`, `<<WORD`: the word is not an argument.
@@ -139,6 +270,10 @@ class Commands {
       for (const ShellWord& word : in_.words(true)) in_.join(whole, word);
       value.items = {whole};
     }
+    assigned_ = true;
+    assigned_status_ = true;
+    if (!value.items.empty() && !value.items[0].known) assigned_status_.reset();
+    if (!reads()) return true;
     ShellVariable& stored = in_.variables[name];
     if (append && value.array) {
       stored.array = true;
@@ -176,6 +311,11 @@ class Commands {
 
   ShellReader in_;
   std::vector<std::pair<std::string, bool>> here_documents_;
+  std::vector<Branch> branches_;
+  std::optional<bool> status_ = true;  // of the last command; nullopt = only a run would tell
+  bool skip_ = false;                  // the command that && or || rules out
+  bool assigned_ = false;              // since the last command
+  std::optional<bool> assigned_status_ = true;
   ShellCommand command_;
   std::vector<ShellCommand> commands_;
 };

@@ -1,10 +1,11 @@
 // The words of a shell script that start a program, without running it.
 //
 // Understands quotes, continuations, comments, here-documents, assignments, ${X:-default} and its
-// kin, integer arithmetic and arrays: what launch scripts of training jobs are written with. What
-// it cannot know (command substitution, positional arguments, unset variables) stays unknown and is
-// marked. Commands inside `if`, loops and functions are read as if they ran once. Pure; never
-// executes anything.
+// kin, integer arithmetic, arrays, and `if`, `case`, `&&` and `||` over tests of known words: what
+// launch scripts of training jobs are written with. What it cannot know (command substitution,
+// positional arguments, unset variables) stays unknown and is marked; where it decides a branch,
+// all branches are read. Commands inside loops and functions are read as if they ran once. Pure;
+// never executes anything.
 #pragma once
 
 #include <string>
@@ -18,8 +19,9 @@ namespace tessera {
 struct ShellWord {
   std::string text;
   int line = 0;
-  bool known = true;    // false: holds something that only a run would tell
-  std::string unknown;  // what: "$(nproc)", "$1"
+  bool known = true;               // false: holds something that only a run would tell
+  std::string unknown;             // what: "$(nproc)", "$1"
+  std::vector<std::size_t> holes;  // where in `text` it is missing
 };
 
 using ShellCommand = std::vector<ShellWord>;
