@@ -46,12 +46,13 @@ class Enumeration {
         rollout_(role == Role::rollout),
         served_(rollout_ || (role == Role::reward && table.serves_reward)),
         trained_(is_trained(request.workload, role)),
+        fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
         batch_(batch_of(request.workload, role)) {
     next_.role = role;
     next_.gpus = gpus;
   }
 
-  std::vector<Candidate> run() {
+  std::vector<LayoutSpace> run() {
     if (!fixed(Field::gpus, next_.gpus)) return {};
     const int per_node = static_cast<int>(request_.cluster.gpus_per_node);
     for (const int tp : divisors(std::gcd(next_.gpus, per_node))) {
@@ -203,26 +204,33 @@ class Enumeration {
   }
 
   void sharding() {
-    if (rollout_) return slots();
+    if (rollout_) return add(rollout_choices(), slots());
+    std::vector<MemoryChoice> choices;  // of all stages but FSDP
     for (const int zero : table_.zero) {
-      if (!fixed(Field::zero, zero)) continue;
-      next_.zero = zero;
-      if (zero == 3) {
-        if (!table_.fully_sharded || next_.dp == 1 || served_) continue;
-        for (const int shard : shards()) {
-          if (!fixed(Field::dp_shard, shard)) continue;
-          next_.dp_shard = shard;
-          memory_choices();
-        }
-        next_.dp_shard = 1;
-        continue;
+      const bool held = zero == 0 || (trained_ && (next_.dp > 1 || fixed_zero_));
+      if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1)) {
+        add_choices(zero, choices);
       }
-      if (!fixed(Field::dp_shard, 1)) continue;
-      if (!trained_ && zero != 0) continue;
-      if (zero != 0 && next_.dp == 1 && !request_.fixed.find(next_.role, Field::zero)) continue;
-      memory_choices();
     }
-    next_.zero = 0;
+    const std::vector<BatchLimit> limits = token_limits();
+    add(std::move(choices), limits);
+    if (!table_.fully_sharded || next_.dp == 1 || served_ || !fixed(Field::zero, 3) ||
+        std::find(table_.zero.begin(), table_.zero.end(), 3) == table_.zero.end()) {
+      return;
+    }
+    for (const int shard : shards()) {
+      if (!fixed(Field::dp_shard, shard)) continue;
+      next_.dp_shard = shard;
+      std::vector<MemoryChoice> sharded;
+      add_choices(3, sharded);
+      add(std::move(sharded), limits);
+    }
+    next_.dp_shard = 1;
+  }
+
+  void add(std::vector<MemoryChoice> choices, std::vector<BatchLimit> batches) {
+    if (choices.empty() || batches.empty()) return;
+    found_.push_back({next_, std::move(choices), std::move(batches)});
   }
 
   // FSDP over all replicas, or over those of one node (HSDP).
@@ -234,7 +242,7 @@ class Enumeration {
     return counts;
   }
 
-  void memory_choices() {
+  void add_choices(int zero, std::vector<MemoryChoice>& choices) const {
     std::vector<Offload> offloads = {{}};
     if (table_.offload) {
       if (trained_) offloads.push_back({.optimizer = true});
@@ -242,35 +250,39 @@ class Enumeration {
     }
     for (const Recompute recompute : trained_ ? table_.recompute : std::vector{Recompute::none}) {
       if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
-      next_.recompute = recompute;
       for (const Offload& offload : offloads) {
         if (!fixed(Field::offload, offload.parameters ? 2 : (offload.optimizer ? 1 : 0))) continue;
-        next_.offload = offload;
-        for (const std::int64_t limit : token_limits()) {
-          next_.tokens = limit;
-          found_.push_back(next_);
-        }
+        choices.push_back({zero, recompute, offload});
       }
     }
-    next_.recompute = Recompute::none;
-    next_.offload = {};
+  }
+
+  std::vector<MemoryChoice> rollout_choices() const {
+    std::vector<MemoryChoice> choices;
+    for (const bool unmap : {false, true}) {
+      if (unmap && !table_.unmap) continue;
+      if (fixed(Field::offload, unmap ? 2 : 0)) choices.push_back({.offload = {unmap}});
+    }
+    return choices;
   }
 
   // In whole longest sequences, doubling until one micro-batch holds everything.
-  std::vector<std::int64_t> token_limits() const {
-    if (const auto tokens = request_.fixed.find(next_.role, Field::tokens)) return {*tokens};
+  std::vector<BatchLimit> token_limits() const {
+    if (const auto tokens = request_.fixed.find(next_.role, Field::tokens)) {
+      return {BatchLimit{*tokens}};
+    }
     const std::int64_t longest = longest_sequence(request_.workload);
     const std::int64_t replica = batch_ / next_.dp;
-    std::vector<std::int64_t> limits;
+    std::vector<BatchLimit> limits;
     for (std::int64_t count = 1; count < replica; count *= 2) {
       if (count > 1 && count * longest > kMostTokens * next_.cp) return limits;
-      limits.push_back(count * longest);
+      limits.push_back({count * longest});
     }
-    limits.push_back(replica * longest);
+    limits.push_back({replica * longest});
     return limits;
   }
 
-  void slots() {
+  std::vector<BatchLimit> slots() const {
     const std::int64_t sequences = request_.workload.sequences() / next_.dp;
     std::vector<std::int64_t> counts;
     if (const auto slots = request_.fixed.find(Role::rollout, Field::max_sequences)) {
@@ -279,18 +291,12 @@ class Enumeration {
       for (std::int64_t n = sequences; n >= 1; n = n == 1 ? 0 : (n + 1) / 2) counts.push_back(n);
     }
     std::reverse(counts.begin(), counts.end());
-    for (const bool unmap : {false, true}) {
-      if (unmap && !table_.unmap) continue;
-      if (!fixed(Field::offload, unmap ? 2 : 0)) continue;
-      next_.offload = {.parameters = unmap};
-      for (const std::int64_t count : counts) {
-        next_.max_sequences = count;
-        next_.tokens = std::max(request_.workload.prompt_tokens,
-                                std::min(kPrefillTokens, count * request_.workload.prompt_tokens));
-        found_.push_back(next_);
-      }
+    const std::int64_t prompt = request_.workload.prompt_tokens;
+    std::vector<BatchLimit> limits;
+    for (const std::int64_t count : counts) {
+      limits.push_back({std::max(prompt, std::min(kPrefillTokens, count * prompt)), count});
     }
-    next_.offload = {};
+    return limits;
   }
 
   const PlanRequest& request_;
@@ -300,9 +306,10 @@ class Enumeration {
   bool rollout_;
   bool served_;  // by an inference engine, as the rollout is
   bool trained_;
+  bool fixed_zero_;
   std::int64_t batch_;
   Candidate next_;
-  std::vector<Candidate> found_;
+  std::vector<LayoutSpace> found_;
 };
 
 }  // namespace
@@ -311,9 +318,34 @@ bool tries_context(const Workload& workload, std::int64_t cp) {
   return (cp & (cp - 1)) == 0 && (cp == 1 || longest_sequence(workload) / cp >= kLeastContext);
 }
 
+Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) const {
+  Candidate candidate = layout;
+  candidate.zero = choice.zero;
+  candidate.recompute = choice.recompute;
+  candidate.offload = choice.offload;
+  candidate.tokens = batch.tokens;
+  candidate.max_sequences = batch.max_sequences;
+  return candidate;
+}
+
+std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
+                                           const Capabilities& capabilities, Role role, int gpus) {
+  return Enumeration(request, capabilities, role, gpus).run();
+}
+
+std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
+  std::vector<Candidate> candidates;
+  for (const LayoutSpace& space : layouts) {
+    for (const MemoryChoice& choice : space.choices) {
+      for (const BatchLimit& batch : space.batches) candidates.push_back(space.at(choice, batch));
+    }
+  }
+  return candidates;
+}
+
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus) {
-  return Enumeration(request, capabilities, role, gpus).run();
+  return candidates_of(enumerate_layouts(request, capabilities, role, gpus));
 }
 
 }  // namespace tessera

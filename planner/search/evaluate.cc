@@ -49,6 +49,10 @@ CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : req
     }
     model.trained = is_trained(workload, role);
     model.phases = phases_of(workload, role);
+    for (const Call& call : workload.dataflow) {
+      const Role runs = call.kind == CallKind::generate ? Role::rollout : call.role;
+      if (runs == role && call.kind != CallKind::compute) model.calls[at(call.phase)] = call.kind;
+    }
   }
 }
 
@@ -94,16 +98,17 @@ const std::vector<StageClass>& CostEvaluator::State::stages(RoleModel& model,
   const ParallelLayout layout = layout_of(candidate, model.spec.layers);
   const ShardElements& parts = shards(model, candidate.tp, candidate.ep, candidate.etp);
   for (int index = 0; index < candidate.pp; ++index) {
-    const StageClass stage{.layers = stage_layers(model.spec, layout, index),
-                           .first = index == 0,
-                           .last = index == candidate.pp - 1,
-                           .index = index,
-                           .count = 1,
-                           .elements = stage_parts(parts, layout, index)};
+    StageClass stage{.layers = stage_layers(model.spec, layout, index),
+                     .first = index == 0,
+                     .last = index == candidate.pp - 1,
+                     .index = index,
+                     .count = 1,
+                     .elements = {}};
     const auto same = std::find_if(classes.begin(), classes.end(), [&](const StageClass& other) {
       return other.layers == stage.layers && other.first == stage.first && other.last == stage.last;
     });
     if (same == classes.end()) {
+      stage.elements = stage_parts(parts, layout, index);
       classes.push_back(stage);
     } else {
       ++same->count;
@@ -135,31 +140,6 @@ double CostEvaluator::State::slowdown(const Candidate& candidate, double part) c
   return 1 / core_share(calibration(), busy, per_node - busy);
 }
 
-// All micro-batches of `sequences` sequences of one replica, kept for the latest layout: candidates
-// that differ in what the optimizer holds where share them.
-CostEvaluator::State::Timed CostEvaluator::State::passes(RoleModel& model,
-                                                         const Candidate& candidate,
-                                                         double sequences, bool training) {
-  Candidate layout = candidate;
-  layout.tokens = 0;
-  layout.recompute = Recompute::none;
-  layout.offload = {};
-  if (layout.zero == 1) layout.zero = 0;
-  if (layout != model.latest_passes) {
-    model.latest_passes = layout;
-    model.passes.clear();
-  }
-  for (const PipelinePasses& known : model.passes) {
-    if (known.tokens == candidate.tokens && known.recompute == candidate.recompute &&
-        known.training == training) {
-      return known.time;
-    }
-  }
-  const Timed time = pipeline(model, candidate, sequences, training);
-  model.passes.push_back({candidate.tokens, candidate.recompute, training, time});
-  return time;
-}
-
 // Pages of an unmapped rollout come back before it generates: 1.05 ms for 494 MB (4 H200,
 // benchmarks/results/h200x4-switch-options.json).
 double CostEvaluator::State::mapping_seconds(RoleModel& model, const Candidate& candidate) {
@@ -175,21 +155,18 @@ double CostEvaluator::State::mapping_seconds(RoleModel& model, const Candidate& 
 CostEvaluator::State::Timed CostEvaluator::State::phase_time(RoleModel& model,
                                                              const Candidate& candidate,
                                                              Phase phase) {
-  for (const Call& call : request.workload.dataflow) {
-    if (call.phase != phase) continue;
-    switch (call.kind) {
-      case CallKind::generate: {
-        Timed time = generate(model, candidate);
-        time.seconds += mapping_seconds(model, candidate);
-        return time;
-      }
-      case CallKind::infer:
-        return infer(model, candidate);
-      case CallKind::train:
-        return update(model, candidate);
-      case CallKind::compute:
-        break;
+  switch (model.calls[at(phase)].value_or(CallKind::compute)) {
+    case CallKind::generate: {
+      Timed time = generate(model, candidate);
+      time.seconds += mapping_seconds(model, candidate);
+      return time;
     }
+    case CallKind::infer:
+      return infer(model, candidate);
+    case CallKind::train:
+      return update(model, candidate);
+    case CallKind::compute:
+      break;
   }
   return {};
 }
@@ -210,7 +187,7 @@ RoleCost CostEvaluator::cost(const Candidate& candidate) const {
 
 RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t limit) {
   RoleModel& model = models.at(candidate.role);
-  const auto bytes = [&](Phase phase) { return fullest(model, candidate, phase).use.total(); };
+  const auto bytes = [&](Phase phase) { return most_bytes(model, candidate, phase); };
   RoleCost cost;
   // No role computes while a checkpoint is saved; only actor and rollout have work in a switch.
   cost.resident = bytes(Phase::save_checkpoint);

@@ -11,12 +11,18 @@ double as_double(std::int64_t value) { return static_cast<double>(value); }
 // Largest piece of offloaded optimizer states that passes through the device at a time.
 constexpr std::int64_t kStreamBytes = 1LL << 30;
 
-// What of the resident bytes is on the device in a phase: offloaded things only where they work.
-// The rollout's weights stay mapped unless its parameters are "offloaded" (unmapped).
-MemoryUse on_device(MemoryUse use, const Candidate& candidate, const EngineTraits& traits,
-                    bool needs_weights, bool trains) {
+}  // namespace
+
+// Offloaded things are on the device only where they work. The rollout's weights stay mapped unless
+// its parameters are "offloaded" (unmapped).
+MemoryUse CostEvaluator::State::on_device(MemoryUse use, const Candidate& candidate, Phase phase,
+                                          std::optional<CallKind> call) const {
+  const EngineTraits& traits = request.traits;
+  const bool trains = call == CallKind::train;
+  const bool moves =
+      phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
   const Offload& offload = candidate.offload;
-  if (offload.parameters && !needs_weights) use.weights = 0;
+  if (offload.parameters && !call && !moves) use.weights = 0;
   if (offload.gradients && !trains) use.gradients = 0;
   if (offload.optimizer && (!trains || traits.streamed_optimizer || traits.host_optimizer)) {
     const std::int64_t states = use.master_weights + use.optimizer;
@@ -25,8 +31,6 @@ MemoryUse on_device(MemoryUse use, const Candidate& candidate, const EngineTrait
   }
   return use;
 }
-
-}  // namespace
 
 // Adapters have gradients, master weights and states; what they stand beside has none, and is held
 // in the type that the engine's parameters have (verl: fp32 unless model_dtype says otherwise).
@@ -72,22 +76,17 @@ std::int64_t CostEvaluator::State::gathered_head(RoleModel& model, const Candida
 MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& candidate,
                                              const StageClass& stage, int index, Phase phase,
                                              std::optional<double> in_flight) {
+  const std::optional<CallKind> call = model.calls[static_cast<std::size_t>(phase)];
+  const MemoryUse held = on_device(resident(model, candidate, stage), candidate, phase, call);
+  return call ? held + working(model, candidate, stage, index, *call, in_flight) : held;
+}
+
+MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& candidate,
+                                        const StageClass& stage, int index, CallKind kind,
+                                        std::optional<double> in_flight) {
   const Workload& workload = request.workload;
   const ParallelLayout layout = degrees_of(candidate);
-  const MemoryUse whole = resident(model, candidate, stage);
-  const Call* call = nullptr;
-  for (const Call& each : workload.dataflow) {
-    const Role runs = each.kind == CallKind::generate ? Role::rollout : each.role;
-    if (each.phase == phase && runs == candidate.role && each.kind != CallKind::compute) {
-      call = &each;
-    }
-  }
-  const bool trains = call != nullptr && call->kind == CallKind::train;
-  const bool moves =
-      phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
-  const MemoryUse resident =
-      on_device(whole, candidate, request.traits, call != nullptr || moves, trains);
-  if (call == nullptr) return resident;
+  const bool trains = kind == CallKind::train;
   LayerKind widest = LayerKind::dense;
   std::int64_t layers = 0;
   for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
@@ -97,10 +96,9 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
   LayerRun run = layer_run(candidate);
   run.recompute = Recompute::none;  // no part of a RankModel
   const RankModel& rank = rank_model(model, run, widest);
-  if (call->kind == CallKind::generate) {
-    return resident + rollout_memory(rank, model.dtypes.kv, candidate.max_sequences,
-                                     longest_sequence(workload), as_double(candidate.tokens),
-                                     layers);
+  if (kind == CallKind::generate) {
+    return rollout_memory(rank, model.dtypes.kv, candidate.max_sequences,
+                          longest_sequence(workload), as_double(candidate.tokens), layers);
   }
   // A sequence that is alone in its micro-batch may be longer than the limit.
   const bool own_limit = trains && candidate.update_tokens > 0;
@@ -117,7 +115,7 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
   if (request.traits.logit_copies > 0 && stage.last && layout.dp_shard > 1) {
     buffers.communication += gathered_head(model, candidate, whole_gradients);
   }
-  if (!trains) return resident + buffers + inference_memory(rank, stage.last, tokens);
+  if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
   if (!in_flight) {
     const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
     const auto count = static_cast<int>(micro_batches(candidate, sequences));
@@ -133,7 +131,7 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
                        .tokens = tokens,
                        .sequence = as_double(longest_sequence(workload)),
                        .in_flight = *in_flight};
-  return resident + buffers + training_memory(rank, load, candidate.recompute);
+  return buffers + training_memory(rank, load, candidate.recompute);
 }
 
 // The stages whose ranks hold most in a phase.

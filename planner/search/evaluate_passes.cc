@@ -186,7 +186,7 @@ const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
                                                         const Candidate& candidate,
                                                         double sequences, bool training) {
   const LayerRun run = layer_run(candidate);
-  auto [entry, added] = model.micro_batches.try_emplace({run, sequences, training});
+  auto [entry, added] = model.micro_batches[training ? 1 : 0][run].try_emplace(sequences);
   if (!added) return entry->second;
   // Layouts that differ in what is sharded share everything else.
   Candidate whole = candidate;
@@ -285,7 +285,8 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
   const MicroBatchCost& cost = micro_batch(model, candidate, each, training);
   const double slow = slowdown(candidate, count / (count + candidate.pp - 1));
   const double hidden_bytes = hop_bytes(model, candidate, each * sequence);
-  const int hop_nodes = candidate.pp == 1 ? 1 : groups_of(candidate, cluster()).hop_nodes;
+  const CandidateGroups& groups = of_layout(model, candidate).groups;
+  const int hop_nodes = candidate.pp == 1 ? 1 : groups.hop_nodes;
   const double hop =
       candidate.pp == 1
           ? 0
@@ -327,7 +328,7 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
   }
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
   // that do not fill the last round of p leave (v - 1) (p - m mod p) chunks empty (Calculon).
-  const ExposedEnds ends = exposed_ends(model, candidate, groups_of(candidate, cluster()), 0);
+  const ExposedEnds ends = exposed_ends(model, candidate, groups, 0);
   const double shown = ends.before + (training ? ends.after : 0);
   double bubbles = count - 1;
   const double chunks = candidate.vpp;
@@ -397,13 +398,7 @@ OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candi
 CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
                                                             const Candidate& candidate,
                                                             double last_backward_s) {
-  Elements most;
-  for (const StageClass& stage : stages(model, candidate)) {
-    const Elements trained = trained_elements(model, candidate, stage);
-    if (trained.total() > most.total()) most = trained;
-  }
-  const OptimizerCost cost =
-      optimizer_cost(model, candidate, groups_of(candidate, cluster()), most);
+  const OptimizerCost& cost = fullest_optimizer(model, candidate);
   const StepExposed shown = exposed_of(cost, candidate, last_backward_s);
   const double communication = shown.reduce_s + shown.gather_s;
   return {cost.update.total(calibration()) * slowdown(candidate, 1) + communication, communication};
@@ -463,7 +458,7 @@ CostEvaluator::State::Timed CostEvaluator::State::update(RoleModel& model,
   const Timed step = optimizer(model, candidate, last);
   const double host = calibration().call_s.value * slowdown(candidate, 1);
   return {steps * (passes.seconds + step.seconds + host) +
-              offload_seconds(model, candidate, true, steps),
+              offloaded_seconds(model, candidate, true, steps),
           steps * (passes.communication + step.communication)};
 }
 
@@ -472,7 +467,7 @@ CostEvaluator::State::Timed CostEvaluator::State::infer(RoleModel& model,
   const double sequences = as_double(request.workload.sequences()) / candidate.dp;
   Timed pass = passes(model, candidate, sequences, false);
   pass.seconds += calibration().call_s.value * slowdown(candidate, 1) +
-                  offload_seconds(model, candidate, false, 0);
+                  offloaded_seconds(model, candidate, false, 0);
   return pass;
 }
 

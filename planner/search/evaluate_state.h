@@ -100,8 +100,28 @@ struct Timed {
 struct PipelinePasses {
   std::int64_t tokens = 0;
   Recompute recompute = Recompute::none;
-  bool training = false;
+  bool training = false, reduces_layers = false;
   Timed time;
+};
+
+// Bytes that a call needs under a layout beside what its ranks hold: what else they depend on.
+struct WorkingBytes {
+  std::int64_t tokens = 0, update_tokens = 0, max_sequences = 0;
+  Recompute recompute = Recompute::none;
+  CallKind kind = CallKind::compute;
+  std::vector<std::int64_t> by_stage;  // class
+};
+
+// What the candidates of one layout share.
+struct LayoutCosts {
+  Candidate layout;  // its degrees
+  CandidateGroups groups;
+  const std::vector<StageClass>* stages = nullptr;
+  std::vector<PipelinePasses> passes;
+  std::vector<WorkingBytes> working;
+  std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
+  std::array<std::vector<MemoryUse>, 8> resident;         // by zero, offloaded parameters
+  std::array<std::optional<double>, 32> offload;          // by zero, offloads, training
 };
 
 struct RoleModel {
@@ -116,14 +136,15 @@ struct RoleModel {
   std::int64_t adapter_rank = 0;                                  // of those that its passes run
   std::map<int, std::array<std::int64_t, kLayerKinds>> adapters;  // of a layer, by tp
   std::vector<Phase> phases;                                      // in which it computes
+  std::array<std::optional<CallKind>, kPhaseCount> calls;         // of these phases
   std::map<std::array<int, 3>, ShardElements> shards;             // by tp, ep, etp
-  std::map<std::tuple<LayerRun, double, bool>, MicroBatchCost> micro_batches;
+  std::map<LayerRun, std::map<double, MicroBatchCost>>
+      micro_batches[2];  // [training], by sequences
   std::map<std::pair<LayerRun, LayerKind>, RankModel> ranks;
   std::map<std::array<int, 6>, std::vector<StageClass>> stages;  // by tp, ep, etp, pp, vpp, head
   std::array<int, 6> latest_key{};  // candidates of one layout follow one another
   const std::vector<StageClass>* latest_stages = nullptr;
-  Candidate latest_passes;
-  std::vector<PipelinePasses> passes;
+  LayoutCosts latest;
 };
 
 struct CostEvaluator::State {
@@ -155,9 +176,22 @@ struct CostEvaluator::State {
   Elements trained_elements(RoleModel& model, const Candidate& candidate, const StageClass& stage);
   Elements adapters_of(RoleModel& model, int tp, const LayerCounts& layers);
   double slowdown(const Candidate& candidate, double part) const;
-  Timed passes(RoleModel& model, const Candidate& candidate, double sequences, bool training);
   double mapping_seconds(RoleModel& model, const Candidate& candidate);
   Timed phase_time(RoleModel& model, const Candidate& candidate, Phase phase);
+
+  // evaluate_layout.cc
+  /// Kept for the latest layout of a model: candidates of one layout follow one another.
+  LayoutCosts& of_layout(RoleModel& model, const Candidate& candidate);
+  /// All micro-batches of `sequences` sequences of one replica.
+  Timed passes(RoleModel& model, const Candidate& candidate, double sequences, bool training);
+  const OptimizerCost& fullest_optimizer(RoleModel& model, const Candidate& candidate);
+  double offloaded_seconds(RoleModel& model, const Candidate& candidate, bool training,
+                           double steps);
+  /// fullest(...).use.total().
+  std::int64_t most_bytes(RoleModel& model, const Candidate& candidate, Phase phase);
+  const std::vector<MemoryUse>& resident_of_stages(RoleModel& model, const Candidate& candidate);
+  const std::vector<std::int64_t>& working_of_stages(RoleModel& model, const Candidate& candidate,
+                                                     CallKind kind);
 
   // evaluate_passes.cc
   ShardSeconds shard_seconds(const RoleModel& model, const Candidate& candidate,
@@ -212,6 +246,12 @@ struct CostEvaluator::State {
   // evaluate_memory.cc
   /// What a stage's rank holds between calls where nothing is offloaded.
   MemoryUse resident(RoleModel& model, const Candidate& candidate, const StageClass& stage);
+  /// What of it is on the device in a phase of a call, or in one without.
+  MemoryUse on_device(MemoryUse use, const Candidate& candidate, Phase phase,
+                      std::optional<CallKind> call) const;
+  /// What a call needs besides.
+  MemoryUse working(RoleModel& model, const Candidate& candidate, const StageClass& stage,
+                    int index, CallKind kind, std::optional<double> in_flight = {});
   std::int64_t gathered_head(RoleModel& model, const Candidate& candidate, bool gradients);
   /// `in_flight` micro-batches of a call that trains, or as many as its pipeline brings.
   MemoryUse stage_memory(RoleModel& model, const Candidate& candidate, const StageClass& stage,

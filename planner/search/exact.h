@@ -53,7 +53,7 @@ struct SearchProblem {
   double better_than_s = std::numeric_limits<double>::infinity();
   int better_than_gpus = 0;
   std::vector<Placement> placements;  // all of them, or those that the user allows
-  std::function<std::vector<Candidate>(Role role, int gpus)> candidates;
+  std::function<std::vector<LayoutSpace>(Role role, int gpus)> spaces;
   Evaluator evaluator;
 };
 

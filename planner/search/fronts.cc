@@ -15,20 +15,12 @@ namespace {
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What a reshard's bytes depend on, and how context parallelism runs.
-std::array<int, 10> layout_key(const Candidate& c) {
-  return {c.tp, c.cp, c.pp, c.vpp, c.ep, c.etp, c.dp, c.dp_shard, c.head_layers, c.ulysses ? 1 : 0};
-}
-
-// True when `candidate` differs from `other` at most in larger batches, so that it needs no fewer
-// bytes: twice the tokens (there are at least half as many micro-batches), or more slots.
-bool needs_no_less(Candidate candidate, const Candidate& other) {
-  const bool larger = candidate.role == Role::rollout
-                          ? candidate.max_sequences >= other.max_sequences
-                          : candidate.tokens == 2 * other.tokens;
-  candidate.tokens = other.tokens;
-  candidate.max_sequences = other.max_sequences;
-  return larger && candidate == other;
+// True when a candidate with `batch` needs no fewer bytes than one with `other` that differs in
+// nothing else: a multiple of its tokens (there are as many times fewer micro-batches, or more of
+// them), or more slots.
+bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) {
+  return role == Role::rollout ? batch.max_sequences >= other.max_sequences
+                               : batch.tokens % other.tokens == 0;
 }
 
 std::string name_in(const std::map<Role, std::string>& names, Role role) {
@@ -78,36 +70,40 @@ PhaseSeconds Fronts::bound(Role role, int gpus) {
   PhaseSeconds bound;
   bound.fill(kInfinity);
   for (const LayoutOptions& layout : bounded(role, gpus).layouts) {
-    if (!problem_.allows || problem_.allows(layout.sample)) lower(bound, layout.least);
+    if (!problem_.allows || problem_.allows(layout.space.layout)) lower(bound, layout.least);
   }
   return bound;
+}
+
+// Of all candidates without recomputation and offload.
+PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated) const {
+  std::vector<MemoryChoice> quickest;
+  for (const MemoryChoice& choice : space.choices) {
+    const bool known =
+        std::any_of(quickest.begin(), quickest.end(),
+                    [&](const MemoryChoice& other) { return other.zero == choice.zero; });
+    if (!known) quickest.push_back({.zero = choice.zero});
+  }
+  PhaseSeconds least;
+  least.fill(kInfinity);
+  for (const BatchLimit& batch : space.batches) {
+    for (const MemoryChoice& choice : quickest) {
+      const Candidate candidate = space.at(choice, batch);
+      ++evaluated;
+      lower(least, problem_.evaluator.seconds ? problem_.evaluator.seconds(candidate)
+                                              : problem_.evaluator.role(candidate).seconds);
+    }
+  }
+  return least;
 }
 
 RoleOptions& Fronts::bounded(Role role, int gpus) {
   auto [entry, added] = stored(role).priced->try_emplace(gpus);
   RoleOptions& all = entry->second;
   if (added) {
-    // Batches and stages of a layout that are bounded already.
-    std::vector<std::array<std::int64_t, 3>> known;
-    for (const Candidate& candidate : problem_.candidates(role, gpus)) {
-      std::vector<LayoutOptions>& layouts = all.layouts;
-      if (layouts.empty() || layout_key(layouts.back().sample) != layout_key(candidate)) {
-        layouts.emplace_back().sample = candidate;
-        layouts.back().least.fill(kInfinity);
-        known.clear();
-      }
-      LayoutOptions& layout = layouts.back();
-      ++layout.candidates;
-      const std::array batches{candidate.tokens, candidate.max_sequences,
-                               static_cast<std::int64_t>(candidate.zero)};
-      if (std::find(known.begin(), known.end(), batches) != known.end()) continue;
-      known.push_back(batches);
-      Candidate quickest = candidate;
-      quickest.recompute = Recompute::none;
-      quickest.offload = {};
-      ++all.evaluated;
-      lower(layout.least, problem_.evaluator.seconds ? problem_.evaluator.seconds(quickest)
-                                                     : problem_.evaluator.role(quickest).seconds);
+    for (LayoutSpace& space : problem_.spaces(role, gpus)) {
+      const PhaseSeconds least = least_of(space, all.evaluated);
+      all.layouts.push_back({.space = std::move(space), .least = least});
     }
   }
   seen_[static_cast<std::size_t>(role)][gpus].bounds = all.evaluated;
@@ -121,7 +117,7 @@ Selection Fronts::select(Role role, int gpus,
   std::vector<std::pair<double, int>> wanted;
   for (std::size_t l = 0; l < all.layouts.size(); ++l) {
     const LayoutOptions& layout = all.layouts[l];
-    if (problem_.allows && !problem_.allows(layout.sample)) continue;
+    if (problem_.allows && !problem_.allows(layout.space.layout)) continue;
     const double seconds = step(layout.least);
     if (seconds < limit) wanted.emplace_back(seconds, static_cast<int>(l));
   }
@@ -141,7 +137,7 @@ Selection Fronts::select(Role role, int gpus,
   Seen& seen = seen_[static_cast<std::size_t>(role)][gpus];
   for (const int l : layouts) {
     const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(l)];
-    seen.layouts[l] = layout.candidates;
+    seen.layouts[l] = layout.space.size();
     for (const int index : layout.options) {
       const Option& option = all.options[static_cast<std::size_t>(index)];
       lower(selection.least, option.seconds);
@@ -152,49 +148,38 @@ Selection Fronts::select(Role role, int gpus,
   return selection;
 }
 
-// Prices all candidates of the layouts (ascending) that have no prices yet.
+// Prices all candidates of the layouts that have no prices yet.
 void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
   RoleOptions& all = stored(role).priced->at(gpus);
-  const bool any = std::any_of(layouts.begin(), layouts.end(), [&](int layout) {
-    return !all.layouts[static_cast<std::size_t>(layout)].priced;
-  });
-  if (!any) return;
-  const std::vector<Candidate> candidates = problem_.candidates(role, gpus);
-  std::vector<Option> options;
-  std::size_t begin = 0;
-  int number = 0;
-  auto next = layouts.begin();
-  for (LayoutOptions& layout : all.layouts) {
-    const std::size_t end = begin + static_cast<std::size_t>(layout.candidates);
-    const bool asked = next != layouts.end() && *next == number;
-    if (asked) ++next;
-    if (asked && !layout.priced) {
-      layout.priced = true;
-      options.clear();
-      std::optional<Candidate> refused;
-      for (std::size_t c = begin; c < end; ++c) {
-        const Candidate& candidate = candidates[c];
-        if (refused && needs_no_less(candidate, *refused)) {
-          refused = candidate;
-          continue;
-        }
-        const RoleCost cost = problem_.evaluator.role(candidate);
-        if (std::max(cost.peak, cost.switching) > problem_.memory_limit) {
-          refused = candidate;
-          continue;
-        }
-        options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
-                           cost.switching - cost.resident, number});
-      }
-      keep_best(options);
-      for (const Option& option : options) {
-        layout.options.push_back(static_cast<int>(all.options.size()));
-        all.options.push_back(option);
-      }
+  for (const int number : layouts) {
+    LayoutOptions& layout = all.layouts[static_cast<std::size_t>(number)];
+    if (layout.priced) continue;
+    layout.priced = true;
+    for (Option& option : options_of(layout.space, number)) {
+      layout.options.push_back(static_cast<int>(all.options.size()));
+      all.options.push_back(std::move(option));
     }
-    begin = end;
-    ++number;
   }
+}
+
+std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
+  std::vector<Option> options;
+  for (const MemoryChoice& choice : space.choices) {
+    std::optional<BatchLimit> refused;
+    for (const BatchLimit& batch : space.batches) {
+      if (refused && needs_no_less(space.layout.role, batch, *refused)) continue;
+      const Candidate candidate = space.at(choice, batch);
+      const RoleCost cost = problem_.evaluator.role(candidate);
+      if (std::max(cost.peak, cost.switching) > problem_.memory_limit) {
+        refused = batch;
+        continue;
+      }
+      options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
+                         cost.switching - cost.resident, number});
+    }
+  }
+  keep_best(options);
+  return options;
 }
 
 const Option& Fronts::option(Role role, int gpus, int index) {

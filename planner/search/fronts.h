@@ -27,18 +27,15 @@ struct Option {
   int layout = 0;  // number of its layout among those of the role on these GPUs
 };
 
-/// Candidates of one layout: they follow one another and differ in batches and in what saves
-/// memory.
 struct LayoutOptions {
-  Candidate sample;
+  LayoutSpace space;
   PhaseSeconds least{};  // that no candidate falls short of, worked out without memory and without
                          // the ways to save it, which only take time
-  std::int64_t candidates = 0;
   bool priced = false;
   std::vector<int> options;  // once priced: indices into RoleOptions::options
 };
 
-/// Of one (role, GPUs); layouts in the order of their candidates.
+/// Of one (role, GPUs); layouts in the problem's order.
 struct RoleOptions {
   std::vector<LayoutOptions> layouts;
   std::vector<Option> options;  // of priced layouts, in the order in which they were priced
@@ -104,7 +101,9 @@ class Fronts {
 
   Stored& stored(Role role) { return roles_[static_cast<std::size_t>(role)]; }
   RoleOptions& bounded(Role role, int gpus);
+  PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
+  std::vector<Option> options_of(const LayoutSpace& space, int number) const;
   void keep_best(std::vector<Option>& options) const;
 
   const SearchProblem& problem_;

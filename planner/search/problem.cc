@@ -121,8 +121,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
       });
     };
   }
-  problem.candidates = [enumerated, capabilities](Role role, int gpus) {
-    return enumerate_candidates(enumerated, capabilities, role, gpus);
+  problem.spaces = [enumerated, capabilities](Role role, int gpus) {
+    return enumerate_layouts(enumerated, capabilities, role, gpus);
   };
   problem.objective = request.objective;
   if (!capabilities.own_pool_lags.empty()) problem.policy_lags = capabilities.own_pool_lags;

@@ -72,6 +72,29 @@ struct Candidate {
   auto operator<=>(const Candidate&) const = default;
 };
 
+/// What of a candidate saves memory and takes time.
+struct MemoryChoice {
+  int zero = 0;
+  Recompute recompute = Recompute::none;
+  Offload offload = {};
+};
+
+/// Sizes of a candidate's batches.
+struct BatchLimit {
+  std::int64_t tokens = 0, max_sequences = 0;
+};
+
+/// The candidates of one layout: every choice with every batch, choices in the outer loop. Batches
+/// ascend.
+struct LayoutSpace {
+  Candidate layout;  // the degrees; nothing of choices and batches
+  std::vector<MemoryChoice> choices;
+  std::vector<BatchLimit> batches;
+
+  Candidate at(const MemoryChoice& choice, const BatchLimit& batch) const;
+  std::int64_t size() const { return static_cast<std::int64_t>(choices.size() * batches.size()); }
+};
+
 /// `layers` cut into pp vpp chunks, the last of which also counts `head_layers`.
 std::vector<LayerRange> cut_stages(std::int64_t layers, int pp, int vpp, int head_layers);
 ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers);
@@ -95,7 +118,7 @@ std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& 
 /// rank at least 2 Ki tokens of the longest sequence.
 bool tries_context(const Workload& workload, std::int64_t cp);
 
-/// Every candidate of a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
+/// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
 /// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
 /// token limits are 1, 2, 4, ... longest sequences, up to all of a replica's (or 128 Ki per cp
 /// rank); rollout slots all of a replica's sequences, a half, a quarter, ... Where the engine has
@@ -104,6 +127,10 @@ bool tries_context(const Workload& workload, std::int64_t cp);
 /// experts, with etp 1 or tp; FSDP over all replicas or a node's; every recomputation; optimizer,
 /// or everything, offloaded between phases; the rollout unmapped. Sequence parallelism wherever tp
 /// > 1. In a fixed order.
+std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
+                                           const Capabilities& capabilities, Role role, int gpus);
+std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts);
+/// candidates_of(enumerate_layouts(...)).
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus);
 

@@ -79,7 +79,7 @@ class BruteForce {
   const std::vector<Priced>& priced(Role role, int gpus) {
     auto [entry, added] = priced_.try_emplace({role, gpus});
     if (added) {
-      for (const Candidate& candidate : problem_.candidates(role, gpus)) {
+      for (const Candidate& candidate : candidates_of(problem_.spaces(role, gpus))) {
         entry->second.push_back({candidate, problem_.evaluator.role(candidate)});
       }
     }
@@ -225,13 +225,13 @@ SearchProblem random_problem(std::mt19937_64& engine) {
     }
     return least + (most - least) * static_cast<double>(x >> 11) * 0x1.0p-53;
   };
-  problem.candidates = [options, draw](Role role, int gpus) {
-    std::vector<Candidate> candidates;
+  problem.spaces = [options, draw](Role role, int gpus) {
+    std::vector<LayoutSpace> layouts;
     for (int i = 0; i < options; ++i) {
-      const Candidate candidate{role, gpus, 1 + i % 2, 1 + i / 2, 1};
-      if (draw(candidate, 99, 0, 1) < 0.85) candidates.push_back(candidate);  // some are missing
+      const Candidate layout{role, gpus, 1 + i % 2, 1 + i / 2, 1};
+      if (draw(layout, 99, 0, 1) < 0.85) layouts.push_back({layout, {{}}, {{}}});  // some missing
     }
-    return candidates;
+    return layouts;
   };
   problem.evaluator.role = [workload, draw](const Candidate& candidate) {
     RoleCost cost;
@@ -310,14 +310,28 @@ TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
   }
 }
 
-// A few of each role's ways on each number of GPUs.
+template <class T>
+void keep_some(std::vector<T>& all, std::size_t most, std::mt19937_64& draw) {
+  while (all.size() > most) {
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(draw() % all.size()));
+  }
+}
+
+// A few of each role's ways on each number of GPUs: up to two batches with up to two choices of
+// each of some layouts.
 void thin_out(SearchProblem& problem, std::uint64_t salt, std::size_t most) {
-  problem.candidates = [all = problem.candidates, salt, most](Role role, int gpus) {
-    std::vector<Candidate> kept = all(role, gpus);
+  problem.spaces = [all = problem.spaces, salt, most](Role role, int gpus) {
+    std::vector<LayoutSpace> kept;
     std::mt19937_64 draw(salt + static_cast<std::uint64_t>(100 * gpus) +
                          static_cast<std::uint64_t>(role));
-    while (kept.size() > most) {
-      kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(draw() % kept.size()));
+    std::vector<LayoutSpace> layouts = all(role, gpus);
+    for (std::size_t left = most; left > 0 && !layouts.empty();) {
+      const auto next = layouts.begin() + static_cast<std::ptrdiff_t>(draw() % layouts.size());
+      LayoutSpace& space = kept.emplace_back(*next);
+      layouts.erase(next);
+      keep_some(space.choices, std::min<std::size_t>(left, 1 + draw() % 2), draw);
+      keep_some(space.batches, std::min(left / space.choices.size(), 1 + draw() % 2), draw);
+      left -= static_cast<std::size_t>(space.size());
     }
     return kept;
   };
