@@ -70,7 +70,7 @@ for dt,tol in ((torch.float32,2e-5),(torch.bfloat16,1e-2)):
 import struct
 n=200003;m=torch.randn(n,device=dev);g=torch.randn(n,device=dev);a=torch.zeros(n,device=dev);v=torch.zeros(n,device=dev);p=torch.zeros(n,device=dev,dtype=torch.bfloat16);b0=m.clone()
 ch=[(0,11,.1),(17,65000,0.),(65017,35000,0.),(100017,60000,.1),(160017,39986,.1)]
-tab=torch.frombuffer(bytearray(b''.join(struct.pack('qqfxxxx',*c) for c in ch)),dtype=torch.uint8).cuda()
+tab=torch.frombuffer(bytearray(b''.join(struct.pack('qqfxxxxq',*c,0) for c in ch)),dtype=torch.uint8).cuda()
 sq=torch.zeros((),device=dev);part=torch.zeros(len(ch),device=dev)
 L.k_sq(P(g),P(tab),l(len(ch)),P(part),P(sq),st()); mask=torch.ones(n,device=dev,dtype=torch.bool);mask[11:17]=False
 say('squares',err(sq,(g.double()[mask]**2).sum()),1e-5)
@@ -130,7 +130,7 @@ lg=torch.randn(4096,V,device=dev).to(dt);tg=torch.randint(0,V,(4096,),device=dev
 row('vocabulary sums 4096 rows',4096*V*2,lambda:L.k_sums(1,P(lg),P(tg),f(1),l(4096),l(V),*[P(z) for z in o],st()),lambda:torch.log_softmax(lg,-1,dtype=torch.float32).gather(1,tg[:,None]))
 row('vocabulary gradient',2*4096*V*2,lambda:L.k_grad(1,P(lg),P(tg),f(1),P(o[0]),P(o[1]),P(o[2]),P(o[3]),l(4096),l(V),st()))
 n=1<<28;M=[torch.randn(n,device=dev) for _ in range(4)];M[3].abs_();pb=torch.empty(n,device=dev,dtype=dt);k=n>>16
-tab=torch.frombuffer(bytearray(b''.join(struct.pack('qqfxxxx',i<<16,1<<16,.01) for i in range(k))),dtype=torch.uint8).cuda();part=torch.zeros(k,device=dev)
+tab=torch.frombuffer(bytearray(b''.join(struct.pack('qqfxxxxq',i<<16,1<<16,.01,0) for i in range(k))),dtype=torch.uint8).cuda();part=torch.zeros(k,device=dev)
 row('adamw 268M',30*n,lambda:L.k_adamw(f(1e-5),f(.9),f(.999),f(1e-8),f(.5),f(.5),f(1.),P(tab),l(k),P(sq),P(M[1]),P(M[0]),P(M[2]),P(M[3]),P(pb),st()))
 row('squares 268M',4*n,lambda:L.k_sq(P(M[1]),P(tab),l(k),P(part),P(sq),st()))
 for N,K in ((4608,3584),(3584,3584),(37888,3584),(3584,18944),(152064,3584)):

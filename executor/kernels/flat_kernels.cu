@@ -179,10 +179,11 @@ __global__ void add_up_kernel(const float* partial, std::int64_t count, float* s
   if (threadIdx.x == 0) *sum = mine;
 }
 
+/// `param` is written N at a time where that is `wide`: at + what it is shifted by divides by N.
 template <int N>
 __device__ void adamw_elements(const AdamW& o, float decay, float scale, std::int64_t at,
                                const float* gradient, float* master, float* exp_avg,
-                               float* exp_avg_sq, __nv_bfloat16* param) {
+                               float* exp_avg_sq, __nv_bfloat16* param, bool wide) {
   float g[N], p[N], m[N], v[N];
   load<float, N>(gradient + at, g);
   load<float, N>(master + at, p);
@@ -200,7 +201,10 @@ __device__ void adamw_elements(const AdamW& o, float decay, float scale, std::in
   store<float, N>(master + at, p);
   store<float, N>(exp_avg + at, m);
   store<float, N>(exp_avg_sq + at, v);
-  if (param != nullptr) store<__nv_bfloat16, N>(param + at, p);
+  if (param == nullptr) return;
+  if (wide) return store<__nv_bfloat16, N>(param + at, p);
+#pragma unroll
+  for (int i = 0; i < N; ++i) param[at + i] = static_cast<__nv_bfloat16>(p[i]);
 }
 
 __global__ void adamw_kernel(AdamW o, const FlatChunk* chunks, const float* squares,
@@ -212,13 +216,15 @@ __global__ void adamw_kernel(AdamW o, const FlatChunk* chunks, const float* squa
   if (o.clip_norm > 0) scale = fminf(1.0F, o.clip_norm / (norm + 1e-6F));
   const FlatChunk chunk = chunks[blockIdx.x];
   const auto [first, wide] = wide_part(chunk);
+  if (param != nullptr) param += chunk.shift;
   for (std::int64_t i = threadIdx.x; i < chunk.count - wide; i += blockDim.x) {
     const std::int64_t at = chunk.offset + (i < first ? i : i + wide);
-    adamw_elements<1>(o, chunk.decay, scale, at, gradient, master, exp_avg, exp_avg_sq, param);
+    adamw_elements<1>(o, chunk.decay, scale, at, gradient, master, exp_avg, exp_avg_sq, param,
+                      true);
   }
   for (std::int64_t i = threadIdx.x * 4; i < wide; i += blockDim.x * 4) {
     adamw_elements<4>(o, chunk.decay, scale, chunk.offset + first + i, gradient, master, exp_avg,
-                      exp_avg_sq, param);
+                      exp_avg_sq, param, chunk.shift % 4 == 0);
   }
 }
 

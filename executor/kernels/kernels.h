@@ -58,10 +58,12 @@ void vocabulary_gradient(Real real, void* logits, const std::int64_t* target, fl
                          const float* g_entropy, std::int64_t rows, std::int64_t columns,
                          void* stream);
 
-/// Elements [offset, offset + count) of a flat buffer that share one weight decay.
+/// Elements [offset, offset + count) of a flat buffer that share one weight decay. In the buffer of
+/// the weights, which need not be packed as the others are, they begin at offset + shift.
 struct FlatChunk {
   std::int64_t offset = 0, count = 0;
   float decay = 0;
+  std::int64_t shift = 0;
 };
 constexpr std::int64_t kLargestChunk = std::int64_t{1} << 16;
 

@@ -11,7 +11,7 @@
 
 #include "executor/kernels/kernels.h"
 #include "executor/measure/timing.h"
-#include "executor/model/fused.h"
+#include "executor/model/placed_chunks.h"
 #include "executor/model/torch_memory_ops.h"
 #include "executor/storage/host_signals.h"
 
@@ -61,7 +61,8 @@ struct Beside {
   std::int64_t chunks_at_once = 0;              // of one launch; 0 = all that is updated together
 };
 
-/// The weights lie in memory of their own as a run's do, or `nested` in the rollout's.
+/// The weights lie in memory of their own, or `nested` in the rollout's, as a run's that keeps the
+/// rollout's memory. One launch updates what is updated together, as the trainer does.
 class OverlapBench {
  public:
   OverlapBench(const BenchSite& site, const ParameterTable& table, SwitchRig& rig,
@@ -72,7 +73,7 @@ class OverlapBench {
         nested_(nested),
         signals_(*site.host),
         source_(*rig.reshard().source()),
-        block_(site.make_block(source_.bytes)),
+        block_(site.make_block(nested ? 0 : source_.bytes)),
         copies_(site.make_copies()),
         ops_(make_torch_memory_ops(site.gpu() ? site.device.index() : -1)),
         trainers_(update_order(table, source_, false)),
@@ -80,7 +81,9 @@ class OverlapBench {
     const auto device = torch::TensorOptions().device(site.device);
     const std::int64_t count = source_.bytes / size_of(options.dtype);
     const auto type = options.dtype == DType::bf16 ? torch::kBFloat16 : torch::kFloat;
-    weights_ = torch::from_blob(block_->data(), {count}, device.dtype(type));
+    weights_ = torch::from_blob(nested ? rig.block().data() : block_->data(),
+                                {nested ? rig.arena().bytes / size_of(options.dtype) : count},
+                                device.dtype(type));
     master_ = torch::rand({count}, device);
     gradient_ = torch::rand({count}, device);
     exp_avg_ = torch::zeros({count}, device);
@@ -93,7 +96,7 @@ class OverlapBench {
   json run() {
     const auto behind = make_switch({.transport = options_.transport});
     constexpr std::int64_t kShort = 1 << 14;
-    const Beside at_once{.order = &trainers_, .chunk = nested_ ? kShort : kernels::kLargestChunk};
+    const Beside at_once{.order = &trainers_};
     const auto whole_step = [&] { update(everything_, at_once); };
     const double alone = time(whole_step);
     const double only = time([&] { behind->run(); });
@@ -162,50 +165,45 @@ class OverlapBench {
     return x.narrow(0, first(slot), count(slot));
   }
 
-  Tensor weights_of(std::size_t slot) const {
-    return nested_ ? in_rig(slot) : part(weights_, slot);
+  /// Where the slot begins in weights_.
+  std::int64_t place(std::size_t slot) const {
+    if (!nested_) return first(slot);
+    return rig_.arena().training.slots[slot].range.offset / size_of(options_.dtype);
   }
 
-  /// Chunks of these slots, counted from `origin`; made once.
-  const Tensor& table_of(std::span<const std::size_t> slots, std::int64_t origin,
-                         std::int64_t chunk) {
+  Tensor weights_of(std::size_t slot) const { return weights_.narrow(0, place(slot), count(slot)); }
+
+  /// Chunks of these slots; made once.
+  const Tensor& table_of(std::span<const std::size_t> slots, std::int64_t chunk) {
     Tensor& table = tables_[{slots.front(), slots.size(), chunk}];
     if (table.defined()) return table;
-    std::vector<fused::Chunk> chunks;
+    std::vector<fused::PlacedChunk> chunks;
     for (const std::size_t slot : slots) {
       for (std::int64_t done = 0; done < count(slot); done += chunk) {
-        chunks.push_back({.offset = first(slot) + done - origin,
-                          .count = std::min(chunk, count(slot) - done),
-                          .decay = 0.01});
+        chunks.push_back({{.offset = first(slot) + done,
+                           .count = std::min(chunk, count(slot) - done),
+                           .decay = 0.01},
+                          place(slot) - first(slot)});
       }
     }
-    return table = fused::chunk_table(chunks, site_.device);
+    return table = fused::placed_chunk_table(chunks, site_.device);
   }
 
-  void launch(const Tensor& table, const Beside& how, const Tensor& gradient, const Tensor& master,
-              const Tensor& exp_avg, const Tensor& exp_avg_sq, const Tensor& weights) {
+  void launch(const Tensor& table, const Beside& how) {
     const std::int64_t all = table.numel();
     const std::int64_t each = how.chunks_at_once > 0 ? how.chunks_at_once * kChunkBytes : all;
     for (std::int64_t begin = 0; begin < all; begin += each) {
       fused::adamw({.learning_rate = 1e-4, .step = 1},
-                   table.narrow(0, begin, std::min(each, all - begin)), squares_, gradient, master,
-                   exp_avg, exp_avg_sq, weights);
+                   table.narrow(0, begin, std::min(each, all - begin)), squares_, gradient_,
+                   master_, exp_avg_, exp_avg_sq_, weights_);
     }
   }
 
   void update(const std::vector<std::size_t>& together, const Beside& how) {
-    if (fused_ && !nested_) {
-      return launch(table_of(together, 0, how.chunk), how, gradient_, master_, exp_avg_,
-                    exp_avg_sq_, weights_);
-    }
+    if (fused_) return launch(table_of(together, how.chunk), how);
     for (const std::size_t slot : together) {
       Tensor gradient = part(gradient_, slot), master = part(master_, slot);
       Tensor mean = part(exp_avg_, slot), square = part(exp_avg_sq_, slot);
-      if (fused_) {
-        launch(table_of({&slot, 1}, first(slot), how.chunk), how, gradient, master, mean, square,
-               weights_of(slot));
-        continue;
-      }
       mean.mul_(0.9).add_(gradient, 0.1);
       square.mul_(0.999).addcmul_(gradient, gradient, 0.001);
       master.addcdiv_(mean, square.sqrt().add_(1e-8), -1e-4);

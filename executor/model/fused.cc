@@ -1,6 +1,7 @@
 #include "executor/model/fused.h"
 
 #include "executor/model/deterministic.h"
+#include "executor/model/placed_chunks.h"
 
 #include <algorithm>
 #include <atomic>
@@ -77,6 +78,9 @@ HeadGradients attend_backward(const AttentionBatch&, const torch::Tensor&, const
   TORCH_CHECK(false, "built without kernels");
 }
 torch::Tensor chunk_table(const std::vector<Chunk>&, torch::Device) {
+  TORCH_CHECK(false, "built without kernels");
+}
+torch::Tensor placed_chunk_table(const std::vector<PlacedChunk>&, torch::Device) {
   TORCH_CHECK(false, "built without kernels");
 }
 torch::Tensor sum_of_squares(const torch::Tensor&, const torch::Tensor&) {
@@ -347,11 +351,15 @@ HeadGradients attend_backward(const AttentionBatch& batch, const Tensor& q, cons
 }
 
 Tensor chunk_table(const std::vector<Chunk>& chunks, torch::Device device) {
+  return placed_chunk_table({chunks.begin(), chunks.end()}, device);
+}
+
+Tensor placed_chunk_table(const std::vector<PlacedChunk>& chunks, torch::Device device) {
   std::vector<kernels::FlatChunk> cut;
-  for (const Chunk& chunk : chunks) {
+  for (const auto& [chunk, shift] : chunks) {
     for (std::int64_t first = 0; first < chunk.count; first += kernels::kLargestChunk) {
       cut.push_back({chunk.offset + first, std::min(kernels::kLargestChunk, chunk.count - first),
-                     static_cast<float>(chunk.decay)});
+                     static_cast<float>(chunk.decay), shift});
     }
   }
   const auto bytes = static_cast<std::int64_t>(cut.size() * sizeof(kernels::FlatChunk));

@@ -63,14 +63,18 @@ bool contains_rows(const ArenaSlot& slot, const Box& part) {
 SharedArena shared_arena(const ArenaLayout& training, const ArenaLayout& rollout,
                          std::int64_t alignment) {
   SharedArena shared{.training = training, .rollout = rollout, .bytes = rollout.bytes};
+  std::int64_t last_behind = -1;  // where the slot before ended in `training`, if it lies behind
   for (ArenaSlot& slot : shared.training.slots) {
     const auto row = static_cast<size_t>(slot.tensor);
     const int index = row < rollout.slot_of.size() ? rollout.slot_of[row] : -1;
     if (index >= 0 && contains_rows(rollout.slots[static_cast<size_t>(index)], slot.box)) {
       slot.range = range_of(rollout, slot.tensor, slot.box);
+      last_behind = -1;
       continue;
     }
-    shared.bytes = round_up(shared.bytes, alignment);
+    const bool joins = slot.range.offset == last_behind;
+    last_behind = slot.range.offset + slot.range.bytes;
+    if (!joins) shared.bytes = round_up(shared.bytes, alignment);
     slot.range.offset = shared.bytes;
     shared.bytes += slot.range.bytes;
     shared.held_twice += slot.range.bytes;

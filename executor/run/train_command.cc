@@ -16,6 +16,7 @@
 #include "executor/run/save_model.h"
 #include "executor/run/share.h"
 #include "executor/run/training_loop.h"
+#include "executor/run/weight_memory.h"
 #include "planner/engines/capabilities.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
@@ -159,6 +160,7 @@ class Rank {
                                  .stream = setup_.stream,
                                  .side = &side,
                                  .decorate = times.decorator()});
+    print_memory(worker);
     const PromptSet prompts = read_prompts(inputs_);
     const LoopResult result =
         run_training(worker, plan, inputs_.config, prompts, observer(prompts, times));
@@ -166,6 +168,19 @@ class Rank {
     write_trace(result.timeline, folder_ / "trace.json", setup_.host());
     save_actor(worker, plan, folder_ / "hf");
     return result.stopped ? static_cast<int>(ExitCode::stopped) : 0;
+  }
+
+  /// What one memory of training and rollout spares, on the rank where it spares the least.
+  void print_memory(const Worker& worker) {
+    if (!worker.shared) return;
+    std::int64_t least = -spared_bytes(*worker.shared);
+    setup_.host().all_reduce(&least, 1, DType::int64, ReduceOp::max);
+    if (!log_ || least == 0) return;
+    std::fprintf(stderr,
+                 "[Memory] training weights are views of the rollout's: %.4g GB less per rank, "
+                 "%.4g GB lie twice\n",
+                 static_cast<double>(-least) * 1e-9,
+                 static_cast<double>(worker.shared->held_twice) * 1e-9);
   }
 
   RunObserver observer(const PromptSet& prompts, CommTimes& times) {

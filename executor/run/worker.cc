@@ -9,8 +9,10 @@
 
 #include "cost_models/spec/problem.h"
 #include "executor/model/deterministic.h"
+#include "executor/model/placed_weights.h"
 #include "executor/model/torch_memory_ops.h"
 #include "executor/run/share.h"
+#include "executor/run/weight_memory.h"
 
 namespace tessera {
 namespace {
@@ -42,9 +44,15 @@ void load(RoleWorker& worker, Role role, const Plan& plan, std::uint64_t seed) {
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
 }
 
+/// Memory that a role's weights lie in; undefined where in memory of their own.
+struct RoleMemory {
+  torch::Tensor storage;
+  const ArenaLayout* places = nullptr;  // where they lie in it; nullptr = one behind another
+};
+
 /// Fills `worker` where it stays: the trainer refers to its weights and groups.
 void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const RunConfig& config,
-               const RunContext& context, const torch::Tensor& storage) {
+               const RunContext& context, const RoleMemory& memory) {
   worker.plan = &role;
   worker.map = rank_map_of(plan, role.role);
   worker.groups = make_groups(*context.world, worker.map, context.decorate);
@@ -59,9 +67,13 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
     worker.tensor_host = make_axis_group(*context.host, worker.map, Axis::tp);
   }
   if (!worker.groups.member) return;
+  const ParameterTable table = parameter_table(plan.model_of(role.role));
   worker.weights = std::make_unique<Weights>(
-      make_weights(parameter_table(plan.model_of(role.role)), role.layout, worker.groups.coord,
-                   role.dtypes.param, context.device, storage));
+      memory.places != nullptr
+          ? make_placed_weights(table, role.layout, worker.groups.coord, role.dtypes.param,
+                                context.device, memory.storage, *memory.places)
+          : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
+                         memory.storage));
   load(worker, role.role, plan, config.trainer.seed);
   if (role.role != Role::rollout) {
     std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
@@ -137,6 +149,32 @@ torch::Tensor releasable_storage(Worker& worker, const Plan& plan, const RolePla
       torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(context.device));
 }
 
+/// One memory of both, where the run has it so.
+void make_shared_memory(Worker& worker, const Plan& plan, const ReshardConfig& config) {
+  if (!shares_memory(plan, config)) return;
+  const PlannedReshard& pair = plan.reshard.front();
+  worker.shared = shared_arena_on(parameter_table(plan.model_of(pair.from)),
+                                  rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
+                                  worker.context.world->rank(), plan.find(pair.from)->dtypes.param);
+  worker.actor_memory = make_memory(worker.context, worker.shared->bytes);
+}
+
+RoleMemory memory_of(Worker& worker, const Plan& plan, const RolePlan& role,
+                     const ReshardConfig& config) {
+  const bool actor = role.role == Role::actor, rollout = role.role == Role::rollout;
+  if (!worker.shared || !(actor || rollout)) {
+    return {.storage = rollout ? releasable_storage(worker, plan, role, config.unmap)
+                               : readable_storage(worker, plan, role)};
+  }
+  const ArenaLayout& places = actor ? worker.shared->training : worker.shared->rollout;
+  if (places.slots.empty()) return {};  // no member
+  const auto options =
+      torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(worker.context.device);
+  return {.storage = torch::from_blob(worker.actor_memory->data(),
+                                      {places.bytes / places.element_bytes}, options),
+          .places = actor ? &places : nullptr};
+}
+
 /// The actor's FSDP shards as a block for all ranks of the host; nullptr on every rank where some
 /// actor keeps its shards in memory that cannot be mapped. Collective over the world.
 std::unique_ptr<SharedBlock> readable_shards(const Worker& worker) {
@@ -174,8 +212,20 @@ std::unique_ptr<Reshard> make_reshard(const Plan& plan, const PlannedReshard& pa
   return reshard;
 }
 
+/// What the switch moves, and between which places of the ranks' memories.
+SwitchPlan switch_plan(const Worker& worker, const Plan& plan, const PlannedReshard& pair) {
+  if (!worker.shared) return worker.reshard->switch_plan();
+  const auto training_on = [table = parameter_table(plan.model_of(pair.from)),
+                            from = rank_map_of(plan, pair.from), to = rank_map_of(plan, pair.to),
+                            type = plan.find(pair.from)->dtypes.param](int rank) {
+    return shared_arena_on(table, from, to, rank, type).training;
+  };
+  return worker.reshard->switch_plan(training_on, worker.shared->rollout);
+}
+
 /// The minimal reshard by the plan's transport: over memory that peers read, or by messages.
-void make_switch(Worker& worker, const PlannedReshard& pair, const ReshardConfig& config) {
+void make_switch(Worker& worker, const Plan& plan, const PlannedReshard& pair,
+                 const ReshardConfig& config) {
   const RunContext& context = worker.context;
   const bool gpu = context.device.is_cuda();
   worker.copies =
@@ -201,7 +251,7 @@ void make_switch(Worker& worker, const PlannedReshard& pair, const ReshardConfig
     };
   }
   worker.weight_switch =
-      std::make_unique<WeightSwitch>(worker.reshard->switch_plan(), site,
+      std::make_unique<WeightSwitch>(switch_plan(worker, plan, pair), site,
                                      SwitchOptions{.transport = config.transport,
                                                    .bucket_bytes = config.bucket_bytes,
                                                    .wire = config.wire,
@@ -240,18 +290,17 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   fused::set_deterministic(config.trainer.deterministic);
   Worker worker;
   worker.context = context;
+  make_shared_memory(worker, plan, config.reshard);
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, role, config, context,
-              role.role == Role::rollout
-                  ? releasable_storage(worker, plan, role, config.reshard.unmap)
-                  : readable_storage(worker, plan, role));
+              memory_of(worker, plan, role, config.reshard));
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, pair, context.world->rank());
     const RolePlan& from = *worker.find(pair.from)->plan;
     if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
       if (from.layout.dp_shard > 1) worker.actor_memory = readable_shards(worker);
-      make_switch(worker, pair, config.reshard);
+      make_switch(worker, plan, pair, config.reshard);
     }
     worker.staging =
         torch::empty({worker.reshard->staging_bytes()},

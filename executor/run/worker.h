@@ -56,6 +56,9 @@ struct RunContext {
 struct Worker {
   RunContext context;
   std::unique_ptr<SharedBlock> actor_memory;  // the actor's weights, where peers can read them
+  /// Where the rollout's lie in that memory too, and the actor's as views of them
+  /// (weight_memory.h).
+  std::optional<SharedArena> shared;
   std::unique_ptr<ReleasableMemory> rollout_memory;  // the rollout's, with storage `unmap`
   std::future<void> rollout_mapping;                 // going on in the background
   std::map<Role, RoleWorker> roles;

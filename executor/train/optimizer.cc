@@ -7,19 +7,34 @@
 #include <algorithm>
 #include <cmath>
 
+#include "executor/model/placed_weights.h"
+
 namespace tessera {
 namespace {
 
 using torch::Tensor;
 
+bool adjoin(const fused::Chunk& a, const fused::Chunk& b) {
+  return a.decay == b.decay && a.offset + a.count == b.offset;
+}
+
 /// Appends, or lengthens the last one where they adjoin.
 void append(std::vector<fused::Chunk>& chunks, const fused::Chunk& chunk) {
   if (chunk.count <= 0) return;
-  if (!chunks.empty() && chunks.back().decay == chunk.decay &&
-      chunks.back().offset + chunks.back().count == chunk.offset)
+  if (!chunks.empty() && adjoin(chunks.back(), chunk))
     chunks.back().count += chunk.count;
   else
     chunks.push_back(chunk);
+}
+
+/// The same where the weights adjoin, too.
+void append(std::vector<fused::PlacedChunk>& chunks, const fused::PlacedChunk& next) {
+  if (next.chunk.count <= 0) return;
+  if (!chunks.empty() && chunks.back().shift == next.shift &&
+      adjoin(chunks.back().chunk, next.chunk))
+    chunks.back().chunk.count += next.chunk.count;
+  else
+    chunks.push_back(next);
 }
 
 std::vector<Tensor> views(const Tensor& flat, const std::vector<fused::Chunk>& chunks) {
@@ -63,9 +78,19 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
   } else {
     values_ = weights.storage;
   }
+  find_runs();
   state_.count = map_.elements;
-  const bool shares = weights.dtype == DType::fp32 && !options.offload;
-  state_.master = shares ? values_ : values_.to(torch::kFloat32);
+  // fp32 weights are their own master weights where they lie as the shard space does.
+  const bool packed = values_.numel() == map_.elements &&
+                      std::all_of(runs_.begin(), runs_.end(),
+                                  [](const Run& run) { return run.place == run.shard; });
+  if (weights.dtype == DType::fp32 && !options.offload && packed) {
+    state_.master = values_;
+  } else {
+    state_.master = torch::zeros({map_.elements}, values_.options().dtype(torch::kFloat32));
+    for (const Run& run : runs_)
+      state_.master.narrow(0, run.shard, run.count).copy_(values_.narrow(0, run.place, run.count));
+  }
   if (options.offload) {  // before the moments, which then never lie on the device
     state_.master = state_.master.to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
   }
@@ -73,6 +98,27 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
   state_.exp_avg_sq = torch::zeros_like(state_.master);
   find_chunks();
   if (options.offload) cut_pieces();
+}
+
+std::int64_t Optimizer::place_in_values(const ShardSegment& segment) const {
+  if (map_.kind != ShardKind::none) return segment.shard;
+  return place_of(weights_, segment.row) + segment.first;
+}
+
+void Optimizer::find_runs() {
+  std::vector<Run> runs;
+  for (const ShardBucket& bucket : map_.buckets)
+    for (const ShardSegment& s : map_.own(bucket))
+      if (s.count > 0) runs.push_back({s.shard, place_in_values(s), s.count});
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.shard < b.shard; });
+  for (const Run& run : runs) {
+    const bool adjoins = !runs_.empty() && runs_.back().shard + runs_.back().count == run.shard &&
+                         runs_.back().place + runs_.back().count == run.place;
+    if (adjoins)
+      runs_.back().count += run.count;
+    else
+      runs_.push_back(run);
+  }
 }
 
 /// Chunks are cut at multiples of the piece's length from their own beginning, so that a CPU's
@@ -94,7 +140,15 @@ void Optimizer::cut_pieces() {
   }
   std::int64_t longest = 0;
   for (const auto& piece : pieces_.chunks) {
-    longest = std::max(longest, end_of(piece) - begin_of(piece));
+    const std::int64_t begin = begin_of(piece), end = end_of(piece);
+    longest = std::max(longest, end - begin);
+    pieces_.runs.emplace_back();
+    for (const Run& run : runs_) {
+      const Interval part =
+          intersect(Interval{begin, end}, Interval{run.shard, run.shard + run.count});
+      if (!part.empty())
+        pieces_.runs.back().push_back({part.lo, run.place + part.lo - run.shard, part.size()});
+    }
   }
   const bool gpu = weights_.device().is_cuda();
   const auto host = torch::TensorOptions().pinned_memory(gpu);
@@ -110,18 +164,24 @@ void Optimizer::cut_pieces() {
 
 bool Optimizer::on_device() const { return fused::usable(state_.master); }
 
-std::vector<fused::Chunk> Optimizer::updated_chunks(const ShardBucket& bucket) const {
-  std::vector<fused::Chunk> chunks;
+std::vector<fused::PlacedChunk> Optimizer::updated_chunks(const ShardBucket& bucket) const {
+  std::vector<fused::PlacedChunk> chunks;
   for (const ShardSegment& s : map_.own(bucket)) {
     const bool decayed = weights_.table.rows[static_cast<std::size_t>(s.row)].decayed;
-    append(chunks, {s.shard, s.count, decayed ? options_.weight_decay : 0.0});
+    append(chunks, fused::PlacedChunk({s.shard, s.count, decayed ? options_.weight_decay : 0.0},
+                                      place_in_values(s) - s.shard));
   }
   return chunks;
 }
 
+/// Those of the host do not write weights: they are as long whatever lies where.
 void Optimizer::find_chunks() {
+  std::vector<fused::PlacedChunk> placed;
   for (const ShardBucket& bucket : map_.buckets) {
-    for (const fused::Chunk& chunk : updated_chunks(bucket)) append(chunks_.updated, chunk);
+    for (const fused::PlacedChunk& each : updated_chunks(bucket)) {
+      append(chunks_.updated, each.chunk);
+      append(placed, each);
+    }
     for (const ShardSegment& s : map_.own(bucket)) {
       const Parameter& parameter = weights_.table.rows[static_cast<std::size_t>(s.row)];
       const Tensor& tensor = weights_.tensors[static_cast<std::size_t>(s.row)];
@@ -134,7 +194,7 @@ void Optimizer::find_chunks() {
   }
   if (fused::usable(sharded_.shards())) {
     chunks_.counted_table = fused::chunk_table(chunks_.counted, weights_.device());
-    chunks_.updated_table = fused::chunk_table(chunks_.updated, weights_.device());
+    chunks_.updated_table = fused::placed_chunk_table(placed, weights_.device());
   }
 }
 
@@ -190,7 +250,7 @@ void Optimizer::update_by_bucket(double learning_rate, const RowsWritten& writte
 void Optimizer::make_bucket_tables() {
   if (!bucket_tables_.empty()) return;
   for (const ShardBucket& bucket : map_.buckets)
-    bucket_tables_.push_back(fused::chunk_table(updated_chunks(bucket), weights_.device()));
+    bucket_tables_.push_back(fused::placed_chunk_table(updated_chunks(bucket), weights_.device()));
 }
 
 void Optimizer::update_on_device(double learning_rate, const Tensor& chunks) {
@@ -263,17 +323,29 @@ void Optimizer::update_on_host(double learning_rate) {
                    learning_rate);
     if (i >= 2) SideStream::synchronize(sent[i - 2]);
     room(pieces_.weights, i).copy_(part(state_.master, i));
-    sent[i] = copies.run(
-        ready, [&] { part(values_, i).copy_(room(pieces_.weights, i), /*non_blocking=*/true); });
+    sent[i] = copies.run(ready, [&] {
+      const Tensor piece = room(pieces_.weights, i);
+      for (const Run& run : pieces_.runs[i])
+        values_.narrow(0, run.place, run.count)
+            .copy_(piece.narrow(0, run.shard - begin_of(pieces_.chunks[i]), run.count),
+                   /*non_blocking=*/true);
+    });
   }
   if (count == 0) return;
   copies.wait(sent.back());
   SideStream::synchronize(sent.back());  // the buffers are the next step's
 }
 
+/// Of the master weights, where those are others.
+void Optimizer::write_weights() {
+  if (values_.is_same(state_.master)) return;
+  for (const Run& run : runs_)
+    values_.narrow(0, run.place, run.count).copy_(state_.master.narrow(0, run.shard, run.count));
+}
+
 void Optimizer::finish_weights(const RowsWritten& written) {
   const bool there = options_.offload || (on_device() && weights_.dtype == DType::bf16);
-  if (!there && !values_.is_same(state_.master)) values_.copy_(state_.master);
+  if (!there) write_weights();
   if (parameters_ != nullptr) parameters_->changed();
   publish_weights();
   if (!written) return;
@@ -351,7 +423,7 @@ void Optimizer::load_state(const OptimizerState& state) {
   state_.master.copy_(state.master);
   state_.exp_avg.copy_(state.exp_avg);
   state_.exp_avg_sq.copy_(state.exp_avg_sq);
-  if (!values_.is_same(state_.master)) values_.copy_(state_.master);
+  write_weights();
   publish_weights();
   await_weights();
 }

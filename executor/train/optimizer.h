@@ -1,14 +1,14 @@
 // AdamW on one rank's shard space: global norm and clipping, fp32 master weights.
 //
-// Without ZeRO the shard space is the rank's arena; with ZeRO-1 and 2 this rank's part of every
-// layer, with FSDP its stored arena (shard_map.h). Gradients are summed over data-parallel ranks:
-// whoever makes them divides by their number. Decoupled decay and bias correction as
-// torch.optim.AdamW; decay only on rows that the parameter table marks. On a GPU norm and update
-// are one kernel each over all parameters, and the host waits once, at the end. With ZeRO-1 and 2
-// the weights that others updated come on the side stream, beside what follows the step. States may
-// live in host memory (offload), where they stay: the host computes the step piece by piece, the
-// next piece's gradients and the last one's weights travelling through pinned memory meanwhile.
-// Collective over the role; one thread per rank.
+// Without ZeRO the shard space is the rank's arena, wherever the weights themselves lie; with
+// ZeRO-1 and 2 this rank's part of every layer, with FSDP its stored arena (shard_map.h). Gradients
+// are summed over data-parallel ranks: whoever makes them divides by their number. Decoupled decay
+// and bias correction as torch.optim.AdamW; decay only on rows that the parameter table marks. On a
+// GPU norm and update are one kernel each over all parameters, and the host waits once, at the end.
+// With ZeRO-1 and 2 the weights that others updated come on the side stream, beside what follows
+// the step. States may live in host memory (offload), where they stay: the host computes the step
+// piece by piece, the next piece's gradients and the last one's weights travelling through pinned
+// memory meanwhile. Collective over the role; one thread per rank.
 #pragma once
 
 #include "executor/model/torch.h"
@@ -21,6 +21,7 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/fused.h"
+#include "executor/model/placed_chunks.h"
 #include "executor/model/weights.h"
 #include "executor/train/sharded_gradients.h"
 #include "executor/train/sharded_parameters.h"
@@ -89,7 +90,9 @@ class Optimizer {
   const ShardMap& map() const { return map_; }
 
  private:
-  std::vector<fused::Chunk> updated_chunks(const ShardBucket& bucket) const;
+  std::int64_t place_in_values(const ShardSegment& segment) const;
+  std::vector<fused::PlacedChunk> updated_chunks(const ShardBucket& bucket) const;
+  void find_runs();
   void find_chunks();
   void cut_pieces();
   void make_bucket_tables();
@@ -100,6 +103,7 @@ class Optimizer {
   void update_on_host(double learning_rate);
   void adamw_by_torch(const std::vector<fused::Chunk>& chunks, const torch::Tensor& gradients,
                       std::int64_t origin, double learning_rate);
+  void write_weights();
   void finish_weights(const RowsWritten& written);
   void publish_weights();
   void publish(const ShardBucket& bucket);
@@ -119,10 +123,17 @@ class Optimizer {
   std::map<std::int64_t, SideStream::Moment> arrived_;  // flat shards: a layer's weights
   SideStream::Moment published_;  // all arrived, and everybody has read this rank's values
   OptimizerState state_;
-  torch::Tensor values_;  // shard space in the weights' type: what the step writes
+  torch::Tensor values_;  // in the weights' type: what the step writes
+  /// Elements of the shard space, and where they lie in values_: at the same offset, unless the
+  /// weights lie in others' memory (placed_weights.h).
+  struct Run {
+    std::int64_t shard = 0, place = 0, count = 0;
+  };
+  std::vector<Run> runs_;  // ascending by shard
   /// Offload: neighbouring parts of the shard space, and room for two of them on the host.
   struct Pieces {
     std::vector<std::vector<fused::Chunk>> chunks;
+    std::vector<std::vector<Run>> runs;  // of each piece's part of the shard space
     torch::Tensor gradients[2], weights[2];
     SideStream copies;
   } pieces_;

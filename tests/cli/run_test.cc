@@ -1,5 +1,6 @@
 // The programs as a user calls them: plan, run on four CPU ranks, compare.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "tests/cli/programs.h"
@@ -166,6 +167,57 @@ TEST_F(Run, ARolloutOnRanksOfItsOwnGetsItsWeightsThere) {
   ASSERT_EQ(got.size(), want.size());
   EXPECT_EQ(got[0], want[0]);
   for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02);
+}
+
+/// Training weights that are views of the rollout's, against two memories (unmap).
+TEST_F(Run, OneMemoryOfActorAndRolloutChangesNoBit) {
+  ASSERT_EQ(
+      run("init-model --model tiny-qwen2-digits --digits --seed 1 --dtype bf16 -o " + at("bf16")),
+      0);
+  for (const auto& [name, model, fixed] : std::vector<std::array<std::string, 3>>{
+           {"cut", "model", "actor.tp=2 actor.pp=1 actor.zero=1 rollout.tp=1 rollout.dp=4"},
+           {"narrow", "bf16", "actor.tp=2 actor.pp=2 rollout.tp=2 rollout.dp=2"},
+           {"split", "bf16", "'placement=actor | rollout' actor.gpus=2 rollout.gpus=2"}}) {
+    ASSERT_EQ(
+        run("plan --model " + at(model) + " --cluster local-cpu --workload grpo-digits --fix " +
+            fixed + " -o " + at(name + ".json")),
+        0);
+    const auto result = [&, plan = name + ".json"](const std::string& folder,
+                                                   const std::string& words) {
+      EXPECT_EQ(train(folder, 3, words, plan), 0) << folder;
+      return text_of(folder_ / folder / "samples.jsonl") +
+             text_of(folder_ / folder / "hf/model.safetensors");
+    };
+    const std::string want = result(name + "-two", "--reshard-storage unmap");
+    for (const auto& [way, words] : std::vector<std::pair<std::string, std::string>>{
+             {"one", ""},
+             {"overlap", "--reshard-overlap"},
+             {"changes", "--reshard-incremental --reshard-verify"},
+             {"messages", "--reshard-transport send_recv --reshard-verify"}}) {
+      EXPECT_TRUE(want == result(name + "-" + way, words)) << name << " " << way;
+      EXPECT_EQ(run("compare " + at(name + ".json") + " " + at(name + "-" + way)), 0);
+    }
+  }
+}
+
+TEST_F(Run, SaysWhatOneMemorySpares) {
+  ASSERT_EQ(run("plan --model " + at("model") +
+                " --cluster local-cpu --workload grpo-digits --fix actor.tp=2 actor.pp=1 "
+                "actor.zero=1 rollout.tp=1 rollout.dp=4 -o " +
+                at("spares.json")),
+            0);
+  const auto said = [](const std::string& name, const std::string& more) {
+    EXPECT_EQ(std::system((kTessera + " run " + at("spares.json") +
+                           " --config grpo-digits --set 'data.train_files=[" + at("prompts.jsonl") +
+                           "]' --set trainer.total_training_steps=1 " + more + " -o " + at(name) +
+                           " >/dev/null 2>" + at(name + ".txt"))
+                              .c_str()),
+              0);
+    return text_of(folder_ / (name + ".txt")).find("[Memory] training weights are views") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(said("spares", ""));
+  EXPECT_FALSE(said("spares-nothing", "--reshard-storage unmap"));
 }
 
 TEST_F(Run, ANarrowWireHalvesTheBytesAndTellsItsError) {

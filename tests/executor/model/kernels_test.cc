@@ -13,6 +13,7 @@
 #include "executor/model/layer_ops.h"
 #include "executor/model/norm_ops.h"
 #include "executor/model/partial_attention.h"
+#include "executor/model/placed_chunks.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
 #include "executor/model/torch_memory_ops.h"
@@ -302,6 +303,47 @@ TEST_F(Kernels, AdamWAndItsNormEqualTorchs) {
   fused::adamw({.learning_rate = 1, .step = 4}, table, infinite, gradient, master, exp_avg,
                exp_avg_sq, param);
   EXPECT_TRUE(torch::equal(master, kept));
+}
+
+/// Weights that lie apart from the flat buffers' order, aligned as those are or not.
+TEST_F(Kernels, AdamWWritesWeightsWhereTheirChunksSay) {
+  const auto fp32 = torch::TensorOptions().device(torch::kCUDA);
+  const std::int64_t count = 200'003;
+  const Tensor gradient = torch::randn({count}, fp32), start = torch::randn({count}, fp32);
+  const std::vector<fused::Chunk> packed{
+      {0, 11, 0.1}, {17, 100'000, 0.0}, {100'017, 50'001, 0.1}, {150'020, 49'983, 0.1}};
+  const std::vector<fused::PlacedChunk> moved{
+      {packed[0], 200'100},      // behind all others
+      {packed[1], 49'988},       // vectors stay vectors
+      {packed[2], 49'994},       // here they do not
+      {packed[3], 1 - 150'020},  // nor in front of all
+  };
+  const auto updated = [&](const std::vector<fused::PlacedChunk>& chunks, Tensor& master,
+                           std::int64_t size) {
+    const Tensor table = fused::placed_chunk_table(chunks, torch::kCUDA);
+    const Tensor squares = fused::sum_of_squares(gradient, table);
+    master = start.clone();
+    Tensor mean = torch::zeros({count}, fp32), square = torch::zeros({count}, fp32);
+    Tensor param = torch::full({size}, 7, fp32.dtype(torch::kBFloat16));
+    for (int step = 1; step <= 2; ++step)
+      fused::adamw({.learning_rate = 1e-2, .clip_norm = 2.0, .step = step}, table, squares,
+                   gradient, master, mean, square, param);
+    return param;
+  };
+  Tensor want_master, got_master;
+  const Tensor want = updated({packed.begin(), packed.end()}, want_master, count);
+  const std::int64_t size = 200'200;
+  const Tensor got = updated(moved, got_master, size);
+  EXPECT_TRUE(torch::equal(got_master, want_master));
+  Tensor rest = torch::ones({size}, fp32.dtype(torch::kBool));
+  for (const auto& [c, shift] : moved) {
+    EXPECT_TRUE(
+        torch::equal(got.narrow(0, c.offset + shift, c.count), want.narrow(0, c.offset, c.count)))
+        << shift;
+    rest.narrow(0, c.offset + shift, c.count).fill_(false);
+  }
+  EXPECT_TRUE((got == 7).logical_or(~rest).all().item<bool>());
+  EXPECT_EQ(rest.sum().item<std::int64_t>(), size - 199'995);
 }
 
 TEST_F(Kernels, SumsOfSourcesEqualTorchsInTheSameOrder) {

@@ -11,6 +11,7 @@
 
 #include "executor/comm/thread_communicator.h"
 #include "executor/model/decoder.h"
+#include "executor/model/placed_weights.h"
 #include "executor/model/scores.h"
 #include "executor/train/packing.h"
 #include "executor/train/trainer.h"
@@ -203,6 +204,87 @@ TEST(Optimizer, RowsAreNamedOnceAndOnlyWhenTheyAreFinal) {
         EXPECT_TRUE(changed);
       }
     });
+  }
+}
+
+/// The role's weights in memory of a rollout, say: rows in another order, odd gaps between them.
+void scatter(Weights& weights) {
+  ArenaLayout places = weights.arena;
+  places.bytes = 3 * places.element_bytes;
+  for (auto slot = places.slots.rbegin(); slot != places.slots.rend(); ++slot) {
+    slot->range.offset = places.bytes;
+    places.bytes += slot->range.bytes + 5 * places.element_bytes;
+  }
+  const torch::Tensor memory =
+      torch::full({places.bytes / places.element_bytes}, 7, weights.storage.options());
+  Weights scattered = make_placed_weights(weights.table, weights.layout, weights.coord,
+                                          weights.dtype, torch::kCPU, memory, places);
+  for (std::size_t row = 0; row < weights.tensors.size(); ++row)
+    if (weights.tensors[row].defined()) scattered.tensors[row].copy_(weights.tensors[row]);
+  weights = std::move(scattered);
+}
+
+/// Elements of the memory that no row holds.
+std::int64_t untouched(const Weights& weights) {
+  torch::Tensor outside = torch::ones(weights.storage.sizes(), torch::kBool);
+  for (const torch::Tensor& tensor : weights.tensors)
+    if (tensor.defined()) outside.narrow(0, tensor.storage_offset(), tensor.numel()).fill_(false);
+  return (weights.storage.detach() == 7).logical_and_(outside).sum().item<std::int64_t>();
+}
+
+TEST(Optimizer, UpdatesWeightsWhereverTheyLieBitForBit) {
+  const ModelSpec model = qwen2();
+  for (const int zero : {0, 1}) {
+    for (const DType dtype : {DType::fp32, DType::bf16}) {
+      for (const bool offload : {false, true}) {
+        SCOPED_TRACE("zero " + std::to_string(zero) + (dtype == DType::fp32 ? " fp32" : " bf16") +
+                     (offload ? " on the host" : ""));
+        run_ranks(2, [&](Communicator& world) {
+          const auto dense = make_role(world, model, layout_of(model, 1, 1, 2, zero), dtype);
+          const auto spread = make_role(world, model, layout_of(model, 1, 1, 2, zero), dtype);
+          scatter(spread->weights);
+          const std::int64_t gaps = untouched(spread->weights);
+          EXPECT_EQ(gaps, 3 + 5 * static_cast<std::int64_t>(spread->weights.arena.slots.size()));
+          AdamWOptions options = kOptions;
+          options.offload = offload;
+          options.piece_elements = 192;
+          Trainer want(dense->weights, dense->groups, options);
+          Trainer got(spread->weights, spread->groups, options);
+          const auto train = [&](Trainer& trainer, int step) {
+            const Tokens tokens = batch_of(model, step);
+            return trainer
+                .update(tokens.sequences(), quadratic_loss(tokens, 2, false),
+                        {.token_limit = 30, .learning_rate = rate(step)})
+                .grad_norm;
+          };
+          const auto expect_equal = [&] {
+            for (std::size_t row = 0; row < dense->weights.tensors.size(); ++row) {
+              EXPECT_TRUE(torch::equal(spread->weights.tensors[row], dense->weights.tensors[row]))
+                  << dense->weights.table.rows[row].name;
+            }
+            EXPECT_EQ(untouched(spread->weights), gaps);
+          };
+          OptimizerState first;
+          for (int step = 0; step < 3; ++step) {
+            EXPECT_EQ(train(got, step), train(want, step));
+            expect_equal();
+            if (step > 0) continue;
+            first = want.optimizer().state();
+            for (torch::Tensor* tensor : {&first.master, &first.exp_avg, &first.exp_avg_sq})
+              *tensor = tensor->clone();
+          }
+          // fp32 weights that are their own master weights need others beside a view.
+          const bool master_apart = zero == 0 && dtype == DType::fp32 && !offload;
+          EXPECT_EQ(got.optimizer().bytes() - want.optimizer().bytes(),
+                    master_apart ? 4 * first.count : 0);
+          want.optimizer().load_state(first);
+          got.optimizer().load_state(first);
+          expect_equal();
+          EXPECT_EQ(train(got, 1), train(want, 1));
+          expect_equal();
+        });
+      }
+    }
   }
 }
 
