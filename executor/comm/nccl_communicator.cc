@@ -60,7 +60,9 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
   }
   ~NcclCommunicator() override {
     watchdog_->remove(channel_.get());
-    if (window_ != nullptr) channel_->deregister(window_);
+    for (ncclWindow_t window : windows_) {
+      if (window != nullptr) channel_->deregister(window);
+    }
     channel_.reset();
     cudaFree(flag_);
   }
@@ -164,9 +166,11 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
     return std::make_unique<NcclCommunicator>(watchdog_, std::move(made), place);
   }
 
-  void register_window(void* data, std::size_t bytes) {
+  void register_window(const WindowMemory& memory) {
+    ncclWindow_t& window = windows_.emplace_back();
     channel_->call([&](ncclComm_t comm) {
-      return ncclCommWindowRegister(comm, data, bytes, &window_, NCCL_WIN_COLL_SYMMETRIC);
+      return ncclCommWindowRegister(comm, memory.data, memory.bytes, &window,
+                                    NCCL_WIN_COLL_SYMMETRIC);
     });
   }
 
@@ -211,7 +215,7 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
   int rank_, size_ = 1;
   int splits_ = 0;
   std::int32_t* flag_ = nullptr;
-  ncclWindow_t window_ = nullptr;
+  std::vector<ncclWindow_t> windows_;
 };
 
 /// The header that was compiled and the library that was loaded must be the same release.
@@ -266,13 +270,16 @@ std::unique_ptr<Communicator> make_nccl_world(const NcclId& id, int rank, int si
   return std::make_unique<NcclCommunicator>(std::move(watchdog), std::move(channel), rank);
 }
 
-std::unique_ptr<Communicator> split_with_window(Communicator& world, std::span<const int> members,
-                                                CtaPolicy policy, void* window, std::size_t bytes) {
+std::unique_ptr<Communicator> split_with_windows(Communicator& world, std::span<const int> members,
+                                                 CtaPolicy policy,
+                                                 std::span<const WindowMemory> windows) {
   auto& nccl = dynamic_cast<NcclCommunicator&>(world);
   NcclOptions options = nccl.options();
   options.cta_policy = policy;
   std::unique_ptr<NcclCommunicator> group = nccl.split_with(members, options);
-  if (group != nullptr) group->register_window(window, bytes);
+  for (const WindowMemory& window : windows) {
+    if (group != nullptr) group->register_window(window);
+  }
   return group;
 }
 

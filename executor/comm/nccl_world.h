@@ -55,12 +55,18 @@ struct NcclOptions {
 std::unique_ptr<Communicator> make_nccl_world(const NcclId& id, int rank, int size,
                                               const NcclOptions& options);
 
-/// As world.split(members), with another policy and `window` (start and size of memory that
-/// make_device_block or ncclMemAlloc gave, equally large on every member) registered as a symmetric
-/// window of the group: with CtaPolicy::zero its all-gathers use copy engines only. `world` comes
-/// from make_nccl_world. nullptr where this rank is no member.
-std::unique_ptr<Communicator> split_with_window(Communicator& world, std::span<const int> members,
-                                                CtaPolicy policy, void* window, std::size_t bytes);
+/// Memory that make_device_block or ncclMemAlloc gave.
+struct WindowMemory {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// As world.split(members), with another policy and `windows`, alike on every member, registered as
+/// symmetric windows of the group: with CtaPolicy::zero its all-gathers use copy engines only.
+/// `world` comes from make_nccl_world. nullptr where this rank is no member.
+std::unique_ptr<Communicator> split_with_windows(Communicator& world, std::span<const int> members,
+                                                 CtaPolicy policy,
+                                                 std::span<const WindowMemory> windows);
 
 /// As world.split(members); the group and what is split from it work on another cudaStream_t.
 std::unique_ptr<Communicator> split_on_stream(Communicator& world, std::span<const int> members,

@@ -33,8 +33,8 @@ class CollectivesBench {
     if (site.gpu()) {
       std::vector<int> all(static_cast<std::size_t>(ranks_));
       std::iota(all.begin(), all.end(), 0);
-      window_ = split_with_window(*site.world, all, CtaPolicy::zero, block_->data(),
-                                  static_cast<std::size_t>(largest));
+      const WindowMemory window{block_->data(), static_cast<std::size_t>(largest)};
+      window_ = split_with_windows(*site.world, all, CtaPolicy::zero, {&window, 1});
     }
   }
 

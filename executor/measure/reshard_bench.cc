@@ -5,6 +5,7 @@
 #include <cctype>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -173,6 +174,28 @@ class CaseBench {
     made["incremental"] = incremental();
     made["copies_of_at_most"] = copies();
     made["pull_order"] = pull_orders();
+    if (site_.gpu()) made["merge_below"] = merged();
+    return made;
+  }
+
+  /// NCCL's transports with other bounds of what travels merged; -1 = everything.
+  json merged() {
+    json made;
+    for (const ReshardTransport transport :
+         {ReshardTransport::send_recv, ReshardTransport::window}) {
+      if (!uses(transport)) continue;
+      for (const std::int64_t mib : {0, 1, 4, 16, 32, -1}) {
+        const auto weight_switch = rig_->make_switch(
+            {.transport = transport,
+             .merge_below = mib < 0 ? std::numeric_limits<std::int64_t>::max() : mib << 20});
+        weight_switch->run();
+        const Timing timing = timed_on_all(*site_.host, options_.repetitions,
+                                           [&] { return weight_switch->run().seconds; });
+        json& row = made[std::string(name_of(transport))][std::to_string(mib) + "_mib"];
+        row = timing_json(timing, static_cast<double>(received_));
+        row["stage_bytes"] = weight_switch->buffer_bytes();
+      }
+    }
     return made;
   }
 

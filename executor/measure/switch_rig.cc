@@ -134,9 +134,12 @@ std::unique_ptr<WeightSwitch> SwitchRig::make_switch(const SwitchOptions& option
     at.make_barrier = [this] { return site_.make_barrier(); };
   }
   if (options.transport == ReshardTransport::window) {
-    at.split = [this](std::span<const int> members) {
-      return split_with_window(*site_.world, members, CtaPolicy::zero, block_->data(),
-                               static_cast<std::size_t>(arena_.bytes));
+    at.split = [this](std::span<const int> members, const SharedBlock* stage) {
+      std::vector<WindowMemory> windows{{block_->data(), static_cast<std::size_t>(arena_.bytes)}};
+      if (stage != nullptr) {
+        windows.push_back({stage->data(), static_cast<std::size_t>(stage->bytes())});
+      }
+      return split_with_windows(*site_.world, members, CtaPolicy::zero, windows);
     };
   }
   return std::make_unique<WeightSwitch>(

@@ -7,6 +7,12 @@
 namespace tessera {
 namespace {
 
+constexpr std::int64_t kAlignment = 256;  // of blocks in a stage
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 /// Transfers of one tensor to one rank, in the order of their blocks along the outer dim.
 using Arrivals = std::vector<int>;
 
@@ -111,6 +117,52 @@ class Finder {
 GatherSchedule find_gathers(const ReshardPlan& plan, std::span<const ShardedTensor> tensors,
                             int rank, const LocateBox& source, const LocateBox& destination) {
   return Finder(plan, tensors).find(rank, source, destination);
+}
+
+GroupGathers merged_gathers(const GatherSchedule& schedule, int group, int index,
+                            const MergeLimits& limits) {
+  const auto members =
+      static_cast<std::int64_t>(schedule.groups[static_cast<std::size_t>(group)].size());
+  const std::int64_t most = limits.stage_bytes / 2 / members;  // of one member's block in a round
+  GroupGathers made;
+  std::vector<std::vector<Gather>> rounds;
+  std::int64_t used = 0, block = 0;
+  for (const Gather& gather : schedule.gathers) {
+    if (gather.group != group) continue;
+    const std::int64_t bytes = aligned(gather.bytes);
+    if (gather.bytes >= limits.merge_below || bytes > most) {
+      made.large.push_back(gather);
+      continue;
+    }
+    if (rounds.empty() || used + bytes > most) {
+      rounds.emplace_back();
+      used = 0;
+    }
+    rounds.back().push_back(gather);
+    used += bytes;
+    block = std::max(block, used);
+  }
+  made.stage_bytes = rounds.empty() ? 0 : 2 * members * block;
+  for (std::size_t k = 0; k < rounds.size(); ++k) {
+    MergedGather& merged = made.merged.emplace_back();
+    for (const Gather& gather : rounds[k]) merged.bytes += aligned(gather.bytes);
+    merged.stage = static_cast<std::int64_t>(k % 2) * members * block;
+    std::int64_t place = merged.stage;
+    for (const Gather& gather : rounds[k]) {
+      for (std::int64_t member = 0; member < members; ++member) {
+        const std::int64_t at = place + member * merged.bytes;
+        const std::int64_t to = gather.to + member * gather.bytes;
+        if (member == index) {
+          merged.pack.push_back({gather.from, at, gather.bytes});
+          merged.kept.push_back({gather.from, to, gather.bytes});
+        } else {
+          merged.unpack.push_back({at, to, gather.bytes});
+        }
+      }
+      place += aligned(gather.bytes);
+    }
+  }
+  return made;
 }
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 
 #include "cost_models/layout/reshard_plan.h"
 #include "executor/reshard/byte_schedule.h"
+#include "executor/reshard/staged_rounds.h"
 
 namespace tessera {
 
@@ -28,5 +29,26 @@ struct GatherSchedule {
 /// `source` and `destination` place boxes in this rank's memories.
 GatherSchedule find_gathers(const ReshardPlan& plan, std::span<const ShardedTensor> tensors,
                             int rank, const LocateBox& source, const LocateBox& destination);
+
+/// Small gathers of one group as one: every member's block is packed into its place in a stage.
+struct MergedGather {
+  std::int64_t stage = 0;          // offset of the first member's block
+  std::int64_t bytes = 0;          // of one member's block
+  std::vector<StagedCopy> pack;    // source memory -> this rank's block
+  std::vector<StagedCopy> unpack;  // the others' blocks -> destination memory
+  std::vector<StagedCopy> kept;    // source -> destination memory
+};
+
+/// This rank's gathers in one group that it is a member of.
+struct GroupGathers {
+  std::vector<Gather> large;         // each by itself
+  std::vector<MergedGather> merged;  // in turn in the two halves of the stage
+  std::int64_t stage_bytes = 0;      // equal on all members
+};
+
+/// Merges blocks smaller than `limits.merge_below`, in as many rounds as a stage of at most
+/// `limits.stage_bytes` needs. `index` is this rank's in the group.
+GroupGathers merged_gathers(const GatherSchedule& schedule, int group, int index,
+                            const MergeLimits& limits);
 
 }  // namespace tessera

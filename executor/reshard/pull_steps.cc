@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cost_models/spec/problem.h"
+#include "executor/reshard/pulls.h"
 
 namespace tessera {
 namespace {
@@ -103,8 +104,7 @@ PullTraffic traffic_of(const ReshardPlan& plan, std::span<const ShardedTensor> t
   PullTraffic traffic(at(ranks), std::vector<std::int64_t>(at(ranks)));
   for (const Transfer& transfer : plan.transfers) {
     if (transfer.source == transfer.destination) continue;
-    traffic[at(transfer.source)][at(transfer.destination)] +=
-        volume(transfer.box) * tensors[at(transfer.tensor)].element_bytes;
+    traffic[at(transfer.source)][at(transfer.destination)] += bytes_moved(transfer, tensors);
   }
   return traffic;
 }

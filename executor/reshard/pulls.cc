@@ -103,9 +103,7 @@ std::vector<ReshardPlan> cut_into_buckets(const ReshardPlan& plan,
   Load open(count_kept);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const ShardedTensor& tensor = tensors[t];
-    const auto bytes_of = [&](const Transfer& transfer) {
-      return volume(transfer.box) * tensor.element_bytes;
-    };
+    const auto bytes_of = [&](const Transfer& transfer) { return bytes_moved(transfer, tensors); };
     Load alone(count_kept), together = open;
     for (const Transfer& transfer : by_tensor[t]) {
       alone.add(transfer, bytes_of(transfer));
@@ -153,10 +151,7 @@ std::vector<ReshardPlan> cut_in_proportion(const ReshardPlan& plan,
     std::stable_sort(transfers.begin(), transfers.end(), [&](const Transfer& a, const Transfer& b) {
       return turn[static_cast<std::size_t>(a.tensor)] < turn[static_cast<std::size_t>(b.tensor)];
     });
-    const auto bytes_of = [&](const Transfer& transfer) {
-      return volume(transfer.box) *
-             tensors[static_cast<std::size_t>(transfer.tensor)].element_bytes;
-    };
+    const auto bytes_of = [&](const Transfer& transfer) { return bytes_moved(transfer, tensors); };
     std::int64_t total = 0, done = 0;
     for (const Transfer& transfer : transfers) total += bytes_of(transfer);
     std::size_t bucket = 0;
@@ -192,7 +187,7 @@ ReshardPlan cut_into_pieces(const ReshardPlan& plan, std::span<const ShardedTens
   made.transfers.clear();
   for (const Transfer& transfer : plan.transfers) {
     const ShardedTensor& tensor = tensors[static_cast<std::size_t>(transfer.tensor)];
-    const std::int64_t all = volume(transfer.box) * tensor.element_bytes;
+    const std::int64_t all = bytes_moved(transfer, tensors);
     const std::int64_t pieces =
         bytes > 0 ? std::max<std::int64_t>(1, (all + bytes - 1) / bytes) : 1;
     for (std::int64_t piece = 0; piece < pieces; ++piece) {

@@ -19,6 +19,11 @@ namespace tessera {
 /// The bytes of a box in the memory of `rank`, ordered as LocateBox says.
 using LocateOnRank = std::function<std::vector<ByteRange>(int rank, int tensor, const Box& box)>;
 
+/// What a transfer of one of `tensors` moves.
+inline std::int64_t bytes_moved(const Transfer& transfer, std::span<const ShardedTensor> tensors) {
+  return volume(transfer.box) * tensors[static_cast<std::size_t>(transfer.tensor)].element_bytes;
+}
+
 /// One contiguous read; `transfer` is its index in the plan.
 struct Pull {
   int peer = 0;

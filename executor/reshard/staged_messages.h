@@ -1,15 +1,17 @@
-// The messages of a switch, merged: one between each pair of ranks in every round.
+// The messages of a switch: small ones merged to one between each pair of ranks in every round.
 //
-// Many small messages cost more than their bytes. What a rank sends to a peer in a round is packed
-// into one message where it is not contiguous in its memory, and lands in one piece likewise; each
-// end decides for itself. Two halves of both stages alternate, so that one round travels while the
-// last one is unpacked and the next one packed. Pure functions of metadata; offsets in bytes.
+// Many small messages cost more than their bytes; large ones travel by themselves, from their place
+// to their place. What a rank sends to a peer in a merged message is packed where it is not
+// contiguous in its memory, and lands in one piece likewise; each end decides for itself. Two
+// halves of both stages alternate, so that one round travels while the last one is unpacked and the
+// next one packed. Pure functions of metadata; offsets in bytes.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "executor/reshard/weight_switch.h"
+#include "executor/reshard/staged_rounds.h"
+#include "executor/reshard/switch_plan.h"
 
 namespace tessera {
 
@@ -19,13 +21,11 @@ struct MessageRound {
     bool staged = false;  // `range` lies in the stage; else in the source or destination memory
     ByteRange range;
   };
-  struct Copy {
-    std::int64_t from = 0, to = 0, bytes = 0;
-  };
-  std::vector<Message> sends, receives;
-  std::vector<Copy> pack;    // source memory -> outgoing stage
-  std::vector<Copy> unpack;  // incoming stage -> destination memory
-  std::vector<Copy> kept;    // source -> destination memory
+  using Copy = StagedCopy;
+  std::vector<Message> sends, receives;  // matched in order between each pair of ranks
+  std::vector<Copy> pack;                // source memory -> outgoing stage
+  std::vector<Copy> unpack;              // incoming stage -> destination memory
+  std::vector<Copy> kept;                // source -> destination memory
 };
 
 struct MessageRounds {
@@ -33,9 +33,10 @@ struct MessageRounds {
   std::int64_t out_bytes = 0, in_bytes = 0;  // of this rank's stages, both halves
 };
 
-/// Rounds of so many bytes that no rank's stages together are larger than `stage_bytes`, but for
-/// rounding to rows of the tensors and alignment.
+/// Transfers of fewer than `limits.merge_below` bytes are merged, and those that are not contiguous
+/// at both ends. Rounds of so many bytes that no rank's stages together are larger than
+/// `limits.stage_bytes`, but for rounding to rows of the tensors and alignment.
 MessageRounds staged_messages(const SwitchPlan& plan, int rank, int ranks,
-                              std::int64_t stage_bytes);
+                              const MergeLimits& limits);
 
 }  // namespace tessera

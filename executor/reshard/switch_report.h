@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cost_models/layout/reshard_plan.h"
 
@@ -21,6 +22,12 @@ struct ReshardReport {
   ReshardTransport transport = ReshardTransport::send_recv;
   double cast_error = 0;  // of a cast on the wire: |cast(w) - w| / |w| over the model, else 0
   bool verified = false;
+  /// A first switch that was done every way, to choose: what each took, in the order tried.
+  struct Trial {
+    ReshardTransport transport = ReshardTransport::send_recv;
+    double seconds = 0;
+  };
+  std::vector<Trial> tried;
   double gb_per_s() const {
     return seconds > 0 ? static_cast<double>(busiest) * 1e-9 / seconds : 0;
   }

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/reshard/weight_switch.h"
+#include "executor/reshard/switch_plan.h"
 
 namespace tessera {
 

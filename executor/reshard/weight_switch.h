@@ -8,50 +8,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cost_models/layout/reshard_plan.h"
-#include "executor/comm/communicator.h"
-#include "executor/reshard/memory_ops.h"
-#include "executor/reshard/pulls.h"
+#include "executor/reshard/switch_plan.h"
 #include "executor/reshard/switch_report.h"
-#include "executor/storage/block_copies.h"
-#include "executor/storage/shared_block.h"
 
 namespace tessera {
-
-/// What moves and where it lies: equal on every rank but for `destination`.
-struct SwitchPlan {
-  ReshardPlan plan;
-  std::vector<ShardedTensor> tensors;  // element_bytes of the source
-  LocateOnRank source;                 // in the source memory of any rank
-  LocateBox destination;               // in this rank's destination memory
-  DType source_type = DType::bf16, destination_type = DType::bf16;
-};
-
-/// This rank's memory and how it reaches the others'.
-struct SwitchSite {
-  Communicator* world = nullptr;  // messages between source and destination memory
-  Communicator* host = nullptr;   // control data in host memory; may be `world`
-  /// Source memory that peers may map; nullptr = messages only. Every rank brings one, or none.
-  const SharedBlock* block = nullptr;
-  const void* source = nullptr;  // the block's data when there is one
-  void* destination = nullptr;
-  BlockCopies* copies = nullptr;  // needed with a block
-  MemoryOps* ops = nullptr;       // nullptr = host memory
-  /// Communicator of some ranks of the world, for the gathering transports (e.g. one with a
-  /// registered window); nullptr = world->split. Called alike on every rank.
-  std::function<std::unique_ptr<Communicator>(std::span<const int> members)> split;
-  /// Memory of the same kind, for buffers; nullptr = host memory.
-  std::function<std::unique_ptr<SharedBlock>(std::int64_t bytes)> make_block;
-  /// Meets on the streams of the copies (make_stream_barrier); nullptr = the host's threads meet.
-  std::function<std::unique_ptr<StreamBarrier>()> make_barrier;
-};
 
 /// How a rank's reads from several peers follow one another.
 enum class PullOrder : std::uint8_t {
@@ -63,8 +29,8 @@ enum class PullOrder : std::uint8_t {
 struct SwitchOptions {
   /// copy_engine and host read peers' memory, send_recv sends messages, all_gather and window
   /// gather where find_gathers can and send messages elsewhere. automatic: copy engines among GPUs
-  /// of one host; else reads where the first switch, done both ways, was faster so; between hosts
-  /// always messages.
+  /// of one host; else whichever of reads (messages between hosts), messages and all-gathers was
+  /// fastest in the first switch, which is done every way.
   ReshardTransport transport = ReshardTransport::automatic;
   /// Bound of a bucket: of the buffers when casting, of what becomes ready together when
   /// overlapping. 0 = everything at once.
@@ -73,6 +39,8 @@ struct SwitchOptions {
   /// before, and by default, the source's.
   std::optional<DType> wire;
   std::int64_t wire_from = 0;
+  /// Messages and gathered blocks of fewer bytes travel merged.
+  std::int64_t merge_below = std::int64_t{8} << 20;
   bool incremental = false;  // move only what changed since the last switch
   /// What an incremental switch moves or spares as a whole, at most.
   std::int64_t piece_bytes = std::int64_t{4} << 20;

@@ -1,4 +1,4 @@
-// Merged messages: one per pair and round, both ends of one size, stages within their bound.
+// Messages in rounds: small ones merged, both ends of one size, stages within their bound.
 #include "executor/reshard/staged_messages.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "executor/reshard/gathers.h"
 #include "executor/reshard/pull_steps.h"
 #include "executor/reshard/reshard.h"
 #include "tests/cost_models/sample_models.h"
@@ -13,6 +14,8 @@
 
 namespace tessera {
 namespace {
+
+constexpr std::int64_t kEverything = std::int64_t{1} << 40;
 
 TEST(StagedMessages, AreOneBetweenTwoRanksInEveryRoundAndEndAlike) {
   const ModelSpec model = even_model(4);
@@ -29,7 +32,7 @@ TEST(StagedMessages, AreOneBetweenTwoRanksInEveryRoundAndEndAlike) {
                               ReshardMode::minimal, rank);
         const SwitchPlan plan = reshard.switch_plan();
         wanted = traffic_of(plan.plan, plan.tensors, 4);
-        of_rank.push_back(staged_messages(plan, rank, 4, kStage));
+        of_rank.push_back(staged_messages(plan, rank, 4, {kEverything, kStage}));
         const MessageRounds& mine = of_rank.back();
         ASSERT_EQ(mine.rounds.size(), of_rank[0].rounds.size());
         EXPECT_GT(mine.rounds.size(), 2u);
@@ -76,7 +79,7 @@ TEST(StagedMessages, PackWhatSeveralPeersWantOnce) {
   const Reshard reshard(table, contiguous(layout_of(4, 1, 1, 4)), contiguous(layout_of(1, 1, 4, 4)),
                         DType::fp32, ReshardMode::minimal, 1);
   const SwitchPlan plan = reshard.switch_plan();
-  const MessageRounds all = staged_messages(plan, 1, 4, std::int64_t{1} << 40);
+  const MessageRounds all = staged_messages(plan, 1, 4, {kEverything, kEverything});
   ASSERT_EQ(all.rounds.size(), 1u);
   ASSERT_EQ(all.rounds[0].sends.size(), 3u);
   std::int64_t packed = 0;
@@ -85,6 +88,89 @@ TEST(StagedMessages, PackWhatSeveralPeersWantOnce) {
   for (const auto& send : all.rounds[0].sends) {
     EXPECT_TRUE(send.staged);
     EXPECT_EQ(send.range, all.rounds[0].sends[0].range);
+  }
+}
+
+/// Large transfers go from place to place, small ones through stages as large as those need; the
+/// lists of both ends agree message by message.
+TEST(StagedMessages, LargeTransfersTravelByThemselves) {
+  const ModelSpec model = even_model(4);
+  const ParameterTable table = parameter_table(model);
+  constexpr std::int64_t kLarge = 2048;
+  const auto messages = [&](const ParallelLayout& from, const ParallelLayout& to, int rank,
+                            SwitchPlan& plan) {
+    const Reshard reshard(table, contiguous(from), contiguous(to), DType::fp32,
+                          ReshardMode::minimal, rank);
+    plan = reshard.switch_plan();
+    return staged_messages(plan, rank, 4, {kLarge, 4000});
+  };
+  for (const ParallelLayout& from : {layout_of(4, 1, 1, 4), layout_of(1, 4, 1, 4)}) {
+    SCOPED_TRACE(describe(from));
+    const ParallelLayout to = layout_of(1, 1, 4, 4);
+    std::map<std::pair<int, int>, std::vector<std::int64_t>> sent, received;
+    for (int rank = 0; rank < 4; ++rank) {
+      SwitchPlan plan;
+      const MessageRounds mine = messages(from, to, rank, plan);
+      std::int64_t large = 0, direct = 0;
+      for (const Transfer& transfer : plan.plan.transfers) {
+        const bool arrives = transfer.destination == rank && transfer.source != rank;
+        const std::int64_t bytes = bytes_moved(transfer, plan.tensors);
+        if (arrives && bytes >= kLarge) large += bytes;
+      }
+      EXPECT_GT(mine.rounds.size(), 1u);
+      for (const MessageRound& round : mine.rounds) {
+        for (const auto& message : round.sends) {
+          sent[{rank, message.peer}].push_back(message.range.bytes);
+        }
+        for (const auto& message : round.receives) {
+          received[{message.peer, rank}].push_back(message.range.bytes);
+          if (!message.staged) direct += message.range.bytes;
+        }
+      }
+      EXPECT_GT(large, 0);
+      EXPECT_GE(direct, large);
+      EXPECT_LE(mine.out_bytes + mine.in_bytes, 4000 + 2 * 2 * 3 * (256 + 256));
+    }
+    EXPECT_EQ(sent, received);
+  }
+}
+
+/// Every block lands once in its place, staged or not, in stages of bounded size.
+TEST(MergedGathers, CoverEveryGatherOnce) {
+  GatherSchedule schedule{.groups = {{3, 1, 2}}};
+  std::int64_t from = 0, to = 0;
+  for (const std::int64_t bytes : {300, 5000, 20, 700, 256, 9000, 900, 4}) {
+    schedule.gathers.push_back({0, from, to, bytes});
+    from += bytes;
+    to += 3 * bytes;
+  }
+  for (const std::int64_t stage : {std::int64_t{6600}, std::int64_t{12000}, kEverything}) {
+    const GroupGathers made = merged_gathers(schedule, 0, 1, {1000, stage});
+    EXPECT_LE(made.stage_bytes, stage);
+    ASSERT_EQ(made.large.size(), 2u);
+    EXPECT_EQ(made.large[0].bytes, 5000);
+    std::vector<int> landed(static_cast<std::size_t>(to)), packed(static_cast<std::size_t>(from));
+    for (const Gather& gather : made.large) {
+      for (std::int64_t i = 0; i < 3 * gather.bytes; ++i) ++landed[gather.to + i];
+      for (std::int64_t i = 0; i < gather.bytes; ++i) ++packed[gather.from + i];
+    }
+    for (std::size_t k = 0; k < made.merged.size(); ++k) {
+      const MergedGather& merged = made.merged[k];
+      EXPECT_EQ(merged.stage, k % 2 == 0 ? 0 : made.stage_bytes / 2);
+      EXPECT_LE(3 * merged.bytes, made.stage_bytes / 2);
+      for (const StagedCopy& copy : merged.pack) {
+        EXPECT_GE(copy.to, merged.stage + merged.bytes);  // the second member's block
+        EXPECT_LE(copy.to + copy.bytes, merged.stage + 2 * merged.bytes);
+        for (std::int64_t i = 0; i < copy.bytes; ++i) ++packed[copy.from + i];
+      }
+      for (const auto* list : {&merged.unpack, &merged.kept}) {
+        for (const StagedCopy& copy : *list) {
+          for (std::int64_t i = 0; i < copy.bytes; ++i) ++landed[copy.to + i];
+        }
+      }
+    }
+    EXPECT_EQ(landed, std::vector<int>(static_cast<std::size_t>(to), 1));
+    EXPECT_EQ(packed, std::vector<int>(static_cast<std::size_t>(from), 1));
   }
 }
 

@@ -2,6 +2,8 @@
 #include "executor/reshard/weight_switch.h"
 
 #include <Eigen/Core>
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <thread>
@@ -32,6 +34,47 @@ TEST(WeightSwitch, DeliversEveryPairOfLayoutsByAllGathersAndMessages) {
   run_ranks(4, [](Communicator& world) {
     switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::all_gather});
   });
+}
+
+TEST(WeightSwitch, LargeMessagesAndGathersByThemselvesChangeNothing) {
+  run_ranks(4, [](Communicator& world) {
+    for (const ReshardTransport transport :
+         {ReshardTransport::send_recv, ReshardTransport::all_gather}) {
+      for (const std::int64_t merge_below : {std::int64_t{0}, std::int64_t{300}}) {
+        switch_cases::delivers_every_pair(world, {.transport = transport,
+                                                  .bucket_bytes = 700,
+                                                  .merge_below = merge_below,
+                                                  .verify = true});
+      }
+    }
+  });
+}
+
+/// Every way is taken once, all of them deliver, and ranks agree on what stays.
+TEST(WeightSwitch, TheFirstSwitchTriesEveryTransportAndTheFastestStays) {
+  const ModelSpec model = even_model(4);
+  const ParameterTable table = parameter_table(model);
+  std::array<ReshardTransport, 4> chosen{};
+  run_ranks(4, [&](Communicator& world) {
+    const RankMap training = contiguous(layout_of(4, 1, 1, model.layers));
+    Rig rig(world, table, training, strided(layout_of(2, 1, 2, model.layers), training), {});
+    EXPECT_EQ(rig.weight_switch->transport(), ReshardTransport::automatic);
+    const ReshardReport first = rig.weight_switch->run();
+    ASSERT_EQ(first.tried.size(), 3u);
+    const auto fastest =
+        std::min_element(first.tried.begin(), first.tried.end(),
+                         [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+    EXPECT_EQ(first.transport, fastest->transport);
+    EXPECT_NE(to_string(first).find("chosen among"), std::string::npos);
+    EXPECT_TRUE(rig.landed == rig.expected);
+    std::fill(rig.landed.begin(), rig.landed.end(), std::byte{});
+    const ReshardReport second = rig.weight_switch->run();
+    EXPECT_TRUE(second.tried.empty());
+    EXPECT_EQ(second.transport, first.transport);
+    EXPECT_TRUE(rig.landed == rig.expected);
+    chosen[static_cast<std::size_t>(world.rank())] = second.transport;
+  });
+  for (const ReshardTransport each : chosen) EXPECT_EQ(each, chosen[0]);
 }
 
 TEST(WeightSwitch, AllGathersDoEverythingWhereBlocksAreEqualAndCompleteAndNothingAcrossStages) {

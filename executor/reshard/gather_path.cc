@@ -1,0 +1,95 @@
+#include "executor/reshard/gather_path.h"
+
+#include <algorithm>
+
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+namespace {
+
+std::byte* at(void* data, std::int64_t offset) { return static_cast<std::byte*>(data) + offset; }
+const std::byte* at(const void* data, std::int64_t offset) {
+  return static_cast<const std::byte*>(data) + offset;
+}
+
+}  // namespace
+
+GatherPath::GatherPath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits)
+    : site_(site) {
+  const int rank = site_.host->rank();
+  const LocateBox own = [&](int tensor, const Box& box) { return plan.source(rank, tensor, box); };
+  schedule_ = find_gathers(plan.plan, plan.tensors, rank, own, plan.destination);
+  const auto share = static_cast<std::int64_t>(std::max<std::size_t>(schedule_.groups.size(), 1));
+  for (std::size_t g = 0; g < schedule_.groups.size(); ++g) {
+    const std::vector<int>& members = schedule_.groups[g];
+    const auto found = std::find(members.begin(), members.end(), rank);
+    Group& group = groups_.emplace_back();
+    if (found != members.end()) {
+      group.gathers =
+          merged_gathers(schedule_, static_cast<int>(g), static_cast<int>(found - members.begin()),
+                         {limits.merge_below, limits.stage_bytes / share});
+    }
+    if (group.gathers.stage_bytes > 0) group.stage = new_block(site_, group.gathers.stage_bytes);
+    group.communicator =
+        site_.split ? site_.split(members, group.stage.get()) : site_.world->split(members);
+  }
+  if (site_.copies != nullptr) return;
+  TESSERA_CHECK(!site_.make_block);  // device memory comes with its copies
+  own_copies_ = make_host_copies();
+  site_.copies = own_copies_.get();
+}
+
+SwitchPlan GatherPath::rest_of(const SwitchPlan& plan) const {
+  SwitchPlan rest = plan;
+  rest.plan.transfers.clear();
+  for (std::size_t i = 0; i < schedule_.covered.size(); ++i) {
+    if (schedule_.covered[i] == 0) rest.plan.transfers.push_back(plan.plan.transfers[i]);
+  }
+  return rest;
+}
+
+void GatherPath::run() {
+  for (const Group& group : groups_) {
+    if (group.communicator != nullptr) run(group);
+  }
+}
+
+void GatherPath::run(const Group& group) {
+  std::vector<GatherBlock> large;
+  for (const Gather& each : group.gathers.large) {
+    large.push_back({at(site_.source, each.from), at(site_.destination, each.to),
+                     static_cast<std::size_t>(each.bytes)});
+  }
+  if (!large.empty()) group.communicator->all_gather_batch(large);
+  const std::vector<MergedGather>& rounds = group.gathers.merged;
+  const auto index = static_cast<std::int64_t>(group.communicator->rank());
+  run_staged({.count = rounds.size(),
+              .post =
+                  [&](std::size_t k) {
+                    std::byte* const stage = at(group.stage->data(), rounds[k].stage);
+                    group.communicator->all_gather(stage + index * rounds[k].bytes, stage,
+                                                   static_cast<std::size_t>(rounds[k].bytes),
+                                                   DType::uint8);
+                  },
+              .pack =
+                  [&](std::size_t k, CopyBatch& batch) {
+                    append(batch, rounds[k].pack, site_.source, group.stage->data());
+                  },
+              .unpack =
+                  [&](std::size_t k, CopyBatch& batch) {
+                    append(batch, rounds[k].unpack, group.stage->data(), site_.destination);
+                  },
+              .keep =
+                  [&](std::size_t k, CopyBatch& batch) {
+                    append(batch, rounds[k].kept, site_.source, site_.destination);
+                  }},
+             *site_.copies);
+}
+
+std::int64_t GatherPath::stage_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Group& group : groups_) bytes += group.gathers.stage_bytes;
+  return bytes;
+}
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+// A switch by all-gathers on one rank, as far as they can do it: groups, stages, local copies.
+//
+// Made once, collectively over the site's world; run() is collective over it, too. Keeps references
+// to what the site points to. One thread; bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "executor/reshard/gathers.h"
+
+namespace tessera {
+
+class GatherPath {
+ public:
+  GatherPath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits);
+
+  bool nothing() const { return schedule_.groups.empty(); }  // alike on every rank
+  /// The plan with the transfers that no all-gather does.
+  SwitchPlan rest_of(const SwitchPlan& plan) const;
+  /// Moves what all-gathers do; sources are final. When it returns that has arrived here.
+  void run();
+  std::int64_t stage_bytes() const;
+
+ private:
+  struct Group {
+    GroupGathers gathers;
+    std::unique_ptr<SharedBlock> stage;
+    std::unique_ptr<Communicator> communicator;  // nullptr where this rank is no member
+  };
+  void run(const Group& group);
+
+  SwitchSite site_;
+  GatherSchedule schedule_;
+  std::vector<Group> groups_;
+  std::unique_ptr<BlockCopies> own_copies_;  // where the site has none
+};
+
+}  // namespace tessera

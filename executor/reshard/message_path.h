@@ -1,0 +1,31 @@
+// A switch by messages on one rank: its rounds, stages and local copies.
+//
+// Made once; run() is collective over the site's world. Keeps references to what the site points
+// to. One thread; bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "executor/reshard/staged_messages.h"
+
+namespace tessera {
+
+class MessagePath {
+ public:
+  MessagePath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits);
+
+  /// Moves everything of the plan; sources are final. When it returns everything has arrived here.
+  void run();
+  std::int64_t stage_bytes() const { return messages_.out_bytes + messages_.in_bytes; }
+
+ private:
+  void post(const MessageRound& round);
+
+  SwitchSite site_;
+  MessageRounds messages_;
+  std::unique_ptr<SharedBlock> out_, in_;    // stages; nullptr where nothing is staged
+  std::unique_ptr<BlockCopies> own_copies_;  // where the site has none
+};
+
+}  // namespace tessera

@@ -1,0 +1,62 @@
+// A switch by reads on one rank: what it copies out of peers' memory, and in which order.
+//
+// Batches of whole rounds are compiled once, and cut into steps where no source is to have two
+// readers. Only ranks of one host read one another's memory; both
+// ends of an edge decide alike. Keeps references. One thread; bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "executor/reshard/switch_rounds.h"
+#include "executor/reshard/weight_switch.h"
+#include "executor/storage/host_signals.h"
+#include "executor/storage/peer_blocks.h"
+
+namespace tessera {
+
+/// The memories that a round reads and writes on this rank, and its peers' of the first kind.
+struct RoundMemory {
+  const PeerBlocks* peers = nullptr;
+  const void* from = nullptr;
+  void* to = nullptr;
+};
+
+class ReadPath {
+ public:
+  /// Collective where reads go in steps.
+  ReadPath(const SwitchPlan& plan, const SwitchSite& site, HostSignals& signals,
+           const SwitchOptions& options);
+
+  bool reads(int peer) const { return signals_.same_host(peer); }
+  /// Begins all of round k of the switch, whose memories do not change.
+  void start(const SwitchRounds& rounds, std::size_t k, const RoundMemory& memory);
+  /// Begins those transfers of a round that `wanted` selects, by index.
+  void start(const SwitchRound& round, const RoundMemory& memory,
+             const std::function<bool(int)>& wanted);
+
+ private:
+  /// One peer at a time; what stays on this rank goes beside.
+  struct Steps {
+    std::vector<CopyBatch> kept;
+    std::vector<CopyBatch> steps;  // as many on every rank
+  };
+  std::vector<CopyBatch> batches_of(const SwitchRound& round, const RoundMemory& memory,
+                                    const std::function<bool(int)>& wanted) const;
+  Steps steps_of(const SwitchRound& round, const RoundMemory& memory) const;
+  void add(CopyBatch& batch, const Pull& pull, const RoundMemory& memory) const;
+
+  const SwitchPlan& plan_;
+  const SwitchSite& site_;
+  HostSignals& signals_;
+  std::int64_t copy_bytes_;
+  int rank_;
+  std::unique_ptr<StreamBarrier> barrier_;                      // nullptr = reads go together
+  std::vector<std::optional<std::vector<CopyBatch>>> batches_;  // by round
+  std::vector<std::optional<Steps>> steps_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,42 @@
+// Rounds of a switch through stages: while one travels the last is unpacked and the next packed.
+//
+// A stage is memory of two halves that rounds use in turn. One thread; bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "executor/reshard/switch_plan.h"
+
+namespace tessera {
+
+/// A copy within a rank's memory; offsets from the start of its two ends.
+struct StagedCopy {
+  std::int64_t from = 0, to = 0, bytes = 0;
+};
+
+struct MergeLimits {
+  std::int64_t merge_below = 0;  // what is smaller travels merged
+  std::int64_t stage_bytes = 0;  // of all stages of a rank together
+};
+
+/// What a round does; round k uses half k % 2 of every stage.
+struct StagedRounds {
+  std::size_t count = 0;
+  std::function<void(std::size_t k)> post;  // begins its travel, on the producer's stream
+  std::function<void(std::size_t k, CopyBatch& batch)> pack, unpack;
+  std::function<void(std::size_t k, CopyBatch& batch)> keep;  // what stays, at any time
+};
+
+/// Runs all rounds; sources are final. Returns when everything has arrived here.
+void run_staged(const StagedRounds& rounds, BlockCopies& copies);
+
+/// Appends the copies whose ends differ.
+void append(CopyBatch& batch, std::span<const StagedCopy> list, const void* from, void* to);
+
+/// Memory of the site's kind, for stages and buffers.
+std::unique_ptr<SharedBlock> new_block(const SwitchSite& site, std::int64_t bytes);
+
+}  // namespace tessera
