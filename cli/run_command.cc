@@ -138,8 +138,9 @@ int run(RunOptions options) {
   const bool gpu = options.device == "cuda" ||
                    (options.device == "auto" && plan.cluster.device.name != "CPU" &&
                     plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
-  const int refused = run_program({program.string(), "train", "--folder", folder.string(),
-                                   "--config-name", config_name(options), "--check"});
+  const int refused =
+      run_program({program.string(), "train", "--folder", folder.string(), "--config-name",
+                   config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
   if (refused != 0) {
     fs::remove_all(folder);
     return refused;

@@ -1,4 +1,4 @@
-// 64-bit sums of byte ranges, and casts for the wire: what a switch computes on weights.
+// Copies and 64-bit sums of byte ranges, and casts for the wire: what a switch does on weights.
 //
 // A sum is over 8-byte words, each mixed with its position in the range, modulo 2^64: it does not
 // depend on where the range lies, nor on the order of the additions, so host and GPU agree bit for
@@ -46,6 +46,17 @@ inline std::uint64_t range_sum(const void* data, std::size_t bytes) {
 /// Adds the words of every chunk to sums[chunk.range]. `chunks` and `sums` lie on the device; the
 /// sums start at the ranges' lengths in bytes.
 void add_range_sums(const SumChunk* chunks, std::int64_t count, std::uint64_t* sums, void* stream);
+
+/// A piece of a copy between ranges that do not overlap, at most kCopyBytes long.
+struct CopyChunk {
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::int64_t bytes = 0;
+};
+inline constexpr std::size_t kCopyBytes = std::size_t{1} << 16;
+
+/// All of them at once; `chunks` lie on the device.
+void copy_ranges(const CopyChunk* chunks, std::int64_t count, void* stream);
 
 /// From fp32, to nearest even. `sums` (fp64 [2] on the device, or nullptr): adds the squared error
 /// and the squared norm.

@@ -1,4 +1,5 @@
-// Sums of byte ranges and casts for the wire, at the rate of memory: one pass over the bytes.
+// Copies and sums of byte ranges and casts for the wire, at the rate of memory: one pass over the
+// bytes.
 #include <cuda_fp16.h>
 
 #include <algorithm>
@@ -67,6 +68,42 @@ __global__ void __launch_bounds__(kThreads) sums_of_ranges(const SumChunk* chunk
   if (threadIdx.x == 0) atomicAdd(sums + chunk.range, sum);
 }
 
+/// The piece in words of type T, which both ends are aligned for.
+template <typename T>
+__device__ void copy_words(const void* from, void* to, unsigned words) {
+  const auto* in = static_cast<const T*>(from);
+  auto* out = static_cast<T*>(to);
+  for (unsigned base = 0; base < words; base += kThreads * kAhead) {
+    T loaded[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const unsigned at = base + i * kThreads + threadIdx.x;
+      if (at < words) loaded[i] = __ldcs(in + at);
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const unsigned at = base + i * kThreads + threadIdx.x;
+      if (at < words) __stcs(out + at, loaded[i]);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) copies_of_ranges(const CopyChunk* chunks) {
+  const CopyChunk chunk = chunks[blockIdx.x];
+  const auto bytes = static_cast<unsigned>(chunk.bytes);
+  const Word ends = reinterpret_cast<Word>(chunk.from) | reinterpret_cast<Word>(chunk.to);
+  unsigned done = 0;
+  if (ends % 16 == 0) {
+    copy_words<uint4>(chunk.from, chunk.to, bytes / 16);
+    done = bytes / 16 * 16;
+  } else if (ends % 2 == 0) {
+    copy_words<unsigned short>(chunk.from, chunk.to, bytes / 2);
+    done = bytes / 2 * 2;
+  }
+  copy_words<unsigned char>(static_cast<const unsigned char*>(chunk.from) + done,
+                            static_cast<unsigned char*>(chunk.to) + done, bytes - done);
+}
+
 __device__ float rounded(float x, __nv_bfloat16& to) {
   to = __float2bfloat16_rn(x);
   return __bfloat162float(to);
@@ -128,6 +165,12 @@ void add_range_sums(const SumChunk* chunks, std::int64_t count, std::uint64_t* s
   sums_of_ranges<<<static_cast<unsigned>(count), kThreads, 0, stream_of(stream)>>>(
       chunks, reinterpret_cast<Word*>(sums));
   check_launch("add_range_sums");
+}
+
+void copy_ranges(const CopyChunk* chunks, std::int64_t count, void* stream) {
+  if (count == 0) return;
+  copies_of_ranges<<<static_cast<unsigned>(count), kThreads, 0, stream_of(stream)>>>(chunks);
+  check_launch("copy_ranges");
 }
 
 void cast_to_half(const float* from, void* to, HalfType type, std::int64_t count, double* sums,

@@ -162,6 +162,9 @@ class CaseBench {
     return {{"seconds", timing.median}, {"bytes", 0}, {"wrong_elements", wrong}};
   }
 
+  /// Whose collectives they are.
+  std::string library() const { return site_.gpu() ? "nccl" : "host"; }
+
   bool uses(ReshardTransport transport) const {
     const auto& all = options_.transports;
     return std::find(all.begin(), all.end(), transport) != all.end();
@@ -169,12 +172,18 @@ class CaseBench {
 
   json practice() {
     json made;
-    made["stream_order"] = stream_order();
-    made["overlap"] = overlap();
-    made["incremental"] = incremental();
-    made["copies_of_at_most"] = copies();
-    made["pull_order"] = pull_orders();
-    if (site_.gpu()) made["merge_below"] = merged();
+    const auto measure = [&](const char* name, json (CaseBench::*part)()) {
+      if (site_.host->rank() == 0) {
+        std::fprintf(stderr, "%s->%s: %s\n", which_.from.c_str(), which_.to.c_str(), name);
+      }
+      made[name] = (this->*part)();
+    };
+    measure("stream_order", &CaseBench::stream_order);
+    measure("overlap", &CaseBench::overlap);
+    measure("incremental", &CaseBench::incremental);
+    measure("copies_of_at_most", &CaseBench::copies);
+    measure("pull_order", &CaseBench::pull_orders);
+    if (site_.gpu()) measure("merge_below", &CaseBench::merged);
     return made;
   }
 
@@ -184,7 +193,7 @@ class CaseBench {
     for (const ReshardTransport transport :
          {ReshardTransport::send_recv, ReshardTransport::window}) {
       if (!uses(transport)) continue;
-      for (const std::int64_t mib : {0, 1, 4, 16, 32, -1}) {
+      for (const std::int64_t mib : {0, 1, 4, 16, 64, -1}) {
         const auto weight_switch = rig_->make_switch(
             {.transport = transport,
              .merge_below = mib < 0 ? std::numeric_limits<std::int64_t>::max() : mib << 20});
@@ -295,8 +304,8 @@ class CaseBench {
     made["pull_same_bytes"] = pull(received_);
     made["pull_large"] = pull(site_.gpu() ? large : received_);
     if (site_.gpu()) made["pull_in_steps"] = pull(received_, true);
-    made["nccl_all_gather_same_bytes"] = gather(received_);
-    if (uses(ReshardTransport::send_recv)) made["nccl_send_recv_same_traffic"] = messages();
+    made[library() + "_all_gather_same_bytes"] = gather(received_);
+    if (uses(ReshardTransport::send_recv)) made[library() + "_send_recv_same_traffic"] = messages();
     made["gather_whole_model"] = gather(model / ranks * (ranks - 1));
     return made;
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "executor/comm/nccl_world.h"
+#include "executor/model/range_copies.h"
 #include "executor/model/torch_memory_ops.h"
 
 namespace tessera {
@@ -28,7 +29,8 @@ std::unique_ptr<SharedBlock> BenchSite::make_block(std::int64_t bytes) const {
 }
 
 std::unique_ptr<BlockCopies> BenchSite::make_copies() const {
-  return gpu() ? make_device_copies(device.index(), stream) : make_host_copies();
+  return gpu() ? make_device_copies(device.index(), stream, make_range_copies(device.index()))
+               : make_host_copies();
 }
 
 std::unique_ptr<StreamBarrier> BenchSite::make_barrier() const {

@@ -1,6 +1,7 @@
 #include "executor/reshard/gather_path.h"
 
 #include <algorithm>
+#include <map>
 
 #include "cost_models/spec/problem.h"
 
@@ -12,6 +13,17 @@ const std::byte* at(const void* data, std::int64_t offset) {
   return static_cast<const std::byte*>(data) + offset;
 }
 
+/// Alike on every rank.
+std::int64_t most_groups_of_a_rank(const GatherSchedule& schedule) {
+  std::map<int, std::int64_t> groups;
+  for (const std::vector<int>& members : schedule.groups) {
+    for (const int member : members) ++groups[member];
+  }
+  std::int64_t most = 1;
+  for (const auto& [rank, count] : groups) most = std::max(most, count);
+  return most;
+}
+
 }  // namespace
 
 GatherPath::GatherPath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits)
@@ -19,7 +31,7 @@ GatherPath::GatherPath(const SwitchPlan& plan, const SwitchSite& site, const Mer
   const int rank = site_.host->rank();
   const LocateBox own = [&](int tensor, const Box& box) { return plan.source(rank, tensor, box); };
   schedule_ = find_gathers(plan.plan, plan.tensors, rank, own, plan.destination);
-  const auto share = static_cast<std::int64_t>(std::max<std::size_t>(schedule_.groups.size(), 1));
+  const std::int64_t share = most_groups_of_a_rank(schedule_);
   for (std::size_t g = 0; g < schedule_.groups.size(); ++g) {
     const std::vector<int>& members = schedule_.groups[g];
     const auto found = std::find(members.begin(), members.end(), rank);
@@ -48,17 +60,23 @@ SwitchPlan GatherPath::rest_of(const SwitchPlan& plan) const {
   return rest;
 }
 
-void GatherPath::run() {
+std::int64_t GatherPath::run() {
+  std::int64_t received = 0;
   for (const Group& group : groups_) {
-    if (group.communicator != nullptr) run(group);
+    if (group.communicator != nullptr) received += run(group);
   }
+  site_.copies->await_mark(site_.copies->mark_producer());
+  return received;
 }
 
-void GatherPath::run(const Group& group) {
+std::int64_t GatherPath::run(const Group& group) {
+  const std::int64_t others = group.communicator->size() - 1;
+  std::int64_t received = 0;
   std::vector<GatherBlock> large;
   for (const Gather& each : group.gathers.large) {
     large.push_back({at(site_.source, each.from), at(site_.destination, each.to),
                      static_cast<std::size_t>(each.bytes)});
+    received += others * each.bytes;
   }
   if (!large.empty()) group.communicator->all_gather_batch(large);
   const std::vector<MergedGather>& rounds = group.gathers.merged;
@@ -84,6 +102,10 @@ void GatherPath::run(const Group& group) {
                     append(batch, rounds[k].kept, site_.source, site_.destination);
                   }},
              *site_.copies);
+  for (const MergedGather& round : rounds) {
+    for (const StagedCopy& copy : round.unpack) received += copy.bytes;
+  }
+  return received;
 }
 
 std::int64_t GatherPath::stage_bytes() const {

@@ -19,8 +19,9 @@ class GatherPath {
   bool nothing() const { return schedule_.groups.empty(); }  // alike on every rank
   /// The plan with the transfers that no all-gather does.
   SwitchPlan rest_of(const SwitchPlan& plan) const;
-  /// Moves what all-gathers do; sources are final. When it returns that has arrived here.
-  void run();
+  /// Moves what all-gathers do; sources are final. When it returns that has arrived here. Returns
+  /// the bytes that came from peers, without what pads merged blocks.
+  std::int64_t run();
   std::int64_t stage_bytes() const;
 
  private:
@@ -29,7 +30,7 @@ class GatherPath {
     std::unique_ptr<SharedBlock> stage;
     std::unique_ptr<Communicator> communicator;  // nullptr where this rank is no member
   };
-  void run(const Group& group);
+  std::int64_t run(const Group& group);
 
   SwitchSite site_;
   GatherSchedule schedule_;

@@ -123,43 +123,51 @@ GroupGathers merged_gathers(const GatherSchedule& schedule, int group, int index
                             const MergeLimits& limits) {
   const auto members =
       static_cast<std::int64_t>(schedule.groups[static_cast<std::size_t>(group)].size());
-  const std::int64_t most = limits.stage_bytes / 2 / members;  // of one member's block in a round
+  // Of one member's block in a round.
+  const std::int64_t most =
+      std::max(limits.stage_bytes / 2 / members / kAlignment, std::int64_t{1}) * kAlignment;
+  struct Piece {
+    Gather whole;
+    std::int64_t first = 0, bytes = 0;
+    std::int64_t place = 0;  // in the block
+  };
   GroupGathers made;
-  std::vector<std::vector<Gather>> rounds;
+  std::vector<std::vector<Piece>> rounds;
   std::int64_t used = 0, block = 0;
   for (const Gather& gather : schedule.gathers) {
     if (gather.group != group) continue;
-    const std::int64_t bytes = aligned(gather.bytes);
-    if (gather.bytes >= limits.merge_below || bytes > most) {
+    if (gather.bytes >= limits.merge_below) {
       made.large.push_back(gather);
       continue;
     }
-    if (rounds.empty() || used + bytes > most) {
-      rounds.emplace_back();
-      used = 0;
+    for (std::int64_t first = 0; first < gather.bytes;) {
+      if (rounds.empty() || used == most) {
+        rounds.emplace_back();
+        used = 0;
+      }
+      const std::int64_t bytes = std::min(gather.bytes - first, most - used);
+      rounds.back().push_back({gather, first, bytes, used});
+      first += bytes;
+      used += aligned(bytes);
+      block = std::max(block, used);
     }
-    rounds.back().push_back(gather);
-    used += bytes;
-    block = std::max(block, used);
   }
   made.stage_bytes = rounds.empty() ? 0 : 2 * members * block;
   for (std::size_t k = 0; k < rounds.size(); ++k) {
     MergedGather& merged = made.merged.emplace_back();
-    for (const Gather& gather : rounds[k]) merged.bytes += aligned(gather.bytes);
     merged.stage = static_cast<std::int64_t>(k % 2) * members * block;
-    std::int64_t place = merged.stage;
-    for (const Gather& gather : rounds[k]) {
+    merged.bytes = rounds[k].back().place + aligned(rounds[k].back().bytes);
+    for (const auto& [whole, first, bytes, place] : rounds[k]) {
       for (std::int64_t member = 0; member < members; ++member) {
-        const std::int64_t at = place + member * merged.bytes;
-        const std::int64_t to = gather.to + member * gather.bytes;
+        const std::int64_t at = merged.stage + member * merged.bytes + place;
+        const std::int64_t to = whole.to + member * whole.bytes + first;
         if (member == index) {
-          merged.pack.push_back({gather.from, at, gather.bytes});
-          merged.kept.push_back({gather.from, to, gather.bytes});
+          merged.pack.push_back({whole.from + first, at, bytes});
+          merged.kept.push_back({whole.from + first, to, bytes});
         } else {
-          merged.unpack.push_back({at, to, gather.bytes});
+          merged.unpack.push_back({at, to, bytes});
         }
       }
-      place += aligned(gather.bytes);
     }
   }
   return made;

@@ -47,7 +47,7 @@ struct GroupGathers {
 };
 
 /// Merges blocks smaller than `limits.merge_below`, in as many rounds as a stage of at most
-/// `limits.stage_bytes` needs. `index` is this rank's in the group.
+/// `limits.stage_bytes` (but for alignment) needs. `index` is this rank's in the group.
 GroupGathers merged_gathers(const GatherSchedule& schedule, int group, int index,
                             const MergeLimits& limits);
 

@@ -36,7 +36,7 @@ void MessagePath::post(const MessageRound& round) {
   site_.world->exchange(sends, receives);
 }
 
-void MessagePath::run() {
+std::int64_t MessagePath::run() {
   const std::vector<MessageRound>& rounds = messages_.rounds;
   run_staged({.count = rounds.size(),
               .post = [&](std::size_t k) { post(rounds[k]); },
@@ -53,6 +53,11 @@ void MessagePath::run() {
                     append(batch, rounds[k].kept, site_.source, site_.destination);
                   }},
              *site_.copies);
+  std::int64_t received = 0;
+  for (const MessageRound& round : rounds) {
+    for (const auto& message : round.receives) received += message.range.bytes;
+  }
+  return received;
 }
 
 }  // namespace tessera

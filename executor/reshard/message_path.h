@@ -16,7 +16,8 @@ class MessagePath {
   MessagePath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits);
 
   /// Moves everything of the plan; sources are final. When it returns everything has arrived here.
-  void run();
+  /// Returns the bytes that came from peers.
+  std::int64_t run();
   std::int64_t stage_bytes() const { return messages_.out_bytes + messages_.in_bytes; }
 
  private:

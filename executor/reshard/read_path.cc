@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "executor/reshard/pull_steps.h"
 
@@ -36,6 +37,16 @@ std::unique_ptr<StreamBarrier> step_barrier(const SwitchSite& site, HostSignals&
   if (order == PullOrder::together || options.incremental) return nullptr;
   if (site.block == nullptr || site.host->size() == 1 || !signals.usable()) return nullptr;
   return site.make_barrier ? site.make_barrier() : std::make_unique<HostBarrier>(signals);
+}
+
+/// Of the copies out of peers' memory.
+std::int64_t bytes_of(std::span<const CopyBatch> batches) {
+  std::size_t bytes = 0;
+  for (const CopyBatch& batch : batches) {
+    if (batch.peer == kHere) continue;
+    bytes = std::accumulate(batch.bytes.begin(), batch.bytes.end(), bytes);
+  }
+  return static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace
@@ -100,23 +111,26 @@ ReadPath::Steps ReadPath::steps_of(const SwitchRound& round, const RoundMemory& 
   return made;
 }
 
-void ReadPath::start(const SwitchRounds& rounds, std::size_t k, const RoundMemory& memory) {
+std::int64_t ReadPath::start(const SwitchRounds& rounds, std::size_t k, const RoundMemory& memory) {
   const SwitchRound& round = rounds.rounds[k];
   if (barrier_ != nullptr) {
     steps_.resize(rounds.rounds.size());
     if (!steps_[k]) steps_[k] = steps_of(round, memory);
     site_.copies->start_in_steps(steps_[k]->steps, *barrier_);
     site_.copies->start(steps_[k]->kept);
-    return;
+    return bytes_of(steps_[k]->steps);
   }
   batches_.resize(rounds.rounds.size());
   if (!batches_[k]) batches_[k] = batches_of(round, memory, [](int) { return true; });
   site_.copies->start(*batches_[k]);
+  return bytes_of(*batches_[k]);
 }
 
-void ReadPath::start(const SwitchRound& round, const RoundMemory& memory,
-                     const std::function<bool(int)>& wanted) {
-  site_.copies->start(batches_of(round, memory, wanted));
+std::int64_t ReadPath::start(const SwitchRound& round, const RoundMemory& memory,
+                             const std::function<bool(int)>& wanted) {
+  const std::vector<CopyBatch> batches = batches_of(round, memory, wanted);
+  site_.copies->start(batches);
+  return bytes_of(batches);
 }
 
 }  // namespace tessera

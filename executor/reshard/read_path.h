@@ -32,11 +32,12 @@ class ReadPath {
            const SwitchOptions& options);
 
   bool reads(int peer) const { return signals_.same_host(peer); }
-  /// Begins all of round k of the switch, whose memories do not change.
-  void start(const SwitchRounds& rounds, std::size_t k, const RoundMemory& memory);
-  /// Begins those transfers of a round that `wanted` selects, by index.
-  void start(const SwitchRound& round, const RoundMemory& memory,
-             const std::function<bool(int)>& wanted);
+  /// Begins all of round k of the switch, whose memories do not change. Returns the bytes that
+  /// come from peers.
+  std::int64_t start(const SwitchRounds& rounds, std::size_t k, const RoundMemory& memory);
+  /// Begins those transfers of a round that `wanted` selects, by index; likewise.
+  std::int64_t start(const SwitchRound& round, const RoundMemory& memory,
+                     const std::function<bool(int)>& wanted);
 
  private:
   /// One peer at a time; what stays on this rank goes beside.

@@ -10,8 +10,7 @@
 
 namespace tessera {
 
-/// Bytes of the busiest rank follow from the plan and equal what was moved, unless the switch was
-/// incremental.
+/// Received bytes are counted where copies and messages are begun.
 struct ReshardReport {
   double seconds = 0;            // from the first rank's start to the last rank's end
   std::int64_t received = 0;     // by this rank

@@ -23,9 +23,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kReadySlot = 1;                                  // of HostSignals
+constexpr int kReadySlot = 1, kBytesSlot = 3;                  // of HostSignals
 constexpr std::int64_t kBucketBytes = std::int64_t{64} << 20;  // of buffers, by default
-constexpr std::int64_t kStageBytes = std::int64_t{256} << 20;  // of merged messages, by default
+constexpr std::int64_t kStageBytes = std::int64_t{512} << 20;  // of what is merged, by default
+constexpr std::int64_t kLarge = std::int64_t{16} << 20;        // messages that travel alone
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -103,7 +104,7 @@ class WeightSwitch::State {
     } else {
       run_direct(report);
     }
-    barrier();
+    meet(report);
     report.seconds = report.exposed_s = seconds_since(begin);
     return finished(report, hooks);
   }
@@ -120,14 +121,17 @@ class WeightSwitch::State {
   }
 
   void begin(const ReshardHooks& hooks) {
-    if (!peers_ || !signals_.usable() || options_.incremental || options_.wire) {
+    const bool named = options_.transport != ReshardTransport::automatic;
+    if (!peers_ || !signals_.usable() || !moves_all_as_they_are() || options_.verify ||
+        (named && path_ != Path::reads)) {
       throw Error(ExitCode::usage,
-                  "reshard: an overlapped switch needs mapped memory of one host, one type of "
-                  "weights, and moves all of them");
+                  "reshard: an overlapped switch reads mapped memory of one host, one type of "
+                  "weights, moves all of them, and verifies nothing");
     }
     hooks_ = hooks;
     if (hooks_.on_start) hooks_.on_start();
     started_at_ = Clock::now();
+    overlapped_bytes_ = 0;
     marks_.assign(direct_.rounds.size(), -1);
     path_ = Path::reads;
     chosen_ = true;
@@ -164,8 +168,9 @@ class WeightSwitch::State {
     follower_->join();
     follower_.reset();
     site_.copies->wait();
-    barrier();
     ReshardReport report = new_report(plan_.source_type);
+    report.received = overlapped_bytes_;
+    meet(report);
     report.exposed_s = seconds_since(begin);
     report.seconds = std::max(report.exposed_s, seconds_since(started_at_));
     ++overlapped_;
@@ -203,8 +208,15 @@ class WeightSwitch::State {
   bool moves_all_as_they_are() const {
     return !options_.incremental && !options_.wire && !direct_.rounds.empty();
   }
-  MergeLimits limits() const {
-    return {options_.merge_below,
+  /// Where ranks send unequal amounts many messages of one exchange hold one another up; stages of
+  /// pipelines lie in one piece at both ends, so merging costs no copies there. NCCL runs many
+  /// all-gathers as one by its kernels, and one after the other by copy engines.
+  MergeLimits limits(Path path) const {
+    constexpr std::int64_t kEverything = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t usual = path == Path::messages ? (uneven() ? kEverything : kLarge)
+                               : options_.transport == ReshardTransport::window ? kEverything
+                                                                                : 0;
+    return {options_.merge_below.value_or(usual),
             options_.bucket_bytes > 0 ? 4 * options_.bucket_bytes : kStageBytes};
   }
 
@@ -245,15 +257,28 @@ class WeightSwitch::State {
   }
 
   ReshardReport new_report(DType wire) const {
-    const std::vector<RankTraffic>& traffic = plan_.plan.traffic;
-    const auto index = static_cast<std::size_t>(rank_);
     const auto travelling = [&](std::int64_t bytes) {
       return bytes / size_of(plan_.source_type) * size_of(wire);
     };
-    return {.received = index < traffic.size() ? travelling(traffic[index].received) : 0,
-            .busiest = travelling(plan_.plan.bytes_received.value),
-            .lower_bound = travelling(plan_.plan.lower_bound.value),
+    return {.lower_bound = travelling(plan_.plan.lower_bound.value),
             .planned = plan_.plan.bytes_received.value};
+  }
+
+  /// Ranks meet, and learn what the busiest of them received.
+  void meet(ReshardReport& report) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(ranks()));
+    if (signals_.usable()) {
+      signals_.raise(kBytesSlot, static_cast<std::uint64_t>(report.received));
+      signals_.barrier();
+      for (int rank = 0; rank < ranks(); ++rank) {
+        all[static_cast<std::size_t>(rank)] =
+            static_cast<std::int64_t>(signals_.value(rank, kBytesSlot));
+      }
+    } else {
+      site_.host->all_gather(&report.received, all.data(), 1, DType::int64);
+    }
+    report.busiest = *std::max_element(all.begin(), all.end());
+    if (options_.incremental) report.lower_bound = report.busiest;
   }
 
   ReshardReport finished(ReshardReport report, const ReshardHooks& hooks) {
@@ -268,21 +293,26 @@ class WeightSwitch::State {
   bool sends_messages() const { return path_ != Path::reads || !signals_.usable(); }
   RoundMemory memory() const { return {peers_.get(), site_.source, site_.destination}; }
 
-  /// Begins a round. Sources are final on every rank.
-  void start(const SwitchRound& round, const RoundMemory& memory,
-             const std::function<bool(int)>& wanted) {
-    if (path_ == Path::reads) reads_.start(round, memory, wanted);
-    if (sends_messages()) send(round, memory, wanted);
+  /// Begins a round. Sources are final on every rank. Returns the bytes that come from peers, as
+  /// send() does.
+  std::int64_t start(const SwitchRound& round, const RoundMemory& memory,
+                     const std::function<bool(int)>& wanted) {
+    std::int64_t received = 0;
+    if (path_ == Path::reads) received += reads_.start(round, memory, wanted);
+    if (sends_messages()) received += send(round, memory, wanted);
+    return received;
   }
 
-  void send(const SwitchRound& round, const RoundMemory& memory,
-            const std::function<bool(int)>& wanted) {
+  std::int64_t send(const SwitchRound& round, const RoundMemory& memory,
+                    const std::function<bool(int)>& wanted) {
     const auto by_message = [&](int index) {
       const Transfer& transfer = round.plan.transfers[static_cast<std::size_t>(index)];
       const int other = transfer.source == rank_ ? transfer.destination : transfer.source;
       return !reads(other) && wanted(index);
     };
-    execute(messages_of(round, rank_, by_message), memory.from, memory.to, *site_.world, uneven());
+    const ByteSchedule schedule = messages_of(round, rank_, by_message);
+    execute(schedule, memory.from, memory.to, *site_.world, uneven());
+    return schedule.received;
   }
 
   /// Some rank sends much more than another: all at once would meet at its links.
@@ -334,7 +364,7 @@ class WeightSwitch::State {
   }
 
   void make_gathers() {
-    if (!gathers_) gathers_ = std::make_unique<GatherPath>(plan_, site_, limits());
+    if (!gathers_) gathers_ = std::make_unique<GatherPath>(plan_, site_, limits(Path::gathers));
   }
 
   /// What the path needs to move everything.
@@ -345,21 +375,22 @@ class WeightSwitch::State {
     const SwitchPlan all = path_ == Path::gathers ? gathers_->rest_of(plan_) : plan_;
     messages_.reset();  // before new stages are made
     if (!all.plan.transfers.empty())
-      messages_ = std::make_unique<MessagePath>(all, site_, limits());
+      messages_ = std::make_unique<MessagePath>(all, site_, limits(Path::messages));
     messages_for_ = path_;
   }
 
-  /// Moves everything, whatever has changed.
-  void move_all() {
+  /// Moves everything, whatever has changed. Returns the bytes that came from peers.
+  std::int64_t move_all() {
     make_path();
-    if (path_ == Path::gathers) gathers_->run();
-    if (path_ != Path::reads && messages_) return messages_->run();
-    if (path_ == Path::gathers) return;
+    std::int64_t received = path_ == Path::gathers ? gathers_->run() : 0;
+    if (path_ != Path::reads && messages_) received += messages_->run();
+    if (path_ == Path::gathers || (path_ == Path::messages && messages_)) return received;
     for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
-      if (path_ == Path::reads) reads_.start(direct_, k, memory());
-      if (sends_messages()) send(direct_.rounds[k], memory(), everything);
+      if (path_ == Path::reads) received += reads_.start(direct_, k, memory());
+      if (sends_messages()) received += send(direct_.rounds[k], memory(), everything);
     }
     settle();
+    return received;
   }
 
   void run_direct(ReshardReport& report) {
@@ -370,8 +401,7 @@ class WeightSwitch::State {
       now[k] = sums_of(direct_sums_, direct_, k).share(site_.source, ops_, *site_.host);
     }
     barrier();
-    std::int64_t received = 0;
-    if (!options_.incremental) move_all();
+    report.received = options_.incremental ? 0 : move_all();
     for (std::size_t k = 0; options_.incremental && k < direct_.rounds.size(); ++k) {
       const SwitchRound& round = direct_.rounds[k];
       const TransferSums& last = sums_[k];
@@ -379,10 +409,7 @@ class WeightSwitch::State {
         const auto i = static_cast<std::size_t>(index);
         return last.empty() || last[i] != now[k][i];
       };
-      start(round, memory(), changed);
-      for (const Pull& pull : round.pulls) {
-        if (pull.peer != rank_ && changed(pull.transfer)) received += pull.bytes;
-      }
+      report.received += start(round, memory(), changed);
     }
     if (options_.incremental) settle();
     for (std::size_t k = 0; options_.verify && k < now.size(); ++k) {
@@ -390,10 +417,7 @@ class WeightSwitch::State {
           .check_landed(now[k], site_.destination, ops_, plan_.tensors);
     }
     report.verified = options_.verify;
-    if (options_.incremental) {
-      sums_ = std::move(now);
-      note_received(report, received);
-    }
+    if (options_.incremental) sums_ = std::move(now);
   }
 
   /// The sums of one round, compiled once.
@@ -402,15 +426,6 @@ class WeightSwitch::State {
     if (all.empty()) all.resize(rounds.rounds.size());
     if (!all[k]) all[k].emplace(rounds.rounds[k], rank_);
     return *all[k];
-  }
-
-  void note_received(ReshardReport& report, std::int64_t received) {
-    std::int64_t most = 0;
-    std::vector<std::int64_t> all(static_cast<std::size_t>(ranks()));
-    site_.host->all_gather(&received, all.data(), 1, DType::int64);
-    for (const std::int64_t each : all) most = std::max(most, each);
-    report.received = received;
-    report.busiest = report.lower_bound = most;
   }
 
   void make_buffers(DType wire) {
@@ -440,7 +455,7 @@ class WeightSwitch::State {
         sums = sums_of(buffered_sums_, buffered_, k).share(out_->data(), ops_, *site_.host);
       }
       barrier();  // every rank has packed bucket k, and read bucket k - 1
-      start(rounds[k], memory, everything);
+      report.received += start(rounds[k], memory, everything);
       if (k + 1 < rounds.size()) pack(rounds[k + 1], wire);
       settle();
       if (options_.verify) {
@@ -505,7 +520,7 @@ class WeightSwitch::State {
       signals_.raise(kReadySlot, before + k + 1);
       signals_.await_all(kReadySlot, before + k + 1);
       if (k == 0) started_at_ = Clock::now();
-      reads_.start(direct_, k, memory());
+      overlapped_bytes_ += reads_.start(direct_, k, memory());
     }
   }
 
@@ -533,7 +548,8 @@ class WeightSwitch::State {
   std::unique_ptr<SharedBlock> out_, in_;
   std::unique_ptr<PeerBlocks> buffer_peers_;
 
-  std::uint64_t overlapped_ = 0;  // switches so far
+  std::uint64_t overlapped_ = 0;       // switches so far
+  std::int64_t overlapped_bytes_ = 0;  // of this one, from peers
   ReshardHooks hooks_;
   Clock::time_point started_at_;
   std::vector<int> marks_;

@@ -33,15 +33,18 @@ struct SwitchOptions {
   /// fastest in the first switch, which is done every way.
   ReshardTransport transport = ReshardTransport::automatic;
   /// Bound of a bucket: of the buffers when casting, of what becomes ready together when
-  /// overlapping. 0 = everything at once.
+  /// overlapping; a quarter of the stages of what travels merged. 0 = the default of each, and
+  /// everything at once.
   std::int64_t bucket_bytes = 0;
   /// Type of floating-point weights on the wire, from switch number `wire_from` on (0 = the first);
   /// before, and by default, the source's.
   std::optional<DType> wire;
   std::int64_t wire_from = 0;
-  /// Messages and gathered blocks of fewer bytes travel merged.
-  std::int64_t merge_below = std::int64_t{8} << 20;
-  bool incremental = false;  // move only what changed since the last switch
+  /// Messages and gathered blocks of fewer bytes travel merged; by default as was fastest by this
+  /// transport (benchmarks/results).
+  std::optional<std::int64_t> merge_below;
+  /// Move only what changed since the last switch, whose destination still has the rest.
+  bool incremental = false;
   /// What an incremental switch moves or spares as a whole, at most.
   std::int64_t piece_bytes = std::int64_t{4} << 20;
   /// The largest single copy out of a peer's memory; 0 = as large as they come.

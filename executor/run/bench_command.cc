@@ -18,6 +18,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t kSmallestCollective = std::int64_t{1} << 20;  // bytes
+
 struct BenchOptions {
   BenchStart start;
   std::string model = "qwen2.5-7b", dtype = "auto";
@@ -124,7 +126,9 @@ void run_collectives(const BenchOptions& options) {
                                      : site.gpu()        ? std::int64_t{8} << 30
                                                          : std::int64_t{16} << 20;
         CollectivesBenchOptions each{.repetitions = options.repetitions};
-        for (std::int64_t size = 1 << 20; size <= largest; size *= 8) each.sizes.push_back(size);
+        for (std::int64_t size = kSmallestCollective; size <= largest; size *= 8) {
+          each.sizes.push_back(size);
+        }
         return bench_collectives(site, each);
       },
       collectives_table);
@@ -160,7 +164,9 @@ void add_bench(CLI::App& app) {
   CLI::App* collectives = bench->add_subcommand("collectives", "Every operation, by size");
   auto sizes = std::make_shared<BenchOptions>();
   common(collectives, sizes);
-  collectives->add_option("--largest", sizes->largest, "Bytes of the largest buffer");
+  collectives
+      ->add_option("--largest", sizes->largest, "Bytes of the largest buffer; at least 1 MiB")
+      ->check(CLI::Range(kSmallestCollective, std::int64_t{1} << 40));
   collectives->callback([sizes] { run_collectives(*sizes); });
   add_bench_train(*bench);
   add_bench_rl(*bench);

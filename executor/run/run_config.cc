@@ -441,6 +441,8 @@ class RunReader {
     clash(reshard.incremental && gathers, "incremental", "a transport that does not gather");
     clash(reshard.incremental && reshard.wire, "incremental",
           "no 'wire': what did not change is found in the weights as they are");
+    clash(reshard.incremental && reshard.unmap, "incremental",
+          "storage keep: memory that was given back has lost what did not change");
     clash(reshard.overlap && (reshard.wire || reshard.incremental || reshard.verify), "overlap",
           "none of 'wire', 'incremental', 'verify', which need finished weights");
     clash(reshard.overlap && !reads, "overlap",

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "executor/comm/nccl_world.h"
 #include "executor/rl/samples.h"
 #include "executor/run/commands.h"
 #include "executor/run/device_setup.h"
@@ -71,6 +72,14 @@ PromptSet read_prompts(const Inputs& inputs) {
                           .max_tokens = data.max_prompt_length,
                           .seed = data.seed,
                           .shuffle = data.shuffle});
+}
+
+/// All ranks on this host: each wants a GPU.
+void require_gpus(int ranks) {
+  const int gpus = cuda_device_count();
+  if (gpus >= ranks) return;
+  throw Error(ExitCode::missing, "the run wants " + std::to_string(ranks) + " GPUs, and " +
+                                     std::to_string(gpus) + " are visible (nvidia-smi lists them)");
 }
 
 /// Under a bare launcher rank 0 makes the run's folder; it must not exist.
@@ -230,7 +239,8 @@ void add_train(CLI::App& app) {
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
   command->add_option("--config-name", options->config_name,
                       "What messages call the configuration");
-  command->add_flag("--check", options->check, "Read plan, configuration and data, and leave");
+  command->add_flag("--check", options->check,
+                    "Read plan, configuration and data, look for the device's GPUs, and leave");
   command->callback([options] {
     if (options->run.empty() &&
         (options->plan.empty() || options->config.empty() || options->output.empty())) {
@@ -239,6 +249,7 @@ void add_train(CLI::App& app) {
     Inputs inputs = read_inputs(*options);
     if (options->check) {
       read_prompts(inputs);
+      if (options->device == "cuda") require_gpus(inputs.plan.world_size());
       return;
     }
     const int code = Rank(*options, std::move(inputs)).run();

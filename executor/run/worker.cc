@@ -10,6 +10,7 @@
 #include "cost_models/spec/problem.h"
 #include "executor/model/deterministic.h"
 #include "executor/model/placed_weights.h"
+#include "executor/model/range_copies.h"
 #include "executor/model/torch_memory_ops.h"
 #include "executor/run/share.h"
 #include "executor/run/weight_memory.h"
@@ -228,8 +229,9 @@ void make_switch(Worker& worker, const Plan& plan, const PlannedReshard& pair,
                  const ReshardConfig& config) {
   const RunContext& context = worker.context;
   const bool gpu = context.device.is_cuda();
-  worker.copies =
-      gpu ? make_device_copies(context.device.index(), context.stream) : make_host_copies();
+  worker.copies = gpu ? make_device_copies(context.device.index(), context.stream,
+                                           make_range_copies(context.device.index()))
+                      : make_host_copies();
   if (gpu) worker.memory_ops = make_torch_memory_ops(context.device.index());
   const RoleWorker *actor = worker.find(pair.from), *rollout = worker.find(pair.to);
   const SharedBlock* const block = worker.actor_memory.get();

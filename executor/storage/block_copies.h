@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -55,8 +56,12 @@ class BlockCopies {
 /// Copies at once, in start().
 std::unique_ptr<BlockCopies> make_host_copies();
 
-/// `producer` is the cudaStream_t that writes the sources. In tessera::storage_cuda.
-std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer);
+/// Copies of a batch within a device's memory, on `stream` (a cudaStream_t) and in its order.
+using CopyWithin = std::function<void(const CopyBatch& batch, void* stream)>;
+
+/// `producer` is the cudaStream_t that writes the sources. `within`: the device's own way, where
+/// calls of the runtime, one for each copy, take longer than the copies. In tessera::storage_cuda.
+std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer, CopyWithin within = {});
 
 /// One batch on `stream`, a cudaStream_t other than the default one, in that stream's order. In
 /// tessera::storage_cuda.

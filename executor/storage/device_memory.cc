@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost_models/spec/problem.h"
@@ -115,6 +116,12 @@ std::size_t rounded(std::int64_t bytes, std::size_t granularity) {
 
 std::atomic<std::int64_t> bytes_of_blocks{0};
 
+/// Zeroes are there when it returns: no stream of ours waits for the default one.
+void clear(void* data, std::size_t bytes) {
+  check(cudaMemset(data, 0, bytes), "cudaMemset");
+  check(cudaStreamSynchronize(nullptr), "cudaMemset");
+}
+
 std::unique_ptr<BlockMapping> map_memory(int descriptor, std::int64_t bytes, int device) {
   const Driver& cuda = the_driver();
   const std::size_t granularity = granularity_of(device);
@@ -141,7 +148,7 @@ class DeviceBlock final : public SharedBlock {
     cuda.check(
         cuda.export_handle(&descriptor_, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         "cuMemExportToShareableHandle");
-    check(cudaMemset(mapping_->data(), 0, size), "cudaMemset");
+    clear(mapping_->data(), size);
     bytes_of_blocks += bytes_;
   }
   ~DeviceBlock() override {
@@ -197,7 +204,7 @@ class ReleasableDeviceMemory final : public ReleasableMemory {
     cuda.check(cuda.reserve(&address_, size_, granularity, 0, 0), "cuMemAddressReserve");
     try {
       map();
-      check(cudaMemset(data(), 0, size_), "cudaMemset");
+      clear(data(), size_);
     } catch (...) {
       close();
       throw;
@@ -259,8 +266,10 @@ class ReleasableDeviceMemory final : public ReleasableMemory {
 /// Peers' streams are started in the order given, so that not all ranks begin with the same peer.
 class DeviceCopies final : public BlockCopies {
  public:
-  DeviceCopies(int device, void* producer)
-      : device_(device), producer_(static_cast<cudaStream_t>(producer)) {
+  DeviceCopies(int device, void* producer, CopyWithin within)
+      : device_(device),
+        producer_(static_cast<cudaStream_t>(producer)),
+        within_(std::move(within)) {
     check(cudaSetDevice(device), "cudaSetDevice");
   }
   ~DeviceCopies() override {
@@ -294,6 +303,7 @@ class DeviceCopies final : public BlockCopies {
       const std::lock_guard lock(mutex_);
       event = marks_[static_cast<std::size_t>(mark)];
     }
+    check(cudaSetDevice(device_), "cudaSetDevice");  // the calling thread may be a new one
     check(cudaEventSynchronize(event), "producer stream");
     const std::lock_guard lock(mutex_);
     free_marks_.push_back(mark);
@@ -337,6 +347,7 @@ class DeviceCopies final : public BlockCopies {
     if (here_ == nullptr) {
       check(cudaStreamCreateWithFlags(&here_, cudaStreamNonBlocking), "stream");
     }
+    if (within_) return within_(batch, here_);
     for (std::size_t i = 0; i < batch.to.size(); ++i) {
       check(cudaMemcpyAsync(batch.to[i], batch.from[i], batch.bytes[i], cudaMemcpyDeviceToDevice,
                             here_),
@@ -355,6 +366,7 @@ class DeviceCopies final : public BlockCopies {
 
   int device_;
   cudaStream_t producer_;
+  CopyWithin within_;
   std::vector<cudaStream_t> streams_;              // by peer
   cudaStream_t steps_ = nullptr, here_ = nullptr;  // of start_in_steps, and within the device
   std::mutex mutex_;                               // of the marks
@@ -403,8 +415,8 @@ std::unique_ptr<SharedBlock> share_device_memory(void* data, std::int64_t bytes,
   return std::make_unique<SharedDeviceMemory>(data, bytes, device, descriptor);
 }
 
-std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer) {
-  return std::make_unique<DeviceCopies>(device, producer);
+std::unique_ptr<BlockCopies> make_device_copies(int device, void* producer, CopyWithin within) {
+  return std::make_unique<DeviceCopies>(device, producer, std::move(within));
 }
 
 }  // namespace tessera

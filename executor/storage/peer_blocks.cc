@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -57,6 +58,18 @@ struct Card {
   std::uint64_t host = 0;
   std::int64_t bytes = -1;  // of its block; -1 = it brings none
   std::array<char, 16> socket{};
+  std::uint64_t word = 0;  // that letters to it carry
+};
+
+std::uint64_t random_word() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+/// Of a letter: who sent it, and the word by which the receiver knows its peers.
+struct Sender {
+  std::uint64_t word = 0;
+  int rank = -1;
 };
 
 /// A datagram socket with a name that the kernel chose.
@@ -82,12 +95,12 @@ class Mailbox {
     setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   }
 
-  void send(const std::array<char, 16>& name, int rank, int descriptor) const {
+  void send(const std::array<char, 16>& name, Sender from, int descriptor) const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const auto characters = static_cast<std::size_t>(name.back());
     std::memcpy(address.sun_path, name.data(), characters);
-    Letter letter(rank);
+    Letter letter(from);
     letter.header.msg_name = &address;
     letter.header.msg_namelen =
         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + characters);
@@ -99,29 +112,33 @@ class Mailbox {
     if (sendmsg(socket_.get(), &letter.header, 0) < 0) fail("passing a descriptor");
   }
 
-  /// Rank that sent it, and the descriptor.
-  std::pair<int, Descriptor> receive() const {
-    Letter letter(-1);
-    if (recvmsg(socket_.get(), &letter.header, MSG_CMSG_CLOEXEC) < 0) {
-      throw PeerLost(-1, "a rank of this host did not pass its memory");
+  /// Rank that sent it, and the descriptor. Letters of other processes, which do not know `word`,
+  /// are thrown away.
+  std::pair<int, Descriptor> receive(std::uint64_t word) const {
+    for (;;) {
+      Letter letter({});
+      const ssize_t length = recvmsg(socket_.get(), &letter.header, MSG_CMSG_CLOEXEC);
+      if (length < 0) throw PeerLost(-1, "a rank of this host did not pass its memory");
+      const cmsghdr* control = CMSG_FIRSTHDR(&letter.header);
+      if (control == nullptr || control->cmsg_type != SCM_RIGHTS) continue;
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(control), sizeof descriptor);
+      Descriptor received(descriptor);
+      if (length != sizeof(Sender) || letter.from.word != word) continue;
+      return {letter.from.rank, std::move(received)};
     }
-    const cmsghdr* control = CMSG_FIRSTHDR(&letter.header);
-    if (control == nullptr || control->cmsg_type != SCM_RIGHTS) fail("passing a descriptor");
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(control), sizeof descriptor);
-    return {letter.rank, Descriptor(descriptor)};
   }
 
  private:
   struct Letter {
-    explicit Letter(int sender) : rank(sender) {
+    explicit Letter(Sender sender) : from(sender) {
       header.msg_iov = &part;
       header.msg_iovlen = 1;
       header.msg_control = control;
       header.msg_controllen = sizeof control;
     }
-    int rank;
-    iovec part{&rank, sizeof rank};
+    Sender from;
+    iovec part{&from, sizeof from};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
     msghdr header{};
   };
@@ -134,7 +151,9 @@ class Mailbox {
 PeerBlocks::PeerBlocks(Communicator& host, const SharedBlock* mine)
     : data_(static_cast<std::size_t>(host.size())),
       same_host_(static_cast<std::size_t>(host.size())) {
-  Card card{.host = host_identity(), .bytes = mine != nullptr ? mine->bytes() : -1};
+  Card card{.host = host_identity(),
+            .bytes = mine != nullptr ? mine->bytes() : -1,
+            .word = random_word()};
   const Mailbox mailbox(card.socket);
   std::vector<Card> cards(data_.size());
   host.all_gather(&card, cards.data(), sizeof(Card), DType::uint8);
@@ -148,14 +167,14 @@ PeerBlocks::PeerBlocks(Communicator& host, const SharedBlock* mine)
   for (int step = 1; step < size; ++step) {
     const auto to = static_cast<std::size_t>((rank + step) % size);
     if (mine != nullptr && same_host_[to]) {
-      mailbox.send(cards[to].socket, rank, mine->descriptor());
+      mailbox.send(cards[to].socket, {.word = cards[to].word, .rank = rank}, mine->descriptor());
     }
   }
   if (mine != nullptr)
     data_[static_cast<std::size_t>(rank)] = static_cast<std::byte*>(mine->data());
   // A rank without a block of its own, of an unknown kind, reads nobody's.
   for (int i = 0; i < awaited; ++i) {
-    const auto [peer, descriptor] = mailbox.receive();
+    const auto [peer, descriptor] = mailbox.receive(card.word);
     if (mine == nullptr) continue;
     const auto index = static_cast<std::size_t>(peer);
     mappings_.push_back(mine->map_peer(descriptor.get(), cards[index].bytes));

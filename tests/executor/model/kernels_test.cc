@@ -1,6 +1,7 @@
 // The CUDA kernels equal their LibTorch references, forward and backward, odd sizes included.
 #include <gmock/gmock.h>
 
+#include <c10/cuda/CUDAStream.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
 #include <array>
@@ -14,6 +15,7 @@
 #include "executor/model/norm_ops.h"
 #include "executor/model/partial_attention.h"
 #include "executor/model/placed_chunks.h"
+#include "executor/model/range_copies.h"
 #include "executor/model/rope.h"
 #include "executor/model/scores.h"
 #include "executor/model/torch_memory_ops.h"
@@ -401,6 +403,29 @@ TEST_F(Kernels, SumsOfRangesAreTheReferencesBitForBit) {
   const std::vector<std::uint64_t> changed = ops->checksums(ranges);
   EXPECT_NE(changed[0], kernels::range_sum(bytes, static_cast<std::size_t>(size)));
   EXPECT_EQ(changed[9], kernels::range_sum(bytes + 4096, 262'144));
+}
+
+TEST_F(Kernels, CopiesOfRangesAreTheBytesAndNothingElse) {
+  const std::int64_t size = std::int64_t{1} << 20;
+  const Tensor from = torch::randint(1, 256, {size}, torch::kInt).to(torch::kUInt8);
+  const Tensor there = from.to(torch::kCUDA);
+  // From, to, bytes: aligned alike and not, odd lengths, several chunks.
+  const std::vector<std::array<std::int64_t, 3>> copies{
+      {0, 16, 300'000},      {300'002, 300'034, 131'073}, {431'077, 440'000, 65'536},
+      {600'001, 600'016, 5}, {700'000, 700'008, 1},       {800'000, 800'000, 0}};
+  const CopyWithin copy = make_range_copies(0);
+  for (int turn = 0; turn < 2; ++turn) {  // the second time from a kept list
+    const Tensor to = torch::zeros({size}, there.options());
+    Tensor expected = torch::zeros({size}, torch::kUInt8);
+    CopyBatch batch;
+    for (const auto& [source, target, bytes] : copies) {
+      expected.narrow(0, target, bytes).copy_(from.narrow(0, source, bytes));
+      batch.add(to.mutable_data_ptr<std::uint8_t>() + target,
+                there.const_data_ptr<std::uint8_t>() + source, static_cast<std::size_t>(bytes));
+    }
+    copy(batch, c10::cuda::getCurrentCUDAStream(0).stream());
+    EXPECT_TRUE(torch::equal(to.cpu(), expected));
+  }
 }
 
 TEST_F(Kernels, CastsForTheWireRoundAsTorchAndCountTheirError) {
