@@ -79,33 +79,37 @@ std::int64_t GatherPath::run(const Group& group) {
     received += others * each.bytes;
   }
   if (!large.empty()) group.communicator->all_gather_batch(large);
-  const std::vector<MergedGather>& rounds = group.gathers.merged;
-  const auto index = static_cast<std::int64_t>(group.communicator->rank());
-  run_staged({.count = rounds.size(),
-              .post =
-                  [&](std::size_t k) {
-                    std::byte* const stage = at(group.stage->data(), rounds[k].stage);
-                    group.communicator->all_gather(stage + index * rounds[k].bytes, stage,
-                                                   static_cast<std::size_t>(rounds[k].bytes),
-                                                   DType::uint8);
-                  },
-              .pack =
-                  [&](std::size_t k, CopyBatch& batch) {
-                    append(batch, rounds[k].pack, site_.source, group.stage->data());
-                  },
-              .unpack =
-                  [&](std::size_t k, CopyBatch& batch) {
-                    append(batch, rounds[k].unpack, group.stage->data(), site_.destination);
-                  },
-              .keep =
-                  [&](std::size_t k, CopyBatch& batch) {
-                    append(batch, rounds[k].kept, site_.source, site_.destination);
-                  }},
-             *site_.copies);
+  const GroupGathers& gathers = group.gathers;
+  const std::vector<MergedGather>& rounds = gathers.merged;
+  run_staged(
+      {.count = rounds.size(),
+       .behind = GroupGathers::kParts - 1,
+       .post = [&](std::size_t k) { post(group, k < rounds.size() ? rounds[k] : gathers.last); },
+       .pack =
+           [&](std::size_t k, CopyBatch& batch) {
+             append(batch, rounds[k].pack, site_.source, group.stage->data());
+           },
+       .unpack =
+           [&](std::size_t k, CopyBatch& batch) {
+             append(batch, rounds[k].unpack, group.stage->data(), site_.destination);
+           },
+       .keep =
+           [&](std::size_t k, CopyBatch& batch) {
+             append(batch, rounds[k].kept, site_.source, site_.destination);
+           }},
+      *site_.copies);
+  if (rounds.empty()) post(group, gathers.last);
   for (const MergedGather& round : rounds) {
     for (const StagedCopy& copy : round.unpack) received += copy.bytes;
   }
   return received;
+}
+
+void GatherPath::post(const Group& group, const MergedGather& gather) {
+  std::byte* const stage = at(group.stage->data(), gather.stage);
+  const std::int64_t own = group.communicator->rank() * gather.bytes;
+  group.communicator->all_gather(stage + own, stage, static_cast<std::size_t>(gather.bytes),
+                                 DType::uint8);
 }
 
 std::int64_t GatherPath::stage_bytes() const {

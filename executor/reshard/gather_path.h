@@ -1,5 +1,9 @@
 // A switch by all-gathers on one rank, as far as they can do it: groups, stages, local copies.
 //
+// NCCL's all-gathers by copy engines were seen to end on a rank before its peers' copies into its
+// memory had (2.28.9, the last round of a switch): what a gather brought is used only when the next
+// one of the group, which begins when all members' earlier ones have ended, has ended.
+//
 // Made once, collectively over the site's world; run() is collective over it, too. Keeps references
 // to what the site points to. One thread; bytes.
 #pragma once
@@ -31,6 +35,7 @@ class GatherPath {
     std::unique_ptr<Communicator> communicator;  // nullptr where this rank is no member
   };
   std::int64_t run(const Group& group);
+  void post(const Group& group, const MergedGather& gather);
 
   SwitchSite site_;
   GatherSchedule schedule_;

@@ -125,7 +125,8 @@ GroupGathers merged_gathers(const GatherSchedule& schedule, int group, int index
       static_cast<std::int64_t>(schedule.groups[static_cast<std::size_t>(group)].size());
   // Of one member's block in a round.
   const std::int64_t most =
-      std::max(limits.stage_bytes / 2 / members / kAlignment, std::int64_t{1}) * kAlignment;
+      std::max(limits.stage_bytes / GroupGathers::kParts / members / kAlignment, std::int64_t{1}) *
+      kAlignment;
   struct Piece {
     Gather whole;
     std::int64_t first = 0, bytes = 0;
@@ -152,10 +153,11 @@ GroupGathers merged_gathers(const GatherSchedule& schedule, int group, int index
       block = std::max(block, used);
     }
   }
-  made.stage_bytes = rounds.empty() ? 0 : 2 * members * block;
+  made.last = {.stage = GroupGathers::kParts * members * block, .bytes = kAlignment};
+  made.stage_bytes = made.last.stage + members * kAlignment;
   for (std::size_t k = 0; k < rounds.size(); ++k) {
     MergedGather& merged = made.merged.emplace_back();
-    merged.stage = static_cast<std::int64_t>(k % 2) * members * block;
+    merged.stage = static_cast<std::int64_t>(k) % GroupGathers::kParts * members * block;
     merged.bytes = rounds[k].back().place + aligned(rounds[k].back().bytes);
     for (const auto& [whole, first, bytes, place] : rounds[k]) {
       for (std::int64_t member = 0; member < members; ++member) {

@@ -42,8 +42,10 @@ struct MergedGather {
 /// This rank's gathers in one group that it is a member of.
 struct GroupGathers {
   std::vector<Gather> large;         // each by itself
-  std::vector<MergedGather> merged;  // in turn in the two halves of the stage
+  std::vector<MergedGather> merged;  // in turn in kParts parts of the stage
+  MergedGather last;                 // behind them all: blocks of a few bytes that mean nothing
   std::int64_t stage_bytes = 0;      // equal on all members
+  static constexpr std::int64_t kParts = 3;
 };
 
 /// Merges blocks smaller than `limits.merge_below`, in as many rounds as a stage of at most

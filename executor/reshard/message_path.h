@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "executor/reshard/staged_messages.h"
 
@@ -13,7 +14,10 @@ namespace tessera {
 
 class MessagePath {
  public:
-  MessagePath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits);
+  /// Collective. Without `merge_below` everything is merged where most of it lies in one piece at
+  /// both ends, so that merging costs no copies, else what is short of 16 MiB (benchmarks/results).
+  MessagePath(const SwitchPlan& plan, const SwitchSite& site,
+              std::optional<std::int64_t> merge_below, std::int64_t stage_bytes);
 
   /// Moves everything of the plan; sources are final. When it returns everything has arrived here.
   /// Returns the bytes that came from peers.

@@ -20,14 +20,12 @@ void run_staged(const StagedRounds& rounds, BlockCopies& copies) {
   rounds.pack(0, batch);
   copy();
   int mark = -1;
-  for (std::size_t k = 0; k < rounds.count; ++k) {
+  for (std::size_t k = 0; k + 1 < rounds.count + rounds.behind; ++k) {
     rounds.post(k);
     const int last = std::exchange(mark, copies.mark_producer());
-    rounds.keep(k, batch);
-    if (k > 0) {
-      copies.await_mark(last);
-      rounds.unpack(k - 1, batch);
-    }
+    if (k < rounds.count) rounds.keep(k, batch);
+    if (k > 0) copies.await_mark(last);
+    if (k >= rounds.behind) rounds.unpack(k - rounds.behind, batch);
     if (k + 1 < rounds.count) rounds.pack(k + 1, batch);
     copy();
   }

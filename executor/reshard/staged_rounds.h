@@ -1,10 +1,12 @@
-// Rounds of a switch through stages: while one travels the last is unpacked and the next packed.
+// Rounds of a switch through stages: while one travels an earlier one is unpacked and the next one
+// packed.
 //
-// A stage is memory of two halves that rounds use in turn. One thread; bytes.
+// A stage is memory of several equal parts that rounds use in turn. One thread; bytes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -18,14 +20,20 @@ struct StagedCopy {
 };
 
 struct MergeLimits {
-  std::int64_t merge_below = 0;  // what is smaller travels merged
+  std::int64_t merge_below = 0;  // what is smaller travels merged; kMergeAll = everything
   std::int64_t stage_bytes = 0;  // of all stages of a rank together
 };
 
-/// What a round does; round k uses half k % 2 of every stage.
+inline constexpr std::int64_t kMergeAll = std::numeric_limits<std::int64_t>::max();
+
+/// What a round does; round k uses part k % (behind + 1) of every stage.
 struct StagedRounds {
   std::size_t count = 0;
-  std::function<void(std::size_t k)> post;  // begins its travel, on the producer's stream
+  /// Round k has arrived here when travel k + behind - 1 has ended on this rank's stream; 1 or 2.
+  std::size_t behind = 1;
+  /// Begins a travel on the producer's stream; those from `count` on, behind - 1 of them, carry
+  /// nothing.
+  std::function<void(std::size_t k)> post;
   std::function<void(std::size_t k, CopyBatch& batch)> pack, unpack;
   std::function<void(std::size_t k, CopyBatch& batch)> keep;  // what stays, at any time
 };

@@ -26,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kReadySlot = 1, kBytesSlot = 3;                  // of HostSignals
 constexpr std::int64_t kBucketBytes = std::int64_t{64} << 20;  // of buffers, by default
 constexpr std::int64_t kStageBytes = std::int64_t{512} << 20;  // of what is merged, by default
-constexpr std::int64_t kLarge = std::int64_t{16} << 20;        // messages that travel alone
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -208,16 +207,13 @@ class WeightSwitch::State {
   bool moves_all_as_they_are() const {
     return !options_.incremental && !options_.wire && !direct_.rounds.empty();
   }
-  /// Where ranks send unequal amounts many messages of one exchange hold one another up; stages of
-  /// pipelines lie in one piece at both ends, so merging costs no copies there. NCCL runs many
-  /// all-gathers as one by its kernels, and one after the other by copy engines.
-  MergeLimits limits(Path path) const {
-    constexpr std::int64_t kEverything = std::numeric_limits<std::int64_t>::max();
-    const std::int64_t usual = path == Path::messages ? (uneven() ? kEverything : kLarge)
-                               : options_.transport == ReshardTransport::window ? kEverything
-                                                                                : 0;
-    return {options_.merge_below.value_or(usual),
-            options_.bucket_bytes > 0 ? 4 * options_.bucket_bytes : kStageBytes};
+  std::int64_t stage_bytes() const {
+    return options_.bucket_bytes > 0 ? 4 * options_.bucket_bytes : kStageBytes;
+  }
+  /// NCCL runs many all-gathers as one by its kernels, and one after the other by copy engines.
+  MergeLimits gather_limits() const {
+    const bool window = options_.transport == ReshardTransport::window;
+    return {options_.merge_below.value_or(window ? kMergeAll : 0), stage_bytes()};
   }
 
   ReshardTransport transport_of(Path path) const {
@@ -364,7 +360,7 @@ class WeightSwitch::State {
   }
 
   void make_gathers() {
-    if (!gathers_) gathers_ = std::make_unique<GatherPath>(plan_, site_, limits(Path::gathers));
+    if (!gathers_) gathers_ = std::make_unique<GatherPath>(plan_, site_, gather_limits());
   }
 
   /// What the path needs to move everything.
@@ -375,7 +371,7 @@ class WeightSwitch::State {
     const SwitchPlan all = path_ == Path::gathers ? gathers_->rest_of(plan_) : plan_;
     messages_.reset();  // before new stages are made
     if (!all.plan.transfers.empty())
-      messages_ = std::make_unique<MessagePath>(all, site_, limits(Path::messages));
+      messages_ = std::make_unique<MessagePath>(all, site_, options_.merge_below, stage_bytes());
     messages_for_ = path_;
   }
 

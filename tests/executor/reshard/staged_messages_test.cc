@@ -146,7 +146,8 @@ TEST(MergedGathers, CoverEveryGatherOnce) {
   }
   for (const std::int64_t stage : {std::int64_t{3000}, std::int64_t{12000}, kEverything}) {
     const GroupGathers made = merged_gathers(schedule, 0, 1, {1000, stage});
-    EXPECT_LE(made.stage_bytes, std::max<std::int64_t>(stage, 2 * 3 * 256));
+    EXPECT_LE(made.stage_bytes, std::max<std::int64_t>(stage, 3 * 3 * 256) + 3 * 256);
+    EXPECT_EQ(made.last.stage + 3 * made.last.bytes, made.stage_bytes);
     ASSERT_EQ(made.large.size(), 2u);
     EXPECT_EQ(made.large[0].bytes, 5000);
     std::vector<int> landed(static_cast<std::size_t>(to)), packed(static_cast<std::size_t>(from));
@@ -156,8 +157,8 @@ TEST(MergedGathers, CoverEveryGatherOnce) {
     }
     for (std::size_t k = 0; k < made.merged.size(); ++k) {
       const MergedGather& merged = made.merged[k];
-      EXPECT_EQ(merged.stage, k % 2 == 0 ? 0 : made.stage_bytes / 2);
-      EXPECT_LE(3 * merged.bytes, made.stage_bytes / 2);
+      EXPECT_EQ(merged.stage, static_cast<std::int64_t>(k % 3) * made.last.stage / 3);
+      EXPECT_LE(3 * merged.bytes, made.last.stage / 3);
       for (const StagedCopy& copy : merged.pack) {
         EXPECT_GE(copy.to, merged.stage + merged.bytes);  // the second member's block
         EXPECT_LE(copy.to + copy.bytes, merged.stage + 2 * merged.bytes);
