@@ -51,7 +51,8 @@ std::vector<ReshardPlan> cut_into_buckets(const ReshardPlan& plan,
                                           std::int64_t bound, bool count_kept = false);
 
 /// `plan` cut at equal fractions of what each pair of ranks exchanges, so that in every bucket all
-/// sources have their part: bucket k ends at `ends[k]` (rising, the last is 1), rounded to rows.
+/// sources have their part: bucket k ends at `ends[k]` (rising, the last is 1), rounded to rows
+/// that fill words of 16 bytes.
 /// Tensors follow in `order`, those that it does not name behind, in the order of the tensors.
 std::vector<ReshardPlan> cut_in_proportion(const ReshardPlan& plan,
                                            std::span<const ShardedTensor> tensors,

@@ -112,7 +112,7 @@ TEST(ProportionalBuckets, HoldEveryElementOnceAndAllSourcesAlike) {
       for (const ShardedTensor& tensor : tensors) {
         const std::int64_t rows =
             tensor.shape.empty() ? 1 : tensor.shape[static_cast<std::size_t>(tensor.outer_dim)];
-        row = std::max(row, 4 * volume(whole(tensor.shape)) / rows);
+        row = std::max(row, std::lcm(4 * volume(whole(tensor.shape)) / rows, std::int64_t{16}));
       }
       for (const Transfer& t : plan.transfers) {
         wanted[{t.source, t.destination, t.tensor}] += volume(t.box);
