@@ -80,7 +80,7 @@ HeadGradients attend_backward(const AttentionBatch&, const torch::Tensor&, const
 torch::Tensor chunk_table(const std::vector<Chunk>&, torch::Device) {
   TORCH_CHECK(false, "built without kernels");
 }
-torch::Tensor placed_chunk_table(const std::vector<PlacedChunk>&, torch::Device) {
+torch::Tensor placed_chunk_table(const std::vector<PlacedChunk>&, torch::Device, std::int64_t) {
   TORCH_CHECK(false, "built without kernels");
 }
 torch::Tensor sum_of_squares(const torch::Tensor&, const torch::Tensor&) {
@@ -354,11 +354,13 @@ Tensor chunk_table(const std::vector<Chunk>& chunks, torch::Device device) {
   return placed_chunk_table({chunks.begin(), chunks.end()}, device);
 }
 
-Tensor placed_chunk_table(const std::vector<PlacedChunk>& chunks, torch::Device device) {
+Tensor placed_chunk_table(const std::vector<PlacedChunk>& chunks, torch::Device device,
+                          std::int64_t largest) {
+  if (largest <= 0) largest = kernels::kLargestChunk;
   std::vector<kernels::FlatChunk> cut;
   for (const auto& [chunk, shift] : chunks) {
-    for (std::int64_t first = 0; first < chunk.count; first += kernels::kLargestChunk) {
-      cut.push_back({chunk.offset + first, std::min(kernels::kLargestChunk, chunk.count - first),
+    for (std::int64_t first = 0; first < chunk.count; first += largest) {
+      cut.push_back({chunk.offset + first, std::min(largest, chunk.count - first),
                      static_cast<float>(chunk.decay), shift});
     }
   }

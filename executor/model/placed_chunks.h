@@ -17,7 +17,9 @@ struct PlacedChunk {
   std::int64_t shift = 0;
 };
 
-/// As chunk_table: on the device, cut to the kernels' size.
-torch::Tensor placed_chunk_table(const std::vector<PlacedChunk>& chunks, torch::Device device);
+/// As chunk_table: on the device, cut to `largest` elements, 0 = the kernels' size. Beside copies
+/// kernels of short chunks leave more of the memory's rate to them (benchmarks/results).
+torch::Tensor placed_chunk_table(const std::vector<PlacedChunk>& chunks, torch::Device device,
+                                 std::int64_t largest = 0);
 
 }  // namespace tessera::fused

@@ -18,6 +18,8 @@ bool adjoin(const fused::Chunk& a, const fused::Chunk& b) {
   return a.decay == b.decay && a.offset + a.count == b.offset;
 }
 
+constexpr std::int64_t kShortChunk = std::int64_t{1} << 14;  // elements, beside a switch
+
 /// Appends, or lengthens the last one where they adjoin.
 void append(std::vector<fused::Chunk>& chunks, const fused::Chunk& chunk) {
   if (chunk.count <= 0) return;
@@ -250,7 +252,8 @@ void Optimizer::update_by_bucket(double learning_rate, const RowsWritten& writte
 void Optimizer::make_bucket_tables() {
   if (!bucket_tables_.empty()) return;
   for (const ShardBucket& bucket : map_.buckets)
-    bucket_tables_.push_back(fused::placed_chunk_table(updated_chunks(bucket), weights_.device()));
+    bucket_tables_.push_back(
+        fused::placed_chunk_table(updated_chunks(bucket), weights_.device(), kShortChunk));
 }
 
 void Optimizer::update_on_device(double learning_rate, const Tensor& chunks) {
