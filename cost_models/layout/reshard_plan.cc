@@ -24,10 +24,27 @@ constexpr std::array<std::string_view, 6> kTransports{"automatic",  "copy_engine
 constexpr int kKept = -1;
 constexpr int kElsewhere = -1;  // a node without holders
 
-bool box_less(const Box& a, const Box& b) {
-  for (int d = 0; d < a.rank; ++d) {
-    const auto& x = a.dims[static_cast<size_t>(d)];
-    const auto& y = b.dims[static_cast<size_t>(d)];
+/// A cell of an overlay, with what every tensor that lies so asks of it.
+struct Piece {
+  const Box* box = nullptr;
+  int outer_dim = 0;
+  std::int64_t bytes = 0, row_bytes = 0;  // all of it; of one index of the outer dim
+};
+
+/// What a destination receives: the rows [lo, hi) of a piece's outer dim.
+struct Part {
+  int tensor = 0, source = 0;
+  const Piece* piece = nullptr;
+  Interval rows;
+
+  Interval side(int dim) const {
+    return dim == piece->outer_dim ? rows : piece->box->dims[static_cast<size_t>(dim)];
+  }
+};
+
+bool box_less(const Part& a, const Part& b) {
+  for (int d = 0; d < a.piece->box->rank; ++d) {
+    const Interval x = a.side(d), y = b.side(d);
     if (x.lo != y.lo) return x.lo < y.lo;
     if (x.hi != y.hi) return x.hi < y.hi;
   }
@@ -54,13 +71,18 @@ class Digest {
  public:
   Digest() : state_(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
 
-  void add(const Transfer& transfer) {
-    words_.insert(words_.end(), {transfer.tensor, transfer.source, transfer.destination});
-    for (int d = 0; d < transfer.box.rank; ++d) {
-      const Interval& side = transfer.box.dims[static_cast<size_t>(d)];
-      words_.insert(words_.end(), {side.lo, side.hi});
+  void add(const Part& part, int destination) {
+    std::int64_t* next = words_.data() + used_;
+    *next++ = part.tensor;
+    *next++ = part.source;
+    *next++ = destination;
+    for (int d = 0; d < part.piece->box->rank; ++d) {
+      const Interval side = part.side(d);
+      *next++ = side.lo;
+      *next++ = side.hi;
     }
-    if (words_.size() > 4096) hash();
+    used_ = static_cast<size_t>(next - words_.data());
+    if (used_ + kMostWords > words_.size()) hash();
   }
   std::uint64_t value() {
     hash();
@@ -69,12 +91,15 @@ class Digest {
 
  private:
   void hash() {
-    XXH3_64bits_update(state_.get(), words_.data(), words_.size() * sizeof(std::int64_t));
-    words_.clear();
+    XXH3_64bits_update(state_.get(), words_.data(), used_ * sizeof(std::int64_t));
+    used_ = 0;
   }
 
+  static constexpr size_t kMostWords = 3 + 2 * kMaxTensorRank;  // of a transfer
+
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-  std::vector<std::int64_t> words_;
+  std::array<std::int64_t, 4096> words_;
+  size_t used_ = 0;
 };
 
 /// Tensors that lie alike share one overlay; demands with the same holders and the same node of the
@@ -110,7 +135,8 @@ class Planner {
     int first = 0;  // the tensor that stands for all of them
     std::int64_t tensors = 0;
     Overlay overlay;
-    std::vector<int> of_cell;  // by (destination entry, cell): class or kKept
+    std::vector<std::vector<Piece>> pieces;  // by region, cell
+    std::vector<int> of_cell;                // by (destination entry, cell): class or kKept
   };
 
   void find_patterns() {
@@ -138,29 +164,41 @@ class Planner {
   }
 
   void classify(Pattern& pattern) {
-    const std::int64_t element = tensors_[static_cast<size_t>(pattern.first)].element_bytes;
+    const ShardedTensor& tensor = tensors_[static_cast<size_t>(pattern.first)];
     std::vector<int> holder_set;  // of the overlay's sets, here
     for (const std::vector<int>& holders : pattern.overlay.holders) {
       holder_set.push_back(intern(holders));
     }
+    for (const auto& cells : pattern.overlay.regions) {
+      std::vector<Piece>& pieces = pattern.pieces.emplace_back();
+      for (const Overlay::Cell& cell : cells) pieces.push_back(piece_of(tensor, cell.box));
+    }
     for (const Overlay::Entry& entry : pattern.overlay.entries) {
       const int node = options_.node_of ? options_.node_of(entry.rank) : 0;
-      const auto& cells = pattern.overlay.regions[static_cast<size_t>(entry.region)];
-      for (const Overlay::Cell& cell : cells) {
+      const auto region = static_cast<size_t>(entry.region);
+      const auto& cells = pattern.overlay.regions[region];
+      for (size_t i = 0; i < cells.size(); ++i) {
         const std::vector<int>& holders =
-            pattern.overlay.holders[static_cast<size_t>(cell.holders)];
-        const std::int64_t bytes = volume(cell.box) * element * pattern.tensors;
+            pattern.overlay.holders[static_cast<size_t>(cells[i].holders)];
+        const std::int64_t bytes = pattern.pieces[region][i].bytes * pattern.tensors;
         transfers_ += static_cast<size_t>(pattern.tensors);
         if (std::binary_search(holders.begin(), holders.end(), entry.rank)) {
           pattern.of_cell.push_back(kKept);
           continue;
         }
-        const int demand = class_of(holder_set[static_cast<size_t>(cell.holders)], node);
+        const int demand = class_of(holder_set[static_cast<size_t>(cells[i].holders)], node);
         classes_[static_cast<size_t>(demand)].bytes += bytes;
         needed(entry.rank) += bytes;
         pattern.of_cell.push_back(demand);
       }
     }
+  }
+
+  static Piece piece_of(const ShardedTensor& tensor, const Box& box) {
+    const std::int64_t bytes = volume(box) * tensor.element_bytes;
+    if (box.rank == 0) return {&box, 0, bytes, bytes};
+    const Interval& rows = box.dims[static_cast<size_t>(tensor.outer_dim)];
+    return {&box, tensor.outer_dim, bytes, bytes / rows.size()};
   }
 
   int intern(const std::vector<int>& holders) {
@@ -218,107 +256,102 @@ class Planner {
       }
     }
     std::vector<size_t> cursor(patterns_.size(), 0), stop(patterns_.size(), 0);
+    by_source_.resize(plan_.traffic.size());
     for (int rank = 0; rank < static_cast<int>(plan_.traffic.size()); ++rank) {
       for (size_t p = 0; p < patterns_.size(); ++p) {
         const auto& entries = patterns_[p].overlay.entries;
         cursor[p] = stop[p];
         while (stop[p] < entries.size() && entries[stop[p]].rank == rank) ++stop[p];
       }
-      received_.clear();
+      destination_ = rank;
       for (size_t t = 0; t < kind_of_.size(); ++t) {
         const auto p = static_cast<size_t>(pattern_of_[t]);
-        const size_t begin = received_.size();
+        parts_.clear();
         for (size_t e = cursor[p]; e < stop[p]; ++e) {
-          receive(static_cast<int>(t), patterns_[p], e, cell_base[p][e]);
+          const auto region = static_cast<size_t>(patterns_[p].overlay.entries[e].region);
+          const int* demand = patterns_[p].of_cell.data() + cell_base[p][e];
+          for (const Piece& piece : patterns_[p].pieces[region]) {
+            receive(static_cast<int>(t), piece, *demand++);
+          }
         }
-        const auto from = received_.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto less = [](const Transfer& a, const Transfer& b) {
-          return box_less(a.box, b.box);
-        };
-        if (!std::is_sorted(from, received_.end(), less)) std::sort(from, received_.end(), less);
+        take_up();
       }
       flush();
     }
   }
 
-  void receive(int tensor, const Pattern& pattern, size_t entry_index, size_t base) {
-    const Overlay::Entry& entry = pattern.overlay.entries[entry_index];
-    const auto& cells = pattern.overlay.regions[static_cast<size_t>(entry.region)];
-    for (size_t i = 0; i < cells.size(); ++i) {
-      const int demand = pattern.of_cell[base + i];
-      if (demand == kKept) {
-        add({tensor, entry.rank, entry.rank, cells[i].box});
-      } else {
-        dispense(dispensers_[static_cast<size_t>(demand)], {tensor, 0, entry.rank, cells[i].box});
-      }
+  void receive(int tensor, const Piece& piece, int demand) {
+    const Interval rows = piece.box->rank > 0
+                              ? piece.box->dims[static_cast<size_t>(piece.outer_dim)]
+                              : Interval{0, 1};
+    const Part part{tensor, destination_, &piece, rows};
+    if (demand == kKept) {
+      parts_.push_back(part);
+    } else {
+      dispense(dispensers_[static_cast<size_t>(demand)], part);
     }
   }
 
-  /// Sends a block, cut along the outermost dim where the share of one sender ends.
-  void dispense(Dispenser& from, Transfer block) {
-    const ShardedTensor& tensor = layout_of(block.tensor);
-    if (block.box.rank == 0) {
-      while (!from.last() && from.position + tensor.element_bytes > from.boundary) from.advance();
-      from.position += tensor.element_bytes;
-      block.source = from.holder();
-      return add(block);
-    }
-    Interval& rows = block.box.dims[static_cast<size_t>(tensor.outer_dim)];
-    const std::int64_t row_bytes = volume(block.box) / rows.size() * tensor.element_bytes;
-    const std::int64_t end = rows.hi;
-    while (rows.lo < end) {
-      std::int64_t count = end - rows.lo;
+  /// Sends a piece, cut along the outermost dim where the share of one sender ends.
+  void dispense(Dispenser& from, Part part) {
+    const std::int64_t row_bytes = part.piece->row_bytes;
+    const std::int64_t end = part.rows.hi;
+    while (part.rows.lo < end) {
+      std::int64_t count = end - part.rows.lo;
       if (!from.last()) {
         const std::int64_t left = std::max<std::int64_t>(0, from.boundary - from.position);
-        count = std::min(count, left / row_bytes);
+        if (left < count * row_bytes) count = left / row_bytes;
       }
       if (count > 0) {
-        rows.hi = rows.lo + count;
-        block.source = from.holder();
+        part.rows.hi = part.rows.lo + count;
+        part.source = from.holder();
         from.position += count * row_bytes;
-        add(block);
-        rows.lo = rows.hi;
+        parts_.push_back(part);
+        part.rows.lo = part.rows.hi;
       }
-      if (rows.lo < end) from.advance();
+      if (part.rows.lo < end) from.advance();
     }
   }
 
-  void add(const Transfer& transfer) {
-    const std::int64_t bytes = volume(transfer.box) * layout_of(transfer.tensor).element_bytes;
-    RankTraffic& destination = plan_.traffic[static_cast<size_t>(transfer.destination)];
-    if (transfer.source == transfer.destination) {
-      destination.kept += bytes;
-    } else {
-      destination.received += bytes;
-      plan_.traffic[static_cast<size_t>(transfer.source)].sent += bytes;
+  /// The parts of one tensor, ascending by box.
+  void take_up() {
+    if (!std::is_sorted(parts_.begin(), parts_.end(), box_less)) {
+      std::sort(parts_.begin(), parts_.end(), box_less);
     }
-    received_.push_back(transfer);
+    RankTraffic& destination = plan_.traffic[static_cast<size_t>(destination_)];
+    for (const Part& part : parts_) {
+      const std::int64_t bytes = part.rows.size() * part.piece->row_bytes;
+      if (part.source == destination_) {
+        destination.kept += bytes;
+      } else {
+        destination.received += bytes;
+        plan_.traffic[static_cast<size_t>(part.source)].sent += bytes;
+      }
+      std::vector<Part>& same = by_source_[static_cast<size_t>(part.source)];
+      if (same.empty()) sources_.push_back(part.source);
+      same.push_back(part);
+    }
   }
 
-  const ShardedTensor& layout_of(int tensor) const {
-    return tensors_[static_cast<size_t>(kind_of_[static_cast<size_t>(tensor)])];
-  }
-
-  /// Takes up what one destination receives, by source (then tensor and box, as received).
+  /// What the destination received, by source (then tensor and box).
   void flush() {
-    counts_.resize(plan_.traffic.size(), 0);
-    sources_.clear();
-    for (const Transfer& transfer : received_) {
-      if (counts_[static_cast<size_t>(transfer.source)]++ == 0) sources_.push_back(transfer.source);
-    }
     std::sort(sources_.begin(), sources_.end());
-    size_t next = 0;
     for (const int source : sources_) {
-      next += std::exchange(counts_[static_cast<size_t>(source)], next);
+      std::vector<Part>& parts = by_source_[static_cast<size_t>(source)];
+      for (const Part& part : parts) {
+        digest_.add(part, destination_);
+        if (listed_) list(part);
+      }
+      parts.clear();
     }
-    order_.resize(received_.size());
-    for (size_t i = 0; i < received_.size(); ++i) {
-      order_[counts_[static_cast<size_t>(received_[i].source)]++] = i;
-    }
-    for (const int source : sources_) counts_[static_cast<size_t>(source)] = 0;
-    for (const size_t i : order_) {
-      digest_.add(received_[i]);
-      if (listed_) plan_.transfers.push_back(received_[i]);
+    sources_.clear();
+  }
+
+  void list(const Part& part) {
+    Transfer& transfer = plan_.transfers.emplace_back();
+    transfer = {part.tensor, part.source, destination_, *part.piece->box};
+    if (transfer.box.rank > 0) {
+      transfer.box.dims[static_cast<size_t>(part.piece->outer_dim)] = part.rows;
     }
   }
 
@@ -350,10 +383,10 @@ class Planner {
   std::vector<Dispenser> dispensers_;
   std::vector<std::int64_t> needed_;
   size_t transfers_ = 0;
-  std::vector<Transfer> received_;  // of the destination in hand
-  std::vector<int> sources_;        // of these, ascending
-  std::vector<size_t> counts_;      // by source: transfers, then their next place in the order
-  std::vector<size_t> order_;       // indices into received_
+  int destination_ = 0;                       // in hand
+  std::vector<Part> parts_;                   // that it receives of one tensor
+  std::vector<std::vector<Part>> by_source_;  // that it receives of all
+  std::vector<int> sources_;                  // of these
   Digest digest_;
 };
 

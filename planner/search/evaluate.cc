@@ -181,6 +181,16 @@ CostEvaluator::~CostEvaluator() = default;
 
 const PlanRequest& CostEvaluator::request() const { return state_->request; }
 
+void CostEvaluator::recalibrate(const Calibration& calibration) {
+  state_->request.calibration = calibration;
+  state_->decode_tails.clear();
+  state_->decode_compute_tails.clear();
+  for (auto& [role, model] : state_->models) {
+    for (auto& priced : model.micro_batches) priced.clear();
+    model.latest = {};
+  }
+}
+
 RoleCost CostEvaluator::cost(const Candidate& candidate) const {
   return state_->cost(candidate, std::numeric_limits<std::int64_t>::max());
 }

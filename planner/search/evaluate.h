@@ -62,6 +62,8 @@ class CostEvaluator {
   ~CostEvaluator();
 
   const PlanRequest& request() const;
+  /// Prices by these constants from now on; what depends on none stays known.
+  void recalibrate(const Calibration& calibration);
 
   RoleCost cost(const Candidate& candidate) const;
   /// Of the role's phases, without the memory.

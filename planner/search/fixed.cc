@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/search/amounts.h"
+#include "planner/search/chunk_seconds.h"
 
 namespace tessera {
 namespace {
@@ -89,6 +90,17 @@ FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
               " needs " + of_usable(costs.request(), fixed.peak) + "; largest part " + name + ", " +
               in_gib(bytes);
   return fixed;
+}
+
+PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+                               bool apart) {
+  PhaseSeconds seconds = compute_call_seconds(costs.request());
+  for (const auto& [role, candidate] : choice) add(seconds, costs.seconds(candidate));
+  if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
+    seconds[at(Phase::reshard)] =
+        costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
+  }
+  return seconds;
 }
 
 FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,

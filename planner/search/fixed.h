@@ -45,6 +45,10 @@ struct FixedIteration {
   bool fits() const { return why.empty(); }
 };
 
+/// Its seconds by phase alone, whatever memory it needs. `apart`: the rollout has ranks of its own.
+PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+                               bool apart);
+
 /// `placement`: as exact.h; a rollout in a block of its own receives its weights from other ranks.
 /// `policy_lag` 1 generates the next step's responses meanwhile (one step off policy).
 /// Precondition: `choice` has every role of the placement.

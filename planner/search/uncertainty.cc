@@ -15,22 +15,28 @@ constexpr double kStep = 0.01;  // relative change of a constant
 class Repricer {
  public:
   Repricer(const PlanRequest& request, const Solution& solution)
-      : request_(request), solution_(solution), base_(step(request.calibration)) {}
+      : costs_(request),
+        solution_(solution),
+        schedule_(schedule_of(default_schedule(request.workload), solution.placement,
+                              solution.policy_lag)),
+        iteration_(schedule_, blocks_of(schedule_, solution.placement)),
+        base_(step()) {}
 
-  double derivative(const Calibration& changed) { return (step(changed) - base_) / kStep; }
-
- private:
-  double step(const Calibration& calibration) {
-    PlanRequest changed = request_;
-    changed.calibration = calibration;
-    const CostEvaluator costs(changed, tables_);
-    return price_iteration(costs, solution_.choice, solution_.placement, solution_.policy_lag)
-        .step_s;
+  double derivative(const Calibration& changed) {
+    costs_.recalibrate(changed);
+    return (step() - base_) / kStep;
   }
 
-  const PlanRequest& request_;
+ private:
+  double step() const {
+    return iteration_.step_seconds(
+        iteration_seconds(costs_, solution_.choice, rollout_apart(solution_.placement)));
+  }
+
+  CostEvaluator costs_;
   const Solution& solution_;
-  ModelTables tables_;
+  std::vector<ScheduledCall> schedule_;
+  Iteration iteration_;
   double base_;
 };
 
