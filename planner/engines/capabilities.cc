@@ -42,9 +42,9 @@ Capabilities verl_table() {
   table.rollout_expert_parallel = true;
   table.rollout_heads = HeadRule::query_heads;
   table.tp_must_divide_heads = true;
-  table.colocated = table.full_gather = table.serves_reward = true;
+  table.colocated = table.full_gather = table.serves_reward = table.one_critic_limit = true;
   table.own_pool_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
-  table.lora = true;              // model.lora_rank, by peft
+  table.lora = true;          // model.lora_rank, by peft
   table.params = kTrainable;
   return table;
 }
@@ -73,9 +73,9 @@ Capabilities verl_megatron_table() {
   table.roles = {kEveryRole.begin(), kEveryRole.end()};
   table.offload = table.rollout_expert_parallel = true;
   table.rollout_heads = HeadRule::query_heads;
-  table.colocated = table.full_gather = table.serves_reward = true;
+  table.colocated = table.full_gather = table.serves_reward = table.one_critic_limit = true;
   table.own_pool_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
-  table.lora = true;              // model.lora.rank, by Megatron-Bridge
+  table.lora = true;          // model.lora.rank, by Megatron-Bridge
   table.params = kHalf;
   return table;
 }

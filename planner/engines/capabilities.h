@@ -36,6 +36,7 @@ struct Capabilities {
   /// Stages as Megatron states them: equal, but for a first and a last one of their own.
   bool equal_middle_stages = false;
   HeadRule training_heads = HeadRule::any, rollout_heads = HeadRule::any;
+  bool one_critic_limit = false;      // of tokens: for the critic's values and its update alike
   bool tp_must_divide_heads = false;  // of some role: what Tessera's split rule does not ask for
   /// Actor, rollout, critic and reference share all of the job's GPUs; the reward model may have
   /// its own.

@@ -51,7 +51,8 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
         break;
       case Phase::update_actor:
       case Phase::update_critic:
-        batching.update_tokens = candidate.tokens;
+        batching.update_tokens =
+            candidate.update_tokens > 0 ? candidate.update_tokens : candidate.tokens;
         break;
       default:
         break;
@@ -128,7 +129,7 @@ PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
 
 // What the reshard depends on of a candidate.
 Candidate only_layout(Candidate candidate) {
-  candidate.tokens = candidate.max_sequences = 0;
+  candidate.tokens = candidate.update_tokens = candidate.max_sequences = 0;
   candidate.recompute = Recompute::none;
   if (candidate.role != Role::rollout) candidate.offload = {};
   return candidate;

@@ -62,6 +62,7 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
     case Field::gpus:
     case Field::dp:
     case Field::tokens:
+    case Field::update_tokens:
     case Field::max_sequences:
       return std::nullopt;
   }

@@ -50,6 +50,11 @@ class Enumeration {
         batch_(batch_of(request.workload, role)) {
     next_.role = role;
     next_.gpus = gpus;
+    const auto tokens = request.fixed.find(role, Field::tokens);
+    const auto update = request.fixed.find(role, Field::update_tokens);
+    one_limit_ = role == Role::critic && table.one_critic_limit;
+    limits_apart_ = trained_ && !one_limit_ && !tokens && !update;
+    if (update && !one_limit_ && update != tokens) next_.update_tokens = *update;
   }
 
   std::vector<LayoutSpace> run() {
@@ -230,7 +235,7 @@ class Enumeration {
 
   void add(std::vector<MemoryChoice> choices, std::vector<BatchLimit> batches) {
     if (choices.empty() || batches.empty()) return;
-    found_.push_back({next_, std::move(choices), std::move(batches)});
+    found_.push_back({next_, std::move(choices), std::move(batches), limits_apart_});
   }
 
   // FSDP over all replicas, or over those of one node (HSDP).
@@ -268,9 +273,10 @@ class Enumeration {
 
   // In whole longest sequences, doubling until one micro-batch holds everything.
   std::vector<BatchLimit> token_limits() const {
-    if (const auto tokens = request_.fixed.find(next_.role, Field::tokens)) {
-      return {BatchLimit{*tokens}};
-    }
+    const auto tokens = request_.fixed.find(next_.role, Field::tokens);
+    const auto update = request_.fixed.find(next_.role, Field::update_tokens);
+    if (one_limit_ && tokens && update && tokens != update) return {};
+    if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
     const std::int64_t longest = longest_sequence(request_.workload);
     const std::int64_t replica = batch_ / next_.dp;
     std::vector<BatchLimit> limits;
@@ -307,6 +313,7 @@ class Enumeration {
   bool served_;  // by an inference engine, as the rollout is
   bool trained_;
   bool fixed_zero_;
+  bool one_limit_ = false, limits_apart_ = false;  // of tokens
   std::int64_t batch_;
   Candidate next_;
   std::vector<LayoutSpace> found_;
@@ -328,6 +335,11 @@ Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) c
   return candidate;
 }
 
+std::int64_t LayoutSpace::size() const {
+  return static_cast<std::int64_t>(choices.size() * batches.size() *
+                                   (limits_apart ? batches.size() : 1));
+}
+
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus) {
   return Enumeration(request, capabilities, role, gpus).run();
@@ -337,7 +349,16 @@ std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
   std::vector<Candidate> candidates;
   for (const LayoutSpace& space : layouts) {
     for (const MemoryChoice& choice : space.choices) {
-      for (const BatchLimit& batch : space.batches) candidates.push_back(space.at(choice, batch));
+      for (const BatchLimit& batch : space.batches) {
+        candidates.push_back(space.at(choice, batch));
+        if (!space.limits_apart) continue;
+        const Candidate alike = candidates.back();
+        for (const BatchLimit& other : space.batches) {
+          if (other.tokens == batch.tokens) continue;
+          candidates.push_back(alike);
+          candidates.back().update_tokens = other.tokens;
+        }
+      }
     }
   }
   return candidates;
@@ -345,7 +366,9 @@ std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
 
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus) {
-  return candidates_of(enumerate_layouts(request, capabilities, role, gpus));
+  std::vector<LayoutSpace> layouts = enumerate_layouts(request, capabilities, role, gpus);
+  for (LayoutSpace& space : layouts) space.limits_apart = false;
+  return candidates_of(layouts);
 }
 
 }  // namespace tessera

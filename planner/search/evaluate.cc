@@ -133,6 +133,12 @@ Elements CostEvaluator::State::trained_elements(RoleModel& model, const Candidat
   return adapters_of(model, candidate.tp, stage.layers);
 }
 
+Candidate in_call(Candidate candidate, bool trains) {
+  if (trains && candidate.update_tokens > 0) candidate.tokens = candidate.update_tokens;
+  candidate.update_tokens = 0;
+  return candidate;
+}
+
 // 1 / the speed of a rank while `used` GPUs of the candidate's block work `part` of the time.
 double CostEvaluator::State::slowdown(const Candidate& candidate, double part) const {
   const auto per_node = static_cast<double>(cluster().gpus_per_node);
@@ -162,9 +168,9 @@ CostEvaluator::State::Timed CostEvaluator::State::phase_time(RoleModel& model,
       return time;
     }
     case CallKind::infer:
-      return infer(model, candidate);
+      return infer(model, in_call(candidate, false));
     case CallKind::train:
-      return update(model, candidate);
+      return update(model, in_call(candidate, true));
     case CallKind::compute:
       break;
   }
@@ -204,9 +210,13 @@ RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t lim
   cost.switching = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
   if (candidate.offload.parameters) cost.switching = bytes(Phase::reshard);
-  for (const Phase phase : model.phases) cost.peak = std::max(cost.peak, bytes(phase));
-  if (std::max(cost.peak, cost.switching) > limit) return cost;
   for (const Phase phase : model.phases) {
+    cost.bytes[at(phase)] = bytes(phase);
+    cost.peak = std::max(cost.peak, cost.bytes[at(phase)]);
+  }
+  if (cost.switching > limit) return cost;
+  for (const Phase phase : model.phases) {
+    if (cost.bytes[at(phase)] > limit) continue;
     const auto timed = phase_time(model, candidate, phase);
     cost.seconds[at(phase)] = timed.seconds;
     cost.communication[at(phase)] = timed.communication;

@@ -23,16 +23,20 @@ namespace tessera {
 struct RoleCost {
   std::array<double, kPhaseCount> seconds{};        // of the role's phases; others 0
   std::array<double, kPhaseCount> communication{};  // the part of `seconds` that is communication
-  std::int64_t resident = 0;   // bytes of the fullest rank outside the role's phases
-  std::int64_t peak = 0;       // bytes of the fullest rank in the worst of the role's phases
-  std::int64_t switching = 0;  // bytes while weights move (phase reshard)
+  std::int64_t resident = 0;  // bytes of the fullest rank outside the role's phases
+  std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
+  std::array<std::int64_t, kPhaseCount> bytes{};  // of that rank in each of them; others 0
+  std::int64_t switching = 0;                     // bytes while weights move (phase reshard)
 };
 
 /// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
 /// fall when a token limit doubles or the rollout's slots grow, seconds do not with more
 /// recomputation or offload. The reshard's seconds depend on the layouts of both candidates only,
-/// and where the rollout has ranks of its own (not `shared`) on its candidate alone.
+/// and where the rollout has ranks of its own (not `shared`) on its candidate alone. Where a cost
+/// states `bytes`, a call depends on no token limit but its own, and resident and switching on
+/// none.
 struct Evaluator {
+  /// Phases that need more than the search's limit may have no seconds.
   std::function<RoleCost(const Candidate&)> role;
   /// The same seconds whatever memory the candidate needs; empty = those of `role`.
   std::function<PhaseSeconds(const Candidate&)> seconds;

@@ -93,17 +93,16 @@ const std::vector<std::int64_t>& CostEvaluator::State::working_of_stages(RoleMod
                                                                          const Candidate& candidate,
                                                                          CallKind kind) {
   LayoutCosts& layout = of_layout(model, candidate);
-  Candidate asked = candidate;
+  Candidate asked = in_call(candidate, kind == CallKind::train);
   if (kind != CallKind::train) asked.recompute = Recompute::none;
   for (const WorkingBytes& known : layout.working) {
-    if (known.tokens == asked.tokens && known.update_tokens == asked.update_tokens &&
-        known.max_sequences == asked.max_sequences && known.recompute == asked.recompute &&
-        known.kind == kind) {
+    if (known.tokens == asked.tokens && known.max_sequences == asked.max_sequences &&
+        known.recompute == asked.recompute && known.kind == kind) {
       return known.by_stage;
     }
   }
   WorkingBytes& fresh = layout.working.emplace_back();
-  fresh = {asked.tokens, asked.update_tokens, asked.max_sequences, asked.recompute, kind, {}};
+  fresh = {asked.tokens, asked.max_sequences, asked.recompute, kind, {}};
   for (const StageClass& stage : *layout.stages) {
     fresh.by_stage.push_back(working(model, asked, stage, stage.index, kind).total());
   }

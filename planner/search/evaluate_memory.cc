@@ -81,12 +81,13 @@ MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& 
   return call ? held + working(model, candidate, stage, index, *call, in_flight) : held;
 }
 
-MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& candidate,
+MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked,
                                         const StageClass& stage, int index, CallKind kind,
                                         std::optional<double> in_flight) {
   const Workload& workload = request.workload;
-  const ParallelLayout layout = degrees_of(candidate);
   const bool trains = kind == CallKind::train;
+  const Candidate candidate = in_call(asked, trains);
+  const ParallelLayout layout = degrees_of(candidate);
   LayerKind widest = LayerKind::dense;
   std::int64_t layers = 0;
   for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
@@ -101,9 +102,7 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& candi
                           longest_sequence(workload), as_double(candidate.tokens), layers);
   }
   // A sequence that is alone in its micro-batch may be longer than the limit.
-  const bool own_limit = trains && candidate.update_tokens > 0;
-  const auto tokens = as_double(
-      std::max(own_limit ? candidate.update_tokens : candidate.tokens, longest_sequence(workload)));
+  const auto tokens = as_double(std::max(candidate.tokens, longest_sequence(workload)));
   const auto& by_kind = shards(model, candidate.tp, candidate.ep, candidate.etp).layer;
   Elements fullest_layer;
   for (const auto& kind : by_kind) {

@@ -65,6 +65,9 @@ struct OptimizerCost {
   Work update;
 };
 
+/// With the token limit of calls that train, or of the others, as its only one.
+Candidate in_call(Candidate candidate, bool trains);
+
 // What of them no backward pass hides.
 struct StepExposed {
   double reduce_s = 0, gather_s = 0;
@@ -106,7 +109,7 @@ struct PipelinePasses {
 
 // Bytes that a call needs under a layout beside what its ranks hold: what else they depend on.
 struct WorkingBytes {
-  std::int64_t tokens = 0, update_tokens = 0, max_sequences = 0;
+  std::int64_t tokens = 0, max_sequences = 0;
   Recompute recompute = Recompute::none;
   CallKind kind = CallKind::compute;
   std::vector<std::int64_t> by_stage;  // class

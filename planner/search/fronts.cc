@@ -8,6 +8,7 @@
 
 #include "planner/search/chunk_seconds.h"
 #include "planner/search/pareto.h"
+#include "planner/search/token_limits.h"
 
 namespace tessera {
 namespace {
@@ -162,20 +163,34 @@ void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
   }
 }
 
+void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int layout,
+                        std::vector<Option>& options) const {
+  if (std::max(cost.peak, cost.switching) > problem_.memory_limit) return;
+  options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
+                     cost.switching - cost.resident, layout});
+}
+
 std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
+  const std::int64_t limit = problem_.memory_limit;
   std::vector<Option> options;
+  std::vector<Limited> priced;
   for (const MemoryChoice& choice : space.choices) {
     std::optional<BatchLimit> refused;
+    priced.clear();
     for (const BatchLimit& batch : space.batches) {
       if (refused && needs_no_less(space.layout.role, batch, *refused)) continue;
       const Candidate candidate = space.at(choice, batch);
       const RoleCost cost = problem_.evaluator.role(candidate);
-      if (std::max(cost.peak, cost.switching) > problem_.memory_limit) {
+      if (!fits_somewhere(cost, space.limits_apart, limit)) {
         refused = batch;
-        continue;
+      } else if (space.limits_apart && states_bytes(cost)) {
+        priced.push_back({candidate, cost});
+      } else {
+        add_option(candidate, cost, number, options);
       }
-      options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
-                         cost.switching - cost.resident, number});
+    }
+    for (const Limited& each : combine_limits(priced, limit)) {
+      add_option(each.candidate, each.cost, number, options);
     }
   }
   keep_best(options);

@@ -104,6 +104,8 @@ class Fronts {
   PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
   std::vector<Option> options_of(const LayoutSpace& space, int number) const;
+  void add_option(const Candidate& candidate, const RoleCost& cost, int layout,
+                  std::vector<Option>& options) const;
   void keep_best(std::vector<Option>& options) const;
 
   const SearchProblem& problem_;

@@ -173,6 +173,7 @@ std::vector<std::int64_t> rungs_of(const Setting& setting) {
       break;
     case Field::max_sequences:
     case Field::tokens:
+    case Field::update_tokens:
       halves(1);
       break;
     case Field::offload:
@@ -190,8 +191,8 @@ std::vector<std::int64_t> rungs_of(const Setting& setting) {
 
 int rank_of(const Setting& setting) {
   const auto& [role, field] = setting.first;
-  constexpr std::array kOrder{Field::max_sequences, Field::offload, Field::recompute, Field::zero,
-                              Field::tokens};
+  constexpr std::array kOrder{Field::max_sequences, Field::offload,       Field::recompute,
+                              Field::zero,          Field::update_tokens, Field::tokens};
   if (role == Role::rollout && field == Field::tp) return 0;
   const auto* found = std::find(kOrder.begin(), kOrder.end(), field);
   return static_cast<int>(found - kOrder.begin()) + 1;

@@ -51,12 +51,16 @@ std::string layout_text(const Plan& plan, const RolePlan& role) {
 }
 
 std::string batching_text(const Batching& batching) {
-  const std::int64_t tokens = std::max({batching.update_tokens, batching.log_prob_tokens,
-                                        batching.values_tokens, batching.reward_tokens});
+  const std::int64_t update = batching.update_tokens;
+  const std::int64_t tokens =
+      std::max({batching.log_prob_tokens, batching.values_tokens, batching.reward_tokens});
   if (batching.max_sequences > 0) {
     return text("%lld sequences at once", static_cast<long long>(batching.max_sequences));
   }
-  return text("%lld tokens per micro-batch", static_cast<long long>(tokens));
+  const std::string each =
+      text("%lld tokens per micro-batch", static_cast<long long>(update > 0 ? update : tokens));
+  if (update == 0 || tokens == 0 || tokens == update) return each;
+  return each + text(", %lld where it does not train", static_cast<long long>(tokens));
 }
 
 std::string roles_part(const Plan& plan, std::int64_t limit) {

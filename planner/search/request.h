@@ -68,7 +68,7 @@ struct Candidate {
   Recompute recompute = Recompute::none;
   /// What leaves the device outside the role's own phases. For the rollout, parameters = unmap.
   Offload offload = {};
-  std::int64_t update_tokens = 0;  // limit of calls that train, where it is lower; 0 = `tokens`
+  std::int64_t update_tokens = 0;  // limit of calls that train, where it is another; 0 = `tokens`
   auto operator<=>(const Candidate&) const = default;
 };
 
@@ -84,15 +84,16 @@ struct BatchLimit {
   std::int64_t tokens = 0, max_sequences = 0;
 };
 
-/// The candidates of one layout: every choice with every batch, choices in the outer loop. Batches
-/// ascend.
+/// The candidates of one layout: every choice with every batch, and where `limits_apart` with every
+/// other batch in the calls that train. Batches ascend.
 struct LayoutSpace {
-  Candidate layout;  // the degrees; nothing of choices and batches
+  Candidate layout;  // the degrees; nothing of choices and batches but a fixed update_tokens
   std::vector<MemoryChoice> choices;
   std::vector<BatchLimit> batches;
+  bool limits_apart = false;
 
   Candidate at(const MemoryChoice& choice, const BatchLimit& batch) const;
-  std::int64_t size() const { return static_cast<std::int64_t>(choices.size() * batches.size()); }
+  std::int64_t size() const;
 };
 
 /// `layers` cut into pp vpp chunks, the last of which also counts `head_layers`.
@@ -120,17 +121,17 @@ bool tries_context(const Workload& workload, std::int64_t cp);
 
 /// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
 /// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
-/// token limits are 1, 2, 4, ... longest sequences, up to all of a replica's (or 128 Ki per cp
-/// rank); rollout slots all of a replica's sequences, a half, a quarter, ... Where the engine has
-/// them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank, as ring and as Ulysses; virtual stages
-/// that divide the layers, up to 8; the last stage shorter by its head; ep that divides the
-/// experts, with etp 1 or tp; FSDP over all replicas or a node's; every recomputation; optimizer,
-/// or everything, offloaded between phases; the rollout unmapped. Sequence parallelism wherever tp
-/// > 1. In a fixed order.
+/// token limits of calls that train, and of the others, are 1, 2, 4, ... longest sequences, up to
+/// all of a replica's (or 128 Ki per cp rank); rollout slots all of a replica's sequences, a half,
+/// a quarter, ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank, as
+/// ring and as Ulysses; virtual stages that divide the layers, up to 8; the last stage shorter by
+/// its head; ep that divides the experts, with etp 1 or tp; FSDP over all replicas or a node's;
+/// every recomputation; optimizer, or everything, offloaded between phases; the rollout unmapped.
+/// Sequence parallelism wherever tp > 1. In a fixed order.
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus);
 std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts);
-/// candidates_of(enumerate_layouts(...)).
+/// Those with one token limit for all calls of a role.
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus);
 

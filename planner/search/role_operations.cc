@@ -72,11 +72,12 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
   candidate.recompute = role.recompute;
   candidate.offload = role.offload;
   candidate.max_sequences = batching.max_sequences;
-  candidate.tokens = role.role == Role::rollout
-                         ? batching.prefill_tokens
-                         : std::max({batching.update_tokens, batching.log_prob_tokens,
-                                     batching.values_tokens, batching.reward_tokens});
-  if (batching.update_tokens < candidate.tokens) candidate.update_tokens = batching.update_tokens;
+  candidate.tokens =
+      role.role == Role::rollout
+          ? batching.prefill_tokens
+          : std::max({batching.log_prob_tokens, batching.values_tokens, batching.reward_tokens});
+  if (candidate.tokens == 0) candidate.tokens = batching.update_tokens;
+  if (batching.update_tokens != candidate.tokens) candidate.update_tokens = batching.update_tokens;
   const bool unmapped =
       std::any_of(plan.reshard.begin(), plan.reshard.end(),
                   [&](const PlannedReshard& pair) { return pair.to == role.role && !pair.keep; });
@@ -124,7 +125,10 @@ RoleOperations::RoleOperations(const CostEvaluator& costs, const Plan& plan, con
 
 Candidate RoleOperations::candidate_in(Phase phase) const {
   Candidate candidate = candidate_;
-  if (const auto limit = token_limit(role_.batching, phase); limit > 0) candidate.tokens = limit;
+  if (const auto limit = token_limit(role_.batching, phase); limit > 0) {
+    candidate.tokens = limit;
+    candidate.update_tokens = 0;
+  }
   return candidate;
 }
 

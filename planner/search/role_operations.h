@@ -31,7 +31,8 @@ struct ChunkPass {
 /// Tokens that a micro-batch of the phase may have (a prefill batch for gen); 0 = no such call.
 std::int64_t token_limit(const Batching& batching, Phase phase);
 
-/// The candidate that a role of a plan stands for; its token limit is the largest of its calls.
+/// The candidate that a role of a plan stands for; its token limits are that of the calls that
+/// train, and the largest of the others.
 Candidate candidate_of(const Plan& plan, const RolePlan& role);
 
 /// Where the groups of a role lie whose ranks are in this order.

@@ -330,6 +330,7 @@ std::vector<std::string> settings_of(const Solution& solution) {
     fix(Field::dp_shard, candidate.dp_shard);
     if (role != Role::actor && role != Role::critic) continue;
     fix(Field::zero, candidate.zero);
+    if (candidate.update_tokens > 0) fix(Field::update_tokens, candidate.update_tokens);
     fix(Field::recompute, static_cast<int>(candidate.recompute));
   }
   return words_of(settings);

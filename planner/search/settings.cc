@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 17> kFields = {"gpus",
+constexpr std::array<std::string_view, 18> kFields = {"gpus",
                                                       "tp",
                                                       "pp",
                                                       "dp",
@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, 17> kFields = {"gpus",
                                                       "offload",
                                                       "context",
                                                       "sequence_parallel",
-                                                      "head_layers"};
+                                                      "head_layers",
+                                                      "update_tokens"};
 constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
 constexpr std::array<std::string_view, 2> kContextWords = {"ring", "ulysses"};
@@ -59,7 +60,9 @@ bool applies(Role role, Field field) {
       field == Field::context || field == Field::head_layers) {
     return role != Role::rollout;
   }
-  if (field == Field::recompute) return role == Role::actor || role == Role::critic;
+  if (field == Field::recompute || field == Field::update_tokens) {
+    return role == Role::actor || role == Role::critic;
+  }
   return true;
 }
 

@@ -17,8 +17,9 @@ namespace tessera {
 
 /// `recompute` counts none, selective, full from 0; `offload` none, optimizer, all (for roles that
 /// are not trained and the rollout: none, all); `context` ring, ulysses (how cp > 1 runs).
-/// `sequence_parallel` is 0 or 1; `zero` of roles that are not trained 0 or 3;
-/// `head_layers` the layers that the cut counts for the last stage's head, from 0.
+/// `tokens` limits the micro-batches of all calls, and where `update_tokens` is stated only of
+/// those that do not train. `sequence_parallel` is 0 or 1; `zero` of roles that are not trained 0
+/// or 3; `head_layers` the layers that the cut counts for the last stage's head, from 0.
 enum class Field {
   gpus,
   tp,
@@ -36,7 +37,8 @@ enum class Field {
   offload,
   context,
   sequence_parallel,
-  head_layers
+  head_layers,
+  update_tokens
 };
 std::string_view name_of(Field field);
 

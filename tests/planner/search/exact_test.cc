@@ -330,7 +330,8 @@ void thin_out(SearchProblem& problem, std::uint64_t salt, std::size_t most) {
       LayoutSpace& space = kept.emplace_back(*next);
       layouts.erase(next);
       keep_some(space.choices, std::min<std::size_t>(left, 1 + draw() % 2), draw);
-      keep_some(space.batches, std::min(left / space.choices.size(), 1 + draw() % 2), draw);
+      const std::size_t pair = space.choices.size() * (space.limits_apart ? 4 : 2);
+      keep_some(space.batches, pair <= left ? 1 + draw() % 2 : 1, draw);
       left -= static_cast<std::size_t>(space.size());
     }
     return kept;
@@ -374,6 +375,52 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
        {"offload", "recompute", "sp", "vpp", "zero0", "zero1", "zero2", "zero3"}) {
     EXPECT_TRUE(chosen.contains(each)) << each;
   }
+}
+
+// One layout of each role on each number of GPUs and one choice, with all its token limits.
+void keep_one_layout(SearchProblem& problem, std::uint64_t salt) {
+  problem.spaces = [all = problem.spaces, salt](Role role, int gpus) {
+    std::mt19937_64 draw(salt + static_cast<std::uint64_t>(100 * gpus) +
+                         static_cast<std::uint64_t>(role));
+    std::vector<LayoutSpace> layouts = all(role, gpus);
+    keep_some(layouts, 1, draw);
+    for (LayoutSpace& space : layouts) {
+      keep_some(space.choices, 1, draw);
+      if (role == Role::rollout) keep_some(space.batches, 2, draw);
+    }
+    return layouts;
+  };
+}
+
+TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
+  std::mt19937_64 engine(20262);
+  int feasible = 0, apart = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const bool ppo = trial % 2 == 0;
+    Workload workload = workload_of(ppo ? "ppo" : "grpo", static_cast<KlPlace>(trial % 3), false);
+    workload.prompts_per_step = trial % 4 < 2 ? 4 : 8;
+    workload.mini_batches = 1 + trial % 2;
+    PlanRequest request = request_of(tiny_model(4), workload, cluster_of(2, ppo ? 1 : 2, 1));
+    request.engine = trial % 3 == 0 ? "any" : "tessera";
+    request.traits = traits_of(request.engine);
+    request.calibration.fragmentation.value = 0;
+    request.calibration.reserve_bytes.value = 0;
+    const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
+    request.cluster.device.memory = {kib * 1024};
+    Problems problems;
+    const auto table = space_of(request.engine, problems);
+    const CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, *table, costs);
+    keep_one_layout(problem, engine());
+    feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
+    for (const Solution& solution : search_exactly(problem).best) {
+      for (const auto& [role, candidate] : solution.choice) {
+        apart += candidate.update_tokens > 0 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(feasible, 60);
+  EXPECT_GT(apart, 20);
 }
 
 TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {

@@ -114,6 +114,32 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
   EXPECT_FALSE(enumerate_candidates(request, table, Role::actor, 4).empty());
 }
 
+TEST(Candidates, LimitTheTokensOfCallsThatTrainApart) {
+  PlanRequest request =
+      request_of(tiny_model(), workload_of("ppo", KlPlace::none, false), cluster_of(8, 1, 80));
+  Problems problems;
+  const auto limits = [&](const char* engine, Role role, std::vector<std::string> words) {
+    request.fixed = parsed(std::move(words), problems);
+    std::set<std::pair<bool, bool>> kinds;  // calls that train take less, or more
+    for (const Candidate& c :
+         candidates_of(enumerate_layouts(request, *capabilities_of(engine, problems), role, 8))) {
+      kinds.insert({c.update_tokens > 0 && c.update_tokens<c.tokens, c.update_tokens> c.tokens});
+    }
+    return kinds;
+  };
+  const std::set<std::pair<bool, bool>> all{{false, false}, {false, true}, {true, false}};
+  const std::set<std::pair<bool, bool>> alike{{false, false}}, less{{true, false}};
+  EXPECT_EQ(limits("tessera", Role::actor, {}), all);
+  EXPECT_EQ(limits("tessera", Role::critic, {}), all);
+  EXPECT_EQ(limits("tessera", Role::reference, {}), alike);
+  EXPECT_EQ(limits("verl", Role::actor, {}), all);
+  EXPECT_EQ(limits("verl", Role::critic, {}), alike);  // has one limit
+  EXPECT_EQ(limits("tessera", Role::actor, {"actor.tokens=64"}), alike);
+  EXPECT_EQ(limits("tessera", Role::actor, {"actor.tokens=64", "actor.update_tokens=32"}), less);
+  EXPECT_TRUE(
+      limits("verl", Role::critic, {"critic.tokens=64", "critic.update_tokens=32"}).empty());
+}
+
 TEST(Candidates, NeverPutATensorParallelGroupAcrossNodes) {
   const PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(4, 4, 80));

@@ -1,0 +1,103 @@
+#include "planner/search/token_limits.h"
+
+#include <algorithm>
+
+namespace tessera {
+namespace {
+
+bool trains(std::size_t phase) {
+  const auto which = static_cast<Phase>(phase);
+  return which == Phase::update_actor || which == Phase::update_critic;
+}
+
+// The calls that train, or the others, under one limit.
+struct CallsCost {
+  PhaseSeconds seconds{};
+  std::int64_t bytes = 0, tokens = 0;
+};
+
+bool no_slower(const CallsCost& a, const CallsCost& b) {
+  for (std::size_t p = 0; p < a.seconds.size(); ++p) {
+    if (a.seconds[p] > b.seconds[p]) return false;
+  }
+  return true;
+}
+
+// By bytes, without those that need no less than another that is no slower. One without any where
+// there are no such calls.
+std::vector<CallsCost> calls_of(const std::vector<Limited>& all, bool training,
+                                std::int64_t limit) {
+  std::vector<CallsCost> calls;
+  bool none = true;
+  for (const Limited& each : all) {
+    CallsCost sum{.tokens = each.candidate.tokens};
+    for (std::size_t phase = 0; phase < sum.seconds.size(); ++phase) {
+      if (trains(phase) != training) continue;
+      sum.seconds[phase] = each.cost.seconds[phase];
+      sum.bytes = std::max(sum.bytes, each.cost.bytes[phase]);
+    }
+    none = none && sum.bytes == 0;
+    if (sum.bytes > 0 && sum.bytes <= limit) calls.push_back(sum);
+  }
+  if (none) return {{}};
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const CallsCost& a, const CallsCost& b) { return a.bytes < b.bytes; });
+  std::vector<CallsCost> kept;
+  for (const CallsCost& each : calls) {
+    const bool beaten = std::any_of(kept.begin(), kept.end(),
+                                    [&](const CallsCost& other) { return no_slower(other, each); });
+    if (!beaten) kept.push_back(each);
+  }
+  return kept;
+}
+
+// True where another of the front that is no slower fits into `bytes`, too.
+bool replaceable(const std::vector<CallsCost>& front, std::size_t index, std::int64_t bytes) {
+  for (std::size_t other = index + 1; other < front.size() && front[other].bytes <= bytes;
+       ++other) {
+    if (no_slower(front[other], front[index])) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool states_bytes(const RoleCost& cost) {
+  return std::any_of(cost.bytes.begin(), cost.bytes.end(),
+                     [](std::int64_t bytes) { return bytes > 0; });
+}
+
+bool fits_somewhere(const RoleCost& cost, bool limits_apart, std::int64_t limit) {
+  if (std::max(cost.resident, cost.switching) > limit) return false;
+  if (!limits_apart || !states_bytes(cost)) return cost.peak <= limit;
+  return std::any_of(cost.bytes.begin(), cost.bytes.end(),
+                     [&](std::int64_t bytes) { return bytes > 0 && bytes <= limit; });
+}
+
+std::vector<Limited> combine_limits(const std::vector<Limited>& alike, std::int64_t limit) {
+  if (alike.empty()) return {};
+  std::vector<Limited> pairs;
+  const std::vector<CallsCost> infers = calls_of(alike, false, limit);
+  const std::vector<CallsCost> updates = calls_of(alike, true, limit);
+  for (std::size_t i = 0; i < infers.size(); ++i) {
+    for (std::size_t u = 0; u < updates.size(); ++u) {
+      const CallsCost &infer = infers[i], &update = updates[u];
+      const std::int64_t bytes = std::max(infer.bytes, update.bytes);
+      if (replaceable(infers, i, bytes) || replaceable(updates, u, bytes)) continue;
+      Candidate candidate = alike.front().candidate;
+      candidate.tokens = infer.bytes > 0 ? infer.tokens : update.tokens;
+      if (update.bytes > 0 && update.tokens != candidate.tokens) {
+        candidate.update_tokens = update.tokens;
+      }
+      RoleCost cost = alike.front().cost;
+      for (std::size_t p = 0; p < cost.seconds.size(); ++p) {
+        cost.seconds[p] = infer.seconds[p] + update.seconds[p];
+      }
+      cost.peak = std::max(cost.resident, bytes);
+      pairs.push_back({candidate, cost});
+    }
+  }
+  return pairs;
+}
+
+}  // namespace tessera
