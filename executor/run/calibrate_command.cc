@@ -1,6 +1,8 @@
 // tessera calibrate: measures this machine, with as many ranks as will run, and fits the constants.
 #include "executor/model/torch.h"
 
+#include <cuda_runtime_api.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -38,13 +40,23 @@ struct CalibrateOptions {
   relaunch(std::move(words), options.ranks, gpu);
 }
 
-/// The shipped constants that measurements replace one by one.
+/// The driver's name of the GPU without its maker: "H100 80GB HBM3".
+std::string name_of(const torch::Device& device) {
+  if (!device.is_cuda()) return "cpu";
+  cudaDeviceProp properties{};
+  cudaGetDeviceProperties(&properties, device.index());
+  const std::string name = properties.name, maker = "NVIDIA ";
+  return name.starts_with(maker) ? name.substr(maker.size()) : name;
+}
+
+/// The shipped constants that measurements replace one by one; a GPU that none are shipped for
+/// starts from the H200's.
 Calibration base_calibration(const CalibrateOptions& options, const torch::Device& device) {
   std::string name = options.base;
   if (name.empty()) {
     DeviceSpec spec;
-    spec.name = device.is_cuda() ? "H200-SXM-141GB" : "cpu";
-    name = shipped_calibration(spec).value_or("cpu");
+    spec.name = name_of(device);
+    name = shipped_calibration(spec).value_or(device.is_cuda() ? "h200" : "cpu");
   }
   Problems problems;
   std::optional<Calibration> base = find_calibration(name, problems);
