@@ -8,19 +8,12 @@
 #include "executor/comm/nccl_world.h"
 #include "executor/model/range_copies.h"
 #include "executor/model/torch_memory_ops.h"
+#include "executor/reshard/shared_arena.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 25;  // elements
-
-ArenaLayout layout_on(const ParameterTable& table, const RankMap& map, int rank, DType dtype,
-                      bool stored) {
-  const int index = map.index_of(rank);
-  if (index < 0) return {.slot_of = std::vector<int>(table.rows.size(), -1)};
-  return arena_layout(table, map.layout, map.coords[static_cast<std::size_t>(index)], dtype,
-                      stored);
-}
 
 }  // namespace
 
@@ -49,8 +42,7 @@ SwitchRig::SwitchRig(const BenchSite& site, const ParameterTable& table, const R
       table_(table),
       reshard_(table, from, to, dtype, ReshardMode::minimal, site.host->rank()),
       arena_on_([&table, from, to, dtype](int rank) {
-        return shared_arena(layout_on(table, from, rank, dtype, true),
-                            layout_on(table, to, rank, dtype, false));
+        return shared_arena_on(table, from, to, rank, dtype);
       }),
       arena_(arena_on_(site.host->rank())),
       block_(site.make_block(arena_.bytes)),

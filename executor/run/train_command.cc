@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "executor/comm/nccl_world.h"
+#include "executor/reshard/shared_arena.h"
 #include "executor/rl/samples.h"
 #include "executor/run/commands.h"
 #include "executor/run/device_setup.h"
@@ -17,7 +18,6 @@
 #include "executor/run/save_model.h"
 #include "executor/run/share.h"
 #include "executor/run/training_loop.h"
-#include "executor/run/weight_memory.h"
 #include "planner/engines/capabilities.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"

@@ -3,10 +3,6 @@
 // Plain functions of a plan and its run; no torch.
 #pragma once
 
-#include <cstdint>
-
-#include "cost_models/layout/rank_map.h"
-#include "executor/reshard/arena_layout.h"
 #include "executor/run/run_config.h"
 #include "planner/plan/plan.h"
 
@@ -21,13 +17,5 @@ namespace tessera {
 /// and has to spare something: fp32 weights of an optimizer that is neither cut (ZeRO) nor on the
 /// host are its master weights, which a view would need apart.
 bool shares_memory(const Plan& plan, const ReshardConfig& config);
-
-/// The one memory of a rank: what it stores as a member of `from` (the actor) and computes with as
-/// one of `to`.
-SharedArena shared_arena_on(const ParameterTable& table, const RankMap& from, const RankMap& to,
-                            int rank, DType dtype);
-
-/// Bytes of training weights that need no memory beside the rollout's.
-std::int64_t spared_bytes(const SharedArena& shared);
 
 }  // namespace tessera

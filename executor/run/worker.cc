@@ -12,6 +12,7 @@
 #include "executor/model/placed_weights.h"
 #include "executor/model/range_copies.h"
 #include "executor/model/torch_memory_ops.h"
+#include "executor/reshard/shared_arena.h"
 #include "executor/run/share.h"
 #include "executor/run/weight_memory.h"
 

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "executor/reshard/shared_arena.h"
 #include "tests/cost_models/sample_models.h"
+#include "tests/executor/reshard/layout_cases.h"
 
 namespace tessera {
 namespace {
@@ -53,6 +55,57 @@ TEST(ArenaLayout, StoredSlotsHoldTheFsdpShard) {
     for (const ArenaSlot& slot : arena.slots) elements += slot.range.bytes / 2;
   }
   EXPECT_EQ(elements, table.elements());
+}
+
+TEST(SharedArena, ATrainingSlotIsAViewOfTheRolloutsOrLiesBehindAll) {
+  const ModelSpec model = odd_model(5);
+  const ParameterTable table = parameter_table(model);
+  for (const ParallelLayout& from : four_rank_layouts(model.layers)) {
+    for (const ParallelLayout& to : four_rank_layouts(model.layers)) {
+      for (int rank = 0; rank < 4; ++rank) {
+        SCOPED_TRACE(describe(from) + " -> " + describe(to) + ", rank " + std::to_string(rank));
+        const SharedArena shared =
+            shared_arena_on(table, contiguous(from), contiguous(to), rank, DType::bf16);
+        std::int64_t end = shared.rollout.bytes, views = 0, behind = 0;
+        for (const ArenaSlot& slot : shared.training.slots) {
+          if (slot.range.offset >= shared.rollout.bytes) {
+            EXPECT_GE(slot.range.offset, end);
+            end = slot.range.offset + slot.range.bytes;
+            behind += slot.range.bytes;
+          } else {
+            EXPECT_EQ(slot.range, range_of(shared.rollout, slot.tensor, slot.box));
+            views += slot.range.bytes;
+          }
+        }
+        EXPECT_LE(end, shared.bytes);
+        EXPECT_LT(shared.bytes - end, 256);
+        EXPECT_EQ(behind, shared.held_twice);
+        EXPECT_EQ(views, spared_bytes(shared));
+      }
+    }
+  }
+}
+
+TEST(SharedArena, OfARankWithOnePartIsThatPartsLayout) {
+  const ModelSpec model = odd_model(4);
+  const ParameterTable table = parameter_table(model);
+  const ParallelLayout half = layout_of(2, 1, 1, model.layers);
+  const RankMap first = contiguous(half), second = contiguous(half, 2);
+  const auto offsets = [](const ArenaLayout& arena) {
+    std::vector<std::int64_t> all;
+    for (const ArenaSlot& slot : arena.slots) all.push_back(slot.range.offset);
+    return all;
+  };
+  const ArenaLayout alone = arena_layout(table, half, first.coords[1], DType::bf16);
+  const SharedArena trains = shared_arena_on(table, first, second, 1, DType::bf16);
+  EXPECT_TRUE(trains.rollout.slots.empty());
+  EXPECT_EQ(offsets(trains.training), offsets(alone));
+  EXPECT_EQ(trains.bytes, alone.bytes);
+  const SharedArena generates = shared_arena_on(table, first, second, 3, DType::bf16);
+  EXPECT_TRUE(generates.training.slots.empty());
+  EXPECT_EQ(offsets(generates.rollout), offsets(alone));
+  EXPECT_EQ(generates.bytes, alone.bytes);
+  EXPECT_EQ(spared_bytes(generates), 0);
 }
 
 }  // namespace

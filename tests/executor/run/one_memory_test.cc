@@ -12,8 +12,8 @@
 
 #include "executor/comm/thread_communicator.h"
 #include "executor/data/init_model.h"
+#include "executor/reshard/shared_arena.h"
 #include "executor/rollout/generate.h"
-#include "executor/run/weight_memory.h"
 #include "executor/run/worker.h"
 #include "tests/executor/reshard/layout_cases.h"
 #include "tests/executor/train/small_models.h"

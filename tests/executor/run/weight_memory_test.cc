@@ -75,11 +75,5 @@ TEST(WeightMemory, OfFp32IsOneOnlyBesideMasterWeightsOfTheirOwn) {
   EXPECT_TRUE(shares_memory(plan, {}));
 }
 
-TEST(WeightMemory, SparesWhatLiesInTheRollouts) {
-  const auto slot = [](std::int64_t bytes) { return ArenaSlot{.range = {0, bytes}}; };
-  SharedArena shared{.training = {.slots = {slot(100), slot(60), slot(8)}}, .held_twice = 60};
-  EXPECT_EQ(spared_bytes(shared), 108);
-}
-
 }  // namespace
 }  // namespace tessera
