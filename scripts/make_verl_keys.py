@@ -2,9 +2,10 @@
 """Lists the configuration keys of an installed verl as planner/interop/verl_keys.inc.
 
 usage: make_verl_keys.py FOLDER > planner/interop/verl_keys.inc
+       make_verl_keys.py FOLDER VERSION=FOLDER... > planner/interop/verl_former_keys.inc
   FOLDER  verl/trainer/config of the wheel, with the flattened _generated_*.yaml
 Each line is {"key", engines, free}: engines 1 = FSDP, 2 = Megatron, 3 = both; free = a map that
-takes any key below.
+takes any key below. With earlier versions, oldest first: {"key", "last version that has it"}.
 """
 import sys
 
@@ -20,16 +21,31 @@ def leaves(node, path):
         yield path, isinstance(node, dict)
 
 
-def main():
-    folder = sys.argv[1]
+def keys_of(folder):
     keys, free = {}, {}
     for bit, name in ((1, "_generated_ppo_trainer.yaml"), (2, "_generated_ppo_megatron_trainer.yaml")):
         with open(f"{folder}/{name}", encoding="utf-8") as file:
             for key, is_map in leaves(yaml.safe_load(file), ""):
                 keys[key] = keys.get(key, 0) | bit
                 free[key] = free.get(key, False) or is_map
-    for key in sorted(keys):
-        print(f'{{"{key}", {keys[key]}, {"true" if free[key] else "false"}}},')
+    return keys, free
+
+
+def main():
+    keys, free = keys_of(sys.argv[1])
+    if len(sys.argv) == 2:
+        for key in sorted(keys):
+            print(f'{{"{key}", {keys[key]}, {"true" if free[key] else "false"}}},')
+        return
+    maps = tuple(key + "." for key in keys if free[key])
+    former = {}
+    for argument in sys.argv[2:]:
+        version, folder = argument.split("=", 1)
+        for key in keys_of(folder)[0]:
+            if key not in keys and not key.startswith(maps):
+                former[key] = version
+    for key in sorted(former):
+        print(f'{{"{key}", "{former[key]}"}},')
 
 
 if __name__ == "__main__":

@@ -69,7 +69,13 @@ class LayoutCheck {
       if (layout_.ep > 1 && !engine_.expert_parallel) too_much("ep", layout_.ep, 1);
       return;
     }
-    if (layout_.ep == 1) return;
+    if (layout_.ep == 1) {
+      if (engine_.rollout_expert_parallel && model_.moe && layout_.etp != layout_.tp) {
+        refuse("etp", std::to_string(layout_.etp), "tp = " + std::to_string(layout_.tp),
+               "the servers of '" + engine_.engine + "' cut experts as they cut the rest");
+      }
+      return;
+    }
     if (!engine_.rollout_expert_parallel) return too_much("ep", layout_.ep, 1);
     if (layout_.ep % layout_.tp != 0 || layout_.etp != 1) {
       refuse(

@@ -45,6 +45,15 @@ std::optional<Reference> reference_of(const Node& node, const std::string& at) {
 
 }  // namespace
 
+void ConfigValues::take_engine(const std::string& name, const std::string& place) {
+  static constexpr std::string_view kFsdp[] = {"dp", "fsdp", "fsdp2", ""};
+  megatron_engine = name == "megatron";
+  const bool planned =
+      megatron_engine || std::find(std::begin(kFsdp), std::end(kFsdp), name) != std::end(kFsdp);
+  other_engine = planned ? "" : name;
+  engine_place = place;
+}
+
 const Node* ConfigValues::find(const std::string& key) const {
   std::string at = key;
   for (int i = 0; i < kMostReferences; ++i) {

@@ -33,11 +33,15 @@ class ConfigValues {
   ConfigSyntax syntax = ConfigSyntax::verl;
   VerlTrainer trainer = VerlTrainer::main_ppo;
   bool megatron_engine = false;  // of verl: model_engine=megatron, or a Megatron configuration
+  std::string other_engine;      // of verl: veomni, torchtitan ...; empty = FSDP or Megatron
+  std::string engine_place;      // where that was said
   bool from_yaml = false;        // where keys may be added without a "+"
   bool complete = false;         // a flattened file, which states the defaults too
   /// By dotted key; of Megatron and servers by flag without "--", a served model as "model".
   std::map<std::string, ConfigValue> values;
 
+  /// Takes a value of verl's model_engine or actor.strategy.
+  void take_engine(const std::string& name, const std::string& place);
   bool has(std::string_view key) const { return values.contains(std::string(key)); }
   /// Value of a key with interpolations followed; nullptr when absent, null or a reference to
   /// something absent.

@@ -47,16 +47,14 @@ Words model_arguments(const ModelSpec& model) {
   return words;
 }
 
-Words layout_arguments(const RolePlan& role) {
+Words layout_arguments(const RolePlan& role, bool moe) {
   const ParallelLayout& layout = role.layout;
   Words words;
   put(words, "--tensor-model-parallel-size", layout.tp);
   put(words, "--pipeline-model-parallel-size", layout.pp);
   put(words, "--context-parallel-size", layout.cp);
-  if (layout.ep > 1) {
-    put(words, "--expert-model-parallel-size", layout.ep);
-    put(words, "--expert-tensor-parallel-size", layout.etp);
-  }
+  if (layout.ep > 1) put(words, "--expert-model-parallel-size", layout.ep);
+  if (moe) put(words, "--expert-tensor-parallel-size", layout.etp);  // else Megatron takes tp
   const auto layers = [&](std::size_t i) { return layout.stages[i].last - layout.stages[i].first; };
   if (layout.vpp > 1) {
     put(words, "--num-layers-per-virtual-pipeline-stage", layers(0));
@@ -170,7 +168,7 @@ void export_megatron(const Plan& plan, const ExportOptions& options, Export& out
     if (role.role != Role::actor && role.role != Role::critic) continue;
     const JobShape shape = shape_of(plan);
     Words words = model_arguments(plan.model_of(role.role));
-    const Words layout = layout_arguments(role);
+    const Words layout = layout_arguments(role, plan.model_of(role.role).moe.has_value());
     words.insert(words.end(), layout.begin(), layout.end());
     batch_arguments(plan, role, words, out);
     const std::string name(name_of(role.role));

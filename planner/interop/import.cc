@@ -21,9 +21,21 @@ std::string bare_name(std::string_view name) {
   for (const char c : name) {
     lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  static constexpr std::array<std::string_view, 13> kDecorations{
-      "-instruct", "-chat", "-base", "-hf",   "meta-", "-it",   "-thinking",
-      "-v0.1",     "-2507", "-2407", "-bf16", "-math", "-coder"};
+  static constexpr std::array<std::string_view, 15> kDecorations{"skywork-reward-v2-",
+                                                                 "skywork-reward-",
+                                                                 "-instruct",
+                                                                 "-chat",
+                                                                 "-base",
+                                                                 "-hf",
+                                                                 "meta-",
+                                                                 "-it",
+                                                                 "-thinking",
+                                                                 "-v0.1",
+                                                                 "-2507",
+                                                                 "-2407",
+                                                                 "-bf16",
+                                                                 "-math",
+                                                                 "-coder"};
   for (const std::string_view word : kDecorations) {
     const auto at = lower.find(word);
     if (at != lower.npos) lower.erase(at, word.size());
@@ -37,12 +49,13 @@ struct Alike {
 };
 
 // Models with the shapes of a preset (their cards and config.json at huggingface.co).
-constexpr std::array<Alike, 11> kAlike{{
+constexpr std::array<Alike, 12> kAlike{{
     {"qwen205b", "qwen2505b"},
     {"qwen215b", "qwen2515b"},
     {"qwen272b", "qwen2572b"},
     {"llama38b", "llama318b"},
     {"llama370b", "llama3170b"},
+    {"fsfairxllama3rm", "llama318b"},
     {"deepseekr1", "deepseekv3"},
     {"deepseekr1distillqwen7b", "qwen257b"},
     {"deepseekr1distillqwen14b", "qwen2514b"},

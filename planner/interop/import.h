@@ -47,6 +47,11 @@ std::vector<IgnoredKey> ignored_keys(const ConfigValues& config);
 /// Problems for keys that verl's version does not have, with did-you-mean or the new name.
 Problems unknown_keys(const ConfigValues& config);
 
+/// Keys of earlier versions of verl under the name that they have now, each with a note; those that
+/// are gone are taken out and appended to `gone`.
+ConfigValues with_current_names(const ConfigValues& config, std::vector<IgnoredKey>& gone,
+                                std::vector<std::string>& notes);
+
 /// The readers of import_config.
 std::optional<Imported> import_verl(const ConfigValues& config, const ImportOptions& options,
                                     Problems& problems);

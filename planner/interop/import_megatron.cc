@@ -232,8 +232,9 @@ void Importer::read_layout() {
   layout.pp = static_cast<int>(integer("pipeline-model-parallel-size", 1));
   layout.cp = static_cast<int>(integer("context-parallel-size", 1));
   layout.ep = static_cast<int>(integer("expert-model-parallel-size", 1));
-  layout.etp =
-      layout.ep > 1 ? static_cast<int>(integer("expert-tensor-parallel-size", layout.tp)) : 1;
+  if (plan.models.at("actor").spec.moe) {
+    layout.etp = static_cast<int>(integer("expert-tensor-parallel-size", layout.tp));
+  }
   layout.sequence_parallel = config_.boolean("sequence-parallel", false, problems_);
   layout.zero = config_.boolean("use-distributed-optimizer", false, problems_) ? 1 : 0;
   std::int64_t world = plan.cluster.gpus();

@@ -133,7 +133,11 @@ class Importer {
     layout.dp_replicate = static_cast<int>(integer(kDp, 1));
     const bool experts = vllm_ ? config_.boolean("enable-expert-parallel", false, problems_)
                                : config_.integer("ep-size", 1, problems_, {1, 1 << 20}) > 1;
-    if (experts) layout.ep = layout.tp * layout.dp_replicate;
+    if (experts) {
+      layout.ep = layout.tp * layout.dp_replicate;
+    } else if (model.moe) {  // every expert is cut: by vLLM over data-parallel ranks, too
+      layout.etp = layout.tp * (vllm_ ? layout.dp_replicate : 1);
+    }
     const std::int64_t ranks = std::int64_t{layout.tp} * layout.pp * layout.dp_replicate;
     if (ranks > out_.plan.cluster.gpus()) {
       return refuse(kTp, std::to_string(layout.tp),

@@ -16,7 +16,13 @@ constexpr Whole kPrompts{.least = 1, .most = 1 << 30};
 constexpr Whole kUpdates{.least = 1, .most = 1 << 14};
 
 void check_keys(VerlImport& in) {
-  in.out.ignored = ignored_keys(in.config);
+  if (const std::string& engine = in.config.other_engine; !engine.empty()) {
+    in.problems.push_back({in.config.file, in.config.engine_place,
+                           "the training engine '" + engine.substr(0, 80) + "'", "FSDP or Megatron",
+                           "verl's other engines are not planned"});
+    return;  // whose keys are not known
+  }
+  for (IgnoredKey& one : ignored_keys(in.config)) in.out.ignored.push_back(std::move(one));
   for (Problem& problem : unknown_keys(in.config)) {
     if (!in.options.allow_unknown) {
       in.problems.push_back(std::move(problem));
@@ -262,7 +268,12 @@ void VerlImport::refuse(const std::string& key, std::string found, std::string e
 std::optional<Imported> import_verl(const ConfigValues& config, const ImportOptions& options,
                                     Problems& problems) {
   const std::size_t before = problems.size();
-  VerlImport in{.config = config, .options = options, .problems = problems, .out = {}};
+  std::vector<IgnoredKey> gone;
+  std::vector<std::string> notes;
+  const ConfigValues current = with_current_names(config, gone, notes);
+  VerlImport in{.config = current, .options = options, .problems = problems, .out = {}};
+  in.out.ignored = std::move(gone);
+  in.out.notes = std::move(notes);
   Plan& plan = in.plan();
   plan.engine = config.megatron_engine ? "verl-megatron" : "verl";
   check_keys(in);

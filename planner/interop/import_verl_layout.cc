@@ -88,9 +88,13 @@ ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::
   layout.dp_shard = dp;
   if (size <= 0 || size >= in.world) return layout;
   if (in.world % size != 0 || size % layout.cp != 0) {
+    const bool below = in.world % size == 0 && layout.cp % size == 0;
     in.refuse(block + ".fsdp_size", std::to_string(size),
               "a divisor of the " + std::to_string(in.world) + " GPUs and a multiple of Ulysses' " +
-                  std::to_string(layout.cp));
+                  std::to_string(layout.cp),
+              below ? "verl runs it, but a plan cuts weights over whole Ulysses groups: --set " +
+                          block + ".fsdp_size=" + std::to_string(layout.cp) + " is the nearest"
+                    : "");
     return layout;
   }
   layout.dp_replicate = static_cast<int>(in.world / size);
@@ -114,7 +118,12 @@ ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
   layout.vpp = size("virtual_pipeline_model_parallel_size");
   layout.cp = size("context_parallel_size");
   layout.ep = size("expert_model_parallel_size");
-  layout.etp = layout.ep > 1 ? size("expert_tensor_parallel_size") : 1;
+  const std::string etp = "expert_tensor_parallel_size";  // null: tp
+  if (model.moe) {
+    const int actor_etp = inherits ? in.degree(actor + etp, layout.tp) : layout.tp;
+    layout.etp =
+        in.degree(block + "." + etp, in.config.has(block + "." + etp) ? layout.tp : actor_etp);
+  }
   layout.sequence_parallel = in.flag(block + ".sequence_parallel", true) && layout.tp > 1;
   if (!inherits && in.flag(block + ".use_distributed_optimizer", true)) layout.zero = 1;
   const std::int64_t product = std::int64_t{layout.tp} * layout.pp * layout.cp;

@@ -217,6 +217,24 @@ RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
   return actor;
 }
 
+// Servers cut every expert over all their GPUs, or spread whole experts over them
+// (RolloutConfig.__post_init__); TensorRT-LLM does both at once.
+void read_rollout_experts(VerlImport& in, ParallelLayout& layout, std::int64_t inner) {
+  layout.ep = in.degree(kRollout + ".expert_parallel_size", 1);
+  const std::int64_t gpus = layout.tp * inner;
+  if (layout.ep == 1) {
+    if (in.plan().models.at("actor").spec.moe) layout.etp = static_cast<int>(gpus);
+    return;
+  }
+  if (in.text(kRollout + ".name", "vllm") == "trtllm" && gpus % layout.ep == 0) {
+    layout.etp = static_cast<int>(gpus / layout.ep);
+    return;
+  }
+  if (layout.ep == gpus) return;
+  in.refuse(kRollout + ".expert_parallel_size", std::to_string(layout.ep),
+            "tensor x data parallel = " + std::to_string(gpus), "verl 0.9.1 asserts it");
+}
+
 RolePlan rollout_role(VerlImport& in) {
   RolePlan rollout;
   rollout.role = Role::rollout;
@@ -227,12 +245,8 @@ RolePlan rollout_role(VerlImport& in) {
   ParallelLayout& layout = rollout.layout;
   layout.tp = in.degree(kRollout + ".tensor_model_parallel_size", 2);
   layout.pp = in.degree(kRollout + ".pipeline_model_parallel_size", 1);
-  layout.ep = in.degree(kRollout + ".expert_parallel_size", 1);
   const std::int64_t inner = in.degree(kRollout + ".data_parallel_size", 1);
-  if (layout.ep > 1 && layout.ep != layout.tp * inner) {
-    in.refuse(kRollout + ".expert_parallel_size", std::to_string(layout.ep),
-              "tensor x data parallel = " + std::to_string(layout.tp * inner));
-  }
+  read_rollout_experts(in, layout, inner);
   const std::int64_t replica = std::int64_t{layout.tp} * layout.pp * inner;
   if (replica > pool || pool % replica != 0) {
     in.refuse(
@@ -294,12 +308,25 @@ RolePlan reward_role(VerlImport& in) {
     return reward;
   }
   reward.layout.dp_replicate = static_cast<int>(gpus / reward.layout.tp);
+  if (in.plan().models.at("reward").spec.moe) reward.layout.etp = reward.layout.tp;
   reward.layout.stages = even_stages(in.plan().models.at("reward").spec.layers, 1, 1);
   reward.ranks = ranks_from(first, gpus);
   reward.dtypes.param = in.dtype(kReward + ".rollout.dtype", "bfloat16", DType::bf16);
   reward.batching.reward_tokens =
       in.integer(kReward + ".rollout.max_num_batched_tokens", 8192, kVerlTokens);
   return reward;
+}
+
+// engine_workers.py asserts it.
+void check_mini_batch(const VerlImport& in, const RolePlan& role) {
+  const std::int64_t sequences = role.batching.mini_batch;
+  if (sequences == 0 || sequences % role.layout.dp() == 0) return;
+  const bool critic = role.role == Role::critic && in.config.has("critic.ppo_mini_batch_size");
+  in.refuse(critic ? "critic.ppo_mini_batch_size" : kActor + ".ppo_mini_batch_size",
+            std::to_string(sequences) + " sequences with rollout.n",
+            "a multiple of the " + std::string(name_of(role.role)) + "'s " +
+                std::to_string(role.layout.dp()) + " data-parallel ranks",
+            "verl asserts it");
 }
 
 }  // namespace
@@ -318,6 +345,7 @@ void read_verl_roles(VerlImport& in) {
   if (work.kl != KlPlace::none) roles.push_back(reference_role(in, limits));
   if (reward_model) roles.push_back(reward_role(in));
   share_lora(in);
+  for (const RolePlan& role : roles) check_mini_batch(in, role);
 }
 
 }  // namespace tessera

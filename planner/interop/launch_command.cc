@@ -44,7 +44,12 @@ void read_overrides(const ShellCommand& command, std::size_t first, ConfigValues
       value = command[++i].text;
     }
     const bool names_config = word.text.rfind("--config-name", 0) == 0;
-    if (names_config && value.find("megatron") != value.npos) out.megatron_engine = true;
+    if (!names_config) continue;
+    for (const char* const engine : {"megatron", "veomni", "torchtitan"}) {
+      if (value.find(engine) != value.npos) {
+        out.take_engine(engine, std::to_string(command[i].line));
+      }
+    }
   }
 }
 
@@ -179,8 +184,7 @@ void read_override(const ShellWord& word, ConfigValues& out, Problems& problems)
   value.value = override_value(text.substr(equals + 1));
   value.value.line = word.line;
   if (key == "model_engine" || key == "model_engine@_global_") {
-    out.megatron_engine = value.value.text == "megatron";
-    return;
+    return out.take_engine(value.value.text, value.place);
   }
   if (key.rfind("hydra.", 0) == 0 || key.find('@') != key.npos) return;
   out.values[key] = std::move(value);

@@ -144,8 +144,12 @@ std::optional<ConfigValues> read_config_values(std::string_view text, const std:
     if (problems.size() == before) read_commands(commands, out, problems);
   }
   if (problems.size() != before) return std::nullopt;
-  const Node* const strategy = out.find("actor_rollout_ref.actor.strategy");
-  if (strategy != nullptr && strategy->text == "megatron") out.megatron_engine = true;
+  const std::string key = "actor_rollout_ref.actor.strategy";
+  const Node* const strategy = out.find(key);
+  if (strategy != nullptr && strategy->is(Node::Kind::string) &&
+      strategy->text.substr(0, 4) != "fsdp") {
+    out.take_engine(strategy->text, out.values.at(key).place);
+  }
   return out;
 }
 

@@ -23,18 +23,12 @@ struct Renamed {
 };
 
 // Names of other versions and of articles in circulation.
-constexpr std::array<Renamed, 11> kRenamed{{
+constexpr std::array<Renamed, 7> kRenamed{{
     {"actor_rollout_ref.rollout.engine", "actor_rollout_ref.rollout.name"},
     {"actor_rollout_ref.actor.fsdp_config.sharding_strategy",
      "fsdp_config.reshard_after_forward and fsdp_config.fsdp_size"},
     {"actor_rollout_ref.actor.fsdp_config.grad_offload",
      "fsdp_config.param_offload, which takes gradients along"},
-    {"actor_rollout_ref.actor.megatron.grad_offload",
-     "megatron.param_offload, which releases gradient buffers"},
-    {"critic.megatron.grad_offload", "megatron.param_offload, which releases gradient buffers"},
-    {"critic.model.fsdp_config", "critic.fsdp"},
-    {"actor_rollout_ref.rollout.update_weights_bucket_megabytes",
-     "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"},
     {"actor_rollout_ref.rollout.max_turns",
      "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"},
     {"actor_rollout_ref.rollout.micro_batch_size", "actor_rollout_ref.rollout.max_num_seqs"},

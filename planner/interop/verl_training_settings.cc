@@ -52,7 +52,9 @@ void megatron_block(VerlWriter& w, const std::string& prefix, const RolePlan& ro
   }
   w.set(prefix + ".context_parallel_size", layout.cp);
   w.set(prefix + ".expert_model_parallel_size", layout.ep);
-  if (layout.ep > 1) w.set(prefix + ".expert_tensor_parallel_size", layout.etp);
+  if (w.plan.model_of(role.role).moe) {  // null is tp
+    w.set(prefix + ".expert_tensor_parallel_size", layout.etp);
+  }
   w.set(prefix + ".sequence_parallel", layout.sequence_parallel);
   if (trained) w.set(prefix + ".use_distributed_optimizer", layout.zero == 1, "ZeRO-1");
   w.set(prefix + ".param_offload", role.offload.parameters, "gradient buffers go with it");

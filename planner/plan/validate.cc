@@ -214,9 +214,12 @@ void Checker::check_batching(const RolePlan& role, const std::string& place) {
     }
   }
   if (has_call(work, role.role, CallKind::generate)) {
-    if (work.prompts_per_step % dp != 0) {
+    // A server's replicas take requests as they come.
+    if (plan.engine == "tessera" ? work.prompts_per_step % dp != 0 : work.sequences() < dp) {
       refuse(place + "/layout", "dp " + std::to_string(dp),
-             "a divisor of prompts_per_step = " + std::to_string(work.prompts_per_step));
+             plan.engine == "tessera"
+                 ? "a divisor of prompts_per_step = " + std::to_string(work.prompts_per_step)
+                 : "at most one replica per sequence, " + std::to_string(work.sequences()));
     }
     if (role.batching.max_sequences <= 0) {
       refuse(place + "/batching/max_sequences", std::to_string(role.batching.max_sequences),

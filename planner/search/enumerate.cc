@@ -181,10 +181,11 @@ class Enumeration {
                               }) == stages.end() - 1;
   }
 
-  // Inference engines spread experts over whole replicas; "any" stands for no engine's rule.
+  // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas;
+  // "any" stands for no engine's rule.
   bool experts_allowed() const {
     if (!served_ || table_.engine == kAnyEngine) return true;
-    return next_.ep == 1 || (next_.ep % next_.tp == 0 && next_.etp == 1);
+    return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
   }
 
   void experts() {

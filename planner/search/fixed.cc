@@ -51,7 +51,8 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
   const bool trains = is_trained(workload, candidate.role);
   const std::int64_t batch =
       trains ? workload.sequences() / workload.mini_batches : workload.sequences();
-  if (candidate.dp > batch || batch % candidate.dp != 0) {
+  const bool dealt = candidate.role == Role::rollout && request.engine != "tessera";
+  if (candidate.dp > batch || (!dealt && batch % candidate.dp != 0)) {
     return role + ": dp " + number(candidate.dp) + " does not divide its batch of " +
            number(batch) + " sequences";
   }
