@@ -20,6 +20,7 @@
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
+#include "planner/plan/transports.h"
 
 namespace tessera {
 namespace {
@@ -176,8 +177,7 @@ void add_run(CLI::App& app) {
       ->add_option(
           "--reshard-transport", options->transport,
           "How weights travel; automatic: the faster of reading peers' memory and messages")
-      ->check(
-          CLI::IsMember({"automatic", "copy_engine", "window", "all_gather", "send_recv", "host"}));
+      ->check(CLI::IsMember(transport_names()));
   command
       ->add_option_function<std::string>(
           "--reshard-storage",

@@ -261,9 +261,11 @@ class ConfigReader {
 
 std::optional<ModelSpec> parse_model_spec(std::string_view text, const std::string& file,
                                           Problems& problems) {
-  const std::optional<Document> document = parse_json(text, file, problems);
+  const std::size_t before = problems.size();
+  const std::optional<Document> document = parse_json_as_far(text, file, problems);
   if (!document) return std::nullopt;
-  return ConfigReader(*document, problems).read();
+  auto spec = ConfigReader(*document, problems).read();
+  return problems.size() == before ? std::move(spec) : std::nullopt;
 }
 
 std::optional<ModelSpec> read_model_spec(const std::filesystem::path& where, Problems& problems) {

@@ -105,6 +105,10 @@ class TreeBuilder {
   }
 
   bool ok() const { return problems_here_ == 0; }
+  /// Every problem was of a single value.
+  bool whole() const {
+    return problems_here_ == refused_values_ && problems_here_ < kMostSyntaxProblems;
+  }
 
  private:
   struct Open {
@@ -148,7 +152,7 @@ class TreeBuilder {
   }
 
   bool place(Node node, bool number = false) {
-    append(std::move(node), number);
+    last_ = append(std::move(node), number);
     return true;
   }
 
@@ -172,6 +176,8 @@ class TreeBuilder {
   bool refuse_integer() {
     const std::string digits(start_, end_);
     refuse(digits.substr(0, 60), "an integer of 64 bits");
+    last_->refused = true;
+    ++refused_values_;
     return problems_here_ < kMostSyntaxProblems;
   }
 
@@ -204,7 +210,8 @@ class TreeBuilder {
   const ParseLimits& limits_;
   Problems& problems_;
   std::vector<Open> open_;
-  std::size_t problems_here_ = 0;
+  Node* last_ = nullptr;  // the scalar placed last
+  std::size_t problems_here_ = 0, refused_values_ = 0;
   const char* consumed_ = text_.data();
   const char* end_ = text_.data();      // of the last token
   const char* start_ = text_.data();    // of the last token
@@ -306,16 +313,26 @@ void write(std::string& out, const Node& node, int indent) {
   out += map ? '}' : ']';
 }
 
-}  // namespace
-
-std::optional<Document> parse_json(std::string_view text, const std::string& file,
-                                   Problems& problems, const ParseLimits& limits) {
+std::optional<Document> parse(std::string_view text, const std::string& file, bool keeps_refused,
+                              Problems& problems, const ParseLimits& limits) {
   if (!check_text(text, file, limits, problems)) return std::nullopt;
   Document document{.file = file, .syntax = Syntax::json, .root = {}};
   TreeBuilder builder(text, document, limits, problems);
   const bool parsed = nlohmann::json::sax_parse(builder.begin(), builder.end(), &builder);
-  if (!parsed || !builder.ok()) return std::nullopt;
+  if (!parsed || !(builder.ok() || (keeps_refused && builder.whole()))) return std::nullopt;
   return document;
+}
+
+}  // namespace
+
+std::optional<Document> parse_json(std::string_view text, const std::string& file,
+                                   Problems& problems, const ParseLimits& limits) {
+  return parse(text, file, false, problems, limits);
+}
+
+std::optional<Document> parse_json_as_far(std::string_view text, const std::string& file,
+                                          Problems& problems, const ParseLimits& limits) {
+  return parse(text, file, true, problems, limits);
 }
 
 std::string json_text(const Node& root) {

@@ -17,6 +17,11 @@ namespace tessera {
 std::optional<Document> parse_json(std::string_view text, const std::string& file,
                                    Problems& problems, const ParseLimits& limits = {});
 
+/// The same, but an integer outside 64 bits is a Problem and stays, marked Node::refused, so that
+/// what else is wrong with the file can be told as well. Callers look at `problems`.
+std::optional<Document> parse_json_as_far(std::string_view text, const std::string& file,
+                                          Problems& problems, const ParseLimits& limits = {});
+
 /// Text of a tree: two spaces per level, keys in order, lists of scalars on one line, the shortest
 /// digits that read back as the same double (a fraction or exponent marks a number that is not an
 /// integer), a newline at the end. Throws Error(internal) for a number that is not finite.

@@ -8,6 +8,7 @@
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/strict_yaml.h"
 #include "executor/run/run_config_keys.h"
+#include "planner/plan/transports.h"
 
 namespace tessera {
 namespace {
@@ -16,9 +17,6 @@ constexpr std::array kEstimators{AdvantageEstimator::gae, AdvantageEstimator::gr
 constexpr std::array kPolicyLosses{PolicyLossMode::vanilla, PolicyLossMode::gspo,
                                    PolicyLossMode::cispo, PolicyLossMode::dro};
 
-constexpr std::array kTransports{ReshardTransport::automatic, ReshardTransport::copy_engine,
-                                 ReshardTransport::window,    ReshardTransport::all_gather,
-                                 ReshardTransport::send_recv, ReshardTransport::host};
 constexpr std::array kWires{DType::bf16, DType::fp16};
 
 class RunReader {
@@ -459,10 +457,11 @@ class RunReader {
 std::optional<RunConfig> parse_run_config(std::string_view text, const std::string& file,
                                           const Plan& plan, Problems& problems) {
   const std::size_t before = problems.size();
-  const auto document = parse_yaml(text, file, problems);
+  const auto document = parse_yaml_as_far(text, file, problems);
   if (!document) return std::nullopt;
+  const std::size_t told = problems.size();  // of single values
   ObjectReader root(*document, problems);
-  if (problems.size() != before) return std::nullopt;
+  if (problems.size() != told) return std::nullopt;
   RunConfig config = RunReader(root, plan).read();
   if (problems.size() != before) return std::nullopt;
   return config;

@@ -74,6 +74,7 @@ const ConfigValue* ConfigValues::known(const std::string& key, Problems& problem
     const auto found = values.find(at);
     if (found == values.end() || found->second.value.is(Node::Kind::null)) return nullptr;
     const ConfigValue& value = found->second;
+    if (value.value.refused) return nullptr;
     if (!value.unknown.empty()) {
       problems.push_back(
           {file, value.place, key + " = " + value.unknown, "a value that stands in the file",

@@ -37,6 +37,7 @@ class ConfigValues {
   std::string engine_place;      // where that was said
   bool from_yaml = false;        // where keys may be added without a "+"
   bool complete = false;         // a flattened file, which states the defaults too
+  std::size_t refused = 0;       // values that the parser has told as Problems and that stay
   /// By dotted key; of Megatron and servers by flag without "--", a served model as "model".
   std::map<std::string, ConfigValue> values;
 

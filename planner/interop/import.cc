@@ -129,9 +129,9 @@ std::optional<Imported> import_config(std::string_view text, const std::string& 
       config->values[key] = std::move(value);
     }
   }
-  if (problems.size() != before) return std::nullopt;
+  if (problems.size() != before + config->refused) return std::nullopt;
   auto imported = read_as(*config, options, problems);
-  if (!imported) return std::nullopt;
+  if (!imported || config->refused > 0) return std::nullopt;
   for (const Problem& problem : outside_capabilities(imported->plan)) {
     imported->notes.push_back("not for engine '" + imported->plan.engine + "': " +
                               to_string({.place = problem.place,

@@ -77,8 +77,10 @@ void read_tree(const Node& root, ConfigValues& out, Problems& problems) {
 }
 
 void read_yaml(std::string_view text, ConfigValues& out, Problems& problems) {
-  const auto document = parse_yaml(text, out.file, problems);
+  const std::size_t before = problems.size();
+  const auto document = parse_yaml_as_far(text, out.file, problems);
   if (!document) return;
+  out.refused = problems.size() - before;
   if (document->root.is(Node::Kind::list))
     return read_override_items(document->root, out, problems);
   if (document->root.is(Node::Kind::map)) return read_tree(document->root, out, problems);
@@ -143,7 +145,7 @@ std::optional<ConfigValues> read_config_values(std::string_view text, const std:
     const auto commands = shell_commands(text, file, problems);
     if (problems.size() == before) read_commands(commands, out, problems);
   }
-  if (problems.size() != before) return std::nullopt;
+  if (problems.size() != before + out.refused) return std::nullopt;
   const std::string key = "actor_rollout_ref.actor.strategy";
   const Node* const strategy = out.find(key);
   if (strategy != nullptr && strategy->is(Node::Kind::string) &&

@@ -30,6 +30,8 @@ constexpr auto kHubs = std::to_array<Hub>({
     {"llama3.1-405b", "meta-llama/Llama-3.1-405B"},
     {"llama3.1-70b", "meta-llama/Llama-3.1-70B"},
     {"llama3.1-8b", "meta-llama/Llama-3.1-8B"},
+    {"llama3.2-1b", "meta-llama/Llama-3.2-1B"},
+    {"llama3.2-3b", "meta-llama/Llama-3.2-3B"},
     {"minitron-8b", "nvidia/Minitron-8B-Base"},
     {"mistral-7b", "mistralai/Mistral-7B-v0.1"},
     {"mistral-nemo", "mistralai/Mistral-Nemo-Base-2407"},

@@ -10,6 +10,7 @@
 
 #include "cost_models/spec/object_reader.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/transports.h"
 
 namespace tessera {
 
@@ -17,9 +18,6 @@ inline constexpr Whole kDegree{.least = 1, .most = 1 << 20};
 inline constexpr std::array kFloatTypes{DType::fp32, DType::bf16, DType::fp16};
 inline constexpr std::array kRecomputes{Recompute::none, Recompute::selective, Recompute::full};
 inline constexpr std::array kModes{ReshardMode::minimal, ReshardMode::full};
-inline constexpr std::array kTransports{ReshardTransport::automatic, ReshardTransport::copy_engine,
-                                        ReshardTransport::window,    ReshardTransport::all_gather,
-                                        ReshardTransport::send_recv, ReshardTransport::host};
 inline constexpr std::array kOrders{RankOrder::contiguous, RankOrder::megatron, RankOrder::strided};
 
 template <class V>

@@ -181,10 +181,11 @@ bool known_version(ObjectReader& reader) {
 
 std::optional<Plan> parse_plan(std::string_view text, const std::string& file, Problems& problems) {
   const std::size_t before = problems.size();
-  const auto document = parse_json(text, file, problems, {.bytes = kMostBytes});
+  const auto document = parse_json_as_far(text, file, problems, {.bytes = kMostBytes});
   if (!document) return std::nullopt;
+  const std::size_t told = problems.size();  // of single values, where they stand
   ObjectReader root(*document, problems);
-  if (problems.size() != before || !known_version(root)) return std::nullopt;
+  if (problems.size() != told || !known_version(root)) return std::nullopt;
   Plan plan;
   PlanReader reader(root, problems);
   before_dataflow(reader, plan);
@@ -193,7 +194,7 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file, P
   root.refuse_unknown_keys();
   if (problems.size() != before) return std::nullopt;
   validate(plan, file, problems);
-  for (std::size_t i = before; i < problems.size(); ++i) {
+  for (std::size_t i = told; i < problems.size(); ++i) {
     problems[i].place = located(document->root, problems[i].place);
   }
   if (problems.size() != before) return std::nullopt;

@@ -204,6 +204,20 @@ TEST(ModelSpec, QwenSlidesOnlyWhenItsSwitchIsOn) {
   EXPECT_EQ(parse(config, problems)->sliding_window, 16);
 }
 
+TEST(ModelSpec, ANumberBeyond64BitsHidesNoOtherProblem) {
+  auto config = valid();
+  config["hidden_size"] = 1e30;
+  config["num_attention_heads"] = -4;
+  std::string text = config.dump();
+  text.replace(text.find("1e+30"), 5, "9223372036854775808");
+  Problems problems;
+  EXPECT_FALSE(parse_model_spec(text, "config.json", problems));
+  std::string told;
+  for (const Problem& problem : problems) told += to_string(problem) + "\n";
+  EXPECT_NE(told.find("9223372036854775808, expected an integer of 64 bits"), told.npos) << told;
+  EXPECT_NE(told.find("found -4"), told.npos) << told;
+}
+
 /// What a plan writes out it reads back, whatever the family.
 TEST(ModelSpec, EveryFamilyComesBackFromAPlanAsItWas) {
   int checked = 0;
@@ -420,6 +434,8 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
       {"llama3.1-8b", 8'030'261'248},
       {"llama3.1-70b", 70'553'706'496},
       {"llama3.1-405b", 405'853'388'800},
+      {"llama3.2-1b", 1'235'814'400},
+      {"llama3.2-3b", 3'212'749'824},
       {"mistral-7b", 7'248'023'552},
       {"mistral-nemo", 12'247'782'400},
       {"mixtral-8x7b", 46'702'792'704},

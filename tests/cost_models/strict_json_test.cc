@@ -101,6 +101,24 @@ TEST(StrictJson, EveryPrefixOfAGoodTextIsRefusedWithoutACrash) {
   }
 }
 
+TEST(StrictJson, KeepsWhatStandsAroundANumberBeyond64Bits) {
+  const std::string text = R"({"a": 9223372036854775808, "b": [1, -99999999999999999999, 2]})";
+  Problems problems;
+  EXPECT_FALSE(parse_json(text, "f", problems));
+  EXPECT_EQ(problems.size(), 2u);
+  problems.clear();
+  const auto document = parse_json_as_far(text, "f", problems);
+  ASSERT_TRUE(document);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[1].place, "1:37 (/b/1)");
+  EXPECT_TRUE(document->root.find("a")->refused);
+  const Node& list = *document->root.find("b");
+  EXPECT_TRUE(list.items[1].refused);
+  EXPECT_EQ(list.items[2].integer, 2);
+  EXPECT_FALSE(parse_json_as_far("{\"a\": 99999999999999999999, \"a\": 1}", "f", problems));
+  EXPECT_FALSE(parse_json_as_far("{\"a\": 99999999999999999999", "f", problems));
+}
+
 TEST(StrictJson, ReadsValuesWithTheirLinesAndColumns) {
   Problems problems;
   const auto document = parse_json(

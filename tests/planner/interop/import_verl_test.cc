@@ -1,0 +1,138 @@
+// verl's own scripts in the small: what earlier versions wrote, engines that are not planned, and
+// how servers and Megatron cut experts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/interop/import.h"
+
+namespace tessera {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+struct Read {
+  std::optional<Imported> imported;
+  Problems problems;
+
+  const RolePlan& role(Role role) const { return *imported->plan.find(role); }
+  std::string told() const { return Error(ExitCode::bad_input, problems).what(); }
+};
+
+Read read(const std::string& text, const std::string& file = "a.sh") {
+  Problems none;
+  const ImportOptions options{.cluster = *read_cluster_spec("h800-64", none)};
+  Read made;
+  made.imported = import_config(text, file, options, made.problems);
+  return made;
+}
+
+std::string grpo(const std::string& model, const std::string& rest) {
+  return "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=64 "
+         "actor_rollout_ref.actor.ppo_mini_batch_size=64 actor_rollout_ref.model.path=" +
+         model + " actor_rollout_ref.actor.use_dynamic_bsz=True " + rest + "\n";
+}
+
+TEST(ImportVerl, KeysOfEarlierVersionsAreToldAndTheRestIsRead) {
+  const Read made =
+      read(grpo("Qwen/Qwen3-8B",
+                "model_engine=megatron actor_rollout_ref.actor.megatron.grad_offload=True "
+                "actor_rollout_ref.rollout.update_weights_bucket_megabytes=512 "
+                "trainer.use_legacy_worker_impl=auto"));
+  ASSERT_TRUE(made.imported) << made.told();
+  std::vector<std::string> gone;
+  for (const IgnoredKey& one : made.imported->ignored) gone.push_back(one.key + ": " + one.why);
+  EXPECT_THAT(gone, Contains(HasSubstr("megatron.grad_offload: verl 0.9.0 had it")));
+  EXPECT_THAT(gone, Contains(HasSubstr("trainer.use_legacy_worker_impl: verl 0.7.1 had it")));
+  EXPECT_EQ(made.imported->plan.reshard[0].bucket_bytes, std::int64_t{512} << 20);
+}
+
+/// experimental/reward_loop/reward_loop.py (migrate_legacy_reward_impl) of the 0.9.1 wheel.
+TEST(ImportVerl, ARewardModelUnderItsFormerNamesIsPlanned) {
+  const Read made = read(grpo(
+      "Qwen/Qwen2.5-7B-Instruct",
+      "reward_model.enable=True reward_model.model.path=Skywork/Skywork-Reward-Llama-3.1-8B "
+      "reward_model.rollout.tensor_model_parallel_size=4 critic.model.fsdp_config.fsdp_size=8"));
+  ASSERT_TRUE(made.imported) << made.told();
+  EXPECT_EQ(made.imported->plan.models.at("reward").spec.layers, 32);
+  EXPECT_EQ(made.role(Role::reward).layout.tp, 4);
+}
+
+TEST(ImportVerl, AnEngineThatIsNotPlannedIsOneProblemAndHidesNoOther) {
+  for (const char* how : {"model_engine=veomni", "actor_rollout_ref.actor.strategy=torchtitan",
+                          "--config-name=ppo_veomni_trainer"}) {
+    const Read made = read(grpo(
+        "no/such",
+        std::string(how) + " actor_rollout_ref.actor.veomni.fsdp_size=8 data.train_batch_size=65"));
+    ASSERT_FALSE(made.imported) << how;
+    EXPECT_EQ(made.problems.size(), 3U) << made.told();
+    EXPECT_THAT(made.told(), HasSubstr("expected FSDP or Megatron"));
+    EXPECT_THAT(made.told(), HasSubstr("no/such"));
+    EXPECT_THAT(made.told(), HasSubstr("a divisor of data.train_batch_size = 65"));
+  }
+}
+
+TEST(ImportVerl, ReplicasOfTheRolloutTakeAnyNumberOfPrompts) {
+  const Read made = read(grpo("Qwen/Qwen3-8B",
+                              "trainer.n_gpus_per_node=8 trainer.nnodes=6 "
+                              "actor_rollout_ref.rollout.n=3 "
+                              "actor_rollout_ref.rollout.tensor_model_parallel_size=2"));
+  ASSERT_TRUE(made.imported) << made.told();
+  EXPECT_EQ(made.role(Role::rollout).layout.dp(), 24);  // of 64 prompts
+}
+
+TEST(ImportVerl, AMiniBatchThatDoesNotDivideIsRefusedWhereItStands) {
+  const Read made = read("\n" + grpo("Qwen/Qwen3-8B", "trainer.n_gpus_per_node=6"));
+  ASSERT_FALSE(made.imported);
+  EXPECT_EQ(made.problems[0].place, "2");
+  EXPECT_THAT(made.told(), HasSubstr("ppo_mini_batch_size = 64 sequences"));
+  EXPECT_THAT(made.told(), HasSubstr("a multiple of the actor's 6 data-parallel ranks"));
+}
+
+/// Megatron's expert_tensor_parallel_size is tp where it is null; vLLM cuts every expert over all
+/// GPUs of a server unless expert parallelism is on (FusedMoEParallelConfig.make).
+TEST(ImportVerl, ExpertsAreCutAsTheirEnginesCutThem) {
+  const std::string megatron =
+      "model_engine=megatron actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4 ";
+  const Read whole = read(grpo("Qwen/Qwen3-30B-A3B", megatron));
+  ASSERT_TRUE(whole.imported) << whole.told();
+  EXPECT_EQ(whole.role(Role::actor).layout.etp, 4);
+  EXPECT_EQ(whole.role(Role::rollout).layout.etp, 2);  // verl's default tp
+  const Read spread =
+      read(grpo("Qwen/Qwen3-30B-A3B",
+                megatron + "actor_rollout_ref.actor.megatron.expert_model_parallel_size=8 "
+                           "actor_rollout_ref.actor.megatron.expert_tensor_parallel_size=1 "
+                           "actor_rollout_ref.rollout.tensor_model_parallel_size=4 "
+                           "actor_rollout_ref.rollout.expert_parallel_size=4"));
+  ASSERT_TRUE(spread.imported) << spread.told();
+  EXPECT_EQ(spread.role(Role::actor).layout.etp, 1);
+  EXPECT_EQ(spread.role(Role::rollout).layout.ep, 4);
+  EXPECT_EQ(spread.role(Role::rollout).layout.etp, 1);
+  const std::string halves =
+      "actor_rollout_ref.rollout.tensor_model_parallel_size=4 "
+      "actor_rollout_ref.rollout.expert_parallel_size=2 actor_rollout_ref.rollout.name=";
+  const Read both = read(grpo("Qwen/Qwen3-30B-A3B", halves + "trtllm"));
+  ASSERT_TRUE(both.imported) << both.told();
+  EXPECT_EQ(both.role(Role::rollout).layout.etp, 2);
+  EXPECT_THAT(read(grpo("Qwen/Qwen3-30B-A3B", halves + "vllm")).told(),
+              HasSubstr("tensor x data parallel = 4"));
+}
+
+TEST(ImportVerl, ANumberBeyond64BitsHidesNoOtherProblem) {
+  const Read made = read(
+      "actor_rollout_ref:\n"
+      "  model: {path: no/such}\n"
+      "  actor: {ppo_mini_batch_size: 99999999999999999999}\n"
+      "data: {max_prompt_length: -1, max_response_length: 9223372036854775808}\n",
+      "a.yaml");
+  ASSERT_FALSE(made.imported);
+  EXPECT_THAT(made.told(), HasSubstr("a.yaml:3:32: found 99999999999999999999"));
+  EXPECT_THAT(made.told(), HasSubstr("found 9223372036854775808"));
+  EXPECT_THAT(made.told(), HasSubstr("data.max_prompt_length = -1"));
+  EXPECT_THAT(made.told(), HasSubstr("no/such"));
+}
+
+}  // namespace
+}  // namespace tessera
