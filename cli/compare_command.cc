@@ -8,9 +8,9 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "planner/search/search.h"
 #include "simulator/timeline/comparison.h"
 #include "simulator/timeline/metrics.h"
+#include "simulator/timeline/switch_options.h"
 
 namespace tessera {
 namespace {
@@ -26,17 +26,16 @@ int compare_run(const CompareOptions& options) {
   const std::filesystem::path run(options.run);
   const std::filesystem::path file =
       std::filesystem::is_directory(run) ? run / "metrics.jsonl" : run;
-  if (const auto ran = other_plan_of(plan, options.run)) {
-    std::fprintf(stderr, "compare: warning: the run was of another plan (%s)\n",
-                 describe_layouts(*ran).c_str());
-  }
+  refuse_run_of_other_plan(plan, options.plan, options.run);
   Problems problems;
   const std::optional<std::vector<StepNumbers>> steps = read_metrics(file, problems);
-  if (!steps) throw Error(ExitCode::bad_input, std::move(problems));
-  const Comparison result = compare(plan, *steps, options.warm_up);
+  const SwitchOptions switches = read_switch_options(run, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  if (steps->empty()) throw Error(ExitCode::bad_input, file.string() + ": no step was measured");
+  const Comparison result = compare(plan, *steps, options.warm_up, switches);
   std::printf("%s", (options.json ? to_json(result) : to_text(result)).c_str());
   for (const BytesComparison& bytes : result.bytes) {
-    if (!bytes.equal()) return static_cast<int>(ExitCode::check_failed);
+    if (!bytes.agrees()) return static_cast<int>(ExitCode::check_failed);
   }
   return 0;
 }

@@ -48,18 +48,16 @@ MetricValues measured(const std::string& run) {
   return {steps->back().data.begin(), steps->back().data.end()};
 }
 
-void check_run(const Plan& plan, const ExplainOptions& options) {
-  const auto ran = other_plan_of(plan, options.run);
-  if (!ran) return;
-  throw Error(ExitCode::bad_input,
-              {Problem{.file = options.run,
-                       .place = "plan.json",
-                       .found = "a run of another plan (" + describe_layouts(*ran) + ")",
-                       .expected = "a run of " + options.plan + " (" + describe_layouts(plan) + ")",
-                       .hint = "explain the run's own plan.json"}});
+// 1 where a rule is violated: by a run every one that asks for something to be done, by a
+// prediction (a plan may use all that it has) those that would end or halt its run.
+bool fails(const JudgedRule& each, bool measured) {
+  const RuleAction action = each.rule->action;
+  const bool ends =
+      action == RuleAction::stop || action == RuleAction::roll_back || action == RuleAction::pause;
+  return each.verdict.outcome == RuleOutcome::violated &&
+         (measured ? action != RuleAction::none : ends);
 }
 
-// 1 where a rule is violated whose action would end or halt the run, else 0.
 int explain_rules(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
   Problems problems;
   const auto profile = read_rules(options.rules, problems);
@@ -69,13 +67,10 @@ int explain_rules(const Plan& plan, const ExplainOptions& options, const Calibra
   const auto judged = judge(*profile, values, expectation);
   std::printf("%s",
               (options.json ? to_json(*profile, judged) : describe(*profile, judged)).c_str());
-  const bool ends = std::any_of(judged.begin(), judged.end(), [](const JudgedRule& each) {
-    const RuleAction action = each.rule->action;
-    return each.verdict.outcome == RuleOutcome::violated &&
-           (action == RuleAction::stop || action == RuleAction::roll_back ||
-            action == RuleAction::pause);
+  const bool failed = std::any_of(judged.begin(), judged.end(), [&](const JudgedRule& each) {
+    return fails(each, !options.run.empty());
   });
-  return static_cast<int>(ends ? ExitCode::check_failed : ExitCode::ok);
+  return static_cast<int>(failed ? ExitCode::check_failed : ExitCode::ok);
 }
 
 void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
@@ -113,9 +108,12 @@ int answer(const Plan& plan, const ExplainOptions& options, const Calibration& c
 
 int run_explain(const ExplainOptions& options) {
   const Plan plan = read_plan_or_throw(options.plan);
-  if (!options.run.empty()) check_run(plan, options);
+  if (!options.run.empty()) refuse_run_of_other_plan(plan, options.plan, options.run);
   const Calibration calibration = calibration_of(plan, options.calibration);
   if (certified(plan) == Certified::yes) return answer(plan, options, calibration);
+  Problems problems;
+  check_reshard_digests(plan, options.plan, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   const Repriced priced = repriced(plan, calibration);
   std::printf("%s", (options.json ? to_json(priced) : describe(priced)).c_str());
   const int code = answer(priced.plan, options, calibration);

@@ -1,13 +1,32 @@
 #include "cli/inputs.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
 #include "cost_models/derived_calibration.h"
+#include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan_json.h"
+#include "planner/search/search.h"
 
 namespace tessera {
+namespace {
+
+std::string digest_but_transports(Plan plan) {
+  for (PlannedReshard& pair : plan.reshard) pair.transport = ReshardTransport::automatic;
+  return mapping_digest(plan);
+}
+
+std::string what_runs(const Plan& plan) {
+  std::string text = plan.workload.algorithm + ": " + describe_layouts(plan);
+  for (const PlannedReshard& pair : plan.reshard) {
+    text += "; reshard " + std::string(name_of(pair.mode));
+  }
+  return text;
+}
+
+}  // namespace
 
 Plan read_plan_or_throw(const std::string& file) {
   Problems problems;
@@ -32,14 +51,33 @@ Calibration calibration_of(const Plan& plan, const std::string& named) {
   return calibration_for(plan.cluster, "");
 }
 
-std::optional<Plan> other_plan_of(const Plan& plan, const std::string& run) {
+int code_of_fit(const Plan& plan, const Calibration& calibration, const char* command) {
+  if (certified(plan) == Certified::yes) return 0;
+  const Repriced priced = repriced(plan, calibration);
+  if (!priced.agrees()) {
+    std::fprintf(stderr,
+                 "%s: warning: the plan is %s and its predictions are not its own (tessera "
+                 "explain)\n",
+                 command, priced.why.c_str());
+  }
+  if (priced.pricing.fits) return 0;
+  std::fprintf(stderr, "%s: warning: %s\n", command, priced.pricing.notes.back().c_str());
+  return static_cast<int>(ExitCode::infeasible);
+}
+
+void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const std::string& run) {
   const std::filesystem::path where(run);
-  const std::filesystem::path file =
+  const std::filesystem::path ran_file =
       (std::filesystem::is_directory(where) ? where : where.parent_path()) / "plan.json";
-  if (!std::filesystem::is_regular_file(file)) return std::nullopt;
-  Plan ran = read_plan_or_throw(file.string());
-  if (mapping_digest(ran) == mapping_digest(plan)) return std::nullopt;
-  return ran;
+  if (!std::filesystem::is_regular_file(ran_file)) return;
+  const Plan ran = read_plan_or_throw(ran_file.string());
+  if (digest_but_transports(ran) == digest_but_transports(plan)) return;
+  throw Error(ExitCode::bad_input,
+              {Problem{.file = run,
+                       .place = "plan.json",
+                       .found = "a run of another plan (" + what_runs(ran) + ")",
+                       .expected = "a run of " + file + " (" + what_runs(plan) + ")",
+                       .hint = "name the run's own plan.json"}});
 }
 
 }  // namespace tessera

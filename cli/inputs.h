@@ -1,7 +1,6 @@
 // Inputs that several commands read, with every problem thrown at once.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "cost_models/calibration.h"
@@ -19,8 +18,13 @@ Calibration calibration_for(const ClusterSpec& cluster, const std::string& where
 /// that of the cluster's device. Throws Error (bad_input).
 Calibration calibration_of(const Plan& plan, const std::string& named);
 
-/// What the run (its folder, or a file in it) was of, where RUN/plan.json runs something else than
-/// `plan`; nullopt where it is the same, or the folder has none. Throws Error (bad_input).
-std::optional<Plan> other_plan_of(const Plan& plan, const std::string& run);
+/// 2 where the plan, as the cost models price it again, does not fit, else 0. What a search did not
+/// certify is told on stderr in the command's name.
+int code_of_fit(const Plan& plan, const Calibration& calibration, const char* command);
+
+/// Throws Error (bad_input) where the run (its folder, or a file in it) was of a plan that runs
+/// something else than `plan`, read from `file`; transports are the run's own choice. Without a
+/// RUN/plan.json nothing is known, and nothing refused.
+void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const std::string& run);
 
 }  // namespace tessera

@@ -7,10 +7,9 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cost_models/spec/strict_json.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
-#include "planner/interop/repriced.h"
-#include "planner/plan/certified.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/report.h"
 
@@ -22,6 +21,7 @@ namespace fs = std::filesystem;
 struct ExportCommand {
   std::string plan, target, output;
   ExportOptions options;
+  bool json = false;
 };
 
 void write(const Export& made, const fs::path& folder) {
@@ -37,19 +37,23 @@ void write(const Export& made, const fs::path& folder) {
   }
 }
 
-// What the search did not check is checked here: files of a plan that does not fit are written, but
-// not without a word.
-void warn_if_uncertified(const Plan& plan) {
-  if (certified(plan) == Certified::yes) return;
-  const Repriced priced = repriced(plan, calibration_of(plan, ""));
-  if (priced.pricing.fits && priced.agrees()) return;
-  std::fprintf(stderr, "export: warning: the plan is %s%s\n", priced.why.c_str(),
-               priced.agrees() ? "" : " and its predictions are not its own (tessera explain)");
-  if (priced.pricing.fits) return;
-  std::fprintf(stderr, "export: warning: %s\n", priced.pricing.notes.back().c_str());
+void print_json(const Export& made, const ExportCommand& command) {
+  Node root = map_node();
+  add(root, "target", node_of(std::string_view(command.target)));
+  Node files = list_node(), notes = list_node();
+  for (const ExportedFile& file : made.files) {
+    Node each = map_node();
+    add(each, "path", node_of(std::string_view((fs::path(command.output) / file.name).native())));
+    add(each, "executable", node_of(file.executable));
+    files.items.push_back(std::move(each));
+  }
+  for (const std::string& note : made.notes) notes.items.push_back(node_of(std::string_view(note)));
+  add(root, "files", std::move(files));
+  add(root, "notes", std::move(notes));
+  std::printf("%s", json_text(root).c_str());
 }
 
-void run_export(const ExportCommand& command) {
+int run_export(const ExportCommand& command) {
   Problems problems;
   const auto target = export_target_from(command.target, problems);
   if (command.options.rollout != "vllm" && command.options.rollout != "sglang") {
@@ -66,11 +70,16 @@ void run_export(const ExportCommand& command) {
     throw Error(ExitCode::bad_input, std::move(problems));
   }
   write(*made, command.output);
-  warn_if_uncertified(plan);
+  const int code = code_of_fit(plan, calibration_of(plan, ""), "export");
   for (const std::string& note : made->notes) std::fprintf(stderr, "export: %s\n", note.c_str());
+  if (command.json) {
+    print_json(*made, command);
+    return code;
+  }
   for (const ExportedFile& file : made->files) {
     std::printf("%s\n", (fs::path(command.output) / file.name).c_str());
   }
+  return code;
 }
 
 struct ImportCommand {
@@ -160,7 +169,11 @@ void add_export(CLI::App& app) {
   command->add_option("--image", options.image, "Container image of a TrainJob");
   command->add_option("--config", options.run_config, "Run configuration that launchers pass on");
   command->add_option("--run", options.run_folder, "Run folder that launchers pass on");
-  command->callback([all] { run_export(*all); });
+  command->add_flag("--json", all->json, "Print the files and notes as JSON");
+  command->callback([all] {
+    const int code = run_export(*all);
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
 }
 
 }  // namespace tessera

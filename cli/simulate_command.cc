@@ -34,7 +34,7 @@ void write_trace(const Simulation& simulation, const std::string& file) {
                file.c_str());
 }
 
-void simulate_plan(const SimulateOptions& options) {
+int simulate_plan(const SimulateOptions& options) {
   const Plan plan = read_plan_or_throw(options.plan);
   Problems problems;
   check_reshard_digests(plan, options.plan, problems);
@@ -45,6 +45,7 @@ void simulate_plan(const SimulateOptions& options) {
   const std::string text = options.json ? to_json(simulation, plan, calibration)
                                         : to_text(simulation, plan, calibration);
   std::printf("%s", text.c_str());
+  return code_of_fit(plan, calibration, "simulate");
 }
 
 }  // namespace
@@ -60,7 +61,10 @@ void add_simulate(CLI::App& app) {
       ->check(CLI::Range(1, 1000));
   command->add_option("--trace", options->trace, "Where to write a trace for Perfetto");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options] { simulate_plan(*options); });
+  command->callback([options] {
+    const int code = simulate_plan(*options);
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
 }
 
 }  // namespace tessera

@@ -1,13 +1,18 @@
 // tessera sweep: a prediction for every row of a CSV of fixed layouts.
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "cli/commands.h"
 #include "cost_models/spec/document.h"
+#include "cost_models/spec/strict_json.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {
@@ -15,7 +20,34 @@ namespace {
 
 struct SweepOptions {
   std::string input, output, calibration;
+  bool json = false;
 };
+
+// Numbers as numbers, an empty cell as null, the rest as text.
+Node cell_node(const std::string& cell) {
+  if (cell.empty()) return {};
+  double number = 0;
+  const char* const end = cell.data() + cell.size();
+  const auto [stop, error] = std::from_chars(cell.data(), end, number);
+  if (error != std::errc{} || stop != end || !std::isfinite(number)) {
+    return node_of(std::string_view(cell));
+  }
+  return node_of(number);
+}
+
+std::string to_json(const CsvTable& table, const SweepSummary& summary) {
+  Node root = map_node(), rows = list_node();
+  for (const CsvRow& row : table.rows) {
+    Node each = map_node();
+    for (std::size_t i = 0; i < table.header.size(); ++i) {
+      add(each, table.header[i], cell_node(row.cells[i]));
+    }
+    rows.items.push_back(std::move(each));
+  }
+  add(root, "rows", std::move(rows));
+  add(root, "feasible", node_of(static_cast<std::int64_t>(summary.feasible)));
+  return json_text(root);
+}
 
 void run_sweep(const SweepOptions& options) {
   Problems problems;
@@ -26,10 +58,12 @@ void run_sweep(const SweepOptions& options) {
                     problems);
   }
   if (!summary || !problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  if (options.output.empty() || options.output == "-") {
+  const bool to_file = !options.output.empty() && options.output != "-";
+  if (to_file) write_text_file(options.output, to_csv(*table));
+  if (options.json) {
+    std::printf("%s", to_json(*table, *summary).c_str());
+  } else if (!to_file) {
     std::printf("%s", to_csv(*table).c_str());
-  } else {
-    write_text_file(options.output, to_csv(*table));
   }
   std::fprintf(stderr, "sweep: %zu rows, %zu of them feasible\n", summary->rows, summary->feasible);
 }
@@ -44,6 +78,7 @@ void add_sweep(CLI::App& app) {
   command->add_option("-o,--output", options->output, "Where to write; default: stdout");
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset for every row; default: the device's");
+  command->add_flag("--json", options->json, "Print the rows as JSON");
   command->callback([options] { run_sweep(*options); });
 }
 

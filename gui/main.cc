@@ -51,6 +51,11 @@ int main(int argc, char** argv) {
   try {
     if (!arguments.plan.isEmpty()) window.openPlan(arguments.plan);
     if (!arguments.run.isEmpty()) window.openRun(arguments.run);
+    // Pictures of something else than was asked for help nobody.
+    if (!arguments.export_folder.isEmpty() && !problems.isEmpty()) {
+      std::fputs(qPrintable(problems), stderr);
+      return static_cast<int>(tessera::ExitCode::bad_input);
+    }
     if (arguments.has_query || !window.session().plan()) {
       window.explore().form()->setQuery(arguments.query);
     }

@@ -49,7 +49,7 @@ QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
       return {};
     case Qt::ForegroundRole:
       if (!is_phase && index.column() == RelativeError &&
-          !comparison_.bytes[row - phases].equal()) {
+          !comparison_.bytes[row - phases].agrees()) {
         return QColor(Qt::red);
       }
       return {};
@@ -87,7 +87,7 @@ QVariant ComparisonModel::text(const BytesComparison& row, int column) const {
     case Measured:
       return bytesText(row.measured);
     case RelativeError:
-      return row.equal() ? QString("equal") : QString("NOT EQUAL");
+      return QString::fromStdString(verdict(row));
     default:
       return {};
   }

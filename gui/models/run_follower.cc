@@ -19,9 +19,11 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   steps_.clear();
   ranks_.setStates({}, 0);
   own_plan_.reset();
+  switches_ = {};
   if (std::filesystem::exists(run_ / "plan.json")) {
     Problems problems;
     own_plan_ = read_plan(run_ / "plan.json", problems);
+    switches_ = read_switch_options(run_, problems);
     if (!problems.empty()) emit problemsFound(problemsText(problems));
   }
   compareAgain();
@@ -62,7 +64,7 @@ void RunFollower::requestStop() {
 bool RunFollower::stopRequested() const { return !run_.empty() && stop_requested(run_); }
 
 void RunFollower::compareAgain() {
-  comparison_.setComparison(plan() ? compare(*plan(), steps_.steps()) : Comparison{});
+  comparison_.setComparison(plan() ? compare(*plan(), steps_.steps(), 2, switches_) : Comparison{});
 }
 
 }  // namespace tessera::gui

@@ -75,18 +75,15 @@ class Importer {
   }
 
   void check_flags() {
-    std::vector<std::string> unknown;
-    for (Problem& problem : misspelt_flags(config_, unknown)) {
+    for (Problem& problem : unknown_flags(config_)) {
       if (!options_.allow_unknown) {
         problems_.push_back(std::move(problem));
       } else {
-        out_.notes.push_back("unknown argument " + problem.found + " (" + problem.hint + ")");
+        out_.notes.push_back(problem.found +
+                             " is no argument that the planner knows; it changes "
+                             "nothing in the plan (" +
+                             problem.hint + ").");
       }
-    }
-    for (const std::string& flag : unknown) {
-      out_.notes.push_back("--" + flag +
-                           " is no argument that the planner knows; it changes "
-                           "nothing in the plan.");
     }
     for (const char* const flag : {"quantization", "cpu-offload-gb", "kv-cache-dtype",
                                    "speculative-config", "speculative-algorithm"}) {

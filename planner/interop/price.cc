@@ -5,6 +5,7 @@
 #include "planner/plan/one_step_off.h"
 #include "planner/search/amounts.h"
 #include "planner/search/fixed.h"
+#include "planner/search/full_gather.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
@@ -149,6 +150,12 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
           pair.bytes_received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
       continue;
     }
+    if (gathers_whole(plan.engine) && pair.mode == ReshardMode::full) {
+      pair.lower_bound_bytes = priced.reshard.front().lower_bound_bytes;
+      set_gathered(plan, priced.reshard.front().bytes_received,
+                   costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
+      continue;
+    }
     const ReshardPlan exact = reshard_plan_of(plan, pair);
     pair.digest = digest_text(exact.digest);
     pair.bytes_received = exact.bytes_received.value;
@@ -156,6 +163,8 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
     pair.total_received_bytes = exact.total_received.value;
   }
   plan.prediction = priced.prediction;
+  if (plan.environment.empty())
+    plan.environment = priced.environment;  // other tools' files say none
   plan.provenance.calibration = calibration.name;
   if (!left_out.empty()) {
     std::string all;

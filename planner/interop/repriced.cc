@@ -12,10 +12,14 @@
 namespace tessera {
 namespace {
 
+StoredValue bytes_value(std::string name, std::int64_t stored, std::int64_t recomputed) {
+  return {std::move(name), static_cast<double>(stored), static_cast<double>(recomputed)};
+}
+
 std::vector<StoredValue> values_of(const Prediction& stored, const Prediction& recomputed) {
-  std::vector<StoredValue> values = {{"step_s", stored.step_s, recomputed.step_s},
-                                     {"peak_bytes", static_cast<double>(stored.peak_bytes),
-                                      static_cast<double>(recomputed.peak_bytes)}};
+  std::vector<StoredValue> values = {
+      {"step_s", stored.step_s, recomputed.step_s},
+      bytes_value("peak_bytes", stored.peak_bytes, recomputed.peak_bytes)};
   for (const Phase phase : kEveryPhase) {
     const auto before = stored.phases_s.find(phase), now = recomputed.phases_s.find(phase);
     if (before == stored.phases_s.end() && now == recomputed.phases_s.end()) continue;
@@ -26,11 +30,27 @@ std::vector<StoredValue> values_of(const Prediction& stored, const Prediction& r
   return values;
 }
 
-// Bytes as GiB, the rest as it is.
+// What the switches are said to move. Of an estimate (without a digest) only its time was priced.
+void add_switches(const Plan& stored, const Plan& recomputed, std::vector<StoredValue>& values) {
+  for (std::size_t i = 0; i < stored.reshard.size(); ++i) {
+    const PlannedReshard &was = stored.reshard[i], &is = recomputed.reshard[i];
+    if (!has_exact_reshard(was)) continue;
+    const std::string place = "reshard." + std::to_string(i) + ".";
+    values.push_back(bytes_value(place + "bytes_received", was.bytes_received, is.bytes_received));
+    values.push_back(
+        bytes_value(place + "lower_bound_bytes", was.lower_bound_bytes, is.lower_bound_bytes));
+    values.push_back(bytes_value(place + "total_received_bytes", was.total_received_bytes,
+                                 is.total_received_bytes));
+  }
+}
+
+// The peak as GiB, what moves to the byte, the rest as it is.
 std::string amount(const StoredValue& value, double number) {
   std::array<char, 40> text{};
   if (value.name == "peak_bytes") {
     std::snprintf(text.data(), text.size(), "%.2f GiB", number / (1LL << 30));
+  } else if (value.name.starts_with("reshard.")) {
+    std::snprintf(text.data(), text.size(), "%.0f bytes", number);
   } else {
     std::snprintf(text.data(), text.size(), "%.6g s", number);
   }
@@ -40,7 +60,7 @@ std::string amount(const StoredValue& value, double number) {
 }  // namespace
 
 bool StoredValue::agrees() const {
-  constexpr double kRounding = 1e-6;
+  const double kRounding = name.starts_with("reshard.") ? 0 : 1e-6;  // bytes are exact
   return std::abs(stored - recomputed) <=
          kRounding * std::max(std::abs(stored), std::abs(recomputed));
 }
@@ -54,6 +74,7 @@ Repriced repriced(const Plan& stored, const Calibration& calibration) {
   Repriced result{.plan = stored, .why = why_not_certified(stored)};
   result.pricing = price(result.plan, calibration);
   result.values = values_of(stored.prediction, result.plan.prediction);
+  add_switches(stored, result.plan, result.values);
   // Figures that were edited come back as they were: still the file holds no certificate.
   if (certified(result.plan) == Certified::yes) result.plan.certificate.digest = "edited";
   return result;
@@ -64,12 +85,12 @@ std::string describe(const Repriced& plan) {
   for (const StoredValue& value : plan.values) {
     if (value.agrees()) continue;
     std::array<char, 160> line{};
-    std::snprintf(line.data(), line.size(), "  %-22s the file says %14s, computed %14s\n",
+    std::snprintf(line.data(), line.size(), "  %-30s the file says %14s, computed %14s\n",
                   value.name.c_str(), amount(value, value.stored).c_str(),
                   amount(value, value.recomputed).c_str());
     out += line.data();
   }
-  if (plan.agrees()) out += "  the file's times and peak are those computed\n";
+  if (plan.agrees()) out += "  the file's times, peak and bytes are those computed\n";
   for (const std::string& note : plan.pricing.notes) out += "  " + note + "\n";
   return out;
 }

@@ -14,7 +14,7 @@ namespace tessera {
 
 /// One figure of the file beside the same computed again.
 struct StoredValue {
-  std::string name;  // "step_s", "phases_s.gen", "peak_bytes"
+  std::string name;  // "step_s", "phases_s.gen", "peak_bytes", "reshard.0.bytes_received"
   double stored = 0, recomputed = 0;
   bool agrees() const;
 };

@@ -155,7 +155,7 @@ std::string_view bare(std::string_view flag) {
 
 }  // namespace
 
-Problems misspelt_flags(const ConfigValues& config, std::vector<std::string>& unknown) {
+Problems unknown_flags(const ConfigValues& config) {
   const bool vllm = config.syntax == ConfigSyntax::vllm;
   const Names known = vllm ? Names(kVllm) : Names(kSglang);
   const Names brief = vllm ? Names(kVllmShort) : Names(kSglangShort);
@@ -165,12 +165,9 @@ Problems misspelt_flags(const ConfigValues& config, std::vector<std::string>& un
     const std::string_view name = bare(flag);
     if (contains(brief, name) || contains(known, name)) continue;
     const std::string hint = did_you_mean(name, suggested);
-    if (hint.empty()) {
-      unknown.push_back(flag);
-    } else {
-      problems.push_back({config.file, value.place, "--" + flag,
-                          std::string("an argument of ") + (vllm ? "vLLM" : "SGLang"), hint});
-    }
+    problems.push_back({config.file, value.place, "--" + flag,
+                        std::string("an argument of ") + (vllm ? "vLLM" : "SGLang"),
+                        hint.empty() ? "--allow-unknown passes over it" : hint});
   }
   return problems;
 }

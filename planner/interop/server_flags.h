@@ -3,16 +3,12 @@
 // Pure functions over names; owns nothing.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "planner/interop/config_values.h"
 
 namespace tessera {
 
-/// A Problem with did-you-mean for every flag that no version of the server has and that looks like
-/// one that it has; the others that are not known, without their dashes, are added to `unknown`.
-/// Precondition: `config` is of a server.
-Problems misspelt_flags(const ConfigValues& config, std::vector<std::string>& unknown);
+/// A Problem for every flag that no version of the server has, with did-you-mean where it looks
+/// like one that it has. Precondition: `config` is of a server.
+Problems unknown_flags(const ConfigValues& config);
 
 }  // namespace tessera

@@ -4,12 +4,12 @@
 
 #include "planner/interop/verl_writer.h"
 #include "planner/plan/hub_name.h"
+#include "planner/search/full_gather.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kMebibyte = 1 << 20;
-constexpr std::int64_t kDefaultBucketMebibytes = 2048;
 
 bool apart_from_actor(const VerlWriter& w, const RolePlan& role) {
   return std::none_of(role.ranks.begin(), role.ranks.end(), [&](int rank) {
@@ -57,7 +57,8 @@ void write_bucket(VerlWriter& w) {
   const std::int64_t planned =
       w.plan.reshard.empty() ? 0 : mebibytes(w.plan.reshard[0].bucket_bytes);
   const std::int64_t largest = mebibytes(largest_tensor_bytes(w.plan));
-  const std::int64_t bucket = std::max(planned > 0 ? planned : kDefaultBucketMebibytes, largest);
+  const std::int64_t bucket =
+      planned > 0 ? std::max(planned, largest) : mebibytes(gather_bucket_bytes(w.plan));
   w.set(kRollout + ".checkpoint_engine.update_weights_bucket_megabytes", bucket,
         largest >= bucket ? "the largest tensor, whole" : "");
 }
@@ -137,17 +138,6 @@ void write_reward(VerlWriter& w) {
 }
 
 }  // namespace
-
-std::int64_t largest_tensor_bytes(const Plan& plan) {
-  const RolePlan* const actor = plan.find(Role::actor);
-  if (actor == nullptr) return 0;
-  std::int64_t largest = 0;
-  const ModelSpec& model = plan.models.at(actor->model).spec;
-  // Gathered in the type of the stored parameters: FSDP's are the master weights.
-  const DType type = plan.engine == "verl" ? actor->dtypes.master : actor->dtypes.param;
-  largest = std::max(largest, model.vocab * model.hidden * size_of(type));
-  return std::max(largest, model.ffn * model.hidden * size_of(type));
-}
 
 void write_verl_serving(VerlWriter& w) {
   write_rollout(w);

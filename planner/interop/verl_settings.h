@@ -39,7 +39,4 @@ struct VerlSettings {
 /// (outside_capabilities). What the keys cannot say is appended to `problems`.
 VerlSettings verl_settings(const Plan& plan, const VerlOptions& options, Problems& problems);
 
-/// Bytes of the largest tensor of the actor as verl gathers it; a bucket must hold it.
-std::int64_t largest_tensor_bytes(const Plan& plan);
-
 }  // namespace tessera

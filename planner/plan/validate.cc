@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "planner/plan/engine_names.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -18,6 +19,7 @@ struct Checker {
     problems.push_back(
         {file, std::move(place), std::move(found), std::move(expected), std::move(hint)});
   }
+  void check_engine();
   void check_models();
   void check_dataflow();
   bool rollout_apart() const;
@@ -41,6 +43,16 @@ bool needs_ranks(const Workload& workload, Role role) {
   return std::any_of(workload.dataflow.begin(), workload.dataflow.end(), [&](const Call& call) {
     return call.role == role && call.kind != CallKind::compute;
   });
+}
+
+void Checker::check_engine() {
+  const std::vector<std::string> known(kPlanEngines.begin(), kPlanEngines.end());
+  if (std::find(known.begin(), known.end(), plan.engine) != known.end()) return;
+  std::string names;
+  for (const std::string& name : known) {
+    names += (names.empty() ? "" : name == known.back() ? " or " : ", ") + name;
+  }
+  refuse("/engine", in_quotes(plan.engine), names, did_you_mean(plan.engine, known));
 }
 
 void Checker::check_models() {
@@ -317,6 +329,7 @@ void Checker::check_environment() {
 
 void validate(const Plan& plan, const std::string& file, Problems& problems) {
   Checker checker{plan, file, problems};
+  checker.check_engine();
   checker.check_models();
   checker.check_dataflow();
   checker.check_roles();

@@ -1,87 +1,199 @@
 #include "planner/search/advice.h"
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
 #include <utility>
 
 #include "cost_models/spec/strict_json.h"
+#include "planner/plan/one_step_off.h"
 #include "planner/search/amounts.h"
+#include "planner/search/engine_limits.h"
+#include "planner/search/fixed.h"
+#include "planner/search/role_operations.h"
+#include "planner/search/space.h"
 
 namespace tessera {
 namespace {
 
-// A rung from what it is called and the words that fix it.
-using Climb = std::function<Rung(std::string, std::vector<std::string>)>;
+// The plan under the cost models, and what becomes of it when one role's candidate is another.
+class Ladder {
+ public:
+  Ladder(const Plan& plan, PlanRequest request)
+      : plan_(plan), request_(priced_as(plan, std::move(request))), costs_(request_) {
+    solution_.placement = placement_of(plan);
+    for (const std::vector<Role>& block : solution_.placement) {
+      const std::vector<int>& ranks = plan.find(block.front())->ranks;
+      solution_.sizes.push_back(static_cast<int>(ranks.size()));
+      solution_.first_rank.push_back(*std::min_element(ranks.begin(), ranks.end()));
+    }
+    for (const RolePlan& role : plan.roles) {
+      solution_.choice.emplace(role.role, candidate_of(plan, role));
+    }
+    solution_.policy_lag = is_one_step_off(plan.schedule) ? 1 : 0;
+    for (const RolePlan& role : plan.roles) own_[role.role] = own_bytes(role.role, solution_);
+  }
 
-Rung climbed(Planner& planner, Objective objective, std::string what,
-             std::vector<std::string> words) {
-  Rung rung{.what = std::move(what), .words = std::move(words)};
-  Problems problems;
-  const FixedSettings settings = parse_settings(rung.words, problems);
-  std::optional<PlanOutcome> outcome;
-  if (problems.empty()) outcome = planner.plan(settings, objective, problems);
-  if (!outcome) {
-    rung.why = problems.empty() ? "not known" : "needs " + problems[0].expected;
+  const Candidate& candidate(Role role) const { return solution_.choice.at(role); }
+
+  /// `words` are the change as --fix reads it; everything else stays as the plan has it.
+  Rung rung(std::string what, std::vector<std::string> words, const Candidate& changed) {
+    Rung rung{.what = std::move(what), .words = std::move(words), .role = changed.role};
+    rung.why = beyond_engine(rung.words);
+    if (!rung.why.empty()) return rung;
+    Solution other = solution_;
+    other.choice.at(changed.role) = changed;
+    const FixedIteration priced =
+        price_iteration(costs_, other.choice, other.placement, other.policy_lag);
+    rung.why = priced.why;
+    if (!priced.fits()) return rung;
+    other.seconds = priced.seconds;
+    other.step_s = priced.step_s;
+    const Plan made = compose_plan(request_, costs_, other, &known_);
+    rung.possible = true;
+    rung.step_s = made.prediction.step_s;
+    rung.peak_bytes = made.prediction.peak_bytes;
+    rung.role_saves_bytes = own_.at(changed.role) - own_bytes(changed.role, other);
     return rung;
   }
-  if (const Infeasible* none = std::get_if<Infeasible>(&*outcome)) {
-    rung.why = none->reasons.empty() ? "nothing fits" : none->reasons[0];
-    return rung;
+
+ private:
+  static PlanRequest priced_as(const Plan& plan, PlanRequest request) {
+    request.traits = traits_of(plan.engine);
+    request.fixed = {};
+    for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
+    return request;
   }
-  const Plan& plan = std::get<Plan>(*outcome);
-  rung.possible = true;
-  rung.step_s = plan.prediction.step_s;
-  rung.peak_bytes = plan.prediction.peak_bytes;
-  return rung;
+
+  // Of the role's fullest rank in the phase of its own that needs most.
+  std::int64_t own_bytes(Role role, const Solution& solution) const {
+    std::int64_t most = 0;
+    for (const Phase phase : phases_of(request_.workload, role)) {
+      most = std::max(most, costs_.memory(solution.choice.at(role), phase).total());
+    }
+    return most;
+  }
+
+  std::string beyond_engine(const std::vector<std::string>& words) const {
+    Problems problems;
+    const auto table = space_of(plan_.engine, problems);
+    PlanRequest asked = request_;
+    asked.fixed = parse_settings(words, problems);
+    if (!problems.empty()) return "needs " + problems[0].expected;
+    const auto limits = engine_limits(asked, *table);
+    return limits.empty() ? "" : describe(limits.front(), plan_.engine);
+  }
+
+  const Plan& plan_;
+  PlanRequest request_;
+  CostEvaluator costs_;
+  Solution solution_;
+  KnownReshards known_;
+  std::map<Role, std::int64_t> own_;
+};
+
+void add_rollout_rungs(Ladder& ladder, Advice& advice) {
+  const Candidate& now = ladder.candidate(Role::rollout);
+  for (int tp = now.tp / 2; tp >= 1; tp /= 2) {
+    // As many sequences at once on as many GPUs: each of more replicas decodes fewer.
+    const int more = now.tp / tp;
+    Candidate changed = now;
+    changed.tp = tp;
+    changed.dp = now.dp * more;
+    changed.max_sequences = (now.max_sequences + more - 1) / more;
+    if (now.ep == 1) changed.etp = tp;
+    advice.ladder.push_back(ladder.rung(
+        "rollout TP " + std::to_string(now.tp) + " -> " + std::to_string(tp) + ", more micro-DP",
+        {"rollout.tp=" + std::to_string(tp),
+         "rollout.max_sequences=" + std::to_string(changed.max_sequences)},
+        changed));
+  }
+  if (now.max_sequences > 1) {
+    Candidate changed = now;
+    changed.max_sequences = (now.max_sequences + 1) / 2;
+    advice.ladder.push_back(
+        ladder.rung("half the sequences decoded at once",
+                    {"rollout.max_sequences=" + std::to_string(changed.max_sequences)}, changed));
+  }
+}
+
+void add_actor_rungs(const Plan& plan, Ladder& ladder, Advice& advice) {
+  const Candidate& now = ladder.candidate(Role::actor);
+  const auto add = [&](std::string what, std::string word, const Candidate& changed) {
+    advice.ladder.push_back(ladder.rung(std::move(what), {std::move(word)}, changed));
+  };
+  if (!now.offload.optimizer) {
+    Candidate changed = now;
+    changed.offload.optimizer = true;
+    add("actor's optimizer offloaded", "actor.offload=optimizer", changed);
+  }
+  for (const Recompute mode : {Recompute::selective, Recompute::full}) {
+    if (mode <= now.recompute) continue;
+    Candidate changed = now;
+    changed.recompute = mode;
+    const std::string name(name_of(mode));
+    add("actor recomputes, " + name, "actor.recompute=" + name, changed);
+  }
+  for (const int zero : {1, 2, 3}) {
+    if (zero <= now.zero || now.dp == 1) continue;
+    Candidate changed = now;
+    changed.zero = zero;
+    if (zero == 3) changed.dp_shard = now.dp;
+    add("actor ZeRO " + std::to_string(zero), "actor.zero=" + std::to_string(zero), changed);
+  }
+  for (const int factor : {2, 4}) {
+    Candidate changed = now;
+    changed.tp = now.tp * factor;
+    if (changed.tp > plan.cluster.gpus_per_node || now.dp % factor != 0) continue;
+    changed.dp = now.dp / factor;
+    changed.dp_shard = std::gcd(now.dp_shard, changed.dp);
+    if (now.dp_shard > 1 && changed.dp_shard == 1) changed.zero = 1;
+    if (changed.dp == 1) changed.zero = 0;
+    if (now.ep == 1) changed.etp = changed.tp;
+    changed.sequence_parallel = true;
+    add("actor TP " + std::to_string(changed.tp), "actor.tp=" + std::to_string(changed.tp),
+        changed);
+  }
 }
 
 // What practice tries in this order when memory runs out.
-void add_ladder(const Plan& plan, const Climb& climb, Advice& advice) {
-  const auto add = [&](std::string what, std::vector<std::string> words) {
-    advice.ladder.push_back(climb(std::move(what), std::move(words)));
-  };
-  if (const RolePlan* rollout = plan.find(Role::rollout)) {
-    for (int tp = rollout->layout.tp / 2; tp >= 1; tp /= 2) {
-      add("rollout TP " + std::to_string(rollout->layout.tp) + " -> " + std::to_string(tp) +
-              ", more micro-DP",
-          {"rollout.tp=" + std::to_string(tp)});
-    }
-    const std::int64_t slots = rollout->batching.max_sequences;
-    if (slots > 1) {
-      add("half the sequences decoded at once",
-          {"rollout.max_sequences=" + std::to_string((slots + 1) / 2)});
-    }
+void add_ladder(const Plan& plan, const PlanRequest& request, Advice& advice) {
+  Ladder ladder(plan, request);
+  if (plan.find(Role::rollout) != nullptr) add_rollout_rungs(ladder, advice);
+  if (plan.find(Role::actor) != nullptr) add_actor_rungs(plan, ladder, advice);
+}
+
+// The best plan with one choice fixed, against this one.
+struct Searched {
+  bool possible = false;
+  double step_s = 0;
+  std::string why;
+};
+
+Searched searched(const PlanRequest& request, const std::vector<std::string>& words) {
+  Problems problems;
+  PlanRequest fixed = request;
+  fixed.fixed = parse_settings(words, problems);
+  std::optional<PlanOutcome> outcome;
+  if (problems.empty()) outcome = make_plan(fixed, problems);
+  if (!outcome) return {.why = problems.empty() ? "not known" : "needs " + problems[0].expected};
+  if (const Infeasible* none = std::get_if<Infeasible>(&*outcome)) {
+    return {.why = none->reasons.empty() ? "nothing fits" : none->reasons[0]};
   }
-  const RolePlan* actor = plan.find(Role::actor);
-  if (actor == nullptr) return;
-  if (!actor->offload.optimizer) {
-    add("actor's optimizer offloaded", {"actor.offload=optimizer"});
-  }
-  for (const Recompute mode : {Recompute::selective, Recompute::full}) {
-    if (mode <= actor->recompute) continue;
-    const std::string name(name_of(mode));
-    add("actor recomputes, " + name, {"actor.recompute=" + name});
-  }
-  for (const int zero : {1, 2, 3}) {
-    if (zero <= actor->layout.zero || actor->layout.dp() == 1) continue;
-    add("actor ZeRO " + std::to_string(zero), {"actor.zero=" + std::to_string(zero)});
-  }
-  for (const int factor : {2, 4}) {
-    const int tp = actor->layout.tp * factor;
-    if (tp > plan.cluster.gpus_per_node) continue;
-    add("actor TP " + std::to_string(tp), {"actor.tp=" + std::to_string(tp)});
-  }
+  return {.possible = true, .step_s = std::get<Plan>(*outcome).prediction.step_s, .why = {}};
 }
 
 // What practice says about clusters of this size and jobs of this kind (sources in
 // docs/claims.md), and what the plan does.
-void add_hints(const Plan& plan, const Climb& climb, Advice& advice) {
+void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
   const RolePlan* actor = plan.find(Role::actor);
   const RolePlan* rollout = plan.find(Role::rollout);
   if (actor == nullptr) return;
   const int gpus = plan.world_size();
   if (gpus < 16) {
-    const Rung sharded = climb("FSDP", {"actor.tp=1", "actor.pp=1"});
+    const Searched sharded = searched(request, {"actor.tp=1", "actor.pp=1"});
     advice.hints.push_back(
         {"below 16 GPUs use FSDP alone, no TP 8", "practice text S1",
          "the plan trains with " + describe(actor->layout) +
@@ -103,15 +215,22 @@ void add_hints(const Plan& plan, const Climb& climb, Advice& advice) {
     advice.hints.push_back({"from 96 GPUs on split actor and critic", "HybridFlow 8.3",
                             "compare the placements in the certificate"});
   }
-  if (rollout != nullptr) {
-    const double weights = static_cast<double>(parameter_count(plan.model_of(Role::actor)) *
-                                               size_of(rollout->dtypes.param)) /
-                           rollout->layout.tp / rollout->layout.pp;
+  const auto generating = rollout != nullptr ? rollout->memory.find(Phase::gen)
+                                             : std::map<Phase, MemoryUse>::const_iterator{};
+  if (rollout != nullptr && generating != rollout->memory.end()) {
     const double memory = static_cast<double>(plan.cluster.device.memory.value);
     advice.hints.push_back(
         {"memory x utilisation x TP > 2 x parameters (rollout)", "verl device_tuning.rst",
-         "the rollout's weights take " + percent(weights / memory) + " of a GPU"});
+         "the rollout's weights take " +
+             percent(static_cast<double>(generating->second.weights) / memory) + " of a GPU"});
   }
+}
+
+// "1.5 GiB less", "0.2 GiB more".
+std::string less(std::int64_t saved, const char* equal) {
+  constexpr std::int64_t kShown = (1LL << 30) / 20;  // half of the last digit
+  if (std::abs(saved) < kShown) return equal;
+  return in_gib(std::abs(saved), 1) + (saved > 0 ? " less" : " more");
 }
 
 }  // namespace
@@ -122,27 +241,24 @@ Advice advice_for(const Plan& plan, const PlanRequest& request) {
                 .limit_bytes = usable_memory(plan.cluster, request.calibration),
                 .ladder = {},
                 .hints = {}};
-  Planner planner(request);  // keeps the prices of one rung for the next
-  const Climb climb = [&](std::string what, std::vector<std::string> words) {
-    return climbed(planner, request.objective, std::move(what), std::move(words));
-  };
-  add_ladder(plan, climb, advice);
-  add_hints(plan, climb, advice);
+  add_ladder(plan, request, advice);
+  add_hints(plan, request, advice);
   return advice;
 }
 
 std::string describe(const Advice& advice) {
   std::string out = "if memory runs out (plan: " + in_gib(advice.peak_bytes, 1) + " of " +
-                    in_gib(advice.limit_bytes, 1) + "), practice tries in this order:\n";
+                    in_gib(advice.limit_bytes, 1) +
+                    "), practice tries in this order, each change alone:\n";
   for (const Rung& rung : advice.ladder) {
     out += "  " + rung.what + ": ";
     if (rung.possible) {
-      out += "step " + percent(rung.step_s / advice.step_s - 1) + ", peak " +
-             in_gib(rung.peak_bytes, 1) + " (" +
-             (rung.peak_bytes <= advice.peak_bytes
-                  ? in_gib(advice.peak_bytes - rung.peak_bytes, 1) + " less"
-                  : in_gib(rung.peak_bytes - advice.peak_bytes, 1) + " more") +
-             ")\n";
+      const double longer = rung.step_s / advice.step_s - 1;
+      out += "step " + percent(std::abs(longer)) + (longer < 0 ? " shorter" : " longer") +
+             ", peak " + in_gib(rung.peak_bytes, 1) + " (" +
+             less(advice.peak_bytes - rung.peak_bytes, "as before") + "; the " +
+             std::string(name_of(rung.role)) + " itself " +
+             less(rung.role_saves_bytes, "as much as before") + ")\n";
     } else {
       out += "no: " + rung.why + "\n";
     }
@@ -169,6 +285,8 @@ std::string to_json(const Advice& advice) {
     if (rung.possible) {
       add(each, "step_s", node_of(rung.step_s));
       add(each, "peak_bytes", node_of(rung.peak_bytes));
+      add(each, "role", node_of(name_of(rung.role)));
+      add(each, "role_saves_bytes", node_of(rung.role_saves_bytes));
     } else {
       add(each, "why", node_of(rung.why));
     }

@@ -9,6 +9,7 @@
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
+#include "planner/search/full_gather.h"
 #include "planner/search/search.h"
 #include "planner/search/uncertainty.h"
 
@@ -71,7 +72,7 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   plan.ranks.resize(static_cast<std::size_t>(candidate.gpus));
   std::iota(plan.ranks.begin(), plan.ranks.end(), solution.first_rank[block]);
   if (role == Role::rollout) {
-    if (!rollout_apart(solution.placement)) {
+    if (!rollout_apart(solution.placement) && !gathers_whole(request.engine)) {
       plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate);
     }
   } else {
@@ -100,7 +101,7 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
 // ours will run; its bytes are the evaluator's estimate then, without a digest.
 constexpr std::size_t kMostRanges = 4'000'000;
 
-PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
+PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
                                const Solution& solution) {
   PlannedReshard pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
@@ -124,6 +125,24 @@ PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
   for (const RankTraffic& traffic : exact.traffic) {
     pair.peak_bytes = std::max(pair.peak_bytes, traffic.kept + traffic.received);
   }
+  return pair;
+}
+
+// The least that could move is still told; what moves are whole tensors, in buckets, without ranges
+// of our own.
+PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
+                               const Solution& solution) {
+  PlannedReshard pair = minimal_reshard(plan, costs, solution);
+  const Lora& lora = plan.find(Role::rollout)->lora;
+  const bool adapters = lora.used() && !lora.merged;
+  if (!gathers_whole(plan.engine) || adapters) return pair;
+  const Candidate& rollout = solution.choice.at(Role::rollout);
+  const Candidate whole = whole_copies(rollout);
+  set_gathered(plan,
+               rollout_apart(solution.placement)
+                   ? costs.memory(whole, Phase::gen).weights
+                   : costs.reshard_bytes(solution.choice.at(Role::actor), whole),
+               costs.memory(rollout, Phase::gen).weights, pair);
   return pair;
 }
 

@@ -7,6 +7,7 @@
 #include "cost_models/layout/sharding.h"
 #include "cost_models/layout/transport.h"
 #include "planner/search/evaluate_state.h"
+#include "planner/search/full_gather.h"
 
 namespace tessera {
 namespace {
@@ -283,12 +284,22 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
                                                  cluster, calibration);
     }
     double wanted = 0;
-    for (const StageClass& stage : state_->stages(model, rollout)) {
+    const bool whole = gathers_whole(state_->request.engine);
+    for (const StageClass& stage : state_->stages(model, whole ? whole_copies(rollout) : rollout)) {
       wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
     }
     const bool one_node = cluster.nodes == 1;
     return barriers + tessera::reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted,
                                                kMessages, cluster, calibration);
+  }
+  const Lora& lora = state_->models.at(Role::rollout).lora;
+  if (gathers_whole(state_->request.engine) && !(lora.used() && !lora.merged)) {
+    const double held = as_double(state_->switch_bytes(actor, whole_copies(rollout)).received);
+    const int group = gathering_ranks(actor);
+    if (held <= 0 || group == 1) return 0;
+    // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
+    return barriers + collective_seconds(Collective::all_gather, held * group / (group - 1),
+                                         group_shape(cluster, group, 1), cluster, calibration);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   const SwitchBytes bytes = state_->switch_bytes(actor, rollout);

@@ -62,6 +62,30 @@ std::string sentence(const MemoryShortage& shortage) {
          ", " + in_gib(shortage.class_bytes);
 }
 
+// What about a role's own fixed degrees no block of GPUs or node admits; empty = nothing of that.
+std::string beyond_blocks(const PlanRequest& request, Role role) {
+  const std::int64_t node = request.cluster.gpus_per_node;
+  const std::vector<int> sizes = block_sizes(request.cluster);
+  const std::string name(name_of(role));
+  const auto gpus = request.fixed.find(role, Field::gpus);
+  if (gpus && std::find(sizes.begin(), sizes.end(), *gpus) == sizes.end()) {
+    std::string list;
+    for (const int size : sizes) {
+      if (size > node) break;
+      list += (list.empty() ? "" : ", ") + std::to_string(size);
+    }
+    return name + ".gpus=" + std::to_string(*gpus) +
+           ": the planner's blocks of GPUs divide a node of " + std::to_string(node) + " (" + list +
+           ") or are whole nodes of the " + std::to_string(request.cluster.nodes);
+  }
+  const auto tp = request.fixed.find(role, Field::tp);
+  if (tp && node % *tp != 0) {
+    return name + ".tp=" + std::to_string(*tp) + " does not divide a node of " +
+           std::to_string(node) + " GPUs, which tensor parallelism stays in";
+  }
+  return {};
+}
+
 // Shortages of roles that do not even fit alone, each at its leanest over all sizes.
 void alone(const PlanRequest& request, const Capabilities& capabilities, const CostEvaluator& costs,
            Infeasible& result) {
@@ -71,7 +95,9 @@ void alone(const PlanRequest& request, const Capabilities& capabilities, const C
       const auto here = leanest(request, capabilities, costs, role, gpus);
       if (here && (!best || here->second.peak < best->second.peak)) best = here;
     }
-    if (!best) {
+    if (const std::string why = beyond_blocks(request, role); !best && !why.empty()) {
+      result.reasons.push_back(why);
+    } else if (!best) {
       result.reasons.push_back(
           "no layout of the " + std::string(name_of(role)) + " on up to " +
           std::to_string(request.cluster.gpus()) +

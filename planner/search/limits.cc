@@ -23,6 +23,55 @@ std::vector<std::pair<std::string_view, std::int64_t>> present(const MemoryUse& 
   return classes;
 }
 
+std::int64_t most_of(const RolePlan& role, Phase& phase) {
+  std::int64_t most = -1;
+  for (const auto& [each, use] : role.memory) {
+    if (use.total() <= most) continue;
+    most = use.total();
+    phase = each;
+  }
+  return most;
+}
+
+// What each role's fullest rank holds, in the phase in which it holds most.
+std::string memory_by_role(const Plan& plan) {
+  std::string out;
+  for (const RolePlan& role : plan.roles) {
+    Phase phase = Phase::load;
+    const std::int64_t most = most_of(role, phase);
+    if (most < 0) continue;
+    out += (out.empty() ? "  by role: " : "; ") + std::string(name_of(role.role)) + " " +
+           in_gib(most) + " in " + std::string(name_of(phase));
+  }
+  return out.empty() ? out : out + "\n";
+}
+
+// FORMATS' prediction: times, rates, and memory per role, phase and class.
+Node prediction_node(const Plan& plan) {
+  const Prediction& prediction = plan.prediction;
+  Node root = map_node(), phases = map_node(), memory = map_node();
+  add(root, "step_s", node_of(prediction.step_s));
+  for (const auto& [phase, seconds] : prediction.phases_s) {
+    add(phases, name_of(phase), node_of(seconds));
+  }
+  add(root, "phases_s", std::move(phases));
+  add(root, "exposed_comm_s", node_of(prediction.exposed_comm_s));
+  add(root, "tokens_per_s_per_gpu", node_of(prediction.tokens_per_s_per_gpu));
+  add(root, "mfu", node_of(prediction.mfu));
+  add(root, "step_error_s", node_of(prediction.step_error_s));
+  for (const RolePlan& role : plan.roles) {
+    Node by_phase = map_node();
+    for (const auto& [phase, use] : role.memory) {
+      Node classes = map_node();
+      for (const auto& [name, bytes] : present(use)) add(classes, name, node_of(bytes));
+      add(by_phase, name_of(phase), std::move(classes));
+    }
+    add(memory, name_of(role.role), std::move(by_phase));
+  }
+  add(root, "memory", std::move(memory));
+  return root;
+}
+
 }  // namespace
 
 PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes) {
@@ -64,6 +113,7 @@ std::string explain(const Plan& plan, std::int64_t limit_bytes,
     out += " " + std::string(name) + " " + in_gib(bytes) + ",";
   }
   out.back() = '\n';
+  out += memory_by_role(plan);
   out += "layouts: " + describe_layouts(plan) + "\n";
   return out + describe(reshards) + describe_certificate(plan) +
          "ask further: --why-not 'rollout.tp=8' (what a choice costs), --advice (what practice "
@@ -85,6 +135,7 @@ std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
   Node classes = map_node();
   for (const auto& [name, bytes] : present(limits.fullest)) add(classes, name, node_of(bytes));
   add(root, "fullest_bytes", std::move(classes));
+  add(root, "prediction", prediction_node(plan));
   if (!reshards.empty()) {
     Node moves = list_node();
     for (const ReshardLimit& reshard : reshards) {

@@ -88,7 +88,7 @@ Lengths lengths_of(const SweepRow& row) {
 }
 
 // What a row says against itself or its model: "column: found, expected" for each, joined.
-std::string contradictions(const SweepRow& row, const ModelSpec& model) {
+std::string contradictions(const SweepRow& row, const ModelSpec& model, std::int64_t per_node) {
   std::string text;
   const auto refuse = [&](const char* column, double found, const std::string& expected) {
     std::array<char, 32> number{};
@@ -104,6 +104,20 @@ std::string contradictions(const SweepRow& row, const ModelSpec& model) {
   };
   check_experts("ep", row.ep);
   check_experts("gen_ep", row.gen_ep);
+  // Over nodes tp takes them whole: as many of a group's ranks on each.
+  const auto check_tensor = [&](const char* column, const SweepRow::Count& degree) {
+    const std::int64_t tp = degree.value_or(1);
+    if (tp <= per_node || tp % per_node == 0) return;
+    refuse(column, static_cast<double>(tp),
+           "at most the " + std::to_string(per_node) + " GPUs of a node, or those of whole nodes");
+  };
+  check_tensor("tp", row.tp);
+  check_tensor("gen_tp", row.gen_tp);
+  const SweepRow::Count& batch = row.mini_batch ? row.mini_batch : row.global_batch;
+  if (row.kind != SweepKind::rollout && row.dp && batch && *row.dp > *batch) {
+    refuse("dp", static_cast<double>(*row.dp),
+           "at most the " + std::to_string(*batch) + " sequences of a batch, one for each replica");
+  }
   const bool generates = row.kind == SweepKind::rollout || row.kind == SweepKind::iteration;
   if (generates && row.response_tokens == 0.0) {
     refuse("response_tokens", 0, "at least 1 token in a row that generates");
@@ -485,6 +499,7 @@ class RowPricing {
       append(result.why, "policy_lag " + std::to_string(*row_.policy_lag) +
                              " takes as long as 1 once training and generation overlap");
     }
+    if (actor != nullptr) append(result.why, uneven_batch(actor->candidate.dp));
     append(result.why, grown_cluster(static_cast<std::int64_t>(gpus)));
     append(result.why, row_.notes);
     return result;
@@ -493,6 +508,15 @@ class RowPricing {
   // What a device holds: the roles' bytes with context and libraries.
   double with_reserve(std::int64_t bytes) const {
     return static_cast<double>(bytes) + request_.calibration.reserve_bytes.value;
+  }
+
+  // Frameworks pad or balance what dp does not divide: the step waits for the fullest replica.
+  std::string uneven_batch(int dp) const {
+    const Workload& work = request_.workload;
+    const std::int64_t batch = work.sequences() / work.mini_batches;
+    if (batch % dp == 0) return {};
+    return "dp " + std::to_string(dp) + " does not divide the batch of " + std::to_string(batch) +
+           ": priced as " + std::to_string((batch + dp - 1) / dp) + " sequences on every replica";
   }
 
   // A row may name a cluster of its kind of node that is smaller than the run.
@@ -550,7 +574,9 @@ SweepPricer::~SweepPricer() = default;
 
 SweepResult SweepPricer::price(const SweepRow& row) {
   SweepResult result;
-  result.why = contradictions(row, state_->inputs.models.find(row.model)->second.spec);
+  const SweepInputs& inputs = state_->inputs;
+  result.why = contradictions(row, inputs.models.find(row.model)->second.spec,
+                              inputs.clusters.find(row.cluster)->second.spec.gpus_per_node);
   if (!result.why.empty()) return result;
   const Lengths lengths = lengths_of(row);
   const CostEvaluator& costs = state_->evaluator(row, lengths);

@@ -36,8 +36,11 @@ void add_reshard(const Plan& plan, Expectation& result) {
   result.predicted["reshard/bytes"] = received;
   result.predicted["reshard/lower_bound_bytes"] = static_cast<double>(pair.lower_bound_bytes);
   result.bound["reshard/bytes"] = static_cast<double>(pair.lower_bound_bytes);
-  result.predicted["reshard/seconds"] = seconds;
-  result.predicted["reshard/exposed_s"] = seconds;
+  // Multiples of nothing limit nothing: a switch without bytes is its barriers.
+  if (received > 0) {
+    result.predicted["reshard/seconds"] = seconds;
+    result.predicted["reshard/exposed_s"] = seconds;
+  }
   const double rate = best_inbound_rate(plan);
   if (rate > 0) {
     result.bound["reshard/seconds"] = static_cast<double>(pair.lower_bound_bytes) / rate;
@@ -104,9 +107,12 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
       result.predicted["gen/share"] = gen->second / prediction.step_s;
     }
   }
-  std::int64_t device = plan.cluster.device.memory.value;
-  result.predicted["perf/memory_share"] =
-      device > 0 ? static_cast<double>(prediction.peak_bytes) / static_cast<double>(device) : 0;
+  const auto peak = static_cast<double>(prediction.peak_bytes);
+  const auto device = static_cast<double>(plan.cluster.device.memory.value);
+  result.predicted["perf/memory_share"] = device > 0 ? peak / device : 0;
+  // Of what a plan may fill (usable_memory of planner/search): 1 is the most that any plan has.
+  const double usable = device * (1 - calibration.fragmentation.value);
+  result.predicted["perf/usable_memory_share"] = usable > 0 ? peak / usable : 0;
   add_reshard(plan, result);
   if (plan.models.contains("actor")) {
     result.parameters_in_billions =

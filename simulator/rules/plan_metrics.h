@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// timing_s/{step, phases}, perf/{throughput, mfu/actor, max_memory_allocated_gb},
+/// timing_s/{step, phases}, perf/{throughput, mfu/actor, max_memory_allocated_gb,
+/// memory_share (of the device), usable_memory_share (of what plans may fill)},
 /// reshard/{seconds, bytes, gbps, share, traffic_ratio}, comm/share, timing_s/gen_share.
 Expectation expectation_of(const Plan& plan, const Calibration& calibration);
 

@@ -32,9 +32,40 @@ std::string line(const char* format, auto... values) {
   return text;
 }
 
+// Every step by itself: a mean would hide one that moved too much beside one that moved too little.
+BytesComparison compare_bytes(const Plan& plan, const PlannedReshard& pair,
+                              const std::vector<StepNumbers>& run, size_t first,
+                              const SwitchOptions& options) {
+  BytesComparison result{
+      .what = "reshard " + std::string(name_of(pair.from)) + " -> " + std::string(name_of(pair.to)),
+      .at_most = options.incremental};
+  double predicted = 0, measured = 0;
+  for (size_t i = first; i < run.size(); ++i) {
+    const std::int64_t foreseen = switch_bytes(plan, pair, options, run[i].step);
+    const auto found = run[i].data.find("reshard/bytes");
+    const bool counted = found != run[i].data.end();
+    const std::int64_t moved = counted ? std::llround(found->second) : 0;
+    predicted += static_cast<double>(foreseen);
+    measured += static_cast<double>(moved);
+    const bool agrees = counted && (options.incremental ? moved <= foreseen : moved == foreseen);
+    if (!agrees) ++result.steps_apart;
+  }
+  const double steps = static_cast<double>(std::max<size_t>(1, run.size() - first));
+  result.predicted = run.empty() ? pair.bytes_received : std::llround(predicted / steps);
+  result.measured = std::llround(measured / steps);
+  return result;
+}
+
 }  // namespace
 
-Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up) {
+std::string verdict(const BytesComparison& bytes) {
+  if (bytes.agrees()) return bytes.at_most ? "within" : "equal";
+  return std::string(bytes.at_most ? "MORE" : "NOT EQUAL") + " in " +
+         std::to_string(bytes.steps_apart) + (bytes.steps_apart == 1 ? " step" : " steps");
+}
+
+Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up,
+                   const SwitchOptions& options) {
   const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
   Comparison result;
   result.steps = static_cast<std::int64_t>(run.size() - first);
@@ -53,12 +84,7 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int wa
   }
   add("step", plan.prediction.step_s, step);
   for (const PlannedReshard& pair : plan.reshard) {
-    // What options of the run (incremental, another type on the wire) spared was planned, too.
-    const Summary measured = summarise(run, first, "reshard/bytes");
-    const Summary spared = summarise(run, first, "reshard/spared_bytes");
-    result.bytes.push_back(
-        {"reshard " + std::string(name_of(pair.from)) + " -> " + std::string(name_of(pair.to)),
-         pair.bytes_received, std::llround(measured.mean + (spared.present ? spared.mean : 0))});
+    result.bytes.push_back(compare_bytes(plan, pair, run, first, options));
   }
   return result;
 }
@@ -72,9 +98,9 @@ std::string to_text(const Comparison& comparison) {
                  row.share * 100, row.relative_error() * 100);
   }
   for (const BytesComparison& row : comparison.bytes) {
-    text += line("%-28s %lld bytes predicted, %lld measured: %s\n", row.what.c_str(),
-                 static_cast<long long>(row.predicted), static_cast<long long>(row.measured),
-                 row.equal() ? "equal" : "NOT EQUAL");
+    text += line("%-28s %lld bytes predicted%s, %lld measured: %s\n", row.what.c_str(),
+                 static_cast<long long>(row.predicted), row.at_most ? " at most" : "",
+                 static_cast<long long>(row.measured), verdict(row).c_str());
   }
   return text + line("means over %lld steps\n", static_cast<long long>(comparison.steps));
 }
@@ -94,9 +120,12 @@ std::string to_json(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.bytes.size(); ++i) {
     const BytesComparison& row = comparison.bytes[i];
     text += (i > 0 ? ",\n" : "\n") +
-            line("    {\"what\": \"%s\", \"predicted\": %lld, \"measured\": %lld, \"equal\": %s}",
-                 row.what.c_str(), static_cast<long long>(row.predicted),
-                 static_cast<long long>(row.measured), row.equal() ? "true" : "false");
+            line(
+                "    {\"what\": \"%s\", \"predicted\": %lld, \"measured\": %lld, \"at_most\": %s, "
+                "\"steps_apart\": %lld, \"agrees\": %s}",
+                row.what.c_str(), static_cast<long long>(row.predicted),
+                static_cast<long long>(row.measured), row.at_most ? "true" : "false",
+                static_cast<long long>(row.steps_apart), row.agrees() ? "true" : "false");
   }
   return text + "\n  ]\n}\n";
 }

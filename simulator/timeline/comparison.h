@@ -1,7 +1,8 @@
 // Prediction against measurement, phase by phase.
 //
-// Times are seconds per step, measured as the mean over the steps after the warm-up ones; bytes
-// must agree exactly. Pure functions of plain values.
+// Times are seconds per step, measured as the mean over the steps after the warm-up ones. Bytes are
+// those that the run counted as they moved; every such step must agree exactly with what plan and
+// run.yaml foresee for it (an incremental switch: move no more). Pure functions of plain values.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
+#include "simulator/timeline/switch_options.h"
 
 namespace tessera {
 
@@ -31,10 +33,15 @@ struct PhaseComparison {
 };
 
 struct BytesComparison {
-  std::string what;  // "reshard"
-  std::int64_t predicted = 0, measured = 0;
-  bool equal() const { return predicted == measured; }
+  std::string what;                          // "reshard actor -> rollout"
+  std::int64_t predicted = 0, measured = 0;  // means over the steps
+  bool at_most = false;                      // an incremental switch may move less
+  std::int64_t steps_apart = 0;  // that moved other bytes than foreseen, or did not count them
+  bool agrees() const { return steps_apart == 0; }
 };
+
+/// "equal", "within", or "NOT EQUAL in 3 steps".
+std::string verdict(const BytesComparison& bytes);
 
 struct Comparison {
   std::vector<PhaseComparison> phases;  // in the order of enum Phase, the step last
@@ -44,7 +51,8 @@ struct Comparison {
 
 /// The first `warm_up` steps are left out of the means (while at least one step remains). Phases
 /// that neither side has are left out; a phase of one side only shows 0 on the other.
-Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up = 2);
+Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up = 2,
+                   const SwitchOptions& options = {});
 
 std::string to_text(const Comparison& comparison);
 std::string to_json(const Comparison& comparison);

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "planner/plan/plan_json.h"
+#include "planner/plan/reshard_mode.h"
 
 namespace tessera {
 namespace {
@@ -216,7 +217,7 @@ TEST_F(EditedPlan, WithAnotherTimeIsPricedAgainAndFailsTheCheck) {
   EXPECT_THAT(json.out, HasSubstr("\"certified\": false"));
 }
 
-TEST_F(EditedPlan, ThatNoLongerFitsIs2AndExportedWithAWarning) {
+TEST_F(EditedPlan, ThatNoLongerFitsIs2WhateverIsAskedOfIt) {
   const std::string file =
       edited("memory.json", [](Plan& each) { each.cluster.device.memory = from_gib(10); });
   const Called called = call("explain " + file);
@@ -225,10 +226,15 @@ TEST_F(EditedPlan, ThatNoLongerFitsIs2AndExportedWithAWarning) {
   EXPECT_THAT(called.out, Not(HasSubstr("proven best")));
   const Called exported =
       call("export " + file + " --to torchrun -o " + (folder_ / "exported").string());
-  EXPECT_EQ(exported.code, 0);
+  EXPECT_EQ(exported.code, 2);
   EXPECT_THAT(exported.out, HasSubstr("warning: does not fit: "));
+  EXPECT_TRUE(fs::exists(folder_ / "exported"));
+  const Called simulated = call("simulate " + file);
+  EXPECT_EQ(simulated.code, 2);
+  EXPECT_THAT(simulated.out, HasSubstr("warning: does not fit: "));
   const Called clean =
       call("export " + plan() + " --to torchrun -o " + (folder_ / "exported").string());
+  EXPECT_EQ(clean.code, 0);
   EXPECT_THAT(clean.out, Not(HasSubstr("warning")));
 }
 
@@ -237,11 +243,11 @@ TEST_F(EditedPlan, WithoutASearchSaysSoAndAgreesWithItsOwnFigures) {
   const Called called = call("explain " + file);
   EXPECT_EQ(called.code, 0) << called.out;  // the search's figures are the cost model's
   EXPECT_THAT(called.out, HasSubstr("not from a search"));
-  EXPECT_THAT(called.out, HasSubstr("the file's times and peak are those computed"));
+  EXPECT_THAT(called.out, HasSubstr("the file's times, peak and bytes are those computed"));
   EXPECT_THAT(called.out, HasSubstr("certificate: none"));
 }
 
-TEST_F(Usage, ViolatedRulesThatStopARunFailTheCheck) {
+TEST_F(Usage, ViolatedRulesFailTheCheckUnlessTheyAskForNothing) {
   const auto rules = [](const char* action) {
     return std::string(
                "{\"tessera_rules\": 1, \"profile\": \"test\", \"note\": \"\", \"rules\": [{") +
@@ -256,7 +262,13 @@ TEST_F(Usage, ViolatedRulesThatStopARunFailTheCheck) {
   const Called stops = call("explain " + plan() + " --rules " + file.string());
   EXPECT_EQ(stops.code, 1) << stops.out;
   std::ofstream(file) << rules("warn");
-  EXPECT_EQ(call("explain " + plan() + " --rules " + file.string()).code, 0);
+  const std::string judged = "explain " + plan() + " --rules " + file.string();
+  EXPECT_EQ(call(judged).code, 0);
+  const fs::path metrics = folder_ / "slow.jsonl";
+  std::ofstream(metrics) << "{\"step\": 1, \"data\": {\"timing_s/step\": 1e6}}\n";
+  EXPECT_EQ(call(judged + " --run " + metrics.string()).code, 1);
+  std::ofstream(file) << rules("none");
+  EXPECT_EQ(call(judged + " --run " + metrics.string()).code, 0);
 }
 
 TEST_F(EditedPlan, RulesOnARunOfAnotherPlanAreRefused) {
@@ -273,6 +285,127 @@ TEST_F(EditedPlan, RulesOnARunOfAnotherPlanAreRefused) {
   const Called other = call(words);
   EXPECT_EQ(other.code, 65);
   EXPECT_THAT(other.out, HasSubstr("a run of another plan"));
+}
+
+TEST_F(EditedPlan, BytesAndDigestsOfASwitchAreCheckedLikeTimes) {
+  const std::string bytes = edited("bytes.json", [](Plan& each) {
+    each.certificate = {};
+    each.reshard[0].bytes_received += 1;
+  });
+  const Called counted = call("explain " + bytes);
+  EXPECT_EQ(counted.code, 1);
+  EXPECT_THAT(counted.out, HasSubstr("reshard.0.bytes_received"));
+  const std::string digest = edited("digest.json", [](Plan& each) {
+    each.certificate = {};
+    each.reshard[0].digest = "0123456789abcdef";
+  });
+  const Called called = call("explain " + digest);
+  EXPECT_EQ(called.code, 65);
+  EXPECT_THAT(called.out, HasSubstr("/reshard/0/digest"));
+}
+
+TEST_F(EditedPlan, ForAnUnknownEngineIsRefusedByEveryCommand) {
+  const std::string file = edited("engine.json", [](Plan& each) { each.engine = "verll"; });
+  for (const std::string command : {"explain ", "simulate "}) {
+    const Called called = call(command + file);
+    EXPECT_EQ(called.code, 65) << command;
+    EXPECT_THAT(called.out, HasSubstr("did you mean 'verl'?"));
+  }
+}
+
+TEST_F(Usage, ExplainTellsTheMemoryOfEveryRoleAndPhase) {
+  Problems problems;
+  const auto read = read_plan(plan(), problems);
+  ASSERT_TRUE(read);
+  const auto told = nlohmann::json::parse(call("explain --json " + plan(), "2>/dev/null").out);
+  const auto& prediction = told.at("prediction");
+  EXPECT_DOUBLE_EQ(prediction.at("step_s").get<double>(), read->prediction.step_s);
+  for (const RolePlan& role : read->roles) {
+    ASSERT_FALSE(role.memory.empty());
+    for (const auto& [phase, use] : role.memory) {
+      std::int64_t total = 0;
+      for (const auto& bytes : prediction.at("memory")
+                                   .at(std::string(name_of(role.role)))
+                                   .at(std::string(name_of(phase)))) {
+        total += bytes.get<std::int64_t>();
+      }
+      EXPECT_EQ(total, use.total()) << name_of(role.role) << " " << name_of(phase);
+    }
+  }
+  EXPECT_THAT(call("explain " + plan()).out, HasSubstr("by role: actor "));
+}
+
+TEST_F(EditedPlan, ARunOfAnotherPlanIsNotCompared) {
+  const fs::path run = folder_ / "compared";
+  fs::create_directories(run);
+  Problems problems;
+  const auto read = read_plan(plan(), problems);
+  ASSERT_TRUE(read);
+  std::ofstream(run / "metrics.jsonl")
+      << "{\"step\": 1, \"data\": {\"timing_s/step\": 2.0, \"reshard/bytes\": "
+      << read->reshard.at(0).bytes_received << "}}\n";
+  const auto compared = [&](const std::function<void(Plan&)>& edit) {
+    fs::rename(edited("ran.json", edit), run / "plan.json");
+    return call("compare " + plan() + " " + run.string());
+  };
+  EXPECT_EQ(compared([](Plan&) {}).code, 0);
+  // How weights travel is the run's choice.
+  EXPECT_EQ(
+      compared([](Plan& ran) { ran.reshard[0].transport = ReshardTransport::send_recv; }).code, 0);
+  const Called other = compared([](Plan& ran) { ran.roles[0].recompute = Recompute::full; });
+  EXPECT_EQ(other.code, 65);
+  EXPECT_THAT(other.out, HasSubstr("a run of another plan"));
+  const Called full = compared([](Plan& ran) { set_reshard_mode(ran, ReshardMode::full); });
+  EXPECT_EQ(full.code, 65);
+  EXPECT_THAT(full.out, HasSubstr("reshard full"));
+  EXPECT_THAT(full.out, HasSubstr("reshard minimal"));
+}
+
+/// The run's configuration halves what is foreseen: the full bytes are then a failed check.
+TEST_F(EditedPlan, ComparesBytesWithThoseOfTheRunsWireType) {
+  const fs::path run = folder_ / "wired";
+  fs::create_directories(run);
+  const std::string file = edited("wire.json", [](Plan& each) {
+    for (RolePlan& role : each.roles) role.dtypes.wire = DType::fp32;
+    each.reshard[0].bytes_received = 1 << 20;
+  });
+  Problems problems;
+  const std::int64_t planned = read_plan(file, problems).value().reshard.at(0).bytes_received;
+  const auto compared = [&](std::int64_t bytes, const char* config) {
+    std::ofstream(run / "metrics.jsonl")
+        << "{\"step\": 1, \"data\": {\"timing_s/step\": 2.0, \"reshard/bytes\": " << bytes
+        << ", \"reshard/spared_bytes\": " << planned - bytes << "}}\n";
+    std::ofstream(run / "run.yaml") << config;
+    return call("compare " + file + " " + run.string());
+  };
+  const std::string half = std::to_string(planned / 2) + " bytes predicted, ";
+  EXPECT_EQ(compared(planned, "version: 1\n").code, 0);
+  EXPECT_EQ(compared(planned / 2, "version: 1\n").code, 1);
+  const Called wire = compared(planned / 2, "reshard: {wire: fp16}\n");
+  EXPECT_EQ(wire.code, 0);
+  EXPECT_THAT(wire.out, HasSubstr(half + std::to_string(planned / 2) + " measured: equal"));
+  EXPECT_EQ(compared(planned, "reshard: {wire: fp16}\n").code, 1);
+}
+
+TEST_F(Usage, SweepAndExportPrintTheSameFactsAsJson) {
+  const fs::path rows = folder_ / "rows.csv";
+  std::ofstream(rows) << "model,cluster,kind,gpus,tp,pp,dp,global_batch,prompt_tokens,mark\n"
+                         "qwen2.5-0.5b,h100-8,train,8,2,1,4,64,1024,first\n";
+  const auto swept =
+      nlohmann::json::parse(call("sweep " + rows.string() + " --json", "2>/dev/null").out);
+  ASSERT_EQ(swept.at("rows").size(), 1u);
+  EXPECT_EQ(swept.at("rows")[0].at("mark"), "first");
+  EXPECT_EQ(swept.at("rows")[0].at("feasible"), 1);
+  EXPECT_GT(swept.at("rows")[0].at("step_s").get<double>(), 0);
+  EXPECT_EQ(swept.at("feasible"), 1);
+  const fs::path out = folder_ / "as-json";
+  const auto exported = nlohmann::json::parse(
+      call("export " + plan() + " --to torchrun --json -o " + out.string(), "2>/dev/null").out);
+  EXPECT_EQ(exported.at("target"), "torchrun");
+  ASSERT_FALSE(exported.at("files").empty());
+  for (const auto& file : exported.at("files")) {
+    EXPECT_TRUE(fs::exists(file.at("path").get<std::string>()));
+  }
 }
 
 }  // namespace

@@ -136,10 +136,10 @@ TEST_F(RunFolder, PredictionStandsBesideTheMeans) {
   EXPECT_DOUBLE_EQ(shown.phases.back().measured_s, 2);
   EXPECT_DOUBLE_EQ(shown.phases.back().predicted_s, digits_plan().prediction.step_s);
   ASSERT_EQ(shown.bytes.size(), 1u);
-  EXPECT_FALSE(shown.bytes[0].equal());
+  EXPECT_FALSE(shown.bytes[0].agrees());
   const int last = follower.comparison()->rowCount() - 1;
   EXPECT_EQ(follower.comparison()->index(last, ComparisonModel::RelativeError).data().toString(),
-            "NOT EQUAL");
+            "NOT EQUAL in 2 steps");
 }
 
 }  // namespace

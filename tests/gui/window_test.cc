@@ -2,13 +2,17 @@
 #include "gui/views/main_window.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <QApplication>
+#include <QDir>
 #include <QImage>
 #include <QTemporaryDir>
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
+#include <string>
 
 #include "gui/views/export_views.h"
 
@@ -76,6 +80,19 @@ TEST(Window, AFolderThatIsNotThereIsRefused) {
   MainWindow window;
   EXPECT_FALSE(window.openRun(kData + "/no_such_run", false));
   EXPECT_FALSE(window.openPlan(kData + "/no_such_plan.json"));
+}
+
+/// The program itself: pictures of a default plan would pass for those of the one that was named.
+TEST(Program, ExportsNothingForAPlanThatIsNotThere) {
+  QTemporaryDir folder;
+  const QString into = folder.path() + "/views";
+  const std::string command = std::string(TESSERA_BINARY_DIR) +
+                              "/gui/tessera-gui --plan /nonexistent/plan.json --export '" +
+                              into.toStdString() + "' >/dev/null 2>&1";
+  const int status = std::system(command.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 65);
+  EXPECT_FALSE(QDir(into).exists());
 }
 
 }  // namespace

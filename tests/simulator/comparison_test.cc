@@ -1,6 +1,11 @@
 #include "simulator/timeline/comparison.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 namespace tessera {
 namespace {
@@ -38,8 +43,73 @@ TEST(Comparison, APhaseThatOnlyThePlanHasIsShownAsNotMeasured) {
 }
 
 TEST(Comparison, BytesAgreeExactlyOrNotAtAll) {
-  EXPECT_TRUE(compare(plan_with_prediction(), run_of(4096)).bytes.at(0).equal());
-  EXPECT_FALSE(compare(plan_with_prediction(), run_of(4100)).bytes.at(0).equal());
+  EXPECT_TRUE(compare(plan_with_prediction(), run_of(4096)).bytes.at(0).agrees());
+  EXPECT_FALSE(compare(plan_with_prediction(), run_of(4100)).bytes.at(0).agrees());
+}
+
+/// What a mean would hide: one step moves 100 bytes more, the next 100 fewer.
+TEST(Comparison, EveryStepMovesThePlannedBytes) {
+  std::vector<StepNumbers> run = run_of(4096);
+  run[1].data["reshard/bytes"] = 4196;
+  run[2].data["reshard/bytes"] = 3996;
+  const BytesComparison bytes = compare(plan_with_prediction(), run, 1).bytes.at(0);
+  EXPECT_EQ(bytes.measured, 4096);
+  EXPECT_FALSE(bytes.agrees());
+  EXPECT_EQ(verdict(bytes), "NOT EQUAL in 2 steps");
+  run[1].data.erase("reshard/bytes");
+  EXPECT_EQ(compare(plan_with_prediction(), run, 1).bytes.at(0).steps_apart, 2);
+}
+
+/// bf16 on the wire of fp32 weights from the third step on: half the bytes are foreseen there, and
+/// the full bytes are wrong there; what a run says that it spared counts for nothing.
+TEST(Comparison, ANarrowWireIsForeseenAndNotAddedBack) {
+  Plan plan = plan_with_prediction();
+  plan.roles.push_back({.role = Role::actor});
+  plan.roles[0].dtypes.wire = DType::fp32;
+  const SwitchOptions wire{.wire = DType::bf16, .wire_from_step = 3};
+  std::vector<StepNumbers> run = run_of(4096);
+  run[2].data["reshard/bytes"] = 2048;
+  run[2].data["reshard/spared_bytes"] = 2048;
+  EXPECT_FALSE(compare(plan, run, 1).bytes.at(0).agrees());
+  const BytesComparison both = compare(plan, run, 1, wire).bytes.at(0);
+  EXPECT_TRUE(both.agrees());
+  EXPECT_EQ(both.predicted, 3072);
+  EXPECT_EQ(both.measured, 3072);
+  EXPECT_EQ(compare(plan, run, 2, wire).bytes.at(0).predicted, 2048);
+  EXPECT_FALSE(compare(plan, run_of(4096), 1, wire).bytes.at(0).agrees());
+}
+
+TEST(Comparison, AnIncrementalSwitchMovesNoMoreThanThePlan) {
+  const SwitchOptions changed{.incremental = true};
+  const BytesComparison less = compare(plan_with_prediction(), run_of(7), 1, changed).bytes.at(0);
+  EXPECT_TRUE(less.agrees());
+  EXPECT_EQ(verdict(less), "within");
+  const BytesComparison more = compare(plan_with_prediction(), run_of(4097), 1, changed).bytes[0];
+  EXPECT_FALSE(more.agrees());
+  EXPECT_EQ(verdict(more), "MORE in 2 steps");
+}
+
+TEST(SwitchOptions, AreThoseOfTheRunsOwnConfiguration) {
+  const std::filesystem::path run = std::filesystem::temp_directory_path() /
+                                    ("tessera-switch-options-" + std::to_string(getpid()));
+  std::filesystem::create_directories(run);
+  Problems problems;
+  EXPECT_FALSE(read_switch_options(run, problems).wire);
+  std::ofstream(run / "run.yaml") << "version: 1\ntrainer: {seed: 1}\n"
+                                     "reshard: {wire: fp16, wire_from_step: 4, verify: true}\n";
+  for (const std::filesystem::path& where : {run, run / "metrics.jsonl"}) {
+    const SwitchOptions read = read_switch_options(where, problems);
+    EXPECT_EQ(read.wire, DType::fp16);
+    EXPECT_EQ(read.wire_from_step, 4);
+    EXPECT_FALSE(read.incremental);
+  }
+  std::ofstream(run / "run.yaml") << "reshard: {incremental: true}\n";
+  EXPECT_TRUE(read_switch_options(run, problems).incremental);
+  EXPECT_TRUE(problems.empty());
+  std::ofstream(run / "run.yaml") << "reshard: {wire: int4}\n";
+  read_switch_options(run, problems);
+  EXPECT_EQ(problems.size(), 1u);
+  std::filesystem::remove_all(run);
 }
 
 }  // namespace

@@ -309,10 +309,15 @@ TEST(Servers, ReportArgumentsThatTheyDoNotHave) {
   lenient.allow_unknown = true;
   const Outcome noted = judge(misspelt, lenient, "h100");
   EXPECT_THAT(noted.imported.notes.front(), HasSubstr("--tensor-parallel-sise"));
-  const Outcome others = judge(
+  const std::string foreign =
       "python3 -m sglang.launch_server --model-path Qwen/Qwen2.5-7B --tp 2 --of-another-program 1 "
-      "--quantization fp8 --host 0.0.0.0 --port 30000\n",
-      on("h100-8", 0), "h100");
+      "--quantization fp8 --host 0.0.0.0 --port 30000\n";
+  problems.clear();
+  EXPECT_FALSE(import_config(foreign, "a.sh", on("h100-8", 0), problems).has_value());
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].found, "--of-another-program");
+  EXPECT_THAT(problems[0].expected, HasSubstr("SGLang"));
+  const Outcome others = judge(foreign, lenient, "h100");
   std::string notes;
   for (const std::string& note : others.imported.notes) notes += note + "\n";
   EXPECT_THAT(notes, HasSubstr("--of-another-program is no argument"));

@@ -133,6 +133,7 @@ TEST(PlanJson, RefusesEveryMalformedPlanWithItsPlaceAndReason) {
       {"\"tessera_plan\": 1,", "", "1:1 (/tessera_plan)", "no 'tessera_plan'", "plan version 1"},
       {"\"engine\": \"tessera\"", "\"engine\": \"\"", "", "\"\"", "not empty"},
       {"\"engine\": \"tessera\"", "\"engine\": null", "", "null", "a value"},
+      {"\"engine\": \"tessera\"", "\"engine\": \"tesera\"", "", "\"tesera\"", "tessera"},
       {"\"engine\"", "\"engin\"", "", "the unknown key 'engin'", "a known key"},
       {"\"engine\": \"tessera\"", "\"engine\": \"tessera\", \"engine\": \"verl\"", "",
        "the key 'engine' again", "every key once"},

@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "planner/engines/capabilities.h"
+#include "planner/plan/engine_names.h"
 #include "planner/search/request.h"
 #include "planner/search/search.h"
+#include "planner/search/space.h"
 #include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
@@ -175,6 +180,14 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   plan.roles = {RolePlan{}};
   plan.reshard.clear();
   EXPECT_TRUE(outside_capabilities(plan).empty());
+}
+
+TEST(Capabilities, HaveATableForEveryEngineThatAPlanMayName) {
+  std::vector<std::string> named(kPlanEngines.begin(), kPlanEngines.end());
+  std::vector<std::string> known = engine_names();
+  known.emplace_back(kAnyEngine);
+  std::sort(known.begin(), known.end());
+  EXPECT_EQ(named, known);
 }
 
 TEST(Capabilities, ARunJudgesAPlanByTesserasOwnTable) {

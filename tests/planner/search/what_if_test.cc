@@ -2,6 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cost_models/derived_calibration.h"
 #include "planner/search/advice.h"
 #include "planner/search/variations.h"
@@ -148,30 +154,91 @@ TEST(WhyNot, RefusesUnknownWords) {
   EXPECT_EQ(problems[0].file, "--why-not");
 }
 
-TEST(Advice, EveryRungIsWhatTheSearchSaysWithThatChange) {
+/// Two plans that differ in one setting of the actor's, both the search's own.
+Plan plan_with(const std::vector<std::string>& words) {
   Problems problems;
-  PlanRequest request = request_for("h100-8");
-  request.fixed = parse_settings(std::vector<std::string>{"rollout.tp=4"}, problems);
-  const Plan plan = std::get<Plan>(*make_plan(request, problems));
-  request.fixed = {};
+  PlanRequest request = request_for("h200-8");
+  request.fixed = parse_settings(words, problems);
+  const auto outcome = make_plan(request, problems);
+  EXPECT_TRUE(outcome && std::holds_alternative<Plan>(*outcome));
+  const Plan* plan = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
+  return plan == nullptr ? best_plan() : *plan;
+}
+
+TEST(Advice, EveryRungIsThePlanWithThatChangeAlone) {
+  const std::vector<std::string> fixed = {"actor.tp=2",         "actor.pp=1",
+                                          "actor.dp=4",         "actor.zero=1",
+                                          "actor.offload=none", "actor.recompute=none",
+                                          "actor.tokens=8192",  "rollout.tp=4",
+                                          "rollout.dp=2",       "rollout.max_sequences=1024"};
+  const Plan plan = plan_with(fixed);
+  const PlanRequest request = request_of(plan, request_for("h200-8").calibration);
   const Advice advice = advice_for(plan, request);
-  ASSERT_GE(advice.ladder.size(), 2U);
-  EXPECT_THAT(advice.ladder[0].words, ElementsAre("rollout.tp=2"));
+  ASSERT_GE(advice.ladder.size(), 5U);
+  // More replicas of half the sequences each: the cache stays, weights double.
+  const Rung& wider = advice.ladder[0];
+  ASSERT_TRUE(wider.possible) << wider.why;
+  EXPECT_THAT(wider.words[0], "rollout.tp=2");
+  const MemoryUse served = plan.find(Role::rollout)->memory.at(Phase::gen);
+  EXPECT_LT(wider.role_saves_bytes, -served.weights * 9 / 10);
+  EXPECT_GT(wider.role_saves_bytes, -served.weights * 11 / 10 - served.kv_cache / 20);
+  std::map<std::string, const Rung*> rungs;
   for (const Rung& rung : advice.ladder) {
-    PlanRequest changed = request;
-    Problems refused;
-    changed.fixed = parse_settings(rung.words, refused);
-    const auto outcome = make_plan(changed, refused);
-    ASSERT_TRUE(outcome.has_value());
-    const Plan* found = std::get_if<Plan>(&*outcome);
-    EXPECT_EQ(rung.possible, found != nullptr);
-    if (found != nullptr) {
-      EXPECT_DOUBLE_EQ(rung.step_s, found->prediction.step_s);
-    } else {
-      EXPECT_FALSE(rung.why.empty());
-    }
+    EXPECT_EQ(rung.possible, rung.why.empty()) << rung.what;
+    rungs[rung.words[0]] = &rung;
   }
   EXPECT_FALSE(advice.hints.empty());
+  // Recomputation and offload cost time and save the actor's memory, whatever other roles do.
+  for (const char* word : {"actor.recompute=full", "actor.offload=optimizer"}) {
+    ASSERT_TRUE(rungs.contains(word));
+    const Rung& rung = *rungs.at(word);
+    ASSERT_TRUE(rung.possible) << rung.why;
+    EXPECT_GT(rung.step_s, advice.step_s) << word;
+    EXPECT_LE(rung.peak_bytes, advice.peak_bytes) << word;
+    EXPECT_GT(rung.role_saves_bytes, 0) << word;
+  }
+  // Half the slots: half the cache, the weights as they were.
+  const MemoryUse before = plan.find(Role::rollout)->memory.at(Phase::gen);
+  const auto half = std::find_if(advice.ladder.begin(), advice.ladder.end(), [](const Rung& rung) {
+    return rung.what == "half the sequences decoded at once";
+  });
+  ASSERT_NE(half, advice.ladder.end());
+  ASSERT_TRUE(half->possible);
+  EXPECT_GE(half->role_saves_bytes, before.kv_cache * 45 / 100);
+  EXPECT_LE(half->role_saves_bytes, before.kv_cache * 55 / 100 + before.workspace);
+  // The same change asked of the search, with everything else of the actor fixed.
+  std::vector<std::string> recomputing = fixed;
+  recomputing[5] = "actor.recompute=full";
+  EXPECT_NEAR(rungs.at("actor.recompute=full")->step_s, plan_with(recomputing).prediction.step_s,
+              0.02 * advice.step_s);
+}
+
+/// Experts are cut by ep, too: the rollout's share of a GPU is what its memory says.
+TEST(Advice, TheRolloutsShareOfAGpuIsThatOfItsOwnWeights) {
+  Plan plan = best_plan();
+  RolePlan& rollout = plan.roles[1];
+  ASSERT_EQ(rollout.role, Role::rollout);
+  rollout.memory.at(Phase::gen).weights = plan.cluster.device.memory.value / 4;
+  const Advice advice = advice_for(plan, request_of(plan, request_for("h200-8").calibration));
+  EXPECT_THAT(advice.hints.back().verdict, HasSubstr("25.0 % of a GPU"));
+}
+
+/// A node of three has blocks of one and of three: two GPUs are none, whatever the model.
+TEST(Infeasible, NamesBlocksThatANodeDoesNotHave) {
+  PlanRequest request = request_for("h200-8");
+  request.cluster.gpus_per_node = 3;
+  request.cluster.nodes = 1;
+  const auto reason = [&](const std::vector<std::string>& words) {
+    Problems problems;
+    request.fixed = parse_settings(words, problems);
+    const auto outcome = make_plan(request, problems);
+    EXPECT_TRUE(outcome.has_value());
+    const Infeasible* none = outcome ? std::get_if<Infeasible>(&*outcome) : nullptr;
+    return none == nullptr || none->reasons.empty() ? std::string() : none->reasons[0];
+  };
+  EXPECT_THAT(reason({"actor.gpus=2"}), HasSubstr("actor.gpus=2: the planner's blocks of GPUs "
+                                                  "divide a node of 3 (1, 3)"));
+  EXPECT_THAT(reason({"actor.tp=2"}), HasSubstr("actor.tp=2 does not divide a node of 3 GPUs"));
 }
 
 }  // namespace

@@ -248,7 +248,9 @@ TEST(Sweep, RowsThatContradictThemselvesSayWhichColumn) {
       "qwen2.5-7b,h100-8,rollout,8,1,8,1,16,,1024,1024,100,,,\n"
       "qwen2.5-7b,h100-8,train,8,1,8,8,16,,1024,0,,,,\n"
       "qwen3-30b-a3b,h100-8,train,8,1,8,256,16,,1024,0,,,,\n"
-      "qwen2.5-7b,h100-8,train,8,1,8,1,1000,7,1024,0,,,,\n");
+      "qwen2.5-7b,h100-8,train,8,1,8,1,1000,7,1024,0,,,,\n"
+      "qwen2.5-7b,h100-8,train,9,9,1,1,16,,1024,0,,,,\n"
+      "qwen2.5-7b,h100-8,train,8,1,8,1,7,,1024,0,,,,\n");
   const char* expected[] = {
       "response_tokens: found 0, expected at least 1 token",
       "response_tokens: found 0, expected at least 1 token",
@@ -256,12 +258,24 @@ TEST(Sweep, RowsThatContradictThemselvesSayWhichColumn) {
       "ep: found 8, expected 1, for the model has no experts",
       "ep: found 256, expected at most the model's 128 experts",
       "mini_batch: found 7, expected a divisor of global_batch = 1000",
+      "tp: found 9, expected at most the 8 GPUs of a node, or those of whole nodes",
+      "dp: found 8, expected at most the 7 sequences of a batch, one for each replica",
   };
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     EXPECT_EQ(cell(table, row, "feasible"), "0") << row;
     EXPECT_THAT(cell(table, row, "step_s"), IsEmpty()) << row;
     EXPECT_THAT(cell(table, row, "why"), HasSubstr(expected[row])) << row;
   }
+}
+
+/// tp over two whole nodes is slow, and possible (Narayanan et al. 2021, figure 13, has it).
+TEST(Sweep, TensorParallelismMaySpanWholeNodes) {
+  const CsvTable table = swept_rollouts(
+      "qwen2.5-32b,h100-64,train,16,16,1,1,16,,1024,0,,,,\n"
+      "qwen2.5-7b,h100-8,train,6,2,3,1,16,,1024,0,,,,\n");
+  EXPECT_EQ(cell(table, 0, "feasible"), "1");
+  EXPECT_THAT(cell(table, 1, "why"),
+              HasSubstr("dp 3 does not divide the batch of 16: priced as 6"));
 }
 
 TEST(Sweep, SaysThatALongerLagTakesAsLongAsOne) {

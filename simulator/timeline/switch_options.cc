@@ -1,0 +1,46 @@
+#include "simulator/timeline/switch_options.h"
+
+#include <array>
+
+#include "cost_models/spec/object_reader.h"
+#include "cost_models/spec/strict_yaml.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::array kWires{DType::bf16, DType::fp16};
+
+}  // namespace
+
+SwitchOptions read_switch_options(const std::filesystem::path& run, Problems& problems) {
+  SwitchOptions options;
+  const bool folder = std::filesystem::is_directory(run);
+  const std::filesystem::path file = (folder ? run : run.parent_path()) / "run.yaml";
+  if (!std::filesystem::is_regular_file(file)) return options;
+  const auto text = read_text_file(file, std::size_t{1} << 20, problems);
+  if (!text) return options;
+  const auto document = parse_yaml(*text, file.string(), problems);
+  if (!document) return options;
+  ObjectReader root(*document, problems);
+  auto reshard = root.object("reshard", false);
+  if (!reshard) return options;
+  if (reshard->find("wire") != nullptr) {
+    DType wire = DType::bf16;
+    reshard->optional("wire", wire, kWires);
+    options.wire = wire;
+  }
+  reshard->optional("wire_from_step", options.wire_from_step, kPositive);
+  reshard->optional("incremental", options.incremental);
+  return options;
+}
+
+std::int64_t switch_bytes(const Plan& plan, const PlannedReshard& pair,
+                          const SwitchOptions& options, std::int64_t step) {
+  const RolePlan* const source = plan.find(pair.from);
+  if (source == nullptr || !options.wire || step < options.wire_from_step) {
+    return pair.bytes_received;
+  }
+  return pair.bytes_received / size_of(source->dtypes.wire) * size_of(*options.wire);
+}
+
+}  // namespace tessera
