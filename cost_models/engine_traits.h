@@ -12,9 +12,24 @@ namespace tessera {
 /// Rows of logits that exist at a time (executor/model/scores.h).
 inline constexpr std::int64_t kLogitRows = 4096;
 
-/// The logits, their gradient by the loss and that by the entropy (verl 0.9.1's
-/// workers/engine/fsdp/transformer_impl.py, prepare_model_outputs: not in place then).
-inline constexpr int kEntropyLogitCopies = 3;
+/// How all rows of logits become a loss and its gradient where they are not sliced; what each holds
+/// of one logit is bytes_per_logit (memory.h).
+enum class LossKernel {
+  /// torch's cross_entropy on logits.float(): the copy, its log-probabilities, their gradient.
+  eager,
+  /// An fp32 copy that becomes softmax and gradient in place, and the logits or that gradient in
+  /// the model's type (Megatron-LM core/tensor_parallel/cross_entropy.py, fused or not).
+  vocab_parallel,
+  /// One kernel over logits in the model's type, their gradient beside them (flash-attn's
+  /// CrossEntropyLoss, which llm-foundry's models default to; torch.compile).
+  fused,
+  /// The gradient overwrites the logits (Transformer Engine's cross entropy, set by all of
+  /// Megatron-Bridge's performance recipes; verl's logprobs_from_logits, inplace_backward).
+  in_place,
+  /// The same with an entropy term: the logits, their gradient by the loss and that by the entropy
+  /// (verl 0.9.1's workers/engine/fsdp/transformer_impl.py, prepare_model_outputs).
+  with_entropy,
+};
 
 /// How tokens reach their experts. `direct`: one copy per expert, by NCCL's all-to-all.
 /// `hierarchical`: across nodes one copy per node that holds a chosen expert, passed on inside it
@@ -60,10 +75,7 @@ struct EngineTraits {
   bool overlapped_hops = false;       // interleaved stages send while they compute
   bool narrow_gradients = false;      // summed and reduced in the parameters' type, else in fp32
   bool overlapped_tensor = false;     // collectives of tp in pieces beside their GEMMs
-  /// All rows of logits at once, in the model's type alone, in so many copies while training; 0 =
-  /// with their fp32 copy. One: the loss's gradient overwrites them (verl's logprobs_from_logits on
-  /// flash-attn's cross entropy, inplace_backward). With an entropy term kEntropyLogitCopies.
-  int logit_copies = 0;
+  LossKernel loss = LossKernel::vocab_parallel;  // where logit_rows = 0
   bool eager_elementwise = false;  // one kernel per operator, as torch runs them; norms in fp32
   /// Outputs of norms and the gated product are not kept but made again for the backward pass (what
   /// torch.compile's min-cut partitioner does; Horace He, "Min-cut optimal(*) recomputation").

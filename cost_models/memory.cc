@@ -18,22 +18,16 @@ bool holds_last(const ParallelLayout& layout, int stage) { return stage == layou
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 // A slice of logits in the model's type and fp32 and their exponentials (executor/model/scores.cc);
-// the backward pass has gradients of both kinds besides. All rows at once, as engines that do not
-// slice: the logits, their fp32 copy that becomes the gradient, and that gradient in the model's
-// type (verl's rule of thumb counts 4 + 2 + 1 bytes; Megatron-LM's fused cross entropy 4 + 2).
+// the backward pass has gradients of both kinds besides.
 std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
   if (rank.model.head == ModelHead::value) return 0;
-  const auto limit = as_double(rank.traits.logit_rows);
-  const bool sliced = rank.traits.logit_rows > 0;
-  const double rows = sliced ? std::min(tokens, limit) : tokens;
+  const double columns = as_double(rank.vocab());
+  if (rank.traits.logit_rows == 0) {
+    return rounded(tokens * columns * bytes_per_logit(rank.traits.loss, rank.dtype, training));
+  }
+  const double rows = std::min(tokens, as_double(rank.traits.logit_rows));
   const double element = size_of(rank.dtype), fp32 = size_of(DType::fp32);
-  const int copies = rank.traits.logit_copies;
-  // Without gradients there is one copy more, of a temperature.
-  const double whole = copies > 0 ? (training ? copies : 2) * element
-                       : training ? 2 * element + fp32
-                                  : element + fp32;
-  const double slice = training ? 2 * element + 3 * fp32 : element + 2 * fp32;
-  return rounded(rows * as_double(rank.vocab()) * (sliced ? slice : whole));
+  return rounded(rows * columns * (training ? 2 * element + 3 * fp32 : element + 2 * fp32));
 }
 
 // Token copies that the experts of one rank work on, per token of the rank: k, of which etp ranks
@@ -95,6 +89,23 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
 }
 
 }  // namespace
+
+double bytes_per_logit(LossKernel loss, DType type, bool training) {
+  const double element = size_of(type), fp32 = size_of(DType::fp32);
+  switch (loss) {
+    case LossKernel::eager:
+      return training ? 3 * fp32 : element + 2 * fp32;
+    case LossKernel::vocab_parallel:
+      return element + fp32;
+    case LossKernel::fused:
+      return 2 * element;
+    case LossKernel::in_place:
+      return training ? element : 2 * element;
+    case LossKernel::with_entropy:
+      return training ? 3 * element : 2 * element;
+  }
+  return 0;
+}
 
 std::int64_t RankModel::kv_heads() const {
   const std::int64_t queries_per_kv = std::max<std::int64_t>(1, model.query_heads / model.kv_heads);
@@ -340,11 +351,16 @@ MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recomput
   use.activations = rounded(kept * tokens * load.in_flight);
   use.workspace = rounded(buffers);
   if (load.last) use.logits = logits_bytes(rank, tokens, true);
-  if (recompute == Recompute::full) {
-    // Logits that their gradient overwrites are gone when the last layer is computed again.
-    const std::int64_t gone = rank.traits.logit_copies > 0 ? use.logits : 0;
-    use.activations += std::max<std::int64_t>(0, rounded(one_layer * tokens) - gone);
-  }
+  // All rows of logits and their gradient are gone when the backward pass reaches the last layer:
+  // what that needs besides takes their place.
+  std::int64_t gone = rank.traits.logit_rows == 0 ? use.logits : 0;
+  const auto beside = [&gone](std::int64_t bytes) {
+    const std::int64_t shared = std::min(bytes, gone);
+    gone -= shared;
+    return bytes - shared;
+  };
+  use.workspace = beside(use.workspace);
+  if (recompute == Recompute::full) use.activations += beside(rounded(one_layer * tokens));
   return use;
 }
 

@@ -176,6 +176,10 @@ double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage);
 /// embedding, its last only the head; arXiv:2407.21783, sec. 3.3.2) hold fewer than an even share.
 double layers_in_flight(const ParallelLayout& layout, int micro_batches, int stage);
 
+/// Bytes that a logit and its gradient take at once, at most; without gradients the logits and one
+/// copy more, of a temperature, or what the loss makes of them.
+double bytes_per_logit(LossKernel loss, DType type, bool training);
+
 /// What one stage runs of a call.
 struct StageLoad {
   LayerCounts layers{};

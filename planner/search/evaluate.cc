@@ -24,8 +24,8 @@ std::shared_ptr<const ParameterTable> ModelTables::of(const ModelSpec& model) {
 
 CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : request(asked) {
   const Workload& workload = request.workload;
-  if (request.traits.logit_copies > 0 && workload.entropy) {
-    request.traits.logit_copies = kEntropyLogitCopies;
+  if (request.traits.loss == LossKernel::in_place && workload.entropy) {
+    request.traits.loss = LossKernel::with_entropy;
   }
   const auto prompt = static_cast<double>(workload.prompt_tokens);
   response = mean_length(workload.response_tokens);

@@ -111,7 +111,7 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked
   const bool whole_gradients = trains && !model.lora.used();
   MemoryUse buffers = communication_memory(rank, layout, fullest_layer, tokens, model.dtypes,
                                            whole_gradients, layers);
-  if (request.traits.logit_copies > 0 && stage.last && layout.dp_shard > 1) {
+  if (request.traits.logit_rows == 0 && stage.last && layout.dp_shard > 1) {
     buffers.communication += gathered_head(model, candidate, whole_gradients);
   }
   if (!trains) return buffers + inference_memory(rank, stage.last, tokens);

@@ -49,7 +49,7 @@ EngineTraits traits_of(std::string_view engine) {
   traits.logit_rows = 0;
   traits.overlapped_replicas = traits.overlapped_parameters = true;
   traits.scattered_hops = engine != "verl";
-  traits.logit_copies = engine == "verl" ? 1 : 0;
+  if (engine == "verl") traits.loss = LossKernel::in_place;
   traits.context_shards = engine == "verl";     // one mesh of all GPUs, Ulysses' groups inside
   traits.master_parameters = engine == "verl";  // model_dtype fp32, mixed precision
   traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";

@@ -187,6 +187,14 @@ SweepAttention attention_of(const SweepRow& row) {
                                                               : row.attention;
 }
 
+// FSDP's models use flash-attn's loss (llm-foundry's default) or torch.compile's; NeMo and
+// Megatron-Bridge, who call attention by Transformer Engine, also its cross entropy.
+LossKernel loss_of(const SweepRow& row) {
+  if (row.loss) return *row.loss;
+  if (row.attention == SweepAttention::flash_3) return LossKernel::in_place;
+  return shards_of_torch(row) ? LossKernel::fused : LossKernel::vocab_parallel;
+}
+
 EngineTraits traits_of_row(const SweepRow& row) {
   const bool keeps = !row.reshard_after_forward.value_or(true);
   if (!row.engine.empty()) {
@@ -215,6 +223,7 @@ EngineTraits traits_of_row(const SweepRow& row) {
       // DeepSpeed of 2021 kept and reduced gradients in 16 bit (Rajbhandari et al. 2020, sec. 3.1).
       .narrow_gradients = row.narrow_gradients || (!flash && row.zero.value_or(0) == 3),
       .overlapped_tensor = row.tp_overlap.value_or(false),
+      .loss = loss_of(row),
       .eager_elementwise = eager(row),
       .remade_elementwise = shards_of_torch(row) && !eager(row)};
 }
@@ -284,13 +293,13 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
 std::string key_of(const SweepRow& row, const Lengths& lengths) {
   const EngineTraits traits = traits_of_row(row);
   std::array<char, 180> text{};
-  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
+  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
                 static_cast<int>(row.kind), static_cast<int>(row.precision),
                 static_cast<int>(attention_of(row)), static_cast<int>(traits.expert_dispatch),
                 static_cast<int>(traits.expert_overlap), traits.overlapped_tensor ? 1 : 0,
                 traits.narrow_gradients ? 1 : 0, traits.master_parameters ? 1 : 0,
                 traits.eager_elementwise ? 1 : 0, traits.keeps_gathered ? 1 : 0,
-                static_cast<long long>(row.global_batch.value_or(1)),
+                static_cast<int>(traits.loss), static_cast<long long>(row.global_batch.value_or(1)),
                 static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
                 lengths.response, static_cast<long long>(lengths.max));
   return row.model + "|" + row.cluster + "|" + row.engine + text.data();

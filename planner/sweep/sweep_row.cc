@@ -17,6 +17,8 @@ constexpr std::array<std::string_view, 5> kAttentions = {"flash", "unfused", "fl
                                                          "flash 3"};
 constexpr std::array<std::string_view, 3> kGradPrecisions = {"fp32", "bf16", "fp16"};
 constexpr std::array<std::string_view, 2> kDispatches = {"direct", "hierarchical"};
+constexpr std::array<std::string_view, 4> kLosses = {"eager", "vocab_parallel", "fused",
+                                                     "in_place"};
 constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
 constexpr std::size_t kMostProblems = 100;  // a file of another format is wrong in every row
 
@@ -229,6 +231,9 @@ SweepRow read_row(RowReader& reader) {
     if (const auto way = reader.choice("expert_dispatch", kDispatches)) {
       row.expert_dispatch = ExpertDispatch(*way);
     }
+  }
+  if (!reader.cell("loss").empty()) {
+    if (const auto kernel = reader.choice("loss", kLosses)) row.loss = LossKernel(*kernel);
   }
   if (!reader.cell("grad_precision").empty()) {
     if (const auto precision = reader.choice("grad_precision", kGradPrecisions)) {

@@ -112,5 +112,34 @@ TEST(LogitsMemory, StopsGrowingAtTheRowsThatExistAtATime) {
   EXPECT_EQ(training_memory(rank, 28, false, 1024, 1, Recompute::none).logits, 0);
 }
 
+// All rows at once, by what the loss keeps of them; 2 bytes in the model's type, 4 in fp32.
+TEST(LogitsMemory, FollowsHowAnEngineComputesItsLoss) {
+  RankModel rank{qwen2_7b(), 1, DType::bf16};
+  rank.traits.logit_rows = 0;
+  const auto per_logit = [&](LossKernel loss) {
+    rank.traits.loss = loss;
+    return training_memory(rank, 28, true, 1024, 1, Recompute::none).logits / (1024 * 152'064LL);
+  };
+  EXPECT_EQ(per_logit(LossKernel::eager), 4 + 4 + 4);
+  EXPECT_EQ(per_logit(LossKernel::vocab_parallel), 4 + 2);
+  EXPECT_EQ(per_logit(LossKernel::fused), 2 + 2);
+  EXPECT_EQ(per_logit(LossKernel::in_place), 2);
+  EXPECT_EQ(per_logit(LossKernel::with_entropy), 2 + 2 + 2);
+}
+
+// The loss is done before the last layer's backward pass begins.
+TEST(LogitsMemory, GivesItsPlaceToTheLayersThatFollow) {
+  RankModel rank{qwen2_7b(), 1, DType::bf16};
+  rank.traits.logit_rows = 0;
+  rank.traits.loss = LossKernel::eager;
+  const MemoryUse eager = training_memory(rank, 28, true, 1024, 1, Recompute::full);
+  const MemoryUse inner = training_memory(rank, 28, false, 1024, 1, Recompute::full);
+  const std::int64_t last_norm = 2 * 1024 * 2 * rank.model.hidden;
+  const auto layer =
+      static_cast<std::int64_t>(layer_activation_bytes(rank, Recompute::none)) * 1024;
+  EXPECT_GT(eager.logits, inner.workspace + layer);
+  EXPECT_EQ(eager.total() - eager.logits, inner.total() - inner.workspace - layer + last_norm);
+}
+
 }  // namespace
 }  // namespace tessera
