@@ -103,6 +103,7 @@ const std::vector<StageClass>& CostEvaluator::State::stages(RoleModel& model,
                      .last = index == candidate.pp - 1,
                      .index = index,
                      .count = 1,
+                     .indices = {index},
                      .elements = {}};
     const auto same = std::find_if(classes.begin(), classes.end(), [&](const StageClass& other) {
       return other.layers == stage.layers && other.first == stage.first && other.last == stage.last;
@@ -112,6 +113,7 @@ const std::vector<StageClass>& CostEvaluator::State::stages(RoleModel& model,
       classes.push_back(stage);
     } else {
       ++same->count;
+      same->indices.push_back(index);
     }
   }
   return classes;

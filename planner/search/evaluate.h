@@ -1,8 +1,8 @@
 // Time and memory of a candidate under the cost models, and the interface that any other evaluator
 // (simulated, measured) implements.
 //
-// Formulas: a forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s, 1F1B the
-// same with forward and backward added (Narayanan et al. 2021, sec. 2.2); gradients and, under
+// Formulas: a forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s, 1F1B what
+// pipeline_time.h says; gradients and, under
 // ZeRO-1, parameters move 2 (d - 1) / d of their bytes per optimizer step (Rajbhandari et al.
 // 2020); decoding is the sum of steps over the length distribution (lengths.h). Nothing overlaps:
 // the executor reduces after the last backward. One CostEvaluator belongs to one thread (it

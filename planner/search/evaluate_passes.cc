@@ -2,11 +2,14 @@
 #include <algorithm>
 
 #include "planner/search/evaluate_state.h"
+#include "planner/search/pipeline_time.h"
 
 namespace tessera {
 namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 double tensors_of_a_layer(const ParameterTable& table) {
   return static_cast<double>(std::count_if(
@@ -296,51 +299,53 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
   // overlap_p2p_comm); only filling and draining the pipeline waits for messages.
   const bool hidden_hops = request.traits.overlapped_hops && candidate.vpp > 1;
   Timed sum, slowest;
+  std::vector<double> forward(at(candidate.pp)), backward(at(candidate.pp));
   for (const StageClass& stage : stages(model, candidate)) {
-    Work work, backward;
-    double communication = (stage.first ? cost.embedding_tp : 0) + (stage.last ? cost.head_tp : 0);
-    double hops = stage.last ? 0 : hop;
+    Work work, back;
+    double there = (stage.first ? cost.embedding_tp : 0) + (stage.last ? cost.head_tp : 0);
+    double returned = stage.last ? cost.head_backward_tp : 0;
     for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
       const double layers = as_double(stage.layers[kind]);
       if (layers == 0) continue;
       work += layers * cost.forward[kind];
-      communication += layers * (cost.forward_comm[kind] + cost.forward_shards[kind]);
+      there += layers * (cost.forward_comm[kind] + cost.forward_shards[kind]);
       if (!training) continue;
-      backward += layers * cost.backward[kind];
-      communication += layers * (cost.backward_comm[kind] + cost.backward_shards[kind]);
+      back += layers * cost.backward[kind];
+      returned += layers * (cost.backward_comm[kind] + cost.backward_shards[kind]);
     }
     if (stage.first) work += cost.embedding;
     if (stage.last) work += cost.head_forward;
-    double seconds = work.total(calibration());
-    if (training) {
-      if (stage.last) backward += cost.head_backward;
-      seconds += backward.total(calibration());
-      communication += stage.last ? cost.head_backward_tp : 0;
-      hops += stage.first ? 0 : hop;
+    if (stage.last && training) back += cost.head_backward;
+    const double hop_on = stage.last ? 0 : hop, hop_back = training && !stage.first ? hop : 0;
+    const Timed one = {(work.total(calibration()) + back.total(calibration())) * slow + there +
+                           returned + hop_on + hop_back,
+                       there + returned + hop_on + hop_back};
+    sum.seconds += stage.count * one.seconds;
+    sum.communication += stage.count * one.communication;
+    const double hidden = hidden_hops ? hop_on + hop_back : 0;
+    if (one.seconds - hidden > slowest.seconds) {
+      slowest = {one.seconds - hidden, one.communication - hidden};
     }
-    seconds = seconds * slow + communication;
-    const double waited = hidden_hops ? 0 : hops;
-    sum.seconds += stage.count * (seconds + hops);
-    sum.communication += stage.count * (communication + hops);
-    seconds += waited;
-    communication += waited;
-    if (seconds > slowest.seconds) slowest = {seconds, communication};
+    for (const int index : stage.indices) {
+      forward[at(index)] = work.total(calibration()) * slow + there + hop_on;
+      backward[at(index)] = back.total(calibration()) * slow + returned + hop_back;
+    }
+  }
+  const ExposedEnds ends = exposed_ends(model, candidate, groups, 0);
+  const double shown = ends.before + (training ? ends.after : 0);
+  if (candidate.vpp == 1) {
+    const double seconds = training ? one_f_one_b_seconds(forward, backward, count)
+                                    : sum.seconds + (count - 1) * slowest.seconds;
+    return {shown + seconds, shown + sum.communication + (count - 1) * slowest.communication};
   }
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
   // that do not fill the last round of p leave (v - 1) (p - m mod p) chunks empty (Calculon).
-  const ExposedEnds ends = exposed_ends(model, candidate, groups, 0);
-  const double shown = ends.before + (training ? ends.after : 0);
-  double bubbles = count - 1;
   const double chunks = candidate.vpp;
-  if (candidate.vpp > 1) {
-    const double rest = std::fmod(count, candidate.pp);
-    if (rest != 0) bubbles += (chunks - 1) * (candidate.pp - rest) / chunks;
-    return {
-        shown + sum.seconds / chunks + (bubbles + 1 - 1 / chunks) * slowest.seconds,
-        shown + sum.communication / chunks + (bubbles + 1 - 1 / chunks) * slowest.communication};
-  }
-  return {shown + sum.seconds + bubbles * slowest.seconds,
-          shown + sum.communication + bubbles * slowest.communication};
+  double rounds = count - 1 / chunks;
+  const double rest = std::fmod(count, candidate.pp);
+  if (rest != 0) rounds += (chunks - 1) * (candidate.pp - rest) / chunks;
+  return {shown + sum.seconds / chunks + rounds * slowest.seconds,
+          shown + sum.communication / chunks + rounds * slowest.communication};
 }
 
 // Gradients over the replicas, the update of this rank's part, parameters back under ZeRO-1 and -2.

@@ -83,7 +83,8 @@ struct StageClass {
   bool first = false, last = false;
   int index = 0;  // of the first such stage, which holds most micro-batches
   int count = 0;
-  Elements elements;  // of the fullest tensor-parallel rank
+  std::vector<int> indices;  // of all
+  Elements elements;         // of the fullest tensor-parallel rank
 };
 
 // Overlaps of training and generation shards, in elements, by [training tp rank][generation rank].
