@@ -94,10 +94,25 @@ double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
     const double copies = as_double(shape.experts_per_token) / rank.tp;
     // What an all-to-all brought lies by rank: sorted by expert, and back (Megatron-LM's alltoall
     // dispatcher), unless one expert is held.
-    const bool sorted = rank.ep > 1 && shape.experts > rank.ep;
-    const double moved = sorted ? 8.0 : 4.0;
+    const bool sorted = rank.ep > 1 && shape.experts > rank.ep && !rank.traits.merged_dispatch;
+    // Bias: its product with a probability is written in fp32 (4 bytes), the sum reads 6 and writes
+    // 4, parts are joined 8 and cast back 6; backward 40, for which twice 24 forward stand.
+    const bool biased = rank.model.mlp_bias && rank.traits.eager_expert_bias;
+    const double moved = (sorted ? 8.0 : 4.0) + (biased ? 12.0 : 0.0);
     elements += copies * (moved * hidden + activation * as_double(shape.expert_ffn)) +
                 2.0 * as_double(shape.experts) / rank.stream_parts();
+  }
+  return static_cast<double>(size_of(rank.dtype)) * elements;
+}
+
+// What selective recomputation with flash attention makes again per token: both norms, 4 h, and the
+// gated product, 3 f (2 f without gate).
+double remade_bytes(const RankModel& rank, const LayerShape& shape) {
+  const double activation = shape.gated ? 3.0 : 2.0;
+  double elements = 4.0 * as_double(shape.hidden) / rank.stream_parts() +
+                    activation * as_double(rank.largest(shape.ffn));
+  if (shape.sparse()) {
+    elements += activation * as_double(shape.experts_per_token * shape.expert_ffn) / rank.tp;
   }
   return static_cast<double>(size_of(rank.dtype)) * elements;
 }
@@ -334,10 +349,12 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
     matmuls += projected_again_seconds(rank, shape, tokens, calibration);
   }
   const double operators = layer_operators(kOperators.layer_backward, shape);
-  const double elementwise = elementwise_bytes(rank, shape);
+  const bool remade = recompute == Recompute::selective && rank.traits.flash_attention;
+  const double elementwise =
+      2 * elementwise_bytes(rank, shape) + (remade ? remade_bytes(rank, shape) : 0);
   Work work{
       calibration.sustained.value * (matmuls + attention) +
-          elementwise_seconds(2 * tokens * elementwise + accumulation, operators - 9, calibration),
+          elementwise_seconds(tokens * elementwise + accumulation, operators - 9, calibration),
       operators * calibration.backward_dispatch_s.value};
   if (recompute == Recompute::full) work += layer_forward(rank, batch, calibration);
   return work;
@@ -536,13 +553,15 @@ double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
   const double bytes = copies * static_cast<double>(size_of(rank.dtype) * shape.hidden);
   double seconds = 0;
   if (rank.ep > 1) {
+    const double once = bytes / as_double(shape.experts_per_token);  // one copy of every token
     const bool hierarchical =
         rank.traits.expert_dispatch == ExpertDispatch::hierarchical && group.nodes > 1;
+    const double sent =
+        rank.traits.merged_dispatch ? once * expert_copies(*rank.model.moe, group).ranks : bytes;
     seconds +=
         2 * (hierarchical
-                 ? hierarchical_seconds(*rank.model.moe, bytes / as_double(shape.experts_per_token),
-                                        group, cluster, calibration)
-                 : collective_seconds(Collective::all_to_all, bytes, group, cluster, calibration));
+                 ? hierarchical_seconds(*rank.model.moe, once, group, cluster, calibration)
+                 : collective_seconds(Collective::all_to_all, sent, group, cluster, calibration));
   }
   if (rank.etp > 1) {
     const GroupShape inner{rank.etp, 1};

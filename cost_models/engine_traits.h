@@ -80,6 +80,12 @@ struct EngineTraits {
   /// Outputs of norms and the gated product are not kept but made again for the backward pass (what
   /// torch.compile's min-cut partitioner does; Horace He, "Min-cut optimal(*) recomputation").
   bool remade_elementwise = false;
+  /// Tokens go to a rank once, whatever number of its experts they have chosen, inside a node too,
+  /// and lie by expert when they arrive (DeepEP's and HybridEP's kernels, with fused permutation).
+  bool merged_dispatch = false;
+  /// Biases of experts' outputs are added expert by expert in fp32, weighted by the router's
+  /// probabilities (Megatron-LM core/transformer/moe/experts.py, TEGroupedMLP._apply_bias).
+  bool eager_expert_bias = false;
   bool refills_alone =
       false;  // a freed slot's prompt has a pass of its own, no part of a decode step
 

@@ -25,6 +25,13 @@ double decode_seconds(const LengthSpec& lengths, double prompt_tokens, double se
                       const std::function<double(double alive, double context)>& step,
                       int segments = 32);
 
+/// The same where only `slots` of them run at once and the next one enters as soon as one ends:
+/// what a slot does is a renewal process until nobody waits (Feller 1971, ch. XI), so those that
+/// run are of all ages, those that run last began at different times. Equal lengths run in waves.
+double queue_seconds(const LengthSpec& lengths, double prompt_tokens, double sequences,
+                     double slots, const std::function<double(double alive, double context)>& step,
+                     int segments = 32);
+
 /// E[longest of `sequences` responses]: decode_seconds with steps of one second.
 double longest_length(const LengthSpec& lengths, double sequences);
 

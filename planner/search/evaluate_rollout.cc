@@ -1,4 +1,4 @@
-// Time of generation: prefill, full waves of decoding, and the tail of the last one.
+// Time of generation: prefill, and decoding until the last of the waiting sequences ends.
 #include <algorithm>
 #include <cmath>
 
@@ -81,23 +81,22 @@ std::array<double, 2> CostEvaluator::State::prefill(RoleModel& model, const Cand
   return {work.total(calibration()), communication};
 }
 
-// Decoding of `slots` sequences that start together, until the last one ends: {compute,
-// communication}. Computation does not depend on where the ranks lie.
-std::array<double, 2> CostEvaluator::State::decode_tail(RoleModel& model,
-                                                        const Candidate& candidate,
-                                                        const CandidateGroups& groups,
-                                                        std::int64_t slots) {
+// Decoding of a replica's sequences in `slots`: {compute, communication}. Computation does not
+// depend on where the ranks lie.
+std::array<double, 2> CostEvaluator::State::decode(RoleModel& model, const Candidate& candidate,
+                                                   const CandidateGroups& groups, double sequences,
+                                                   std::int64_t slots) {
   LayerRun run = layer_run(candidate);
   run.pp = candidate.pp;
-  auto [entry, added] = decode_tails.try_emplace({run, slots});
+  auto [entry, added] = decodes.try_emplace({run, slots, sequences});
   if (!added) return entry->second;
   const LengthSpec& lengths = request.workload.response_tokens;
   const auto integral = [&](const std::function<double(double, double)>& step) {
-    return decode_seconds(lengths, as_double(request.workload.prompt_tokens), as_double(slots),
-                          step, lengths.cv > 0 ? 24 : 4);
+    return queue_seconds(lengths, as_double(request.workload.prompt_tokens), sequences,
+                         as_double(slots), step, lengths.cv > 0 ? 24 : 4);
   };
-  auto [compute, fresh] = decode_compute_tails.try_emplace(
-      {candidate.tp, candidate.ep, candidate.etp, candidate.pp, slots});
+  auto [compute, fresh] = decode_computes.try_emplace(
+      {candidate.tp, candidate.ep, candidate.etp, candidate.pp, slots, sequences});
   if (fresh) {
     compute->second = integral([&](double alive, double context) {
       return decode_compute(model, candidate, alive, context);
@@ -139,21 +138,12 @@ CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
                                                            const Candidate& candidate) {
   const Workload& workload = request.workload;
   const double sequences = of_fullest_replica(workload, candidate);
-  const auto prompt = as_double(workload.prompt_tokens);
   const CandidateGroups groups = groups_of(candidate, cluster());
-  // Full waves decode at the mean context; the last one runs into the tail.
   const double slots = std::min(as_double(candidate.max_sequences), sequences);
-  const double waves = sequences / slots;
   const auto [prefill_compute, prefill_comm] = prefills(model, candidate, groups, slots);
-  const auto tail = decode_tail(model, candidate, groups, static_cast<std::int64_t>(slots));
-  std::array<double, 2> full{};
-  if (waves > 1) {
-    full = {decode_compute(model, candidate, slots, prompt + response / 2),
-            decode_communication(model, candidate, groups, slots)};
-  }
-  const double compute =
-      prefill_compute + tail[0] + (waves - 1) * response * full[0] + calibration().call_s.value;
-  const double communication = prefill_comm + tail[1] + (waves - 1) * response * full[1];
+  const auto steps = decode(model, candidate, groups, sequences, static_cast<std::int64_t>(slots));
+  const double compute = prefill_compute + steps[0] + calibration().call_s.value;
+  const double communication = prefill_comm + steps[1];
   return {compute * slowdown(candidate, 1) + communication, communication};
 }
 

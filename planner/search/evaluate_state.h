@@ -155,9 +155,9 @@ struct CostEvaluator::State {
   PlanRequest request;
   std::map<Role, RoleModel> models;
   double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
-  std::map<std::tuple<LayerRun, std::int64_t>, std::array<double, 2>> decode_tails;
-  // By tp, ep, etp, pp, slots.
-  std::map<std::tuple<int, int, int, int, std::int64_t>, double> decode_compute_tails;
+  // By slots and sequences, computation by tp, ep, etp and pp.
+  std::map<std::tuple<LayerRun, std::int64_t, double>, std::array<double, 2>> decodes;
+  std::map<std::tuple<int, int, int, int, std::int64_t, double>, double> decode_computes;
   std::map<std::pair<int, int>, ShardOverlap> overlaps;
   std::map<std::array<int, 4>, SwitchBytes> reshard_volumes;
 
@@ -243,8 +243,8 @@ struct CostEvaluator::State {
   double decode_compute(RoleModel& model, const Candidate& candidate, double alive, double context);
   double decode_communication(RoleModel& model, const Candidate& candidate,
                               const CandidateGroups& groups, double alive);
-  std::array<double, 2> decode_tail(RoleModel& model, const Candidate& candidate,
-                                    const CandidateGroups& groups, std::int64_t slots);
+  std::array<double, 2> decode(RoleModel& model, const Candidate& candidate,
+                               const CandidateGroups& groups, double sequences, std::int64_t slots);
   Timed generate(RoleModel& model, const Candidate& candidate);
 
   // evaluate_memory.cc

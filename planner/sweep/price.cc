@@ -177,14 +177,21 @@ bool shards_of_torch(const SweepRow& row) {
 }
 
 bool eager(const SweepRow& row) {
-  return shards_of_torch(row) && row.attention != SweepAttention::flash_3 &&
+  return shards_of_torch(row) && row.attention != SweepAttention::flash_3 && !row.compiled &&
          row.tp.value_or(1) == 1 && row.pp.value_or(1) == 1;
+}
+
+// Experts of such rows: NeMo AutoModel and torchtitan dispatch by DeepEP.
+bool merges_dispatch(const SweepRow& row) {
+  return row.expert_dispatch ? *row.expert_dispatch == ExpertDispatch::hierarchical
+                             : shards_of_torch(row);
 }
 
 // torch's own attention is FlashAttention 2 (scaled_dot_product_attention of torch 2.2 to 2.4).
 SweepAttention attention_of(const SweepRow& row) {
-  return row.attention == SweepAttention::flash && eager(row) ? SweepAttention::flash_2
-                                                              : row.attention;
+  return row.attention == SweepAttention::flash && (eager(row) || row.compiled)
+             ? SweepAttention::flash_2
+             : row.attention;
 }
 
 // FSDP's models use flash-attn's loss (llm-foundry's default) or torch.compile's; NeMo and
@@ -225,7 +232,9 @@ EngineTraits traits_of_row(const SweepRow& row) {
       .overlapped_tensor = row.tp_overlap.value_or(false),
       .loss = loss_of(row),
       .eager_elementwise = eager(row),
-      .remade_elementwise = shards_of_torch(row) && !eager(row)};
+      .remade_elementwise = shards_of_torch(row) && !eager(row),
+      .merged_dispatch = merges_dispatch(row),
+      .eager_expert_bias = !shards_of_torch(row)};
 }
 
 // GEMMs in fp8 run at twice the 16-bit peak (data sheets of H100 to B200); attention stays in 16
@@ -293,13 +302,14 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
 std::string key_of(const SweepRow& row, const Lengths& lengths) {
   const EngineTraits traits = traits_of_row(row);
   std::array<char, 180> text{};
-  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
+  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
                 static_cast<int>(row.kind), static_cast<int>(row.precision),
                 static_cast<int>(attention_of(row)), static_cast<int>(traits.expert_dispatch),
                 static_cast<int>(traits.expert_overlap), traits.overlapped_tensor ? 1 : 0,
                 traits.narrow_gradients ? 1 : 0, traits.master_parameters ? 1 : 0,
                 traits.eager_elementwise ? 1 : 0, traits.keeps_gathered ? 1 : 0,
-                static_cast<int>(traits.loss), static_cast<long long>(row.global_batch.value_or(1)),
+                static_cast<int>(traits.loss), traits.merged_dispatch ? 1 : 0,
+                static_cast<long long>(row.global_batch.value_or(1)),
                 static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
                 lengths.response, static_cast<long long>(lengths.max));
   return row.model + "|" + row.cluster + "|" + row.engine + text.data();

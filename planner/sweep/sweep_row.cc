@@ -252,6 +252,7 @@ SweepRow read_row(RowReader& reader) {
        "colocated or split (also disaggregated, standalone, one-step-off), or nothing");
   take("precision", precision_in(reader.cell("precision"), row.notes), row.precision,
        "a text that begins with bf16, fp16, fp8 or fp32, or nothing");
+  row.compiled = has_one_of(lower(reader.cell("attention")), {"compile", "flex"});
   take("attention", attention_in(reader.cell("attention")), row.attention,
        "flash, flash 1, flash 2 or unfused, or nothing");
   return row;

@@ -48,6 +48,7 @@ struct SweepRow {
   SweepPlacement placement = SweepPlacement::by_gpus;
   SweepPrecision precision = SweepPrecision::bf16;
   SweepAttention attention = SweepAttention::flash;
+  bool compiled = false;  // by torch.compile, which FlexAttention always is; said with attention
   /// What the run's software does; empty = what published engines of the row's kind do (price.cc).
   std::optional<ExpertDispatch> expert_dispatch;
   std::optional<bool> expert_overlap, tp_overlap;
@@ -59,7 +60,7 @@ struct SweepRow {
   /// programs that sweep runs of their own.
   std::string engine;
   bool offload_optimizer = false;  // likewise set by programs
-  std::string notes;  // how free text was read; ends with "; "
+  std::string notes;               // how free text was read; ends with "; "
 };
 
 /// Every row of the table. Needs the columns model, cluster and kind; others may be absent. nullopt

@@ -14,6 +14,7 @@
 #include "cost_models/collective.h"
 #include "cost_models/layout/box.h"
 #include "cost_models/spec/split.h"
+#include "planner/search/space.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"
 #include "simulator/rollout/draw_lengths.h"
@@ -208,7 +209,8 @@ class Builder {
                                    .samples_per_prompt = workload.samples_per_prompt,
                                    .max_sequences = role.batching.max_sequences,
                                    .prefill_tokens = role.batching.prefill_tokens,
-                                   .stages = role.layout.pp};
+                                   .stages = role.layout.pp,
+                                   .refills_alone = traits_of(plan_.engine).refills_alone};
     std::vector<TaskId> tails;
     for (int replica = 0; replica < role.layout.dp(); ++replica) {
       const Interval prompts = split(workload.prompts_per_step, role.layout.dp(), replica);

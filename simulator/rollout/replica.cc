@@ -34,7 +34,9 @@ class Replica {
   using Running = std::pair<std::int64_t, std::int64_t>;
 
   void admit() {
-    std::int64_t prompts = 0, entered = 0, ended = 0, last_prompt = -1;
+    const bool chunked = !batching_.refills_alone;
+    std::int64_t prompts = 0, entered = 0, ended = 0;
+    std::int64_t last_prompt = chunked ? cached_prompt_ : -1;
     for (; next_ < lengths_.size() && free_ > 0; ++next_) {
       const auto prompt = static_cast<std::int64_t>(next_) / batching_.samples_per_prompt;
       if (prompt != last_prompt) {
@@ -56,11 +58,25 @@ class Replica {
       }
     }
     free_ += ended;
+    cached_prompt_ = last_prompt;
+    if (chunked && decoded_ > 0) return append_chunks(prompts, entered);
     OperationTime time = costs_.prefill(static_cast<double>(prompts), static_cast<double>(entered));
     if (!segments_.empty() && segments_.back().kind == SegmentKind::prefill) {
       time.seconds /= batching_.stages;
       time.communication_s /= batching_.stages;
     }
+    append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
+  }
+
+  void append_chunks(std::int64_t prompts, std::int64_t entered) {
+    if (prompts == 0) return;
+    const std::int64_t whole = std::max(
+        prompts, batching_.prefill_tokens / std::max<std::int64_t>(1, batching_.prompt_tokens));
+    OperationTime time = costs_.prefill(static_cast<double>(whole), static_cast<double>(whole));
+    const double part =
+        static_cast<double>(prompts) / static_cast<double>(whole * batching_.stages);
+    time.seconds *= part;
+    time.communication_s *= part;
     append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
   }
 
@@ -102,9 +118,10 @@ class Replica {
   const ReplicaCosts& costs_;
   std::priority_queue<Running, std::vector<Running>, std::greater<>> running_;
   std::int64_t free_;
-  std::size_t next_ = 0;      // first sequence that has not entered
-  std::int64_t decoded_ = 0;  // decode steps so far
-  std::int64_t offsets_ = 0;  // sum over the running ones of cached tokens at step zero
+  std::size_t next_ = 0;             // first sequence that has not entered
+  std::int64_t decoded_ = 0;         // decode steps so far
+  std::int64_t cached_prompt_ = -1;  // the last that was prefilled
+  std::int64_t offsets_ = 0;         // sum over the running ones of cached tokens at step zero
   double now_ = 0;
   std::vector<RolloutSegment> segments_;
 };

@@ -22,6 +22,10 @@ struct ReplicaBatching {
   std::int64_t max_sequences = 1;   // slots
   std::int64_t prefill_tokens = 0;  // limit of one prefill batch; 0 = none
   int stages = 1;                   // of the replica's pipeline
+  /// A freed slot's prompt has a pass of its own; else its tokens are part of decode steps (chunked
+  /// prefill; Agrawal et al. 2023, arXiv:2308.16369), at the rate of a full prefill batch, and what
+  /// other samples of the prompt left in the cache is used again.
+  bool refills_alone = true;
 };
 
 struct ReplicaCosts {
