@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <queue>
 #include <random>
+#include <tuple>
 
 #include "cost_models/calibration.h"
 #include "cost_models/collective.h"
@@ -186,6 +189,62 @@ TEST(Lengths, FixedOnesDecodeEveryStepWithAllSequences) {
   });
   EXPECT_DOUBLE_EQ(alive_most, 8);
   EXPECT_NEAR(seconds, 100 * 8 + 100 * 10 + 100 * 50, 1e-6);
+}
+
+double step_of(double alive, double context) {
+  return 0.012 + 2e-5 * alive + 3e-8 * alive * context;
+}
+
+// Sequences of drawn lengths in slots, finish by finish; the mean of `rounds` draws.
+double drawn_queue_seconds(const LengthSpec& lengths, double prompt, int sequences, int slots,
+                           int rounds) {
+  std::mt19937_64 engine(11);
+  const double variance = std::log1p(lengths.cv * lengths.cv);
+  std::lognormal_distribution<double> draw(std::log(lengths.mean) - variance / 2,
+                                           std::sqrt(variance));
+  double seconds = 0;
+  for (int round = 0; round < rounds; ++round) {
+    using Running = std::pair<double, double>;  // end, start
+    std::priority_queue<Running, std::vector<Running>, std::greater<>> running;
+    double now = 0, starts = 0;
+    for (int next = 0; next < sequences || !running.empty();) {
+      for (; next < sequences && std::ssize(running) < slots; ++next) {
+        const double length = std::min(draw(engine), static_cast<double>(lengths.max));
+        running.emplace(now + length, now);
+        starts += now;
+      }
+      const auto alive = static_cast<double>(running.size());
+      const auto [end, start] = running.top();
+      const double middle = (now + end) / 2;
+      seconds += (end - now) * step_of(alive, prompt + middle - starts / alive);
+      now = end;
+      starts -= start;
+      running.pop();
+    }
+  }
+  return seconds / rounds;
+}
+
+TEST(Lengths, OfWaitingSequencesTakeWhatDrawnOnesTakeOnAverage) {
+  for (const auto& [mean, cv, max, sequences, slots] :
+       std::vector<std::tuple<double, double, int, int, int>>{{640, 0.5, 1024, 640, 290},
+                                                              {640, 0.5, 1024, 640, 128},
+                                                              {640, 0.5, 1024, 640, 640},
+                                                              {2000, 1, 8192, 512, 200},
+                                                              {2000, 1, 8192, 1024, 30},
+                                                              {500, 0.3, 4096, 256, 100}}) {
+    const LengthSpec lengths{mean, cv, max};
+    const double drawn = drawn_queue_seconds(lengths, 1024, sequences, slots, 40);
+    const double closed = queue_seconds(lengths, 1024, sequences, slots, step_of, 24);
+    EXPECT_NEAR(closed / drawn, 1, 0.03) << mean << " " << sequences << " in " << slots;
+  }
+}
+
+TEST(Lengths, ThatAreEqualWaitForWholeWaves) {
+  const LengthSpec lengths{100, 0, 100};
+  const auto alive_only = [](double alive, double) { return alive; };
+  EXPECT_NEAR(queue_seconds(lengths, 10, 10, 4, alive_only), 100 * (4 + 4 + 2), 1e-9);
+  EXPECT_NEAR(queue_seconds(lengths, 10, 4, 4, alive_only), 100 * 4, 1e-9);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // published engines use, each against the plain all-to-all.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 
 #include "cost_models/compute.h"
@@ -107,6 +108,32 @@ TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
   const double pieces = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
   EXPECT_GE(pieces, whole / 8);
   EXPECT_LT(pieces, 0.5 * whole);
+}
+
+// DeepSeek-V3: 8 of 256 experts on 8 ranks of a node touch 8 (1 - (7/8)^8) = 5.25 of them.
+TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
+  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  const auto seconds = [&](double tokens) {
+    return layer_ep_seconds(rank, tokens, {8, 1}, cluster_, calibration_);
+  };
+  const double tokens = 65536, direct = seconds(2 * tokens) - seconds(tokens);
+  rank.traits.merged_dispatch = true;
+  EXPECT_NEAR((seconds(2 * tokens) - seconds(tokens)) / direct, 1 - std::pow(7.0 / 8, 8), 0.02);
+}
+
+TEST_F(ExpertDispatchTest, MergedTokensNeedNoSorting) {
+  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  const double sorted = layer_elementwise_bytes(rank);
+  rank.traits.merged_dispatch = true;
+  EXPECT_DOUBLE_EQ(sorted - layer_elementwise_bytes(rank), 2.0 * 4 * 8 * 7168);
+}
+
+TEST_F(ExpertDispatchTest, BiasesOfExpertsAreReadAndWrittenInFp32WhereAnEngineAddsThemSo) {
+  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  rank.traits.eager_expert_bias = true;
+  const double without = layer_elementwise_bytes(rank);
+  rank.model.mlp_bias = true;
+  EXPECT_DOUBLE_EQ(layer_elementwise_bytes(rank) - without, 24.0 * 8 * 7168);
 }
 
 }  // namespace

@@ -198,5 +198,27 @@ TEST(DrawLengths, WithoutSpreadEveryResponseHasTheMean) {
   EXPECT_EQ(draw_lengths(workload, 1, 1), Lengths(5, 4));
 }
 
+// Linear decode costs: all that differs is what prefills cost. Chunked, a prompt is read once for
+// all its samples, at the rate of a full batch of 100 / 10 prompts; alone, once per entry.
+TEST(Rollout, ChunkedRefillsCostTheirShareOfAFullPrefill) {
+  const Lengths lengths = {30, 50, 20, 40, 60, 10, 70, 35};
+  const auto prefill_seconds = [&](bool alone) {
+    const ReplicaBatching batching{10, 2, 2, 100, 1, alone};
+    const ReplicaCosts costs = {[](double prompts, double) {
+                                  return OperationTime{7 + prompts, 0};
+                                },
+                                [](double sequences, double) {
+                                  return OperationTime{sequences, 0};
+                                }};
+    double seconds = 0;
+    for (const RolloutSegment& segment : simulate_replica(lengths, batching, costs)) {
+      if (segment.kind == SegmentKind::prefill) seconds += segment.end_s - segment.start_s;
+    }
+    return seconds;
+  };
+  EXPECT_NEAR(prefill_seconds(false), (7 + 1) + 3 * (7 + 10) / 10.0, 1e-9);
+  EXPECT_NEAR(prefill_seconds(true), 7 * (7 + 1), 1e-9);  // six ends bring one sample each
+}
+
 }  // namespace
 }  // namespace tessera

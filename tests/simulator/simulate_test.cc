@@ -9,6 +9,7 @@
 #include <set>
 
 #include "planner/search/search.h"
+#include "planner/search/space.h"
 #include "simulator/engine/role_costs.h"
 #include "tests/simulator/sample_plans.h"
 
@@ -109,6 +110,22 @@ TEST(Simulate, AgreesWithTheEvaluatorOnUnequalStages) {
       EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase), 1, 0.01)
           << name_of(phase) << " " << fixed.back();
     }
+  }
+}
+
+// Fewer slots than sequences of drawn lengths: refills alone (tessera) and as parts of decode
+// steps.
+TEST(Simulate, AgreesWithTheEvaluatorOnRefilledSlots) {
+  for (const char* engine : {"tessera", "verl"}) {
+    PlanRequest request = large_request("grpo", 1, {"rollout.max_sequences=160"}, 0.5);
+    request.engine = engine;
+    request.traits = traits_of(engine);
+    const Plan plan = planned(request);
+    ASSERT_FALSE(plan.roles.empty()) << engine;
+    const Simulation simulated = simulate(plan, request.calibration);
+    EXPECT_NEAR(simulated.phases_s.at(Phase::gen) / plan.prediction.phases_s.at(Phase::gen), 1,
+                0.05)
+        << engine;
   }
 }
 

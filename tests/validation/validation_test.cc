@@ -135,6 +135,23 @@ TEST(Validation, MoeRunsIn16Bit) {
   EXPECT_EQ(score.accepted_but_ran_out, 0);
 }
 
+// torch's FSDP2, with and without tensor parallelism; taken after the formulas.
+TEST(Validation, Fsdp2Tables) {
+  const Score score =
+      printed("torchtitan and fms-fsdp (FSDP2, A100 and H100)", score_of(swept("fsdp2")));
+  EXPECT_EQ(score.compared, 7);
+  EXPECT_LE(score.mean_error, 0.13);
+  EXPECT_EQ(score.accepted_but_ran_out, 0);
+}
+
+// Whole GRPO steps: generation, log-probabilities, updates, and software between them.
+TEST(Validation, NemoRlSteps) {
+  const Score score = printed("NeMo RL, GRPO on DGX-H100 (colocated)", score_of(swept("nemo_rl")));
+  EXPECT_EQ(score.compared, 8);
+  EXPECT_LE(score.mean_error, 0.45);
+  EXPECT_EQ(score.refused_but_ran, 0);
+}
+
 // Mean response lengths are not published: rows are printed, a phase may not exceed its step.
 TEST(Validation, VerlPhases) {
   const CsvTable table = swept("verl");
