@@ -108,6 +108,7 @@ TEST(Validation, NemoTablesKeepTheirOrder) {
                               score_of(swept("nemo_dgx_h100")));
   EXPECT_GE(score.ranked, 20);
   EXPECT_GE(score.rank_correlation, 0.97);
+  EXPECT_LE(score.mean_error, 0.13);  // of the rows in bf16
   EXPECT_LE(score.scaled_error, 0.15);
   EXPECT_LE(score.mean_regret, 0.05);
   EXPECT_LE(score.refused_but_ran, 1);
@@ -124,6 +125,7 @@ TEST(Validation, LlmFoundryTables) {
     EXPECT_LE(score.mean_error, 0.10) << name;
     EXPECT_LE(score.scaled_error, 0.10) << name;
     EXPECT_EQ(score.accepted_but_ran_out, 0);
+    EXPECT_EQ(score.refused_but_ran, 0);
   }
 }
 
@@ -132,6 +134,9 @@ TEST(Validation, MoeRunsIn16Bit) {
   const Score score = printed("MoE in bf16 (Megatron-Bridge on DGX-B200, NeMo AutoModel on H100)",
                               score_of(swept("moe_bf16")));
   EXPECT_EQ(score.compared, 8);
+  EXPECT_LE(score.mean_error, 0.19);
+  EXPECT_LE(score.mean_regret, 0.05);
+  EXPECT_EQ(score.refused_but_ran, 0);
   EXPECT_EQ(score.accepted_but_ran_out, 0);
 }
 
