@@ -191,8 +191,8 @@ const PlanRequest& CostEvaluator::request() const { return state_->request; }
 
 void CostEvaluator::recalibrate(const Calibration& calibration) {
   state_->request.calibration = calibration;
-  state_->decode_tails.clear();
-  state_->decode_compute_tails.clear();
+  state_->decodes.clear();
+  state_->decode_computes.clear();
   for (auto& [role, model] : state_->models) {
     for (auto& priced : model.micro_batches) priced.clear();
     model.latest = {};
