@@ -7,7 +7,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
 #include "planner/search/search.h"
 #include "planner/search/space.h"
@@ -92,27 +91,6 @@ TEST(Simulate, AgreesWithTheEvaluatorWhereLengthsAreFixed) {
     for (const auto& [phase, seconds] : plan.prediction.phases_s) {
       if (seconds < 0.01 * plan.prediction.step_s) continue;
       EXPECT_NEAR(simulated.phases_s.at(phase) / seconds, 1, 0.015) << name_of(phase);
-    }
-  }
-}
-
-// 30 layers on 4 stages, 31 on 2: the price is 1F1B's own time.
-TEST(Simulate, AgreesWithTheEvaluatorOnUnequalStages) {
-  for (const auto& [layers, nodes, fixed] :
-       std::vector<std::tuple<std::int64_t, int, std::vector<std::string>>>{
-           {30, 2, std::vector<std::string>{"actor.tp=2", "actor.pp=4", "actor.zero=1"}},
-           {31, 1,
-            std::vector<std::string>{"actor.tp=4", "actor.pp=2", "rollout.tp=2",
-                                     "rollout.dp=4"}}}) {
-    SCOPED_TRACE(layers);
-    PlanRequest request = large_request("grpo", nodes, fixed);
-    request.models.at("actor").spec.layers = layers;
-    const Plan plan = planned(with_equal_stages(request));
-    if (plan.roles.empty()) continue;  // planned() has failed then
-    const Simulation simulated = simulate(plan, request.calibration);
-    for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
-      EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase), 1, 0.01)
-          << name_of(phase);
     }
   }
 }
