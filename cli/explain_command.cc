@@ -17,6 +17,7 @@
 #include "planner/plan/certified.h"
 #include "planner/search/advice.h"
 #include "planner/search/limits.h"
+#include "planner/search/type_reasons.h"
 #include "planner/search/why_not.h"
 #include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/metrics.h"
@@ -78,6 +79,7 @@ void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibra
   const auto reshards = reshard_limits(plan, calibration);
   std::printf("%s",
               (options.json ? explain_json : tessera::explain)(plan, limit, reshards).c_str());
+  if (!options.json) std::printf("%s", describe_type_reasons(plan, calibration).c_str());
 }
 
 // Everything that was asked of a plan whose figures are its own.

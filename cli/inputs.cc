@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/derived_calibration.h"
+#include "cost_models/spec/node_groups.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan_json.h"
@@ -35,19 +36,59 @@ Plan read_plan_or_throw(const std::string& file) {
   return *std::move(plan);
 }
 
+namespace {
+
+bool same_kind(const std::string& type, const std::string& device) {
+  const auto shipped = shipped_calibration({.name = type});
+  return type == device || (shipped && shipped == shipped_calibration({.name = device}));
+}
+
+// Several GPU types: the file's constants for pools on its device alone, the shipped ones for the
+// others.
+Calibration with_measured(const ClusterSpec& cluster, Calibration measured,
+                          const std::string& where) {
+  Calibration all = calibration_for(cluster, "");
+  bool used = false;
+  std::string types;
+  const auto views = pool_views(cluster);
+  for (std::size_t view = 1; view < views.size(); ++view) {
+    if (!views[view].single()) continue;
+    const std::string type = type_name(cluster, static_cast<int>(view));
+    types += (types.empty() ? "" : ", ") + type;
+    if (!same_kind(type, measured.device)) continue;
+    all.views[view - 1] = measured;
+    used = true;
+  }
+  if (!used) {
+    throw Error(ExitCode::bad_input, {Problem{.file = where,
+                                              .place = "device",
+                                              .found = "'" + measured.device + "'",
+                                              .expected = "a GPU type of the cluster: " + types}});
+  }
+  all.name += ", measured: " + measured.name;
+  return all;
+}
+
+}  // namespace
+
 Calibration calibration_for(const ClusterSpec& cluster, const std::string& where) {
   Problems problems;
   std::optional<Calibration> calibration = where.empty()
                                                ? calibration_for_cluster(cluster, problems)
                                                : find_calibration(where, problems);
   if (!calibration) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!where.empty() && !cluster.groups.empty()) {
+    return with_measured(cluster, *std::move(calibration), where);
+  }
   return *std::move(calibration);
 }
 
 Calibration calibration_of(const Plan& plan, const std::string& named) {
   if (!named.empty()) return calibration_for(plan.cluster, named);
   Problems ignored;
-  if (auto same = find_calibration(plan.provenance.calibration, ignored)) return *std::move(same);
+  if (plan.cluster.groups.empty()) {  // else the name joins those of several
+    if (auto same = find_calibration(plan.provenance.calibration, ignored)) return *std::move(same);
+  }
   return calibration_for(plan.cluster, "");
 }
 

@@ -15,6 +15,7 @@
 #include "planner/search/infeasible_json.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
+#include "planner/search/type_reasons.h"
 #include "planner/search/variations.h"
 
 namespace tessera {
@@ -127,7 +128,8 @@ void plan(const PlanOptions& options) {
   if (!options.output.empty()) write_plan(found, options.output);
   std::printf("%s",
               (options.json ? to_json(found)
-                            : describe(found, usable_memory(request.cluster, request.calibration)))
+                            : describe(found, usable_memory(request.cluster, request.calibration)) +
+                                  describe_type_reasons(found, request.calibration))
                   .c_str());
   if (!options.output.empty())
     std::fprintf(stderr, "plan: written to %s\n", options.output.c_str());
@@ -146,7 +148,8 @@ void add_plan(CLI::App& app) {
   command->add_option("--workload", options->workload, "Workload YAML or preset")->required();
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the one shipped for the device");
-  command->add_option("--fix", options->fixed, "ROLE.FIELD=VALUE ... or placement=...");
+  command->add_option("--fix", options->fixed,
+                      "ROLE.FIELD=VALUE ..., ROLE.gpu=TYPE or placement=...");
   command->add_option("--vary", options->varied,
                       "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
   command->add_option("--engine", options->engine, "Engine whose abilities limit the search");

@@ -122,8 +122,18 @@ struct Calibration {
   Constant idle_share;
   std::vector<FitCovariance> covariances;
 
+  /// On a cluster with several GPU types: the constants of its views (spec/node_groups.h), from
+  /// view 1 on; those above are view 0's, of a pool that touches all types. No part of the file.
+  std::vector<Calibration> views;
+
   bool operator==(const Calibration&) const = default;
 };
+
+/// The constants of a pool of that view; of all GPUs where there are none by view.
+inline const Calibration& seen_from(const Calibration& calibration, int view) {
+  const auto index = static_cast<std::size_t>(view);
+  return view == 0 || index > calibration.views.size() ? calibration : calibration.views[index - 1];
+}
 
 /// The scalar constants under the names that files and predictions use.
 struct NamedConstant {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cost_models/spec/node_groups.h"
+
 namespace tessera {
 namespace {
 
@@ -130,9 +132,7 @@ void scale_to_figures(Calibration& calibration, const Figures& fitted, const Dev
       " The cluster's figures are not those of the machine behind it: " + scaled + ".";
 }
 
-}  // namespace
-
-std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, Problems& problems) {
+std::optional<Calibration> calibration_for_type(const ClusterSpec& cluster, Problems& problems) {
   const auto own = shipped_calibration(cluster.device);
   const std::string shipped = own ? *own : nearest_shipped(cluster.device);
   auto calibration = find_calibration(shipped, problems);
@@ -155,6 +155,23 @@ std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, P
   calibration->note = "Derived: no calibration is shipped for " + cluster.device.name +
                       "; the ratios are those of " + shipped +
                       ". tessera calibrate measures the machine itself.";
+  return calibration;
+}
+
+}  // namespace
+
+std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, Problems& problems) {
+  auto calibration = calibration_for_type(seen_from(cluster, 0), problems);
+  if (!calibration || cluster.groups.empty()) return calibration;
+  const auto views = pool_views(cluster);
+  std::string names;
+  for (std::size_t view = 1; view < views.size(); ++view) {
+    auto own = calibration_for_type(seen_from(cluster, static_cast<int>(view)), problems);
+    if (!own) return std::nullopt;
+    if (views[view].single()) names += (names.empty() ? "" : " + ") + own->name;
+    calibration->views.push_back(*std::move(own));
+  }
+  calibration->name = names;
   return calibration;
 }
 

@@ -16,7 +16,8 @@ namespace tessera {
 /// any other device the nearest one's ratios with the cluster's peak, memory rate and link, named
 /// "derived from ..." and with error bars of at least 15 %. Links that differ from the shipped
 /// device's (PCIe cards, halved NVLink) scale the collectives' bandwidth. nullopt and Problems only
-/// where the shipped file itself is missing.
+/// where the shipped file itself is missing. With several GPU types: of each view, and a name that
+/// joins those of the types.
 std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, Problems& problems);
 
 }  // namespace tessera

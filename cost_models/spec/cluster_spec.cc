@@ -1,10 +1,10 @@
 #include "cost_models/spec/cluster_spec.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/spec_document.h"
 #include "cost_models/spec/strict_yaml.h"
@@ -51,14 +51,9 @@ void read_links(ObjectReader& reader, ClusterSpec& cluster, bool need_inter) {
   }
 }
 
-// Several kinds of nodes: a step waits for its slowest rank and every rank must fit, so the cluster
-// counts as that of the weakest GPU, memory, link and card among them; the price is the mean.
-void read_node_types(ObjectReader& reader, ClusterSpec& cluster, Whole most_nodes) {
-  double price = 0;
-  const auto weaker = [](auto& mine, const auto& other) {
-    if (other.value < mine.value) mine = other;
-  };
-  std::vector<ClusterSpec> kinds;
+// The types stand in the order of the nodes. `gpus_per_node` and what follows are the cluster's.
+std::vector<NodeGroup> read_node_types(ObjectReader& reader, Whole most_nodes) {
+  std::vector<NodeGroup> groups;
   for (ObjectReader& entry : reader.objects("node_types")) {
     ClusterSpec kind;
     read_device(entry, kind.device);
@@ -66,32 +61,35 @@ void read_node_types(ObjectReader& reader, ClusterSpec& cluster, Whole most_node
     read_links(entry, kind, true);
     entry.optional("price_per_gpu_hour", kind.price_per_gpu_hour, kFromZero);
     entry.refuse_unknown_keys();
-    cluster.nodes += kind.nodes;
-    price += static_cast<double>(kind.nodes) * kind.price_per_gpu_hour;
-    kinds.push_back(std::move(kind));
+    groups.push_back({.device = kind.device,
+                      .nodes = kind.nodes,
+                      .intra_link = kind.intra_link,
+                      .inter_fabric = kind.inter_fabric,
+                      .intra_per_gpu = kind.intra_per_gpu,
+                      .nics_per_node = kind.nics_per_node,
+                      .nic = kind.nic,
+                      .price_per_gpu_hour = kind.price_per_gpu_hour});
   }
-  if (kinds.size() < 2) {
-    return reader.refuse("node_types", "a list of two or more maps",
-                         "one kind of node stands at the top level");
+  if (groups.size() < 2) {
+    reader.refuse("node_types", "a list of two or more maps",
+                  "one kind of node stands at the top level");
+    groups.clear();
+  } else if (groups.size() > kMostGroups) {
+    reader.refuse("node_types", std::to_string(groups.size()) + " types",
+                  "at most " + std::to_string(kMostGroups), "");
+    groups.clear();
   }
-  const std::int64_t nodes = cluster.nodes;
-  const auto slowest =
-      std::min_element(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
-        return a.device.peak_bf16.value < b.device.peak_bf16.value;
-      });
-  ClusterSpec weakest = *slowest;
-  for (const ClusterSpec& kind : kinds) {
-    weaker(weakest.device.memory, kind.device.memory);
-    weaker(weakest.device.hbm, kind.device.hbm);
-    weaker(weakest.intra_per_gpu, kind.intra_per_gpu);
-    weaker(weakest.nic, kind.nic);
-    weakest.nics_per_node = std::min(weakest.nics_per_node, kind.nics_per_node);
+  return groups;
+}
+
+// A plan's cluster states both: the figures of the types, and what they come to.
+void check_summary(ObjectReader& reader, const ClusterSpec& stated) {
+  ClusterSpec summary = stated;
+  set_to_weakest(summary, {0, static_cast<int>(stated.groups.size()) - 1});
+  if (summary != stated) {
+    reader.refuse("node_types", "types whose weakest figures are not the cluster's",
+                  "the weakest of each figure, all nodes and the mean price at the top level", "");
   }
-  weakest.name = cluster.name;
-  weakest.gpus_per_node = cluster.gpus_per_node;
-  weakest.nodes = nodes;
-  weakest.price_per_gpu_hour = price / static_cast<double>(nodes);
-  cluster = std::move(weakest);
 }
 
 }  // namespace
@@ -132,7 +130,10 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
   reader.required("name", cluster.name);
   reader.required("gpus_per_node", cluster.gpus_per_node, kMostGpus);
   if (!resolved && reader.has("node_types")) {
-    read_node_types(reader, cluster, kMostNodes);
+    cluster.groups = read_node_types(reader, kMostNodes);
+    if (!cluster.groups.empty()) {
+      set_to_weakest(cluster, {0, static_cast<int>(cluster.groups.size()) - 1});
+    }
   } else {
     read_device(reader, cluster.device);
     reader.required("nodes", cluster.nodes, kMostNodes);
@@ -148,28 +149,43 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
     }
   }
   read_host(reader, cluster.host);
+  if (resolved && reader.has("node_types")) {
+    const std::size_t before = reader.problems().size();
+    cluster.groups = read_node_types(reader, kMostNodes);
+    if (reader.problems().size() == before) check_summary(reader, cluster);
+  }
   reader.refuse_unknown_keys();
   return cluster;
 }
 
-Node to_node(const ClusterSpec& cluster) {
+namespace {
+
+// A ClusterSpec or a NodeGroup: its device and links, `middle` between them.
+template <class Machines, class Middle>
+void add_machines(Node& node, const Machines& machines, const Middle& middle) {
+  add(node, "gpu", node_of(machines.device.name));
+  add(node, "memory_gib", node_of(gib(machines.device.memory)));
+  add(node, "peak_tflops_bf16", node_of(in_unit(machines.device.peak_bf16.value, kTera)));
+  add(node, "hbm_gb_s", node_of(in_unit(machines.device.hbm.value, kGiga)));
+  middle();
+  add(node, "nodes", node_of(machines.nodes));
   Node intra = map_node();
-  add(intra, "link", node_of(cluster.intra_link));
-  add(intra, "gb_s_per_gpu_one_way", node_of(in_unit(cluster.intra_per_gpu.value, kGiga)));
+  add(intra, "link", node_of(machines.intra_link));
+  add(intra, "gb_s_per_gpu_one_way", node_of(in_unit(machines.intra_per_gpu.value, kGiga)));
   Node inter = map_node();
-  add(inter, "fabric", node_of(cluster.inter_fabric));
-  add(inter, "nics_per_node", node_of(cluster.nics_per_node));
-  add(inter, "gbit_s_per_nic", node_of(in_unit(cluster.nic.value, kGiga) * kBitsPerByte));
-  Node node = map_node();
-  add(node, "name", node_of(cluster.name));
-  add(node, "gpu", node_of(cluster.device.name));
-  add(node, "memory_gib", node_of(gib(cluster.device.memory)));
-  add(node, "peak_tflops_bf16", node_of(in_unit(cluster.device.peak_bf16.value, kTera)));
-  add(node, "hbm_gb_s", node_of(in_unit(cluster.device.hbm.value, kGiga)));
-  add(node, "gpus_per_node", node_of(cluster.gpus_per_node));
-  add(node, "nodes", node_of(cluster.nodes));
+  add(inter, "fabric", node_of(machines.inter_fabric));
+  add(inter, "nics_per_node", node_of(machines.nics_per_node));
+  add(inter, "gbit_s_per_nic", node_of(in_unit(machines.nic.value, kGiga) * kBitsPerByte));
   add(node, "intra_node", std::move(intra));
   add(node, "inter_node", std::move(inter));
+}
+
+}  // namespace
+
+Node to_node(const ClusterSpec& cluster) {
+  Node node = map_node();
+  add(node, "name", node_of(cluster.name));
+  add_machines(node, cluster, [&] { add(node, "gpus_per_node", node_of(cluster.gpus_per_node)); });
   add(node, "oversubscription", node_of(cluster.oversubscription));
   add(node, "price_per_gpu_hour", node_of(cluster.price_per_gpu_hour));
   if (cluster.host != HostSpec{}) {
@@ -180,6 +196,15 @@ Node to_node(const ClusterSpec& cluster) {
     }
     add(node, "host", std::move(host));
   }
+  if (cluster.groups.empty()) return node;
+  Node types = list_node();
+  for (const NodeGroup& group : cluster.groups) {
+    Node type = map_node();
+    add_machines(type, group, [] {});
+    add(type, "price_per_gpu_hour", node_of(group.price_per_gpu_hour));
+    types.items.push_back(std::move(type));
+  }
+  add(node, "node_types", std::move(types));
   return node;
 }
 

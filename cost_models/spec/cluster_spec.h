@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cost_models/spec/problem.h"
 #include "cost_models/spec/units.h"
@@ -32,6 +33,19 @@ struct HostSpec {
   bool operator==(const HostSpec&) const = default;
 };
 
+/// Consecutive nodes of one GPU type in a cluster of several.
+struct NodeGroup {
+  DeviceSpec device;
+  std::int64_t nodes = 0;
+  std::string intra_link, inter_fabric;  // as in ClusterSpec, and so on
+  BytesPerSecond intra_per_gpu;
+  std::int64_t nics_per_node = 0;
+  BytesPerSecond nic;
+  double price_per_gpu_hour = 0.0;
+
+  bool operator==(const NodeGroup&) const = default;
+};
+
 struct ClusterSpec {
   std::string name;
   DeviceSpec device;
@@ -45,6 +59,9 @@ struct ClusterSpec {
   double oversubscription = 1.0;
   double price_per_gpu_hour = 0.0;  // 0 = not stated
   HostSpec host;
+  /// GPU types in the order of the nodes (and so of the ranks), where there are several: then the
+  /// figures above are the weakest of each, the price the mean (node_groups.h). Else empty.
+  std::vector<NodeGroup> groups;
 
   std::int64_t gpus() const { return gpus_per_node * nodes; }
   bool operator==(const ClusterSpec&) const = default;

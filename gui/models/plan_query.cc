@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 
+#include "cost_models/derived_calibration.h"
 #include "cost_models/spec/utc_now.h"
 #include "planner/plan/model_source.h"
 
@@ -20,6 +21,12 @@ void add_model(PlanRequest& request, const char* key, const std::string& where,
 }
 
 void find_device_calibration(PlanRequest& request, Problems& problems) {
+  if (!request.cluster.groups.empty()) {  // several GPU types: of each
+    if (auto all = calibration_for_cluster(request.cluster, problems)) {
+      request.calibration = *std::move(all);
+    }
+    return;
+  }
   const auto name = shipped_calibration(request.cluster.device);
   if (!name) {
     problems.push_back({request.cluster.name, "gpu", "'" + request.cluster.device.name + "'",
@@ -89,6 +96,10 @@ PlanAnswer without_exceptions(const Body& body) {
 }  // namespace
 
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node) {
+  // Another number of nodes is one of the weakest of several GPU types.
+  const bool other = (nodes > 0 && nodes != cluster.nodes) ||
+                     (gpus_per_node > 0 && gpus_per_node != cluster.gpus_per_node);
+  if (other) cluster.groups.clear();
   if (nodes > 0) cluster.nodes = nodes;
   if (gpus_per_node > 0 && cluster.gpus_per_node > 0) {
     const std::int64_t cards = cluster.nics_per_node * gpus_per_node / cluster.gpus_per_node;
@@ -140,7 +151,9 @@ PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
     request.engine = plan.engine;
     request.tessera_version = TESSERA_VERSION;
     request.created = utc_now();
-    if (auto calibration = find_calibration(plan.provenance.calibration, problems)) {
+    const bool several = !plan.cluster.groups.empty();
+    if (auto calibration = several ? calibration_for_cluster(plan.cluster, problems)
+                                   : find_calibration(plan.provenance.calibration, problems)) {
       request.calibration = *std::move(calibration);
     }
     request.fixed = parse_settings(settings_of(other), problems);

@@ -1,6 +1,7 @@
 #include "planner/interop/export.h"
 
 #include <algorithm>
+#include <set>
 
 #include "planner/engines/capabilities.h"
 #include "planner/interop/export_files.h"
@@ -24,6 +25,88 @@ std::string engine_of(const Plan& plan, ExportTarget target) {
     default:
       return std::string(name_of(target));
   }
+}
+
+// "ranks 0-31 (nodes 0-3): H100-SXM-80GB".
+std::string nodes_text(const ClusterSpec& cluster) {
+  std::string text;
+  std::int64_t node = 0;
+  for (const NodeGroup& group : cluster.groups) {
+    const std::int64_t last = node + group.nodes - 1;
+    text += (text.empty() ? "nodes " : ", nodes ") + std::to_string(node) + "-" +
+            std::to_string(last) + " (ranks " + std::to_string(node * cluster.gpus_per_node) + "-" +
+            std::to_string((last + 1) * cluster.gpus_per_node - 1) + ") " + group.device.name;
+    node += group.nodes;
+  }
+  return text;
+}
+
+std::set<std::string> types_of(const Plan& plan) {
+  std::set<std::string> types;
+  for (const RolePlan& role : plan.roles) {
+    types.insert(role.gpu_types.begin(), role.gpu_types.end());
+  }
+  return types;
+}
+
+// What a target can say about GPU types. A launcher starts all ranks of all nodes up to the last;
+// a TrainJob's nodes are all of one template (Kubeflow Trainer v2, TrainJob.spec.trainer).
+void check_types(const Plan& plan, ExportTarget target, Problems& problems) {
+  if (plan.cluster.groups.empty()) return;
+  const bool launches = target == ExportTarget::torchrun || target == ExportTarget::slurm ||
+                        target == ExportTarget::kubernetes;
+  if (!launches) return;
+  std::set<int> ranks;
+  for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
+  if (static_cast<int>(ranks.size()) != plan.world_size()) {
+    problems.push_back({"plan", "/roles",
+                        std::to_string(plan.world_size() - static_cast<int>(ranks.size())) +
+                            " of " + std::to_string(plan.world_size()) + " ranks without a role",
+                        "a role on every rank up to the last",
+                        "plan on a cluster of the types that are used"});
+  } else if (target == ExportTarget::kubernetes && types_of(plan).size() > 1) {
+    problems.push_back({"plan", "/cluster/node_types",
+                        std::to_string(types_of(plan).size()) + " GPU types", "one",
+                        "a TrainJob's nodes are all alike: use --to slurm or torchrun"});
+  }
+}
+
+// Where the user has to see to it that every pool gets its type.
+void note_types(const Plan& plan, ExportTarget target, Export& out) {
+  if (plan.cluster.groups.empty()) return;
+  std::string roles;
+  for (const RolePlan& role : plan.roles) {
+    roles += (roles.empty() ? "" : ", ") + std::string(name_of(role.role)) + " on ";
+    for (const std::string& type : role.gpu_types) {
+      roles += (type == role.gpu_types.front() ? "" : "+") + type;
+    }
+  }
+  std::string how;
+  switch (target) {
+    case ExportTarget::verl:
+    case ExportTarget::verl_megatron:
+    case ExportTarget::ray:
+      how =
+          "verl 0.9.1 has no key for it and Ray fills its pools from any nodes: give the nodes of "
+          "each type a resource of their own (ray start --resources) and its name to "
+          "RayResourcePool's accelerator_type where the trainer makes its pools.";
+      break;
+    case ExportTarget::torchrun:
+      how = "start node ranks in this order: " + nodes_text(plan.cluster) + ".";
+      break;
+    case ExportTarget::slurm:
+      how =
+          "Slurm hands out nodes in its own order: ask for each type by --constraint or --gres, "
+          "and name the hosts in this order (SLURM_HOSTFILE with srun --distribution=arbitrary): " +
+          nodes_text(plan.cluster) + ".";
+      break;
+    case ExportTarget::kubernetes:
+      how = "give the job a nodeSelector for " + *types_of(plan).begin() + ".";
+      break;
+    default:
+      how = "start these on nodes of their type.";
+  }
+  out.notes.push_back("The plan is for several GPU types: " + roles + "; " + how);
 }
 
 std::string notes_text(const Plan& plan, ExportTarget target, const Export& out) {
@@ -96,6 +179,7 @@ std::optional<Export> export_plan(const Plan& plan, ExportTarget target,
         {"plan", "/engine", "'" + plan.engine + "'", "tessera",
          std::string(name_of(target)) + " starts tessera-run; for verl use --to ray"});
   }
+  check_types(plan, target, problems);
   if (problems.size() != before) return std::nullopt;
   Export out;
   switch (target) {
@@ -115,6 +199,7 @@ std::optional<Export> export_plan(const Plan& plan, ExportTarget target,
       export_launcher(theirs, target, options, out, problems);
   }
   if (problems.size() != before) return std::nullopt;
+  note_types(plan, target, out);
   out.files.push_back({"NOTES.md", notes_text(plan, target, out)});
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/preset.h"
 #include "planner/engines/capabilities.h"
 #include "planner/interop/launch_command.h"
@@ -92,6 +93,13 @@ std::optional<Imported> read_as(const ConfigValues& config, const ImportOptions&
 }
 
 }  // namespace
+
+void state_gpu_types(Plan& plan) {
+  if (plan.cluster.groups.empty()) return;
+  for (RolePlan& role : plan.roles) {
+    role.gpu_types = types_of(plan.cluster, view_of(plan.cluster, role.ranks));
+  }
+}
 
 std::optional<ModelSource> find_model(const std::string& name, const ConfigValues& config,
                                       const std::string& key, std::vector<std::string>& notes,

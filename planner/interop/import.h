@@ -66,6 +66,9 @@ std::optional<ModelSource> find_model(const std::string& name, const ConfigValue
                                       const std::string& key, std::vector<std::string>& notes,
                                       Problems& problems);
 
+/// RolePlan::gpu_types of every role, by its ranks.
+void state_gpu_types(Plan& plan);
+
 /// Fills memory, reshard and prediction by the cost models. A rollout that a server runs decodes as
 /// many sequences at once as there are, as it may, and as its cache holds: what `memory_share` of
 /// the GPU leaves beside its weights and workspace. A server that plans nothing else must hold one.

@@ -73,6 +73,7 @@ class Importer {
     if (problems_.size() != before_) return std::nullopt;
     read_layout();
     if (problems_.size() != before_) return std::nullopt;
+    state_gpu_types(plan);
     validate(plan, config_.file, problems_);
     if (problems_.size() != before_) return std::nullopt;
     return std::move(out_);

@@ -47,6 +47,7 @@ class Importer {
     if (problems_.size() != before_) return std::nullopt;
     read_batches();
     if (problems_.size() != before_) return std::nullopt;
+    state_gpu_types(plan);
     validate(plan, config_.file, problems_);
     if (problems_.size() != before_) return std::nullopt;
     return std::move(out_);

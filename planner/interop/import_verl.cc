@@ -287,6 +287,7 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
       schedule_of(default_schedule(plan.workload), placement_of(plan), in.rollout_gpus > 0 ? 1 : 0);
   plan.reshard.push_back(read_reshard(in));
   in.out.memory_share = in.number("actor_rollout_ref.rollout.gpu_memory_utilization", 0.5);
+  state_gpu_types(plan);
   validate(plan, config.file, problems);
   if (problems.size() != before) return std::nullopt;
   return std::move(in.out);

@@ -28,9 +28,10 @@ std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, cons
       if (role != Role::rollout) others += costs.cost(solution.choice.at(role)).resident;
     }
   }
-  const std::int64_t limit = memory_limit(costs.request()) - others;
-  const auto own = static_cast<std::int64_t>(
-      share * static_cast<double>(costs.request().cluster.device.memory.value));
+  const PlanRequest& seen = costs.request(rollout.view);
+  const std::int64_t limit = memory_limit(seen) - others;
+  const auto own =
+      static_cast<std::int64_t>(share * static_cast<double>(seen.cluster.device.memory.value));
   const auto fits = [&](std::int64_t sequences) {
     rollout.max_sequences = sequences;
     const std::int64_t needed = costs.memory(rollout, Phase::gen).total();
@@ -74,7 +75,7 @@ void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, dou
   rollout->batching.max_sequences = solution.choice.at(Role::rollout).max_sequences = used;
   if (tight) {
     const Candidate& one = solution.choice.at(Role::rollout);
-    const std::int64_t memory = costs.request().cluster.device.memory.value;
+    const std::int64_t memory = costs.request(one.view).cluster.device.memory.value;
     const std::string sentence =
         "one sequence of " + std::to_string(longest_sequence(plan.workload)) + " tokens needs " +
         in_gib(costs.memory(one, Phase::gen).total()) + " with weights and workspace; the " +

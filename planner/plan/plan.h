@@ -42,6 +42,9 @@ struct RolePlan {
   std::string model;       // key into Plan::models
   std::vector<int> ranks;  // global, ascending unless rank_order is `list`
   RankOrder rank_order = RankOrder::contiguous;
+  /// Devices of the ranks where the cluster has several types: more than one where they span types,
+  /// at the pace of the weakest. Else empty.
+  std::vector<std::string> gpu_types;
   ParallelLayout layout;
   RoleDTypes dtypes;
   Batching batching;
@@ -97,6 +100,7 @@ struct RunnerUp {
   std::string description;  // its layouts
   double step_s = 0;
   int gpus = 0;                       // 0 = the file does not say (plans of earlier versions)
+  double billed_gpus = 0;             // by price, where GPU types differ in it; else 0
   std::vector<std::string> settings;  // what fixes it in another search; empty likewise
   bool operator==(const RunnerUp&) const = default;
 };

@@ -108,6 +108,7 @@ void fields(V& v, RolePlan& role) {
   v.field("role", role.role, kEveryRole);
   v.field("model", role.model);
   v.ranks(role);
+  v.stated_strings("gpu_types", role.gpu_types);
   v.object("layout", role.layout);
   v.object("dtypes", role.dtypes);
   v.object("batching", role.batching);
@@ -165,6 +166,7 @@ void fields(V& v, RunnerUp& runner_up) {
   v.field("description", runner_up.description);
   v.field("step_s", runner_up.step_s, kFromZero);
   v.stated("gpus", runner_up.gpus, Whole{.least = 1, .most = 1 << 24});
+  v.stated("billed_gpus", runner_up.billed_gpus, kFromZero);
   v.stated_strings("settings", runner_up.settings);
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "cost_models/spec/node_groups.h"
 #include "planner/plan/engine_names.h"
 #include "planner/plan/plan.h"
 
@@ -26,6 +27,7 @@ struct Checker {
   void check_schedule();
   void check_roles();
   void check_ranks(const RolePlan& role, const std::string& place);
+  void check_types(const RolePlan& role, const std::string& place);
   void check_map(const RolePlan& role, const std::string& place);
   void check_batching(const RolePlan& role, const std::string& place);
   void check_reshard();
@@ -190,6 +192,22 @@ void Checker::check_ranks(const RolePlan& role, const std::string& place) {
   }
 }
 
+/// The types that the file says the ranks have.
+void Checker::check_types(const RolePlan& role, const std::string& place) {
+  std::vector<std::string> types;
+  if (!plan.cluster.groups.empty()) {
+    types = types_of(plan.cluster, view_of(plan.cluster, role.ranks));
+  }
+  if (role.gpu_types == types) return;
+  const auto listed = [](const std::vector<std::string>& names) {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    return all.empty() ? "none: the cluster has one type" : all;
+  };
+  refuse(place + "/gpu_types", role.gpu_types.empty() ? "nothing" : listed(role.gpu_types),
+         listed(types) + (types.empty() ? "" : ", the types of its ranks"));
+}
+
 /// Maps that need no other problem reported first.
 void Checker::check_map(const RolePlan& role, const std::string& place) {
   RankMap training;
@@ -268,6 +286,7 @@ void Checker::check_roles() {
                       problems);
     if (problems.size() != before) continue;
     check_map(role, place);
+    check_types(role, place);
     check_batching(role, place);
   }
   for (const Role role : kEveryRole) {

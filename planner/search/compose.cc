@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstdio>
 #include <numeric>
+#include <set>
 
 #include "cost_models/compute.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
+#include "cost_models/spec/node_groups.h"
 #include "planner/search/full_gather.h"
 #include "planner/search/search.h"
 #include "planner/search/uncertainty.h"
@@ -62,6 +64,10 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
   return batching;
 }
 
+std::int64_t reserve_of(const CostEvaluator& costs, const Candidate& candidate) {
+  return static_cast<std::int64_t>(costs.request(candidate.view).calibration.reserve_bytes.value);
+}
+
 RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
                    const Candidate& candidate, const std::vector<ScheduledCall>& schedule) {
   const Role role = candidate.role;
@@ -78,6 +84,9 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   } else {
     plan.rank_order = training_order(candidate);
   }
+  if (!request.cluster.groups.empty()) {
+    plan.gpu_types = types_of(request.cluster, candidate.view);
+  }
   plan.recompute = candidate.recompute;
   plan.offload = candidate.offload;
   if (role == Role::rollout) plan.offload = {};  // the reshard says that it is unmapped
@@ -91,7 +100,7 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   const bool first = solution.placement[block].front() == role;
   for (const ScheduledCall& call : schedule) {
     MemoryUse use = costs.memory(candidate, call.phase);
-    if (first) use.reserve = static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
+    if (first) use.reserve = reserve_of(costs, candidate);
     plan.memory[call.phase] = use;
   }
   return plan;
@@ -190,8 +199,7 @@ void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solutio
 }
 
 // Bytes of the fullest rank over all phases, every rank with its own stages.
-std::int64_t peak_bytes(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
-                        const Solution& solution) {
+std::int64_t peak_bytes(const Plan& plan, const CostEvaluator& costs, const Solution& solution) {
   std::int64_t peak = 0;
   for (std::size_t block = 0; block < solution.placement.size(); ++block) {
     for (const ScheduledCall& call : plan.schedule) {
@@ -206,7 +214,7 @@ std::int64_t peak_bytes(const Plan& plan, const PlanRequest& request, const Cost
         }
       }
       for (int rank = 0; rank < solution.sizes[block]; ++rank) {
-        std::int64_t total = static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
+        std::int64_t total = reserve_of(costs, candidates.front());
         for (std::size_t r = 0; r < candidates.size(); ++r) {
           const Candidate& c = candidates[r];
           const int block = c.tp * c.cp;
@@ -219,6 +227,12 @@ std::int64_t peak_bytes(const Plan& plan, const PlanRequest& request, const Cost
     }
   }
   return peak;
+}
+
+int gpus_of(const Plan& plan) {
+  std::set<int> ranks;
+  for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
+  return static_cast<int>(ranks.size());
 }
 
 Prediction prediction_of(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
@@ -238,16 +252,24 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;
-  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / plan.world_size();
+  // Ranks count all GPUs before the plan's where other types come first.
+  const int gpus = request.cluster.groups.empty() ? plan.world_size() : gpus_of(plan);
+  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus;
   const double update = solution.seconds[at(Phase::update_actor)];
   if (update > 0) {
     const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
                          tokens * static_cast<double>(workload.epochs);
-    const double peak = request.cluster.device.peak_bf16.value *
-                        static_cast<double>(solution.choice.at(Role::actor).gpus);
+    double peak = request.cluster.device.peak_bf16.value *
+                  static_cast<double>(solution.choice.at(Role::actor).gpus);
+    if (!request.cluster.groups.empty()) {
+      peak = 0;
+      for (const int rank : plan.find(Role::actor)->ranks) {
+        peak += device_of(request.cluster, rank).peak_bf16.value;
+      }
+    }
     prediction.mfu = peak > 0 ? flops / update / peak : 0;
   }
-  prediction.peak_bytes = peak_bytes(plan, request, costs, solution);
+  prediction.peak_bytes = peak_bytes(plan, costs, solution);
   prediction.step_error_s =
       step_deviation(step_sensitivities(request, solution), request.calibration);
   prediction.measured_constants = constant_names(request.calibration, true);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "cost_models/spec/node_groups.h"
 #include "planner/search/amounts.h"
 #include "planner/search/evaluate_state.h"
 
@@ -181,26 +182,43 @@ CostEvaluator::State::Timed CostEvaluator::State::phase_time(RoleModel& model,
 
 CostEvaluator::CostEvaluator(const PlanRequest& request) {
   ModelTables tables;
-  state_ = std::make_unique<State>(request, tables);
+  add_states(request, tables);
 }
-CostEvaluator::CostEvaluator(const PlanRequest& request, ModelTables& tables)
-    : state_(std::make_unique<State>(request, tables)) {}
+CostEvaluator::CostEvaluator(const PlanRequest& request, ModelTables& tables) {
+  add_states(request, tables);
+}
 CostEvaluator::~CostEvaluator() = default;
 
-const PlanRequest& CostEvaluator::request() const { return state_->request; }
+void CostEvaluator::add_states(const PlanRequest& request, ModelTables& tables) {
+  states_.push_back(std::make_unique<State>(request, tables));
+  const auto views = static_cast<int>(pool_views(request.cluster).size());
+  for (int view = 1; view < views; ++view) {
+    PlanRequest seen = request;
+    seen.cluster = seen_from(request.cluster, view);
+    seen.calibration = seen_from(request.calibration, view);
+    states_.push_back(std::make_unique<State>(seen, tables));
+  }
+}
+
+const PlanRequest& CostEvaluator::request() const { return state(0).request; }
+const PlanRequest& CostEvaluator::request(int view) const { return state(view).request; }
 
 void CostEvaluator::recalibrate(const Calibration& calibration) {
-  state_->request.calibration = calibration;
-  state_->decodes.clear();
-  state_->decode_computes.clear();
-  for (auto& [role, model] : state_->models) {
-    for (auto& priced : model.micro_batches) priced.clear();
-    model.latest = {};
+  for (std::size_t view = 0; view < states_.size(); ++view) {
+    State& seen = *states_[view];
+    seen.request.calibration = seen_from(calibration, static_cast<int>(view));
+    seen.decodes.clear();
+    seen.decode_computes.clear();
+    seen.decode_communications.clear();
+    for (auto& [role, model] : seen.models) {
+      for (auto& priced : model.micro_batches) priced.clear();
+      model.latest = {};
+    }
   }
 }
 
 RoleCost CostEvaluator::cost(const Candidate& candidate) const {
-  return state_->cost(candidate, std::numeric_limits<std::int64_t>::max());
+  return state(candidate.view).cost(candidate, std::numeric_limits<std::int64_t>::max());
 }
 
 RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t limit) {
@@ -227,50 +245,58 @@ RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t lim
 }
 
 PhaseSeconds CostEvaluator::seconds(const Candidate& candidate) const {
-  RoleModel& model = state_->models.at(candidate.role);
+  State& seen = state(candidate.view);
+  RoleModel& model = seen.models.at(candidate.role);
   PhaseSeconds seconds{};
   for (const Phase phase : model.phases) {
-    seconds[at(phase)] = state_->phase_time(model, candidate, phase).seconds;
+    seconds[at(phase)] = seen.phase_time(model, candidate, phase).seconds;
   }
   return seconds;
 }
 
 int CostEvaluator::fullest_stage(const Candidate& candidate, Phase phase) const {
-  return state_->fullest(state_->models.at(candidate.role), candidate, phase).stage->index;
+  State& seen = state(candidate.view);
+  return seen.fullest(seen.models.at(candidate.role), candidate, phase).stage->index;
 }
 
 MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase, int stage) const {
-  RoleModel& model = state_->models.at(candidate.role);
+  State& seen = state(candidate.view);
+  RoleModel& model = seen.models.at(candidate.role);
   const LayerCounts layers =
       stage_layers(model.spec, layout_of(candidate, model.spec.layers), stage);
-  for (const StageClass& each : state_->stages(model, candidate)) {
+  for (const StageClass& each : seen.stages(model, candidate)) {
     if (each.layers == layers && each.first == (stage == 0) &&
         each.last == (stage == candidate.pp - 1)) {
-      return state_->stage_memory(model, candidate, each, stage, phase);
+      return seen.stage_memory(model, candidate, each, stage, phase);
     }
   }
   return {};
 }
 
 MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) const {
-  return state_->fullest(state_->models.at(candidate.role), candidate, phase).use;
+  State& seen = state(candidate.view);
+  return seen.fullest(seen.models.at(candidate.role), candidate, phase).use;
 }
 
 std::int64_t CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) const {
-  return state_->reshard_bytes(actor, rollout);
+  return state(actor.view).reshard_bytes(actor, rollout);
 }
 
 SwitchBytes CostEvaluator::switch_bytes(const Candidate& actor, const Candidate& rollout) const {
-  return state_->switch_bytes(actor, rollout);
+  return state(actor.view).switch_bytes(actor, rollout);
 }
 
 std::size_t CostEvaluator::tensors(Role role) const {
-  return state_->models.at(role).table->rows.size();
+  return state(0).models.at(role).table->rows.size();
 }
 
 Evaluator CostEvaluator::evaluator() const {
-  const std::int64_t limit = memory_limit(state_->request);
-  return {[this, limit](const Candidate& candidate) { return state_->cost(candidate, limit); },
+  std::vector<std::int64_t> limits;
+  for (const auto& seen : states_) limits.push_back(memory_limit(seen->request));
+  return {[this, limits](const Candidate& candidate) {
+            return state(candidate.view)
+                .cost(candidate, limits[static_cast<std::size_t>(candidate.view)]);
+          },
           [this](const Candidate& candidate) { return seconds(candidate); },
           [this](const Candidate& actor, const Candidate& rollout, bool shared) {
             return reshard_seconds(actor, rollout, shared);

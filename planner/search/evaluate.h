@@ -66,13 +66,16 @@ class CostEvaluator {
   ~CostEvaluator();
 
   const PlanRequest& request() const;
+  /// The same with cluster and constants as a pool of that view (Candidate::view) sees them.
+  const PlanRequest& request(int view) const;
   /// Prices by these constants from now on; what depends on none stays known.
   void recalibrate(const Calibration& calibration);
 
   RoleCost cost(const Candidate& candidate) const;
   /// Of the role's phases, without the memory.
   PhaseSeconds seconds(const Candidate& candidate) const;
-  /// `shared`: the rollout is on the actor's ranks; else on ranks of its own.
+  /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
+  /// pools have other GPU types at the rate of the slower.
   double reshard_seconds(const Candidate& actor, const Candidate& rollout,
                          bool shared = true) const;
 
@@ -98,7 +101,10 @@ class CostEvaluator {
 
  private:
   friend class RoleOperations;  // role_operations.h
-  std::unique_ptr<State> state_;
+  void add_states(const PlanRequest& request, ModelTables& tables);
+  State& state(int view) const { return *states_[static_cast<std::size_t>(view)]; }
+
+  std::vector<std::unique_ptr<State>> states_;  // by view
 };
 
 /// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks

@@ -265,8 +265,15 @@ std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const C
 
 double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
                                       bool shared) const {
-  const ClusterSpec& cluster = state_->request.cluster;
-  const Calibration& calibration = state_->request.calibration;
+  const double own = state(rollout.view).reshard_seconds(actor, rollout, shared);
+  if (actor.view == rollout.view) return own;
+  return std::max(own, state(actor.view).reshard_seconds(actor, rollout, shared));
+}
+
+double CostEvaluator::State::reshard_seconds(const Candidate& actor, const Candidate& rollout,
+                                             bool shared) {
+  const ClusterSpec& cluster = request.cluster;
+  const Calibration& calibration = request.calibration;
   // Weights are final before anybody reads them, and nobody changes them before all have read.
   // Apart, the actor is taken to be as large as the rollout: the search prices every role's share
   // of such a switch without knowing the other's.
@@ -276,25 +283,25 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
     // Every destination receives its whole shard from other ranks, which pass it on as a ring or
     // tree (checkpoint engines, NCCL's broadcast): the actor's layout does not matter.
     constexpr int kMessages = 8;
-    RoleModel& model = state_->models.at(Role::rollout);
+    RoleModel& model = models.at(Role::rollout);
     if (model.lora.used() && !model.lora.merged) {
-      const auto adapters = static_cast<double>(state_->reshard_bytes(actor, rollout));
+      const auto adapters = static_cast<double>(reshard_bytes(actor, rollout));
       return barriers + tessera::reshard_seconds(cluster.nodes == 1 ? adapters : 0,
                                                  cluster.nodes == 1 ? 0 : adapters, kMessages,
                                                  cluster, calibration);
     }
     double wanted = 0;
-    const bool whole = gathers_whole(state_->request.engine);
-    for (const StageClass& stage : state_->stages(model, whole ? whole_copies(rollout) : rollout)) {
+    const bool whole = gathers_whole(request.engine);
+    for (const StageClass& stage : stages(model, whole ? whole_copies(rollout) : rollout)) {
       wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
     }
     const bool one_node = cluster.nodes == 1;
     return barriers + tessera::reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted,
                                                kMessages, cluster, calibration);
   }
-  const Lora& lora = state_->models.at(Role::rollout).lora;
-  if (gathers_whole(state_->request.engine) && !(lora.used() && !lora.merged)) {
-    const double held = as_double(state_->switch_bytes(actor, whole_copies(rollout)).received);
+  const Lora& lora = models.at(Role::rollout).lora;
+  if (gathers_whole(request.engine) && !(lora.used() && !lora.merged)) {
+    const double held = as_double(switch_bytes(actor, whole_copies(rollout)).received);
     const int group = gathering_ranks(actor);
     if (held <= 0 || group == 1) return 0;
     // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
@@ -302,7 +309,7 @@ double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& r
                                          group_shape(cluster, group, 1), cluster, calibration);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
-  const SwitchBytes bytes = state_->switch_bytes(actor, rollout);
+  const SwitchBytes bytes = switch_bytes(actor, rollout);
   const auto received = as_double(bytes.received), sent = as_double(bytes.sent);
   if (received <= 0) return 0;
   // Stages on other nodes come over the network: p - U / t of p; shards of FSDP and experts beyond

@@ -1,6 +1,7 @@
-// Time of generation: prefill, and decoding until the last of the waiting sequences ends.
+// Time of generation: prefills, and decoding until the slowest replica ends (decoding.h).
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "planner/search/evaluate_state.h"
 
@@ -9,9 +10,43 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-// Sequences of the replica that has most: the step waits for it.
-double of_fullest_replica(const Workload& workload, const Candidate& candidate) {
-  return as_double((workload.sequences() + candidate.dp - 1) / candidate.dp);
+// Prompts of the replica that has most: the step waits for it.
+double most_prompts(const Workload& workload, const Candidate& candidate) {
+  return as_double((workload.prompts_per_step + candidate.dp - 1) / candidate.dp);
+}
+
+double most_sequences(const Workload& workload, const Candidate& candidate) {
+  return most_prompts(workload, candidate) * as_double(workload.samples_per_prompt);
+}
+
+constexpr double kRungsPerOctave = 2;
+
+// A value between the rungs of a ladder whose rung i stands for `most` x 2^(-i / 2) sequences, the
+// last one for one. `price(sequences, context)` is asked once for each point.
+template <typename Price>
+double on_ladder(DecodeLadder& ladder, double most, double sequences, std::size_t context,
+                 const Price& price) {
+  const auto last = static_cast<std::size_t>(std::ceil(kRungsPerOctave * std::log2(most)));
+  if (ladder.rungs.empty()) {
+    std::array<double, DecodeLadder::kContexts> unknown{};
+    unknown.fill(std::numeric_limits<double>::quiet_NaN());
+    ladder.rungs.assign(last + 1, unknown);
+  }
+  const auto sequences_at = [&](std::size_t rung) {
+    return std::max(1.0, most * std::exp2(-static_cast<double>(rung) / kRungsPerOctave));
+  };
+  const auto at = [&](std::size_t rung) {
+    double& known = ladder.rungs[rung][context];
+    if (std::isnan(known)) known = price(sequences_at(rung), context);
+    return known;
+  };
+  const double exact =
+      std::clamp(kRungsPerOctave * std::log2(most / sequences), 0.0, static_cast<double>(last));
+  const auto upper = static_cast<std::size_t>(exact + 1e-9);
+  if (upper == last || exact - static_cast<double>(upper) < 1e-9) return at(upper);
+  const double high = sequences_at(upper), low = sequences_at(upper + 1);
+  const double part = (sequences - low) / (high - low);
+  return at(upper + 1) + part * (at(upper) - at(upper + 1));
 }
 
 }  // namespace
@@ -60,9 +95,9 @@ double CostEvaluator::State::decode_communication(RoleModel& model, const Candid
   return seconds;
 }
 
-// One batch of whole prompts through all layers: {compute, communication}.
 std::array<double, 2> CostEvaluator::State::prefill(RoleModel& model, const Candidate& candidate,
-                                                    const CandidateGroups& groups, double prompts) {
+                                                    const CandidateGroups& groups, double prompts,
+                                                    double sequences) {
   const auto prompt = as_double(request.workload.prompt_tokens);
   RankModel rank = rank_model(model, layer_run(candidate));
   const TokenBatch batch{prompts * prompt, prompts, prompts * prompt * prompt};
@@ -78,73 +113,100 @@ std::array<double, 2> CostEvaluator::State::prefill(RoleModel& model, const Cand
                   layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration()));
   }
   work += embedding_forward(rank, batch, calibration());
+  work += sample(rank, sequences, calibration());
+  communication += embedding_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration()) +
+                   sample_tp_seconds(rank, sequences, groups.tp, cluster(), calibration());
   return {work.total(calibration()), communication};
 }
 
-// Decoding of a replica's sequences in `slots`: {compute, communication}. Computation does not
-// depend on where the ranks lie.
-std::array<double, 2> CostEvaluator::State::decode(RoleModel& model, const Candidate& candidate,
-                                                   const CandidateGroups& groups, double sequences,
-                                                   std::int64_t slots) {
+const DecodeProfile& CostEvaluator::State::decode_profile(double sequences, std::int64_t slots) {
+  const auto [entry, added] = decode_profiles.try_emplace({sequences, slots});
+  if (added) {
+    const Workload& workload = request.workload;
+    if (!decode_lengths) {
+      decode_lengths.emplace(workload.response_tokens, as_double(workload.sequences()));
+    }
+    entry->second = decode_lengths->profile(sequences, as_double(slots));
+  }
+  return entry->second;
+}
+
+// Decoding of the slowest replica. Steps are looked up: of the context they are nearly linear, and
+// computation does not depend on where the ranks lie.
+Timed CostEvaluator::State::decode(RoleModel& model, const Candidate& candidate,
+                                   const CandidateGroups& groups, const DecodeProfile& profile) {
   LayerRun run = layer_run(candidate);
   run.pp = candidate.pp;
-  auto [entry, added] = decodes.try_emplace({run, slots, sequences});
+  DecodeLadder& communication = decode_communications[run];
+  DecodeLadder& compute =
+      decode_computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
+  run.dp = candidate.dp;
+  const auto [entry, added] = decodes.try_emplace({run, std::llround(profile.slots)});
   if (!added) return entry->second;
-  const LengthSpec& lengths = request.workload.response_tokens;
-  const auto integral = [&](const std::function<double(double, double)>& step) {
-    return queue_seconds(lengths, as_double(request.workload.prompt_tokens), sequences,
-                         as_double(slots), step, lengths.cv > 0 ? 24 : 4);
+  const auto most = as_double(request.workload.sequences());
+  const std::array<double, DecodeLadder::kContexts> ages{0, decode_lengths->most_steps() / 4,
+                                                         decode_lengths->most_steps()};
+  const auto first_context = as_double(request.workload.prompt_tokens) + 1;
+  const auto computed = [&](double sequences, std::size_t context) {
+    return decode_compute(model, candidate, sequences, first_context + ages[context]);
   };
-  auto [compute, fresh] = decode_computes.try_emplace(
-      {candidate.tp, candidate.ep, candidate.etp, candidate.pp, slots, sequences});
-  if (fresh) {
-    compute->second = integral([&](double alive, double context) {
-      return decode_compute(model, candidate, alive, context);
-    });
-  }
-  const double communication = integral(
-      [&](double alive, double) { return decode_communication(model, candidate, groups, alive); });
-  return entry->second = {compute->second, communication};
+  const auto communicated = [&](double sequences, std::size_t) {
+    return decode_communication(model, candidate, groups, sequences);
+  };
+  const double slow = slowdown(candidate, 1);
+  const double replicas =
+      std::min(as_double(candidate.dp), as_double(request.workload.prompts_per_step));
+  const DecodeTime time = slowest_decoding(profile, replicas, [&](double alive, double age) {
+    const std::size_t upper = age > ages[1] ? 2 : 1;
+    const double part = (age - ages[upper - 1]) / (ages[upper] - ages[upper - 1]);
+    const double low = on_ladder(compute, most, alive, upper - 1, computed);
+    const double high = on_ladder(compute, most, alive, upper, computed);
+    const double moved = on_ladder(communication, most, alive, 0, communicated);
+    return DecodeTime{slow * (low + part * (high - low)) + moved, moved};
+  });
+  return entry->second = {time.seconds, time.communication_s};
 }
 
 // Prefills of a replica's prompts: {compute, communication}. Prompts are prefilled once and shared
 // by their samples, in batches up to the token limit. Where an engine refills slots in passes of
-// their own, those that free up during one decode step are prefilled together, as many as r / (1 -
-// e^-r) at a rate of r = slots / mean length per step, and samples that enter later bring their
-// prompt again.
+// their own, those that free up during one decode step are prefilled together, and samples that
+// enter later bring their prompt again.
 std::array<double, 2> CostEvaluator::State::prefills(RoleModel& model, const Candidate& candidate,
-                                                     const CandidateGroups& groups, double slots) {
+                                                     const CandidateGroups& groups,
+                                                     const DecodeProfile& profile) {
   const Workload& workload = request.workload;
-  const double sequences = of_fullest_replica(workload, candidate);
+  const double sequences = most_sequences(workload, candidate);
   const double samples = as_double(workload.samples_per_prompt);
   const double limit = as_double(candidate.tokens), prompt = as_double(workload.prompt_tokens);
   if (prompt == 0) return {0, 0};
-  const double later =
-      request.traits.refills_alone && workload.response_tokens.cv > 0 ? sequences - slots : 0;
-  const double prompts = std::ceil((sequences - later) / samples);
-  const double batches = std::ceil(prompts * prompt / limit);
-  const auto first = prefill(model, candidate, groups, prompts / batches);
-  // Batches follow one another through p stages: (m + p - 1) / p of a whole pass.
-  const double passes = (batches + candidate.pp - 1) / candidate.pp;
-  if (later <= 0) return {passes * first[0], passes * first[1]};
-  const double rate = slots / response;
-  const double freed = std::max(1.0, rate / (1 - std::exp(-rate)));
-  const auto refill = prefill(model, candidate, groups, 1 + (freed - 1) / samples);
-  const double refills = later / freed;
-  return {passes * first[0] + refills * refill[0], passes * first[1] + refills * refill[1]};
+  const auto in_batches = [&](double prompts, double entering) -> std::array<double, 2> {
+    const double most = std::max(1.0, std::floor(limit / prompt));
+    const double batches = std::ceil(prompts / most - 1e-9);
+    const auto batch = prefill(model, candidate, groups, prompts / batches, entering / batches);
+    // Batches follow one another through p stages: (m + p - 1) / p of a whole pass.
+    const double passes = (batches + candidate.pp - 1) / candidate.pp;
+    return {passes * batch[0], passes * batch[1]};
+  };
+  const double later = request.traits.refills_alone ? sequences - profile.slots : 0;
+  const double first = sequences - later;
+  auto seconds = in_batches(std::ceil(first / samples), first);
+  if (later <= 0 || profile.refills <= 0) return seconds;
+  const double freed = std::max(1.0, later / profile.refills);
+  const auto refill = in_batches(1 + (freed - 1) / samples, freed);
+  for (std::size_t i = 0; i < seconds.size(); ++i) seconds[i] += later / freed * refill[i];
+  return seconds;
 }
 
-CostEvaluator::State::Timed CostEvaluator::State::generate(RoleModel& model,
-                                                           const Candidate& candidate) {
-  const Workload& workload = request.workload;
-  const double sequences = of_fullest_replica(workload, candidate);
+Timed CostEvaluator::State::generate(RoleModel& model, const Candidate& candidate) {
+  const double sequences = most_sequences(request.workload, candidate);
+  const auto slots = std::min(candidate.max_sequences, static_cast<std::int64_t>(sequences));
   const CandidateGroups groups = groups_of(candidate, cluster());
-  const double slots = std::min(as_double(candidate.max_sequences), sequences);
-  const auto [prefill_compute, prefill_comm] = prefills(model, candidate, groups, slots);
-  const auto steps = decode(model, candidate, groups, sequences, static_cast<std::int64_t>(slots));
-  const double compute = prefill_compute + steps[0] + calibration().call_s.value;
-  const double communication = prefill_comm + steps[1];
-  return {compute * slowdown(candidate, 1) + communication, communication};
+  const DecodeProfile& profile = decode_profile(sequences, slots);
+  const auto [compute, communication] = prefills(model, candidate, groups, profile);
+  const Timed decoded = decode(model, candidate, groups, profile);
+  return {(compute + calibration().call_s.value) * slowdown(candidate, 1) + communication +
+              decoded.seconds,
+          communication + decoded.communication};
 }
 
 }  // namespace tessera

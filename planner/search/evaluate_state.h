@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cost_models/compute.h"
+#include "cost_models/decoding.h"
 #include "cost_models/lengths.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/groups.h"
@@ -116,6 +117,12 @@ struct WorkingBytes {
   std::vector<std::int64_t> by_stage;  // class
 };
 
+// Seconds of a decode step where sequences and contexts are looked up; unknown ones are NaN.
+struct DecodeLadder {
+  static constexpr std::size_t kContexts = 3;
+  std::vector<std::array<double, kContexts>> rungs;
+};
+
 // What the candidates of one layout share.
 struct LayoutCosts {
   Candidate layout;  // its degrees
@@ -155,9 +162,11 @@ struct CostEvaluator::State {
   PlanRequest request;
   std::map<Role, RoleModel> models;
   double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
-  // By slots and sequences, computation by tp, ep, etp and pp.
-  std::map<std::tuple<LayerRun, std::int64_t, double>, std::array<double, 2>> decodes;
-  std::map<std::tuple<int, int, int, int, std::int64_t, double>, double> decode_computes;
+  std::optional<DecodeLengths> decode_lengths;
+  std::map<std::pair<double, std::int64_t>, DecodeProfile> decode_profiles;  // sequences, slots
+  std::map<std::pair<LayerRun, std::int64_t>, tessera::Timed> decodes;       // by slots
+  std::map<std::array<int, 4>, DecodeLadder> decode_computes;                // by tp, ep, etp, pp
+  std::map<LayerRun, DecodeLadder> decode_communications;
   std::map<std::pair<int, int>, ShardOverlap> overlaps;
   std::map<std::array<int, 4>, SwitchBytes> reshard_volumes;
 
@@ -236,15 +245,17 @@ struct CostEvaluator::State {
   Timed infer(RoleModel& model, const Candidate& candidate);
 
   // evaluate_rollout.cc
+  /// Whole prompts through all layers, and the first draw of `sequences`: {compute, communication}.
   std::array<double, 2> prefill(RoleModel& model, const Candidate& candidate,
-                                const CandidateGroups& groups, double prompts);
+                                const CandidateGroups& groups, double prompts, double sequences);
   std::array<double, 2> prefills(RoleModel& model, const Candidate& candidate,
-                                 const CandidateGroups& groups, double slots);
+                                 const CandidateGroups& groups, const DecodeProfile& profile);
   double decode_compute(RoleModel& model, const Candidate& candidate, double alive, double context);
   double decode_communication(RoleModel& model, const Candidate& candidate,
                               const CandidateGroups& groups, double alive);
-  std::array<double, 2> decode(RoleModel& model, const Candidate& candidate,
-                               const CandidateGroups& groups, double sequences, std::int64_t slots);
+  const DecodeProfile& decode_profile(double sequences, std::int64_t slots);
+  Timed decode(RoleModel& model, const Candidate& candidate, const CandidateGroups& groups,
+               const DecodeProfile& profile);
   Timed generate(RoleModel& model, const Candidate& candidate);
 
   // evaluate_memory.cc
@@ -277,6 +288,7 @@ struct CostEvaluator::State {
                            RankVolumes& common_volumes);
   SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout);
   std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
+  double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared);
 };
 
 LayerRun layer_run(const Candidate& candidate);

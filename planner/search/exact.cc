@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/search/fronts.h"
 #include "planner/search/placement_search.h"
+#include "planner/search/view_fronts.h"
 
 namespace tessera {
 
@@ -13,7 +13,7 @@ SearchResult search_exactly(const SearchProblem& problem) {
 }
 
 SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
-  Fronts fronts(problem, *store.state_);
+  ViewFronts fronts(problem, *store.state_);
   SearchResult result;
   for (const Placement& placement : problem.placements) {
     const std::vector<int> in_step{0};
@@ -24,7 +24,7 @@ SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
   }
   result.evaluated = fronts.evaluated();
   const auto value = [&](const Solution& solution) {
-    return value_of(problem.objective, solution.step_s, solution.gpus());
+    return value_of(problem.objective, solution);
   };
   std::stable_sort(result.best.begin(), result.best.end(),
                    [&](const Solution& a, const Solution& b) { return value(a) < value(b); });

@@ -40,7 +40,15 @@ struct SearchProblem {
   PhaseSeconds fixed_seconds{};   // of calls without a model; they run on the
                                   // actor's block
   std::int64_t memory_limit = 0;  // bytes per rank
-  int gpus = 0;                   // at most so many in all; 0 = the cluster's
+  /// On a cluster with several GPU types: the two above by view of a pool (spec/node_groups.h).
+  struct View {
+    PhaseSeconds fixed_seconds{};
+    std::int64_t memory_limit = 0;
+  };
+  std::vector<View> views;
+  /// Views of the placement's blocks that may be used, all where it is empty.
+  std::function<bool(const Placement&, const std::vector<int>& views)> allows_views;
+  int gpus = 0;  // at most so many in all; 0 = the cluster's
   Objective objective = Objective::step_time;
   /// Names what is fixed for a role, for a FrontStore; equal names give equal candidates.
   std::map<Role, std::string> settings;
@@ -52,6 +60,7 @@ struct SearchProblem {
   /// Only plans that are better than one with this step on so many GPUs are looked for.
   double better_than_s = std::numeric_limits<double>::infinity();
   int better_than_gpus = 0;
+  double better_than_billed = 0;      // Solution::billed_gpus of that plan
   std::vector<Placement> placements;  // all of them, or those that the user allows
   std::function<std::vector<LayoutSpace>(Role role, int gpus)> spaces;
   Evaluator evaluator;
@@ -65,10 +74,12 @@ std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disag
 struct Solution {
   Placement placement;
   std::vector<int> sizes, first_rank;  // by block
+  std::vector<int> views;              // by block: Candidate::view of its roles
   std::map<Role, Candidate> choice;
   PhaseSeconds seconds{};  // of every scheduled phase
   double step_s = std::numeric_limits<double>::infinity();
   int policy_lag = 0;
+  double billed_gpus = 0;  // GPUs by their price, in units of the cluster's mean price
 
   int gpus() const;  // of all blocks
   bool found() const { return !sizes.empty(); }
@@ -77,6 +88,8 @@ struct Solution {
 /// Smaller is better: step, GPU seconds, or GPUs (with the step as a tie-break
 /// below one GPU).
 double value_of(Objective objective, double step_s, int gpus);
+/// The cost by the prices of the solution's GPU types.
+double value_of(Objective objective, const Solution& solution);
 
 struct SearchResult {
   std::vector<Solution> best;  // of each feasible placement (and lag), ascending by value

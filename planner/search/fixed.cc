@@ -71,7 +71,8 @@ std::int64_t bytes_together(const std::vector<RoleCost>& roles) {
 
 FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
   FixedCost fixed;
-  fixed.limit = memory_limit(costs.request());
+  const PlanRequest& seen = costs.request(candidate.view);
+  fixed.limit = memory_limit(seen);
   fixed.why = impossible(costs.request(), candidate);
   if (!fixed.why.empty()) return fixed;
   const RoleCost cost = costs.cost(candidate);
@@ -88,14 +89,24 @@ FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
   const auto [name, bytes] = largest_class(fixed.memory.at(fixed.worst));
   const int rank = costs.fullest_stage(candidate, fixed.worst) * candidate.tp * candidate.cp;
   fixed.why = "rank " + number(rank) + " in phase " + std::string(name_of(fixed.worst)) +
-              " needs " + of_usable(costs.request(), fixed.peak) + "; largest part " + name + ", " +
+              " needs " + of_usable(seen, fixed.peak) + "; largest part " + name + ", " +
               in_gib(bytes);
   return fixed;
 }
 
+namespace {
+
+// Of calls without a model, which run beside the actor.
+PhaseSeconds call_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice) {
+  const auto actor = choice.find(Role::actor);
+  return compute_call_seconds(costs.request(actor == choice.end() ? 0 : actor->second.view));
+}
+
+}  // namespace
+
 PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                bool apart) {
-  PhaseSeconds seconds = compute_call_seconds(costs.request());
+  PhaseSeconds seconds = call_seconds(costs, choice);
   for (const auto& [role, candidate] : choice) add(seconds, costs.seconds(candidate));
   if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
     seconds[at(Phase::reshard)] =
@@ -108,7 +119,7 @@ FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, 
                                const Placement& placement, int policy_lag) {
   const PlanRequest& request = costs.request();
   FixedIteration result;
-  result.seconds = compute_call_seconds(request);
+  result.seconds = call_seconds(costs, choice);
   const auto note = [&](const std::string& why) {
     if (!why.empty()) result.why += (result.why.empty() ? "" : "; ") + why;
   };
@@ -130,10 +141,10 @@ FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, 
     std::vector<RoleCost> together;
     for (const Role role : block) together.push_back(priced.at(role));
     result.peak.push_back(bytes_together(together));
-    const std::int64_t limit = memory_limit(request);
-    if (result.peak.back() > limit && result.why.empty()) {
+    const PlanRequest& seen = costs.request(choice.at(block.front()).view);
+    if (result.peak.back() > memory_limit(seen) && result.why.empty()) {
       note("the roles of block " + number(static_cast<std::int64_t>(result.peak.size()) - 1) +
-           " together need " + of_usable(request, result.peak.back()));
+           " together need " + of_usable(seen, result.peak.back()));
     }
   }
   const auto schedule = schedule_of(default_schedule(request.workload), placement, policy_lag);

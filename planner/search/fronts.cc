@@ -206,8 +206,10 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
   if (!apart || (role != Role::actor && role != Role::rollout)) return option;
   option.transient = std::max(option.transient, option.switching);
   if (role == Role::rollout) {
+    Candidate source;
+    source.view = option.candidate.view;
     option.seconds[at(Phase::reshard)] =
-        problem_.evaluator.reshard_seconds(Candidate{}, option.candidate, false);
+        problem_.evaluator.reshard_seconds(source, option.candidate, false);
   }
   return option;
 }

@@ -25,8 +25,12 @@ CandidateGroups groups_of(const Candidate& candidate, const ClusterSpec& cluster
   groups.shard = shape(candidate.dp_shard, stride);
   groups.replicated = shape(candidate.dp / candidate.dp_shard, stride * candidate.dp_shard);
   const int experts = candidate.ep * candidate.etp;
-  groups.ep = shape(candidate.ep,
-                    experts > block ? std::max(1, candidate.etp * stride / block) : candidate.etp);
+  if (experts > block) {  // blocks of neighbours, one of each replica
+    groups.ep = shape((experts + block - 1) / block, stride, block - 1);
+    groups.ep.ranks = candidate.ep;
+  } else {
+    groups.ep = shape(candidate.ep, candidate.etp);
+  }
   const int copies = std::max(1, block * candidate.dp / experts);
   groups.expert_replicas = shape(copies, std::max(experts, 1) * stride / block);
   const int reach = megatron ? block * candidate.dp * candidate.pp : block * candidate.pp;

@@ -4,9 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include "cost_models/spec/node_groups.h"
 #include "planner/search/amounts.h"
 #include "planner/search/engine_limits.h"
 #include "planner/search/fixed.h"
+#include "planner/search/place_pools.h"
 #include "planner/search/search.h"
 
 namespace tessera {
@@ -16,9 +18,10 @@ namespace {
 std::optional<std::pair<Candidate, RoleCost>> leanest(const PlanRequest& request,
                                                       const Capabilities& capabilities,
                                                       const CostEvaluator& costs, Role role,
-                                                      int gpus) {
+                                                      int gpus, int view = 0) {
   std::optional<std::pair<Candidate, RoleCost>> best;
-  for (const Candidate& candidate : enumerate_candidates(request, capabilities, role, gpus)) {
+  for (Candidate& candidate : enumerate_candidates(request, capabilities, role, gpus)) {
+    candidate.view = view;
     const RoleCost cost = costs.cost(candidate);
     if (!best || cost.peak < best->second.peak) best = {candidate, cost};
   }
@@ -39,6 +42,17 @@ Phase worst_phase(const PlanRequest& request, const CostEvaluator& costs,
   return worst;
 }
 
+// Of a view's types, the one that its memory limit is from.
+std::string least_memory_type(const PlanRequest& request, int view) {
+  const GroupRange range = pool_views(request.cluster)[static_cast<std::size_t>(view)];
+  const auto begin = request.cluster.groups.begin();
+  return std::min_element(begin + range.first, begin + range.last + 1,
+                          [](const NodeGroup& a, const NodeGroup& b) {
+                            return a.device.memory.value < b.device.memory.value;
+                          })
+      ->device.name;
+}
+
 MemoryShortage shortage_of(const PlanRequest& request, const CostEvaluator& costs,
                            const Candidate& candidate, std::int64_t others) {
   MemoryShortage shortage;
@@ -49,17 +63,26 @@ MemoryShortage shortage_of(const PlanRequest& request, const CostEvaluator& cost
   shortage.layout = describe_layout(candidate) + " on " + std::to_string(candidate.gpus);
   std::tie(shortage.tensor_class, shortage.class_bytes) = largest_class(use);
   // With the reserve, as every peak that is shown.
-  shortage.limit = usable_memory(request.cluster, request.calibration);
-  shortage.needed = use.total() + others + shortage.limit - memory_limit(request);
+  const PlanRequest& seen = costs.request(candidate.view);
+  shortage.limit = usable_memory(seen.cluster, seen.calibration);
+  shortage.needed = use.total() + others + shortage.limit - memory_limit(seen);
+  if (!request.cluster.groups.empty()) shortage.gpu = least_memory_type(request, candidate.view);
   return shortage;
 }
 
 std::string sentence(const MemoryShortage& shortage) {
-  return "rank " + std::to_string(shortage.rank) + " in phase " +
+  return "rank " + std::to_string(shortage.rank) +
+         (shortage.gpu.empty() ? "" : " of a pool on " + shortage.gpu) + " in phase " +
          std::string(name_of(shortage.phase)) + " (" + std::string(name_of(shortage.role)) + ", " +
          shortage.layout + "): needs " + in_gib(shortage.needed) + " of " + in_gib(shortage.limit) +
          ", " + in_gib(shortage.missing()) + " too much; largest part " + shortage.tensor_class +
          ", " + in_gib(shortage.class_bytes);
+}
+
+bool allowed_on(const PlanRequest& request, Role role, int view) {
+  const auto wanted = request.fixed.gpu_types.find(role);
+  return wanted == request.fixed.gpu_types.end() ||
+         wanted->second == type_name(request.cluster, view);
 }
 
 // What about a role's own fixed degrees no block of GPUs or node admits; empty = nothing of that.
@@ -91,9 +114,17 @@ void alone(const PlanRequest& request, const Capabilities& capabilities, const C
            Infeasible& result) {
   for (const Role role : roles_of(request.workload)) {
     std::optional<std::pair<Candidate, RoleCost>> best;
-    for (const int gpus : block_sizes(request.cluster)) {
-      const auto here = leanest(request, capabilities, costs, role, gpus);
-      if (here && (!best || here->second.peak < best->second.peak)) best = here;
+    const auto missing = [&](const std::pair<Candidate, RoleCost>& one) {
+      return one.second.peak - memory_limit(costs.request(one.first.view));
+    };
+    for (std::size_t v = 0; v < pool_views(request.cluster).size(); ++v) {
+      const auto view = static_cast<int>(v);
+      if (!allowed_on(request, role, view)) continue;
+      for (const int gpus : block_sizes(request.cluster)) {
+        if (!fits_view(request.cluster, gpus, view)) continue;
+        const auto here = leanest(request, capabilities, costs, role, gpus, view);
+        if (here && (!best || missing(*here) < missing(*best))) best = here;
+      }
     }
     if (const std::string why = beyond_blocks(request, role); !best && !why.empty()) {
       result.reasons.push_back(why);
@@ -103,7 +134,7 @@ void alone(const PlanRequest& request, const Capabilities& capabilities, const C
           std::to_string(request.cluster.gpus()) +
           " GPUs satisfies the fixed settings, the model's heads and layers and a dp that divides "
           "its batch");
-    } else if (best->second.peak > memory_limit(request)) {
+    } else if (missing(*best) > 0) {
       result.shortages.push_back(shortage_of(request, costs, best->first, 0));
     }
   }
@@ -256,6 +287,11 @@ std::string without_one_setting(const PlanRequest& request, const Capabilities& 
     left.values.erase(setting.first);
     if (other.fit(left)) return "leave out " + word_of(setting);
   }
+  for (const auto& [role, type] : request.fixed.gpu_types) {
+    FixedSettings left = request.fixed;
+    left.gpu_types.erase(role);
+    if (other.fit(left)) return "leave out " + std::string(name_of(role)) + ".gpu=" + type;
+  }
   if (!request.fixed.placement.empty()) {
     FixedSettings left = request.fixed;
     left.placement.clear();
@@ -264,10 +300,22 @@ std::string without_one_setting(const PlanRequest& request, const Capabilities& 
   return {};
 }
 
+// With several GPU types, more of those with most memory.
+void set_nodes(ClusterSpec& cluster, std::int64_t nodes) {
+  if (!cluster.groups.empty()) {
+    std::max_element(cluster.groups.begin(), cluster.groups.end(),
+                     [](const NodeGroup& a, const NodeGroup& b) {
+                       return a.device.memory.value < b.device.memory.value;
+                     })
+        ->nodes += nodes - cluster.nodes;
+  }
+  cluster.nodes = nodes;
+}
+
 std::string with_more_nodes(const PlanRequest& request, const Capabilities& capabilities) {
   const auto fits = [&](std::int64_t nodes) {
     PlanRequest changed = request;
-    changed.cluster.nodes = nodes;
+    set_nodes(changed.cluster, nodes);
     return feasible(changed, capabilities);
   };
   std::int64_t low = request.cluster.nodes, high = 2 * low;
@@ -289,6 +337,10 @@ std::string with_more_memory(const PlanRequest& request, const Capabilities& cap
   for (const double factor : {1.25, 1.5, 2.0, 3.0, 4.0, 8.0}) {
     PlanRequest changed = request;
     changed.cluster.device.memory = {static_cast<std::int64_t>(factor * static_cast<double>(now))};
+    for (NodeGroup& group : changed.cluster.groups) {
+      group.device.memory.value =
+          std::max(group.device.memory.value, changed.cluster.device.memory.value);
+    }
     if (feasible(changed, capabilities)) {
       return "use GPUs with " + in_gib(changed.cluster.device.memory.value) + " of memory";
     }

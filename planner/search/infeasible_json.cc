@@ -14,6 +14,7 @@ void add_to(Node& map, const Infeasible& infeasible) {
     add(each, "role", node_of(name_of(shortage.role)));
     add(each, "phase", node_of(name_of(shortage.phase)));
     add(each, "rank", node_of(shortage.rank));
+    if (!shortage.gpu.empty()) add(each, "gpu", node_of(shortage.gpu));
     add(each, "class", node_of(shortage.tensor_class));
     add(each, "class_bytes", node_of(shortage.class_bytes));
     add(each, "needed_bytes", node_of(shortage.needed));

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/strict_json.h"
 #include "planner/plan/certified.h"
 #include "planner/search/amounts.h"
@@ -96,6 +97,13 @@ PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes) {
       limits.fullest_phase = phase;
       limits.fullest = use;
     }
+  }
+  if (!plan.cluster.groups.empty()) {  // of that role's GPU type
+    const int view = view_of(plan.cluster, plan.find(limits.fullest_role)->ranks);
+    const double part =
+        static_cast<double>(limit_bytes) / static_cast<double>(plan.cluster.device.memory.value);
+    limits.limit_bytes = static_cast<std::int64_t>(
+        part * static_cast<double>(seen_from(plan.cluster, view).device.memory.value));
   }
   return limits;
 }

@@ -52,6 +52,11 @@ double value_of(Objective objective, double step_s, int gpus) {
   return gpus + step_s / (1 + step_s);
 }
 
+double value_of(Objective objective, const Solution& solution) {
+  if (objective == Objective::cost) return solution.step_s * solution.billed_gpus;
+  return value_of(objective, solution.step_s, solution.gpus());
+}
+
 std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated) {
   std::vector<Placement> placements{{}};
   for (const Role role : roles) {

@@ -1,6 +1,7 @@
 // The search problem that a request poses.
 #include <algorithm>
 
+#include "cost_models/spec/node_groups.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
 
@@ -72,8 +73,10 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
   // searched where it is asked for.
   const std::vector<int> lags = table ? table->own_pool_lags : std::vector<int>{};
   const bool ahead = std::find(lags.begin(), lags.end(), 1) != lags.end();
+  // With several GPU types they may be those that train slowest.
+  const bool choice = !wanted.empty() || !request.cluster.groups.empty();
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), ahead || (!wanted.empty() && !lags.empty()));
+      all_placements(roles_of(request.workload), ahead || (choice && !lags.empty()));
   if (table && table->colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
@@ -100,6 +103,12 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   problem.schedule = default_schedule(request.workload);
   problem.fixed_seconds = compute_call_seconds(request);
   problem.memory_limit = memory_limit(request);
+  if (const auto views = pool_views(request.cluster).size(); views > 1) {
+    for (std::size_t view = 0; view < views; ++view) {
+      const PlanRequest& seen = costs.request(static_cast<int>(view));
+      problem.views.push_back({compute_call_seconds(seen), memory_limit(seen)});
+    }
+  }
   problem.placements = allowed_placements(request, none);
   PlanRequest enumerated = request;
   FixedSettings degrees;
@@ -125,6 +134,20 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     return enumerate_layouts(enumerated, capabilities, role, gpus);
   };
   problem.objective = request.objective;
+  if (!request.fixed.gpu_types.empty()) {
+    problem.allows_views = [cluster = request.cluster, types = request.fixed.gpu_types](
+                               const Placement& placement, const std::vector<int>& views) {
+      for (std::size_t block = 0; block < views.size(); ++block) {
+        for (const Role role : placement[block]) {
+          const auto wanted = types.find(role);
+          if (wanted != types.end() && type_name(cluster, views[block]) != wanted->second) {
+            return false;
+          }
+        }
+      }
+      return true;
+    };
+  }
   if (!capabilities.own_pool_lags.empty()) problem.policy_lags = capabilities.own_pool_lags;
   problem.evaluator = evaluator.value_or(costs.evaluator());
   return problem;

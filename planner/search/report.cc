@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <set>
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
+#include "cost_models/spec/node_groups.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
 
@@ -44,10 +46,48 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return std::to_string(ranks.size()) + " ranks";
 }
 
+// Ranks count all GPUs before the plan's where other types come first.
+int gpus_of(const Plan& plan) {
+  if (plan.cluster.groups.empty()) return plan.world_size();
+  std::set<int> ranks;
+  for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
+  return static_cast<int>(ranks.size());
+}
+
+std::string joined(const std::vector<std::string>& names, const char* between) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : between) + name;
+  return text;
+}
+
 std::string layout_text(const Plan& plan, const RolePlan& role) {
   std::string layout = describe_layout(plan, role);
   if (role.role == Role::rollout) layout += " " + std::string(name_of(role.rank_order));
+  if (!role.gpu_types.empty()) layout += " on " + joined(role.gpu_types, "+");
   return layout;
+}
+
+// The fullest rank of every pool, where their GPUs differ. `usable`: part of a device's memory.
+std::string pools_part(const Plan& plan, double usable) {
+  std::string out;
+  for (const std::vector<Role>& block : placement_of(plan)) {
+    std::int64_t peak = 0;
+    for (const ScheduledCall& call : plan.schedule) {
+      std::int64_t sum = 0;
+      for (const Role role : block) {
+        const auto use = plan.find(role)->memory.find(call.phase);
+        if (use != plan.find(role)->memory.end()) sum += use->second.total();
+      }
+      peak = std::max(peak, sum);
+    }
+    const RolePlan& first = *plan.find(block.front());
+    const ClusterSpec seen = seen_from(plan.cluster, view_of(plan.cluster, first.ranks));
+    const double limit = usable * static_cast<double>(seen.device.memory.value);
+    out += text("  fullest rank on %s %s of %s (%.1f %%)\n", joined(first.gpu_types, "+").c_str(),
+                bytes_text(peak).c_str(), bytes_text(static_cast<std::int64_t>(limit)).c_str(),
+                100 * static_cast<double>(peak) / std::max(1.0, limit));
+  }
+  return out;
 }
 
 std::string batching_text(const Batching& batching) {
@@ -77,6 +117,10 @@ std::string roles_part(const Plan& plan, std::int64_t limit) {
                 bytes_text(peak).c_str(), batching_text(role.batching).c_str());
   }
   if (limit == 0) limit = plan.cluster.device.memory.value;
+  if (!plan.cluster.groups.empty()) {
+    return out + pools_part(plan, static_cast<double>(limit) /
+                                      static_cast<double>(plan.cluster.device.memory.value));
+  }
   out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
               bytes_text(limit).c_str(),
               100.0 * static_cast<double>(plan.prediction.peak_bytes) /
@@ -125,15 +169,16 @@ std::string reshard_part(const Plan& plan) {
 }
 
 // A plan's value under an objective, in the objective's unit.
-std::string value_text(const Plan& plan, double step_s, int gpus) {
+std::string value_text(const Plan& plan, double step_s, int gpus, double billed) {
   const auto objective = objective_from(plan.certificate.objective);
-  const double gpu_seconds = step_s * gpus;
+  const bool by_price = objective == Objective::cost && billed > 0;
+  const double gpu_seconds = step_s * (by_price ? billed : gpus);
   switch (objective.value_or(Objective::step_time)) {
     case Objective::step_time:
       break;
     case Objective::tokens_per_gpu: {
       const double tokens = plan.prediction.tokens_per_s_per_gpu * plan.prediction.step_s *
-                            plan.world_size();  // of a step
+                            gpus_of(plan);  // of a step
       return text("%.1f tokens/s/GPU", gpu_seconds > 0 ? tokens / gpu_seconds : 0);
     }
     case Objective::cost: {
@@ -146,14 +191,24 @@ std::string value_text(const Plan& plan, double step_s, int gpus) {
   return seconds_text(step_s);
 }
 
+// GPUs by price of a plan that was searched by cost.
+double billed_of(const Plan& plan) {
+  const double step = plan.prediction.step_s;
+  return step > 0 ? plan.certificate.value / step : 0;
+}
+
 // How much worse a plan is, in percent of the chosen plan's value; GPUs are told by their number.
 std::string worse_text(const Plan& plan, const RunnerUp& other) {
   const auto objective = objective_from(plan.certificate.objective);
   double best = plan.prediction.step_s, value = other.step_s;
   if (objective == Objective::fewest_gpus) {
-    if (other.gpus > plan.world_size()) return text("+%d GPUs", other.gpus - plan.world_size());
+    const int gpus = gpus_of(plan);
+    if (other.gpus > gpus) return text("+%d GPUs", other.gpus - gpus);
+  } else if (objective == Objective::cost && other.billed_gpus > 0) {
+    best *= billed_of(plan);
+    value *= other.billed_gpus;
   } else if (objective != Objective::step_time) {
-    best *= plan.world_size();
+    best *= gpus_of(plan);
     value *= other.gpus;
   }
   return text("+%.1f %%", best > 0 ? 100 * (value / best - 1) : 0);
@@ -184,11 +239,12 @@ std::string certificate_part(const Plan& plan) {
   const Certificate& certificate = plan.certificate;
   const std::string none = why_not_certified(plan);
   if (!none.empty()) return "certificate: none; the plan is " + none + "\n";
-  const int gpus = plan.world_size();
+  const int gpus = gpus_of(plan);
   std::string out = text(
       "certificate: %s = %s, proven best of the space (gap %.2f %%); %lld candidates priced, %lld "
       "branches cut\n",
-      certificate.objective.c_str(), value_text(plan, plan.prediction.step_s, gpus).c_str(),
+      certificate.objective.c_str(),
+      value_text(plan, plan.prediction.step_s, gpus, billed_of(plan)).c_str(),
       100 * certificate.gap, static_cast<long long>(certificate.evaluated),
       static_cast<long long>(certificate.pruned));
   if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
@@ -198,7 +254,8 @@ std::string certificate_part(const Plan& plan) {
     const RunnerUp& other = certificate.runner_up[i];
     const int on = other.gpus > 0 ? other.gpus : gpus;
     out += text("  %-34s %12s  %s  ", other.placement.c_str(),
-                value_text(plan, other.step_s, on).c_str(), worse_text(plan, other).c_str()) +
+                value_text(plan, other.step_s, on, other.billed_gpus).c_str(),
+                worse_text(plan, other).c_str()) +
            other.description + "\n";
   }
   if (shown < certificate.runner_up.size()) {
@@ -219,10 +276,9 @@ std::string constants_part(const Plan& plan) {
 std::string describe_certificate(const Plan& plan) { return certificate_part(plan); }
 
 std::string describe(const Plan& plan, std::int64_t memory_limit) {
-  std::string out =
-      text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
-           plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), plan.world_size(),
-           static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
+  std::string out = text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
+                         plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
+                         static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
   out += describe_placement(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
   return out + roles_part(plan, memory_limit) + phases_part(plan) + reshard_part(plan) +
          certificate_part(plan) + constants_part(plan);
@@ -250,10 +306,11 @@ FrontFigures figures_of(const Solution& solution, const PlanRequest& request) {
   figures.tokens_per_s_per_gpu =
       static_cast<double>(workload.sequences()) * sequence / solution.step_s / solution.gpus();
   figures.gpu_seconds = solution.gpus() * solution.step_s;
-  figures.price = request.cluster.price_per_gpu_hour * figures.gpu_seconds / 3600;
+  figures.price =
+      request.cluster.price_per_gpu_hour * solution.billed_gpus * solution.step_s / 3600;
   figures.placement = describe(solution.placement);
   if (solution.policy_lag > 0) figures.placement += ", one step off";
-  figures.layouts = describe(solution);
+  figures.layouts = describe(solution) + describe_types(request.cluster, solution);
   return figures;
 }
 
@@ -261,7 +318,7 @@ FrontFigures figures_of(const Solution& solution, const PlanRequest& request) {
 const Solution* best_of(const std::vector<Solution>& front, Objective objective) {
   const auto best =
       std::min_element(front.begin(), front.end(), [&](const Solution& a, const Solution& b) {
-        return value_of(objective, a.step_s, a.gpus()) < value_of(objective, b.step_s, b.gpus());
+        return value_of(objective, a) < value_of(objective, b);
       });
   return best == front.end() ? nullptr : &*best;
 }

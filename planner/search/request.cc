@@ -102,7 +102,8 @@ ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers) {
 }
 
 RankOrder training_order(const Candidate& candidate) {
-  return candidate.ep > 1 ? RankOrder::megatron : RankOrder::contiguous;
+  const bool trained = candidate.role != Role::rollout;
+  return trained && candidate.ep > 1 ? RankOrder::megatron : RankOrder::contiguous;
 }
 
 RankOrder rollout_order(const Candidate& actor, const Candidate& rollout) {

@@ -69,6 +69,7 @@ struct Candidate {
   /// What leaves the device outside the role's own phases. For the rollout, parameters = unmap.
   Offload offload = {};
   std::int64_t update_tokens = 0;  // limit of calls that train, where it is another; 0 = `tokens`
+  int view = 0;  // GPU types of its pool (spec/node_groups.h); 0 = all, or all there are
   auto operator<=>(const Candidate&) const = default;
 };
 

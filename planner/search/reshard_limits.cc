@@ -1,9 +1,12 @@
 #include "planner/search/reshard_limits.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <span>
 
 #include "cost_models/layout/parameter_table.h"
+#include "cost_models/spec/node_groups.h"
 
 namespace tessera {
 namespace {
@@ -17,6 +20,26 @@ std::string text(const char* format, Values... values) {
 
 std::string milliseconds(double seconds) { return text("%.2f ms", seconds * 1e3); }
 
+// What arrives passes the links of the destination's GPU type, what leaves those of the source's.
+ReshardBound bound_of(const Plan& plan, const PlannedReshard& pair,
+                      std::span<const ReshardDemand> demands, const Calibration& calibration) {
+  const auto within = [&](Role role) {
+    const int view = view_of(plan.cluster, plan.find(role)->ranks);
+    return reshard_bound(demands, seen_from(plan.cluster, view), seen_from(calibration, view));
+  };
+  ReshardBound bound = within(pair.to);
+  const bool alike = view_of(plan.cluster, plan.find(pair.to)->ranks) ==
+                     view_of(plan.cluster, plan.find(pair.from)->ranks);
+  if (alike) return bound;
+  const ReshardBound source = within(pair.from);
+  bound.leaving = source.leaving;
+  bound.destination = source.destination.seconds < bound.destination.seconds ? source.destination
+                                                                             : bound.destination;
+  bound.seconds =
+      std::max({bound.arriving.seconds, bound.leaving.seconds, bound.destination.seconds});
+  return bound;
+}
+
 }  // namespace
 
 std::vector<ReshardLimit> reshard_limits(const Plan& plan, const Calibration& calibration) {
@@ -26,7 +49,7 @@ std::vector<ReshardLimit> reshard_limits(const Plan& plan, const Calibration& ca
     const auto demands =
         reshard_demands(parameter_table(plan.model_of(pair.from)), rank_map_of(plan, pair.from),
                         rank_map_of(plan, pair.to), plan.find(pair.from)->dtypes.wire);
-    limits.push_back({pair.from, pair.to, reshard_bound(demands, plan.cluster, calibration),
+    limits.push_back({pair.from, pair.to, bound_of(plan, pair, demands, calibration),
                       predicted == plan.prediction.phases_s.end() ? 0 : predicted->second});
   }
   return limits;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cost_models/spec/node_groups.h"
 #include "planner/search/evaluate_state.h"
 
 namespace tessera {
@@ -72,6 +73,7 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
   candidate.recompute = role.recompute;
   candidate.offload = role.offload;
   candidate.max_sequences = batching.max_sequences;
+  candidate.view = view_of(plan.cluster, role.ranks);
   candidate.tokens =
       role.role == Role::rollout
           ? batching.prefill_tokens
@@ -120,7 +122,8 @@ RoleOperations::RoleOperations(const CostEvaluator& costs, const Plan& plan, con
       role_(role),
       candidate_(candidate_of(plan, role)),
       groups_(groups_of(plan, role, map)) {
-  costs_.state_->models.at(role.role).dtypes = role.dtypes;  // as the plan states them
+  costs_.state(candidate_.view).models.at(role.role).dtypes =
+      role.dtypes;  // as the plan states them
 }
 
 Candidate RoleOperations::candidate_in(Phase phase) const {
@@ -134,7 +137,7 @@ Candidate RoleOperations::candidate_in(Phase phase) const {
 
 std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double scored,
                                               int micro_batches, bool backward) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   RoleModel& model = state.models.at(role_.role);
   const MicroBatchCost cost = state.price_micro_batch(model, candidate_, groups_, batch,
                                                       {scored, batch.sequences, 0}, backward);
@@ -187,55 +190,51 @@ std::vector<ChunkPass> RoleOperations::backward(const TokenBatch& batch, double 
 }
 
 double RoleOperations::hop_bytes(double tokens) const {
-  return costs_.state_->hop_bytes(costs_.state_->models.at(role_.role), candidate_, tokens);
+  CostEvaluator::State& state = costs_.state(candidate_.view);
+  return state.hop_bytes(state.models.at(role_.role), candidate_, tokens);
 }
 
 double RoleOperations::hop_seconds(double tokens, GroupShape pair) const {
-  return collective_seconds(Collective::send_receive, hop_bytes(tokens), pair, plan_.cluster,
-                            costs_.state_->calibration());
+  const CostEvaluator::State& state = costs_.state(candidate_.view);
+  return collective_seconds(Collective::send_receive, hop_bytes(tokens), pair, state.cluster(),
+                            state.calibration());
 }
 
 double RoleOperations::reduce_seconds(int stage, double beside_s) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
   return state.exposed_of(cost, candidate_, beside_s).reduce_s;
 }
 
 double RoleOperations::gather_seconds(int stage, double beside_s) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   const OptimizerCost cost = state.optimizer_of(role_, candidate_, groups_, stage);
   return state.exposed_of(cost, candidate_, beside_s).gather_s;
 }
 
 double RoleOperations::update_seconds(int stage) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   return state.optimizer_of(role_, candidate_, groups_, stage).update.total(state.calibration()) *
          state.slowdown(candidate_, 1);
 }
 
 double RoleOperations::offload_seconds(bool training, double steps) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   if (role_.role == Role::rollout) return 0;
   return state.offload_seconds(state.models.at(role_.role), candidate_, training, steps) /
          std::max(1.0, steps);
 }
 
 OperationTime RoleOperations::prefill(double prompts, double sequences) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   RoleModel& model = state.models.at(role_.role);
-  const auto whole = state.prefill(model, candidate_, groups_, prompts);
-  const RankModel rank = state.rank_model(model, layer_run(candidate_));
-  const double first_draw = sample(rank, sequences, state.calibration()).total(state.calibration());
-  const double communication =
-      whole[1] +
-      embedding_tp_seconds(rank, prompts * static_cast<double>(plan_.workload.prompt_tokens),
-                           groups_.tp, plan_.cluster, state.calibration()) +
-      sample_tp_seconds(rank, sequences, groups_.tp, plan_.cluster, state.calibration());
-  return {(whole[0] + first_draw) * state.slowdown(candidate_, 1) + communication, communication};
+  const auto [compute, communication] =
+      state.prefill(model, candidate_, groups_, prompts, sequences);
+  return {compute * state.slowdown(candidate_, 1) + communication, communication};
 }
 
 OperationTime RoleOperations::decode(double sequences, double context) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   RoleModel& model = state.models.at(role_.role);
   const double communication = state.decode_communication(model, candidate_, groups_, sequences);
   return {
@@ -245,35 +244,39 @@ OperationTime RoleOperations::decode(double sequences, double context) const {
 }
 
 double RoleOperations::call_seconds() const {
-  return costs_.state_->calibration().call_s.value * costs_.state_->slowdown(candidate_, 1);
+  const CostEvaluator::State& state = costs_.state(candidate_.view);
+  return state.calibration().call_s.value * state.slowdown(candidate_, 1);
 }
 
 MemoryUse RoleOperations::memory(Phase phase, int stage, double in_flight) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   RoleModel& model = state.models.at(role_.role);
   return state.stage_memory(model, candidate_in(phase), state.stage_of(role_, candidate_, stage),
                             stage, phase, in_flight);
 }
 
 Elements RoleOperations::elements(int stage) const {
-  return costs_.state_->stage_of(role_, candidate_, stage).elements;
+  return costs_.state(candidate_.view).stage_of(role_, candidate_, stage).elements;
 }
 
 double RoleOperations::before_pass(int stage) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   return state.exposed_ends(state.models.at(role_.role), candidate_, groups_, stage).before;
 }
 
 double RoleOperations::after_pass(int stage) const {
-  CostEvaluator::State& state = *costs_.state_;
+  CostEvaluator::State& state = costs_.state(candidate_.view);
   return state.exposed_ends(state.models.at(role_.role), candidate_, groups_, stage).after;
 }
 
 int RoleOperations::sharing() const {
-  return costs_.state_->reduces_layers(candidate_) ? candidate_.dp : candidate_.dp_shard;
+  return costs_.state(candidate_.view).reduces_layers(candidate_) ? candidate_.dp
+                                                                  : candidate_.dp_shard;
 }
 
-bool RoleOperations::shards_overlap() const { return costs_.state_->shards_overlap(); }
+bool RoleOperations::shards_overlap() const {
+  return costs_.state(candidate_.view).shards_overlap();
+}
 
 StageClass CostEvaluator::State::stage_of(const RolePlan& role, const Candidate& candidate,
                                           int index) {

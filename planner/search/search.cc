@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/spec/node_groups.h"
 #include "planner/plan/certified.h"
 #include "planner/search/fixed.h"
 #include "planner/search/role_operations.h"
@@ -26,6 +27,21 @@ void check_settings(const PlanRequest& request, Problems& problems) {
     problems.push_back({"--fix",
                         std::string(name_of(key.first)) + "." + std::string(name_of(key.second)),
                         "a role that the workload does not have", present, ""});
+  }
+}
+
+// GPU types that the cluster does not have.
+void check_types(const PlanRequest& request, Problems& problems) {
+  std::vector<std::string> names;
+  for (std::size_t view = 0; view < pool_views(request.cluster).size(); ++view) {
+    names.push_back(type_name(request.cluster, static_cast<int>(view)));
+  }
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  for (const auto& [role, type] : request.fixed.gpu_types) {
+    if (std::find(names.begin(), names.end(), type) != names.end()) continue;
+    problems.push_back({"--fix", std::string(name_of(role)) + ".gpu", "'" + type + "'", known,
+                        did_you_mean(type, names)});
   }
 }
 
@@ -104,8 +120,25 @@ std::optional<Solution> nearest_layout(const SearchProblem& problem, const Solut
     nearest = std::move(result.best.front());
     near.better_than_s = nearest->step_s;
     near.better_than_gpus = nearest->gpus();
+    near.better_than_billed = nearest->billed_gpus;
   }
   return nearest;
+}
+
+// The best plan of the winner's placement with its blocks on other GPU types.
+std::optional<Solution> on_other_types(const SearchProblem& problem, const Solution& winner,
+                                       FrontStore& store) {
+  if (problem.views.empty()) return std::nullopt;
+  SearchProblem other = problem;
+  other.placements = {winner.placement};
+  other.policy_lags = {winner.policy_lag};
+  other.allows_views = [&](const Placement& placement, const std::vector<int>& views) {
+    return views != winner.views &&
+           (!problem.allows_views || problem.allows_views(placement, views));
+  };
+  SearchResult result = search_exactly(other, store);
+  if (result.best.empty()) return std::nullopt;
+  return std::move(result.best.front());
 }
 
 // Relative error of both plans' times at which the other one wins. GPUs are counted, not modelled:
@@ -115,8 +148,8 @@ double margin_between(const SearchProblem& problem, const Solution& winner, cons
   if (problem.objective == Objective::fewest_gpus) {
     if (other.gpus() != winner.gpus()) return 1;
   } else {
-    best = value_of(problem.objective, winner.step_s, winner.gpus());
-    next = value_of(problem.objective, other.step_s, other.gpus());
+    best = value_of(problem.objective, winner);
+    next = value_of(problem.objective, other);
   }
   return std::clamp((next - best) / (next + best), 0.0, 1.0);
 }
@@ -143,8 +176,14 @@ std::vector<Beaten> beaten_by(const SearchProblem& problem, const SearchResult& 
     });
     if (!known) others.push_back({*std::move(nearest), ", another layout"});
   }
+  if (auto moved = on_other_types(problem, winner, store)) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
+      return other.solution.choice == moved->choice && other.solution.sizes == moved->sizes;
+    });
+    if (!known) others.push_back({*std::move(moved), ", other GPU types"});
+  }
   const auto value = [&](const Beaten& other) {
-    return value_of(problem.objective, other.solution.step_s, other.solution.gpus());
+    return value_of(problem.objective, other.solution);
   };
   std::stable_sort(others.begin(), others.end(),
                    [&](const Beaten& a, const Beaten& b) { return value(a) < value(b); });
@@ -174,10 +213,9 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   const Solution& winner = result.best.front();
   Certificate certificate;
   certificate.objective = name_of(problem.objective);
-  certificate.value = certificate.lower_bound =
-      problem.objective == Objective::fewest_gpus
-          ? winner.gpus()
-          : value_of(problem.objective, winner.step_s, winner.gpus());
+  certificate.value = certificate.lower_bound = problem.objective == Objective::fewest_gpus
+                                                    ? winner.gpus()
+                                                    : value_of(problem.objective, winner);
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
   const std::vector<Beaten> others = beaten_by(problem, result, store);
@@ -185,8 +223,16 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   const Solution* nearest = nullptr;
   for (const auto& [other, note] : others) {
     const std::string off = other.policy_lag > 0 ? ", one step off" : "";
-    certificate.runner_up.push_back({describe(other.placement) + off + note, describe(other),
-                                     other.step_s, other.gpus(), settings_of(other)});
+    const std::string types = describe_types(problem.cluster, other);
+    certificate.runner_up.push_back(
+        {describe(other.placement) + off + note + (types.empty() ? "" : "," + types),
+         describe(other), other.step_s, other.gpus(), types.empty() ? 0 : other.billed_gpus,
+         settings_of(other)});
+    for (const auto& [role, candidate] : other.choice) {
+      if (types.empty()) break;
+      certificate.runner_up.back().settings.push_back(
+          std::string(name_of(role)) + ".gpu=" + type_name(problem.cluster, candidate.view));
+    }
     const double margin = margin_between(problem, winner, other);
     if (margin >= certificate.margin) continue;
     certificate.margin = margin;
@@ -239,6 +285,15 @@ std::string describe_layout(const Candidate& candidate) {
 
 std::string describe_layout(const Plan& plan, const RolePlan& role) {
   return describe_layout(candidate_of(plan, role));
+}
+
+std::string describe_types(const ClusterSpec& cluster, const Solution& solution) {
+  std::string text;
+  if (cluster.groups.empty()) return text;
+  for (const int view : solution.views) {
+    text += (text.empty() ? " on " : " | ") + type_name(cluster, view);
+  }
+  return text;
 }
 
 std::string describe(const Solution& solution) {
@@ -384,6 +439,7 @@ std::optional<Capabilities> checked(const PlanRequest& request, Problems& proble
   }
   if (problems.size() != before) return std::nullopt;
   check_settings(request, problems);
+  check_types(request, problems);
   allowed_placements(request, problems);
   if (problems.size() != before) return std::nullopt;
   return table;

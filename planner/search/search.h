@@ -26,6 +26,7 @@ struct MemoryShortage {
   Phase phase = Phase::gen;
   int rank = 0;
   std::string layout;        // of the role
+  std::string gpu;           // type of the rank, where the cluster has several
   std::string tensor_class;  // the largest of the role: "weights", "optimizer", ...
   std::int64_t class_bytes = 0;
   std::int64_t needed = 0, limit = 0;  // of all roles on the rank together
@@ -95,6 +96,9 @@ using KnownReshards = std::map<std::tuple<Candidate, Candidate, int, int>, Mappe
 /// prediction. `known` serves and takes up the reshard.
 Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
                   KnownReshards* known = nullptr);
+
+/// " on H100-SXM-80GB | H20-96GB": the GPU types of the blocks; empty where there is one type.
+std::string describe_types(const ClusterSpec& cluster, const Solution& solution);
 
 /// Why nothing fits, and the smallest single change that makes it fit.
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,

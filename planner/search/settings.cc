@@ -39,6 +39,7 @@ std::span<const std::string_view> words_of_field(Field field) {
   return {};
 }
 constexpr std::string_view kFile = "--fix";
+constexpr std::string_view kGpu = "gpu";  // names a type: no number as the fields
 
 std::vector<std::string> role_names() {
   std::vector<std::string> names;
@@ -95,6 +96,14 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   const std::string field_name = word.substr(dot + 1, equals - dot - 1);
   const std::string text = word.substr(equals + 1);
   const auto role = role_from(role_name);
+  if (role && field_name == kGpu) {
+    if (text.empty()) return refuse("nothing", "a GPU type of the cluster");
+    const auto [entry, added] = settings.gpu_types.emplace(*role, text);
+    if (!added && entry->second != text) {
+      refuse(text, "the type it was fixed to before, " + entry->second);
+    }
+    return;
+  }
   const auto field = field_from(field_name);
   const auto names = role_names();
   const std::vector<std::string> fields(kFields.begin(), kFields.end());
@@ -104,7 +113,8 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   }
   if (!field) {
     std::string known;
-    for (const std::string& name : fields) known += (known.empty() ? "" : ", ") + name;
+    for (const std::string& name : fields) known += name + ", ";
+    known += kGpu;
     refuse("field '" + field_name + "'", known, did_you_mean(field_name, fields));
   }
   if (field && !words_of_field(*field).empty()) {
@@ -169,6 +179,9 @@ std::vector<std::string> words_of(const FixedSettings& settings) {
     words.push_back(std::string(name_of(key.first)) + "." + std::string(name_of(key.second)) + "=" +
                     (names.empty() ? std::to_string(value)
                                    : std::string(names[static_cast<std::size_t>(value)])));
+  }
+  for (const auto& [role, type] : settings.gpu_types) {
+    words.push_back(std::string(name_of(role)) + "." + std::string(kGpu) + "=" + type);
   }
   if (!settings.placement.empty()) words.push_back("placement=" + settings.placement);
   return words;

@@ -48,14 +48,19 @@ struct FixedSettings {
   /// is not named, it shares the actor's block.
   std::string placement;
 
+  /// Devices of a role's ranks on a cluster with several types, as type_name of
+  /// spec/node_groups.h: "H100-SXM-80GB", "A100-SXM-80GB+H100-SXM-80GB".
+  std::map<Role, std::string> gpu_types;
+
   std::optional<std::int64_t> find(Role role, Field field) const;
   /// True when the role's field is free or fixed to `value`.
   bool allows(Role role, Field field, std::int64_t value) const;
-  bool empty() const { return values.empty() && placement.empty(); }
+  bool empty() const { return values.empty() && placement.empty() && gpu_types.empty(); }
   bool operator==(const FixedSettings&) const = default;
 };
 
-/// Reads words like "actor.tp=2", "actor.recompute=full" or "placement=actor|critic". Unknown roles
+/// Reads words like "actor.tp=2", "actor.recompute=full", "rollout.gpu=H20-96GB" or
+/// "placement=actor|critic". Unknown roles
 /// and fields get did-you-mean, values that are no positive integer (zero: 0 or more) and
 /// contradictions are refused, all at once.
 FixedSettings parse_settings(std::span<const std::string> words, Problems& problems);

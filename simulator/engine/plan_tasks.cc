@@ -13,6 +13,7 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/layout/box.h"
+#include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
 #include "planner/search/space.h"
 #include "simulator/engine/pipeline_tasks.h"
@@ -34,6 +35,18 @@ std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
+}
+
+/// A pool's cluster and constants, by its GPU types.
+struct Machines {
+  ClusterSpec cluster;
+  const Calibration& calibration;
+};
+
+Machines machines_of(const Plan& plan, const std::vector<int>& ranks,
+                     const Calibration& calibration) {
+  const int view = view_of(plan.cluster, ranks);
+  return {seen_from(plan.cluster, view), seen_from(calibration, view)};
 }
 
 /// Each destination takes as long as its ports need, or those of the busiest of its senders.
@@ -59,22 +72,37 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   }
   std::vector<int> ranks = plan.find(pair.from)->ranks;
   if (plan.find(pair.to)->ranks != ranks) ranks = united(ranks, plan.find(pair.to)->ranks);
-  const double barriers =
-      2 * barrier_seconds(group_shape(plan.cluster, static_cast<int>(ranks.size()), 1),
-                          plan.cluster, calibration);
+  // What moves between pools of different GPU types goes at the rate of the slower.
+  std::vector<Machines> ends = {machines_of(plan, plan.find(pair.to)->ranks, calibration)};
+  if (!plan.cluster.groups.empty()) {
+    ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
+  }
+  const auto slowest = [&](const auto& seconds) {
+    double most = 0;
+    for (const Machines& end : ends) most = std::max(most, seconds(end));
+    return most;
+  };
+  const double barriers = slowest([&](const Machines& end) {
+    return 2 * barrier_seconds(group_shape(end.cluster, static_cast<int>(ranks.size()), 1),
+                               end.cluster, end.calibration);
+  });
   std::map<int, double> sending;
   for (const auto& [rank, moved] : sent) {
-    sending[rank] = arrival_seconds({}, 0, moved.bytes(), plan.cluster, calibration);
+    sending[rank] = slowest([&](const Machines& end) {
+      return arrival_seconds({}, 0, moved.bytes(), end.cluster, end.calibration);
+    });
   }
   std::vector<Arrival> arrivals;
   for (const auto& [rank, moved] : received) {
     const int busiest =
         *std::max_element(moved.peers.begin(), moved.peers.end(),
                           [&](int one, int other) { return sending.at(one) < sending.at(other); });
-    arrivals.push_back(
-        {rank, moved.intra + moved.inter,
-         barriers + arrival_seconds(moved.bytes(), static_cast<int>(moved.peers.size()),
-                                    sent.at(busiest).bytes(), plan.cluster, calibration)});
+    arrivals.push_back({rank, moved.intra + moved.inter,
+                        barriers + slowest([&](const Machines& end) {
+                          return arrival_seconds(
+                              moved.bytes(), static_cast<int>(moved.peers.size()),
+                              sent.at(busiest).bytes(), end.cluster, end.calibration);
+                        })});
   }
   return arrivals;
 }

@@ -4,6 +4,7 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
+#include "cost_models/spec/node_groups.h"
 
 namespace tessera {
 namespace {
@@ -70,9 +71,11 @@ double best_matmul_rate(DType dtype, const Calibration& calibration) {
 
 void add_compute_bounds(const Plan& plan, const Calibration& calibration, Expectation& result) {
   const RolePlan* actor = plan.find(Role::actor);
-  const double peak = plan.cluster.device.peak_bf16.value;
-  if (actor == nullptr || !(peak > 0)) return;
-  const double rate = best_matmul_rate(actor->dtypes.param, calibration);
+  if (actor == nullptr) return;
+  const int view = view_of(plan.cluster, actor->ranks);
+  const double peak = seen_from(plan.cluster, view).device.peak_bf16.value;
+  if (!(peak > 0)) return;
+  const double rate = best_matmul_rate(actor->dtypes.param, seen_from(calibration, view));
   result.bound["perf/mfu/actor"] = rate / peak;
   const Workload& workload = plan.workload;
   const double sequence =
@@ -107,11 +110,15 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
       result.predicted["gen/share"] = gen->second / prediction.step_s;
     }
   }
+  std::int64_t device = plan.cluster.device.memory.value;
+  for (const NodeGroup& group : plan.cluster.groups) {  // no more than fits on some type
+    if (device < prediction.peak_bytes) device = std::max(device, group.device.memory.value);
+  }
   const auto peak = static_cast<double>(prediction.peak_bytes);
-  const auto device = static_cast<double>(plan.cluster.device.memory.value);
-  result.predicted["perf/memory_share"] = device > 0 ? peak / device : 0;
+  const auto memory = static_cast<double>(device);
+  result.predicted["perf/memory_share"] = memory > 0 ? peak / memory : 0;
   // Of what a plan may fill (usable_memory of planner/search): 1 is the most that any plan has.
-  const double usable = device * (1 - calibration.fragmentation.value);
+  const double usable = memory * (1 - calibration.fragmentation.value);
   result.predicted["perf/usable_memory_share"] = usable > 0 ? peak / usable : 0;
   add_reshard(plan, result);
   if (plan.models.contains("actor")) {

@@ -10,6 +10,7 @@
 #include "cost_models/calibration.h"
 #include "cost_models/collective.h"
 #include "cost_models/compute.h"
+#include "cost_models/decoding.h"
 #include "cost_models/lengths.h"
 
 namespace tessera {
@@ -177,18 +178,52 @@ TEST(Lengths, MomentsAndLongestAgreeWithMonteCarlo) {
   EXPECT_NEAR(mean_length(lengths), sum / kDraws, 0.01 * sum / kDraws);
   EXPECT_NEAR(mean_square_length(lengths), square / kDraws, 0.01 * square / kDraws);
   EXPECT_NEAR(survival(lengths, 1000), above / kDraws, 0.005);
-  EXPECT_NEAR(longest_length(lengths, kGroup), longest / kRounds, 0.01 * longest / kRounds);
+  // Every replica has one sequence: the slowest one has the longest.
+  const DecodeProfile one = DecodeLengths(lengths, kGroup).profile(1, 1);
+  const DecodeTime time = slowest_decoding(one, kGroup, [](double, double) {
+    return DecodeTime{1, 0.5};
+  });
+  EXPECT_NEAR((time.seconds + 1) * kRounds / longest, 1, 0.01);
+  EXPECT_NEAR(time.communication_s, time.seconds / 2, 1e-6 * time.seconds);
+}
+
+// P(longest of n <= k) = P(length <= k)^n, summed over a table's lengths.
+TEST(Lengths, TheSlowestReplicaHasTheLongestOfAll) {
+  const std::vector<std::int64_t> table = {11, 21, 31, 41, 61, 61, 81, 101};
+  const LengthSpec lengths{51, 0.56, 101, table};
+  for (const int each : {1, 2, 5, 16}) {
+    for (const int replicas : {1, 2, 3, 8, 64}) {
+      double longest = 0, before = 0;
+      for (std::size_t k = 0; k < table.size(); ++k) {
+        const double below = std::pow(static_cast<double>(k + 1) / 8, each * replicas);
+        longest += static_cast<double>(table[k]) * (below - before);
+        before = below;
+      }
+      const DecodeProfile profile = DecodeLengths(lengths, each * replicas).profile(each, each);
+      const DecodeTime time = slowest_decoding(profile, replicas, [](double, double) {
+        return DecodeTime{1, 0};
+      });
+      EXPECT_NEAR((time.seconds + 1) / longest, 1, 0.02) << each << " x " << replicas;
+    }
+  }
 }
 
 TEST(Lengths, FixedOnesDecodeEveryStepWithAllSequences) {
-  const LengthSpec lengths{100, 0, 100};
-  double alive_most = 0;
-  const double seconds = decode_seconds(lengths, 10, 8, [&](double alive, double context) {
-    alive_most = std::max(alive_most, alive);
-    return alive + context;
-  });
-  EXPECT_DOUBLE_EQ(alive_most, 8);
-  EXPECT_NEAR(seconds, 100 * 8 + 100 * 10 + 100 * 50, 1e-6);
+  const DecodeLengths lengths({100, 0, 100}, 10);
+  double most = 0;
+  const auto seconds_of = [&](double sequences, double slots) {
+    return slowest_decoding(lengths.profile(sequences, slots), 3,
+                            [&](double alive, double age) {
+                              most = std::max(most, alive);
+                              return DecodeTime{alive + 10 + age, 0};
+                            })
+        .seconds;
+  };
+  EXPECT_NEAR(seconds_of(8, 8), 99 * (8 + 10 + 49.5), 1e-6);
+  EXPECT_DOUBLE_EQ(most, 8);
+  // Two full waves, and one of the two that are left.
+  EXPECT_NEAR(seconds_of(10, 4), 99 * (4 + 4 + 2 + 3 * (10 + 49.5)), 1e-6);
+  EXPECT_DOUBLE_EQ(lengths.profile(10, 4).refills, 2);
 }
 
 double step_of(double alive, double context) {
@@ -235,16 +270,12 @@ TEST(Lengths, OfWaitingSequencesTakeWhatDrawnOnesTakeOnAverage) {
                                                               {500, 0.3, 4096, 256, 100}}) {
     const LengthSpec lengths{mean, cv, max};
     const double drawn = drawn_queue_seconds(lengths, 1024, sequences, slots, 40);
-    const double closed = queue_seconds(lengths, 1024, sequences, slots, step_of, 24);
+    const DecodeProfile profile = DecodeLengths(lengths, sequences).profile(sequences, slots);
+    const double closed = slowest_decoding(profile, 1, [](double alive, double age) {
+                            return DecodeTime{step_of(alive, 1025 + age), 0};
+                          }).seconds;
     EXPECT_NEAR(closed / drawn, 1, 0.03) << mean << " " << sequences << " in " << slots;
   }
-}
-
-TEST(Lengths, ThatAreEqualWaitForWholeWaves) {
-  const LengthSpec lengths{100, 0, 100};
-  const auto alive_only = [](double alive, double) { return alive; };
-  EXPECT_NEAR(queue_seconds(lengths, 10, 10, 4, alive_only), 100 * (4 + 4 + 2), 1e-9);
-  EXPECT_NEAR(queue_seconds(lengths, 10, 4, 4, alive_only), 100 * 4, 1e-9);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "cost_models/decoding.h"
 #include "cost_models/lengths.h"
 #include "simulator/rollout/draw_lengths.h"
 #include "simulator/rollout/replica.h"
@@ -218,6 +219,69 @@ TEST(Rollout, ChunkedRefillsCostTheirShareOfAFullPrefill) {
   };
   EXPECT_NEAR(prefill_seconds(false), (7 + 1) + 3 * (7 + 10) / 10.0, 1e-9);
   EXPECT_NEAR(prefill_seconds(true), 7 * (7 + 1), 1e-9);  // six ends bring one sample each
+}
+
+// Steps that cost by themselves, by sequence, by context: the mean of many draws is the oracle.
+TEST(Rollout, ExpectedDecodingIsTheMeanOfSimulatedDraws) {
+  const LengthSpec clipped{640, 0.5, 1024}, reasoning{1960, 0.5, 8192}, wide{500, 1.0, 4096},
+      narrow{300, 0.1, 1000}, fixed{512, 0, 512};
+  struct Decoding {
+    LengthSpec lengths;
+    int replicas;
+    std::int64_t slots;
+  };
+  std::vector<Decoding> cases;
+  for (const LengthSpec& lengths : {clipped, reasoning, wide, narrow, fixed}) {
+    for (const auto& [replicas, slots] :
+         {std::pair(1, 1024), {8, 128}, {64, 16}, {8, 90}, {8, 40}, {64, 4}, {2, 32}, {64, 1}}) {
+      cases.push_back({lengths, replicas, slots});
+    }
+  }
+  using Cost = std::function<double(double, double)>;
+  const std::vector<Cost> costs = {
+      [](double, double) { return 1.0; },
+      [](double alive, double context) { return 1 + 0.02 * alive + 1e-5 * alive * context; }};
+  Workload workload;
+  workload.prompts_per_step = 256;
+  workload.samples_per_prompt = 4;
+  workload.prompt_tokens = 256;
+  for (const auto& [lengths, replicas, slots] : cases) {
+    workload.response_tokens = lengths;
+    const std::int64_t each = workload.sequences() / replicas;
+    const ReplicaBatching batching{256, 4, slots, 1 << 30, 1};
+    const DecodeProfile profile =
+        DecodeLengths(lengths, 1024).profile(static_cast<double>(each), static_cast<double>(slots));
+    for (const Cost& cost : costs) {
+      int prefills = 0;
+      const ReplicaCosts rates = {[&](double, double) {
+                                    ++prefills;
+                                    return OperationTime{};
+                                  },
+                                  [&](double alive, double context) {
+                                    return OperationTime{cost(alive, context), 0};
+                                  }};
+      const int draws = lengths.cv > 0 ? 120 : 1;
+      double drawn = 0;
+      for (int draw = 0; draw < draws; ++draw) {
+        const Lengths all = draw_lengths(workload, static_cast<std::uint64_t>(draw) + 1, 0);
+        double slowest = 0;
+        for (std::int64_t first = 0; first < workload.sequences(); first += each) {
+          const auto mine = std::span(all).subspan(static_cast<std::size_t>(first),
+                                                   static_cast<std::size_t>(each));
+          slowest = std::max(slowest, seconds_of(simulate_replica(mine, batching, rates)));
+        }
+        drawn += slowest / draws;
+      }
+      const auto step = [&](double alive, double age) {
+        return DecodeTime{cost(alive, 257 + age), 0};
+      };
+      const DecodeTime expected = slowest_decoding(profile, replicas, step);
+      EXPECT_NEAR(expected.seconds / drawn, 1, 0.05)
+          << lengths.mean << " +- " << lengths.cv << ", " << replicas << " x " << slots;
+      const double refills = static_cast<double>(prefills) / draws / replicas - 1;
+      EXPECT_NEAR(profile.refills, refills, 0.03 * refills + 0.1);
+    }
+  }
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 // Plans of the whole space (engine "any"), simulated: the planner's closed forms are the oracle.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "planner/search/report.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/search.h"
+#include "planner/search/space.h"
 #include "simulator/engine/report.h"
 #include "simulator/engine/simulate.h"
 #include "tests/simulator/sample_plans.h"
@@ -160,6 +163,68 @@ TEST(WholeSpaceTasks, ARoleHasTheGroupsOfItsCandidate) {
       EXPECT_EQ(ours.replicated, theirs.replicated);
       EXPECT_EQ(ours.hop_nodes, theirs.hop_nodes);
     }
+  }
+}
+
+TEST(WholeSpaceTasks, ARolloutOfExpertsHasTheGroupsOfItsCandidate) {
+  for (const std::vector<std::string>& fixed :
+       std::vector<std::vector<std::string>>{{"rollout.ep=8", "rollout.tp=2", "rollout.pp=2"},
+                                             {"rollout.ep=8", "rollout.tp=8", "rollout.pp=1"},
+                                             {"rollout.ep=8", "rollout.tp=4", "rollout.pp=1"},
+                                             {"rollout.ep=4", "rollout.tp=2", "rollout.pp=1"},
+                                             {"rollout.ep=2", "rollout.tp=1", "rollout.pp=4"}}) {
+    const Plan plan = planned(request_for(sparse_model(), fixed));
+    const RolePlan& role = *plan.find(Role::rollout);
+    const CandidateGroups ours = groups_of(plan, role, rank_map_of(plan, role.role));
+    const CandidateGroups theirs = groups_of(candidate_of(plan, role), plan.cluster);
+    EXPECT_EQ(ours.ep, theirs.ep) << fixed[0] << " " << fixed[1];
+    EXPECT_EQ(ours.tp, theirs.tp);
+    EXPECT_EQ(ours.hop_nodes, theirs.hop_nodes);
+  }
+}
+
+// Of drawn lengths the step waits for the slowest replica; the mean of many draws is the oracle.
+TEST(WholeSpaceTasks, GenerationIsPlannedAsItIsSimulatedOnAverage) {
+  const std::vector<std::int64_t> table = {50,  60,  80,  90,  100, 110, 120, 150,
+                                           180, 200, 250, 300, 400, 600, 900, 1500};
+  double sum = 0, squares = 0;
+  for (const std::int64_t length : table) {
+    sum += static_cast<double>(length);
+    squares += static_cast<double>(length * length);
+  }
+  const double mean = sum / 16;
+  const LengthSpec measured{mean, std::sqrt(squares / 16 / mean / mean - 1), 1500, table};
+  struct Generation {
+    LengthSpec lengths;
+    bool sparse;
+    std::string engine;
+    std::vector<std::string> fixed;
+  };
+  for (const Generation& one : std::vector<Generation>{
+           {{640, 0.5, 1024}, false, "tessera", {"rollout.tp=1"}},
+           {{640, 0.5, 1024}, false, "tessera", {"rollout.tp=1", "rollout.max_sequences=12"}},
+           {{640, 0.5, 1024}, false, "verl", {"rollout.tp=2", "rollout.max_sequences=16"}},
+           {{900, 0.5, 4096}, false, "verl", {"rollout.tp=1"}},
+           {{900, 1.0, 8192}, true, "any", {"rollout.ep=8", "rollout.tp=1"}},
+           {{900, 0.5, 4096}, true, "any", {"rollout.ep=4", "rollout.pp=2"}},
+           {measured, false, "tessera", {"rollout.tp=1", "rollout.max_sequences=20"}},
+           {measured, true, "any", {"rollout.tp=4"}}}) {
+    PlanRequest asked = request_for(one.sparse ? sparse_model() : llama_8b(), one.fixed);
+    asked.workload.response_tokens = one.lengths;
+    asked.engine = one.engine;
+    asked.traits = traits_of(one.engine);
+    const Plan plan = planned(asked);
+    ASSERT_FALSE(plan.roles.empty());
+    constexpr int kDraws = 32;
+    double seconds = 0;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      SimulationOptions options;
+      options.seed = static_cast<std::uint64_t>(draw) + 1;
+      options.rollout_segments = 1;
+      seconds += simulate(plan, asked.calibration, options).phases_s.at(Phase::gen) / kDraws;
+    }
+    EXPECT_NEAR(plan.prediction.phases_s.at(Phase::gen) / seconds, 1, 0.05)
+        << one.engine << " " << one.fixed[0] << " of " << one.lengths.max;
   }
 }
 

@@ -92,7 +92,7 @@ TEST(Presets, OversubscriptionSlowsWhatCrossesNodes) {
   EXPECT_GT(update_seconds(half), update_seconds(full));
 }
 
-TEST(Presets, TwoGpuTypesArePlannedAsTheWeakerOne) {
+TEST(Presets, APoolOnTwoGpuTypesIsPricedAsTheWeaker) {
   const PlanRequest mixed = request_of("llama3.1-8b", "a100-h100-64", "grpo-7b-1k");
   EXPECT_EQ(mixed.cluster.nodes, 8);
   EXPECT_EQ(mixed.cluster.device.name, "A100-SXM-80GB");

@@ -12,42 +12,13 @@
 
 #include "planner/search/search.h"
 #include "planner/search/space.h"
+#include "tests/planner/search/played.h"
 #include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-
-// The step when every call starts as soon as its inputs are there and its block is free.
-//
-// A rollout apart receives its weights on its own GPUs; with a lag its responses are those of the
-// step before, and training begins when the weights have left.
-double played(const SearchProblem& problem, const Placement& placement, int lag,
-              const PhaseSeconds& seconds) {
-  PhaseSeconds end{};
-  std::array<double, kRoleCount> free{};
-  double step = 0;
-  const bool apart = std::any_of(placement.begin(), placement.end(), [](const auto& block) {
-    return block == std::vector<Role>{Role::rollout};
-  });
-  for (const ScheduledCall& call : problem.schedule) {
-    std::size_t block = 0;
-    const Role role = apart && call.phase == Phase::reshard ? Role::rollout : call.role;
-    for (std::size_t b = 0; b < placement.size(); ++b) {
-      if (std::count(placement[b].begin(), placement[b].end(), role) > 0) block = b;
-    }
-    double start = free[block];
-    for (const Phase phase : call.after) {
-      const bool previous = lag > 0 && phase == Phase::gen;
-      start = std::max(start, end[static_cast<std::size_t>(previous ? Phase::reshard : phase)]);
-    }
-    const auto at = static_cast<std::size_t>(call.phase);
-    end[at] = free[block] = start + seconds[at];
-    step = std::max(step, free[block]);
-  }
-  return step;
-}
 
 class BruteForce {
  public:

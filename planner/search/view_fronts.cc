@@ -1,0 +1,34 @@
+#include "planner/search/view_fronts.h"
+
+#include <string>
+#include <utility>
+
+namespace tessera {
+
+ViewFronts::ViewFronts(const SearchProblem& problem, FrontStore::State& store) : whole_(problem) {
+  fronts_.push_back(std::make_unique<Fronts>(problem, store));
+  for (std::size_t view = 1; view < problem.views.size(); ++view) {
+    auto seen = std::make_unique<SearchProblem>(problem);
+    seen->memory_limit = problem.views[view].memory_limit;
+    seen->fixed_seconds = problem.views[view].fixed_seconds;
+    for (const Role role : problem.roles) {
+      seen->settings[role] += " in view " + std::to_string(view);
+    }
+    const auto number = static_cast<int>(view);
+    seen->spaces = [all = problem.spaces, number](Role role, int gpus) {
+      std::vector<LayoutSpace> spaces = all(role, gpus);
+      for (LayoutSpace& space : spaces) space.layout.view = number;
+      return spaces;
+    };
+    fronts_.push_back(std::make_unique<Fronts>(*seen, store));
+    others_.push_back(std::move(seen));
+  }
+}
+
+std::int64_t ViewFronts::evaluated() const {
+  std::int64_t sum = 0;
+  for (const auto& fronts : fronts_) sum += fronts->evaluated();
+  return sum;
+}
+
+}  // namespace tessera
