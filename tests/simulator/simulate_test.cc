@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cost_models/derived_calibration.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
 #include "simulator/engine/role_costs.h"
@@ -279,6 +280,30 @@ TEST(Simulate, AnIterationOnManyGpusTakesAMoment) {
             << simulated.timeline.memory.size() << " samples in " << seconds.count() << " s\n";
   EXPECT_GT(simulated.step_s, 0);
   EXPECT_LT(seconds.count(), 30);
+}
+
+// Each role runs on the GPUs of its ranks, whatever the others have.
+TEST(Simulate, EveryRoleHasTheSpeedOfItsGpuType) {
+  Problems problems;
+  std::map<std::string, double> update_s;
+  for (const auto& [actor, rollout] :
+       {std::pair{"H800-SXM-80GB", "H20-96GB"}, std::pair{"H20-96GB", "H800-SXM-80GB"}}) {
+    PlanRequest request =
+        large_request("grpo", 8,
+                      {"placement=actor+reference|rollout", "actor.gpu=" + std::string(actor),
+                       "rollout.gpu=" + std::string(rollout)});
+    request.cluster = read_cluster_spec("h800-h20-64", problems).value();
+    request.calibration = calibration_for_cluster(request.cluster, problems).value();
+    const Plan plan = planned(request);
+    const Simulation simulation = simulate(plan, request.calibration, {});
+    for (const Phase phase : {Phase::gen, Phase::reshard, Phase::ref, Phase::update_actor}) {
+      EXPECT_NEAR(simulation.phases_s.at(phase), plan.prediction.phases_s.at(phase),
+                  0.1 * plan.prediction.phases_s.at(phase))
+          << name_of(phase) << ", actor on " << actor;
+    }
+    update_s[actor] = simulation.phases_s.at(Phase::update_actor);
+  }
+  EXPECT_GT(update_s["H20-96GB"], 3 * update_s["H800-SXM-80GB"]);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cost_models/derived_calibration.h"
 #include "cost_models/spec/document.h"
 #include "cost_models/spec/strict_yaml.h"
 #include "planner/engines/capabilities.h"
@@ -24,6 +25,7 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -454,6 +456,49 @@ TEST(Capabilities, MegatronStagesMayDifferOnlyAtTheEnds) {
   EXPECT_TRUE(outside_capabilities(*megatron, model, Role::actor, layout).empty());
   layout.stages = {{0, 8}, {8, 18}, {18, 27}, {27, 36}};
   EXPECT_EQ(outside_capabilities(*megatron, model, Role::actor, layout).size(), 1U);
+}
+
+Plan on_two_types(const std::string& engine, const std::vector<std::string>& fixed) {
+  Problems problems;
+  PlanRequest request;
+  request.engine = engine;
+  request.models["actor"] = {read_model_spec("qwen2-7b", problems).value(), "qwen2-7b", ""};
+  request.cluster = read_cluster_spec("h800-h20-64", problems).value();
+  request.workload = read_workload("grpo-7b-1k", problems).value();
+  request.calibration = calibration_for_cluster(request.cluster, problems).value();
+  request.fixed = parse_settings(fixed, problems);
+  auto outcome = make_plan(request, problems);
+  EXPECT_TRUE(problems.empty());
+  return std::get<Plan>(*std::move(outcome));
+}
+
+TEST(Export, SaysWhereEachGpuTypeHasToStand) {
+  const Plan apart = on_two_types("verl", {"placement=actor+reference|rollout"});
+  EXPECT_THAT(text_of(must_export(apart, ExportTarget::verl), "NOTES.md"),
+              HasSubstr("accelerator_type"));
+  const Plan first =
+      on_two_types("tessera", {"placement=colocated", "actor.gpu=H800-SXM-80GB", "actor.gpus=32"});
+  EXPECT_THAT(text_of(must_export(first, ExportTarget::kubernetes), "NOTES.md"),
+              HasSubstr("nodeSelector for H800-SXM-80GB"));
+  EXPECT_THAT(text_of(must_export(first, ExportTarget::torchrun), "NOTES.md"),
+              AllOf(HasSubstr("nodes 0-3 (ranks 0-31) H800-SXM-80GB"),
+                    HasSubstr("4-7 (ranks 32-63) H20-96GB")));
+}
+
+TEST(Export, RefusesLaunchersThatCannotPlaceByType) {
+  const auto refused = [](const Plan& plan, ExportTarget target) {
+    Problems problems;
+    EXPECT_FALSE(export_plan(plan, target, {}, problems));
+    return problems.empty() ? Problem{} : problems[0];
+  };
+  const Plan second =
+      on_two_types("tessera", {"placement=colocated", "actor.gpu=H20-96GB", "actor.gpus=32"});
+  EXPECT_EQ(refused(second, ExportTarget::torchrun).found, "32 of 64 ranks without a role");
+  const Plan both = on_two_types(
+      "tessera", {"placement=colocated", "actor.gpu=H800-SXM-80GB+H20-96GB", "actor.gpus=64"});
+  EXPECT_EQ(refused(both, ExportTarget::kubernetes).place, "/cluster/node_types");
+  EXPECT_THAT(text_of(must_export(both, ExportTarget::slurm), "NOTES.md"),
+              HasSubstr("SLURM_HOSTFILE"));
 }
 
 }  // namespace

@@ -41,6 +41,23 @@ TEST(Schema, AWrittenPlanFits) {
   EXPECT_TRUE(fits("plan", json::parse(to_json(plan))));
 }
 
+TEST(Schema, APlanOnTwoGpuTypesFitsWithThemAndNothingElse) {
+  Problems problems;
+  Plan plan = sample_plan();
+  plan.cluster = read_cluster_spec("h800-h20-64", problems).value();
+  for (RolePlan& role : plan.roles) role.gpu_types = {"H800-SXM-80GB"};
+  const json good = json::parse(to_json(plan));
+  EXPECT_TRUE(fits("plan", good));
+  EXPECT_EQ(good["cluster"]["node_types"].size(), 2U);
+  EXPECT_EQ(good["roles"][0]["gpu_types"], json::array({"H800-SXM-80GB"}));
+  for (const auto& [key, value] : good["cluster"]["node_types"][0].items()) {
+    json without = good;
+    without["cluster"]["node_types"][0].erase(key);
+    EXPECT_FALSE(fits("plan", without)) << key;
+  }
+  EXPECT_TRUE(parse_plan(to_json(plan), "plan.json", problems)) << to_string(problems.at(0));
+}
+
 TEST(Schema, APlanOfEveryFamilyFits) {
   for (const char* name : {"deepseek-v3", "deepseek-v2-lite", "gpt2", "gpt-oss-20b", "mixtral-8x7b",
                            "minitron-8b", "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "qwen2.5-vl-7b"}) {
