@@ -1,0 +1,138 @@
+#include "cost_models/layer_operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace tessera {
+namespace {
+
+void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls& matmuls) {
+  const double hidden = as_double(shape.hidden);
+  const double q = as_double(rank.query_heads());
+  const double key = as_double(shape.key_dim), value = as_double(shape.value_dim);
+  if (shape.latent()) {  // DeepSeek-AI 2024, arXiv:2405.04434, eq. 37-47
+    const double nope = key - as_double(shape.rope_dim);
+    const double compressed = as_double(shape.query_rank);
+    if (compressed > 0) matmuls.add(compressed, hidden);
+    matmuls.add(q * key, compressed > 0 ? compressed : hidden);
+    matmuls.add(as_double(shape.kv_rank + shape.rope_dim), hidden);
+    matmuls.add(q * (nope + value), as_double(shape.kv_rank));
+    matmuls.add(hidden, q * value);
+    return;
+  }
+  const double key_value = as_double(rank.kv_heads()) * (key + value);
+  matmuls.add(q * key + key_value, hidden);
+  matmuls.add(hidden, q * value);
+}
+
+// A grouped GEMM: one launch, every group with an equal part of the rows; groups without a row are
+// not read. Kernels for groups work in tiles of 128 rows and reach 0.61 of an H100's peak (A100
+// 0.61, B200 0.54) where plain GEMMs of the same source reach 0.79 (0.87, 0.75): aiconfigurator
+// 0.4.0's MoE tables, Apache-2.0, fitted by tiles.
+double grouped_seconds(const MatmulShape& shape, double tokens, double n, double k, bool gradient,
+                       DType dtype, const Calibration& calibration) {
+  constexpr double kGroupedRate = 0.61, kTile = 128;  // of the rate that the ratios refer to
+  const double rows = tokens * shape.rows;
+  if (shape.groups <= 1) {
+    return gradient ? matmul_seconds(n, k, rows, dtype, calibration)
+                    : matmul_seconds(rows, n, k, dtype, calibration);
+  }
+  const double touched = shape.groups * (1 - std::pow(1 - 1 / shape.groups, rows));
+  const double each = rows / touched;
+  const double one = gradient ? matmul_seconds(n, k, each, dtype, calibration)
+                              : matmul_seconds(each, n, k, dtype, calibration);
+  const double floor = calibration.matmul_floor_s.value;
+  const double tiles = 2 * std::ceil(each / kTile) * kTile * n * k *
+                       compute_factor(dtype, calibration) /
+                       (kGroupedRate * calibration.matmul_flops.value);
+  return floor + touched * std::max({0.0, one - floor, tiles});
+}
+
+// x A^T and the product with B^T beside a matrix, forward; `gradient`: those of A and B.
+double adapter_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                       bool gradient, const Calibration& calibration) {
+  if (rank.adapter_rank == 0 || matmul.groups > 1) return 0;
+  const double r = as_double(rank.adapter_rank);
+  return grouped_seconds(matmul, tokens, r, matmul.k, gradient, rank.dtype, calibration) +
+         grouped_seconds(matmul, tokens, matmul.n, r, gradient, rank.dtype, calibration);
+}
+
+}  // namespace
+
+LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape) {
+  LayerMatmuls matmuls;
+  add_attention(rank, shape, matmuls);
+  const double hidden = as_double(shape.hidden), parts = as_double(shape.up_parts());
+  if (shape.ffn > 0) {
+    const double columns = as_double(rank.largest(shape.ffn));
+    matmuls.add(parts * columns, hidden);
+    matmuls.add(hidden, columns);
+  }
+  if (shape.sparse()) {
+    const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
+    const double held = as_double((shape.experts + rank.ep - 1) / rank.ep);
+    const double rows =
+        as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.expert_imbalance;
+    matmuls.add(as_double(shape.experts), hidden, 1.0 / rank.stream_parts());
+    matmuls.add(parts * columns, hidden, rows, held);
+    matmuls.add(hidden, columns, rows, held);
+  }
+  return matmuls;
+}
+
+double layer_weights(const LayerMatmuls& matmuls) {
+  double elements = 0;
+  for (const MatmulShape& shape : matmuls) elements += shape.groups * shape.n * shape.k;
+  return elements;
+}
+
+double compute_factor(DType dtype, const Calibration& calibration) {
+  return dtype == DType::fp32 ? calibration.fp32_factor.value : 1.0;
+}
+
+double matmul_seconds(double m, double n, double k, DType dtype, const Calibration& calibration) {
+  const double flops = 2.0 * m * n * k * compute_factor(dtype, calibration);
+  const double bytes = static_cast<double>(size_of(dtype)) * (m * k + n * k + m * n);
+  const double roofline =
+      std::max(flops / calibration.matmul_flops.value, bytes / calibration.memory_bandwidth.value);
+  const std::array<double, 3> point = {m, n, k};
+  return (calibration.matmul_floor_s.value + roofline) * calibration.matmul.at(point);
+}
+
+double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                            const Calibration& calibration) {
+  double seconds = 0;
+  for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {
+    seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration) +
+               adapter_seconds(rank, matmul, tokens, false, calibration);
+  }
+  return seconds;
+}
+
+double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                               const Calibration& calibration) {
+  const double input =
+      grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration);
+  if (rank.adapter_rank > 0) {
+    return input + adapter_seconds(rank, matmul, tokens, false, calibration) +
+           adapter_seconds(rank, matmul, tokens, true, calibration);
+  }
+  return input + grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration);
+}
+
+double projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                               const Calibration& calibration) {
+  if (!shape.latent()) return 0;
+  const double q = as_double(rank.query_heads());
+  double seconds =
+      matmul_seconds(tokens, q * as_double(shape.key_dim - shape.rope_dim + shape.value_dim),
+                     as_double(shape.kv_rank), rank.dtype, calibration);
+  if (shape.query_rank > 0) {
+    seconds += matmul_seconds(tokens, q * as_double(shape.key_dim), as_double(shape.query_rank),
+                              rank.dtype, calibration);
+  }
+  return seconds;
+}
+
+}  // namespace tessera

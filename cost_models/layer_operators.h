@@ -1,0 +1,70 @@
+// What one layer runs on a rank, operator by operator: private to cost_models/*.cc.
+//
+// Pure functions; seconds, bytes per token where they say so. compute.h sums them up.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "cost_models/compute.h"
+
+namespace tessera {
+
+inline double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+/// One of a layer's GEMMs on this rank: y[., n] = x[., k] w[n, k]^T, `groups` of them that share
+/// the rows of a call (the experts that the rank holds), rows per token.
+struct MatmulShape {
+  double n = 0, k = 0;
+  double rows = 1;    // per token of the rank
+  double groups = 1;  // experts, each with an equal part of the rows
+};
+
+struct LayerMatmuls {
+  std::array<MatmulShape, 10> shapes{};
+  std::size_t count = 0;
+
+  void add(double n, double k, double rows = 1, double groups = 1) {
+    shapes[count++] = {n, k, rows, groups};
+  }
+  const MatmulShape* begin() const { return shapes.data(); }
+  const MatmulShape* end() const { return shapes.data() + count; }
+};
+
+LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape);
+
+double layer_weights(const LayerMatmuls& matmuls);
+
+/// 1, or what fp32 costs beside 16 bit.
+double compute_factor(DType dtype, const Calibration& calibration);
+
+/// Pairs of a query and a key that causal attention looks at, per query: s / 2, or the window's.
+double seen_keys(const LayerShape& shape, double length);
+
+/// Causal attention, forward: sequences of the batch's effective length (attention's work is linear
+/// in tokens x squared / tokens), the keys that windows leave, 1/cp of it all. FLOPs 2 (d_qk + d_v)
+/// per pair. Without flash attention the scores are computed whole, written, masked, normalised and
+/// read again: 5 passes over s x s elements (7 with dropout).
+double attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
+                         const Calibration& calibration);
+
+/// Latent attention decodes in the compressed space: every head reads the one latent of a token,
+/// 2 n (2 r_kv + d_rope) FLOPs per cached token (absorbed form, arXiv:2405.04434, sec. 2.1.3).
+double decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
+                                double context, const Calibration& calibration);
+
+/// All GEMMs of a layer with their adapters, forward.
+double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                            const Calibration& calibration);
+
+/// Of one matrix, backward: the input's gradient, and the weight's or, where it is frozen, those of
+/// its adapter and the input's gradient through it.
+double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                               const Calibration& calibration);
+
+/// Latent attention's projections to every head, forward, which selective recomputation repeats.
+double projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                               const Calibration& calibration);
+
+}  // namespace tessera
