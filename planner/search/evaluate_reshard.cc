@@ -77,6 +77,19 @@ ListedSwitch listed_volume(const RankVolumes& volumes, int slots, std::int64_t m
   return all;
 }
 
+/// The part of the model that the ranks of a node hold together: its stages, which are neighbours
+/// unless the pipeline is the slowest axis, and of them shards or experts.
+double share_of_node(const Candidate& actor, const ClusterSpec& cluster) {
+  const auto node = static_cast<double>(cluster.gpus_per_node);
+  const double block = static_cast<double>(actor.tp) * actor.cp;
+  const bool apart = training_order(actor) == RankOrder::megatron;
+  const double stages =
+      std::clamp(node / (apart ? block * actor.dp : block), 1.0, static_cast<double>(actor.pp));
+  const double copy = std::max(block * actor.dp_shard,
+                               static_cast<double>(actor.ep) * static_cast<double>(actor.etp));
+  return stages / actor.pp * std::min(1.0, std::max(node / stages, block) / copy);
+}
+
 }  // namespace
 
 const ShardOverlap& CostEvaluator::State::overlap(int training_tp, int rollout_tp) {
@@ -312,18 +325,15 @@ double CostEvaluator::State::reshard_seconds(const Candidate& actor, const Candi
   const SwitchBytes bytes = switch_bytes(actor, rollout);
   const auto received = as_double(bytes.received), sent = as_double(bytes.sent);
   if (received <= 0) return 0;
-  // Stages on other nodes come over the network: p - U / t of p; shards of FSDP and experts beyond
-  // the node likewise.
-  const double block = static_cast<double>(actor.tp) * actor.cp;
-  const double stages_on_node = std::clamp(static_cast<double>(cluster.gpus_per_node) / block, 1.0,
-                                           static_cast<double>(actor.pp));
-  double local = stages_on_node / actor.pp;
-  const double spread = static_cast<double>(std::max(actor.dp_shard, actor.ep)) * block;
-  if (spread > static_cast<double>(cluster.gpus_per_node)) {
-    local = std::min(local, static_cast<double>(cluster.gpus_per_node) / spread);
-  }
+  const double local = share_of_node(actor, cluster);
+  // Who holds single experts or shards may send all its copies to other nodes, and the fullest
+  // stage has more of them than the mean.
+  const auto layers = as_double(models.at(Role::actor).spec.layers);
+  const bool single = local < 1 && (actor.ep > 1 || actor.dp_shard > 1 || rollout.pp > 1);
+  const double sent_far =
+      single ? sent * std::ceil(layers / actor.pp) * actor.pp / layers : sent * (1 - local);
   return barriers + arrival_seconds({received * local, received * (1 - local)}, peers,
-                                    {sent * local, sent * (1 - local)}, cluster, calibration);
+                                    {sent * local, sent_far}, cluster, calibration);
 }
 
 }  // namespace tessera
