@@ -48,7 +48,7 @@ struct Weights {
   RankCoord coord;
   DType dtype = DType::fp32;
   ArenaLayout arena;
-  torch::Tensor storage;               // 1-D, `dtype`, arena.bytes long
+  torch::Tensor storage;               // 1-D, `dtype`; arena.bytes long, or more (placed_weights.h)
   std::vector<torch::Tensor> tensors;  // by table row, memory order; undefined where not held
   ModelRows rows;
   torch::Tensor inverse_frequencies;  // of the rotary embedding, fp32 [head_dim / 2]

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "cost_models/spec/problem.h"
-
 namespace tessera {
 namespace {
 
@@ -45,10 +43,7 @@ GatherPath::GatherPath(const SwitchPlan& plan, const SwitchSite& site, const Mer
     group.communicator =
         site_.split ? site_.split(members, group.stage.get()) : site_.world->split(members);
   }
-  if (site_.copies != nullptr) return;
-  TESSERA_CHECK(!site_.make_block);  // device memory comes with its copies
-  own_copies_ = make_host_copies();
-  site_.copies = own_copies_.get();
+  own_copies_ = complete_copies(site_);
 }
 
 SwitchPlan GatherPath::rest_of(const SwitchPlan& plan) const {

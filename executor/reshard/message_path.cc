@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "cost_models/spec/problem.h"
-
 namespace tessera {
 namespace {
 
@@ -41,10 +39,7 @@ MessagePath::MessagePath(const SwitchPlan& plan, const SwitchSite& site,
   }
   if (messages_.out_bytes > 0) out_ = new_block(site_, messages_.out_bytes);
   if (messages_.in_bytes > 0) in_ = new_block(site_, messages_.in_bytes);
-  if (site_.copies != nullptr) return;
-  TESSERA_CHECK(!site_.make_block);  // device memory comes with its copies
-  own_copies_ = make_host_copies();
-  site_.copies = own_copies_.get();
+  own_copies_ = complete_copies(site_);
 }
 
 void MessagePath::post(const MessageRound& round) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "cost_models/spec/problem.h"
+
 namespace tessera {
 namespace {
 
@@ -40,6 +42,14 @@ void append(CopyBatch& batch, std::span<const StagedCopy> list, const void* from
     std::byte* target = static_cast<std::byte*>(to) + copy.to;
     if (source != target) batch.add(target, source, static_cast<std::size_t>(copy.bytes));
   }
+}
+
+std::unique_ptr<BlockCopies> complete_copies(SwitchSite& site) {
+  if (site.copies != nullptr) return nullptr;
+  TESSERA_CHECK(!site.make_block);
+  std::unique_ptr<BlockCopies> own = make_host_copies();
+  site.copies = own.get();
+  return own;
 }
 
 std::unique_ptr<SharedBlock> new_block(const SwitchSite& site, std::int64_t bytes) {

@@ -44,6 +44,10 @@ void run_staged(const StagedRounds& rounds, BlockCopies& copies);
 /// Appends the copies whose ends differ.
 void append(CopyBatch& batch, std::span<const StagedCopy> list, const void* from, void* to);
 
+/// Gives a site of host memory without copies its own, which it refers to; nullptr where it has
+/// some. Device memory comes with its copies.
+std::unique_ptr<BlockCopies> complete_copies(SwitchSite& site);
+
 /// Memory of the site's kind, for stages and buffers.
 std::unique_ptr<SharedBlock> new_block(const SwitchSite& site, std::int64_t bytes);
 
