@@ -103,6 +103,11 @@ void NcclChannel::deregister(ncclWindow_t window) {
   if (comm_ != nullptr) ncclCommWindowDeregister(comm_, window);
 }
 
+void NcclChannel::deregister(void* registration) {
+  const std::lock_guard lock(mutex_);
+  if (comm_ != nullptr && registration != nullptr) ncclCommDeregister(comm_, registration);
+}
+
 void NcclChannel::settle() {
   const Clock::time_point begin = Clock::now();
   for (;;) {

@@ -60,8 +60,9 @@ class NcclChannel {
   void announce_and_give_up(int rank, const std::string& why);
   /// The watchdog's look: asynchronous errors, an abort by a peer, work that stands still.
   void inspect(bool look_at_board);
-  /// Before the communicator ends; a lost one took its windows with it.
+  /// Before the communicator ends; a lost one took its windows and registrations with it.
   void deregister(ncclWindow_t window);
+  void deregister(void* registration);
   /// Where a call that makes a communicator puts it.
   ncclComm_t* slot() { return &comm_; }
   /// Polls until the last call is done; throws PeerLost where it failed.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "cost_models/spec/problem.h"
 #include "executor/comm/nccl_channel.h"
@@ -46,6 +47,17 @@ ncclConfig_t config_of(const NcclOptions& options) {
   if (options.cta_policy == CtaPolicy::efficiency) config.CTAPolicy = NCCL_CTA_POLICY_EFFICIENCY;
   if (options.cta_policy == CtaPolicy::zero) config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
   return config;
+}
+
+/// NCCL runs the i-th message to a peer beside the i-th one from it, and the next ones when both
+/// have ended: pairs of about one size keep both directions busy. Both ends sort alike, so messages
+/// still match in order.
+template <class Block>
+std::vector<Block> largest_first(std::span<const Block> blocks) {
+  std::vector<Block> sorted(blocks.begin(), blocks.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Block& a, const Block& b) { return a.bytes > b.bytes; });
+  return sorted;
 }
 
 class NcclCommunicator final : public Communicator, public BatchReducer {
@@ -166,6 +178,16 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
     return std::make_unique<NcclCommunicator>(watchdog_, std::move(made), place);
   }
 
+  std::shared_ptr<const void> register_memory(const WindowMemory& memory) {
+    void* handle = nullptr;
+    channel_->call([&](ncclComm_t comm) {
+      return ncclCommRegister(comm, memory.data, memory.bytes, &handle);
+    });
+    return {handle, [channel = channel_.get()](const void* registration) {
+              channel->deregister(const_cast<void*>(registration));
+            }};
+  }
+
   void register_window(const WindowMemory& memory) {
     ncclWindow_t& window = windows_.emplace_back();
     channel_->call([&](ncclComm_t comm) {
@@ -198,11 +220,11 @@ class NcclCommunicator final : public Communicator, public BatchReducer {
     const auto note = [&](ncclResult_t code) {
       if (first == ncclSuccess || first == ncclInProgress) first = code;
     };
-    for (const SendBlock& block : sends) {
+    for (const SendBlock& block : largest_first(sends)) {
       if (block.peer == rank_ || block.bytes == 0) continue;
       note(ncclSend(block.data, block.bytes, ncclUint8, block.peer, comm, stream()));
     }
-    for (const ReceiveBlock& block : receives) {
+    for (const ReceiveBlock& block : largest_first(receives)) {
       if (block.peer == rank_ || block.bytes == 0) continue;
       note(ncclRecv(block.data, block.bytes, ncclUint8, block.peer, comm, stream()));
     }
@@ -281,6 +303,10 @@ std::unique_ptr<Communicator> split_with_windows(Communicator& world, std::span<
     if (group != nullptr) group->register_window(window);
   }
   return group;
+}
+
+std::shared_ptr<const void> register_memory(Communicator& group, const WindowMemory& memory) {
+  return dynamic_cast<NcclCommunicator&>(group).register_memory(memory);
 }
 
 std::unique_ptr<Communicator> split_on_stream(Communicator& world, std::span<const int> members,

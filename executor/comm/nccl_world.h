@@ -68,6 +68,11 @@ std::unique_ptr<Communicator> split_with_windows(Communicator& world, std::span<
                                                  CtaPolicy policy,
                                                  std::span<const WindowMemory> windows);
 
+/// Registers memory with a group that came from make_nccl_world: messages between registered memory
+/// of two ranks then go from one to the other without NCCL's buffers. Ends with the value, which
+/// the group and the memory outlive.
+std::shared_ptr<const void> register_memory(Communicator& group, const WindowMemory& memory);
+
 /// As world.split(members); the group and what is split from it work on another cudaStream_t.
 std::unique_ptr<Communicator> split_on_stream(Communicator& world, std::span<const int> members,
                                               void* stream);

@@ -13,7 +13,9 @@
 #include "executor/measure/timing.h"
 #include "executor/model/placed_chunks.h"
 #include "executor/model/torch_memory_ops.h"
+#include "executor/reshard/gpu_site.h"
 #include "executor/storage/host_signals.h"
+#include "executor/train/shard_map.h"
 
 namespace tessera {
 namespace {
@@ -30,25 +32,23 @@ struct UpdateOrder {
   std::vector<int> tensors;                     // of all ranks
 };
 
-/// As the trainer does: the embedding, layer by layer, what is behind them. `outside_first`: the
-/// layers come last, so that the end is short.
-UpdateOrder update_order(const ParameterTable& table, const ArenaLayout& arena,
-                         bool outside_first) {
-  std::int64_t layers = 0;
-  for (const Parameter& parameter : table.rows) layers = std::max(layers, parameter.layer + 1);
-  const auto turn = [&](const Parameter& parameter) {
-    const bool front = outside_first || parameter.place != StagePlace::head;
-    return parameter.layer >= 0 ? parameter.layer : front ? -1 : layers;
+/// As the trainer's (update_order). `head_last`: in the order of the forward pass.
+UpdateOrder order_of(const ParameterTable& table, const ArenaLayout& arena, bool head_last) {
+  UpdateOrder order{.slots = {}, .tensors = update_order(table)};
+  const auto is_head = [&](int tensor) {
+    return table.rows[static_cast<std::size_t>(tensor)].place == StagePlace::head;
   };
-  UpdateOrder order;
-  for (std::int64_t each = -1; each <= layers; ++each) {
-    std::vector<std::size_t> together;
-    for (std::size_t t = 0; t < table.rows.size(); ++t) {
-      if (turn(table.rows[t]) != each) continue;
-      order.tensors.push_back(static_cast<int>(t));
-      if (arena.slot_of[t] >= 0) together.push_back(static_cast<std::size_t>(arena.slot_of[t]));
-    }
-    if (!together.empty()) order.slots.push_back(std::move(together));
+  if (head_last) {
+    std::stable_partition(order.tensors.begin(), order.tensors.end(),
+                          [&](int tensor) { return !is_head(tensor); });
+  }
+  std::tuple<std::int64_t, bool> last{-2, false};
+  for (const int tensor : order.tensors) {
+    const auto t = static_cast<std::size_t>(tensor);
+    if (arena.slot_of[t] < 0) continue;
+    const std::tuple<std::int64_t, bool> now{table.rows[t].layer, is_head(tensor)};
+    if (std::exchange(last, now) != now) order.slots.emplace_back();
+    order.slots.back().push_back(static_cast<std::size_t>(arena.slot_of[t]));
   }
   return order;
 }
@@ -76,8 +76,8 @@ class OverlapBench {
         block_(site.make_block(nested ? 0 : source_.bytes)),
         copies_(site.make_copies()),
         ops_(make_torch_memory_ops(site.gpu() ? site.device.index() : -1)),
-        trainers_(update_order(table, source_, false)),
-        outside_first_(update_order(table, source_, true)) {
+        trainers_(order_of(table, source_, false)),
+        head_last_(order_of(table, source_, true)) {
     const auto device = torch::TensorOptions().device(site.device);
     const std::int64_t count = source_.bytes / size_of(options.dtype);
     const auto type = options.dtype == DType::bf16 ? torch::kBFloat16 : torch::kFloat;
@@ -107,12 +107,12 @@ class OverlapBench {
     json made = beside({.order = &trainers_, .chunk = kShort}, alone);
     made["together"] =
         beside({.order = &trainers_, .pulls = PullOrder::together, .chunk = kShort}, alone);
-    made["outside_layers_first"] = beside({.order = &outside_first_, .chunk = kShort}, alone);
+    made["head_last"] = beside({.order = &head_last_, .chunk = kShort}, alone);
     if (fused_) {
       made["long_chunks"] = beside({.order = &trainers_}, alone);
       for (const std::int64_t chunks : {264, 528, 792}) {
         made["chunks_at_once_" + std::to_string(chunks)] =
-            beside({.order = &outside_first_, .chunk = kShort, .chunks_at_once = chunks}, alone);
+            beside({.order = &trainers_, .chunk = kShort, .chunks_at_once = chunks}, alone);
       }
     }
     made.update({{"optimizer_s", alone},
@@ -138,10 +138,7 @@ class OverlapBench {
                   .destination = rig_.block().data(),
                   .copies = copies_.get(),
                   .ops = ops_.get()};
-    if (site_.gpu()) {
-      at.make_block = [this](std::int64_t bytes) { return site_.make_block(bytes); };
-      at.make_barrier = [this] { return site_.make_barrier(); };
-    }
+    if (site_.gpu()) complete_on_gpu(at, site_.device.index());
     SwitchPlan plan = rig_.reshard().switch_plan();
     return std::make_unique<WeightSwitch>(std::move(plan), at, options);
   }
@@ -296,7 +293,7 @@ class OverlapBench {
   std::unique_ptr<SharedBlock> block_;
   std::unique_ptr<BlockCopies> copies_;
   std::unique_ptr<MemoryOps> ops_;
-  UpdateOrder trainers_, outside_first_;
+  UpdateOrder trainers_, head_last_;
   Tensor weights_, master_, gradient_, exp_avg_, exp_avg_sq_, squares_;
   using Key = std::tuple<std::size_t, std::size_t, std::int64_t>;
   std::map<Key, Tensor> tables_;  // by the first slot, their number, and the chunk's elements

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/comm/nccl_world.h"
 #include "executor/model/range_copies.h"
 #include "executor/model/torch_memory_ops.h"
+#include "executor/reshard/gpu_site.h"
 #include "executor/reshard/shared_arena.h"
 
 namespace tessera {
@@ -123,18 +123,9 @@ std::unique_ptr<WeightSwitch> SwitchRig::make_switch(const SwitchOptions& option
                 .destination = block_->data(),
                 .copies = copies_.get(),
                 .ops = ops_.get()};
-  if (site_.gpu()) {
-    at.make_block = [this](std::int64_t bytes) { return site_.make_block(bytes); };
-    at.make_barrier = [this] { return site_.make_barrier(); };
-  }
+  if (site_.gpu()) complete_on_gpu(at, site_.device.index());
   if (options.transport == ReshardTransport::window) {
-    at.split = [this](std::span<const int> members, const SharedBlock* stage) {
-      std::vector<WindowMemory> windows{{block_->data(), static_cast<std::size_t>(arena_.bytes)}};
-      if (stage != nullptr) {
-        windows.push_back({stage->data(), static_cast<std::size_t>(stage->bytes())});
-      }
-      return split_with_windows(*site_.world, members, CtaPolicy::zero, windows);
-    };
+    gather_through_windows(at, {{block_->data(), static_cast<std::size_t>(arena_.bytes)}});
   }
   return std::make_unique<WeightSwitch>(
       reshard_.switch_plan([on = arena_on_](int rank) { return on(rank).training; },

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "executor/reshard/byte_address.h"
+
 namespace tessera {
 namespace {
-
-std::byte* at(void* data, std::int64_t offset) { return static_cast<std::byte*>(data) + offset; }
-const std::byte* at(const void* data, std::int64_t offset) {
-  return static_cast<const std::byte*>(data) + offset;
-}
 
 /// Alike on every rank.
 std::int64_t most_groups_of_a_rank(const GatherSchedule& schedule) {

@@ -2,15 +2,12 @@
 
 #include <array>
 
+#include "executor/reshard/byte_address.h"
+
 namespace tessera {
 namespace {
 
 constexpr std::int64_t kLarge = std::int64_t{16} << 20;
-
-void* at(void* data, std::int64_t offset) { return static_cast<std::byte*>(data) + offset; }
-const void* at(const void* data, std::int64_t offset) {
-  return static_cast<const std::byte*>(data) + offset;
-}
 
 /// Of what all ranks send and receive, an eighth or more. Collective.
 bool mostly_staged(const MessageRounds& messages, Communicator& host) {
@@ -27,19 +24,40 @@ bool mostly_staged(const MessageRounds& messages, Communicator& host) {
   return 8 * bytes[0] >= bytes[1];
 }
 
+/// The most that a rank's stages hold. Collective.
+std::int64_t most_staged(const MessageRounds& messages, Communicator& host) {
+  std::int64_t most = messages.out_bytes + messages.in_bytes;
+  host.all_reduce(&most, 1, DType::int64, ReduceOp::max);
+  return most;
+}
+
+/// Everything at once where the stages allow it: every round costs NCCL a start and an end.
+MessageRounds messages_of(const SwitchPlan& plan, Communicator& host,
+                          std::optional<std::int64_t> merge_below, std::int64_t stage_bytes) {
+  const int rank = host.rank(), ranks = host.size();
+  const std::int64_t below = merge_below.value_or(kMergeAll);
+  MessageRounds messages = staged_messages(plan, rank, ranks, {below, kMergeAll});
+  if (most_staged(messages, host) <= stage_bytes) return messages;
+  messages = staged_messages(plan, rank, ranks, {below, stage_bytes});
+  if (merge_below || !mostly_staged(messages, host)) return messages;
+  return messages_of(plan, host, kLarge, stage_bytes);
+}
+
 }  // namespace
 
 MessagePath::MessagePath(const SwitchPlan& plan, const SwitchSite& site,
                          std::optional<std::int64_t> merge_below, std::int64_t stage_bytes)
-    : site_(site) {
-  const int rank = site.host->rank(), ranks = site.host->size();
-  messages_ = staged_messages(plan, rank, ranks, {merge_below.value_or(kMergeAll), stage_bytes});
-  if (!merge_below && mostly_staged(messages_, *site.host)) {
-    messages_ = staged_messages(plan, rank, ranks, {kLarge, stage_bytes});
-  }
+    : site_(site), messages_(messages_of(plan, *site.host, merge_below, stage_bytes)) {
   if (messages_.out_bytes > 0) out_ = new_block(site_, messages_.out_bytes);
   if (messages_.in_bytes > 0) in_ = new_block(site_, messages_.in_bytes);
   own_copies_ = complete_copies(site_);
+  if (!site_.register_memory) return;
+  for (const SharedBlock* memory : {site_.block, static_cast<const SharedBlock*>(out_.get()),
+                                    static_cast<const SharedBlock*>(in_.get())}) {
+    if (memory != nullptr && memory->bytes() > 0) {
+      registered_.push_back(site_.register_memory(*memory));
+    }
+  }
 }
 
 void MessagePath::post(const MessageRound& round) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "executor/reshard/staged_messages.h"
 
@@ -29,8 +30,9 @@ class MessagePath {
 
   SwitchSite site_;
   MessageRounds messages_;
-  std::unique_ptr<SharedBlock> out_, in_;    // stages; nullptr where nothing is staged
-  std::unique_ptr<BlockCopies> own_copies_;  // where the site has none
+  std::unique_ptr<SharedBlock> out_, in_;                // stages; nullptr where nothing is staged
+  std::unique_ptr<BlockCopies> own_copies_;              // where the site has none
+  std::vector<std::shared_ptr<const void>> registered_;  // with the world; before what it is of
 };
 
 }  // namespace tessera

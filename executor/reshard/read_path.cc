@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "executor/reshard/byte_address.h"
 #include "executor/reshard/pull_steps.h"
 
 namespace tessera {
@@ -61,10 +62,9 @@ ReadPath::ReadPath(const SwitchPlan& plan, const SwitchSite& site, HostSignals& 
       barrier_(step_barrier(site, signals, options)) {}
 
 void ReadPath::add(CopyBatch& batch, const Pull& pull, const RoundMemory& memory) const {
-  const std::byte* from = pull.peer == rank_
-                              ? static_cast<const std::byte*>(memory.from) + pull.from
-                              : memory.peers->at(pull.peer) + pull.from;
-  std::byte* to = static_cast<std::byte*>(memory.to) + pull.to;
+  const std::byte* from =
+      pull.peer == rank_ ? at(memory.from, pull.from) : memory.peers->at(pull.peer) + pull.from;
+  std::byte* to = at(memory.to, pull.to);
   if (from == to) return;  // the layouts share this storage
   const std::int64_t most = copy_bytes_ > 0 ? copy_bytes_ : pull.bytes;
   for (std::int64_t done = 0; done < pull.bytes; done += most) {

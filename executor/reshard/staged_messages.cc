@@ -203,6 +203,7 @@ MessageRounds staged_messages(const SwitchPlan& plan, int rank, int ranks,
     messages.add(large.rounds[k], /*alone=*/true);
     made.rounds.push_back(std::move(messages).made(made.out_bytes, made.in_bytes));
   }
+  if (made.rounds.size() == 1) return made;
   for (std::size_t k = 1; k < made.rounds.size(); k += 2) {
     use_second_half(made.rounds[k], made.out_bytes, made.in_bytes);
   }

@@ -30,7 +30,7 @@ struct MessageRound {
 
 struct MessageRounds {
   std::vector<MessageRound> rounds;          // as many on every rank
-  std::int64_t out_bytes = 0, in_bytes = 0;  // of this rank's stages, both halves
+  std::int64_t out_bytes = 0, in_bytes = 0;  // of this rank's stages; of many rounds both halves
 };
 
 /// Transfers of fewer than `limits.merge_below` bytes are merged, and those that are not contiguous

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cost_models/spec/problem.h"
+#include "executor/reshard/byte_address.h"
 
 namespace tessera {
 namespace {
@@ -38,8 +39,8 @@ void run_staged(const StagedRounds& rounds, BlockCopies& copies) {
 
 void append(CopyBatch& batch, std::span<const StagedCopy> list, const void* from, void* to) {
   for (const StagedCopy& copy : list) {
-    const std::byte* source = static_cast<const std::byte*>(from) + copy.from;
-    std::byte* target = static_cast<std::byte*>(to) + copy.to;
+    const std::byte* source = at(from, copy.from);
+    std::byte* target = at(to, copy.to);
     if (source != target) batch.add(target, source, static_cast<std::size_t>(copy.bytes));
   }
 }

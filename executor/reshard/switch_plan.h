@@ -46,6 +46,9 @@ struct SwitchSite {
       split;
   /// Memory of the same kind, for buffers; nullptr = host memory.
   std::function<std::unique_ptr<SharedBlock>(std::int64_t bytes)> make_block;
+  /// Lets the world's messages go straight from and to memory of the site's kind while the value
+  /// lives; nullptr = no such way.
+  std::function<std::shared_ptr<const void>(const SharedBlock& memory)> register_memory;
   /// Meets on the streams of the copies (make_stream_barrier); nullptr = the host's threads meet.
   std::function<std::unique_ptr<StreamBarrier>()> make_barrier;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_models/spec/problem.h"
+#include "executor/reshard/byte_address.h"
 
 namespace tessera {
 
@@ -38,8 +39,7 @@ void RoundSums::sum(const End& end, const void* memory, MemoryOps& ops, Transfer
   std::vector<MemoryRange> ranges;
   ranges.reserve(end.ranges.size());
   for (const ByteRange& range : end.ranges) {
-    ranges.push_back({static_cast<const std::byte*>(memory) + range.offset,
-                      static_cast<std::size_t>(range.bytes)});
+    ranges.push_back({at(memory, range.offset), static_cast<std::size_t>(range.bytes)});
   }
   const std::vector<std::uint64_t> parts = ops.checksums(ranges);
   for (std::size_t i = 0; i < end.transfers.size(); ++i) {

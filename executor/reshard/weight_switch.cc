@@ -1,19 +1,14 @@
 #include "executor/reshard/weight_switch.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cmath>
-#include <limits>
-#include <map>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
-#include "executor/reshard/follower.h"
+#include "executor/reshard/buffered_switch.h"
 #include "executor/reshard/gather_path.h"
 #include "executor/reshard/message_path.h"
-#include "executor/reshard/read_path.h"
-#include "executor/reshard/switch_rounds.h"
+#include "executor/reshard/overlapped_switch.h"
 #include "executor/reshard/switch_sums.h"
 #include "executor/storage/host_signals.h"
 #include "executor/storage/peer_blocks.h"
@@ -23,20 +18,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kReadySlot = 1, kBytesSlot = 3;                  // of HostSignals
-constexpr std::int64_t kBucketBytes = std::int64_t{64} << 20;  // of buffers, by default
+constexpr int kBytesSlot = 3;                                  // of HostSignals
 constexpr std::int64_t kStageBytes = std::int64_t{512} << 20;  // of what is merged, by default
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
-
-std::byte* at(void* data, std::int64_t offset) { return static_cast<std::byte*>(data) + offset; }
-const std::byte* at(const void* data, std::int64_t offset) {
-  return static_cast<const std::byte*>(data) + offset;
-}
-
-bool everything(int) { return true; }
 
 /// How weights travel.
 enum class Path : std::uint8_t { reads, messages, gathers };
@@ -51,8 +38,8 @@ class WeightSwitch::State {
         options_(options),
         rank_(site.host->rank()),
         ops_(site.ops != nullptr ? *site.ops : host_memory_ops()),
-        signals_(*site.host),
-        reads_(plan_, site_, signals_, options_) {
+        signals_(*site.host, options.timeout_s),
+        transfers_(plan_, site_, signals_, options_) {
     const bool casts = plan_.source_type != plan_.destination_type;
     if (options_.incremental && (casts || options_.wire)) {
       throw Error(ExitCode::usage,
@@ -72,12 +59,9 @@ class WeightSwitch::State {
       }
     }
     choose();
+    if (options_.overlap) require_reads();
   }
   State(const State&) = delete;
-  /// A switch that was begun and not finished ends for the peers, too.
-  ~State() {
-    if (follower_) signals_.abort();
-  }
 
   /// What fails here ends the peers' waits, too.
   template <class Fn>
@@ -97,7 +81,9 @@ class WeightSwitch::State {
     const DType wire = wire_now();
     ReshardReport report = new_report(wire);
     if (direct_.rounds.empty() || wire != plan_.source_type) {
-      run_buffered(wire, report);
+      make_buffers(wire);
+      buffered_->run(
+          transfers_, [this] { barrier(); }, report);
     } else if (!chosen_) {
       probe(report);
     } else {
@@ -120,67 +106,41 @@ class WeightSwitch::State {
   }
 
   void begin(const ReshardHooks& hooks) {
-    const bool named = options_.transport != ReshardTransport::automatic;
-    if (!peers_ || !signals_.usable() || !moves_all_as_they_are() || options_.verify ||
-        (named && path_ != Path::reads)) {
-      throw Error(ExitCode::usage,
-                  "reshard: an overlapped switch reads mapped memory of one host, one type of "
-                  "weights, moves all of them, and verifies nothing");
-    }
+    require_reads();
     hooks_ = hooks;
     if (hooks_.on_start) hooks_.on_start();
-    started_at_ = Clock::now();
-    overlapped_bytes_ = 0;
-    marks_.assign(direct_.rounds.size(), -1);
-    path_ = Path::reads;
+    take(Path::reads);
     chosen_ = true;
-    await_tensors();
-    follower_ = std::make_unique<Follower>([this](Follower& counter) { follow(counter); });
-    ready_complete();
+    if (!overlapped_) {
+      overlapped_ =
+          std::make_unique<OverlappedSwitch>(direct_, site_, signals_, transfers_, memory());
+    }
+    overlapped_->begin();
   }
 
   void ready(int bucket) {
-    TESSERA_CHECK(follower_ != nullptr);
-    marks_[static_cast<std::size_t>(bucket)] = site_.copies->mark_producer();
-    awaited_[static_cast<std::size_t>(bucket)] = -1;
-    follower_->raise(bucket + 1);
+    TESSERA_CHECK(begun());
+    overlapped_->ready(bucket);
   }
-
   void written(std::span<const int> tensors) {
-    TESSERA_CHECK(follower_ != nullptr);
-    for (const int tensor : tensors) {
-      for (const int bucket : std::exchange(buckets_of_[tensor], {})) {
-        --awaited_[static_cast<std::size_t>(bucket)];
-      }
-    }
-    ready_complete();
+    TESSERA_CHECK(begun());
+    overlapped_->written(tensors);
   }
-
-  bool begun() const { return follower_ != nullptr; }
+  bool begun() const { return overlapped_ && overlapped_->begun(); }
 
   ReshardReport finish() {
-    TESSERA_CHECK(follower_ != nullptr);
-    for (std::size_t k = 0; k < awaited_.size(); ++k) {
-      if (awaited_[k] >= 0) ready(static_cast<int>(k));
-    }
+    TESSERA_CHECK(begun());
     const Clock::time_point begin = Clock::now();
-    follower_->join();
-    follower_.reset();
-    site_.copies->wait();
     ReshardReport report = new_report(plan_.source_type);
-    report.received = overlapped_bytes_;
+    report.received = overlapped_->finish();
     meet(report);
     report.exposed_s = seconds_since(begin);
-    report.seconds = std::max(report.exposed_s, seconds_since(started_at_));
-    ++overlapped_;
+    report.seconds = std::max(report.exposed_s, seconds_since(overlapped_->started_at()));
     return finished(report, hooks_);
   }
 
   std::int64_t buffer_bytes() const {
-    std::int64_t bytes = 0;
-    for (const auto* block : {&out_, &in_}) {
-      if (*block) bytes += (*block)->bytes();
-    }
+    std::int64_t bytes = buffered_ ? buffered_->bytes() : 0;
     if (messages_) bytes += messages_->stage_bytes();
     if (gathers_) bytes += gathers_->stage_bytes();
     return bytes;
@@ -225,6 +185,23 @@ class WeightSwitch::State {
     return window ? ReshardTransport::window : ReshardTransport::all_gather;
   }
 
+  /// What an overlapped switch needs, alike on every rank.
+  void require_reads() const {
+    const bool named = options_.transport != ReshardTransport::automatic;
+    if (peers_ && signals_.usable() && moves_all_as_they_are() && !options_.verify &&
+        (!named || path_ == Path::reads)) {
+      return;
+    }
+    throw Error(ExitCode::usage,
+                "reshard: an overlapped switch reads mapped memory of one host, one type of "
+                "weights, moves all of them, and verifies nothing");
+  }
+
+  void take(Path path) {
+    path_ = path;
+    transfers_.use_reads(path == Path::reads);
+  }
+
   void choose() {
     const ReshardTransport wanted = options_.transport;
     switch (wanted) {
@@ -238,14 +215,14 @@ class WeightSwitch::State {
         if (!moves_all_as_they_are() || !can_stage()) {
           throw Error(ExitCode::usage, "reshard: all-gathers move all weights as they are");
         }
-        path_ = Path::gathers;
+        take(Path::gathers);
         return;
       case ReshardTransport::send_recv:
-        path_ = Path::messages;
+        take(Path::messages);
         return;
       case ReshardTransport::automatic:
         // GPUs of one host: copy engines were faster in every pair measured (benchmarks/results).
-        if (!can_read()) path_ = Path::messages;
+        if (!can_read()) take(Path::messages);
         chosen_ = ranks() == 1 || (can_read() && site_.make_block && signals_.usable()) ||
                   !moves_all_as_they_are();
         return;
@@ -284,54 +261,14 @@ class WeightSwitch::State {
     return report;
   }
 
-  /// Both ends of an edge decide alike: only ranks of one host read one another's memory.
-  bool reads(int peer) const { return path_ == Path::reads && reads_.reads(peer); }
-  bool sends_messages() const { return path_ != Path::reads || !signals_.usable(); }
   RoundMemory memory() const { return {peers_.get(), site_.source, site_.destination}; }
-
-  /// Begins a round. Sources are final on every rank. Returns the bytes that come from peers, as
-  /// send() does.
-  std::int64_t start(const SwitchRound& round, const RoundMemory& memory,
-                     const std::function<bool(int)>& wanted) {
-    std::int64_t received = 0;
-    if (path_ == Path::reads) received += reads_.start(round, memory, wanted);
-    if (sends_messages()) received += send(round, memory, wanted);
-    return received;
-  }
-
-  std::int64_t send(const SwitchRound& round, const RoundMemory& memory,
-                    const std::function<bool(int)>& wanted) {
-    const auto by_message = [&](int index) {
-      const Transfer& transfer = round.plan.transfers[static_cast<std::size_t>(index)];
-      const int other = transfer.source == rank_ ? transfer.destination : transfer.source;
-      return !reads(other) && wanted(index);
-    };
-    const ByteSchedule schedule = messages_of(round, rank_, by_message);
-    execute(schedule, memory.from, memory.to, *site_.world, uneven());
-    return schedule.received;
-  }
-
-  /// Some rank sends much more than another: all at once would meet at its links.
-  bool uneven() const {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
-    for (const RankTraffic& traffic : plan_.plan.traffic) {
-      least = std::min(least, traffic.sent);
-      most = std::max(most, traffic.sent);
-    }
-    return most - least > most / 8;
-  }
-
-  /// Returns when what was started has arrived here.
-  void settle() {
-    if (path_ == Path::reads) site_.copies->wait();
-    if (sends_messages()) site_.world->barrier();
-  }
 
   void await_producer() {
     if (site_.copies != nullptr) site_.copies->await_producer();
   }
 
-  /// The first switch, every way; the fastest one stays. All ranks decide by the slowest one.
+  /// The first switch, every way twice, since the first time connects; the fastest one stays. All
+  /// ranks decide by the slowest one.
   void probe(ReshardReport& report) {
     if (can_stage()) make_gathers();
     std::vector<Path> paths{Path::messages};
@@ -339,8 +276,9 @@ class WeightSwitch::State {
     if (can_read()) paths.push_back(Path::reads);
     std::vector<float> seconds;
     for (const Path path : paths) {
-      path_ = path;
+      take(path);
       make_path();
+      run_direct(report);
       barrier();
       const Clock::time_point begin = Clock::now();
       run_direct(report);
@@ -349,7 +287,7 @@ class WeightSwitch::State {
     }
     site_.host->all_reduce(seconds.data(), seconds.size(), DType::fp32, ReduceOp::max);
     const auto fastest = std::min_element(seconds.begin(), seconds.end()) - seconds.begin();
-    path_ = paths[static_cast<std::size_t>(fastest)];
+    take(paths[static_cast<std::size_t>(fastest)]);
     chosen_ = true;
     if (path_ != Path::gathers) gathers_.reset();
     if (path_ == Path::reads) messages_.reset();
@@ -382,10 +320,9 @@ class WeightSwitch::State {
     if (path_ != Path::reads && messages_) received += messages_->run();
     if (path_ == Path::gathers || (path_ == Path::messages && messages_)) return received;
     for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
-      if (path_ == Path::reads) received += reads_.start(direct_, k, memory());
-      if (sends_messages()) received += send(direct_.rounds[k], memory(), everything);
+      received += transfers_.start(direct_, k, memory());
     }
-    settle();
+    transfers_.settle();
     return received;
   }
 
@@ -394,7 +331,7 @@ class WeightSwitch::State {
     const bool sums = options_.incremental || options_.verify;
     std::vector<TransferSums> now(sums ? direct_.rounds.size() : 0);
     for (std::size_t k = 0; k < now.size(); ++k) {
-      now[k] = sums_of(direct_sums_, direct_, k).share(site_.source, ops_, *site_.host);
+      now[k] = sums_of(k).share(site_.source, ops_, *site_.host);
     }
     barrier();
     report.received = options_.incremental ? 0 : move_all();
@@ -405,119 +342,29 @@ class WeightSwitch::State {
         const auto i = static_cast<std::size_t>(index);
         return last.empty() || last[i] != now[k][i];
       };
-      report.received += start(round, memory(), changed);
+      report.received += transfers_.start(round, memory(), changed);
     }
-    if (options_.incremental) settle();
+    if (options_.incremental) transfers_.settle();
     for (std::size_t k = 0; options_.verify && k < now.size(); ++k) {
-      sums_of(direct_sums_, direct_, k)
-          .check_landed(now[k], site_.destination, ops_, plan_.tensors);
+      sums_of(k).check_landed(now[k], site_.destination, ops_, plan_.tensors);
     }
     report.verified = options_.verify;
     if (options_.incremental) sums_ = std::move(now);
   }
 
   /// The sums of one round, compiled once.
-  const RoundSums& sums_of(std::vector<std::optional<RoundSums>>& all, const SwitchRounds& rounds,
-                           std::size_t k) const {
-    if (all.empty()) all.resize(rounds.rounds.size());
-    if (!all[k]) all[k].emplace(rounds.rounds[k], rank_);
-    return *all[k];
+  const RoundSums& sums_of(std::size_t k) {
+    direct_sums_.resize(direct_.rounds.size());
+    if (!direct_sums_[k]) direct_sums_[k].emplace(direct_.rounds[k], rank_);
+    return *direct_sums_[k];
   }
 
   void make_buffers(DType wire) {
-    if (wire_ == wire) return;
-    wire_ = wire;
+    if (buffered_ && buffered_->wire() == wire) return;
     messages_.reset();
-    const std::int64_t bound = options_.bucket_bytes > 0 ? options_.bucket_bytes : kBucketBytes;
-    buffered_sums_.clear();
-    buffered_ = buffered_rounds(plan_, rank_, ranks(), wire, bound);
-    buffer_peers_.reset();
-    out_ = new_block(site_, 2 * buffered_.out_bytes);
-    in_ = buffered_.in_bytes > 0 ? new_block(site_, 2 * buffered_.in_bytes) : nullptr;
-    if (path_ == Path::reads) buffer_peers_ = std::make_unique<PeerBlocks>(*site_.host, out_.get());
-  }
-
-  /// While one bucket travels the next is cast into the other half of the buffer.
-  void run_buffered(DType wire, ReshardReport& report) {
-    make_buffers(wire);
-    const RoundMemory memory{buffer_peers_.get(), out_->data(),
-                             in_ ? in_->data() : site_.destination};
-    const std::vector<SwitchRound>& rounds = buffered_.rounds;
-    if (!rounds.empty()) pack(rounds[0], wire);
-    for (std::size_t k = 0; k < rounds.size(); ++k) {
-      await_producer();
-      TransferSums sums;
-      if (options_.verify) {
-        sums = sums_of(buffered_sums_, buffered_, k).share(out_->data(), ops_, *site_.host);
-      }
-      barrier();  // every rank has packed bucket k, and read bucket k - 1
-      report.received += start(rounds[k], memory, everything);
-      if (k + 1 < rounds.size()) pack(rounds[k + 1], wire);
-      settle();
-      if (options_.verify) {
-        sums_of(buffered_sums_, buffered_, k).check_landed(sums, memory.to, ops_, plan_.tensors);
-      }
-      for (const BufferCast& cast : rounds[k].unpack) {
-        ops_.cast(at(site_.destination, cast.to), plan_.destination_type,
-                  at(in_->data(), cast.from), wire, static_cast<std::size_t>(cast.elements));
-      }
-    }
-    await_producer();
-    report.verified = options_.verify;
-    if (wire != DType::fp32 && plan_.source_type == DType::fp32) {
-      const CastError error = ops_.take_cast_error();
-      std::array<float, 2> sums{static_cast<float>(error.squared_error),
-                                static_cast<float>(error.squared_norm)};
-      site_.host->all_reduce(sums.data(), sums.size(), DType::fp32, ReduceOp::sum);
-      report.cast_error = sums[1] > 0 ? std::sqrt(sums[0] / sums[1]) : 0;
-    }
-  }
-
-  void pack(const SwitchRound& round, DType wire) {
-    for (const BufferCast& cast : round.pack) {
-      const auto elements = static_cast<std::size_t>(cast.elements);
-      const std::byte* from = at(site_.source, cast.from);
-      if (wire != DType::fp32 && plan_.source_type == DType::fp32) {
-        ops_.cast_noting_error(at(out_->data(), cast.to), wire, from, elements);
-      } else {
-        ops_.cast(at(out_->data(), cast.to), wire, from, plan_.source_type, elements);
-      }
-    }
-  }
-
-  /// Which of this rank's tensors each bucket waits for.
-  void await_tensors() {
-    buckets_of_.clear();
-    awaited_.assign(direct_.rounds.size(), 0);
-    for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
-      for (const Transfer& transfer : direct_.rounds[k].plan.transfers) {
-        if (transfer.source != rank_) continue;
-        std::vector<int>& buckets = buckets_of_[transfer.tensor];
-        if (!buckets.empty() && buckets.back() == static_cast<int>(k)) continue;
-        buckets.push_back(static_cast<int>(k));
-        ++awaited_[k];
-      }
-    }
-  }
-
-  /// Buckets leave in their order.
-  void ready_complete() {
-    for (std::size_t k = 0; k < awaited_.size() && awaited_[k] <= 0; ++k) {
-      if (awaited_[k] == 0) ready(static_cast<int>(k));
-    }
-  }
-
-  /// A bucket leaves when its last writes are done on every rank.
-  void follow(Follower& counter) {
-    const std::uint64_t before = overlapped_ * direct_.rounds.size();
-    for (std::size_t k = 0; k < direct_.rounds.size(); ++k) {
-      if (!counter.await(static_cast<int>(k) + 1)) return;
-      site_.copies->await_mark(marks_[k]);
-      signals_.raise(kReadySlot, before + k + 1);
-      signals_.await_all(kReadySlot, before + k + 1);
-      if (k == 0) started_at_ = Clock::now();
-      overlapped_bytes_ += reads_.start(direct_, k, memory());
-    }
+    buffered_.reset();
+    buffered_ =
+        std::make_unique<BufferedSwitch>(plan_, site_, options_, ops_, wire, path_ == Path::reads);
   }
 
   SwitchPlan plan_;
@@ -531,27 +378,16 @@ class WeightSwitch::State {
   std::unique_ptr<PeerBlocks> peers_;
   Path path_ = Path::reads;
   bool chosen_ = true;  // false: the first switch tries every path
-  ReadPath reads_;
+  RoundTransfers transfers_;
   std::unique_ptr<GatherPath> gathers_;
   std::unique_ptr<MessagePath> messages_;  // of all, or of what no all-gather does
   Path messages_for_ = Path::messages;
   std::int64_t switches_ = 0;
   std::vector<TransferSums> sums_;  // of the last incremental switch, by round
-  std::vector<std::optional<RoundSums>> direct_sums_, buffered_sums_;
-
-  std::optional<DType> wire_;  // what the buffers were made for
-  SwitchRounds buffered_;
-  std::unique_ptr<SharedBlock> out_, in_;
-  std::unique_ptr<PeerBlocks> buffer_peers_;
-
-  std::uint64_t overlapped_ = 0;       // switches so far
-  std::int64_t overlapped_bytes_ = 0;  // of this one, from peers
-  ReshardHooks hooks_;
-  Clock::time_point started_at_;
-  std::vector<int> marks_;
-  std::map<int, std::vector<int>> buckets_of_;  // tensors that are still to be written
-  std::vector<int> awaited_;                    // tensors by bucket; -1 = it is ready
-  std::unique_ptr<Follower> follower_;          // last: its thread uses the rest
+  std::vector<std::optional<RoundSums>> direct_sums_;
+  std::unique_ptr<BufferedSwitch> buffered_;  // of the wire's type in use
+  ReshardHooks hooks_;                        // of the switch that was begun
+  std::unique_ptr<OverlappedSwitch> overlapped_;
 };
 
 WeightSwitch::WeightSwitch(SwitchPlan plan, const SwitchSite& site, const SwitchOptions& options)

@@ -30,7 +30,7 @@ struct SwitchOptions {
   /// copy_engine and host read peers' memory, send_recv sends messages, all_gather and window
   /// gather where find_gathers can and send messages elsewhere. automatic: copy engines among GPUs
   /// of one host; else whichever of reads (messages between hosts), messages and all-gathers was
-  /// fastest in the first switch, which is done every way.
+  /// fastest in the first switch, which is done every way twice.
   ReshardTransport transport = ReshardTransport::automatic;
   /// Bound of a bucket: of the buffers when casting, of what becomes ready together when
   /// overlapping; a quarter of the stages of what travels merged. 0 = the default of each, and
@@ -56,6 +56,7 @@ struct SwitchOptions {
   /// SwitchPlan::tensors, of all ranks); by default in their own.
   bool overlap = false;
   std::vector<int> write_order;
+  double timeout_s = 600;  // what a rank waits for its peers on the host
 };
 
 class WeightSwitch {

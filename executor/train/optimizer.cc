@@ -207,7 +207,10 @@ double Optimizer::global_norm() {
   } else {
     squares_ = torch::zeros({}, gradients.options());
     const std::vector<Tensor> counted = views(gradients, chunks_.counted);
-    if (!counted.empty()) squares_ = torch::stack(at::_foreach_norm(counted, 2)).square().sum();
+    if (!counted.empty()) {  // an fp32 sum of a whole shard would lose what is small
+      const std::vector<Tensor> norms = at::_foreach_norm(counted, 2, torch::kDouble);
+      squares_ = torch::stack(norms).square().sum().to(torch::kFloat);
+    }
   }
   // Shards are disjoint over their group; replicas hold the same.
   for (Communicator* group : {groups_.model.get(), shard_group(groups_, weights_.layout)})
@@ -234,14 +237,15 @@ StepResult Optimizer::step(double learning_rate, const RowsWritten& written) {
 /// Equal parts travel while the next bucket is updated.
 void Optimizer::update_by_bucket(double learning_rate, const RowsWritten& written) {
   make_bucket_tables();
-  const std::size_t count = map_.buckets.size(), behind = map_.kind == ShardKind::flat ? 1 : 0;
+  const std::vector<std::size_t> order = update_order(map_);
+  const std::size_t count = order.size(), behind = map_.kind == ShardKind::flat ? 1 : 0;
   for (std::size_t i = 0; i < count + behind; ++i) {
     if (i < count) {
-      update_on_device(learning_rate, bucket_tables_[i]);
-      publish(map_.buckets[i]);
+      update_on_device(learning_rate, bucket_tables_[order[i]]);
+      publish(map_.buckets[order[i]]);
     }
     if (i < behind) continue;
-    const ShardBucket& bucket = map_.buckets[i - behind];
+    const ShardBucket& bucket = map_.buckets[order[i - behind]];
     await_weights(bucket);
     written(bucket.rows);
   }
@@ -352,7 +356,8 @@ void Optimizer::finish_weights(const RowsWritten& written) {
   if (parameters_ != nullptr) parameters_->changed();
   publish_weights();
   if (!written) return;
-  for (const ShardBucket& bucket : map_.buckets) {
+  for (const std::size_t each : update_order(map_)) {
+    const ShardBucket& bucket = map_.buckets[each];
     await_weights(bucket);
     written(bucket.rows);
   }

@@ -1,6 +1,7 @@
 #include "executor/train/shard_map.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cost_models/layout/sharding.h"
 #include "executor/reshard/arena_layout.h"
@@ -170,6 +171,23 @@ BucketParts parts_of(const ShardBucket& bucket, int rank) {
     parts.rest.block = std::max(parts.rest.block, block);
   }
   return parts;
+}
+
+std::vector<std::size_t> update_order(const ShardMap& map) {
+  std::vector<std::size_t> order(map.buckets.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(),
+                        [&](std::size_t bucket) { return map.buckets[bucket].layer < 0; });
+  return order;
+}
+
+std::vector<int> update_order(const ParameterTable& table) {
+  std::vector<int> order(table.rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return table.rows[index(a)].layer < table.rows[index(b)].layer;
+  });
+  return order;
 }
 
 const ShardBucket* ShardMap::back() const {

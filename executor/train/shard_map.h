@@ -61,6 +61,12 @@ struct ShardMap {
   }
 };
 
+/// The order in which a step beside a switch of layouts writes the buckets, and the table's rows on
+/// whatever rank: what lies outside the layers first, then layer by layer. The head's weights, the
+/// longest to travel, are then not the last.
+std::vector<std::size_t> update_order(const ShardMap& map);
+std::vector<int> update_order(const ParameterTable& table);
+
 /// A row that every rank keeps an equal part of, in rank order: a collective moves it in place.
 struct EvenRow {
   int row = 0;

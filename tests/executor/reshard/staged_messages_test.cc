@@ -9,6 +9,7 @@
 #include "executor/reshard/gathers.h"
 #include "executor/reshard/pull_steps.h"
 #include "executor/reshard/reshard.h"
+#include "executor/reshard/shared_arena.h"
 #include "tests/cost_models/sample_models.h"
 #include "tests/executor/reshard/layout_cases.h"
 
@@ -69,6 +70,31 @@ TEST(StagedMessages, AreOneBetweenTwoRanksInEveryRoundAndEndAlike) {
       }
       EXPECT_EQ(moved, wanted);
     }
+  }
+}
+
+/// A stage's weights lie in one piece at both ends: in one round they are one message, unpacked.
+TEST(StagedMessages, StagesOfAPipelineAreOneMessageWithoutPacking) {
+  ModelSpec model = even_model(4);
+  model.head_dim = 64;  // every tensor fills what is aligned
+  model.hidden = model.ffn = 512;
+  const ParameterTable table = parameter_table(model);
+  const RankMap from = contiguous(layout_of(1, 4, 1, 4)), to = contiguous(layout_of(1, 1, 4, 4));
+  const auto arena_on = [&](int rank) {
+    return shared_arena_on(table, from, to, rank, DType::fp32);
+  };
+  for (int rank = 0; rank < 4; ++rank) {
+    const Reshard reshard(table, from, to, DType::fp32, ReshardMode::minimal, rank);
+    const SharedArena arena = arena_on(rank);
+    const SwitchPlan plan =
+        reshard.switch_plan([&](int of) { return arena_on(of).training; }, arena.rollout);
+    const MessageRounds all = staged_messages(plan, rank, 4, {kEverything, kEverything});
+    ASSERT_EQ(all.rounds.size(), 1u);
+    EXPECT_EQ(all.out_bytes + all.in_bytes, 0);
+    ASSERT_EQ(all.rounds[0].sends.size(), 3u);
+    std::int64_t received = 0;
+    for (const auto& message : all.rounds[0].receives) received += message.range.bytes;
+    EXPECT_EQ(received, reshard.plan().traffic[static_cast<std::size_t>(rank)].received);
   }
 }
 

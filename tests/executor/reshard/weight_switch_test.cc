@@ -122,6 +122,9 @@ TEST(WeightSwitch, TheOrderOfReadsChangesNothing) {
     switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::host,
                                               .copy_bytes = 100,
                                               .verify = true,
+                                              .pulls = PullOrder::in_steps});
+    switch_cases::delivers_every_pair(world, {.transport = ReshardTransport::host,
+                                              .copy_bytes = 100,
                                               .pulls = PullOrder::in_steps,
                                               .overlap = true});
   });

@@ -1,6 +1,7 @@
 #include "executor/train/optimizer.h"
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
@@ -185,6 +186,7 @@ TEST(Optimizer, RowsAreNamedOnceAndOnlyWhenTheyAreFinal) {
         const Tokens tokens = batch_of(model, step);
         const std::vector<torch::Tensor>& weights = role->weights.tensors;
         std::vector<torch::Tensor> before, seen(weights.size());
+        std::vector<std::int64_t> layers;  // of the rows, as they were named
         for (const torch::Tensor& tensor : weights) before.push_back(tensor.detach().clone());
         UpdateOptions options{.learning_rate = 1e-2};
         options.written = [&](std::span<const int> rows) {
@@ -192,6 +194,7 @@ TEST(Optimizer, RowsAreNamedOnceAndOnlyWhenTheyAreFinal) {
             const auto index = static_cast<std::size_t>(row);
             EXPECT_FALSE(seen[index].defined()) << "row " << row << " twice";
             seen[index] = weights[index].detach().clone();
+            layers.push_back(role->weights.table.rows[index].layer);
           }
         };
         trainer.update(tokens.sequences(), quadratic_loss(tokens, 2, false), options);
@@ -202,6 +205,7 @@ TEST(Optimizer, RowsAreNamedOnceAndOnlyWhenTheyAreFinal) {
           changed = changed || !torch::equal(before[row], weights[row]);
         }
         EXPECT_TRUE(changed);
+        EXPECT_TRUE(std::is_sorted(layers.begin(), layers.end()));  // as update_order() says
       }
     });
   }

@@ -1,0 +1,60 @@
+// A switch beside its producer: every bucket leaves when its last writes are done on every rank.
+//
+// Used by WeightSwitch. Reads of mapped memory on one host. A thread of its own waits for peers and
+// begins copies, while the caller gives work to the producer's stream. Collective; keeps
+// references. Bytes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/reshard/follower.h"
+#include "executor/reshard/round_transfers.h"
+
+namespace tessera {
+
+class OverlappedSwitch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  OverlappedSwitch(const SwitchRounds& rounds, const SwitchSite& site, HostSignals& signals,
+                   RoundTransfers& transfers, const RoundMemory& memory)
+      : rounds_(rounds), site_(site), signals_(signals), transfers_(transfers), memory_(memory) {}
+  /// A switch that was begun and not finished ends for the peers, too.
+  ~OverlappedSwitch() {
+    if (begun()) signals_.abort();
+  }
+
+  void begin();
+  void ready(int bucket);
+  void written(std::span<const int> tensors);
+  bool begun() const { return follower_ != nullptr; }
+  /// Returns when what this rank reads has arrived: the bytes from peers.
+  std::int64_t finish();
+  /// When the first bucket left, or begin().
+  Clock::time_point started_at() const { return started_at_; }
+
+ private:
+  void await_tensors();
+  void ready_complete();
+  void follow(Follower& counter);
+
+  const SwitchRounds& rounds_;
+  const SwitchSite& site_;
+  HostSignals& signals_;
+  RoundTransfers& transfers_;
+  RoundMemory memory_;
+  std::uint64_t switches_ = 0;  // so far
+  std::int64_t received_ = 0;   // of this one, from peers
+  Clock::time_point started_at_;
+  std::vector<int> marks_;                      // of the producer's stream, by bucket
+  std::map<int, std::vector<int>> buckets_of_;  // tensors that are still to be written
+  std::vector<int> awaited_;                    // tensors by bucket; -1 = it is ready
+  std::unique_ptr<Follower> follower_;          // last: its thread uses the rest
+};
+
+}  // namespace tessera
