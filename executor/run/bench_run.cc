@@ -66,7 +66,7 @@ void run_bench(const BenchStart& options, const std::string& what, std::vector<s
     words.insert(words.end(), {"--device", gpu ? "cuda" : "cpu"});
     relaunch(std::move(words), options.ranks, gpu);
   }
-  RankSetup setup = set_up_rank(options.device, 0);
+  RankSetup setup = set_up_rank(options.device);
   const torch::NoGradGuard no_grad;
   const BenchSite site{.world = setup.world.get(),
                        .host = &setup.host(),
@@ -76,6 +76,7 @@ void run_bench(const BenchStart& options, const std::string& what, std::vector<s
   result["what"] = "tessera bench " + what;
   std::string line = "tessera bench " + what;
   for (const std::string& word : words) line += " " + word;
+  line += std::string(" --device ") + (site.gpu() ? "cuda" : "cpu");
   result["command"] = line;
   result["figures"] = measure(setup, site);
   if (setup.rank != 0) return;

@@ -205,6 +205,13 @@ void run_kernels(const KernelOptions& options) {
   if (options.each.tokens != 0) {
     words.insert(words.end(), {"--tokens", std::to_string(options.each.tokens)});
   }
+  const auto number = [&](const char* name, std::int64_t value) {
+    if (value != 0) words.insert(words.end(), {name, std::to_string(value)});
+  };
+  number("--sequence", options.each.sequence);
+  number("--optimizer-elements", options.each.optimizer_elements);
+  number("--repeat", options.each.repetitions);
+  if (!options.start.output.empty()) words.insert(words.end(), {"-o", options.start.output});
   run_bench(
       options.start, "kernels", std::move(words),
       [&](RankSetup&, const BenchSite& site) {

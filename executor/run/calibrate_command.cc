@@ -78,7 +78,7 @@ void print(const std::vector<FitReport>& reports, const Problems& problems) {
 void calibrate(const CalibrateOptions& options) {
   Problems problems;
   if (options.ranks > 1 && !launched()) relaunch_calibrate(options);
-  RankSetup setup = set_up_rank(options.device, 0);
+  RankSetup setup = set_up_rank(options.device);
   const SideLane lane = make_side_lane(setup);
   const MeasureOptions measure{.device = setup.device,
                                .dtype = setup.device.is_cuda() ? DType::bf16 : DType::fp32,

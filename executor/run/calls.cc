@@ -41,15 +41,14 @@ void add_metrics(Metrics& sums, const Metrics& one) {
 
 /// Runs `update(mini_batch, updates so far)` over all epochs and mini-batches and averages.
 Metrics over_mini_batches(const RolePlan& plan, std::int64_t epochs, const Experience& experience,
-                          std::int64_t updates_before, auto&& update) {
+                          auto&& update) {
   const std::span<const Sequence> all = experience.sequences;
   const auto size = static_cast<std::size_t>(plan.batching.mini_batch);
   Metrics sums;
   std::int64_t updates = 0;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
     for (std::size_t first = 0; first < all.size(); first += size) {
-      add_metrics(sums, update(all.subspan(first, std::min(size, all.size() - first)),
-                               updates_before + updates));
+      add_metrics(sums, update(all.subspan(first, std::min(size, all.size() - first)), updates));
       ++updates;
     }
   }
@@ -62,13 +61,15 @@ void begin_switch(Worker& worker) {
   worker.weight_switch->begin();
 }
 
-LrSchedule schedule_of(const OptimConfig& optim, std::int64_t total_updates) {
-  return {.lr = optim.lr,
-          .decay = optim.decay,
-          .warmup_steps = optim.lr_warmup_steps,
-          .warmup_ratio = optim.lr_warmup_steps_ratio,
-          .total_steps = total_updates,
-          .min_lr_ratio = optim.min_lr_ratio};
+/// One rate for all updates of a training step, as verl's scheduler has it.
+double rate_of_step(const OptimConfig& optim, const RunConfig& config, std::int64_t step) {
+  const LrSchedule schedule{.lr = optim.lr,
+                            .decay = optim.decay,
+                            .warmup_steps = optim.lr_warmup_steps,
+                            .warmup_ratio = optim.lr_warmup_steps_ratio,
+                            .total_steps = config.trainer.total_training_steps,
+                            .min_lr_ratio = optim.min_lr_ratio};
+  return learning_rate(schedule, step - 1);
 }
 
 }  // namespace
@@ -119,20 +120,19 @@ void compute_reward_scores(Worker& worker, Experience& experience) {
 }
 
 Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epochs,
-                     const Experience& experience, std::int64_t updates_before, bool overlap) {
+                     const Experience& experience, bool overlap) {
   RoleWorker* role = worker.find(Role::actor);
   if (role == nullptr || !role->member()) {
     if (overlap) begin_switch(worker);
     return {};
   }
-  const LrSchedule schedule = schedule_of(config.actor.optim, config.trainer.actor_updates);
+  const double rate = rate_of_step(config.actor.optim, config, experience.step);
   const auto size = static_cast<std::size_t>(role->plan->batching.mini_batch);
   const auto batches = static_cast<std::int64_t>((experience.sequences.size() + size - 1) / size);
-  const std::int64_t last = updates_before + epochs * batches - 1;
+  const std::int64_t last = epochs * batches - 1;
   const auto update = [&](std::span<const Sequence> batch, std::int64_t done) {
     const Aggregation counts =
         mini_batch_counts(batch, config.actor.aggregation, role->groups.dp_size);
-    const double rate = learning_rate(schedule, done);
     RowsWritten written;
     if (overlap && done == last) {
       begin_switch(worker);
@@ -148,30 +148,31 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
     result.metrics["actor/grad_norm"] = result.grad_norm;
     result.metrics["actor/lr"] = rate;
     result.metrics["actor/loss"] = result.loss;
+    result.metrics["actor/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;
   };
-  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, updates_before, update);
+  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, update);
   role->trainer->rest();
   return role->leader() ? metrics : Metrics{};
 }
 
 Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epochs,
-                      const Experience& experience, std::int64_t updates_before) {
+                      const Experience& experience) {
   RoleWorker* role = worker.find(Role::critic);
   if (role == nullptr || !role->member()) return {};
-  const LrSchedule schedule = schedule_of(config.critic.optim, config.trainer.critic_updates);
-  const auto update = [&](std::span<const Sequence> batch, std::int64_t done) {
+  const double rate = rate_of_step(config.critic.optim, config, experience.step);
+  const auto update = [&](std::span<const Sequence> batch, std::int64_t) {
     const Aggregation counts =
         mini_batch_counts(batch, config.critic.aggregation, role->groups.dp_size);
-    const double rate = learning_rate(schedule, done);
     UpdateResult result = role->trainer->update(
         views_of(batch), critic_loss_function(batch, config.critic.cliprange_value, counts),
         {.token_limit = role->plan->batching.update_tokens, .learning_rate = rate});
     result.metrics["critic/grad_norm"] = result.grad_norm;
     result.metrics["critic/lr"] = rate;
+    result.metrics["critic/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;
   };
-  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, updates_before, update);
+  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, update);
   role->trainer->rest();
   return role->leader() ? metrics : Metrics{};
 }

@@ -31,12 +31,11 @@ void compute_values(Worker& worker, Experience& experience);
 void compute_reward_scores(Worker& worker, Experience& experience);
 
 /// One pass per epoch over the mini-batches, consecutive sequences each. Metrics (means over the
-/// updates) on the role's leader only. With `overlap` the switch begins with the last update, on
-/// every rank, and move_weights ends it.
+/// updates) on the role's leader only; the learning rate is the training step's. With `overlap` the
+/// switch begins with the last update, on every rank, and move_weights ends it.
 Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epochs,
-                     const Experience& experience, std::int64_t updates_before,
-                     bool overlap = false);
+                     const Experience& experience, bool overlap = false);
 Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epochs,
-                      const Experience& experience, std::int64_t updates_before);
+                      const Experience& experience);
 
 }  // namespace tessera

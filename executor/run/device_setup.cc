@@ -56,12 +56,12 @@ void* use_own_stream(int device) {
 
 }  // namespace
 
-RankSetup set_up_rank(const std::string& device, std::uint64_t token) {
+RankSetup set_up_rank(const std::string& device, double timeout_s) {
   const LaunchEnvironment launch = launch_environment();
   RankSetup setup;
   setup.rank = launch.rank;
   setup.size = launch.world_size;
-  WorldOptions options{.token = token};
+  WorldOptions options{.timeout_s = timeout_s};
   void* stream = nullptr;
   const bool gpu = wants_gpu(device, launch);
   if (gpu) {

@@ -27,8 +27,8 @@ struct RankSetup {
 
 /// `device`: "cpu", "cuda" or "auto" (a GPU for every rank of the host, or the CPU). Under no
 /// launcher the world has one rank. torch computes with one thread per rank on the CPU, on a stream
-/// of its own on a GPU.
-RankSetup set_up_rank(const std::string& device, std::uint64_t token);
+/// of its own on a GPU. `timeout_s`: what a rank waits for its peers.
+RankSetup set_up_rank(const std::string& device, double timeout_s = 600);
 
 /// A stream for collectives beside the computation, and a world whose groups work on it. On the CPU
 /// there is neither: collectives then happen in program order.

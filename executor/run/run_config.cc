@@ -60,16 +60,12 @@ class RunReader {
     constexpr Whole kSteps{.least = 1, .most = 1'000'000'000};
     reader->required("total_training_steps", trainer.total_training_steps, kSteps);
     read_seed(*reader, "seed", trainer.seed);
-    reader->optional("save_freq", trainer.save_freq);
     reader->optional("deterministic", trainer.deterministic);
     std::string replay;
     reader->optional("rollout_replay", replay);
     trainer.rollout_replay = replay;
     fixed(*reader, "nnodes", plan_.cluster.nodes, "cluster.nodes");
     fixed(*reader, "n_gpus_per_node", plan_.cluster.gpus_per_node, "cluster.gpus_per_node");
-    const std::int64_t updates =
-        trainer.total_training_steps * plan_.workload.epochs * plan_.workload.mini_batches;
-    trainer.actor_updates = trainer.critic_updates = updates;
     refuse_unsupported(*reader,
                        {{"total_epochs", "state total_training_steps"},
                         {"test_freq", "validation during a run is not supported"},
@@ -79,8 +75,9 @@ class RunReader {
                         {"project_name", "the run's folder names it"},
                         {"experiment_name", "the run's folder names it"},
                         {"default_local_dir", "the run's folder is an argument of tessera run"},
-                        {"resume_mode", "pass --resume to tessera run"},
-                        {"resume_from_path", "pass --resume to tessera run"},
+                        {"save_freq", "the model is saved when the run ends or is stopped"},
+                        {"resume_mode", "a run begins with the plan's models"},
+                        {"resume_from_path", "a run begins with the plan's models"},
                         {"balance_batch", "batches are always balanced by tokens"},
                         {"rollout_data_dir", "every run writes samples.jsonl"},
                         {"device", "the plan's cluster says it"}});
@@ -185,8 +182,8 @@ class RunReader {
       engine_keys(*ref);
       ref->refuse_unknown_keys();
     }
-    refuse_unsupported(*reader, {{"hybrid_engine", "the plan's roles say who shares GPUs"},
-                                 {"nccl_timeout", "lost peers are found by their processes"}});
+    reader->optional("nccl_timeout", config_.trainer.timeout_s, kAboveZero);
+    refuse_unsupported(*reader, {{"hybrid_engine", "the plan's roles say who shares GPUs"}});
     reader->refuse_unknown_keys();
   }
 
@@ -213,12 +210,28 @@ class RunReader {
     reader->refuse_unknown_keys();
   }
 
+  /// FSDP keeps each layer's weights after its forward pass where memory allows it.
+  void fsdp_config(ObjectReader& parent, Role which, bool& reshard_after_forward) {
+    auto reader = parent.object("fsdp_config", false);
+    if (!reader) return;
+    reader->optional("reshard_after_forward", reshard_after_forward);
+    const RolePlan* planned = role(which);
+    if (!reshard_after_forward && planned != nullptr && planned->layout.dp_shard == 1) {
+      reader->refuse("reshard_after_forward", "true: the plan's layout has no FSDP");
+    }
+    for (const std::string& key : reader->keys()) {
+      if (key != "reshard_after_forward") {
+        reader->refuse(key, "only reshard_after_forward here",
+                       "the plan's layout, offload and dtypes say the rest");
+      }
+    }
+  }
+
   /// Keys about verl's engines, which the plan replaces.
   void engine_keys(ObjectReader& reader) {
     refuse_unsupported(
         reader,
         {{"strategy", "the plan's layouts say how a role is cut"},
-         {"fsdp_config", "the plan's layout, offload and dtypes say it"},
          {"megatron", "the plan's layout says it"},
          {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
          {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
@@ -275,8 +288,9 @@ class RunReader {
     fixed_flag(reader, "use_kl_loss", actor.objective.use_kl_loss, "workload.kl");
     reader.optional("kl_loss_coef", actor.objective.kl_loss_coef, kFromZero);
     read_kl_type(reader, "kl_loss_type", actor.objective.kl_loss_type);
-    read_aggregation(reader, actor.aggregation);
+    read_aggregation(reader, plan_.workload.response_tokens.max, actor.aggregation);
     reader.optional("grad_clip", actor.grad_clip, kAboveZero);
+    fsdp_config(reader, Role::actor, actor.reshard_after_forward);
     update_keys(reader, Role::actor);
     reader.refuse_unknown_keys();
   }
@@ -290,7 +304,7 @@ class RunReader {
 
   void rollout(ObjectReader& reader) {
     RolloutConfig& rollout = config_.rollout;
-    reader.optional("temperature", rollout.sampling.temperature, kFromZero);
+    reader.optional("temperature", rollout.sampling.temperature, kAboveZero);
     reader.optional("top_p", rollout.sampling.top_p, Real{.least = 0, .most = 1, .above = true});
     reader.optional("top_k", rollout.sampling.top_k, Whole{.least = -1});
     read_seed(reader, "seed", rollout.seed);
@@ -317,7 +331,7 @@ class RunReader {
                                 {"load_format", "weights arrive by a reshard"},
                                 {"dtype", "the plan's dtypes say it"},
                                 {"ignore_eos", "a response ends with its end token"},
-                                {"do_sample", "temperature 0 is greedy"},
+                                {"do_sample", "responses are always drawn"},
                                 {"max_model_len", "prompt and response lengths say it"},
                                 {"enable_chunked_prefill", "the engine decides"},
                                 {"enable_prefix_caching", "samples of a prompt always share it"},
@@ -343,7 +357,8 @@ class RunReader {
     read_optim(*reader, critic.optim);
     reader->optional("cliprange_value", critic.cliprange_value, kAboveZero);
     reader->optional("grad_clip", critic.grad_clip, kAboveZero);
-    read_aggregation(*reader, critic.aggregation);
+    read_aggregation(*reader, plan_.workload.response_tokens.max, critic.aggregation);
+    fsdp_config(*reader, Role::critic, critic.reshard_after_forward);
     update_keys(*reader, Role::critic);
     reader->refuse_unknown_keys();
   }
@@ -402,6 +417,13 @@ class RunReader {
     config_.reshard.unmap = storage == "unmap";
   }
 
+  /// The ways of moving that a plan's switch does not take.
+  static void refuse_paths(ObjectReader& reader, const char* expected) {
+    for (const char* key : {"transport", "bucket_bytes"}) {
+      if (reader.find(key) != nullptr) reader.refuse(key, expected);
+    }
+  }
+
   /// What a switch cannot do at once.
   void refuse_combinations(ObjectReader& reader, const PlannedReshard& planned) {
     const ReshardConfig& reshard = config_.reshard;
@@ -417,14 +439,18 @@ class RunReader {
             : reshard.incremental ? "incremental"
                                   : "overlap",
             "a minimal reshard: whole tensors are gathered as they are");
+      refuse_paths(reader, "a minimal reshard: whole tensors are gathered by messages");
       return;
     }
-    if (actor != nullptr && actor->offload.parameters && options) {
-      reader.refuse(reshard.wire          ? "wire"
-                    : reshard.verify      ? "verify"
-                    : reshard.incremental ? "incremental"
-                                          : "overlap",
-                    "an actor whose parameters stay on the device");
+    if (actor != nullptr && actor->offload.parameters) {
+      constexpr const char* kStays = "an actor whose parameters stay on the device";
+      clash(options,
+            reshard.wire          ? "wire"
+            : reshard.verify      ? "verify"
+            : reshard.incremental ? "incremental"
+                                  : "overlap",
+            kStays);
+      refuse_paths(reader, kStays);
     }
     const bool gathers = reshard.transport == ReshardTransport::all_gather ||
                          reshard.transport == ReshardTransport::window;
@@ -443,6 +469,8 @@ class RunReader {
           "storage keep: memory that was given back has lost what did not change");
     clash(reshard.overlap && (reshard.wire || reshard.incremental || reshard.verify), "overlap",
           "none of 'wire', 'incremental', 'verify', which need finished weights");
+    clash(reshard.overlap && plan_.world_size() > plan_.cluster.gpus_per_node, "overlap",
+          "ranks of one host, which read one another's memory");
     clash(reshard.overlap && !reads, "overlap",
           "transport automatic, copy_engine or host, which read peers' memory");
   }

@@ -54,6 +54,7 @@ struct ActorConfig {
   ActorOptions objective;  // policy loss, entropy bonus, KL loss (the plan's kl)
   Aggregation aggregation;
   double grad_clip = 1.0;
+  bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
 };
 
 struct RolloutConfig {
@@ -66,6 +67,7 @@ struct CriticConfig {
   double cliprange_value = 0.5;
   Aggregation aggregation;  // default: the actor's
   double grad_clip = 1.0;
+  bool reshard_after_forward = true;
 };
 
 struct RewardConfig {
@@ -73,12 +75,11 @@ struct RewardConfig {
 };
 
 struct TrainerConfig {
+  double timeout_s = 600;  // what a rank waits for its peers, e.g. for another role's phase to end
   std::int64_t total_training_steps = 0;
   std::uint64_t seed = 0;
   bool deterministic = false;            // the same bits in every run, for some speed on GPUs
-  std::int64_t save_freq = -1;           // steps between checkpoints; <= 0: none
   std::filesystem::path rollout_replay;  // samples.jsonl to take rollouts from; empty = generate
-  std::int64_t actor_updates = 0, critic_updates = 0;  // optimizer steps of the whole run
 };
 
 /// How the actor's weights reach the rollout, beside what the plan says of it.

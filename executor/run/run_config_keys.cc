@@ -70,9 +70,13 @@ void read_kl_type(ObjectReader& reader, std::string_view key, KlPenalty& penalty
   }
 }
 
-void read_aggregation(ObjectReader& reader, Aggregation& aggregation) {
+void read_aggregation(ObjectReader& reader, std::int64_t response_tokens,
+                      Aggregation& aggregation) {
   reader.optional("loss_agg_mode", aggregation.mode, kAggregations);
   reader.optional("loss_scale_factor", aggregation.loss_scale_factor, kAboveZero);
+  if (!aggregation.loss_scale_factor) {
+    aggregation.loss_scale_factor = static_cast<double>(response_tokens);
+  }
 }
 
 void read_optim(ObjectReader& parent, OptimConfig& optim) {

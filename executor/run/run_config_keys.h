@@ -28,7 +28,9 @@ void fixed_flag(ObjectReader& reader, std::string_view key, bool planned, const 
 
 void read_seed(ObjectReader& reader, std::string_view key, std::uint64_t& seed);
 void read_kl_type(ObjectReader& reader, std::string_view key, KlPenalty& penalty);
-void read_aggregation(ObjectReader& reader, Aggregation& aggregation);
+/// `response_tokens`: the longest response, which is the default of loss_scale_factor as in verl
+/// (the padded width).
+void read_aggregation(ObjectReader& reader, std::int64_t response_tokens, Aggregation& aggregation);
 void read_optim(ObjectReader& parent, OptimConfig& optim);
 
 }  // namespace tessera

@@ -104,6 +104,11 @@ void print_step(std::int64_t step, const Metrics& numbers) {
     const auto found = numbers.find(name);
     return found == numbers.end() ? 0.0 : found->second;
   };
+  const double skipped = std::max(value("actor/skipped_share"), value("critic/skipped_share"));
+  if (skipped > 0) {
+    std::fprintf(stderr, "step %lld: %.0f %% of the updates skipped: the gradient is not finite\n",
+                 static_cast<long long>(step), 100 * skipped);
+  }
   std::fprintf(
       stderr,
       "step %lld: reward %.3f, loss %.4f, grad norm %.3f, %.0f ms (gen %.0f, update %.0f)\n",
@@ -125,7 +130,7 @@ class Rank {
   Rank(const TrainOptions& options, Inputs inputs)
       : inputs_(std::move(inputs)),
         folder_(options.run.empty() ? options.output : options.run),
-        setup_(set_up_rank(options.device, 0)) {
+        setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s)) {
     if (options.run.empty()) create_folder(folder_, setup_.host());
     status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank);
     if (setup_.rank == 0) log_ = std::make_unique<RunLog>(folder_);

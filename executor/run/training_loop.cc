@@ -67,12 +67,23 @@ class Loop {
     experience_ = {.step = step};
     numbers_.clear();
     for (const ScheduledCall& call : plan_.schedule) {
-      if (any_rank(host(), observer_.should_stop && observer_.should_stop())) return false;
+      if (joins_all(call) && any_rank(host(), observer_.should_stop && observer_.should_stop())) {
+        return false;
+      }
       if (observer_.phase_started) observer_.phase_started(call.phase, step);
       run_call(call.phase, step);
     }
     finish_step(step, start_ns);
     return true;
+  }
+
+  /// Whether every rank takes part. Calls of roles with ranks of their own go on at once: nobody
+  /// waits for the others to ask whether the run is to stop.
+  bool joins_all(const ScheduledCall& call) const {
+    const RolePlan* role = plan_.find(call.role);
+    const bool exchanges = call.phase == Phase::gen || call.phase == Phase::adv;
+    return exchanges || role == nullptr ||
+           role->ranks.size() == static_cast<std::size_t>(plan_.world_size());
   }
 
   void run_call(Phase phase, std::int64_t step) {
@@ -114,18 +125,15 @@ class Loop {
         break;
       case Phase::update_critic:
         if (member(Role::critic)) {
-          add(timed([&] {
-            return update_critic(worker_, config_, plan_.workload.epochs, experience_,
-                                 updates_before(step));
-          }));
+          add(timed(
+              [&] { return update_critic(worker_, config_, plan_.workload.epochs, experience_); }));
         }
         break;
       case Phase::update_actor: {
         const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
         if (config_.reshard.preload) map_rollout_in_background(worker_);
         const auto update = [&] {
-          return update_actor(worker_, config_, plan_.workload.epochs, experience_,
-                              updates_before(step), overlap);
+          return update_actor(worker_, config_, plan_.workload.epochs, experience_, overlap);
         };
         add(member(Role::actor) ? timed(update) : update());
         break;
@@ -143,15 +151,16 @@ class Loop {
 
   void add(const Metrics& metrics) { numbers_.insert(metrics.begin(), metrics.end()); }
 
-  std::int64_t updates_before(std::int64_t step) const {
-    return (step - 1) * plan_.workload.epochs * plan_.workload.mini_batches;
-  }
-
   void reshard(std::int64_t step) {
     const std::int64_t start_ns = clock_.now_ns();
     map_rollout(worker_);
     numbers_["reshard/map_s"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
+    const std::uint64_t generators = save_generators(worker_.context.device).digest;
     const ReshardReport report = move_weights(worker_);
+    if (save_generators(worker_.context.device).digest != generators) {
+      throw Error(ExitCode::internal, "the switch of layouts has drawn random numbers");
+    }
+    numbers_["reshard/generators_digest"] = static_cast<double>(generators >> 32);
     numbers_["reshard/bytes"] = static_cast<double>(report.busiest);
     numbers_["reshard/lower_bound_bytes"] = static_cast<double>(report.lower_bound);
     numbers_["reshard/seconds"] = report.seconds;
@@ -169,7 +178,7 @@ class Loop {
   void generate(std::int64_t step) {
     const std::vector<TokenPrompt> prompts = prompts_of_step(
         prompts_, step - 1, static_cast<std::int32_t>(plan_.workload.samples_per_prompt));
-    if (!recorded_.empty()) {
+    if (!config_.trainer.rollout_replay.empty()) {
       replay_step(step, prompts);
       return;
     }

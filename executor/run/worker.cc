@@ -12,6 +12,7 @@
 #include "executor/model/placed_weights.h"
 #include "executor/model/range_copies.h"
 #include "executor/model/torch_memory_ops.h"
+#include "executor/reshard/gpu_site.h"
 #include "executor/reshard/shared_arena.h"
 #include "executor/run/share.h"
 #include "executor/run/weight_memory.h"
@@ -83,6 +84,9 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
     TrainerOptions options{.recompute = role.recompute,
                            .offload_parameters = role.offload.parameters,
                            .offload_gradients = role.offload.gradients};
+    options.sharding.reshard_after_forward = role.role == Role::critic
+                                                 ? config.critic.reshard_after_forward
+                                                 : config.actor.reshard_after_forward;
     options.sharding.host_group = worker.host_group.get();
     options.tensor_host = worker.tensor_host.get();
     if (worker.side_group != nullptr) {
@@ -227,7 +231,7 @@ SwitchPlan switch_plan(const Worker& worker, const Plan& plan, const PlannedResh
 
 /// The minimal reshard by the plan's transport: over memory that peers read, or by messages.
 void make_switch(Worker& worker, const Plan& plan, const PlannedReshard& pair,
-                 const ReshardConfig& config) {
+                 const ReshardConfig& config, double timeout_s) {
   const RunContext& context = worker.context;
   const bool gpu = context.device.is_cuda();
   worker.copies = gpu ? make_device_copies(context.device.index(), context.stream,
@@ -245,23 +249,22 @@ void make_switch(Worker& worker, const Plan& plan, const PlannedReshard& pair,
                   .destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr,
                   .copies = worker.copies.get(),
                   .ops = worker.memory_ops.get()};
-  if (gpu) {
-    site.make_block = [device = context.device.index()](std::int64_t bytes) {
-      return make_device_block(bytes, device);
-    };
-    site.make_barrier = [host = context.host, device = context.device.index()] {
-      return make_stream_barrier(*host, device);
-    };
+  if (gpu) complete_on_gpu(site, context.device.index());
+  if (config.transport == ReshardTransport::window) {
+    if (!gpu) throw Error(ExitCode::usage, "reshard: transport window needs GPUs and NCCL");
+    gather_through_windows(site);
   }
-  worker.weight_switch =
-      std::make_unique<WeightSwitch>(switch_plan(worker, plan, pair), site,
-                                     SwitchOptions{.transport = config.transport,
-                                                   .bucket_bytes = config.bucket_bytes,
-                                                   .wire = config.wire,
-                                                   .wire_from = config.wire_from_step - 1,
-                                                   .incremental = config.incremental,
-                                                   .verify = config.verify,
-                                                   .overlap = config.overlap});
+  worker.weight_switch = std::make_unique<WeightSwitch>(
+      switch_plan(worker, plan, pair), site,
+      SwitchOptions{.transport = config.transport,
+                    .bucket_bytes = config.bucket_bytes,
+                    .wire = config.wire,
+                    .wire_from = config.wire_from_step - 1,
+                    .incremental = config.incremental,
+                    .verify = config.verify,
+                    .overlap = config.overlap,
+                    .write_order = update_order(parameter_table(plan.model_of(pair.from))),
+                    .timeout_s = timeout_s});
 }
 
 }  // namespace
@@ -303,7 +306,7 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
     const RolePlan& from = *worker.find(pair.from)->plan;
     if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
       if (from.layout.dp_shard > 1) worker.actor_memory = readable_shards(worker);
-      make_switch(worker, plan, pair, config.reshard);
+      make_switch(worker, plan, pair, config.reshard, config.trainer.timeout_s);
     }
     worker.staging =
         torch::empty({worker.reshard->staging_bytes()},

@@ -228,7 +228,7 @@ std::vector<Trainer::MicroBatches> Trainer::plan(std::span<const TokenSequence> 
   for (const TokenSequence& sequence : batch) lengths.push_back(sequence.tokens());
   auto plans = plan_micro_batches(lengths, {groups_.dp_size, limit});
   // Where layers are shared every replica takes part in every micro-batch, with nothing if need be.
-  if (weights_.layout.zero >= 2) return plans;
+  if (weights_.layout.zero >= 1) return plans;
   for (MicroBatches& replica : plans)
     std::erase_if(replica, [](const std::vector<int>& list) { return list.empty(); });
   return plans;

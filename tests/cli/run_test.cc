@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/programs.h"
 
@@ -101,6 +103,56 @@ kl: reward
     ASSERT_TRUE(want[0].data.contains(name)) << name;
     const double value = want[0].data.at(name);
     EXPECT_NEAR(got[0].data.at(name), value, 1e-3 * std::max(1.0, std::abs(value))) << name;
+  }
+}
+
+/// One of the spans of a phase in a run's trace: its first and last microsecond.
+std::pair<double, double> span_of(const fs::path& trace, const std::string& phase, int step) {
+  const auto events = nlohmann::json::parse(std::ifstream(trace)).at("traceEvents");
+  double begin = 1e300, end = 0;
+  for (const auto& event : events) {
+    if (event.at("ph") != "X" || event.at("name") != phase) continue;
+    if (event.at("args").value("step", -1) != step) continue;
+    begin = std::min(begin, event.at("ts").get<double>());
+    end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+  }
+  return {begin, end};
+}
+
+TEST_F(Run, RolesOnRanksOfTheirOwnTrainAtTheSameTime) {
+  ASSERT_EQ(run("plan --model " + at("model") +
+                " --cluster local-cpu --workload ppo-digits --fix 'placement=actor | critic' "
+                "actor.gpus=2 critic.gpus=2 -o " +
+                at("ppo-apart.json")),
+            0);
+  ASSERT_EQ(
+      run("run " + at("ppo-apart.json") + " --config ppo-digits --set 'data.train_files=[" +
+          at("prompts.jsonl") + "]' --set trainer.total_training_steps=2 -o " + at("ppo-apart")),
+      0);
+  const fs::path trace = folder_ / "ppo-apart/trace.json";
+  const auto [actor_begin, actor_end] = span_of(trace, "update_actor", 2);
+  const auto [critic_begin, critic_end] = span_of(trace, "update_critic", 2);
+  EXPECT_LT(actor_begin, critic_end);
+  EXPECT_LT(critic_begin, actor_end);
+}
+
+/// Figures are kept with the command that makes them again.
+TEST_F(Run, EveryBenchMeasuresOnCpuRanksAndKeepsItsCommand) {
+  for (const std::string& words :
+       {"reshard --ranks 2 --case tp2-tp1 --practice --repeat 1 --model " + at("model"),
+        "reshard --ranks 1 --case tp1-tp1 --practice --repeat 1 --model " + at("model"),
+        std::string("collectives --ranks 2 --repeat 1 --largest 1048576"),
+        "kernels --tokens 64 --sequence 32 --optimizer-elements 4096 --repeat 1 --model " +
+            at("model")}) {
+    ASSERT_EQ(run("bench " + words + " -o " + at("bench.json")), 0) << words;
+    const auto result = nlohmann::json::parse(std::ifstream(folder_ / "bench.json"));
+    EXPECT_FALSE(result.at("figures").empty()) << words;
+    const std::string command = result.at("command").get<std::string>() + " ";
+    std::istringstream given(words.substr(words.find(' ')));
+    for (std::string word; given >> word;) {
+      EXPECT_NE(command.find(" " + word + " "), std::string::npos) << word << " in " << command;
+    }
+    EXPECT_NE(command.find(" --device cpu "), std::string::npos) << command;
   }
 }
 

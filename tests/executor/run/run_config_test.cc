@@ -73,8 +73,6 @@ TEST(RunConfig, DefaultsAreVerlsAndThePlans) {
   EXPECT_EQ(config->data.max_prompt_length, 8);
   EXPECT_EQ(config->rollout.seed, 7u);
   EXPECT_EQ(config->data.seed, 7u);
-  EXPECT_EQ(config->trainer.actor_updates, 20 * 1 * 2);  // steps x epochs x mini_batches
-  EXPECT_EQ(config->trainer.save_freq, -1);
   EXPECT_EQ(config->reward.function, "fraction");
 }
 
@@ -158,9 +156,46 @@ TEST(RunConfig, OptionsOfASwitchThatExcludeOneAnotherAreRefused) {
   refused("storage: keep", "unmap, as the plan's memory needs");
   plan.reshard[0].mode = ReshardMode::full;
   refused("verify: true", "minimal reshard");
+  plan.reshard[0].keep = true;
+  plan.reshard[0].transport = ReshardTransport::automatic;
+  plan.reshard[0].bucket_bytes = 0;
+  refused("transport: send_recv", "gathered by messages");
+  refused("bucket_bytes: 4096", "gathered by messages");
+  plan.reshard[0].mode = ReshardMode::minimal;
+  plan.cluster.gpus_per_node = plan.world_size() / 2;
+  refused("overlap: true", "one host");
   for (RolePlan& role : plan.roles) role.dtypes.param = DType::bf16;
   plan.reshard[0].mode = ReshardMode::minimal;
   refused("wire: fp16", "fp32 weights");
+}
+
+TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kGood;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  Problems problems;
+  const Plan plan = sample_plan();
+  const auto config =
+      parse_run_config(with("token-mean", "seq-mean-token-sum-norm"), "run.yaml", plan, problems);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->actor.aggregation.loss_scale_factor, plan.workload.response_tokens.max);
+  EXPECT_EQ(config->trainer.timeout_s, 600);
+  const auto patient =
+      parse_run_config(with("actor_rollout_ref:\n", "actor_rollout_ref:\n  nccl_timeout: 7200\n"),
+                       "run.yaml", plan, problems);
+  ASSERT_TRUE(patient);
+  EXPECT_EQ(patient->trainer.timeout_s, 7200);
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    Problems found;
+    EXPECT_FALSE(parse_run_config(with(from, to), "run.yaml", plan, found)) << to;
+    EXPECT_EQ(found.size(), 1u) << to;
+  };
+  refused("top_p: 0.9", "temperature: 0");
+  refused("  seed: 7", "  save_freq: 5");
+  refused("    clip_ratio_high: 0.28", "    fsdp_config: {reshard_after_forward: false}");
+  refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
 }
 
 TEST(RunConfig, PresetsReadForTheirPlans) {
