@@ -298,10 +298,9 @@ class Enumeration {
       for (std::int64_t n = sequences; n >= 1; n = n == 1 ? 0 : (n + 1) / 2) counts.push_back(n);
     }
     std::reverse(counts.begin(), counts.end());
-    const std::int64_t prompt = request_.workload.prompt_tokens;
     std::vector<BatchLimit> limits;
     for (const std::int64_t count : counts) {
-      limits.push_back({std::max(prompt, std::min(kPrefillTokens, count * prompt)), count});
+      limits.push_back(rollout_batch(request_.workload, count));
     }
     return limits;
   }
@@ -321,6 +320,11 @@ class Enumeration {
 };
 
 }  // namespace
+
+BatchLimit rollout_batch(const Workload& workload, std::int64_t sequences) {
+  const std::int64_t prompt = workload.prompt_tokens;
+  return {std::max(prompt, std::min(kPrefillTokens, sequences * prompt)), sequences};
+}
 
 bool tries_context(const Workload& workload, std::int64_t cp) {
   return (cp & (cp - 1)) == 0 && (cp == 1 || longest_sequence(workload) / cp >= kLeastContext);

@@ -29,6 +29,19 @@ std::string name_in(const std::map<Role, std::string>& names, Role role) {
   return found == names.end() ? std::string() : found->second;
 }
 
+// The batches that bound a layout's seconds: of a rollout's, which may be many, one for every
+// doubling of the sequences at once.
+std::vector<BatchLimit> bounding(const LayoutSpace& space) {
+  if (space.layout.role != Role::rollout) return space.batches;
+  std::vector<BatchLimit> chosen;
+  for (auto batch = space.batches.rbegin(); batch != space.batches.rend(); ++batch) {
+    if (chosen.empty() || batch->max_sequences <= (chosen.back().max_sequences + 1) / 2) {
+      chosen.push_back(*batch);
+    }
+  }
+  return chosen;
+}
+
 void lower(PhaseSeconds& least, const PhaseSeconds& seconds) {
   for (std::size_t p = 0; p < least.size(); ++p) least[p] = std::min(least[p], seconds[p]);
 }
@@ -87,7 +100,7 @@ PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated)
   }
   PhaseSeconds least;
   least.fill(kInfinity);
-  for (const BatchLimit& batch : space.batches) {
+  for (const BatchLimit& batch : bounding(space)) {
     for (const MemoryChoice& choice : quickest) {
       const Candidate candidate = space.at(choice, batch);
       ++evaluated;

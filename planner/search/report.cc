@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
-#include <set>
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/search/objective.h"
 
 namespace tessera {
 namespace {
@@ -44,14 +44,6 @@ std::string ranks_text(const std::vector<int>& ranks) {
   if (ranks.size() == 1) return std::to_string(ranks.front());
   if (run) return std::to_string(*first) + "-" + std::to_string(*last);
   return std::to_string(ranks.size()) + " ranks";
-}
-
-// Ranks count all GPUs before the plan's where other types come first.
-int gpus_of(const Plan& plan) {
-  if (plan.cluster.groups.empty()) return plan.world_size();
-  std::set<int> ranks;
-  for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
-  return static_cast<int>(ranks.size());
 }
 
 std::string joined(const std::vector<std::string>& names, const char* between) {
@@ -168,50 +160,11 @@ std::string reshard_part(const Plan& plan) {
   return out;
 }
 
-// A plan's value under an objective, in the objective's unit.
-std::string value_text(const Plan& plan, double step_s, int gpus, double billed) {
-  const auto objective = objective_from(plan.certificate.objective);
-  const bool by_price = objective == Objective::cost && billed > 0;
-  const double gpu_seconds = step_s * (by_price ? billed : gpus);
-  switch (objective.value_or(Objective::step_time)) {
-    case Objective::step_time:
-      break;
-    case Objective::tokens_per_gpu: {
-      const double tokens = plan.prediction.tokens_per_s_per_gpu * plan.prediction.step_s *
-                            gpus_of(plan);  // of a step
-      return text("%.1f tokens/s/GPU", gpu_seconds > 0 ? tokens / gpu_seconds : 0);
-    }
-    case Objective::cost: {
-      const double price = plan.cluster.price_per_gpu_hour * gpu_seconds / 3600;
-      return price > 0 ? text("%.4f per step", price) : text("%.2f GPU s per step", gpu_seconds);
-    }
-    case Objective::fewest_gpus:
-      return text("%d GPUs, step ", gpus) + seconds_text(step_s);
-  }
-  return seconds_text(step_s);
-}
-
-// GPUs by price of a plan that was searched by cost.
-double billed_of(const Plan& plan) {
-  const double step = plan.prediction.step_s;
-  return step > 0 ? plan.certificate.value / step : 0;
-}
-
 // How much worse a plan is, in percent of the chosen plan's value; GPUs are told by their number.
-std::string worse_text(const Plan& plan, const RunnerUp& other) {
-  const auto objective = objective_from(plan.certificate.objective);
-  double best = plan.prediction.step_s, value = other.step_s;
-  if (objective == Objective::fewest_gpus) {
-    const int gpus = gpus_of(plan);
-    if (other.gpus > gpus) return text("+%d GPUs", other.gpus - gpus);
-  } else if (objective == Objective::cost && other.billed_gpus > 0) {
-    best *= billed_of(plan);
-    value *= other.billed_gpus;
-  } else if (objective != Objective::step_time) {
-    best *= gpus_of(plan);
-    value *= other.gpus;
-  }
-  return text("+%.1f %%", best > 0 ? 100 * (value / best - 1) : 0);
+std::string behind_text(const Plan& plan, const Priced& other) {
+  const int more = other.gpus - gpus_of(plan);
+  if (objective_of(plan) == Objective::fewest_gpus && more > 0) return text("+%d GPUs", more);
+  return text("+%.1f %%", 100 * worse_by(plan, other));
 }
 
 std::string margin_text(const Plan& plan) {
@@ -228,6 +181,8 @@ std::string margin_text(const Plan& plan) {
   } else if (deviations > 0 && deviations < 1) {
     out += text("; a tie: the nearest is behind by %.2f standard deviations of the difference",
                 deviations);
+  } else if (deviations > 1000) {
+    out += "; the nearest is behind by more than 1000 standard deviations of the difference";
   } else if (deviations > 0) {
     out +=
         text("; the nearest is behind by %.1f standard deviations of the difference", deviations);
@@ -239,23 +194,20 @@ std::string certificate_part(const Plan& plan) {
   const Certificate& certificate = plan.certificate;
   const std::string none = why_not_certified(plan);
   if (!none.empty()) return "certificate: none; the plan is " + none + "\n";
-  const int gpus = gpus_of(plan);
   std::string out = text(
       "certificate: %s = %s, proven best of the space (gap %.2f %%); %lld candidates priced, %lld "
       "branches cut\n",
-      certificate.objective.c_str(),
-      value_text(plan, plan.prediction.step_s, gpus, billed_of(plan)).c_str(),
-      100 * certificate.gap, static_cast<long long>(certificate.evaluated),
-      static_cast<long long>(certificate.pruned));
+      certificate.objective.c_str(), value_text(plan, priced(plan)).c_str(), 100 * certificate.gap,
+      static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
+  out += "  left open: token limits between 1, 2, 4, ... longest sequences per call\n";
   if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
   constexpr std::size_t kShown = 6;
   const auto shown = std::min(kShown, certificate.runner_up.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const RunnerUp& other = certificate.runner_up[i];
-    const int on = other.gpus > 0 ? other.gpus : gpus;
-    out += text("  %-34s %12s  %s  ", other.placement.c_str(),
-                value_text(plan, other.step_s, on, other.billed_gpus).c_str(),
-                worse_text(plan, other).c_str()) +
+    const Priced with = priced(plan, other);
+    out += text("  %-34s %12s  %s  ", other.placement.c_str(), value_text(plan, with).c_str(),
+                behind_text(plan, with).c_str()) +
            other.description + "\n";
   }
   if (shown < certificate.runner_up.size()) {

@@ -85,6 +85,9 @@ struct BatchLimit {
   std::int64_t tokens = 0, max_sequences = 0;
 };
 
+/// Those of a rollout that decodes so many sequences at once per replica.
+BatchLimit rollout_batch(const Workload& workload, std::int64_t sequences);
+
 /// The candidates of one layout: every choice with every batch, and where `limits_apart` with every
 /// other batch in the calls that train. Batches ascend.
 struct LayoutSpace {

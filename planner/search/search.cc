@@ -10,6 +10,7 @@
 #include "planner/plan/certified.h"
 #include "planner/search/fixed.h"
 #include "planner/search/role_operations.h"
+#include "planner/search/slots.h"
 #include "planner/search/space.h"
 #include "planner/search/uncertainty.h"
 
@@ -415,10 +416,13 @@ struct Planner::State {
   std::optional<PlanOutcome> plan(const Capabilities& table,
                                   const std::optional<Evaluator>& evaluator, bool replanned) {
     const SearchProblem problem = search_problem(request, table, costs, evaluator, replanned);
-    const SearchResult result = search_exactly(problem, store);
+    const SolvedSearch solved = search_with_slots(problem, request, store);
+    const SearchResult& result = solved.result;
     if (result.best.empty()) return explain_infeasible(request, table, costs);
     Plan plan = compose_plan(request, costs, result.best.front(), &reshards);
     plan.certificate = certificate_of(request, problem, result, store);
+    plan.certificate.gap = solved.gap;
+    plan.certificate.lower_bound = plan.certificate.value * (1 - solved.gap);
     plan.certificate.digest = certified_digest(plan);
     return plan;
   }

@@ -1,0 +1,255 @@
+#include "planner/search/slots.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "planner/search/fixed.h"
+#include "planner/search/search.h"
+
+namespace tessera {
+namespace {
+
+std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+Candidate with_slots(const Workload& workload, Candidate candidate, std::int64_t slots) {
+  const BatchLimit batch = rollout_batch(workload, slots);
+  candidate.tokens = batch.tokens;
+  candidate.max_sequences = batch.max_sequences;
+  return candidate;
+}
+
+// What all candidates of one layout have in common.
+Candidate layout_alone(const Candidate& candidate) {
+  Candidate layout;
+  layout.role = candidate.role;
+  layout.gpus = candidate.gpus;
+  layout.tp = candidate.tp;
+  layout.pp = candidate.pp;
+  layout.dp = candidate.dp;
+  layout.ep = candidate.ep;
+  layout.etp = candidate.etp;
+  return layout;
+}
+
+// Whether a solution's rollout may decode so many sequences at once.
+class Fit {
+ public:
+  Fit(const SearchProblem& problem, const Workload& workload, const Solution& solution)
+      : problem_(problem), workload_(workload), own_(solution.choice.at(Role::rollout)) {
+    limit_ = problem.views.empty()
+                 ? problem.memory_limit
+                 : problem.views[static_cast<std::size_t>(own_.view)].memory_limit;
+    for (const std::vector<Role>& block : solution.placement) {
+      if (std::find(block.begin(), block.end(), Role::rollout) == block.end()) continue;
+      for (const Role role : block) {
+        if (role == Role::rollout) continue;
+        roles_.push_back(problem.evaluator.role(solution.choice.at(role)));
+      }
+    }
+  }
+
+  std::int64_t bytes(std::int64_t slots) const {
+    std::vector<RoleCost> together = roles_;
+    together.push_back(problem_.evaluator.role(with_slots(workload_, own_, slots)));
+    return bytes_together(together);
+  }
+
+  // The largest of [fits, most]. Bytes are nearly linear in the number: secants, then halves.
+  std::int64_t most(std::int64_t fits, std::int64_t most) const {
+    std::int64_t high_bytes = bytes(most);
+    if (high_bytes <= limit_) return most;
+    std::int64_t low_bytes = bytes(fits), low = fits, high = most;
+    for (int round = 0; high - low > 1; ++round) {
+      const double part = static_cast<double>(limit_ - low_bytes) /
+                          static_cast<double>(std::max<std::int64_t>(1, high_bytes - low_bytes));
+      const auto secant = low + static_cast<std::int64_t>(part * static_cast<double>(high - low));
+      const std::int64_t next =
+          round % 3 == 2 ? low + (high - low) / 2 : std::clamp(secant, low + 1, high - 1);
+      const std::int64_t needed = bytes(next);
+      (needed <= limit_ ? low : high) = next;
+      (needed <= limit_ ? low_bytes : high_bytes) = needed;
+    }
+    return low;
+  }
+
+ private:
+  const SearchProblem& problem_;
+  const Workload& workload_;
+  Candidate own_;
+  std::int64_t limit_ = 0;
+  std::vector<RoleCost> roles_;  // that share its GPUs
+};
+
+// The solution with so many sequences at once.
+Solution priced_with(const SearchProblem& problem, const Workload& workload, std::int64_t slots,
+                     Solution solution) {
+  Candidate& rollout = solution.choice.at(Role::rollout);
+  rollout = with_slots(workload, rollout, slots);
+  solution.seconds[at(Phase::gen)] = problem.evaluator.role(rollout).seconds[at(Phase::gen)];
+  const auto schedule = schedule_of(problem.schedule, solution.placement, solution.policy_lag);
+  solution.step_s =
+      Iteration(schedule, blocks_of(schedule, solution.placement)).step_seconds(solution.seconds);
+  return solution;
+}
+
+// Numbers of sequences tried per layout, and the least seconds between each and the next.
+class Between {
+ public:
+  Between(const SearchProblem& problem, const Workload& workload)
+      : problem_(problem), workload_(workload) {}
+
+  SearchProblem open() {
+    SearchProblem open = problem_;
+    open.settings[Role::rollout] += " between numbers" + splits_;
+    open.spaces = [this](Role role, int gpus) {
+      std::vector<LayoutSpace> spaces = problem_.spaces(role, gpus);
+      if (role != Role::rollout) return spaces;
+      for (LayoutSpace& space : spaces) {
+        space.batches.clear();
+        for (const std::int64_t slots : numbers_of(space.layout)) {
+          space.batches.push_back(rollout_batch(workload_, slots));
+        }
+      }
+      return spaces;
+    };
+    open.evaluator.role = [this](const Candidate& candidate) { return least_cost(candidate); };
+    return open;
+  }
+
+  void split(const Candidate& candidate) {
+    const std::int64_t slots = candidate.max_sequences;
+    std::set<std::int64_t>& numbers = numbers_of(candidate);
+    const auto next = numbers.upper_bound(slots);
+    const std::int64_t end = next == numbers.end() ? slots + 1 : *next;
+    splits_ +=
+        "; " + describe_layout(layout_alone(candidate)) + " on " + std::to_string(candidate.gpus);
+    for (const std::int64_t number :
+         {slots, slots + 1, slots + (end - slots) / 4, slots + (end - slots) / 2}) {
+      if (number < end) numbers.insert(number);
+      splits_ += " " + std::to_string(number);
+    }
+  }
+
+ private:
+  std::set<std::int64_t>& numbers_of(const Candidate& candidate) {
+    constexpr int kPerOctave = 8;
+    auto [entry, added] = numbers_.try_emplace(layout_alone(candidate));
+    std::set<std::int64_t>& numbers = entry->second;
+    if (!added) return numbers;
+    const std::int64_t sequences = workload_.sequences() / candidate.dp;
+    for (int k = 0; numbers.empty() || *numbers.begin() > 1; ++k) {
+      numbers.insert(static_cast<std::int64_t>(std::ceil(
+          static_cast<double>(sequences) * std::exp2(-static_cast<double>(k) / kPerOctave) -
+          1e-9)));
+    }
+    for (int waves = 3; waves < 8; ++waves) numbers.insert(divided_up(sequences, waves));
+    return numbers;
+  }
+
+  RoleCost least_cost(const Candidate& candidate) {
+    RoleCost cost = problem_.evaluator.role(candidate);
+    if (candidate.role != Role::rollout || cost.seconds[at(Phase::gen)] == 0) return cost;
+    const std::set<std::int64_t>& numbers = numbers_of(candidate);
+    const auto next = numbers.upper_bound(candidate.max_sequences);
+    if (next == numbers.end()) return cost;
+    const Candidate other = with_slots(workload_, candidate, *next);
+    const PhaseSeconds seconds = problem_.evaluator.seconds
+                                     ? problem_.evaluator.seconds(other)
+                                     : problem_.evaluator.role(other).seconds;
+    double& own = cost.seconds[at(Phase::gen)];
+    own = std::min(own, seconds[at(Phase::gen)]);
+    return cost;
+  }
+
+  const SearchProblem& problem_;
+  const Workload& workload_;
+  std::map<Candidate, std::set<std::int64_t>> numbers_;  // by layout
+  std::string splits_;
+};
+
+bool same_place(const Solution& a, const Solution& b) {
+  return a.placement == b.placement && a.policy_lag == b.policy_lag;
+}
+
+void take_up(const SearchProblem& problem, Solution next, std::vector<Solution>& best) {
+  const auto value = [&](const Solution& solution) {
+    return value_of(problem.objective, solution);
+  };
+  const auto known = std::find_if(best.begin(), best.end(),
+                                  [&](const Solution& other) { return same_place(other, next); });
+  if (known == best.end()) {
+    best.push_back(std::move(next));
+  } else if (value(next) < value(*known)) {
+    *known = std::move(next);
+  }
+  std::stable_sort(best.begin(), best.end(),
+                   [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
+}
+
+// By how much a bound is below a value, as a part of it: of the step, where GPUs are counted.
+double gap_between(Objective objective, const Solution& bound, const Solution& best) {
+  if (objective == Objective::fewest_gpus) objective = Objective::step_time;
+  const double value = value_of(objective, best);
+  return std::max(0.0, (value - value_of(objective, bound)) / value);
+}
+
+}  // namespace
+
+bool solves_slots(const PlanRequest& request, const Solution& solution) {
+  return solution.choice.contains(Role::rollout) &&
+         !request.fixed.find(Role::rollout, Field::max_sequences);
+}
+
+Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
+                         const Solution& solution) {
+  const Candidate& rollout = solution.choice.at(Role::rollout);
+  const std::int64_t sequences = workload.sequences() / rollout.dp;
+  const std::int64_t most =
+      rollout.max_sequences >= sequences
+          ? sequences
+          : Fit(problem, workload, solution).most(rollout.max_sequences, sequences);
+  Solution best = priced_with(problem, workload, most, solution);
+  const std::int64_t waves = divided_up(sequences, most);
+  for (const std::int64_t slots : {divided_up(sequences, waves), rollout.max_sequences}) {
+    if (slots >= most) continue;
+    Solution other = priced_with(problem, workload, slots, solution);
+    if (other.step_s <= best.step_s) best = std::move(other);
+  }
+  return best;
+}
+
+SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
+                               FrontStore& store) {
+  constexpr double kSmallGap = 1e-3;
+  constexpr int kMostRounds = 32;
+  SolvedSearch solved{search_exactly(problem, store)};
+  std::vector<Solution>& best = solved.result.best;
+  if (best.empty() || !solves_slots(request, best.front())) return solved;
+  const Workload& workload = request.workload;
+  for (Solution& solution : best) solution = with_most_slots(problem, workload, solution);
+  take_up(problem, best.front(), best);
+  Between between(problem, workload);
+  for (int round = 0; round < kMostRounds; ++round) {
+    SearchProblem open = between.open();
+    open.better_than_s = best.front().step_s;
+    open.better_than_gpus = best.front().gpus();
+    open.better_than_billed = best.front().billed_gpus;
+    const SearchResult found = search_exactly(open, store);
+    solved.result.evaluated += found.evaluated;
+    solved.result.pruned += found.pruned;
+    solved.gap =
+        found.best.empty() ? 0 : gap_between(problem.objective, found.best.front(), best.front());
+    if (solved.gap <= kSmallGap) break;
+    Solution next = with_most_slots(problem, workload, found.best.front());
+    between.split(next.choice.at(Role::rollout));
+    take_up(problem, std::move(next), best);
+  }
+  if (problem.objective == Objective::fewest_gpus) solved.gap = 0;
+  return solved;
+}
+
+}  // namespace tessera

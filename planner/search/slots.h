@@ -1,0 +1,32 @@
+// The search with the number of sequences that a rollout's replica decodes at once solved from the
+// memory.
+//
+// search_exactly tries halvings. The memory that a rollout has depends on whoever shares its GPUs,
+// so each solution takes the largest number that fits beside the others (or the one that makes as
+// many waves of generation even, where that is quicker). What other solutions could gain is bounded
+// by searches in which a number n needs its own bytes and takes the seconds of the next number
+// tried; numbers come closer where such a search finds anything, until nothing is left or the rest
+// is the gap. That seconds do not fall below both ends' between two numbers is taken for granted.
+// Sequences; one thread.
+#pragma once
+
+#include "planner/search/exact.h"
+
+namespace tessera {
+
+struct SolvedSearch {
+  SearchResult result;  // as search_exactly gives it, with solved numbers
+  double gap = 0;       // no plan of the space is better than (1 - gap) of the first one's value
+};
+
+/// `request`: the problem's. A number that is fixed stays.
+SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
+                               FrontStore& store);
+
+/// True where the number is left to the search.
+bool solves_slots(const PlanRequest& request, const Solution& solution);
+/// The solution with the number of sequences at once solved, all else as it is.
+Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
+                         const Solution& solution);
+
+}  // namespace tessera
