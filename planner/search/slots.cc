@@ -136,7 +136,7 @@ class Between {
 
  private:
   std::set<std::int64_t>& numbers_of(const Candidate& candidate) {
-    constexpr int kPerOctave = 8;
+    constexpr int kPerOctave = 32;
     auto [entry, added] = numbers_.try_emplace(layout_alone(candidate));
     std::set<std::int64_t>& numbers = entry->second;
     if (!added) return numbers;
@@ -212,12 +212,21 @@ Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
       rollout.max_sequences >= sequences
           ? sequences
           : Fit(problem, workload, solution).most(rollout.max_sequences, sequences);
-  Solution best = priced_with(problem, workload, most, solution);
+  const std::int64_t own = rollout.max_sequences;
   const std::int64_t waves = divided_up(sequences, most);
-  for (const std::int64_t slots : {divided_up(sequences, waves), rollout.max_sequences}) {
-    if (slots >= most) continue;
+  Solution best = priced_with(problem, workload, most, solution);
+  const auto consider = [&](std::int64_t slots) {
+    if (slots < 1 || slots >= most) return;
     Solution other = priced_with(problem, workload, slots, solution);
     if (other.step_s <= best.step_s) best = std::move(other);
+  };
+  consider(divided_up(sequences, waves));
+  consider(own);
+  // Sequences that enter last may make a smaller number quicker: downhill from the best of these.
+  for (std::int64_t step = std::max<std::int64_t>(1, most / 64); step > 0; step /= 2) {
+    const std::int64_t from = best.choice.at(Role::rollout).max_sequences;
+    consider(from - step);
+    if (from + step < most) consider(from + step);
   }
   return best;
 }
