@@ -10,7 +10,7 @@
 #include "cli/inputs.h"
 #include "simulator/timeline/comparison.h"
 #include "simulator/timeline/metrics.h"
-#include "simulator/timeline/switch_options.h"
+#include "simulator/timeline/wire_options.h"
 
 namespace tessera {
 namespace {
@@ -29,7 +29,7 @@ int compare_run(const CompareOptions& options) {
   refuse_run_of_other_plan(plan, options.plan, options.run);
   Problems problems;
   const std::optional<std::vector<StepNumbers>> steps = read_metrics(file, problems);
-  const SwitchOptions switches = read_switch_options(run, problems);
+  const WireOptions switches = read_wire_options(run, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   if (steps->empty()) throw Error(ExitCode::bad_input, file.string() + ": no step was measured");
   const Comparison result = compare(plan, *steps, options.warm_up, switches);

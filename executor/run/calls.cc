@@ -57,7 +57,7 @@ Metrics over_mini_batches(const RolePlan& plan, std::int64_t epochs, const Exper
 }
 
 void begin_switch(Worker& worker) {
-  map_rollout(worker);
+  map_rollout(worker.memory);
   worker.weight_switch->begin();
 }
 

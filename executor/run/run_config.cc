@@ -8,7 +8,7 @@
 #include "cost_models/spec/preset.h"
 #include "cost_models/spec/strict_yaml.h"
 #include "executor/run/run_config_keys.h"
-#include "planner/plan/transports.h"
+#include "executor/run/run_config_reshard.h"
 
 namespace tessera {
 namespace {
@@ -16,8 +16,6 @@ namespace {
 constexpr std::array kEstimators{AdvantageEstimator::gae, AdvantageEstimator::grpo};
 constexpr std::array kPolicyLosses{PolicyLossMode::vanilla, PolicyLossMode::gspo,
                                    PolicyLossMode::cispo, PolicyLossMode::dro};
-
-constexpr std::array kWires{DType::bf16, DType::fp16};
 
 class RunReader {
  public:
@@ -32,7 +30,7 @@ class RunReader {
     algorithm();
     actor_rollout_ref();
     critic();
-    reshard();
+    config_.reshard = read_reshard(root_, plan_);
     if (auto reward = root_.object("reward", false)) {
       reward->optional("function", config_.reward.function);
       refuse_unsupported(*reward, {{"reward_manager", "name a rule in reward.function"},
@@ -361,118 +359,6 @@ class RunReader {
     fsdp_config(*reader, Role::critic, critic.reshard_after_forward);
     update_keys(*reader, Role::critic);
     reader->refuse_unknown_keys();
-  }
-
-  void reshard() {
-    if (plan_.reshard.empty()) {
-      if (root_.find("reshard") != nullptr) {
-        root_.refuse("reshard", "no 'reshard'", "the plan moves no weights");
-      }
-      return;
-    }
-    const PlannedReshard& planned = plan_.reshard.front();
-    ReshardConfig& reshard = config_.reshard;
-    reshard.transport = planned.transport;
-    reshard.bucket_bytes = planned.bucket_bytes;
-    reshard.unmap = !planned.keep;
-    auto reader = root_.object("reshard", false);
-    if (!reader) return;
-    fixed(*reader, "mode", std::string(name_of(planned.mode)), "reshard.mode");
-    read_storage(*reader, planned);
-    reader->optional("transport", reshard.transport, kTransports);
-    if (planned.transport != ReshardTransport::automatic &&
-        reshard.transport != planned.transport) {
-      reader->refuse("transport", std::string(name_of(planned.transport)) + ", the plan's",
-                     "--reshard-transport replaces the plan's");
-    }
-    reader->optional("bucket_bytes", reshard.bucket_bytes, kNotNegative);
-    if (planned.bucket_bytes > 0 && reshard.bucket_bytes != planned.bucket_bytes) {
-      reader->refuse("bucket_bytes", std::to_string(planned.bucket_bytes) + ", the plan's");
-    }
-    if (reader->find("wire") != nullptr) {
-      DType wire = DType::bf16;
-      reader->optional("wire", wire, kWires);
-      reshard.wire = wire;
-    }
-    reader->optional("wire_from_step", reshard.wire_from_step, kPositive);
-    reader->optional("verify", reshard.verify);
-    reader->optional("incremental", reshard.incremental);
-    reader->optional("overlap", reshard.overlap);
-    reader->optional("preload", reshard.preload);
-    if (reshard.preload && !reshard.unmap) {
-      reader->refuse("preload", "storage unmap: what is kept needs no mapping");
-    }
-    refuse_combinations(*reader, planned);
-    reader->refuse_unknown_keys();
-  }
-
-  /// A plan that keeps the rollout's memory fits without it, too.
-  void read_storage(ObjectReader& reader, const PlannedReshard& planned) {
-    std::string storage = planned.keep ? "keep" : "unmap";
-    reader.optional("storage", storage);
-    if (storage != "unmap" && (storage != "keep" || !planned.keep)) {
-      reader.refuse("storage",
-                    planned.keep ? "keep or unmap" : "unmap, as the plan's memory needs");
-    }
-    config_.reshard.unmap = storage == "unmap";
-  }
-
-  /// The ways of moving that a plan's switch does not take.
-  static void refuse_paths(ObjectReader& reader, const char* expected) {
-    for (const char* key : {"transport", "bucket_bytes"}) {
-      if (reader.find(key) != nullptr) reader.refuse(key, expected);
-    }
-  }
-
-  /// What a switch cannot do at once.
-  void refuse_combinations(ObjectReader& reader, const PlannedReshard& planned) {
-    const ReshardConfig& reshard = config_.reshard;
-    const RolePlan* actor = role(planned.from);
-    const bool options = reshard.wire || reshard.verify || reshard.incremental || reshard.overlap;
-    const auto clash = [&](bool is, const char* key, const char* expected) {
-      if (is) reader.refuse(key, expected);
-    };
-    if (planned.mode == ReshardMode::full) {
-      clash(options,
-            reshard.wire          ? "wire"
-            : reshard.verify      ? "verify"
-            : reshard.incremental ? "incremental"
-                                  : "overlap",
-            "a minimal reshard: whole tensors are gathered as they are");
-      refuse_paths(reader, "a minimal reshard: whole tensors are gathered by messages");
-      return;
-    }
-    if (actor != nullptr && actor->offload.parameters) {
-      constexpr const char* kStays = "an actor whose parameters stay on the device";
-      clash(options,
-            reshard.wire          ? "wire"
-            : reshard.verify      ? "verify"
-            : reshard.incremental ? "incremental"
-                                  : "overlap",
-            kStays);
-      refuse_paths(reader, kStays);
-    }
-    const bool gathers = reshard.transport == ReshardTransport::all_gather ||
-                         reshard.transport == ReshardTransport::window;
-    const bool reads = reshard.transport == ReshardTransport::automatic ||
-                       reshard.transport == ReshardTransport::copy_engine ||
-                       reshard.transport == ReshardTransport::host;
-    clash(reshard.wire && actor != nullptr && actor->dtypes.param != DType::fp32, "wire",
-          "an actor with fp32 weights: others travel as they are");
-    clash(reader.find("wire_from_step") != nullptr && !reshard.wire, "wire_from_step",
-          "no 'wire_from_step' without 'wire'");
-    clash(reshard.wire && gathers, "wire", "a transport that does not gather");
-    clash(reshard.incremental && gathers, "incremental", "a transport that does not gather");
-    clash(reshard.incremental && reshard.wire, "incremental",
-          "no 'wire': what did not change is found in the weights as they are");
-    clash(reshard.incremental && reshard.unmap, "incremental",
-          "storage keep: memory that was given back has lost what did not change");
-    clash(reshard.overlap && (reshard.wire || reshard.incremental || reshard.verify), "overlap",
-          "none of 'wire', 'incremental', 'verify', which need finished weights");
-    clash(reshard.overlap && plan_.world_size() > plan_.cluster.gpus_per_node, "overlap",
-          "ranks of one host, which read one another's memory");
-    clash(reshard.overlap && !reads, "overlap",
-          "transport automatic, copy_engine or host, which read peers' memory");
   }
 
   ObjectReader& root_;

@@ -186,15 +186,15 @@ class Rank {
 
   /// What one memory of training and rollout spares, on the rank where it spares the least.
   void print_memory(const Worker& worker) {
-    if (!worker.shared) return;
-    std::int64_t least = -spared_bytes(*worker.shared);
+    if (!worker.memory.shared) return;
+    std::int64_t least = -spared_bytes(*worker.memory.shared);
     setup_.host().all_reduce(&least, 1, DType::int64, ReduceOp::max);
     if (!log_ || least == 0) return;
     std::fprintf(stderr,
                  "[Memory] training weights are views of the rollout's: %.4g GB less per rank, "
                  "%.4g GB lie twice\n",
                  static_cast<double>(-least) * 1e-9,
-                 static_cast<double>(worker.shared->held_twice) * 1e-9);
+                 static_cast<double>(worker.memory.shared->held_twice) * 1e-9);
   }
 
   RunObserver observer(const PromptSet& prompts, CommTimes& times) {

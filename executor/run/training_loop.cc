@@ -97,7 +97,7 @@ class Loop {
       case Phase::gen:
         timed([&] {
           generate(step);
-          unmap_rollout(worker_);
+          unmap_rollout(worker_.memory);
         });
         break;
       case Phase::reward:
@@ -131,7 +131,7 @@ class Loop {
         break;
       case Phase::update_actor: {
         const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
-        if (config_.reshard.preload) map_rollout_in_background(worker_);
+        if (config_.reshard.preload) map_rollout_in_background(worker_.memory);
         const auto update = [&] {
           return update_actor(worker_, config_, plan_.workload.epochs, experience_, overlap);
         };
@@ -153,7 +153,7 @@ class Loop {
 
   void reshard(std::int64_t step) {
     const std::int64_t start_ns = clock_.now_ns();
-    map_rollout(worker_);
+    map_rollout(worker_.memory);
     numbers_["reshard/map_s"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     const std::uint64_t generators = save_generators(worker_.context.device).digest;
     const ReshardReport report = move_weights(worker_);

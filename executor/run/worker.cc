@@ -1,7 +1,5 @@
 #include "executor/run/worker.h"
 
-#include <c10/cuda/CUDACachingAllocator.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -13,9 +11,6 @@
 #include "executor/model/range_copies.h"
 #include "executor/model/torch_memory_ops.h"
 #include "executor/reshard/gpu_site.h"
-#include "executor/reshard/shared_arena.h"
-#include "executor/run/share.h"
-#include "executor/run/weight_memory.h"
 
 namespace tessera {
 namespace {
@@ -47,15 +42,9 @@ void load(RoleWorker& worker, Role role, const Plan& plan, std::uint64_t seed) {
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
 }
 
-/// Memory that a role's weights lie in; undefined where in memory of their own.
-struct RoleMemory {
-  torch::Tensor storage;
-  const ArenaLayout* places = nullptr;  // where they lie in it; nullptr = one behind another
-};
-
 /// Fills `worker` where it stays: the trainer refers to its weights and groups.
 void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const RunConfig& config,
-               const RunContext& context, const RoleMemory& memory) {
+               const RunContext& context, const WeightPlace& place) {
   worker.plan = &role;
   worker.map = rank_map_of(plan, role.role);
   worker.groups = make_groups(*context.world, worker.map, context.decorate);
@@ -72,11 +61,11 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   if (!worker.groups.member) return;
   const ParameterTable table = parameter_table(plan.model_of(role.role));
   worker.weights = std::make_unique<Weights>(
-      memory.places != nullptr
+      place.places != nullptr
           ? make_placed_weights(table, role.layout, worker.groups.coord, role.dtypes.param,
-                                context.device, memory.storage, *memory.places)
+                                context.device, place.storage, *place.places)
           : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
-                         memory.storage));
+                         place.storage));
   load(worker, role.role, plan, config.trainer.seed);
   if (role.role != Role::rollout) {
     std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
@@ -101,105 +90,6 @@ void make_role(RoleWorker& worker, const Plan& plan, const RolePlan& role, const
   }
 }
 
-bool moves_minimally(const Plan& plan) {
-  return !plan.reshard.empty() && plan.reshard[0].mode == ReshardMode::minimal;
-}
-
-std::unique_ptr<SharedBlock> make_memory(const RunContext& context, std::int64_t bytes) {
-  return context.device.is_cuda() ? make_device_block(bytes, context.device.index())
-                                  : make_host_block(bytes);
-}
-
-/// A minimal reshard reads the actor's weights out of memory that all ranks of the host see. Every
-/// rank brings such memory, if only an empty one. This is the weights' as a tensor; undefined for
-/// other roles, for FSDP, whose shards lie in memory of their own (readable_shards), and for
-/// weights that leave the device between phases: what peers have mapped cannot.
-torch::Tensor readable_storage(Worker& worker, const Plan& plan, const RolePlan& role) {
-  if (role.role != Role::actor || !moves_minimally(plan) || role.layout.dp_shard > 1 ||
-      role.offload.parameters) {
-    return {};
-  }
-  const RankMap map = rank_map_of(plan, role.role);
-  const int index = map.index_of(worker.context.world->rank());
-  std::int64_t bytes = 0;
-  if (index >= 0) {
-    bytes = arena_layout(parameter_table(plan.model_of(role.role)), role.layout,
-                         map.coords[static_cast<std::size_t>(index)], role.dtypes.param)
-                .bytes;
-  }
-  worker.actor_memory = make_memory(worker.context, bytes);
-  if (index < 0) return {};
-  return torch::from_blob(
-      worker.actor_memory->data(), {bytes / size_of(role.dtypes.param)},
-      torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(worker.context.device));
-}
-
-/// The rollout's weights as a tensor over memory that can be given back; undefined for other roles,
-/// and where it is kept.
-torch::Tensor releasable_storage(Worker& worker, const Plan& plan, const RolePlan& role,
-                                 bool unmap) {
-  if (role.role != Role::rollout || !unmap) return {};
-  const RunContext& context = worker.context;
-  const RankMap map = rank_map_of(plan, role.role);
-  const int index = map.index_of(context.world->rank());
-  if (index < 0) return {};
-  const std::int64_t bytes =
-      arena_layout(parameter_table(plan.model_of(role.role)), role.layout,
-                   map.coords[static_cast<std::size_t>(index)], role.dtypes.param)
-          .bytes;
-  worker.rollout_memory = context.device.is_cuda()
-                              ? make_releasable_device_memory(bytes, context.device.index())
-                              : make_releasable_host_memory(bytes);
-  return torch::from_blob(
-      worker.rollout_memory->data(), {bytes / size_of(role.dtypes.param)},
-      torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(context.device));
-}
-
-/// One memory of both, where the run has it so.
-void make_shared_memory(Worker& worker, const Plan& plan, const ReshardConfig& config) {
-  if (!shares_memory(plan, config)) return;
-  const PlannedReshard& pair = plan.reshard.front();
-  worker.shared = shared_arena_on(parameter_table(plan.model_of(pair.from)),
-                                  rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
-                                  worker.context.world->rank(), plan.find(pair.from)->dtypes.param);
-  worker.actor_memory = make_memory(worker.context, worker.shared->bytes);
-}
-
-RoleMemory memory_of(Worker& worker, const Plan& plan, const RolePlan& role,
-                     const ReshardConfig& config) {
-  const bool actor = role.role == Role::actor, rollout = role.role == Role::rollout;
-  if (!worker.shared || !(actor || rollout)) {
-    return {.storage = rollout ? releasable_storage(worker, plan, role, config.unmap)
-                               : readable_storage(worker, plan, role)};
-  }
-  const ArenaLayout& places = actor ? worker.shared->training : worker.shared->rollout;
-  if (places.slots.empty()) return {};  // no member
-  const auto options =
-      torch::TensorOptions().dtype(scalar_type(role.dtypes.param)).device(worker.context.device);
-  return {.storage = torch::from_blob(worker.actor_memory->data(),
-                                      {places.bytes / places.element_bytes}, options),
-          .places = actor ? &places : nullptr};
-}
-
-/// The actor's FSDP shards as a block for all ranks of the host; nullptr on every rank where some
-/// actor keeps its shards in memory that cannot be mapped. Collective over the world.
-std::unique_ptr<SharedBlock> readable_shards(const Worker& worker) {
-  const RunContext& context = worker.context;
-  const RoleWorker& actor = *worker.find(Role::actor);
-  std::unique_ptr<SharedBlock> block;
-  if (!actor.member()) {
-    block = make_memory(context, 0);
-  } else {
-    const torch::Tensor& shards = actor.weights->storage;
-    const auto bytes = static_cast<std::int64_t>(shards.nbytes());
-    block = context.device.is_cuda()
-                ? share_device_memory(shards.data_ptr(), bytes, context.device.index())
-                : share_host_memory(shards.data_ptr(), bytes);
-  }
-  if (any_rank(*context.host, block == nullptr)) block.reset();
-  return block;
-}
-
 /// Every rank recomputes the plan's reshard and refuses another digest.
 std::unique_ptr<Reshard> make_reshard(const Plan& plan, const PlannedReshard& pair, int rank) {
   const RolePlan& actor = *plan.find(pair.from);
@@ -220,13 +110,13 @@ std::unique_ptr<Reshard> make_reshard(const Plan& plan, const PlannedReshard& pa
 
 /// What the switch moves, and between which places of the ranks' memories.
 SwitchPlan switch_plan(const Worker& worker, const Plan& plan, const PlannedReshard& pair) {
-  if (!worker.shared) return worker.reshard->switch_plan();
+  if (!worker.memory.shared) return worker.reshard->switch_plan();
   const auto training_on = [table = parameter_table(plan.model_of(pair.from)),
                             from = rank_map_of(plan, pair.from), to = rank_map_of(plan, pair.to),
                             type = plan.find(pair.from)->dtypes.param](int rank) {
     return shared_arena_on(table, from, to, rank, type).training;
   };
-  return worker.reshard->switch_plan(training_on, worker.shared->rollout);
+  return worker.reshard->switch_plan(training_on, worker.memory.shared->rollout);
 }
 
 /// The minimal reshard by the plan's transport: over memory that peers read, or by messages.
@@ -239,7 +129,7 @@ void make_switch(Worker& worker, const Plan& plan, const PlannedReshard& pair,
                       : make_host_copies();
   if (gpu) worker.memory_ops = make_torch_memory_ops(context.device.index());
   const RoleWorker *actor = worker.find(pair.from), *rollout = worker.find(pair.to);
-  const SharedBlock* const block = worker.actor_memory.get();
+  const SharedBlock* const block = worker.memory.actor.get();
   SwitchSite site{.world = context.world,
                   .host = context.host,
                   .block = block,
@@ -296,16 +186,18 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   fused::set_deterministic(config.trainer.deterministic);
   Worker worker;
   worker.context = context;
-  make_shared_memory(worker, plan, config.reshard);
+  worker.memory = make_role_memory(plan, config.reshard, context.world->rank(), context.device);
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, role, config, context,
-              memory_of(worker, plan, role, config.reshard));
+              place_weights(worker.memory, plan, role, config.reshard));
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, pair, context.world->rank());
     const RolePlan& from = *worker.find(pair.from)->plan;
     if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
-      if (from.layout.dp_shard > 1) worker.actor_memory = readable_shards(worker);
+      if (from.layout.dp_shard > 1) {
+        share_shards(worker.memory, worker.find(pair.from)->weights.get(), *context.host);
+      }
       make_switch(worker, plan, pair, config.reshard, config.trainer.timeout_s);
     }
     worker.staging =
@@ -320,34 +212,8 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   return worker;
 }
 
-void unmap_rollout(Worker& worker) {
-  if (worker.rollout_memory == nullptr) return;
-  const torch::Device device = worker.context.device;
-  if (device.is_cuda()) torch::cuda::synchronize(device.index());
-  worker.rollout_memory->release();
-}
-
-void map_rollout_in_background(Worker& worker) {
-  if (worker.rollout_memory == nullptr || worker.rollout_memory->mapped()) return;
-  if (worker.rollout_mapping.valid()) return;
-  worker.rollout_mapping =
-      std::async(std::launch::async, [memory = worker.rollout_memory.get()] { memory->map(); });
-}
-
-void map_rollout(Worker& worker) {
-  if (worker.rollout_memory == nullptr) return;
-  try {
-    worker.rollout_mapping.valid() ? worker.rollout_mapping.get() : worker.rollout_memory->map();
-  } catch (const Error& error) {
-    // What torch holds in reserve may be what is missing.
-    if (error.code() != ExitCode::missing || !worker.context.device.is_cuda()) throw;
-    c10::cuda::CUDACachingAllocator::emptyCache();
-    worker.rollout_memory->map();
-  }
-}
-
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
-  map_rollout(worker);
+  map_rollout(worker.memory);
   const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
   if (actor->member()) actor->trainer->wake();
   if (worker.weight_switch != nullptr) {

@@ -6,11 +6,8 @@
 
 #include "executor/model/torch.h"
 
-#include <future>
 #include <map>
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "executor/comm/groups.h"
 #include "executor/model/weights.h"
@@ -18,8 +15,8 @@
 #include "executor/reshard/weight_switch.h"
 #include "executor/rl/kl.h"
 #include "executor/run/device_setup.h"
+#include "executor/run/role_memory.h"
 #include "executor/run/run_config.h"
-#include "executor/storage/releasable_memory.h"
 #include "executor/train/trainer.h"
 #include "planner/plan/plan.h"
 
@@ -55,12 +52,7 @@ struct RunContext {
 
 struct Worker {
   RunContext context;
-  std::unique_ptr<SharedBlock> actor_memory;  // the actor's weights, where peers can read them
-  /// Where the rollout's lie in that memory too, and the actor's as views of them
-  /// (weight_memory.h).
-  std::optional<SharedArena> shared;
-  std::unique_ptr<ReleasableMemory> rollout_memory;  // the rollout's, with storage `unmap`
-  std::future<void> rollout_mapping;                 // going on in the background
+  RoleMemory memory;  // of the actor's and the rollout's weights
   std::map<Role, RoleWorker> roles;
   std::unique_ptr<Reshard> reshard;  // actor -> rollout
   std::unique_ptr<BlockCopies> copies;
@@ -81,12 +73,6 @@ bool shares_layers(const Plan& plan);
 /// over the world. Throws Error: bad_input for a plan that its own digests or the world contradict,
 /// or weights that do not fit.
 Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context);
-
-/// The rollout's memory between generations, with storage `unmap`: given back after one, there
-/// again before a switch. Mapping can begin in the background. Nothing with `keep`.
-void unmap_rollout(Worker& worker);
-void map_rollout_in_background(Worker& worker);
-void map_rollout(Worker& worker);
 
 /// Moves the actor's weights into the rollout's layout, or waits for the switch that update_actor
 /// began; returns what moved. Collective over the world.

@@ -23,7 +23,7 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   if (std::filesystem::exists(run_ / "plan.json")) {
     Problems problems;
     own_plan_ = read_plan(run_ / "plan.json", problems);
-    switches_ = read_switch_options(run_, problems);
+    switches_ = read_wire_options(run_, problems);
     if (!problems.empty()) emit problemsFound(problemsText(problems));
   }
   compareAgain();

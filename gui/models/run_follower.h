@@ -50,7 +50,7 @@ class RunFollower : public QObject {
   std::filesystem::path run_;
   std::unique_ptr<MetricsTail> tail_;
   std::optional<Plan> plan_, own_plan_;
-  SwitchOptions switches_;  // of the run
+  WireOptions switches_;  // of the run
   QTimer timer_;
   RunModel steps_;
   RankStateModel ranks_;

@@ -35,7 +35,7 @@ std::string line(const char* format, auto... values) {
 // Every step by itself: a mean would hide one that moved too much beside one that moved too little.
 BytesComparison compare_bytes(const Plan& plan, const PlannedReshard& pair,
                               const std::vector<StepNumbers>& run, size_t first,
-                              const SwitchOptions& options) {
+                              const WireOptions& options) {
   BytesComparison result{
       .what = "reshard " + std::string(name_of(pair.from)) + " -> " + std::string(name_of(pair.to)),
       .at_most = options.incremental};
@@ -65,7 +65,7 @@ std::string verdict(const BytesComparison& bytes) {
 }
 
 Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up,
-                   const SwitchOptions& options) {
+                   const WireOptions& options) {
   const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
   Comparison result;
   result.steps = static_cast<std::int64_t>(run.size() - first);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "planner/plan/plan.h"
-#include "simulator/timeline/switch_options.h"
+#include "simulator/timeline/wire_options.h"
 
 namespace tessera {
 
@@ -52,7 +52,7 @@ struct Comparison {
 /// The first `warm_up` steps are left out of the means (while at least one step remains). Phases
 /// that neither side has are left out; a phase of one side only shows 0 on the other.
 Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up = 2,
-                   const SwitchOptions& options = {});
+                   const WireOptions& options = {});
 
 std::string to_text(const Comparison& comparison);
 std::string to_json(const Comparison& comparison);

@@ -66,7 +66,7 @@ TEST(Comparison, ANarrowWireIsForeseenAndNotAddedBack) {
   Plan plan = plan_with_prediction();
   plan.roles.push_back({.role = Role::actor});
   plan.roles[0].dtypes.wire = DType::fp32;
-  const SwitchOptions wire{.wire = DType::bf16, .wire_from_step = 3};
+  const WireOptions wire{.wire = DType::bf16, .wire_from_step = 3};
   std::vector<StepNumbers> run = run_of(4096);
   run[2].data["reshard/bytes"] = 2048;
   run[2].data["reshard/spared_bytes"] = 2048;
@@ -80,7 +80,7 @@ TEST(Comparison, ANarrowWireIsForeseenAndNotAddedBack) {
 }
 
 TEST(Comparison, AnIncrementalSwitchMovesNoMoreThanThePlan) {
-  const SwitchOptions changed{.incremental = true};
+  const WireOptions changed{.incremental = true};
   const BytesComparison less = compare(plan_with_prediction(), run_of(7), 1, changed).bytes.at(0);
   EXPECT_TRUE(less.agrees());
   EXPECT_EQ(verdict(less), "within");
@@ -89,25 +89,25 @@ TEST(Comparison, AnIncrementalSwitchMovesNoMoreThanThePlan) {
   EXPECT_EQ(verdict(more), "MORE in 2 steps");
 }
 
-TEST(SwitchOptions, AreThoseOfTheRunsOwnConfiguration) {
+TEST(WireOptions, AreThoseOfTheRunsOwnConfiguration) {
   const std::filesystem::path run = std::filesystem::temp_directory_path() /
                                     ("tessera-switch-options-" + std::to_string(getpid()));
   std::filesystem::create_directories(run);
   Problems problems;
-  EXPECT_FALSE(read_switch_options(run, problems).wire);
+  EXPECT_FALSE(read_wire_options(run, problems).wire);
   std::ofstream(run / "run.yaml") << "version: 1\ntrainer: {seed: 1}\n"
                                      "reshard: {wire: fp16, wire_from_step: 4, verify: true}\n";
   for (const std::filesystem::path& where : {run, run / "metrics.jsonl"}) {
-    const SwitchOptions read = read_switch_options(where, problems);
+    const WireOptions read = read_wire_options(where, problems);
     EXPECT_EQ(read.wire, DType::fp16);
     EXPECT_EQ(read.wire_from_step, 4);
     EXPECT_FALSE(read.incremental);
   }
   std::ofstream(run / "run.yaml") << "reshard: {incremental: true}\n";
-  EXPECT_TRUE(read_switch_options(run, problems).incremental);
+  EXPECT_TRUE(read_wire_options(run, problems).incremental);
   EXPECT_TRUE(problems.empty());
   std::ofstream(run / "run.yaml") << "reshard: {wire: int4}\n";
-  read_switch_options(run, problems);
+  read_wire_options(run, problems);
   EXPECT_EQ(problems.size(), 1u);
   std::filesystem::remove_all(run);
 }

@@ -162,13 +162,13 @@ Seen trained(Worker& worker, const ReshardConfig& config, std::int64_t vocab) {
 /// The memory of a rank is the rollout's and what no slot of that holds; each tensor of the actor
 /// lies there.
 void expect_places(const Worker& worker) {
-  const SharedArena& shared = *worker.shared;
+  const SharedArena& shared = *worker.memory.shared;
   const std::int64_t behind = shared.bytes - shared.rollout.bytes;
-  EXPECT_EQ(worker.actor_memory->bytes(), shared.bytes);
+  EXPECT_EQ(worker.memory.actor->bytes(), shared.bytes);
   EXPECT_GE(behind, shared.held_twice);
   EXPECT_LT(behind, shared.held_twice +
                         256 * (static_cast<std::int64_t>(shared.training.slots.size()) + 1));
-  const auto* const memory = static_cast<const std::byte*>(worker.actor_memory->data());
+  const auto* const memory = static_cast<const std::byte*>(worker.memory.actor->data());
   const RoleWorker &actor = *worker.find(Role::actor), &rollout = *worker.find(Role::rollout);
   if (rollout.member()) {
     EXPECT_EQ(rollout.weights->storage.const_data_ptr(), memory);
@@ -195,7 +195,7 @@ void expect_same_with_two_memories(const Setting& setting, const ModelSpec& mode
       RunConfig own = config;
       own.reshard = reshard;
       Worker worker = make_worker(plan, own, {.world = &world, .host = &world});
-      EXPECT_EQ(worker.shared.has_value(), one);
+      EXPECT_EQ(worker.memory.shared.has_value(), one);
       if (one) expect_places(worker);
       Seen seen = trained(worker, reshard, model.vocab);
       world.barrier();

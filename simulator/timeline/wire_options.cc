@@ -1,8 +1,7 @@
-#include "simulator/timeline/switch_options.h"
+#include "simulator/timeline/wire_options.h"
 
 #include <array>
 
-#include "cost_models/spec/object_reader.h"
 #include "cost_models/spec/strict_yaml.h"
 
 namespace tessera {
@@ -12,8 +11,17 @@ constexpr std::array kWires{DType::bf16, DType::fp16};
 
 }  // namespace
 
-SwitchOptions read_switch_options(const std::filesystem::path& run, Problems& problems) {
-  SwitchOptions options;
+void read_wire(ObjectReader& reshard, std::optional<DType>& wire, std::int64_t& from_step) {
+  if (reshard.find("wire") != nullptr) {
+    DType type = DType::bf16;
+    reshard.optional("wire", type, kWires);
+    wire = type;
+  }
+  reshard.optional("wire_from_step", from_step, kPositive);
+}
+
+WireOptions read_wire_options(const std::filesystem::path& run, Problems& problems) {
+  WireOptions options;
   const bool folder = std::filesystem::is_directory(run);
   const std::filesystem::path file = (folder ? run : run.parent_path()) / "run.yaml";
   if (!std::filesystem::is_regular_file(file)) return options;
@@ -24,18 +32,13 @@ SwitchOptions read_switch_options(const std::filesystem::path& run, Problems& pr
   ObjectReader root(*document, problems);
   auto reshard = root.object("reshard", false);
   if (!reshard) return options;
-  if (reshard->find("wire") != nullptr) {
-    DType wire = DType::bf16;
-    reshard->optional("wire", wire, kWires);
-    options.wire = wire;
-  }
-  reshard->optional("wire_from_step", options.wire_from_step, kPositive);
+  read_wire(*reshard, options.wire, options.wire_from_step);
   reshard->optional("incremental", options.incremental);
   return options;
 }
 
-std::int64_t switch_bytes(const Plan& plan, const PlannedReshard& pair,
-                          const SwitchOptions& options, std::int64_t step) {
+std::int64_t switch_bytes(const Plan& plan, const PlannedReshard& pair, const WireOptions& options,
+                          std::int64_t step) {
   const RolePlan* const source = plan.find(pair.from);
   if (source == nullptr || !options.wire || step < options.wire_from_step) {
     return pair.bytes_received;
