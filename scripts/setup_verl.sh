@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv-verl: verl 0.9.1 and what its configuration classes import, for the test that lets verl
-# judge exported files (tests/planner/interop/verl_test.cc). torch, transformers and numpy come from
+# judge exported files (tests/planner/interop/verl_test.cc), and Kubeflow's models of a TrainJob for
+# launch_files_test.cc. torch, transformers, pydantic and numpy come from
 # .venv through a .pth file; nothing else of verl's dependencies is installed. About 250 MB on disk,
 # most of it Ray, which verl imports first of all. Can be repeated.
 #
@@ -24,7 +25,7 @@ run() {
 
 base=${TESSERA_VENV:-.venv}
 venv=${TESSERA_VERL_VENV:-.venv-verl}
-if "$venv/bin/python3" -c 'import verl.utils.config, verl.workers.config' >/dev/null 2>&1; then
+if "$venv/bin/python3" -c 'import verl.utils.config, verl.workers.config, kubeflow_trainer_api' >/dev/null 2>&1; then
   echo "setup: verl 0.9.1 is there"
   exit 0
 fi
@@ -39,5 +40,5 @@ run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-
   ray==2.51.1 msgpack==1.2.4 jsonschema==4.26.0 jsonschema-specifications==2025.9.1 \
   referencing==0.37.0 rpds-py==2026.9.1 attrs==26.1.0 protobuf==7.36.2 requests==2.34.2 \
   charset-normalizer==3.5.2 urllib3==2.8.0 tensordict==0.10.0 cloudpickle==3.1.2 orjson==3.13.0 \
-  pyvers==0.2.3 importlib_metadata==10.2.0 zipp==4.1.2 codetiming==1.4.0
-run "$venv/bin/python3" -c 'import verl.utils.config, verl.workers.config'
+  pyvers==0.2.3 importlib_metadata==10.2.0 zipp==4.1.2 codetiming==1.4.0 kubeflow-trainer-api==2.3.0
+run "$venv/bin/python3" -c 'import verl.utils.config, verl.workers.config, kubeflow_trainer_api'

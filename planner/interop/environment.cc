@@ -63,7 +63,6 @@ std::vector<EnvironmentVariable> environment_of(const Plan& plan, ExportTarget t
   if (plan.cluster.nodes > 1 && plan.world_size() > plan.cluster.gpus_per_node) {
     set("NCCL_IB_TIMEOUT", "22",
         "a step waits for the slowest rank; the default gives up on a busy fabric after seconds");
-    set("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", "a lost peer ends the job instead of hanging it");
   }
   return all;
 }

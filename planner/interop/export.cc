@@ -109,6 +109,19 @@ void note_types(const Plan& plan, ExportTarget target, Export& out) {
   out.notes.push_back("The plan is for several GPU types: " + roles + "; " + how);
 }
 
+// What only the site knows of its network; NCCL guesses the rest well.
+void note_network(const Plan& plan, ExportTarget target, Export& out) {
+  const bool served = target == ExportTarget::vllm || target == ExportTarget::sglang;
+  if (served || shape_of(plan).nodes == 1 || plan.cluster.device.name == "cpu") return;
+  const bool ethernet = plan.cluster.inter_fabric.find("RoCE") != std::string::npos;
+  out.notes.push_back(
+      "Several nodes: set NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) where hosts have interfaces "
+      "that do not reach each other (docker0, say), and NCCL_IB_HCA where some adapters are not "
+      "for this traffic" +
+      std::string(ethernet ? "; on RoCE NCCL_IB_TC and NCCL_IB_GID_INDEX are the fabric's" : "") +
+      ". Look for NET/IB in the log of NCCL_DEBUG=INFO once: NET/Socket is TCP.");
+}
+
 std::string notes_text(const Plan& plan, ExportTarget target, const Export& out) {
   std::string text = "# " + std::string(name_of(target)) + " files of a plan\n\n";
   text += "Made by tessera " + plan.provenance.tessera_version + " from a plan of " +
@@ -141,6 +154,26 @@ JobShape shape_of(const Plan& plan) {
   const std::int64_t world = plan.world_size(), per_node = plan.cluster.gpus_per_node;
   if (world <= per_node) return {1, world};
   return {(world + per_node - 1) / per_node, per_node};
+}
+
+std::string rendezvous_lines(JobShape shape) {
+  if (shape.nodes == 1) return {};
+  return "\n: \"${NODE_RANK:?set it to the place of this node, 0 to " +
+         std::to_string(shape.nodes - 1) +
+         "}\"\n: \"${MASTER_ADDR:?set it to a name or address of the first node}\"\n";
+}
+
+std::string torchrun_shape(JobShape shape) {
+  const std::string ranks = "--nproc-per-node " + std::to_string(shape.gpus_per_node);
+  if (shape.nodes == 1) return "--standalone " + ranks;
+  return "--nnodes " + std::to_string(shape.nodes) + " " + ranks +
+         " \\\n  --node-rank \"$NODE_RANK\" --master-addr \"$MASTER_ADDR\" "
+         "--master-port \"${MASTER_PORT:-29500}\"";
+}
+
+std::string yaml_string(std::string_view text) {
+  const std::string plain = yaml_text(text);
+  return plain.starts_with('"') ? plain : "\"" + plain + "\"";
 }
 
 std::string script_head(const Plan& plan, std::string_view what) {
@@ -200,6 +233,7 @@ std::optional<Export> export_plan(const Plan& plan, ExportTarget target,
   }
   if (problems.size() != before) return std::nullopt;
   note_types(plan, target, out);
+  note_network(plan, target, out);
   out.files.push_back({"NOTES.md", notes_text(plan, target, out)});
   return out;
 }

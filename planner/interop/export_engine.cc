@@ -179,12 +179,9 @@ void export_megatron(const Plan& plan, const ExportOptions& options, Export& out
                          ". Source it and use \"${megatron_arguments[@]}\", or run it with the "
                          "training script first and its own arguments behind.") +
              export_lines(environment) + "\n" + bash_array("megatron_arguments", words) +
-             "\nif [ \"${BASH_SOURCE[0]}\" = \"$0\" ]; then\n  exec torchrun --nnodes " +
-             std::to_string(shape.nodes) + " --nproc-per-node " +
-             std::to_string(shape.gpus_per_node) +
-             " \\\n    --node-rank \"${NODE_RANK:-0}\" --master-addr \"${MASTER_ADDR:-127.0.0.1}\" "
-             "--master-port \"${MASTER_PORT:-29500}\" \\\n    \"$@\" "
-             "\"${megatron_arguments[@]}\"\nfi\n",
+             "\nif [ \"${BASH_SOURCE[0]}\" = \"$0\" ]; then\n" + rendezvous_lines(shape) +
+             "  exec torchrun " + torchrun_shape(shape) +
+             " \\\n    \"$@\" \"${megatron_arguments[@]}\"\nfi\n",
          true});
   }
   if (out.files.empty()) {

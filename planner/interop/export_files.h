@@ -19,6 +19,12 @@ struct JobShape {
   std::int64_t nodes = 1, gpus_per_node = 1;
 };
 JobShape shape_of(const Plan& plan);
+/// Lines of a script that demand where a node stands among several; none for one node.
+std::string rendezvous_lines(JobShape shape);
+/// torchrun's options of the shape, where rendezvous_lines came before.
+std::string torchrun_shape(JobShape shape);
+/// A YAML string, quoted even where it would be one without: values of environment variables.
+std::string yaml_string(std::string_view text);
 
 /// Files of each family of targets, without NOTES.md; notes are appended to `out`.
 void export_verl(const Plan& plan, ExportTarget target, const ExportOptions& options, Export& out,

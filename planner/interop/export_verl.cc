@@ -38,11 +38,11 @@ std::string variable_lines(const std::vector<VerlVariable>& variables) {
   return names.empty() ? names : text + "overrides+=(\n" + names + ")\n";
 }
 
-std::string variable_note(const VerlVariable& variable) {
+std::string variable_note(const VerlVariable& variable, bool ray) {
   return "Set the environment variable " + variable.name + " to " + variable.what + " (" +
-         variable.key +
-         "): the plan does not know it. run.sh stops with this sentence where it is "
-         "missing; verl.yaml reads it too.";
+         variable.key + "): the plan does not know it. " +
+         (ray ? "submit.sh stops with this sentence where it is missing."
+              : "run.sh stops with this sentence where it is missing; verl.yaml reads it too.");
 }
 
 std::string runtime_env(const std::vector<EnvironmentVariable>& environment) {
@@ -50,10 +50,41 @@ std::string runtime_env(const std::vector<EnvironmentVariable>& environment) {
   for (const EnvironmentVariable& variable : environment) {
     text += comment_lines(variable.reason, "  # ");
     // Strings even where they look like numbers: Ray refuses others.
-    text += "  " + variable.name + ": \"" + variable.value + "\"\n";
+    text += "  " + variable.name + ": " + yaml_string(variable.value) + "\n";
   }
   return text;
 }
+
+// Variables by verl's own way to every worker: exported they would reach the trainer's process and
+// what Ray starts on its host alone, and verl takes a name that it finds exported out of what it
+// sends to the others (trainer/constants_ppo.py, get_ppo_ray_runtime_env).
+Settings worker_environment(const std::vector<EnvironmentVariable>& environment) {
+  Settings settings;
+  for (const EnvironmentVariable& variable : environment) {
+    settings.push_back({"ray_kwargs.ray_init.runtime_env.env_vars." + variable.name,
+                        node_of(std::string_view(variable.value)), variable.reason, true});
+  }
+  return settings;
+}
+
+// The same as overrides, each below its reason.
+std::string worker_lines(const Settings& settings) {
+  if (settings.empty()) return {};
+  std::string text =
+      comment_lines("For every worker process, on every node that Ray runs on.") + "overrides+=(\n";
+  for (const Setting& setting : settings) {
+    text += comment_lines(setting.comment, "  # ");
+    text += "  " + shell_word(hydra_override(setting)) + "\n";
+  }
+  return text + ")\n";
+}
+
+// Ray joins a command's words for a shell that reads them again on the cluster (subprocess'
+// list2cmdline, then shell=True) and so loses quotes: the words travel in a file of working_dir.
+constexpr const char* kRayCommand =
+    "printf '%s\\0' python3 -m verl.trainer.main_ppo \"${overrides[@]}\" \"$@\" >verl_words\n"
+    "exec ray job submit --address \"${RAY_ADDRESS:-http://127.0.0.1:8265}\" \\\n"
+    "  --runtime-env runtime_env.yaml --no-wait -- xargs -0 -a verl_words env\n";
 
 }  // namespace
 
@@ -72,7 +103,9 @@ void export_verl(const Plan& plan, ExportTarget target, const ExportOptions& opt
   const std::string array =
       bash_array("overrides", overrides(plan, made.settings)) + variable_lines(made.variables);
   std::vector<std::string> asked;
-  for (const VerlVariable& variable : made.variables) asked.push_back(variable_note(variable));
+  for (const VerlVariable& variable : made.variables) {
+    asked.push_back(variable_note(variable, target == ExportTarget::ray));
+  }
   made.notes.insert(made.notes.begin(), asked.begin(), asked.end());
   if (target == ExportTarget::ray) {
     out.files.push_back({"runtime_env.yaml", runtime_env(environment)});
@@ -81,26 +114,30 @@ void export_verl(const Plan& plan, ExportTarget target, const ExportOptions& opt
          script_head(plan,
                      "Submits verl's PPO trainer to a running Ray cluster; RAY_ADDRESS is its "
                      "dashboard, by default this host's.") +
-             array +
-             "\ncd \"$(dirname \"$0\")\"\nexec ray job submit --address "
-             "\"${RAY_ADDRESS:-http://127.0.0.1:8265}\" \\\n  --runtime-env runtime_env.yaml "
-             "--no-wait "
-             "-- \\\n  python3 -m verl.trainer.main_ppo \"${overrides[@]}\" \"$@\"\n",
+             array + "\ncd \"$(dirname \"$0\")\"\n" +
+             comment_lines("Ray hands a command to a shell without its quotes: the words go in a "
+                           "file that is sent with this folder.") +
+             kRayCommand,
          true});
-    made.notes.emplace_back(
-        "Start Ray on every node before: `ray start --head` on the first, `ray start "
-        "--address=HOST:6379` on the others. Ray's dashboard has no password: keep it on a trusted "
-        "network (CVE-2023-48022).");
   } else {
-    out.files.push_back({"verl.yaml", yaml_file(plan, made.settings)});
+    const Settings workers = worker_environment(environment);
+    Settings all = made.settings;
+    all.insert(all.end(), workers.begin(), workers.end());
+    out.files.push_back({"verl.yaml", yaml_file(plan, all)});
     out.files.push_back(
         {"run.sh",
          script_head(plan,
                      "Runs verl's PPO trainer as the plan says; arguments are further "
                      "overrides. On several nodes start Ray on all of them first.") +
-             export_lines(environment) + "\n" + array +
+             array + worker_lines(workers) +
              "\nexec python3 -m verl.trainer.main_ppo \"${overrides[@]}\" \"$@\"\n",
          true});
+  }
+  if (shape_of(plan).nodes > 1 || target == ExportTarget::ray) {
+    made.notes.emplace_back(
+        "Start Ray on every node before: `ray start --head` on the first, `ray start "
+        "--address=HOST:6379` on the others. Ray's dashboard has no password: keep it on a trusted "
+        "network (CVE-2023-48022).");
   }
   out.notes = std::move(made.notes);
 }

@@ -41,8 +41,10 @@ bool is_below(std::string_view key, std::string_view map) {
 }
 
 // Fields of verl's dataclasses and maps that its YAML files do not list.
-constexpr std::array<std::string_view, 5> kUnlisted{
-    "critic.ppo_infer_max_token_len_per_gpu", "critic.ppo_infer_micro_batch_size_per_gpu",
+constexpr std::array<std::string_view, 6> kUnlisted{
+    "ray_kwargs.ray_init.runtime_env.env_vars",
+    "critic.ppo_infer_max_token_len_per_gpu",
+    "critic.ppo_infer_micro_batch_size_per_gpu",
     "actor_rollout_ref.actor.megatron.override_transformer_config",
     "actor_rollout_ref.ref.megatron.override_transformer_config",
     "critic.megatron.override_transformer_config"};

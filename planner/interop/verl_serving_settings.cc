@@ -79,8 +79,11 @@ void write_rollout(VerlWriter& w) {
   w.set(prefix + ".max_num_seqs", w.rollout.batching.max_sequences, "decoded at once");
   w.set(prefix + ".max_num_batched_tokens", batched_tokens(w), "tokens of a prefill batch");
   w.set(prefix + ".max_model_len", w.work.prompt_tokens + w.work.response_tokens.max);
-  w.set(prefix + ".free_cache_engine", !w.apart,
-        w.apart ? "" : "weights and cache leave the GPU while training");
+  const bool freed = !w.apart && (w.plan.reshard.empty() || !w.plan.reshard[0].keep);
+  w.set(prefix + ".free_cache_engine", freed,
+        freed     ? "weights and cache leave the GPU while training"
+        : w.apart ? ""
+                  : "weights and cache stay on the GPU while training");
   w.set(prefix + ".log_prob_use_dynamic_bsz", true);
   w.set(prefix + ".log_prob_max_token_len_per_gpu",
         w.per_gpu(w.actor,
