@@ -59,33 +59,69 @@ bool fails(const JudgedRule& each, bool measured) {
          (measured ? action != RuleAction::none : ends);
 }
 
-int explain_rules(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
+// What was asked, by name; printed as it comes, JSON as one document.
+class Answers {
+ public:
+  explicit Answers(bool json) : json_(json) {}
+
+  void add(const std::string& name, const std::string& text) {
+    if (json_) {
+      parts_.emplace_back(name, text);
+    } else {
+      std::printf("%s", text.c_str());
+    }
+  }
+
+  // One answer stands alone; of several each under its name, choices in a list.
+  void print() const {
+    if (!json_ || parts_.empty()) return;
+    if (parts_.size() == 1) {
+      std::printf("%s", parts_.front().second.c_str());
+      return;
+    }
+    std::string out, choices;
+    for (const auto& [name, text] : parts_) {
+      std::string& list = name == "why_not" ? choices : out;
+      if (!list.empty()) list += ",\n";
+      list += name == "why_not" ? text : "\"" + name + "\": " + text;
+    }
+    if (!choices.empty()) out += (out.empty() ? "" : ",\n") + ("\"why_not\": [" + choices + "]");
+    std::printf("{%s}\n", out.c_str());
+  }
+
+ private:
+  bool json_;
+  std::vector<std::pair<std::string, std::string>> parts_;
+};
+
+int explain_rules(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
+                  Answers& answers) {
   Problems problems;
   const auto profile = read_rules(options.rules, problems);
   if (!profile) throw Error(std::move(problems));
   const Expectation expectation = expectation_of(plan, calibration);
   const MetricValues values = options.run.empty() ? expectation.predicted : measured(options.run);
   const auto judged = judge(*profile, values, expectation);
-  std::printf("%s",
-              (options.json ? to_json(*profile, judged) : describe(*profile, judged)).c_str());
+  answers.add("rules", options.json ? to_json(*profile, judged) : describe(*profile, judged));
   const bool failed = std::any_of(judged.begin(), judged.end(), [&](const JudgedRule& each) {
     return fails(each, !options.run.empty());
   });
   return static_cast<int>(failed ? ExitCode::check_failed : ExitCode::ok);
 }
 
-void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
+void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
+                  Answers& answers) {
   const std::int64_t limit = usable_memory(plan.cluster, calibration);
   const auto reshards = reshard_limits(plan, calibration);
-  std::printf("%s",
-              (options.json ? explain_json : tessera::explain)(plan, limit, reshards).c_str());
-  if (!options.json) std::printf("%s", describe_type_reasons(plan, calibration).c_str());
+  answers.add("plan", (options.json ? explain_json : tessera::explain)(plan, limit, reshards));
+  if (!options.json) answers.add("types", describe_type_reasons(plan, calibration));
 }
 
 // Everything that was asked of a plan whose figures are its own.
-int answer(const Plan& plan, const ExplainOptions& options, const Calibration& calibration) {
+int answer(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
+           Answers& answers) {
   if (options.why_not.empty() && options.rules.empty() && !options.advice) {
-    explain_plan(plan, options, calibration);
+    explain_plan(plan, options, calibration, answers);
     return 0;
   }
   const PlanRequest request = request_of(plan, calibration);
@@ -96,29 +132,35 @@ int answer(const Plan& plan, const ExplainOptions& options, const Calibration& c
       return why_not(plan, request, split_words(choice), problems);
     }();
     if (!answer) throw Error(std::move(problems));
-    std::printf("%s", (options.json ? to_json(*answer) : describe(*answer, plan)).c_str());
+    answers.add("why_not", options.json ? to_json(*answer) : describe(*answer, plan));
   }
   if (options.advice) {
     const Advice advice = [&] {
       const Progress progress("pricing the ladder");
       return advice_for(plan, request);
     }();
-    std::printf("%s", (options.json ? to_json(advice) : describe(advice)).c_str());
+    answers.add("advice", options.json ? to_json(advice) : describe(advice));
   }
-  return options.rules.empty() ? 0 : explain_rules(plan, options, calibration);
+  return options.rules.empty() ? 0 : explain_rules(plan, options, calibration, answers);
 }
 
 int run_explain(const ExplainOptions& options) {
   const Plan plan = read_plan_or_throw(options.plan);
   if (!options.run.empty()) refuse_run_of_other_plan(plan, options.plan, options.run);
   const Calibration calibration = calibration_of(plan, options.calibration);
-  if (certified(plan) == Certified::yes) return answer(plan, options, calibration);
+  Answers answers(options.json);
+  if (certified(plan) == Certified::yes) {
+    const int code = answer(plan, options, calibration, answers);
+    answers.print();
+    return code;
+  }
   Problems problems;
   check_reshard_digests(plan, options.plan, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   const Repriced priced = repriced(plan, calibration);
-  std::printf("%s", (options.json ? to_json(priced) : describe(priced)).c_str());
-  const int code = answer(priced.plan, options, calibration);
+  answers.add("repriced", options.json ? to_json(priced) : describe(priced));
+  const int code = answer(priced.plan, options, calibration, answers);
+  answers.print();
   if (!priced.pricing.fits) return static_cast<int>(ExitCode::infeasible);
   return priced.agrees() ? code : static_cast<int>(ExitCode::check_failed);
 }

@@ -150,14 +150,16 @@ void add_plan(CLI::App& app) {
                       "Calibration JSON or preset; default: the one shipped for the device");
   command->add_option("--fix", options->fixed,
                       "ROLE.FIELD=VALUE ..., ROLE.gpu=TYPE or placement=...");
-  command->add_option("--vary", options->varied,
-                      "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
+  CLI::Option* vary = command->add_option("--vary", options->varied,
+                                          "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
   command->add_option("--engine", options->engine, "Engine whose abilities limit the search");
   command->add_option("-o,--output", options->output, "Where to write plan.json");
   command->add_option("--objective", options->objective,
                       "step_s (default), tokens_per_s_per_gpu, cost or gpus (the fewest that fit)");
-  command->add_flag("--pareto", options->pareto,
-                    "Print the best step of every number of GPUs instead of one plan");
+  command
+      ->add_flag("--pareto", options->pareto,
+                 "Print the best step of every number of GPUs instead of one plan")
+      ->excludes(vary);
   command->add_flag("--json", options->json, "Print the plan as JSON");
   command->callback([options] { plan(*options); });
 }

@@ -56,7 +56,8 @@ void add_simulate(CLI::App& app) {
   command->add_option("plan", options->plan, "plan.json")->required();
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the plan's");
-  command->add_option("--seed", options->simulation.seed, "Of the drawn response lengths");
+  command->add_option("--seed", options->simulation.seed, "Of the drawn response lengths")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--steps", options->simulation.steps, "Iterations, each with its own lengths")
       ->check(CLI::Range(1, 1000));
   command->add_option("--trace", options->trace, "Where to write a trace for Perfetto");

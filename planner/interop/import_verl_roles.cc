@@ -311,6 +311,9 @@ RolePlan reward_role(VerlImport& in) {
   if (in.plan().models.at("reward").spec.moe) reward.layout.etp = reward.layout.tp;
   reward.layout.stages = even_stages(in.plan().models.at("reward").spec.layers, 1, 1);
   reward.ranks = ranks_from(first, gpus);
+  // Beside the actor it sleeps between its calls, its weights in host memory (reward_loop's
+  // RewardModelManager; vllm_async_server.py: level 1 where it is colocated).
+  reward.offload.parameters = first == 0 && in.flag(kReward + ".rollout.free_cache_engine", true);
   reward.dtypes.param = in.dtype(kReward + ".rollout.dtype", "bfloat16", DType::bf16);
   reward.batching.reward_tokens =
       in.integer(kReward + ".rollout.max_num_batched_tokens", 8192, kVerlTokens);

@@ -136,6 +136,11 @@ void write_reward(VerlWriter& w) {
   w.set(prefix + ".rollout.tensor_model_parallel_size", w.reward->layout.tp);
   w.text(prefix + ".rollout.dtype", verl_dtype(w.reward->dtypes.param));
   w.set(prefix + ".rollout.gpu_memory_utilization", memory_fraction(w, *w.reward, Phase::reward));
+  if (!own) {
+    const bool sleeps = w.reward->offload.parameters;
+    w.set(prefix + ".rollout.free_cache_engine", sleeps,
+          sleeps ? "weights wait in host memory between its calls" : "weights stay on the GPU");
+  }
   w.set(prefix + ".rollout.max_num_batched_tokens", w.reward->batching.reward_tokens);
   w.set(prefix + ".rollout.prompt_length", w.work.prompt_tokens + w.work.response_tokens.max);
 }

@@ -12,6 +12,7 @@
 #include "planner/search/amounts.h"
 #include "planner/search/engine_limits.h"
 #include "planner/search/fixed.h"
+#include "planner/search/objective.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/space.h"
 
@@ -168,7 +169,7 @@ void add_ladder(const Plan& plan, const PlanRequest& request, Advice& advice) {
 // The best plan with one choice fixed, against this one.
 struct Searched {
   bool possible = false;
-  double step_s = 0;
+  Priced priced;
   std::string why;
 };
 
@@ -182,7 +183,7 @@ Searched searched(const PlanRequest& request, const std::vector<std::string>& wo
   if (const Infeasible* none = std::get_if<Infeasible>(&*outcome)) {
     return {.why = none->reasons.empty() ? "nothing fits" : none->reasons[0]};
   }
-  return {.possible = true, .step_s = std::get<Plan>(*outcome).prediction.step_s, .why = {}};
+  return {.possible = true, .priced = priced(std::get<Plan>(*outcome)), .why = {}};
 }
 
 // What practice says about clusters of this size and jobs of this kind (sources in
@@ -197,19 +198,16 @@ void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
     advice.hints.push_back(
         {"below 16 GPUs use FSDP alone, no TP 8", "practice text S1",
          "the plan trains with " + describe(actor->layout) +
-             (sharded.possible
-                  ? "; data parallel alone takes " +
-                        percent(sharded.step_s / plan.prediction.step_s - 1) + " longer"
-                  : "; data parallel alone is impossible: " + sharded.why)});
+             (sharded.possible ? "; data parallel alone " + worse_text(plan, sharded.priced)
+                               : "; data parallel alone is impossible: " + sharded.why)});
   }
   if (gpus >= 16 && gpus <= 64) {
     advice.hints.push_back(
         {"16 to 64 GPUs: colocate all roles", "HybridFlow 8.3",
          plan.certificate.runner_up.empty()
              ? "no other placement fits"
-             : "runner-up placement " + plan.certificate.runner_up[0].placement + " takes " +
-                   percent(plan.certificate.runner_up[0].step_s / plan.prediction.step_s - 1) +
-                   " longer"});
+             : "runner-up placement " + plan.certificate.runner_up[0].placement + " " +
+                   worse_text(plan, priced(plan, plan.certificate.runner_up[0]))});
   }
   if (gpus >= 96) {
     advice.hints.push_back({"from 96 GPUs on split actor and critic", "HybridFlow 8.3",

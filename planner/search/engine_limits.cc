@@ -39,8 +39,10 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
       return degree(table.virtual_stages);
     case Field::ep:
     case Field::etp:
-      return beyond(value,
-                    (served ? table.rollout_expert_parallel : table.expert_parallel) ? kAny : 1);
+      return beyond(value, (served && table.engine != kAnyEngine ? table.rollout_expert_parallel
+                                                                 : table.expert_parallel)
+                               ? kAny
+                               : 1);
     case Field::dp_shard:
       return degree(table.fully_sharded);
     case Field::zero:
@@ -50,6 +52,7 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
       return outside(table.recompute, static_cast<Recompute>(value),
                      [](Recompute mode) { return std::string(name_of(mode)); });
     case Field::offload:
+      if (value == 0 && role == Role::reference && table.engine == "verl") return "all";
       if (value == 0 || (role == Role::rollout ? table.unmap : table.offload)) return std::nullopt;
       return "none";
     case Field::context:

@@ -250,7 +250,13 @@ class Enumeration {
 
   void add_choices(int zero, std::vector<MemoryChoice>& choices) const {
     std::vector<Offload> offloads = {{}};
-    if (table_.offload) {
+    // A FSDP reference of verl waits in host memory whatever its configuration says
+    // (workers/engine/fsdp/transformer_impl.py); with adapters it is the actor itself.
+    const bool on_host = table_.engine == "verl" && next_.role == Role::reference &&
+                         !request_.lora.contains(Role::reference);
+    if (on_host) {
+      offloads = {{.parameters = true}};
+    } else if (table_.offload) {
       if (trained_) offloads.push_back({.optimizer = true});
       offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
     }

@@ -422,7 +422,12 @@ struct Planner::State {
     Plan plan = compose_plan(request, costs, result.best.front(), &reshards);
     plan.certificate = certificate_of(request, problem, result, store);
     plan.certificate.gap = solved.gap;
-    plan.certificate.lower_bound = plan.certificate.value * (1 - solved.gap);
+    if (request.objective == Objective::tokens_per_gpu) {
+      plan.certificate.value = plan.prediction.tokens_per_s_per_gpu;
+      plan.certificate.lower_bound = plan.certificate.value / (1 - solved.gap);
+    } else {
+      plan.certificate.lower_bound = plan.certificate.value * (1 - solved.gap);
+    }
     plan.certificate.digest = certified_digest(plan);
     return plan;
   }
@@ -482,7 +487,15 @@ std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& prob
   const auto table = checked(state_->request, problems);
   if (!table) return {};
   const std::vector<int> counts = pareto_counts(state_->request.cluster);
-  return pareto_front(search_problem(state_->request, *table, state_->costs), counts);
+  const SearchProblem problem = search_problem(state_->request, *table, state_->costs);
+  std::vector<Solution> front;
+  for (Solution& found : pareto_front(problem, counts)) {
+    if (solves_slots(state_->request, found)) {
+      found = with_most_slots(problem, state_->request.workload, found);
+    }
+    if (front.empty() || found.step_s < front.back().step_s) front.push_back(std::move(found));
+  }
+  return front;
 }
 
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,

@@ -8,6 +8,7 @@
 
 #include "cost_models/spec/strict_json.h"
 #include "planner/search/infeasible_json.h"
+#include "planner/search/objective.h"
 
 namespace tessera {
 namespace {
@@ -51,6 +52,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
   request.workload = plan.workload;
   request.calibration = std::move(calibration);
   request.engine = plan.engine;
+  request.objective = objective_of(plan);
   request.tessera_version = plan.provenance.tessera_version;
   request.created = plan.provenance.created;
   for (const RolePlan& role : plan.roles) {
@@ -74,8 +76,11 @@ std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
   WhyNot answer{.choice = choice, .outcome = *std::move(outcome)};
   if (const Plan* other = std::get_if<Plan>(&answer.outcome)) {
     answer.extra_s = other->prediction.step_s - plan.prediction.step_s;
-    answer.margin =
-        std::max(0.0, answer.extra_s) / (other->prediction.step_s + plan.prediction.step_s);
+    answer.gpus = gpus_of(*other);
+    answer.worse = worse_by(plan, priced(*other));
+    answer.margin = std::max(0.0, answer.worse) / (2 + answer.worse);
+    const bool counted = objective_of(plan) == Objective::fewest_gpus;
+    if (counted && answer.gpus > gpus_of(plan)) answer.margin = 1;
     std::map<Phase, double> all = other->prediction.phases_s;
     for (const auto& [phase, seconds] : plan.prediction.phases_s) all[phase] -= seconds;
     answer.phase_extra_s = std::move(all);
@@ -93,17 +98,24 @@ std::string describe(const WhyNot& answer, const Plan& plan) {
   }
   const Plan& other = std::get<Plan>(answer.outcome);
   constexpr double kSame = 1e-9;
-  if (std::abs(answer.extra_s) <= kSame * plan.prediction.step_s) {
-    return out + "  the plan has it, or is as fast with it\n" + changes_text(plan, other);
+  const double open = plan.certificate.gap + kSame;
+  if (std::abs(answer.worse) <= open) {
+    return out + "  the plan has it, or is as good with it\n" + changes_text(plan, other);
   }
   std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(), "  the best plan with it takes %s more, %+.1f %%",
-                seconds_text(answer.extra_s).c_str() + 1,
-                100 * answer.extra_s / plan.prediction.step_s);
-  out += answer.extra_s > 0
-             ? std::string(text.data()) + ":\n"
-             : "  it is faster under these constants (" + seconds_text(answer.extra_s) +
-                   "): the plan was made with other constants or settings\n";
+  const Priced with = priced(other);
+  const bool counted = objective_of(plan) == Objective::fewest_gpus;
+  std::string what = "  the best plan with it " + worse_text(plan, with);
+  if (!counted) {
+    what += " (" + value_text(plan, with) + " instead of " + value_text(plan, priced(plan)) + ")";
+  }
+  out +=
+      what + (answer.worse > 0 ? ":\n" : ": the plan was made with other constants or settings\n");
+  if (answer.gpus != gpus_of(plan) && !counted) {
+    out += "  on " + std::to_string(answer.gpus) + " GPUs instead of " +
+           std::to_string(gpus_of(plan)) + "\n";
+  }
+  out += "  step           " + seconds_text(answer.extra_s) + "\n";
   std::vector<std::pair<double, Phase>> parts;
   for (const auto& [phase, extra] : answer.phase_extra_s) {
     if (std::abs(extra) > 1e-3 * std::abs(answer.extra_s)) parts.emplace_back(extra, phase);
@@ -116,10 +128,13 @@ std::string describe(const WhyNot& answer, const Plan& plan) {
     out += text.data();
   }
   out += changes_text(plan, other);
+  if (answer.margin >= 1) {
+    return out + "  errors of the predicted times do not change the number of GPUs\n";
+  }
   std::snprintf(text.data(), text.size(),
                 "  it would win if the model erred by more than %.1f %% on each plan\n",
                 100 * answer.margin);
-  if (answer.extra_s > 0) out += text.data();
+  if (answer.worse > 0) out += text.data();
   return out;
 }
 
@@ -133,6 +148,8 @@ std::string to_json(const WhyNot& answer) {
     return json_text(root);
   }
   add(root, "feasible", node_of(true));
+  add(root, "gpus", node_of(std::int64_t{answer.gpus}));
+  add(root, "worse_by", node_of(answer.worse));
   add(root, "extra_s", node_of(answer.extra_s));
   Node phases = map_node();
   for (const auto& [phase, extra] : answer.phase_extra_s)

@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-/// The request that `plan` answers, with nothing fixed. `calibration` must be the plan's.
+/// The request that `plan` answers, its objective too, with nothing fixed. `calibration` must be
+/// the plan's.
 PlanRequest request_of(const Plan& plan, Calibration calibration);
 
 struct WhyNot {
@@ -22,7 +23,10 @@ struct WhyNot {
   PlanOutcome outcome;                    // the best plan with the choice, or why there is none
   double extra_s = 0;                     // step of that plan - step of the chosen plan
   std::map<Phase, double> phase_extra_s;  // where they go
-  /// Relative model error at which the choice would win: extra / (sum of both steps).
+  int gpus = 0;                           // of that plan
+  double worse = 0;                       // by the plan's objective, as a part of its value
+  /// Relative model error at which the choice would win: worse / (2 + worse); 1 = more GPUs where
+  /// those are the objective.
   double margin = 0;
 };
 

@@ -117,6 +117,22 @@ TEST_F(Usage, InfeasiblePlansAndAdviceAreJsonToo) {
   EXPECT_FALSE(nlohmann::json::parse(advice.out).at("ladder").empty());
 }
 
+TEST_F(Usage, WhatAnOptionWouldSilentlyLeaveOutIsRefused) {
+  EXPECT_EQ(call(kAsk + "--pareto --vary rollout.tp=1,2").code, 64);
+  EXPECT_EQ(call("simulate " + plan() + " --seed -1").code, 64);
+}
+
+TEST_F(Usage, SeveralQuestionsGiveOneJsonDocument) {
+  const Called called =
+      call("explain " + plan() + " --why-not actor.tp=1 --why-not rollout.tp=1 --advice --json",
+           "2>/dev/null");
+  EXPECT_EQ(called.code, 0);
+  const auto facts = nlohmann::json::parse(called.out);
+  EXPECT_EQ(facts.at("why_not").size(), 2U);
+  EXPECT_EQ(facts.at("why_not").at(1).at("choice").at(0), "rollout.tp=1");
+  EXPECT_FALSE(facts.at("advice").at("ladder").empty());
+}
+
 TEST_F(Usage, ExplainSaysWhatLimitsThePlanNotThePlanAgain) {
   const Called called = call("explain " + plan());
   EXPECT_EQ(called.code, 0);

@@ -154,6 +154,34 @@ TEST(RoundTrip, OfPlansOfTheSearchKeepsSwitchRanksAndEnvironment) {
   }
 }
 
+/// The reward model beside the actor sleeps in host memory, as verl's RewardModelManager has it;
+/// the FSDP reference always waits there.
+TEST(RoundTrip, OfAPlanWithARewardModelFitsAndTakesAsLong) {
+  Problems problems;
+  PlanRequest request;
+  request.models["actor"] = {*read_model_spec("qwen2.5-vl-7b", problems), "qwen2.5-vl-7b", ""};
+  request.cluster = *read_cluster_spec("h800-16", problems);
+  request.workload = *read_workload("grpo-reward-vl", problems);
+  request.models["reward"] = request.models["actor"];
+  request.calibration = *calibration_for_cluster(request.cluster, problems);
+  request.engine = "verl";
+  const Plan plan = std::get<Plan>(*make_plan(request, problems));
+  EXPECT_TRUE(plan.find(Role::reward)->offload.parameters);
+  ASSERT_NE(plan.find(Role::reference), nullptr);
+  EXPECT_TRUE(plan.find(Role::reference)->offload.parameters);
+  const Export made = *export_plan(plan, ExportTarget::verl, {}, problems);
+  for (const ExportedFile& file : made.files) {
+    if (file.name == "NOTES.md") continue;
+    ImportOptions options = on(plan);
+    options.response_mean = plan.workload.response_tokens.mean;
+    Imported back = must_import(file.text, file.name, options);
+    EXPECT_EQ(back.plan.find(Role::reward)->offload, plan.find(Role::reward)->offload);
+    EXPECT_EQ(back.plan.find(Role::reference)->offload, plan.find(Role::reference)->offload);
+    const Pricing priced = price(back.plan, request.calibration, back.memory_share);
+    EXPECT_TRUE(priced.fits) << (priced.notes.empty() ? "" : priced.notes.front());
+  }
+}
+
 TEST(RoundTrip, OfExpertParallelPlansGivesTheSamePlan) {
   Problems problems;
   const auto experts =

@@ -119,7 +119,10 @@ class RandomPlans {
       batching.log_prob_tokens = tokens();
       made.offload.parameters = engine_ == "verl" || pick<int>({0, 1}) == 1;
     }
-    if (role == Role::reward) batching.reward_tokens = tokens();
+    if (role == Role::reward) {
+      batching.reward_tokens = tokens();
+      made.offload.parameters = pick<int>({0, 1}) == 1;  // it sleeps between its calls
+    }
     if (role == Role::rollout) {
       batching.max_sequences = pick<int>({16, 64, 256});
       batching.prefill_tokens = batching.max_sequences * pick<int>({64, 256});
@@ -175,6 +178,7 @@ inline Plan with_rollout_apart(Plan plan) {
                       : role.role == Role::reward ? 2 * world
                                                   : 0;
     for (int& rank : role.ranks) rank += shift;
+    if (role.role == Role::reward) role.offload = {};
   }
   plan.cluster.nodes = 12;
   plan.schedule = schedule_of(default_schedule(plan.workload), placement_of(plan), 1);

@@ -241,5 +241,63 @@ TEST(Infeasible, NamesBlocksThatANodeDoesNotHave) {
   EXPECT_THAT(reason({"actor.tp=2"}), HasSubstr("actor.tp=2 does not divide a node of 3 GPUs"));
 }
 
+Plan plan_by(Objective objective) {
+  PlanRequest request = request_for("h200-8");
+  request.engine = "any";
+  request.objective = objective;
+  Problems problems;
+  return std::get<Plan>(*make_plan(request, problems));
+}
+
+TEST(WhyNot, OfAPlanWithFewestGpusAnswersByGpus) {
+  const Plan plan = plan_by(Objective::fewest_gpus);
+  ASSERT_EQ(plan.certificate.value, plan.world_size());
+  const PlanRequest request = request_of(plan, request_for("h200-8").calibration);
+  EXPECT_EQ(request.objective, Objective::fewest_gpus);
+  Problems problems;
+  const std::string words = "rollout.tp=" + std::to_string(2 * plan.world_size());
+  const auto answer = why_not(plan, request, {words}, problems);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->gpus, 2 * plan.world_size());
+  EXPECT_NEAR(answer->worse, 1.0, 1e-9);
+  EXPECT_EQ(answer->margin, 1);
+  const std::string text = describe(*answer, plan);
+  EXPECT_THAT(text, HasSubstr("instead of " + std::to_string(plan.world_size())));
+  EXPECT_THAT(text, testing::Not(HasSubstr("other constants")));
+  EXPECT_THAT(describe(advice_for(plan, request)), testing::Not(HasSubstr("takes -")));
+}
+
+TEST(WhyNot, OfAPlanByCostOrThroughputAnswersByThose) {
+  for (const Objective objective : {Objective::cost, Objective::tokens_per_gpu}) {
+    const Plan plan = plan_by(objective);
+    const PlanRequest request = request_of(plan, request_for("h200-8").calibration);
+    Problems problems;
+    for (const char* words : {"actor.gpus=8", "rollout.tp=8"}) {
+      const auto answer = why_not(plan, request, {words}, problems);
+      ASSERT_TRUE(answer);
+      const Plan& other = std::get<Plan>(answer->outcome);
+      EXPECT_GE(answer->worse, -plan.certificate.gap);
+      EXPECT_NEAR(answer->worse,
+                  other.prediction.step_s * other.world_size() /
+                          (plan.prediction.step_s * plan.world_size()) -
+                      1,
+                  1e-9);
+      EXPECT_THAT(describe(*answer, plan), testing::Not(HasSubstr("other constants")));
+    }
+  }
+}
+
+TEST(Certificate, StatesItsValueInTheUnitOfItsObjective) {
+  const Plan quickest = plan_by(Objective::step_time);
+  EXPECT_DOUBLE_EQ(quickest.certificate.value, quickest.prediction.step_s);
+  const Plan dense = plan_by(Objective::tokens_per_gpu);
+  EXPECT_DOUBLE_EQ(dense.certificate.value, dense.prediction.tokens_per_s_per_gpu);
+  EXPECT_GE(dense.certificate.lower_bound, dense.certificate.value);
+  EXPECT_GE(dense.certificate.value, quickest.prediction.tokens_per_s_per_gpu * (1 - 1e-9));
+  const Plan cheapest = plan_by(Objective::cost);
+  EXPECT_NEAR(cheapest.certificate.value, cheapest.prediction.step_s * cheapest.world_size(),
+              1e-9 * cheapest.certificate.value);
+}
+
 }  // namespace
 }  // namespace tessera
