@@ -13,27 +13,67 @@ double seen_keys(const LayerShape& shape, double length) {
          (1 - shape.full_share) * window * (1 - window / (2 * length));
 }
 
+namespace {
+
+// The device's time per FLOP at this head dimension over that at 128; in between by its logarithm.
+double narrow_factor(const LayerShape& shape, const Calibration& calibration) {
+  const double width = as_double(shape.key_dim + shape.value_dim) / 2;
+  const double halvings = std::clamp(std::log2(128 / width), 0.0, 1.0);
+  return std::pow(calibration.narrow_heads.value, halvings);
+}
+
+// Flash attention over the batch's tokens in sequences of this length.
+double flash_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
+                     const Calibration& calibration) {
+  const double pairs = tokens / length * static_cast<double>(rank.query_heads()) / rank.cp;
+  const double width = as_double(shape.key_dim + shape.value_dim);
+  const double flops = width * pairs * length * length * compute_factor(rank.dtype, calibration) *
+                       narrow_factor(shape, calibration);
+  const double bytes = 2.0 * size_of(rank.dtype) * width * pairs * length;
+  const double roofline =
+      std::max(flops / calibration.matmul_flops.value, bytes / calibration.memory_bandwidth.value);
+  const std::array<double, 2> point = {pairs, length};
+  return (calibration.attention_floor_s.value + roofline) * calibration.prefill.at(point);
+}
+
+// Scores of a window are computed in tiles of 128 keys, of which the first and the last are partly
+// masked: a layer of window w takes as long as a causal one over sequences of 2 (w + 128) tokens
+// (0.85 to 1.13 of it for w = 128 on H100, B200 and L40S, head dimension 64 and 128, 1k to 8k
+// tokens, kernels of TensorRT-LLM and vLLM: aiconfigurator-core 1.3's tables, Apache-2.0).
+double windowed_length(const LayerShape& shape, double length) {
+  constexpr double kTile = 128;
+  return std::min(length, 2 * (as_double(shape.window) + kTile));
+}
+
+double unfused_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
+                       const Calibration& calibration) {
+  const double pairs = tokens / length * static_cast<double>(rank.query_heads()) / rank.cp;
+  const double width = as_double(shape.key_dim + shape.value_dim);
+  const double element = size_of(rank.dtype);
+  const double flops =
+      2.0 * width * pairs * length * length * compute_factor(rank.dtype, calibration);
+  const double scores = pairs * length * length * element;
+  const double passes = rank.traits.dropout ? 7.0 : 5.0;
+  return flops / calibration.matmul_flops.value +
+         (2.0 * element * width * pairs * length + passes * scores) /
+             calibration.memory_bandwidth.value;
+}
+
+}  // namespace
+
 double attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
                          const Calibration& calibration) {
   if (batch.tokens <= 0) return 0;
   const double length = batch.squared / batch.tokens;
-  const double pairs = batch.tokens / length * static_cast<double>(rank.query_heads()) / rank.cp;
-  const double width = as_double(shape.key_dim + shape.value_dim);
-  const double element = size_of(rank.dtype);
-  const double seen = rank.traits.flash_attention ? seen_keys(shape, length) : length;
-  const double flops = 2.0 * width * pairs * length * seen;
-  const double bytes = 2.0 * element * width * pairs * length;
-  const double factor = compute_factor(rank.dtype, calibration);
   if (!rank.traits.flash_attention) {
-    const double scores = pairs * length * length * element;
-    const double passes = rank.traits.dropout ? 7.0 : 5.0;
-    return flops * factor / calibration.matmul_flops.value +
-           (bytes + passes * scores) / calibration.memory_bandwidth.value;
+    return unfused_seconds(rank, shape, batch.tokens, length, calibration);
   }
-  const double roofline = std::max(flops * factor / calibration.matmul_flops.value,
-                                   bytes / calibration.memory_bandwidth.value);
-  const std::array<double, 2> point = {pairs, length};
-  return (calibration.attention_floor_s.value + roofline) * calibration.prefill.at(point);
+  const auto over = [&](double tokens) {
+    return flash_seconds(rank, shape, batch.tokens, tokens, calibration);
+  };
+  if (shape.window <= 0 || length <= as_double(shape.window)) return over(length);
+  return shape.full_share * over(length) +
+         (1 - shape.full_share) * over(windowed_length(shape, length));
 }
 
 double decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,

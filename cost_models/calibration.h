@@ -108,6 +108,11 @@ struct Calibration {
   /// 1 + time that kernels lose for each second (of its time alone) that a collective on the
   /// multiprocessors runs beside them.
   Constant overlap_slowdown = {1.2, 0.1, false, "Galvatron's overlap coefficient, 1.1 to 1.3"};
+  /// Rate of grouped products (a MoE layer's experts in one launch) over matmul_flops.
+  Constant grouped_rate = {0.61, 0.15, false, "as on H100"};
+  /// Time of attention's FLOPs at head dimension 64 over that at 128, to which the ratios refer:
+  /// exponentials count by scores, not by FLOPs.
+  Constant narrow_heads = {1, 0.3, false, "assumed"};
   RatioTable matmul;   // axes m, n, k
   RatioTable prefill;  // axes sequences x query heads, length
   RatioTable decode;   // axes query heads per kv head, sequences x kv heads, context
@@ -140,7 +145,7 @@ struct NamedConstant {
   std::string_view name;
   Constant Calibration::*member;
 };
-inline constexpr std::array<NamedConstant, 20> kConstants = {{
+inline constexpr std::array<NamedConstant, 22> kConstants = {{
     {"matmul_flop_per_s", &Calibration::matmul_flops},
     {"fp32_factor", &Calibration::fp32_factor},
     {"memory_bytes_per_s", &Calibration::memory_bandwidth},
@@ -155,6 +160,8 @@ inline constexpr std::array<NamedConstant, 20> kConstants = {{
     {"decode_step_s", &Calibration::decode_step_s},
     {"sustained", &Calibration::sustained},
     {"overlap_slowdown", &Calibration::overlap_slowdown},
+    {"grouped_rate", &Calibration::grouped_rate},
+    {"narrow_heads", &Calibration::narrow_heads},
     {"inter_latency_s", &Calibration::inter_latency_s},
     {"inter_efficiency", &Calibration::inter_efficiency},
     {"host_bytes_per_s", &Calibration::host_bandwidth},

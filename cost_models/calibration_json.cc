@@ -70,10 +70,15 @@ Node node_of(const CollectiveConstants& entry) {
   return node;
 }
 
+// Files of before a constant was known do not have it.
+bool is_later(const NamedConstant& named) {
+  return named.member == &Calibration::overlap_slowdown ||
+         named.member == &Calibration::grouped_rate || named.member == &Calibration::narrow_heads;
+}
+
 void read_constants(ObjectReader& reader, Calibration& calibration) {
   for (const NamedConstant& named : kConstants) {
-    // Files of before this constant was measured do not have it.
-    if (named.member == &Calibration::overlap_slowdown && !reader.has(named.name)) continue;
+    if (is_later(named) && !reader.has(named.name)) continue;
     auto object = reader.object(named.name);
     if (!object) continue;
     Constant& constant = calibration.*named.member;
@@ -144,7 +149,8 @@ FitCovariance read_covariance(ObjectReader& reader) {
 void check_rates(ObjectReader& root, const Calibration& calibration) {
   for (const auto member :
        {&Calibration::matmul_flops, &Calibration::memory_bandwidth, &Calibration::stream_bandwidth,
-        &Calibration::inter_efficiency, &Calibration::host_bandwidth, &Calibration::fp32_factor}) {
+        &Calibration::inter_efficiency, &Calibration::host_bandwidth, &Calibration::fp32_factor,
+        &Calibration::grouped_rate}) {
     if ((calibration.*member).value > 0) continue;
     for (const NamedConstant& named : kConstants) {
       if (named.member == member) {

@@ -27,12 +27,10 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
 }
 
 // A grouped GEMM: one launch, every group with an equal part of the rows; groups without a row are
-// not read. Kernels for groups work in tiles of 128 rows and reach 0.61 of an H100's peak (A100
-// 0.61, B200 0.54) where plain GEMMs of the same source reach 0.79 (0.87, 0.75): aiconfigurator
-// 0.4.0's MoE tables, Apache-2.0, fitted by tiles.
+// not read. Kernels for groups work in tiles of 128 rows, at a rate of their own.
 double grouped_seconds(const MatmulShape& shape, double tokens, double n, double k, bool gradient,
                        DType dtype, const Calibration& calibration) {
-  constexpr double kGroupedRate = 0.61, kTile = 128;  // of the rate that the ratios refer to
+  constexpr double kTile = 128;
   const double rows = tokens * shape.rows;
   if (shape.groups <= 1) {
     return gradient ? matmul_seconds(n, k, rows, dtype, calibration)
@@ -45,7 +43,7 @@ double grouped_seconds(const MatmulShape& shape, double tokens, double n, double
   const double floor = calibration.matmul_floor_s.value;
   const double tiles = 2 * std::ceil(each / kTile) * kTile * n * k *
                        compute_factor(dtype, calibration) /
-                       (kGroupedRate * calibration.matmul_flops.value);
+                       (calibration.grouped_rate.value * calibration.matmul_flops.value);
   return floor + touched * std::max({0.0, one - floor, tiles});
 }
 

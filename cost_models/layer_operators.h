@@ -44,8 +44,9 @@ double seen_keys(const LayerShape& shape, double length);
 
 /// Causal attention, forward: sequences of the batch's effective length (attention's work is linear
 /// in tokens x squared / tokens), the keys that windows leave, 1/cp of it all. FLOPs 2 (d_qk + d_v)
-/// per pair. Without flash attention the scores are computed whole, written, masked, normalised and
-/// read again: 5 passes over s x s elements (7 with dropout).
+/// per pair, slower per FLOP in narrow heads. Without flash attention the scores are computed
+/// whole, written, masked, normalised and read again: 5 passes over s x s elements (7 with
+/// dropout).
 double attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
                          const Calibration& calibration);
 

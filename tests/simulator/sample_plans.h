@@ -22,6 +22,8 @@ inline Calibration arithmetic_only() {
   set(calibration.attention_backward, 2.5);
   set(calibration.sustained, 1);
   set(calibration.overlap_slowdown, 1);
+  set(calibration.grouped_rate, 1);
+  set(calibration.narrow_heads, 1);
   set(calibration.inter_efficiency, 1);
   set(calibration.host_bandwidth, 1e30);
   for (int what = 0; what <= static_cast<int>(Collective::copy_engine); ++what) {
