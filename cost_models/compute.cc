@@ -72,6 +72,15 @@ double routing_wait(const RankModel& rank, const LayerShape& shape,
   return kRouterOperators * calibration.dispatch_s.value;
 }
 
+// What context parallelism dispatches in a layer beside the attention of one rank.
+double context_operators(const RankModel& rank, bool backward) {
+  if (rank.cp <= 1) return 0;
+  if (rank.ulysses) return kOperators.ulysses;
+  const double blocks = rank.cp - 1;
+  return backward ? kOperators.ring_backward + (blocks + 1) * kOperators.ring_backward_step
+                  : kOperators.ring_forward + blocks * kOperators.ring_forward_step;
+}
+
 double head_operators(const RankModel& rank, double tokens, int operators) {
   if (rank.traits.logit_rows == 0) return operators;
   return std::max(1.0, tokens / static_cast<double>(rank.traits.logit_rows)) * operators;
@@ -113,7 +122,7 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
                                      attention_seconds(rank, shape, batch, calibration)) +
       elementwise_seconds(tokens * elementwise_bytes(rank, shape), operators - 5, calibration) +
       routing_wait(rank, shape, calibration);
-  return {device, operators * calibration.dispatch_s.value};
+  return {device, (operators + context_operators(rank, false)) * calibration.dispatch_s.value};
 }
 
 Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute recompute,
@@ -144,7 +153,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   Work work{
       calibration.sustained.value * (matmuls + attention) +
           elementwise_seconds(tokens * elementwise + accumulation, operators - 9, calibration),
-      operators * calibration.backward_dispatch_s.value};
+      (operators + context_operators(rank, true)) * calibration.backward_dispatch_s.value};
   if (recompute == Recompute::full) work += layer_forward(rank, batch, calibration);
   return work;
 }
@@ -152,12 +161,15 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
 Work layer_decode(const RankModel& rank, double sequences, double context,
                   const Calibration& calibration) {
   const LayerShape shape = rank.layer();
+  const bool graphed = rank.traits.graphed_decode && calibration.overlapped_dispatch;
   const double operators = layer_operators(kOperators.layer_decode, shape);
+  const double kernels =
+      graphed ? kServedKernels + (shape.sparse() ? kServedRouterKernels : 0) : operators - 5;
   const double device =
       layer_matmul_seconds(rank, shape, sequences, calibration) +
       decode_attention_seconds(rank, shape, sequences, context, calibration) +
-      elementwise_seconds(sequences * elementwise_bytes(rank, shape), operators - 5, calibration);
-  return {device, operators * calibration.dispatch_s.value};
+      elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration);
+  return {device, graphed ? 0 : operators * calibration.dispatch_s.value};
 }
 
 Work embedding_forward(const RankModel& rank, const TokenBatch& batch,

@@ -26,9 +26,18 @@ struct OperatorCounts {
   int embedding = 18;                         // lookup, RoPE table, packing
   int head_forward = 22, head_backward = 24;  // per kLogitRows rows
   int sample = 24;
+  // Context parallelism beside the layer's own, per layer: what a ring does once and with every
+  // block that arrives (executor/model/context_attention.cc), and Ulysses' exchanges.
+  int ring_forward = 4, ring_forward_step = 31, ring_backward = 6, ring_backward_step = 34;
+  int ulysses = 28;
   int optimizer_per_step = 24, optimizer_per_tensor = 1;
 };
 inline constexpr OperatorCounts kOperators;
+
+/// Kernels of a layer's decode step in a serving engine beside GEMMs and attention: two norms with
+/// the residual, RoPE, cache write, activation; routing, alignment, and sums of a sparse layer
+/// (vLLM's models/qwen2.py and layers/fused_moe).
+inline constexpr int kServedKernels = 5, kServedRouterKernels = 4;
 
 /// Sequences packed into one call. `squared` = sum of the squared lengths (attention's work).
 struct TokenBatch {

@@ -88,6 +88,9 @@ struct EngineTraits {
   bool eager_expert_bias = false;
   bool refills_alone =
       false;  // a freed slot's prompt has a pass of its own, no part of a decode step
+  /// Decode steps are replayed CUDA graphs of fused kernels: no launch waits for the host (vLLM's
+  /// and SGLang's default).
+  bool graphed_decode = false;
 
   bool operator==(const EngineTraits&) const = default;
 };

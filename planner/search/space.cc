@@ -47,6 +47,7 @@ EngineTraits traits_of(std::string_view engine) {
     return traits;
   }
   traits.logit_rows = 0;
+  traits.graphed_decode = true;
   traits.overlapped_replicas = traits.overlapped_parameters = true;
   traits.scattered_hops = engine != "verl";
   if (engine == "verl") traits.loss = LossKernel::in_place;

@@ -234,7 +234,8 @@ EngineTraits traits_of_row(const SweepRow& row) {
       .eager_elementwise = eager(row),
       .remade_elementwise = shards_of_torch(row) && !eager(row),
       .merged_dispatch = merges_dispatch(row),
-      .eager_expert_bias = !shards_of_torch(row)};
+      .eager_expert_bias = !shards_of_torch(row),
+      .graphed_decode = true};
 }
 
 // GEMMs in fp8 run at twice the 16-bit peak (data sheets of H100 to B200); attention stays in 16
@@ -500,6 +501,8 @@ class RowPricing {
     if (actor != nullptr && rollout != nullptr) {
       result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together);
     }
+    if (actor != nullptr && row_.reference.value_or(false))
+      result.log_prob_s = with_reference(*actor);
     const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
     const double generated = result.gen_s.value_or(0), moved = result.reshard_s.value_or(0);
     const bool overlapped =
@@ -522,6 +525,16 @@ class RowPricing {
     append(result.why, grown_cluster(static_cast<std::int64_t>(gpus)));
     append(result.why, row_.notes);
     return result;
+  }
+
+  // The reference is scored where and as the actor is. Its weights wait in host memory: the actor's
+  // go there, the reference's come, the actor's come back (NeMo RL's use_reference_model).
+  double with_reference(const Priced& actor) const {
+    constexpr double kCopies = 3;
+    const auto weights =
+        static_cast<double>(costs_.memory(actor.candidate, Phase::old_log_prob).weights);
+    return 2 * actor.cost.seconds[at(Phase::old_log_prob)] +
+           kCopies * host_copy_seconds(weights, request_.calibration);
   }
 
   // What a device holds: the roles' bytes with context and libraries.

@@ -227,6 +227,7 @@ SweepRow read_row(RowReader& reader) {
   reader.read_switch("expert_overlap", row.expert_overlap);
   reader.read_switch("tp_overlap", row.tp_overlap);
   reader.read_switch("reshard_after_forward", row.reshard_after_forward);
+  reader.read_switch("reference", row.reference);
   if (!reader.cell("expert_dispatch").empty()) {
     if (const auto way = reader.choice("expert_dispatch", kDispatches)) {
       row.expert_dispatch = ExpertDispatch(*way);

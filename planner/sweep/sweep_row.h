@@ -55,6 +55,7 @@ struct SweepRow {
   /// False: FSDP's layers stay gathered for the backward pass (torch's name; empty = true).
   std::optional<bool> reshard_after_forward;
   std::optional<LossKernel> loss;
+  std::optional<bool> reference;  // an iteration scores a reference, too (empty = false)
   bool narrow_gradients = false;  // grad_precision bf16 or fp16, else fp32
   /// Whose traits price the row (planner/search/space.h); empty = what published engines do. Set by
   /// programs that sweep runs of their own.
