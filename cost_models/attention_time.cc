@@ -18,7 +18,8 @@ namespace {
 // The device's time per FLOP at this head dimension over that at 128; in between by its logarithm.
 double narrow_factor(const LayerShape& shape, const Calibration& calibration) {
   const double width = as_double(shape.key_dim + shape.value_dim) / 2;
-  const double halvings = std::clamp(std::log2(128 / width), 0.0, 1.0);
+  if (width >= 128) return 1;
+  const double halvings = std::min(std::log2(128 / width), 1.0);
   return std::pow(calibration.narrow_heads.value, halvings);
 }
 
@@ -27,13 +28,13 @@ double flash_seconds(const RankModel& rank, const LayerShape& shape, double toke
                      const Calibration& calibration) {
   const double pairs = tokens / length * static_cast<double>(rank.query_heads()) / rank.cp;
   const double width = as_double(shape.key_dim + shape.value_dim);
-  const double flops = width * pairs * length * length * compute_factor(rank.dtype, calibration) *
-                       narrow_factor(shape, calibration);
+  const double flops = width * pairs * length * length * compute_factor(rank.dtype, calibration);
   const double bytes = 2.0 * size_of(rank.dtype) * width * pairs * length;
   const double roofline =
       std::max(flops / calibration.matmul_flops.value, bytes / calibration.memory_bandwidth.value);
   const std::array<double, 2> point = {pairs, length};
-  return (calibration.attention_floor_s.value + roofline) * calibration.prefill.at(point);
+  return (calibration.attention_floor_s.value + roofline) * calibration.prefill.at(point) *
+         narrow_factor(shape, calibration);
 }
 
 // Scores of a window are computed in tiles of 128 keys, of which the first and the last are partly

@@ -120,7 +120,9 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const double device =
       calibration.sustained.value * (layer_matmul_seconds(rank, shape, tokens, calibration) +
                                      attention_seconds(rank, shape, batch, calibration)) +
-      elementwise_seconds(tokens * elementwise_bytes(rank, shape), operators - 5, calibration) +
+      elementwise_seconds(
+          tokens * (elementwise_bytes(rank, shape) + cast_bytes(rank, shape, false)), operators - 5,
+          calibration) +
       routing_wait(rank, shape, calibration);
   return {device, (operators + context_operators(rank, false)) * calibration.dispatch_s.value};
 }
@@ -148,8 +150,9 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   }
   const double operators = layer_operators(kOperators.layer_backward, shape);
   const bool remade = recompute == Recompute::selective && rank.traits.flash_attention;
-  const double elementwise =
-      2 * elementwise_bytes(rank, shape) + (remade ? remade_bytes(rank, shape) : 0);
+  const double elementwise = 2 * elementwise_bytes(rank, shape) +
+                             (remade ? remade_bytes(rank, shape) : 0) +
+                             cast_bytes(rank, shape, true);
   Work work{
       calibration.sustained.value * (matmuls + attention) +
           elementwise_seconds(tokens * elementwise + accumulation, operators - 9, calibration),

@@ -88,6 +88,9 @@ struct EngineTraits {
   bool eager_expert_bias = false;
   bool refills_alone =
       false;  // a freed slot's prompt has a pass of its own, no part of a decode step
+  /// Rate of the layers' products over that in 16 bit; above 1 their operands are cast to 8 bit
+  /// before (the head's and attention's stay in 16).
+  double product_speed = 1;
   /// Decode steps are replayed CUDA graphs of fused kernels: no launch waits for the host (vLLM's
   /// and SGLang's default).
   bool graphed_decode = false;

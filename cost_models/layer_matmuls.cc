@@ -105,18 +105,20 @@ double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, doub
     seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration) +
                adapter_seconds(rank, matmul, tokens, false, calibration);
   }
-  return seconds;
+  return seconds / rank.traits.product_speed;
 }
 
 double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
                                const Calibration& calibration) {
+  const double speed = rank.traits.product_speed;
   const double input =
-      grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration);
+      grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration) / speed;
   if (rank.adapter_rank > 0) {
     return input + adapter_seconds(rank, matmul, tokens, false, calibration) +
            adapter_seconds(rank, matmul, tokens, true, calibration);
   }
-  return input + grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration);
+  return input +
+         grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration) / speed;
 }
 
 double projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
@@ -130,7 +132,17 @@ double projected_again_seconds(const RankModel& rank, const LayerShape& shape, d
     seconds += matmul_seconds(tokens, q * as_double(shape.key_dim), as_double(shape.query_rank),
                               rank.dtype, calibration);
   }
-  return seconds;
+  return seconds / rank.traits.product_speed;
+}
+
+double cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward) {
+  if (rank.traits.product_speed <= 1) return 0;
+  constexpr double kRead = 2, kWritten = 2;  // 16 bit; 8 bit and transposed
+  double elements = 0;
+  for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {
+    elements += matmul.rows * (backward ? matmul.n : matmul.k);
+  }
+  return (kRead + kWritten) * elements;
 }
 
 }  // namespace tessera

@@ -64,6 +64,11 @@ double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, doub
 double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
                                const Calibration& calibration);
 
+/// Per token, of products in 8 bit: each operand is read in 16 bit and written in 8 beside its
+/// transpose, products of the activations forward, those of their gradients backward (Transformer
+/// Engine's cast_transpose; a norm that casts saves about what the search for the largest costs).
+double cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward);
+
 /// Latent attention's projections to every head, forward, which selective recomputation repeats.
 double projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
                                const Calibration& calibration);

@@ -278,13 +278,21 @@ TEST(Sweep, TensorParallelismMaySpanWholeNodes) {
               HasSubstr("dp 3 does not divide the batch of 16: priced as 6"));
 }
 
-TEST(Sweep, SaysThatALongerLagTakesAsLongAsOne) {
+/// Several batches share the end in which slots stay free; none is generated in less than its part
+/// of full slots.
+TEST(Sweep, BatchesThatAreGeneratedAtOnceShareTheirTail) {
   const CsvTable table = swept_rollouts(
-      "qwen2.5-7b,h100-8,iteration,8,1,,1,64,,512,512,,8,split,1\n"
-      "qwen2.5-7b,h100-8,iteration,8,1,,1,64,,512,512,,8,split,5\n");
-  EXPECT_THAT(cell(table, 0, "why"), testing::Not(HasSubstr("policy_lag")));
-  EXPECT_THAT(cell(table, 1, "why"), HasSubstr("policy_lag 5 takes as long as 1"));
-  EXPECT_EQ(cell(table, 0, "step_s"), cell(table, 1, "step_s"));
+      "qwen2.5-7b,h100-8,iteration,8,1,,1,64,,512,512,2048,8,split,1\n"
+      "qwen2.5-7b,h100-8,iteration,8,1,,1,64,,512,512,2048,8,split,5\n"
+      "qwen2.5-7b,h100-8,iteration,8,1,,1,320,,512,512,2048,8,split,1\n");
+  const auto seconds = [&](std::size_t row, const char* column) {
+    return std::strtod(cell(table, row, column).c_str(), nullptr);
+  };
+  EXPECT_THAT(cell(table, 0, "why"), testing::Not(HasSubstr("at once")));
+  EXPECT_THAT(cell(table, 1, "why"), HasSubstr("5 batches generated at once"));
+  EXPECT_LT(seconds(1, "gen_s"), seconds(0, "gen_s"));
+  EXPECT_NEAR(seconds(1, "gen_s"), seconds(2, "gen_s") / 5, 1e-5 * seconds(1, "gen_s"));
+  EXPECT_EQ(cell(table, 0, "update_s"), cell(table, 1, "update_s"));
 }
 
 // As rows that state 1, 2, 4 and 8 GPUs say.

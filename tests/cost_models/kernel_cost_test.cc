@@ -1,0 +1,119 @@
+// Kernels whose rate depends on more than their FLOPs: windows, narrow heads, products in 8 bit,
+// replayed decode steps. Oracles: rates of aiconfigurator-core 1.3's tables (Apache-2.0), counts.
+#include <gtest/gtest.h>
+
+#include "cost_models/compute.h"
+
+namespace tessera {
+namespace {
+
+Calibration shipped(const std::string& name) {
+  Problems problems;
+  auto calibration = find_calibration(name, problems);
+  EXPECT_TRUE(calibration) << (problems.empty() ? "" : to_string(problems[0]));
+  return calibration.value_or(Calibration{});
+}
+
+RankModel attending(std::int64_t head_dim, std::int64_t window) {
+  RankModel rank;
+  rank.model.layers = 2;
+  rank.model.hidden = 4096;
+  rank.model.query_heads = 64;
+  rank.model.kv_heads = 8;
+  rank.model.head_dim = head_dim;
+  rank.model.ffn = 8192;
+  rank.model.vocab = 32000;
+  rank.model.sliding_window = window;
+  return rank;
+}
+
+constexpr double kLength = 4096, kSequences = 8;
+const TokenBatch kBatch{kSequences * kLength, kSequences, kSequences* kLength* kLength};
+
+// FLOP/s of causal attention, of a window's own pairs of queries and keys.
+double rate(std::int64_t head_dim, std::int64_t window, const Calibration& calibration) {
+  const double w = static_cast<double>(window);
+  const double keys = window > 0 ? w * (1 - w / (2 * kLength)) : kLength / 2;
+  const double flops = 4.0 * static_cast<double>(head_dim) * 64 * kBatch.tokens * keys;
+  return flops / layer_attention_seconds(attending(head_dim, window), kBatch, calibration);
+}
+
+// TensorRT-LLM, vLLM and SGLang reach from the first to the second at 4,096 tokens.
+TEST(AttentionKernels, ReachTheMeasuredRatesInWindowsAndNarrowHeads) {
+  const Calibration h100 = shipped("h100"), b200 = shipped("b200");
+  const auto between = [](double value, double least, double most) {
+    EXPECT_GE(value, 0.85 * least * 1e12);
+    EXPECT_LE(value, 1.15 * most * 1e12);
+  };
+  between(rate(64, 0, h100), 347, 423);
+  between(rate(64, 0, b200), 540, 631);
+  between(rate(64, 128, h100), 50, 97);
+  between(rate(64, 128, b200), 77, 142);
+  between(rate(128, 128, h100), 106, 130);
+  between(rate(128, 128, b200), 183, 226);
+}
+
+TEST(AttentionKernels, CostInAWindowWhatShortSequencesDo) {
+  const Calibration h100 = shipped("h100");
+  const TokenBatch shorter{kBatch.tokens, kBatch.tokens / 512, kBatch.tokens * 512};
+  EXPECT_DOUBLE_EQ(layer_attention_seconds(attending(128, 128), kBatch, h100),
+                   layer_attention_seconds(attending(128, 0), shorter, h100));
+  // A window as long as the sequence is none.
+  EXPECT_DOUBLE_EQ(layer_attention_seconds(attending(128, 4096), kBatch, h100),
+                   layer_attention_seconds(attending(128, 0), kBatch, h100));
+}
+
+TEST(EightBitProducts, SaveTheirPartOfTheProductsAndPayForCasts) {
+  const Calibration h100 = shipped("h100");
+  RankModel wide = attending(128, 0), narrow = wide;
+  narrow.traits.product_speed = 2;
+  const double saved =
+      layer_forward(wide, kBatch, h100).device_s - layer_forward(narrow, kBatch, h100).device_s;
+  // Two norms' outputs, attention's and the activation's: 4 bytes for each element.
+  const double casts = stream_seconds(4.0 * kBatch.tokens * (2 * 4096 + 8192 + 8192), h100);
+  const double products =
+      h100.sustained.value * (matmul_seconds(kBatch.tokens, 10240, 4096, DType::bf16, h100) +
+                              matmul_seconds(kBatch.tokens, 4096, 8192, DType::bf16, h100) +
+                              matmul_seconds(kBatch.tokens, 16384, 4096, DType::bf16, h100) +
+                              matmul_seconds(kBatch.tokens, 4096, 8192, DType::bf16, h100));
+  EXPECT_NEAR(saved, products / 2 - casts, 1e-9);
+  EXPECT_EQ(head_forward(wide, kBatch, h100).device_s, head_forward(narrow, kBatch, h100).device_s);
+}
+
+TEST(GroupedProducts, TakeTheCalibrationsRateOfFullTiles) {
+  Calibration machine = shipped("h100");
+  RankModel rank = attending(128, 0);
+  rank.model.moe = MoeSpec{.experts = 16, .experts_per_token = 4, .expert_ffn = 4096};
+  rank.kind = LayerKind::sparse;
+  const double before = layer_forward(rank, kBatch, machine).device_s;
+  const double experts = 2.0 * kBatch.tokens * 4 * 3 * 4096 * 4096 /
+                         (machine.grouped_rate.value * machine.matmul_flops.value);
+  machine.grouped_rate.value /= 2;
+  const double after = layer_forward(rank, kBatch, machine).device_s;
+  EXPECT_NEAR((after - before) / machine.sustained.value, experts, 1e-3 * experts);
+}
+
+TEST(DecodeSteps, OfReplayedGraphsDoNotWaitForTheHost) {
+  const Calibration h100 = shipped("h100");
+  RankModel eager = attending(128, 0), graphed = eager;
+  graphed.traits.graphed_decode = true;
+  EXPECT_GT(layer_decode(eager, 8, 1024, h100).host_s, 0);
+  EXPECT_EQ(layer_decode(graphed, 8, 1024, h100).host_s, 0);
+  EXPECT_LT(layer_decode(graphed, 8, 1024, h100).device_s,
+            layer_decode(eager, 8, 1024, h100).device_s);
+}
+
+TEST(Ring, LaunchesForEveryBlockThatArrives) {
+  const Calibration h100 = shipped("h100");
+  RankModel rank = attending(128, 0);
+  const auto host = [&](int cp) {
+    rank.cp = cp;
+    return layer_forward(rank, kBatch, h100).host_s;
+  };
+  const double alone = host(1), two = host(2), four = host(4);
+  EXPECT_GT(two, alone);
+  EXPECT_NEAR(four - two, 2 * kOperators.ring_forward_step * h100.dispatch_s.value, 1e-12);
+}
+
+}  // namespace
+}  // namespace tessera
