@@ -94,6 +94,16 @@ struct EngineTraits {
   /// Decode steps are replayed CUDA graphs of fused kernels: no launch waits for the host (vLLM's
   /// and SGLang's default).
   bool graphed_decode = false;
+  /// A rollout whose weights stay mapped keeps its cache and workspace, too: an inference server
+  /// that never sleeps (verl's rollout.free_cache_engine=false).
+  bool keeps_cache = false;
+  /// logit_rows rows of logits exist inside one kernel with the head (verl's use_fused_kernels),
+  /// whose weight stays gathered as it does where all rows exist at once.
+  bool fused_loss = false;
+  /// ZeRO-1's reduced part of the gradients lies in the buffer that was reduced, in fp32 as the
+  /// optimizer reads it (Megatron-LM core/distributed/param_and_grad_buffer.py, local_data_view;
+  /// core/optimizer/distrib_optimizer.py, _copy_model_grads_to_main_grads); else it is a copy.
+  bool reduces_in_place = false;
 
   bool operator==(const EngineTraits&) const = default;
 };

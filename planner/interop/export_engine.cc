@@ -20,6 +20,51 @@ void put(Words& words, std::string flag, std::string value) {
   words.push_back(std::move(value));
 }
 
+void put_number(Words& words, std::string flag, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  put(words, std::move(flag), std::string(text));
+}
+
+// Multi-head latent attention replaces the heads' own arguments.
+void latent_arguments(const ModelSpec& model, Words& words) {
+  const MlaSpec& mla = *model.mla;
+  words.emplace_back("--multi-latent-attention");
+  if (mla.q_lora_rank > 0) put(words, "--q-lora-rank", mla.q_lora_rank);
+  put(words, "--kv-lora-rank", mla.kv_lora_rank);
+  put(words, "--qk-head-dim", mla.qk_nope_head_dim);
+  put(words, "--qk-pos-emb-head-dim", mla.qk_rope_head_dim);
+  put(words, "--v-head-dim", mla.v_head_dim);
+}
+
+void expert_arguments(const ModelSpec& model, Words& words) {
+  const MoeSpec& moe = *model.moe;
+  put(words, "--num-experts", moe.experts);
+  put(words, "--moe-ffn-hidden-size", moe.expert_ffn);
+  put(words, "--moe-router-topk", moe.experts_per_token);
+  if (moe.shared_ffn > 0) put(words, "--moe-shared-expert-intermediate-size", moe.shared_ffn);
+  if (moe.shared_gate) words.emplace_back("--moe-shared-expert-gate");
+  if (!moe.dense_layers.empty()) {  // a Python list of 0 and 1
+    std::string layers = "[";
+    for (std::int64_t i = 0; i < model.layers; ++i) {
+      layers += (i > 0 ? "," : "") + std::string(is_moe_layer(model, i) ? "1" : "0");
+    }
+    put(words, "--moe-layer-freq", layers + "]");
+  }
+  // Scores of the chosen sum to 1 where softmax follows the choice; sigmoids are always normalised.
+  const bool sigmoid = moe.score == RouterScore::sigmoid;
+  if (sigmoid) put(words, "--moe-router-score-function", "sigmoid");
+  if (!sigmoid && !moe.normalised) words.emplace_back("--moe-router-pre-softmax");
+  if (moe.correction_bias) words.emplace_back("--moe-router-enable-expert-bias");
+  if (moe.scale != 1) put_number(words, "--moe-router-topk-scaling-factor", moe.scale);
+  if (moe.groups > 1) {
+    put(words, "--moe-router-num-groups", moe.groups);
+    put(words, "--moe-router-group-topk", moe.groups_per_token);
+  }
+  words.emplace_back("--moe-grouped-gemm");
+  put(words, "--moe-token-dispatcher-type", "alltoall");
+}
+
 Words model_arguments(const ModelSpec& model) {
   Words words;
   put(words, "--num-layers", model.layers);
@@ -30,7 +75,11 @@ Words model_arguments(const ModelSpec& model) {
     words.emplace_back("--group-query-attention");
     put(words, "--num-query-groups", model.kv_heads);
   }
-  put(words, "--kv-channels", model.head_dim);
+  if (model.mla) {
+    latent_arguments(model, words);
+  } else {
+    put(words, "--kv-channels", model.head_dim);
+  }
   put(words, "--max-position-embeddings", model.max_positions);
   put(words, "--vocab-size", model.vocab);
   put(words, "--make-vocab-size-divisible-by", std::int64_t{1});
@@ -38,12 +87,17 @@ Words model_arguments(const ModelSpec& model) {
   put(words, "--normalization", "RMSNorm");
   put(words, "--position-embedding-type", "rope");
   put(words, "--rotary-base", static_cast<std::int64_t>(std::llround(model.rope.theta)));
-  char epsilon[32];
-  std::snprintf(epsilon, sizeof epsilon, "%g", model.norm_epsilon);
-  put(words, "--norm-epsilon", std::string(epsilon));
+  if (model.rope.kind == RopeScalingKind::llama3) {
+    words.emplace_back("--use-rope-scaling");
+    put_number(words, "--rope-scaling-factor", model.rope.factor);
+  }
+  put_number(words, "--norm-epsilon", model.norm_epsilon);
+  // Megatron-LM's own default is 0.1 for both.
+  for (const char* flag : {"--attention-dropout", "--hidden-dropout"}) put_number(words, flag, 0);
   if (model.qkv_bias) words.emplace_back("--add-qkv-bias");
   if (model.qk_norm) words.emplace_back("--qk-layernorm");
   if (!model.tied_embeddings) words.emplace_back("--untie-embeddings-and-output-weights");
+  if (model.moe) expert_arguments(model, words);
   return words;
 }
 
@@ -68,6 +122,10 @@ Words layout_arguments(const RolePlan& role, bool moe) {
   }
   if (layout.sequence_parallel) words.emplace_back("--sequence-parallel");
   if (layout.zero == 1) words.emplace_back("--use-distributed-optimizer");
+  if (layout.dp() > 1) {  // as the prediction counts
+    words.emplace_back("--overlap-grad-reduce");
+    if (layout.zero == 1) words.emplace_back("--overlap-param-gather");
+  }
   if (role.recompute == Recompute::selective) words.emplace_back("--recompute-activations");
   if (role.recompute == Recompute::full) {
     put(words, "--recompute-granularity", "full");
@@ -141,17 +199,22 @@ Words vllm_arguments(const Plan& plan, const RolePlan& rollout) {
   return words;
 }
 
+// SGLang's tensor-parallel size is all of a server's GPUs (of a stage); with data-parallel
+// attention dp-size parts of them cut a sequence's attention, and slots are counted for all parts
+// together (sglang/srt/server_args.py, managers/scheduler.py).
 Words sglang_arguments(const Plan& plan, const RolePlan& rollout) {
   const ParallelLayout& layout = rollout.layout;
+  const std::int64_t parts = layout.ep > 1 ? layout.ep / layout.tp : 1;
   Words words;
-  put(words, "--tp-size", layout.tp);
+  put(words, "--tp-size", layout.tp * parts);
   put(words, "--pp-size", layout.pp);
-  if (layout.ep > 1) {
-    put(words, "--ep-size", layout.ep);
-    put(words, "--dp-size", std::int64_t{layout.ep / layout.tp});
+  if (layout.ep > 1) put(words, "--ep-size", layout.ep);
+  if (parts > 1) {
+    put(words, "--dp-size", parts);
+    words.emplace_back("--enable-dp-attention");
   }
   put(words, "--mem-fraction-static", fraction_text(memory_share(plan, rollout)));
-  put(words, "--max-running-requests", rollout.batching.max_sequences);
+  put(words, "--max-running-requests", rollout.batching.max_sequences * parts);
   put(words, "--max-prefill-tokens", rollout.batching.prefill_tokens);
   put(words, "--context-length", plan.workload.prompt_tokens + plan.workload.response_tokens.max);
   put(words, "--dtype", torch_dtype(rollout.dtypes.param));
@@ -193,6 +256,43 @@ void export_megatron(const Plan& plan, const ExportOptions& options, Export& out
       "Its ranks are in the order tp, cp, ep, dp, pp.");
 }
 
+namespace {
+
+// How many servers there are, and how one that is larger than a node is started.
+void note_server(const Plan& plan, const RolePlan& rollout, bool vllm, Export& out) {
+  const ParallelLayout& layout = rollout.layout;
+  const std::int64_t parts = layout.ep > 1 ? layout.ep / layout.tp : 1;
+  const std::int64_t gpus = std::int64_t{layout.tp} * layout.pp * parts;
+  const std::int64_t servers = static_cast<std::int64_t>(rollout.ranks.size()) / gpus;
+  out.notes.push_back("The plan has " + std::to_string(servers) + " servers of " +
+                      std::to_string(gpus) +
+                      " GPUs; start serve.sh once for each, with its own port and "
+                      "CUDA_VISIBLE_DEVICES." +
+                      (parts > 1 ? " Experts lie over tensor x data parallel ranks of one server."
+                                 : std::string()));
+  const std::int64_t per_node = plan.cluster.gpus_per_node;
+  if (gpus <= per_node) return;
+  const std::string nodes = std::to_string((gpus + per_node - 1) / per_node);
+  if (!vllm) {
+    out.notes.push_back("A server spans " + nodes +
+                        " nodes: start serve.sh on each with --nnodes " + nodes +
+                        " --node-rank 0 (1, ...) --dist-init-addr FIRST_NODE:PORT.");
+  } else if (parts > 1) {
+    out.notes.push_back(
+        "A server spans " + nodes +
+        " nodes: start serve.sh on the first with "
+        "--data-parallel-size-local " +
+        std::to_string(std::max<std::int64_t>(1, per_node / layout.tp / layout.pp)) +
+        " --data-parallel-address FIRST_NODE --data-parallel-rpc-port PORT, and on the others with "
+        "the same, --headless and --data-parallel-start-rank.");
+  } else {
+    out.notes.push_back("A server spans " + nodes +
+                        " nodes: start Ray on them and add --distributed-executor-backend ray.");
+  }
+}
+
+}  // namespace
+
 void export_server(const Plan& plan, ExportTarget target, const ExportOptions& options, Export& out,
                    Problems& problems) {
   const RolePlan* const rollout = plan.find(Role::rollout);
@@ -219,15 +319,7 @@ void export_server(const Plan& plan, ExportTarget target, const ExportOptions& o
            "\nfi\n" + bash_array("arguments", words) + "\n" + command +
            "\"${arguments[@]}\" \"$@\"\n",
        true});
-  out.notes.push_back("The plan has " + std::to_string(rollout->layout.dp()) + " replicas of " +
-                      std::to_string(rollout->layout.tp * rollout->layout.pp) +
-                      " GPUs; start serve.sh once for each, with its own port and "
-                      "CUDA_VISIBLE_DEVICES.");
-  if (rollout->layout.ep > 1) {
-    out.notes.emplace_back(
-        "Experts lie over tensor x data parallel ranks of one server, so a server "
-        "takes that many GPUs.");
-  }
+  note_server(plan, *rollout, vllm, out);
 }
 
 }  // namespace tessera

@@ -120,6 +120,12 @@ class Importer {
     if (model) out_.plan.models.emplace("actor", *model);
   }
 
+  /// Parts of a SGLang server that cut attention on their own; 1 = no data-parallel attention.
+  std::int64_t attention_parts() {
+    const bool parts = !vllm_ && config_.boolean("enable-dp-attention", false, problems_);
+    return parts ? integer(kDp, 1) : 1;
+  }
+
   void read_layout() {
     const ModelSpec& model = out_.plan.models.at("actor").spec;
     RolePlan rollout;
@@ -129,12 +135,23 @@ class Importer {
     layout.tp = static_cast<int>(integer(kTp, 1));
     layout.pp = static_cast<int>(integer(kPp, 1));
     layout.dp_replicate = static_cast<int>(integer(kDp, 1));
+    const int gpus = layout.tp;  // SGLang: of one server and stage
+    if (attention_parts() > 1) {
+      if (layout.tp % layout.dp_replicate != 0) {
+        return refuse(kDp, std::to_string(layout.dp_replicate),
+                      "a divisor of the tensor-parallel size " + std::to_string(layout.tp),
+                      "--enable-dp-attention cuts its GPUs into so many parts");
+      }
+      layout.tp /= layout.dp_replicate;
+    }
     const bool experts = vllm_ ? config_.boolean("enable-expert-parallel", false, problems_)
                                : config_.integer("ep-size", 1, problems_, {1, 1 << 20}) > 1;
+    // vLLM's experts lie over data-parallel ranks, too.
+    const int expert_gpus = vllm_ ? layout.tp * layout.dp_replicate : gpus;
     if (experts) {
-      layout.ep = layout.tp * layout.dp_replicate;
-    } else if (model.moe) {  // every expert is cut: by vLLM over data-parallel ranks, too
-      layout.etp = layout.tp * (vllm_ ? layout.dp_replicate : 1);
+      layout.ep = expert_gpus;
+    } else if (model.moe) {  // every expert is cut
+      layout.etp = expert_gpus;
     }
     const std::int64_t ranks = std::int64_t{layout.tp} * layout.pp * layout.dp_replicate;
     if (ranks > out_.plan.cluster.gpus()) {
@@ -169,7 +186,8 @@ class Importer {
     const std::int64_t positions = context_length(plan.models.at("actor").spec);
     const std::int64_t length =
         integer(kLength, std::max<std::int64_t>(2, positions), {2, std::int64_t{1} << 30});
-    const std::int64_t sequences = integer(kSequences, 256);
+    const std::int64_t sequences =
+        std::max<std::int64_t>(1, integer(kSequences, 256) / attention_parts());  // of one part
     rollout.batching.max_sequences = sequences;
     rollout.batching.prefill_tokens =
         integer(kPrefill, vllm_ ? 8192 : 16384, {1, std::int64_t{1} << 30});

@@ -95,6 +95,8 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
                          : fsdp_layout(in, block, base + ".ulysses_sequence_parallel_size", role);
   if (made.layout.stages.empty()) made.layout.stages = even_stages(model.layers, 1, 1);
   if (megatron) made.rank_order = RankOrder::megatron;
+  made.fused_loss =
+      role != Role::critic && in.flag("actor_rollout_ref.model.use_fused_kernels", false);
   made.dtypes.param = in.dtype(block + ".dtype", "bfloat16", DType::bf16);
   made.dtypes.kv = made.dtypes.wire = wire_dtype(in);
   if (!megatron && trained)
@@ -110,6 +112,19 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
     made.offload.parameters = true;  // whatever the key says
   }
   return made;
+}
+
+// Megatron-Bridge's own targets by the adapters' type (peft/lora.py, peft/canonical_lora.py).
+std::vector<std::string> default_targets(VerlImport& in, const std::string& block) {
+  const std::string type = in.text(block + ".lora.type", "lora");
+  if (type == "canonical_lora") {
+    return {"linear_q",      "linear_k",        "linear_v",  "linear_proj",
+            "linear_fc1_up", "linear_fc1_gate", "linear_fc2"};
+  }
+  if (type == "dora") {
+    in.note(block + ".lora.type = dora: its vectors of magnitudes are not counted.");
+  }
+  return {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
 }
 
 // Adapters of `block` (".model"): FSDP's by peft, Megatron's by Megatron-Bridge.
@@ -135,7 +150,7 @@ Lora read_lora(VerlImport& in, const std::string& block) {
       lora.targets.push_back(node->text);
     }
   } else if (bridge) {
-    lora.targets = {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+    lora.targets = default_targets(in, block);
   }
   return lora;
 }
@@ -155,9 +170,10 @@ Lora lora_of(VerlImport& in, const RolePlan& role, const std::string& block) {
     in.note(block + ".exclude_modules is not read: the adapters that it leaves out are counted.");
   }
   if (model.moe) {
-    in.note(
-        "routed experts are counted without adapters: they are no modules of their own in "
-        "transformers 5.");
+    in.note(bridge ? "routed experts: those of a rank share one adapter (Megatron-Bridge's "
+                     "share_expert_adapters); expert-tensor parallelism is not counted in it."
+                   : "routed experts are counted without adapters: they are no modules of their "
+                     "own in transformers 5.");
   }
   std::int64_t elements = 0;
   const auto each = adapter_elements(table, lora, 1);
@@ -203,8 +219,23 @@ struct ActorLimits {
   std::int64_t tokens = 16384;  // per GPU
 };
 
+// Megatron-LM's hybrid optimizer: a share of the states stays in host memory, where the step is
+// computed (core/optimizer/optimizer_config.py; the share is zero unless it is given).
+void read_host_optimizer(VerlImport& in, RolePlan& actor) {
+  const std::string block = kActor + ".optim.override_optimizer_config.optimizer_";
+  if (!in.config.megatron_engine || !in.flag(block + "cpu_offload", false)) return;
+  const double share = in.number(block + "offload_fraction", 0);
+  if (share < 1) {
+    in.note(block + "offload_fraction is below one: all states are counted where " + kActor +
+            ".megatron.optimizer_offload puts them.");
+    return;
+  }
+  actor.host_optimizer = actor.offload.optimizer = true;
+}
+
 RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
   RolePlan actor = training_role(in, Role::actor, kActor);
+  read_host_optimizer(in, actor);
   actor.lora = lora_of(in, actor, "actor_rollout_ref.model");
   const int cp = actor.layout.cp;
   actor.batching.update_tokens =

@@ -97,7 +97,7 @@ void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, dou
 Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   Pricing pricing;
   PlanRequest request = request_of(plan, calibration);
-  request.traits = traits_of(plan.engine);
+  request.traits = traits_of(plan.engine, request.choices);
   for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
   const CostEvaluator costs(request);
   Solution solution;

@@ -73,6 +73,10 @@ void write_rollout(VerlWriter& w) {
   w.set(prefix + ".data_parallel_size", layout.ep > 1 ? layout.ep / layout.tp : 1,
         layout.ep > 1 ? "inside one engine, for its experts" : "");
   w.set(prefix + ".expert_parallel_size", layout.ep);
+  if (layout.ep > layout.tp && w.options.rollout == "sglang") {
+    w.add(prefix + ".engine_kwargs.sglang.enable_dp_attention", true,
+          "else SGLang would start data_parallel_size servers");
+  }
   w.text(prefix + ".dtype", verl_dtype(w.rollout.dtypes.param));
   w.set(prefix + ".gpu_memory_utilization", memory_fraction(w, w.rollout, Phase::gen),
         "weights, cache and workspace of the plan");

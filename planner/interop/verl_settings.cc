@@ -43,6 +43,9 @@ void write_model(VerlWriter& w) {
       "MODEL_PATH", "a folder with the weights of the model, or its name on the Hugging Face hub");
   write_verl_lora(w, prefix, w.actor.lora);
   w.set("actor_rollout_ref.model.use_remove_padding", true, "packed sequences, as the plan counts");
+  if (w.actor.fused_loss) {
+    w.set("actor_rollout_ref.model.use_fused_kernels", true, "no whole logits");
+  }
   if (!w.megatron) {
     w.set("actor_rollout_ref.model.enable_gradient_checkpointing",
           w.actor.recompute == Recompute::full);

@@ -92,6 +92,13 @@ void write_verl_actor(VerlWriter& w) {
   if (w.work.entropy) {
     w.set(prefix + ".entropy_coeff", kEntropyCoefficient, "the plan counts an entropy term");
   }
+  if (w.actor.host_optimizer) {
+    const std::string block = prefix + ".optim.override_optimizer_config.";
+    w.add(block + "optimizer_cpu_offload", true, "the host computes the step");
+    w.add(block + "optimizer_offload_fraction", 1.0);
+    w.add(block + "overlap_cpu_optimizer_d2h_h2d", true);
+    w.add(block + "use_precision_aware_optimizer", true, "Megatron-LM asks for it");
+  }
   if (w.megatron) {
     megatron_block(w, prefix + ".megatron", w.actor, true);
   } else {

@@ -33,7 +33,7 @@ constexpr auto kHubs = std::to_array<Hub>({
     {"llama3.2-1b", "meta-llama/Llama-3.2-1B"},
     {"llama3.2-3b", "meta-llama/Llama-3.2-3B"},
     {"minitron-8b", "nvidia/Minitron-8B-Base"},
-    {"mistral-7b", "mistralai/Mistral-7B-v0.1"},
+    {"mistral-7b", "mistralai/Mistral-7B-v0.3"},
     {"mistral-nemo", "mistralai/Mistral-Nemo-Base-2407"},
     {"mixtral-8x22b", "mistralai/Mixtral-8x22B-v0.1"},
     {"mixtral-8x7b", "mistralai/Mixtral-8x7B-v0.1"},

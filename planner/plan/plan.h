@@ -53,6 +53,12 @@ struct RolePlan {
   /// Trained (actor, critic), served (rollout), or left out: the reference is the actor's own
   /// frozen weights then and holds none where the actor keeps them on the device.
   Lora lora;
+  /// Of actor and reference: a few rows of logits exist at a time, in one kernel with the head
+  /// (verl's use_fused_kernels). Tessera's executor slices them without being told.
+  bool fused_loss = false;
+  /// Of the actor: offloaded optimizer states stay in host memory and the host computes the step
+  /// (Megatron-LM's optimizer_cpu_offload). Tessera's executor does without being told.
+  bool host_optimizer = false;
   std::map<Phase, MemoryUse> memory;  // of the role's fullest rank, in each phase
   bool operator==(const RolePlan&) const = default;
 };

@@ -115,6 +115,8 @@ void fields(V& v, RolePlan& role) {
   v.field("recompute", role.recompute, kRecomputes);
   v.object("offload", role.offload);
   v.stated_object("lora", role.lora);
+  v.stated("fused_loss", role.fused_loss);
+  v.stated("host_optimizer", role.host_optimizer);
   v.map("memory", role.memory);
 }
 

@@ -62,7 +62,7 @@ class Ladder {
 
  private:
   static PlanRequest priced_as(const Plan& plan, PlanRequest request) {
-    request.traits = traits_of(plan.engine);
+    request.traits = traits_of(plan.engine, request.choices);
     request.fixed = {};
     for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
     return request;

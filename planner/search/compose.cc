@@ -95,6 +95,9 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   if (const auto lora = request.lora.find(role); lora != request.lora.end()) {
     plan.lora = lora->second;
   }
+  const EngineChoices& choices = request.choices;
+  plan.fused_loss = choices.fused_loss && (role == Role::actor || role == Role::reference);
+  plan.host_optimizer = choices.host_optimizer && role == Role::actor && plan.offload.optimizer;
   plan.batching = batching_of(request, candidate);
   // A rank's context and libraries are counted once, with the first role of its block.
   const bool first = solution.placement[block].front() == role;

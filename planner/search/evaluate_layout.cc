@@ -113,8 +113,9 @@ std::int64_t CostEvaluator::State::most_bytes(RoleModel& model, const Candidate&
                                               Phase phase) {
   const std::optional<CallKind> call = model.calls[static_cast<std::size_t>(phase)];
   const std::vector<MemoryUse>& held = resident_of_stages(model, candidate);
+  const std::optional<CallKind> held_by = in_memory(call, candidate);
   const std::vector<std::int64_t>* needed =
-      call ? &working_of_stages(model, candidate, *call) : nullptr;
+      held_by ? &working_of_stages(model, candidate, *held_by) : nullptr;
   std::int64_t most = 0;
   for (std::size_t s = 0; s < held.size(); ++s) {
     const std::int64_t here = on_device(held[s], candidate, phase, call).total();

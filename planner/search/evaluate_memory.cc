@@ -44,6 +44,9 @@ MemoryUse CostEvaluator::State::resident(RoleModel& model, const Candidate& cand
   }
   if (!model.lora.used()) {
     MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
+    if (layout.zero == 1 && request.traits.reduces_in_place) {
+      whole.gradients = model.trained ? stage.elements.total() * size_of(model.dtypes.grad) : 0;
+    }
     if (model.trained && layout.dp_shard > 1 && masters) {
       whole.weights = std::max(whole.weights, whole.master_weights);
       whole.master_weights = 0;
@@ -73,12 +76,20 @@ std::int64_t CostEvaluator::State::gathered_head(RoleModel& model, const Candida
          (gradients ? 2 : 1);
 }
 
+std::optional<CallKind> CostEvaluator::State::in_memory(std::optional<CallKind> call,
+                                                        const Candidate& candidate) const {
+  const bool stays = candidate.role == Role::rollout && request.traits.keeps_cache &&
+                     !candidate.offload.parameters;
+  return stays ? CallKind::generate : call;
+}
+
 MemoryUse CostEvaluator::State::stage_memory(RoleModel& model, const Candidate& candidate,
                                              const StageClass& stage, int index, Phase phase,
                                              std::optional<double> in_flight) {
   const std::optional<CallKind> call = model.calls[static_cast<std::size_t>(phase)];
   const MemoryUse held = on_device(resident(model, candidate, stage), candidate, phase, call);
-  return call ? held + working(model, candidate, stage, index, *call, in_flight) : held;
+  const std::optional<CallKind> held_by = in_memory(call, candidate);
+  return held_by ? held + working(model, candidate, stage, index, *held_by, in_flight) : held;
 }
 
 MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked,
@@ -111,7 +122,8 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked
   const bool whole_gradients = trains && !model.lora.used();
   MemoryUse buffers = communication_memory(rank, layout, fullest_layer, tokens, model.dtypes,
                                            whole_gradients, layers);
-  if (request.traits.logit_rows == 0 && stage.last && layout.dp_shard > 1) {
+  const bool whole_head = request.traits.logit_rows == 0 || request.traits.fused_loss;
+  if (whole_head && stage.last && layout.dp_shard > 1) {
     buffers.communication += gathered_head(model, candidate, whole_gradients);
   }
   if (!trains) return buffers + inference_memory(rank, stage.last, tokens);

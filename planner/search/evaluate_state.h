@@ -264,6 +264,9 @@ struct CostEvaluator::State {
   /// What of it is on the device in a phase of a call, or in one without.
   MemoryUse on_device(MemoryUse use, const Candidate& candidate, Phase phase,
                       std::optional<CallKind> call) const;
+  /// The call whose needs are in memory in a phase of `call`, or of none: a server that never
+  /// sleeps keeps those of its own.
+  std::optional<CallKind> in_memory(std::optional<CallKind> call, const Candidate& candidate) const;
   /// What a call needs besides.
   MemoryUse working(RoleModel& model, const Candidate& candidate, const StageClass& stage,
                     int index, CallKind kind, std::optional<double> in_flight = {});

@@ -23,12 +23,18 @@ namespace tessera {
 /// their fastest plan.
 enum class Objective { step_time, tokens_per_gpu, cost, fewest_gpus };
 
+/// What an engine lets a plan choose beside layouts (RolePlan says it of the actor).
+struct EngineChoices {
+  bool fused_loss = false, host_optimizer = false;
+};
+
 struct PlanRequest {
   std::map<std::string, ModelSource> models;  // "actor"; "critic", "reward" where they differ
   ClusterSpec cluster;
   Workload workload;  // resolved: with its dataflow
   Calibration calibration;
   std::string engine = "tessera";
+  EngineChoices choices;
   EngineTraits traits;                // of that engine (traits_of)
   std::map<Role, Lora> lora;          // of roles with adapters
   std::map<Role, RoleDTypes> dtypes;  // instead of dtypes_of's; empty = the model's

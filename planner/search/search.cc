@@ -409,7 +409,7 @@ struct Planner::State {
   explicit State(const PlanRequest& asked) : request(with_traits(asked)), costs(request) {}
 
   static PlanRequest with_traits(PlanRequest asked) {
-    asked.traits = traits_of(asked.engine);
+    asked.traits = traits_of(asked.engine, asked.choices);
     return asked;
   }
 

@@ -38,7 +38,10 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
   return table;
 }
 
-EngineTraits traits_of(std::string_view engine) {
+// Rows of logits that FusedLinearForPPOFunction makes at a time (its chunk_size).
+constexpr std::int64_t kFusedLogitRows = 512;
+
+EngineTraits traits_of(std::string_view engine, EngineChoices choices) {
   EngineTraits traits;
   traits.overlapped_shards = traits.overlapped_gradients = true;
   if (engine == "tessera") {
@@ -46,14 +49,18 @@ EngineTraits traits_of(std::string_view engine) {
     traits.overlapped_tensor = traits.overlapped_parameters = traits.host_optimizer = true;
     return traits;
   }
-  traits.logit_rows = 0;
   traits.graphed_decode = true;
+  traits.fused_loss = choices.fused_loss;
+  traits.logit_rows = choices.fused_loss ? kFusedLogitRows : 0;
+  traits.host_optimizer = choices.host_optimizer;
+  traits.reduces_in_place = engine == "verl-megatron" || engine == "megatron";
   traits.overlapped_replicas = traits.overlapped_parameters = true;
   traits.scattered_hops = engine != "verl";
   if (engine == "verl") traits.loss = LossKernel::in_place;
   traits.context_shards = engine == "verl";     // one mesh of all GPUs, Ulysses' groups inside
   traits.master_parameters = engine == "verl";  // model_dtype fp32, mixed precision
-  traits.streamed_optimizer = engine != "verl" && engine != "verl-megatron";
+  traits.keeps_cache = engine == "verl" || engine == "verl-megatron";
+  traits.streamed_optimizer = !traits.keeps_cache;
   return traits;
 }
 

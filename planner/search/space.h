@@ -9,6 +9,7 @@
 
 #include "cost_models/engine_traits.h"
 #include "planner/engines/capabilities.h"
+#include "planner/search/request.h"
 
 namespace tessera {
 
@@ -21,6 +22,9 @@ std::optional<Capabilities> space_of(std::string_view engine, Problems& problems
 /// gradients and gathers with computation, optimizer states streamed from the host where they are
 /// offloaded (Megatron-LM's optimizer_cpu_offload), pipeline messages cut by tp, logits of a
 /// micro-batch whole. verl moves offloaded states as a whole.
-EngineTraits traits_of(std::string_view engine);
+/// Of what a plan chose, fused_loss is 512 rows of logits at a time
+/// (verl/utils/experimental/torch_functional.py, FusedLinearForPPOFunction). Tessera's own executor
+/// has both anyway.
+EngineTraits traits_of(std::string_view engine, EngineChoices choices = {});
 
 }  // namespace tessera

@@ -42,7 +42,7 @@ std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& cal
   std::vector<OnOtherType> all;
   if (plan.cluster.groups.empty()) return all;
   PlanRequest request = request_of(plan, calibration);
-  request.traits = traits_of(plan.engine);
+  request.traits = traits_of(plan.engine, request.choices);
   for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
   const CostEvaluator costs(request);
   const auto views = pool_views(plan.cluster);

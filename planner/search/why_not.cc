@@ -57,6 +57,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
   request.created = plan.provenance.created;
   for (const RolePlan& role : plan.roles) {
     if (role.lora.used()) request.lora.emplace(role.role, role.lora);
+    if (role.role == Role::actor) request.choices = {role.fused_loss, role.host_optimizer};
   }
   return request;
 }

@@ -19,7 +19,7 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 std::shared_ptr<const CostEvaluator> evaluator_of(const Plan& plan,
                                                   const Calibration& calibration) {
   PlanRequest request = request_of(plan, calibration);
-  request.traits = traits_of(plan.engine);
+  request.traits = traits_of(plan.engine, request.choices);
   return std::make_shared<const CostEvaluator>(request);
 }
 

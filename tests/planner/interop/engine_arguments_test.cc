@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "cost_models/spec/document.h"
@@ -90,6 +91,62 @@ TEST(EngineArguments, MegatronAcceptsEveryExportedArgument) {
   }
 }
 
+/// What the actor's script of a preset says, by argument; "" = a flag.
+std::map<std::string, std::string> megatron_arguments(const std::string& preset) {
+  Problems problems;
+  Plan plan = RandomPlans("verl-megatron", 33).next();
+  plan.models["actor"] = {*read_model_spec(preset, problems), preset, ""};
+  for (RolePlan& role : plan.roles) {
+    const int world = static_cast<int>(role.ranks.size());
+    role.layout = {.tp = 1, .dp_replicate = world, .zero = role.role == Role::actor ? 1 : 0};
+    role.layout.stages = even_stages(plan.model_of(role.role).layers, 1, 1);
+    role.offload = {};
+  }
+  std::map<std::string, std::string> arguments;
+  const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+  EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+  if (!made) return arguments;
+  const Accepted accepted;
+  std::set<std::string> seen;
+  accepted.check("megatron", made->files[0], "megatron_arguments", seen);
+  const auto commands = shell_commands(
+      made->files[0].text + "\nwords \"${megatron_arguments[@]}\"\n", "actor.sh", problems);
+  const ShellCommand& words = commands.back();
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool valued = i + 1 < words.size() && words[i + 1].text.rfind("--", 0) != 0;
+    arguments[words[i].text] = valued ? words[i + 1].text : "";
+    i += valued ? 1 : 0;
+  }
+  return arguments;
+}
+
+// Oracles: the models' config.json; THUDM/slime's scripts/models/{qwen3-30B-A3B,deepseek-v3}.sh.
+TEST(EngineArguments, MegatronIsToldOfExpertsLatentAttentionAndScaledPositions) {
+  auto moe = megatron_arguments("qwen3-30b-a3b");
+  EXPECT_EQ(moe["--num-experts"], "128");
+  EXPECT_EQ(moe["--moe-ffn-hidden-size"], "768");
+  EXPECT_EQ(moe["--moe-router-topk"], "8");
+  EXPECT_TRUE(moe.contains("--moe-grouped-gemm"));
+  EXPECT_FALSE(moe.contains("--moe-router-pre-softmax"));  // the chosen scores sum to 1
+  EXPECT_FALSE(moe.contains("--moe-layer-freq"));          // every layer
+  auto latent = megatron_arguments("deepseek-v3");
+  EXPECT_EQ(latent["--q-lora-rank"], "1536");
+  EXPECT_EQ(latent["--kv-lora-rank"], "512");
+  EXPECT_EQ(latent["--qk-head-dim"], "128");
+  EXPECT_EQ(latent["--qk-pos-emb-head-dim"], "64");
+  EXPECT_EQ(latent["--moe-router-score-function"], "sigmoid");
+  EXPECT_EQ(latent["--moe-router-topk-scaling-factor"], "2.5");
+  EXPECT_EQ(latent["--moe-router-num-groups"], "8");
+  EXPECT_EQ(latent["--moe-shared-expert-intermediate-size"], "2048");
+  EXPECT_TRUE(latent["--moe-layer-freq"].starts_with("[0,0,0,1,1,"));
+  EXPECT_FALSE(latent.contains("--kv-channels"));
+  auto scaled = megatron_arguments("llama3.1-8b");
+  EXPECT_TRUE(scaled.contains("--use-rope-scaling"));
+  EXPECT_EQ(scaled["--rope-scaling-factor"], "8");
+  EXPECT_EQ(scaled["--hidden-dropout"], "0");
+  EXPECT_FALSE(scaled.contains("--num-experts"));
+}
+
 /// A plan whose rollout has experts over all its GPUs.
 Plan expert_plan(RandomPlans& plans) {
   Plan plan = plans.next();
@@ -124,6 +181,7 @@ TEST(EngineArguments, ServersAcceptEveryExportedArgument) {
     }
     EXPECT_TRUE(seen.contains("--dtype"));
     EXPECT_TRUE(seen.contains(expert));
+    EXPECT_EQ(seen.contains("--enable-dp-attention"), target == ExportTarget::sglang);
   }
 }
 

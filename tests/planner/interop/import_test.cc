@@ -64,6 +64,8 @@ void expect_same(const Plan& made, const Plan& read) {
     EXPECT_EQ(described(made.roles[i]), described(read.roles[i]));
     EXPECT_EQ(made.roles[i].ranks, read.roles[i].ranks);
     EXPECT_EQ(made.roles[i].dtypes, read.roles[i].dtypes);
+    EXPECT_EQ(made.roles[i].fused_loss, read.roles[i].fused_loss);
+    EXPECT_EQ(made.roles[i].host_optimizer, read.roles[i].host_optimizer);
     EXPECT_EQ(made.models.at(made.roles[i].model).spec, read.models.at(read.roles[i].model).spec);
   }
   const Workload &a = made.workload, &b = read.workload;
@@ -606,6 +608,20 @@ TEST(Import, ReadsServerCommandsAndPricesThem) {
   EXPECT_EQ(sglang.plan.engine, "sglang");
   EXPECT_EQ(sglang.plan.roles[0].layout.tp, 2);
   EXPECT_EQ(sglang.plan.roles[0].layout.dp(), 2);
+  // Eight GPUs, of which pairs cut attention; every expert on one GPU, 256 slots for all parts.
+  const Imported parts = must_import(
+      "python3 -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 8 --dp-size 4 "
+      "--enable-dp-attention --ep-size 8 --max-running-requests 256\n",
+      "e.sh", h800());
+  EXPECT_EQ(parts.plan.roles[0].layout.tp, 2);
+  EXPECT_EQ(parts.plan.roles[0].layout.dp(), 4);
+  EXPECT_EQ(parts.plan.roles[0].layout.ep, 8);
+  EXPECT_EQ(parts.plan.roles[0].batching.max_sequences, 64);
+  EXPECT_THAT(refusals("python3 -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 8 "
+                       "--dp-size 3 --enable-dp-attention\n",
+                       "f.sh")[0]
+                  .expected,
+              HasSubstr("a divisor of the tensor-parallel size 8"));
   const Problems unknown =
       refusals("vllm serve qwen2.5-7b --tensor-parallel-size $(nproc)\n", "c.sh");
   EXPECT_THAT(unknown[0].found, HasSubstr("$(nproc)"));

@@ -134,5 +134,104 @@ TEST(ImportVerl, ANumberBeyond64BitsHidesNoOtherProblem) {
   EXPECT_THAT(made.told(), HasSubstr("no/such"));
 }
 
+Read priced(const std::string& rest) {
+  Read made = read(grpo("Qwen/Qwen3-8B",
+                        "actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.rollout.n=4 "
+                        "data.max_prompt_length=1024 data.max_response_length=3072 "
+                        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16384 " +
+                            rest));
+  Problems problems;
+  if (made.imported) {
+    price(made.imported->plan, *find_calibration("h800", problems), made.imported->memory_share);
+  }
+  return made;
+}
+
+// free_cache_engine=false: an inference server that never sleeps.
+TEST(ImportVerl, AServerThatNeverSleepsKeepsWeightsAndCacheWhileTraining) {
+  const Read asleep = priced(""),
+             awake = priced("actor_rollout_ref.rollout.free_cache_engine=False");
+  ASSERT_TRUE(asleep.imported && awake.imported) << awake.told();
+  EXPECT_FALSE(asleep.imported->plan.reshard[0].keep);
+  EXPECT_TRUE(awake.imported->plan.reshard[0].keep);
+  const auto held = [](const Read& made, Phase phase) {
+    return made.role(Role::rollout).memory.at(phase);
+  };
+  const MemoryUse serving = held(awake, Phase::gen), training = held(awake, Phase::update_actor);
+  EXPECT_GT(serving.kv_cache, 0);
+  EXPECT_EQ(training.kv_cache, serving.kv_cache);
+  EXPECT_EQ(training.weights, serving.weights);
+  EXPECT_EQ(held(asleep, Phase::update_actor).kv_cache, 0);
+  EXPECT_EQ(held(asleep, Phase::update_actor).weights, 0);
+  EXPECT_GT(awake.imported->plan.prediction.peak_bytes,
+            asleep.imported->plan.prediction.peak_bytes);
+}
+
+// 151,936 columns: all rows of 16,384 tokens in bf16 (the gradient overwrites them), or 512 rows in
+// bf16 and fp32 with gradients and exponentials.
+TEST(ImportVerl, FusedKernelsNeverHoldWholeLogits) {
+  const Read whole = priced(""), fused = priced("actor_rollout_ref.model.use_fused_kernels=True");
+  ASSERT_TRUE(whole.imported && fused.imported) << fused.told();
+  EXPECT_TRUE(fused.role(Role::actor).fused_loss);
+  EXPECT_TRUE(fused.imported->ignored.empty());
+  const auto logits = [](const Read& made, Phase phase) {
+    return made.role(Role::actor).memory.at(phase).logits;
+  };
+  EXPECT_EQ(logits(whole, Phase::update_actor), std::int64_t{16384} * 151936 * 2);
+  EXPECT_EQ(logits(fused, Phase::update_actor), std::int64_t{512} * 151936 * (2 * 2 + 3 * 4));
+  EXPECT_LT(logits(fused, Phase::old_log_prob), logits(whole, Phase::old_log_prob) / 10);
+}
+
+// examples/grpo_trainer/run_deepseek_v3_671b_megatron.sh of verl 0.9.0: "minimum 12 nodes x 8 x 80
+// GB" GPUs. Its step is computed by the hosts, its logits are never whole, and Megatron-LM reduces
+// gradients where they lie.
+TEST(ImportVerl, DeepSeekV3FitsTheTwelveNodesThatItsScriptAsksFor) {
+  const auto script = [](const char* host) {
+    const std::string text =
+        "python3 -m verl.trainer.main_ppo model_engine=megatron algorithm.adv_estimator=grpo "
+        "data.train_batch_size=96 data.max_prompt_length=2048 data.max_response_length=8192 "
+        "actor_rollout_ref.model.path=deepseek-ai/DeepSeek-V3 trainer.nnodes=12 "
+        "trainer.n_gpus_per_node=8 actor_rollout_ref.model.use_fused_kernels=True "
+        "actor_rollout_ref.actor.ppo_mini_batch_size=32 actor_rollout_ref.actor.use_kl_loss=True "
+        "actor_rollout_ref.actor.use_dynamic_bsz=True "
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=10240 "
+        "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=10240 "
+        "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=10240 "
+        "actor_rollout_ref.rollout.name=vllm actor_rollout_ref.rollout.n=8 "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=32 "
+        "actor_rollout_ref.rollout.gpu_memory_utilization=0.6 ";
+    std::string more;
+    for (const char* const role : {"actor", "ref"}) {
+      const std::string block = std::string("actor_rollout_ref.") + role + ".megatron.";
+      more += block + "tensor_model_parallel_size=8 " + block + "pipeline_model_parallel_size=12 " +
+              block + "expert_model_parallel_size=8 " + block + "expert_tensor_parallel_size=1 " +
+              block + "param_offload=True ";
+    }
+    const std::string actor = "actor_rollout_ref.actor.megatron.";
+    const std::string config = " +" + actor + "override_transformer_config.";
+    return text + more + actor + "optimizer_offload=True" + config + "recompute_granularity=full" +
+           config + "recompute_method=uniform" + config + "recompute_num_layers=1" + config +
+           "num_layers_in_last_pipeline_stage=6 " + host + "\n";
+  };
+  const std::string key = "+actor_rollout_ref.actor.optim.override_optimizer_config.optimizer_";
+  Problems problems;
+  const auto needs = [&](const std::string& host) {
+    Read made = read(script(host.c_str()));
+    EXPECT_TRUE(made.imported) << made.told();
+    if (!made.imported) return std::pair{false, MemoryUse{}};
+    Plan& plan = made.imported->plan;
+    const bool fits =
+        price(plan, *find_calibration("h800", problems), made.imported->memory_share).fits;
+    return std::pair{fits, made.role(Role::actor).memory.at(Phase::update_actor)};
+  };
+  const auto [fits, by_host] = needs(key + "cpu_offload=True " + key + "offload_fraction=1.0");
+  const auto [whole_fits, whole] = needs("");
+  EXPECT_TRUE(fits);
+  EXPECT_EQ(by_host.optimizer + by_host.master_weights, 0);
+  EXPECT_EQ(by_host.gradients, whole.gradients);
+  EXPECT_EQ(whole.gradients, 2 * whole.weights);  // fp32, once
+  EXPECT_FALSE(whole_fits);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -190,6 +190,27 @@ TEST(Lora, TrainsAsManyParametersAsPeftPrints) {
             std::vector<std::string>{"c_attn"});
 }
 
+// Qwen3-30B-A3B: 48 layers of 2048, 32 query and 4 KV heads of 128, experts of 768 columns.
+TEST(Lora, OfMegatronBridgeAdaptsTheExpertsOfARankAsOne) {
+  Problems problems;
+  const ParameterTable table = parameter_table(*read_model_spec("qwen3-30b-a3b", problems));
+  const auto elements = [&](std::vector<std::string> targets) {
+    const auto each = adapter_elements(table, {.rank = 32, .targets = std::move(targets)}, 1);
+    return each[static_cast<std::size_t>(LayerKind::sparse)];
+  };
+  EXPECT_EQ(elements({"linear_fc1"}), 32 * (2048 + 2 * 768));  // gate and up share A
+  EXPECT_EQ(elements({"linear_fc2"}), 32 * (768 + 2048));
+  EXPECT_EQ(elements({"linear_fc1_gate", "linear_fc1_up"}), 32 * 2 * (2048 + 768));
+  EXPECT_EQ(elements({"linear_qkv", "linear_proj"}), 32 * (2048 + 4096 + 1024 + 4096 + 2048));
+  EXPECT_EQ(elements({"router"}), 32 * (2048 + 128));
+  EXPECT_EQ(elements({"gate_proj"}), 0);  // peft: experts are no modules
+  EXPECT_EQ(elements({}), 32 * (2 * (4096 + 2048) + 2 * (512 + 2048)));
+  EXPECT_TRUE(
+      unknown_targets(table, {.rank = 32, .targets = {"linear_fc1", "linear_fc2"}}).empty());
+  EXPECT_EQ(unknown_targets(table, {.rank = 32, .targets = {"gate_proj"}}),
+            std::vector<std::string>{"gate_proj"});
+}
+
 TEST(Lora, FreezesWeightsAndMovesTheAdaptersAlone) {
   const Outcome lora = judge(lora_7b(), on("h100-8", 0), "h100");
   const Plan& plan = lora.imported.plan;

@@ -61,7 +61,14 @@ class RandomPlans {
           });
       if (present) plan.roles.push_back(make(role, plan));
     }
-    plan.reshard.push_back({.mode = ReshardMode::full, .keep = false});
+    // Without a further draw: the rollout keeps weights and cache, logits are never whole.
+    plan.reshard.push_back({.mode = ReshardMode::full, .keep = work.mini_batches == 2});
+    for (RolePlan& role : plan.roles) {
+      role.host_optimizer = engine_ == "verl-megatron" && role.role == Role::actor &&
+                            role.offload.optimizer && work.epochs == 2;
+      role.fused_loss =
+          work.epochs == 2 && (role.role == Role::actor || role.role == Role::reference);
+    }
     return plan;
   }
 
