@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
@@ -128,7 +129,8 @@ json json_of(const std::filesystem::path& file) {
   return json::parse(stream);
 }
 
-TEST(Schema, EveryShippedCalibrationFitsAndNeedsEveryConstant) {
+TEST(Schema, EveryShippedCalibrationFitsAndNeedsEveryConstantButLaterOnes) {
+  const std::set<std::string> later = {"grouped_rate", "narrow_heads"};  // older files lack them
   const auto names = preset_names("calibrations", ".json");
   EXPECT_GE(names.size(), 8u);
   for (const std::string& name : names) {
@@ -138,7 +140,7 @@ TEST(Schema, EveryShippedCalibrationFitsAndNeedsEveryConstant) {
     for (const auto& [key, value] : good.at("constants").items()) {
       json without = good;
       without["constants"].erase(key);
-      EXPECT_FALSE(fits("calibration", without)) << name << " " << key;
+      EXPECT_EQ(fits("calibration", without), later.contains(key)) << name << " " << key;
     }
     json more = good;
     more["tables"]["matmul"]["extra"] = 1;
