@@ -41,8 +41,7 @@ struct Capabilities {
   /// Actor, rollout, critic and reference share all of the job's GPUs; the reward model may have
   /// its own.
   bool colocated = false;
-  /// Steps ahead (0, 1) that a rollout with GPUs of its own may generate; empty = it has none. The
-  /// free search looks at such placements where 1 is among them.
+  /// Steps ahead (0, 1) that a rollout with GPUs of its own may generate; empty = it has none.
   std::vector<int> own_pool_lags;
   bool serves_reward = false;  // the reward model runs as the rollout does, not as a trained model
   bool lora = false;           // adapters beside frozen weights

@@ -1,6 +1,7 @@
 #include "planner/search/exact.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/search/placement_search.h"
 #include "planner/search/view_fronts.h"
@@ -12,22 +13,76 @@ SearchResult search_exactly(const SearchProblem& problem) {
   return search_exactly(problem, store);
 }
 
+namespace {
+
+using Pass = PlacementSearch::Pass;
+
+// Keeps what a pass finds.
+void improve(const PlacementSearch& search, Pass pass, Rivals& rivals, Solution& best,
+             std::int64_t& pruned) {
+  Solution next = search.run(rivals, pass, pruned);
+  if (!next.found()) return;
+  best = std::move(next);
+  rivals.own = best.as_incumbent();
+}
+
+// The best of all placements with the rollout apart that the step waits for:
+// GPUs of such a rollout are idle in every other phase, so that there are many
+// plans of nearly the same step, of which hardly ever one is the best of all.
+// Each has to beat those before it, few blocks first.
+Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, ViewFronts& fronts,
+                    std::int64_t& pruned) {
+  constexpr double kSlack = 0.01;
+  std::vector<PlacementSearch> searches;
+  for (const Placement& placement : problem.placements) {
+    if (rollout_apart(placement)) searches.emplace_back(problem, placement, 0, fronts);
+  }
+  const auto order = [](const PlacementSearch& search) {
+    return std::pair(search.blocks(), search.bound());
+  };
+  std::stable_sort(searches.begin(), searches.end(),
+                   [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  Solution best;
+  Rivals rivals{.own = problem.better_than, .all = best_of_all, .slack = kSlack};
+  for (const Pass pass : {Pass::narrow, Pass::whole}) {
+    for (const PlacementSearch& search : searches) improve(search, pass, rivals, best, pruned);
+  }
+  return best;
+}
+
+Solution best_of(const PlacementSearch& search, const SearchProblem& problem,
+                 std::int64_t& pruned) {
+  Solution best;
+  Rivals rivals{.own = problem.better_than};
+  for (const Pass pass : {Pass::narrow, Pass::whole}) improve(search, pass, rivals, best, pruned);
+  return best;
+}
+
+}  // namespace
+
 SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
   ViewFronts fronts(problem, *store.state_);
   SearchResult result;
+  const auto add = [&](Solution solution) {
+    if (solution.found()) result.best.push_back(std::move(solution));
+  };
   for (const Placement& placement : problem.placements) {
-    const std::vector<int> in_step{0};
-    for (const int lag : rollout_apart(placement) ? problem.policy_lags : in_step) {
-      Solution best = search_placement(problem, placement, lag, fronts, result.pruned);
-      if (best.found()) result.best.push_back(std::move(best));
+    for (const int lag : rollout_apart(placement) ? problem.policy_lags : std::vector<int>{0}) {
+      if (lag == 0 && rollout_apart(placement)) continue;
+      add(best_of(PlacementSearch(problem, placement, lag, fronts), problem, result.pruned));
     }
   }
-  result.evaluated = fronts.evaluated();
   const auto value = [&](const Solution& solution) {
     return value_of(problem.objective, solution);
   };
-  std::stable_sort(result.best.begin(), result.best.end(),
-                   [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
+  const auto by_value = [&](const Solution& a, const Solution& b) { return value(a) < value(b); };
+  std::stable_sort(result.best.begin(), result.best.end(), by_value);
+  if (std::count(problem.policy_lags.begin(), problem.policy_lags.end(), 0) > 0) {
+    const Incumbent best = result.best.empty() ? Incumbent{} : result.best.front().as_incumbent();
+    add(best_apart(problem, best, fronts, result.pruned));
+    std::stable_sort(result.best.begin(), result.best.end(), by_value);
+  }
+  result.evaluated = fronts.evaluated();
   return result;
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "planner/search/evaluate.h"
+#include "planner/search/incumbent.h"
 #include "planner/search/iteration.h"
 
 namespace tessera {
@@ -57,10 +58,8 @@ struct SearchProblem {
   std::function<bool(const Candidate&)> allows;
   std::map<Role, std::string> layouts;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
-  /// Only plans that are better than one with this step on so many GPUs are looked for.
-  double better_than_s = std::numeric_limits<double>::infinity();
-  int better_than_gpus = 0;
-  double better_than_billed = 0;      // Solution::billed_gpus of that plan
+  /// Only plans that are better than this one are looked for.
+  Incumbent better_than;
   std::vector<Placement> placements;  // all of them, or those that the user allows
   std::function<std::vector<LayoutSpace>(Role role, int gpus)> spaces;
   Evaluator evaluator;
@@ -83,6 +82,7 @@ struct Solution {
 
   int gpus() const;  // of all blocks
   bool found() const { return !sizes.empty(); }
+  Incumbent as_incumbent() const { return {step_s, {gpus(), billed_gpus}}; }
 };
 
 /// Smaller is better: step, GPU seconds, or GPUs (with the step as a tie-break
@@ -92,7 +92,10 @@ double value_of(Objective objective, double step_s, int gpus);
 double value_of(Objective objective, const Solution& solution);
 
 struct SearchResult {
-  std::vector<Solution> best;  // of each feasible placement (and lag), ascending by value
+  /// Of each feasible placement (and lag), ascending by value. Placements with the rollout apart
+  /// that the step waits for count as one, and only where its best is first it is exact: else up
+  /// to 1 % of its value may be left.
+  std::vector<Solution> best;
   std::int64_t evaluated = 0;  // candidates whose prices were compared
   std::int64_t pruned = 0;     // branches cut off by a bound
 };

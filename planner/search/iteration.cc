@@ -12,6 +12,35 @@ using Graph = boost::adjacency_list<boost::setS, boost::vecS, boost::bidirection
 
 std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
+// Calls in topological order.
+std::vector<std::size_t> order_of(const Graph& graph) {
+  std::vector<std::size_t> order;
+  boost::topological_sort(graph, std::back_inserter(order));  // the last one first
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+// Without the edges that a longer path implies: no path through the graph becomes another.
+void reduce_transitively(Graph& graph) {
+  const std::size_t count = boost::num_vertices(graph);
+  const std::vector<std::size_t> order = order_of(graph);
+  std::vector<std::vector<bool>> reaches(count, std::vector<bool>(count));  // over one edge or more
+  for (std::size_t i = count; i-- > 0;) {
+    const std::size_t from = order[i];
+    const auto [begin, end] = boost::adjacent_vertices(from, graph);
+    std::vector<std::size_t> implied;
+    for (const std::size_t to : std::vector<std::size_t>(begin, end)) {
+      reaches[from][to] = true;
+      for (std::size_t far = 0; far < count; ++far) {
+        if (!reaches[to][far]) continue;
+        reaches[from][far] = true;
+        if (boost::edge(from, far, graph).second) implied.push_back(far);
+      }
+    }
+    for (const std::size_t far : implied) boost::remove_edge(from, far, graph);
+  }
+}
+
 }  // namespace
 
 bool rollout_apart(const Placement& placement) {
@@ -74,11 +103,8 @@ Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
       }
     }
   }
-  std::vector<std::size_t> order;
-  boost::topological_sort(calls,
-                          std::back_inserter(order));  // the last call first
-  std::reverse(order.begin(), order.end());
-
+  reduce_transitively(calls);
+  const std::vector<std::size_t> order = order_of(calls);
   const auto block = [&](std::size_t call) { return block_of[at(schedule[call].phase)]; };
   const auto crosses_out = [&](std::size_t call) {
     const auto [begin, end] = boost::out_edges(call, calls);
@@ -115,9 +141,7 @@ Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
     if (from != to)
       boost::add_edge(static_cast<std::size_t>(from), static_cast<std::size_t>(to), graph);
   }
-  std::vector<std::size_t> chunk_order;
-  boost::topological_sort(graph, std::back_inserter(chunk_order));
-  std::reverse(chunk_order.begin(), chunk_order.end());
+  const std::vector<std::size_t> chunk_order = order_of(graph);
   std::vector<int> position(chunks_.size());
   for (std::size_t i = 0; i < chunk_order.size(); ++i) {
     position[chunk_order[i]] = static_cast<int>(i);

@@ -1,500 +1,244 @@
 #include "planner/search/placement_search.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
-#include <optional>
 
-#include "cost_models/spec/node_groups.h"
-#include "planner/search/chunk_seconds.h"
-#include "planner/search/pairs.h"
-#include "planner/search/pareto.h"
-#include "planner/search/place_pools.h"
+#include "planner/search/block_bounds.h"
+#include "planner/search/block_fronts.h"
 
 namespace tessera {
-namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
-// Points, actors and layouts of the first pass.
-constexpr std::size_t kBeam = 6, kQuick = 32, kFewLayouts = 32;
+struct PlacementSearch::State {
+  PlacementFrame frame;
+  BlockBounds bounds;
+  int policy_lag;
+  /// The views that the blocks may have together, those with the least value first.
+  struct Assignment {
+    double bound = 0;
+    std::vector<int> views;
+  };
+  std::vector<Assignment> assignments;
 
-struct BlockFront {
-  std::vector<FrontPoint> points;  // option[i] belongs to the block's i-th role
-  ChunkSeconds least{};
-};
-
-// GPUs of a plan, and what they count by their prices.
-struct Bill {
-  int gpus = 0;
-  double billed = 0;
-};
-
-class PlacementSearch {
- public:
-  PlacementSearch(const SearchProblem& problem, const Placement& placement, int policy_lag,
-                  ViewFronts& fronts, std::int64_t& pruned)
-      : problem_(problem),
-        placement_(placement),
-        policy_lag_(policy_lag),
-        apart_(rollout_apart(placement)),
-        gpus_(problem.gpus > 0 ? problem.gpus : static_cast<int>(problem.cluster.gpus())),
-        fronts_(fronts),
-        pruned_(pruned),
-        schedule_(schedule_of(problem.schedule, placement, policy_lag)),
-        iteration_(schedule_, blocks_of(schedule_, placement)),
-        used_(static_cast<int>(iteration_.chunks().size())),
-        sizes_(block_sizes(problem.cluster)),
-        beaten_s_(problem.better_than_s),
-        beaten_{problem.better_than_gpus, problem.better_than_billed > 0
-                                              ? problem.better_than_billed
-                                              : problem.better_than_gpus},
-        ranges_(pool_views(problem.cluster)),
-        least_weight_(least_weights(problem.cluster)),
-        bounds_(placement.size()),
-        fronts_of_(placement.size()) {
-    for (std::size_t block = 0; block < placement.size(); ++block) {
-      for (std::size_t view = 0; view < least_weight_.size(); ++view) {
-        bound_block(block, static_cast<int>(view));
-      }
-    }
-  }
-
-  Solution run() {
-    for (const std::size_t width : {kBeam, kWhole}) {
-      width_ = width;
-      for (const std::vector<int>& views : assignments()) {
-        views_ = views;
-        for (auto& fronts : fronts_of_) fronts.assign(sizes_.size(), std::nullopt);
-        std::vector<int> chosen;
-        branch_sizes(chosen, gpus_, 0, ChunkSeconds{});
-      }
-    }
-    // The step from its phases, free of the rounding of the incremental sums.
-    if (best_.found()) best_.step_s = iteration_.step_seconds(best_.seconds);
-    return best_;
+  State(const SearchProblem& problem, const Placement& placement, int lag, ViewFronts& fronts)
+      : frame(problem, placement, lag, fronts), bounds(frame), policy_lag(lag) {
+    std::vector<int> views;
+    collect(views);
+    std::stable_sort(assignments.begin(), assignments.end(),
+                     [](const Assignment& a, const Assignment& b) { return a.bound < b.bound; });
   }
 
  private:
-  // Least seconds of a block on a view, per chunk.
-  struct Bounds {
-    std::vector<ChunkSeconds> least_at, least_up_to;  // by size: there, and over all up to it
-    std::vector<int> viable;                          // sizes
-  };
-
-  const Bounds& bounds(std::size_t block) const {
-    return bounds_[block][static_cast<std::size_t>(views_[block])];
-  }
-
-  // Roles of a block that have a front (a rollout beside the actor is part of the actor's).
-  std::vector<Role> owners(std::size_t block) const {
-    std::vector<Role> roles;
-    for (const Role role : placement_[block]) {
-      if (apart_ || role != Role::rollout) roles.push_back(role);
-    }
-    return roles;
-  }
-
-  Fronts& fronts(std::size_t block) const { return fronts_.of(views_[block]); }
-  const SearchProblem& seen(std::size_t block) const { return fronts_.problem(views_[block]); }
-
-  // What a block's GPUs count at least.
-  double least_billed(std::size_t block, int size) const {
-    return size * least_weight_[static_cast<std::size_t>(views_[block])];
-  }
-
-  // A plan on that many GPUs or more must take less than this to be better than the best.
-  double step_limit(Bill bill) const {
-    if (beaten_s_ == kInfinity) return kInfinity;
-    switch (problem_.objective) {
-      case Objective::step_time:
-        return beaten_s_;
-      case Objective::tokens_per_gpu:
-        return beaten_s_ * beaten_.gpus / bill.gpus;
-      case Objective::cost:
-        return beaten_s_ * beaten_.billed / bill.billed;
-      case Objective::fewest_gpus:
-        break;
-    }
-    if (bill.gpus > beaten_.gpus) return -kInfinity;
-    return bill.gpus == beaten_.gpus ? beaten_s_ : kInfinity;
-  }
-
-  // What sizes are tried by: the objective at a bound of the step.
-  double order_of(double step, Bill bill) const {
-    if (problem_.objective == Objective::step_time) return step;
-    if (problem_.objective == Objective::fewest_gpus) return bill.gpus;
-    return step * (problem_.objective == Objective::cost ? bill.billed : bill.gpus);
-  }
-
-  // Least GPUs with one block of `size`.
-  Bill with_others(std::size_t block, int size) const {
-    Bill bill{size, least_billed(block, size)};
-    for (std::size_t other = 0; other < placement_.size(); ++other) {
-      if (other == block) continue;
-      bill.gpus += 1;
-      bill.billed += least_billed(other, 1);
-    }
-    return bill;
-  }
-
-  // The views that the blocks may have together, those with the best bounds first.
-  std::vector<std::vector<int>> assignments() {
-    if (least_weight_.size() == 1) return {std::vector<int>(placement_.size(), 0)};
-    std::vector<std::pair<double, std::vector<int>>> bounded;
-    std::vector<int> views;
-    collect(views, bounded);
-    std::stable_sort(bounded.begin(), bounded.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<std::vector<int>> ordered;
-    for (auto& [order, chosen] : bounded) ordered.push_back(std::move(chosen));
-    return ordered;
-  }
-
-  void collect(std::vector<int>& views, std::vector<std::pair<double, std::vector<int>>>& bounded) {
-    if (views.size() < placement_.size()) {
-      const auto& of_views = bounds_[views.size()];
-      for (std::size_t view = 0; view < of_views.size(); ++view) {
-        if (of_views[view].viable.empty()) continue;
+  void collect(std::vector<int>& views) {
+    if (views.size() < frame.blocks()) {
+      for (std::size_t view = 0; view < frame.views(); ++view) {
+        if (bounds.viable(views.size(), static_cast<int>(view)).empty()) continue;
         views.push_back(static_cast<int>(view));
-        collect(views, bounded);
+        collect(views);
         views.pop_back();
       }
       return;
     }
-    if (problem_.allows_views && !problem_.allows_views(placement_, views)) return;
-    views_ = views;
-    ChunkSeconds seconds{};
+    const auto& allows = frame.problem.allows_views;
+    if (allows && !allows(frame.placement, views)) return;
+    std::vector<std::size_t> all(views.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    const auto shares =
+        bounds.together(all, views, frame.gpus, {}, std::numeric_limits<double>::infinity());
+    if (!shares) return;
     Bill bill;
-    const auto others = static_cast<int>(placement_.size()) - 1;
-    for (std::size_t block = 0; block < views.size(); ++block) {
-      const ChunkSeconds* least = least_within(block, gpus_ - others);
-      if (least == nullptr) return;
-      add(seconds, *least);
-      const int size = sizes_[static_cast<std::size_t>(bounds(block).viable.front())];
+    for (const std::size_t block : all) {
+      const int smallest = bounds.viable(block, views[block]).front();
+      const int size = frame.sizes[static_cast<std::size_t>(smallest)];
       bill.gpus += size;
-      bill.billed += least_billed(block, size);
+      bill.billed += frame.least_billed(views[block], size);
     }
-    bounded.emplace_back(order_of(iteration_.step_seconds(seconds.data()), bill), views);
+    assignments.push_back(
+        {order_of(frame.problem.objective, frame.step_seconds(shares->least), bill), views});
   }
+};
 
-  ChunkSeconds of_block(std::size_t block, const PhaseSeconds& seconds) const {
-    return by_chunk(iteration_, block, seconds);
-  }
+namespace {
 
-  // Least seconds per chunk at each size and over all sizes up to it, ignoring memory that roles
-  // share; they include the calls without a model.
-  void bound_block(std::size_t block, int view) {
-    ChunkSeconds least;
-    least.fill(kInfinity);
-    Bounds& all = bounds_[block].emplace_back();
-    for (std::size_t s = 0; s < sizes_.size() && sizes_[s] <= gpus_; ++s) {
-      ChunkSeconds here = of_block(block, fronts_.problem(view).fixed_seconds);
-      if (fits_view(problem_.cluster, sizes_[s], view)) {
-        for (const Role role : owners(block)) {
-          add(here, of_block(block, fronts_.of(view).bound(role, sizes_[s], apart_)));
-        }
-      } else {
-        here.fill(kInfinity);
+constexpr std::size_t kBeam = 6;  // points of a front in the first pass
+
+// The plan of points of the blocks' fronts.
+class Recorder {
+ public:
+  Recorder(const PlacementFrame& frame, BlockFronts& fronts, const std::vector<int>& views)
+      : frame_(frame), fronts_(fronts), views_(views) {}
+
+  void record(const std::vector<const FrontPoint*>& points, Solution& plan) {
+    plan.choice.clear();
+    plan.seconds = frame_.fronts.problem(views_.front()).fixed_seconds;
+    for (std::size_t block = 0; block < points.size(); ++block) {
+      const std::vector<Role> roles = frame_.owners(block);
+      const int gpus = plan.sizes[block];
+      for (std::size_t r = 0; r < roles.size(); ++r) {
+        const Option option = fronts_.option_of(block, roles[r], gpus, points[block]->option[r]);
+        add_option(option, plan);
+        Fronts& fronts = frame_.fronts.of(views_[block]);
+        if (!fronts.paired(roles[r], frame_.apart)) continue;
+        const Option rollout =
+            fronts_.option_of(block, Role::rollout, gpus, points[block]->rollout);
+        add_option(rollout, plan);
+        plan.seconds[static_cast<std::size_t>(Phase::reshard)] +=
+            fronts.reshard_seconds(gpus, option, rollout);
       }
-      for (std::size_t c = 0; c < here.size(); ++c) least[c] = std::min(least[c], here[c]);
-      all.least_at.push_back(here);
-      all.least_up_to.push_back(least);
-      if (*std::max_element(here.begin(), here.end()) < kInfinity) {
-        all.viable.push_back(static_cast<int>(s));
-      }
     }
   }
 
-  // Least seconds of a block on at most `most` GPUs; nullptr where it cannot be so small.
-  const ChunkSeconds* least_within(std::size_t block, int most) const {
-    const auto end = std::upper_bound(sizes_.begin(), sizes_.end(), most);
-    const auto count = std::min<std::size_t>(static_cast<std::size_t>(end - sizes_.begin()),
-                                             bounds(block).least_up_to.size());
-    return count == 0 ? nullptr : &bounds(block).least_up_to[count - 1];
+ private:
+  static void add_option(const Option& option, Solution& plan) {
+    plan.choice[option.candidate.role] = option.candidate;
+    for (std::size_t p = 0; p < plan.seconds.size(); ++p) plan.seconds[p] += option.seconds[p];
   }
 
-  // Least seconds of all blocks but one of `size`; false where they have no room.
-  bool rest_of(std::size_t block, int size, ChunkSeconds& rest) const {
-    const int others = static_cast<int>(placement_.size()) - 1;
-    for (std::size_t other = 0; other < placement_.size(); ++other) {
-      if (other == block) continue;
-      const ChunkSeconds* least = least_within(other, gpus_ - size - (others - 1));
-      if (least == nullptr) return false;
-      add(rest, *least);
-    }
-    return true;
+  const PlacementFrame& frame_;
+  BlockFronts& fronts_;
+  const std::vector<int>& views_;
+};
+
+class Branching {
+ public:
+  Branching(const PlacementFrame& frame, const BlockBounds& bounds, int policy_lag,
+            const Rivals& rivals, std::int64_t& pruned)
+      : frame_(frame),
+        bounds_(bounds),
+        rivals_(rivals),
+        pruned_(pruned),
+        fronts_(frame, bounds, pruned) {
+    best_.policy_lag = policy_lag;
+    best_.placement = frame.placement;
   }
 
-  // The merged front of a block's roles on a size, without points that cannot beat the best plan.
-  const BlockFront& block_front(std::size_t block, std::size_t size) {
-    auto& cached = fronts_of_[block][size];
-    if (cached) return *cached;
-    // What a narrow search finds in the layouts that look best; in more where nothing fits.
-    std::size_t most = width_ == kWhole ? kWhole : kFewLayouts;
-    for (bool all = false; !all; most *= 2) {
-      all = most == kWhole;
-      cached = merged_front(block, sizes_[size], most, all);
-      if (!cached->points.empty()) break;
-    }
-    return *cached;
+  void run(const std::vector<int>& views, std::size_t width) {
+    views_ = views;
+    fronts_.begin(views, width);
+    std::vector<int> chosen;
+    branch_sizes(chosen, frame_.gpus, 0, ChunkSeconds{});
   }
 
-  // Options of a role (first, with its rollout's where they share a block) that may be part of a
-  // plan below the limit.
-  struct Chosen {
-    Selection own, rollout;
-    ChunkSeconds least{};  // of both
-    std::int64_t least_resident = 0;
+  Solution best() const {
+    Solution best = best_;
+    // The step from its phases, free of the rounding of the incremental sums.
+    if (best.found()) best.step_s = frame_.iteration.step_seconds(best.seconds);
+    return best;
+  }
+
+ private:
+  struct Branch {
+    double order = 0, step = 0;
+    Bill used;
+    int size = 0;  // index
   };
 
-  // `open`: least seconds of everything else. `all` is cleared where `most` left layouts out.
-  Chosen choose(std::size_t block, Role role, int gpus, const ChunkSeconds& open, double limit,
-                std::size_t most, bool& all) {
-    const auto select = [&](Role which, const ChunkSeconds& beside) {
-      const auto step = [&](const PhaseSeconds& least) {
-        ChunkSeconds seconds = beside;
-        add(seconds, of_block(block, least));
-        return iteration_.step_seconds(seconds.data());
-      };
-      Selection selection = fronts(block).select(which, gpus, step, limit, most);
-      all = all && selection.whole;
-      return selection;
-    };
-    Chosen chosen;
-    const bool pairs = fronts(block).paired(role, apart_);
-    ChunkSeconds beside = open;
-    if (pairs) add(beside, of_block(block, fronts(block).bound(Role::rollout, gpus)));
-    chosen.own = select(role, beside);
-    chosen.least = of_block(block, chosen.own.least);
-    chosen.least_resident = chosen.own.least_resident;
-    if (pairs) {
-      beside = open;
-      add(beside, of_block(block, fronts(block).bound(role, gpus)));
-      chosen.rollout = select(Role::rollout, beside);
-      add(chosen.least, of_block(block, chosen.rollout.least));
-      chosen.least_resident += chosen.rollout.least_resident;
-    }
-    return chosen;
-  }
-
-  // Of at most `most` layouts of each role. `all` says whether these were all there are.
-  BlockFront merged_front(std::size_t block, int gpus, std::size_t most, bool& all) {
-    all = true;
-    BlockFront front;
-    front.least.fill(kInfinity);
-    // Least seconds of what is still to be added, and least bytes.
-    ChunkSeconds open{};
-    if (!rest_of(block, gpus, open)) return front;
-    const std::vector<Role> roles = owners(block);
-    const double limit = step_limit(with_others(block, gpus));
-    ChunkSeconds bounds = open;
-    add(bounds, of_block(block, seen(block).fixed_seconds));
-    for (const Role role : roles) {
-      add(bounds, of_block(block, fronts(block).bound(role, gpus, apart_)));
-    }
-    std::int64_t bytes = seen(block).memory_limit;
-    std::vector<Chosen> chosen;
-    for (const Role role : roles) {
-      const ChunkSeconds own = of_block(block, fronts(block).bound(role, gpus, apart_));
-      ChunkSeconds others = bounds;
-      for (std::size_t c = 0; c < others.size(); ++c) others[c] -= own[c];
-      chosen.push_back(choose(block, role, gpus, others, limit, most, all));
-      if (chosen.back().own.options.empty()) return front;
-      add(open, chosen.back().least);
-      bytes -= chosen.back().least_resident;
-    }
-    front.points.emplace_back();
-    front.points.front().seconds = of_block(block, seen(block).fixed_seconds);
-    for (std::size_t r = 0; r < roles.size(); ++r) {
-      for (std::size_t c = 0; c < open.size(); ++c) open[c] -= chosen[r].least[c];
-      bytes += chosen[r].least_resident;
-      const std::vector<FrontPoint> additions =
-          fronts(block).paired(roles[r], apart_)
-              ? paired(block, gpus, std::move(chosen[r]), open, limit, bytes)
-              : projected(block, roles[r], gpus, chosen[r].own);
-      front.points = sums_of(front.points, additions, r, open, limit, bytes);
-      if (r + 1 == roles.size()) {  // nothing else must fit beside them
-        for (FrontPoint& point : front.points) point.resident = point.transient = 0;
-      }
-      keep_front(front.points, used_);
-      if (front.points.size() > width_) front.points.resize(width_);
-    }
-    for (const FrontPoint& point : front.points) {
-      for (std::size_t c = 0; c < front.least.size(); ++c) {
-        front.least[c] = std::min(front.least[c], point.seconds[c]);
-      }
-    }
-    return front;
-  }
-
-  // `open`: of everything but the block's calls without a model and the pair itself.
-  std::vector<FrontPoint> paired(std::size_t block, int gpus, Chosen chosen,
-                                 const ChunkSeconds& open, double limit, std::int64_t bytes) {
-    PairQuery query{.block = block, .gpus = gpus, .rest = open, .limit = limit, .bytes = bytes};
-    query.actors = std::move(chosen.own);
-    query.rollouts = std::move(chosen.rollout);
-    query.alone = owners(block).size() == 1;
-    add(query.rest, of_block(block, seen(block).fixed_seconds));
-    if (width_ != kWhole) {
-      query.most_actors = kQuick;
-      query.most_pairs_each = kBeam;
-    }
-    return pairs_of(iteration_, fronts(block), query, pruned_);
-  }
-
-  // An option as it is in this assignment: weights that come from other GPU types arrive at the
-  // rate of the slower end.
-  Option option_of(std::size_t block, Role role, int gpus, int index) {
-    Option option = fronts(block).option(role, gpus, index, apart_);
-    if (apart_ && role == Role::rollout && views_.front() != views_[block]) {
-      Candidate source;
-      source.view = views_.front();
-      option.seconds[static_cast<std::size_t>(Phase::reshard)] =
-          problem_.evaluator.reshard_seconds(source, option.candidate, false);
-    }
-    return option;
-  }
-
-  std::vector<FrontPoint> projected(std::size_t block, Role role, int gpus,
-                                    const Selection& selection) {
-    std::vector<FrontPoint> points;
-    for (const int index : selection.options) {
-      const Option option = option_of(block, role, gpus, index);
-      FrontPoint& point = points.emplace_back();
-      point.seconds = of_block(block, option.seconds);
-      point.resident = option.resident;
-      point.transient = option.transient;
-      point.option[0] = index;
-    }
-    keep_front(points, used_);
-    return points;
-  }
-
-  // Every point with every addition that fits and may still beat the best plan.
-  std::vector<FrontPoint> sums_of(const std::vector<FrontPoint>& points,
-                                  const std::vector<FrontPoint>& additions, std::size_t position,
-                                  const ChunkSeconds& open, double limit, std::int64_t bytes) {
-    std::vector<FrontPoint> sums;
-    for (const FrontPoint& point : points) {
-      ChunkSeconds base = point.seconds;
-      add(base, open);
-      for (const FrontPoint& addition : additions) {
-        const std::int64_t resident = point.resident + addition.resident;
-        const std::int64_t transient = std::max(point.transient, addition.transient);
-        if (resident + transient > bytes) continue;
-        ChunkSeconds bound = base;
-        add(bound, addition.seconds);
-        if (iteration_.step_seconds(bound.data()) >= limit) {
-          ++pruned_;
-          if (used_ == 1) break;  // additions ascend
-          continue;
-        }
-        FrontPoint& sum = sums.emplace_back(point);
-        add(sum.seconds, addition.seconds);
-        sum.resident = resident;
-        sum.transient = transient;
-        sum.option[position] = addition.option[0];
-        if (position == 0) sum.rollout = addition.rollout;
-      }
-    }
-    return sums;
-  }
+  double step_limit(Bill bill) const { return rivals_.step_limit(frame_.problem.objective, bill); }
 
   // GPUs that the blocks chosen so far leave to this one in the groups of its view.
   int room(std::size_t block, const std::vector<int>& chosen, int left) const {
-    if (ranges_.size() == 1) return left;
-    const GroupRange range = ranges_[static_cast<std::size_t>(views_[block])];
-    auto room =
-        static_cast<int>(nodes_of(problem_.cluster, range) * problem_.cluster.gpus_per_node);
+    if (frame_.ranges.size() == 1) return left;
+    const ClusterSpec& cluster = frame_.problem.cluster;
+    const GroupRange range = frame_.ranges[static_cast<std::size_t>(views_[block])];
+    auto room = static_cast<int>(nodes_of(cluster, range) * cluster.gpus_per_node);
     for (std::size_t other = 0; other < chosen.size(); ++other) {
-      const GroupRange its = ranges_[static_cast<std::size_t>(views_[other])];
+      const GroupRange its = frame_.ranges[static_cast<std::size_t>(views_[other])];
       if (its.first < range.first || its.last > range.last) continue;
-      room -= sizes_[static_cast<std::size_t>(chosen[other])];
+      room -= frame_.sizes[static_cast<std::size_t>(chosen[other])];
     }
     return std::min(left, room);
+  }
+
+  std::vector<std::size_t> later_than(std::size_t block) const {
+    std::vector<std::size_t> later;
+    for (std::size_t b = block + 1; b < frame_.blocks(); ++b) later.push_back(b);
+    return later;
+  }
+
+  // Sizes of the block whose bounds may beat its rivals, the best first.
+  std::vector<Branch> branches_of(const std::vector<int>& chosen, int left, double billed,
+                                  const ChunkSeconds& fixed) {
+    const std::size_t block = chosen.size();
+    const std::vector<std::size_t> later = later_than(block);
+    const auto reserved = static_cast<int>(later.size());
+    double reserved_billed = 0;
+    for (const std::size_t other : later) reserved_billed += frame_.least_billed(views_[other], 1);
+    std::vector<Branch> branches;
+    const auto used_with = [&](int size) {
+      return Bill{frame_.gpus - left + size + reserved,
+                  billed + frame_.least_billed(views_[block], size) + reserved_billed};
+    };
+    std::vector<std::size_t> open{block};
+    open.insert(open.end(), later.begin(), later.end());
+    const auto shares = bounds_.together(open, views_, left, fixed, step_limit(used_with(1)));
+    if (!shares) {
+      ++pruned_;
+      return branches;
+    }
+    const int most = room(block, chosen, shares->largest.front());
+    const std::vector<int>& sizes = bounds_.viable(block, views_[block]);
+    for (auto s = sizes.rbegin(); s != sizes.rend(); ++s) {
+      const int size = frame_.sizes[static_cast<std::size_t>(*s)];
+      if (size > most) continue;
+      if (size < shares->smallest.front()) break;
+      ChunkSeconds seconds = fixed;
+      add(seconds, bounds_.least_at(block, views_[block], *s));
+      const Bill used = used_with(size);
+      const auto rest = bounds_.together(later, views_, left - size, seconds, step_limit(used));
+      if (!rest) {
+        ++pruned_;
+        continue;
+      }
+      add(seconds, rest->least);
+      const double step = frame_.step_seconds(seconds);
+      branches.push_back({order_of(frame_.problem.objective, step, used), step, used, *s});
+    }
+    std::stable_sort(branches.begin(), branches.end(),
+                     [](const Branch& a, const Branch& b) { return a.order < b.order; });
+    return branches;
   }
 
   // `fixed`: least seconds of the fronts of the chosen blocks, which count `billed`.
   void branch_sizes(std::vector<int>& chosen, int left, double billed, const ChunkSeconds& fixed) {
     const std::size_t block = chosen.size();
-    if (block == placement_.size()) return branch_points(chosen);
-    const int reserved = static_cast<int>(placement_.size() - block) - 1;
-    double reserved_billed = 0;
-    for (std::size_t later = block + 1; later < placement_.size(); ++later) {
-      reserved_billed += least_billed(later, 1);
-    }
-    const auto used_with = [&](int size) {
-      return Bill{gpus_ - left + size + reserved,
-                  billed + least_billed(block, size) + reserved_billed};
-    };
-    struct Branch {
-      double order = 0, step = 0;
-      int size = 0;
-    };
-    std::vector<Branch> branches;
-    const int most = room(block, chosen, left - reserved);
-    for (std::size_t v = bounds(block).viable.size(); v-- > 0;) {
-      const int s = bounds(block).viable[v], size = sizes_[static_cast<std::size_t>(s)];
-      if (size > most) continue;
-      ChunkSeconds seconds = fixed;
-      add(seconds, bounds(block).least_at[static_cast<std::size_t>(s)]);
-      if (!add_later(block, left - size, seconds)) continue;
-      const double step = iteration_.step_seconds(seconds.data());
-      const Bill used = used_with(size);
-      if (step >= step_limit(used)) {
+    if (block == frame_.blocks()) return branch_points(chosen);
+    const std::vector<std::size_t> later = later_than(block);
+    for (const Branch& branch : branches_of(chosen, left, billed, fixed)) {
+      if (branch.step >= step_limit(branch.used)) {
         ++pruned_;
         continue;
       }
-      branches.push_back({order_of(step, used), step, s});
-    }
-    std::stable_sort(branches.begin(), branches.end(),
-                     [](const Branch& a, const Branch& b) { return a.order < b.order; });
-    for (const Branch& branch : branches) {
-      const int size = sizes_[static_cast<std::size_t>(branch.size)];
-      const Bill used = used_with(size);
-      if (branch.step >= step_limit(used)) {
-        ++pruned_;
-        continue;
-      }
-      const BlockFront& front = block_front(block, static_cast<std::size_t>(branch.size));
+      const BlockFront& front = fronts_.at(block, static_cast<std::size_t>(branch.size), rivals_);
       if (front.points.empty()) {
         ++pruned_;
         continue;
       }
-      ChunkSeconds next = fixed, bound;
+      const int size = frame_.sizes[static_cast<std::size_t>(branch.size)];
+      ChunkSeconds next = fixed;
       add(next, front.least);
-      bound = next;
-      add_later(block, left - size, bound);
-      if (iteration_.step_seconds(bound.data()) >= step_limit(used)) {
+      if (!bounds_.together(later, views_, left - size, next, step_limit(branch.used))) {
         ++pruned_;
         continue;
       }
       chosen.push_back(branch.size);
-      branch_sizes(chosen, left - size, billed + least_billed(block, size), next);
+      branch_sizes(chosen, left - size, billed + frame_.least_billed(views_[block], size), next);
       chosen.pop_back();
     }
   }
 
-  // Least seconds of the blocks after `block` on `left` GPUs; false where they have no room.
-  bool add_later(std::size_t block, int left, ChunkSeconds& seconds) const {
-    const int open = static_cast<int>(placement_.size() - block) - 1;
-    for (std::size_t later = block + 1; later < placement_.size(); ++later) {
-      const ChunkSeconds* least = least_within(later, left - (open - 1));
-      if (least == nullptr) return false;
-      add(seconds, *least);
-    }
-    return true;
+  const BlockFront& front_of(const std::vector<int>& chosen, std::size_t block) {
+    return fronts_.at(block, static_cast<std::size_t>(chosen[block]), rivals_);
   }
 
   void branch_points(const std::vector<int>& chosen) {
     std::vector<int> sizes;
-    for (const int s : chosen) sizes.push_back(sizes_[static_cast<std::size_t>(s)]);
-    const PlacedPools placed = place_pools(sizes, views_, problem_.cluster);
+    for (const int s : chosen) sizes.push_back(frame_.sizes[static_cast<std::size_t>(s)]);
+    const PlacedPools placed = place_pools(sizes, views_, frame_.problem.cluster);
     if (!placed.found()) return;
     std::vector<const FrontPoint*> points;
     ChunkSeconds seconds{};
     for (std::size_t block = 0; block < chosen.size(); ++block) {
-      add(seconds, block_front(block, static_cast<std::size_t>(chosen[block])).least);
+      add(seconds, front_of(chosen, block).least);
     }
     combine(chosen, sizes, placed, points, seconds);
   }
@@ -504,17 +248,17 @@ class PlacementSearch {
                const PlacedPools& placed, std::vector<const FrontPoint*>& points,
                const ChunkSeconds& seconds) {
     const std::size_t block = points.size();
-    const Bill gpus{std::accumulate(sizes.begin(), sizes.end(), 0), placed.billed_gpus};
+    const Bill bill{std::accumulate(sizes.begin(), sizes.end(), 0), placed.billed_gpus};
     if (block == chosen.size()) {
-      const double step = iteration_.step_seconds(seconds.data());
-      if (step < step_limit(gpus)) record(sizes, placed, points, step);
+      const double step = frame_.step_seconds(seconds);
+      if (step < step_limit(bill)) record(sizes, placed, points, step);
       return;
     }
-    const BlockFront& front = block_front(block, static_cast<std::size_t>(chosen[block]));
+    const BlockFront& front = front_of(chosen, block);
     for (const FrontPoint& point : front.points) {
       ChunkSeconds next = seconds;
       for (std::size_t c = 0; c < next.size(); ++c) next[c] += point.seconds[c] - front.least[c];
-      if (iteration_.step_seconds(next.data()) >= step_limit(gpus)) {
+      if (frame_.step_seconds(next) >= step_limit(bill)) {
         ++pruned_;
         continue;
       }
@@ -526,67 +270,46 @@ class PlacementSearch {
 
   void record(const std::vector<int>& sizes, const PlacedPools& placed,
               const std::vector<const FrontPoint*>& points, double step) {
-    best_.placement = placement_;
     best_.sizes = sizes;
     best_.first_rank = placed.first_rank;
     best_.views = views_;
     best_.billed_gpus = placed.billed_gpus;
-    best_.step_s = beaten_s_ = step;
-    beaten_ = {best_.gpus(), best_.billed_gpus};
-    best_.policy_lag = policy_lag_;
-    best_.choice.clear();
-    best_.seconds = seen(0).fixed_seconds;
-    for (std::size_t block = 0; block < points.size(); ++block) {
-      const std::vector<Role> roles = owners(block);
-      for (std::size_t r = 0; r < roles.size(); ++r) {
-        const Option option = option_of(block, roles[r], sizes[block], points[block]->option[r]);
-        record_option(option);
-        if (fronts(block).paired(roles[r], apart_)) {
-          record_rollout(block, sizes[block], option, points[block]->rollout);
-        }
-      }
-    }
+    best_.step_s = step;
+    rivals_.own = best_.as_incumbent();
+    Recorder(frame_, fronts_, views_).record(points, best_);
   }
 
-  void record_option(const Option& option) {
-    best_.choice[option.candidate.role] = option.candidate;
-    for (std::size_t p = 0; p < best_.seconds.size(); ++p) best_.seconds[p] += option.seconds[p];
-  }
-
-  void record_rollout(std::size_t block, int gpus, const Option& actor, int index) {
-    const Option rollout = option_of(block, Role::rollout, gpus, index);
-    record_option(rollout);
-    best_.seconds[static_cast<std::size_t>(Phase::reshard)] +=
-        fronts(block).reshard_seconds(gpus, actor, rollout);
-  }
-
-  const SearchProblem& problem_;
-  const Placement& placement_;
-  int policy_lag_;
-  bool apart_;
-  int gpus_;
-  ViewFronts& fronts_;
+  const PlacementFrame& frame_;
+  const BlockBounds& bounds_;
+  Rivals rivals_;
   std::int64_t& pruned_;
-  std::vector<ScheduledCall> schedule_;
-  Iteration iteration_;
-  int used_;
-  std::vector<int> sizes_;
-  double beaten_s_;  // step and GPUs of the best plan so far, found here or before
-  Bill beaten_;
-  std::vector<GroupRange> ranges_;                                 // by view
-  std::vector<double> least_weight_;                               // likewise
-  std::vector<std::vector<Bounds>> bounds_;                        // by block, view
-  std::vector<int> views_;                                         // of the blocks, now tried
-  std::vector<std::vector<std::optional<BlockFront>>> fronts_of_;  // by block, size; of views_
-  std::size_t width_ = kWhole;                                     // points that fronts keep
+  BlockFronts fronts_;
+  std::vector<int> views_;  // of the blocks, now tried
   Solution best_;
 };
 
 }  // namespace
 
-Solution search_placement(const SearchProblem& problem, const Placement& placement, int policy_lag,
-                          ViewFronts& fronts, std::int64_t& pruned) {
-  return PlacementSearch(problem, placement, policy_lag, fronts, pruned).run();
+PlacementSearch::PlacementSearch(const SearchProblem& problem, const Placement& placement,
+                                 int policy_lag, ViewFronts& fronts)
+    : state_(std::make_unique<const State>(problem, placement, policy_lag, fronts)) {}
+PlacementSearch::~PlacementSearch() = default;
+PlacementSearch::PlacementSearch(PlacementSearch&&) noexcept = default;
+PlacementSearch& PlacementSearch::operator=(PlacementSearch&&) noexcept = default;
+
+double PlacementSearch::bound() const {
+  return state_->assignments.empty() ? std::numeric_limits<double>::infinity()
+                                     : state_->assignments.front().bound;
+}
+
+std::size_t PlacementSearch::blocks() const { return state_->frame.blocks(); }
+
+Solution PlacementSearch::run(const Rivals& rivals, Pass pass, std::int64_t& pruned) const {
+  Branching branching(state_->frame, state_->bounds, state_->policy_lag, rivals, pruned);
+  for (const State::Assignment& assignment : state_->assignments) {
+    branching.run(assignment.views, pass == Pass::narrow ? kBeam : BlockFronts::kWhole);
+  }
+  return branching.best();
 }
 
 }  // namespace tessera

@@ -69,14 +69,8 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
   Problems none;
   const auto table = space_of(request.engine, none);
   const std::string wanted = without_spaces(request.fixed.placement);
-  // GPUs of a rollout that the step waits for are idle in every other phase: a choice that is
-  // searched where it is asked for.
-  const std::vector<int> lags = table ? table->own_pool_lags : std::vector<int>{};
-  const bool ahead = std::find(lags.begin(), lags.end(), 1) != lags.end();
-  // With several GPU types they may be those that train slowest.
-  const bool choice = !wanted.empty() || !request.cluster.groups.empty();
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), ahead || (choice && !lags.empty()));
+      all_placements(roles_of(request.workload), table && !table->own_pool_lags.empty());
   if (table && table->colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }

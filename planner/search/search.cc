@@ -119,9 +119,7 @@ std::optional<Solution> nearest_layout(const SearchProblem& problem, const Solut
     SearchResult result = search_exactly(near, store);
     if (result.best.empty()) continue;
     nearest = std::move(result.best.front());
-    near.better_than_s = nearest->step_s;
-    near.better_than_gpus = nearest->gpus();
-    near.better_than_billed = nearest->billed_gpus;
+    near.better_than = nearest->as_incumbent();
   }
   return nearest;
 }

@@ -13,6 +13,7 @@
 #include "planner/search/search.h"
 #include "planner/search/space.h"
 #include "tests/planner/search/played.h"
+#include "tests/planner/search/random_costs.h"
 #include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
@@ -25,7 +26,7 @@ class BruteForce {
   explicit BruteForce(const SearchProblem& problem) : problem_(problem) {}
 
   // Best value of each placement and lag.
-  std::map<std::pair<std::string, int>, double> run() {
+  OracleValues run() {
     for (const Placement& placement : problem_.placements) {
       for (const int lag : problem_.policy_lags) {
         if (lag > 0 && !rollout_apart(placement)) continue;
@@ -138,7 +139,7 @@ class BruteForce {
   std::map<std::pair<Role, int>, std::vector<Priced>> priced_;
   std::vector<const Priced*> chosen_;
   int lag_ = 0;
-  std::map<std::pair<std::string, int>, double> result_;
+  OracleValues result_;
   double best_ = kNone;
 };
 
@@ -146,35 +147,22 @@ class BruteForce {
 bool expect_equals_brute_force(const SearchProblem& problem, const std::string& what) {
   const auto oracle = BruteForce(problem).run();
   const SearchResult result = search_exactly(problem);
-  EXPECT_EQ(result.best.size(), oracle.size()) << what;
+  expect_equals_oracle(problem, result, oracle, what);
   for (const Solution& solution : result.best) {
-    const double best = oracle.at({describe(solution.placement), solution.policy_lag});
-    double value = solution.step_s;
-    if (problem.objective == Objective::fewest_gpus) value += 1e6 * solution.gpus();
-    if (problem.objective == Objective::tokens_per_gpu || problem.objective == Objective::cost) {
-      value *= solution.gpus();
-    }
-    EXPECT_NEAR(value, best, 1e-9 * best) << what << " " << describe(solution.placement);
     EXPECT_NEAR(played(problem, solution.placement, solution.policy_lag, solution.seconds),
-                solution.step_s, 1e-9 * best);
-  }
-  for (std::size_t i = 1; i < result.best.size(); ++i) {
-    const auto value = [&](const Solution& solution) {
-      return value_of(problem.objective, solution.step_s, solution.gpus());
-    };
-    EXPECT_LE(value(result.best[i - 1]), value(result.best[i]));
+                solution.step_s, 1e-9 * solution.step_s)
+        << what;
   }
   return !oracle.empty();
 }
 
-// Seconds and bytes that follow no model: a bound that relies on one would fail here.
 SearchProblem random_problem(std::mt19937_64& engine) {
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(engine);
   };
-  static constexpr std::array<std::pair<int, int>, 7> kShapes = {
-      {{2, 1}, {4, 1}, {8, 1}, {2, 2}, {2, 3}, {6, 1}, {4, 2}}};
-  const auto [per_node, nodes] = kShapes[static_cast<std::size_t>(pick(0, 6))];
+  static constexpr std::array<std::pair<int, int>, 9> kShapes = {
+      {{2, 1}, {4, 1}, {8, 1}, {2, 2}, {2, 3}, {6, 1}, {4, 2}, {1, 7}, {1, 9}}};
+  const auto [per_node, nodes] = kShapes[static_cast<std::size_t>(pick(0, 8))];
   const bool ppo = pick(0, 1) == 1;
   const Workload workload =
       workload_of(ppo ? "ppo" : "grpo", static_cast<KlPlace>(pick(0, 2)), pick(0, 1) == 1);
@@ -186,42 +174,17 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.memory_limit = pick(60, 400);
   const auto salt = engine();
   const int options = problem.roles.size() >= 5 ? 2 : (problem.roles.size() == 4 ? 3 : 4);
-  const auto draw = [salt](const Candidate& c, std::uint64_t what, double least, double most) {
-    std::uint64_t x =
-        salt + 0x9e3779b97f4a7c15ULL * (what + 1) + static_cast<std::uint64_t>(c.role);
-    for (const int part : {c.gpus, c.tp, c.pp}) {  // splitmix64
-      x = (x + static_cast<std::uint64_t>(part)) * 0xbf58476d1ce4e5b9ULL;
-      x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-      x ^= x >> 31;
-    }
-    return least + (most - least) * static_cast<double>(x >> 11) * 0x1.0p-53;
-  };
-  problem.spaces = [options, draw](Role role, int gpus) {
+  const RandomCosts costs{salt, workload};
+  problem.spaces = [options, costs](Role role, int gpus) {
     std::vector<LayoutSpace> layouts;
     for (int i = 0; i < options; ++i) {
       const Candidate layout{role, gpus, 1 + i % 2, 1 + i / 2, 1};
-      if (draw(layout, 99, 0, 1) < 0.85) layouts.push_back({layout, {{}}, {{}}});  // some missing
+      if (costs.draw(layout, 99, 0, 1) < 0.85)
+        layouts.push_back({layout, {{}}, {{}}});  // some missing
     }
     return layouts;
   };
-  problem.evaluator.role = [workload, draw](const Candidate& candidate) {
-    RoleCost cost;
-    for (const Phase phase : phases_of(workload, candidate.role)) {
-      cost.seconds[static_cast<std::size_t>(phase)] =
-          draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) / std::sqrt(candidate.gpus);
-    }
-    cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));
-    cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
-    const bool moves = candidate.role == Role::actor || candidate.role == Role::rollout;
-    cost.switching =
-        cost.resident + (moves ? static_cast<std::int64_t>(draw(candidate, 102, 0, 60)) : 0);
-    return cost;
-  };
-  problem.evaluator.reshard_seconds = [draw](const Candidate& actor, const Candidate& rollout,
-                                             bool shared) {
-    if (!shared) return draw(rollout, 202, 0, 2);
-    return draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp;
-  };
+  costs.price(problem);
   problem.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.05;
   return problem;
 }
@@ -443,10 +406,10 @@ TEST(ExactSearch, FindsNothingButWhatIsBetterThanTheStepItIsToBeat) {
     const SearchResult all = search_exactly(problem);
     if (all.best.empty()) continue;
     const Solution& best = all.best.front();
-    problem.better_than_s = best.step_s * (1 - 1e-9);
-    problem.better_than_gpus = best.gpus();
+    problem.better_than = best.as_incumbent();
+    problem.better_than.step_s *= 1 - 1e-9;
     EXPECT_TRUE(search_exactly(problem).best.empty());
-    problem.better_than_s = best.step_s * (1 + 1e-9);
+    problem.better_than.step_s = best.step_s * (1 + 1e-9);
     const SearchResult again = search_exactly(problem);
     ASSERT_FALSE(again.best.empty());
     EXPECT_EQ(again.best.front().step_s, best.step_s);
@@ -514,6 +477,18 @@ TEST(Iteration, MergesCallsThatOnlyFollowOneAnother) {
   seconds[static_cast<std::size_t>(Phase::update_critic)] = 10;
   // reshard, gen, then old_log_prob, ref, reward, adv on the actor's block; the critic ends last.
   EXPECT_DOUBLE_EQ(split.step_seconds(seconds), 2 + 4 + 10);
+}
+
+TEST(Iteration, MergesCallsOfOneBlockThatWaitForTheSameCall) {
+  const auto schedule = default_schedule(workload_of("ppo", KlPlace::reward, true));
+  using enum Role;
+  const Placement apart{{actor, critic, reference, reward}, {rollout}};
+  for (const int lag : {0, 1}) {
+    const auto calls = schedule_of(schedule, apart, lag);
+    const Iteration iteration(calls, blocks_of(calls, apart));
+    EXPECT_EQ(iteration.chunks().size(), lag == 0 ? 2 : 3);
+    EXPECT_EQ(iteration.chunk_of(Phase::values), iteration.chunk_of(Phase::update_actor));
+  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "planner/search/request.h"
 #include "planner/search/search.h"
 #include "tests/planner/search/played.h"
+#include "tests/planner/search/random_costs.h"
 #include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
@@ -52,7 +53,7 @@ class EveryPlace {
     }
   }
 
-  std::map<std::pair<std::string, int>, double> run() {
+  OracleValues run() {
     for (const Placement& placement : problem_.placements) {
       for (const int lag : problem_.policy_lags) {
         if (lag > 0 && !rollout_apart(placement)) continue;
@@ -185,7 +186,7 @@ class EveryPlace {
   double billed_ = 0;
   std::set<std::tuple<std::vector<int>, std::vector<int>, double>> judged_;
   std::vector<Candidate> picked_;
-  std::map<std::pair<std::string, int>, double> result_;
+  OracleValues result_;
   double best_ = kNone;
 };
 
@@ -215,17 +216,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.placements = all_placements(problem.roles, true);
   problem.policy_lags = {0, 1};
   problem.objective = static_cast<Objective>(pick(0, 3));
-  const auto salt = engine();
-  const auto draw = [salt](const Candidate& c, std::uint64_t what, double least, double most) {
-    std::uint64_t x =
-        salt + 0x9e3779b97f4a7c15ULL * (what + 1) + static_cast<std::uint64_t>(c.role);
-    for (const int part : {c.gpus, c.tp, c.pp, c.view}) {  // splitmix64
-      x = (x + static_cast<std::uint64_t>(part)) * 0xbf58476d1ce4e5b9ULL;
-      x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-      x ^= x >> 31;
-    }
-    return least + (most - least) * static_cast<double>(x >> 11) * 0x1.0p-53;
-  };
+  const RandomCosts costs{engine(), workload};
   for (std::size_t v = 0; v < pool_views(problem.cluster).size(); ++v) {
     SearchProblem::View view{.memory_limit = pick(60, 300)};
     view.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.01 * pick(1, 20);
@@ -237,32 +228,8 @@ SearchProblem random_problem(std::mt19937_64& engine) {
     return std::vector<LayoutSpace>{{{role, gpus, 1, 1, 1}, {{}}, {{}}},
                                     {{role, gpus, 2, 1, 1}, {{}}, {{}}}};
   };
-  problem.evaluator.role = [workload, draw](const Candidate& candidate) {
-    RoleCost cost;
-    for (const Phase phase : phases_of(workload, candidate.role)) {
-      cost.seconds[static_cast<std::size_t>(phase)] =
-          draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) / std::sqrt(candidate.gpus);
-    }
-    cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));
-    cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
-    const bool moves = candidate.role == Role::actor || candidate.role == Role::rollout;
-    cost.switching =
-        cost.resident + (moves ? static_cast<std::int64_t>(draw(candidate, 102, 0, 60)) : 0);
-    return cost;
-  };
-  problem.evaluator.reshard_seconds = [draw](const Candidate& actor, const Candidate& rollout,
-                                             bool shared) {
-    if (shared) return draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp;
-    Candidate there = rollout;  // apart, only the view of the actor's pool counts
-    there.view = actor.view;
-    return std::max(draw(rollout, 202, 0, 2), draw(there, 202, 0, 2));
-  };
+  costs.price(problem);
   return problem;
-}
-
-double value_in_oracle(const SearchProblem& problem, const Solution& solution) {
-  if (problem.objective == Objective::fewest_gpus) return solution.step_s + 1e6 * solution.gpus();
-  return value_of(problem.objective, solution);
 }
 
 // Ranges of a solution: apart, of the views that it says, and billed as their ranks are.
@@ -294,11 +261,8 @@ TEST(MixedSearch, EqualsEveryPlaceOfEveryPoolForEveryObjective) {
     const std::string what = "trial " + std::to_string(trial);
     const auto oracle = EveryPlace(problem).run();
     const SearchResult result = search_exactly(problem);
-    ASSERT_EQ(result.best.size(), oracle.size()) << what;
+    expect_equals_oracle(problem, result, oracle, what);
     for (const Solution& solution : result.best) {
-      const double best = oracle.at({describe(solution.placement), solution.policy_lag});
-      EXPECT_NEAR(value_in_oracle(problem, solution), best, 1e-9 * best)
-          << what << " " << describe(solution.placement);
       expect_sound_ranges(problem, solution, what);
     }
     if (result.best.empty()) continue;
@@ -321,12 +285,8 @@ TEST(MixedSearch, ASmallerBudgetIsKeptOverAllTypes) {
     SearchProblem problem = random_problem(engine);
     problem.gpus = static_cast<int>(problem.cluster.gpus()) / 2 + 1;
     const auto oracle = EveryPlace(problem).run();
-    const SearchResult result = search_exactly(problem);
-    ASSERT_EQ(result.best.size(), oracle.size());
-    for (const Solution& solution : result.best) {
-      const double best = oracle.at({describe(solution.placement), solution.policy_lag});
-      EXPECT_NEAR(value_in_oracle(problem, solution), best, 1e-9 * best);
-    }
+    expect_equals_oracle(problem, search_exactly(problem), oracle,
+                         "trial " + std::to_string(trial));
   }
 }
 

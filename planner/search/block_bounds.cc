@@ -1,0 +1,113 @@
+#include "planner/search/block_bounds.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace tessera {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kRounds = 8;  // of tightening: later ones bring little
+
+void subtract(ChunkSeconds& sum, const ChunkSeconds& part) {
+  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] -= part[c];
+}
+
+}  // namespace
+
+BlockBounds::BlockBounds(const PlacementFrame& frame) : frame_(frame), bounds_(frame.blocks()) {
+  for (std::size_t block = 0; block < frame.blocks(); ++block) {
+    for (std::size_t view = 0; view < frame.views(); ++view) bound(block, static_cast<int>(view));
+  }
+}
+
+// They include the calls without a model.
+void BlockBounds::bound(std::size_t block, int view) {
+  ChunkSeconds least;
+  least.fill(kInfinity);
+  Bounds& all = bounds_[block].emplace_back();
+  const std::vector<Role> roles = frame_.owners(block);
+  const ChunkSeconds fixed = frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
+  for (std::size_t s = 0; s < frame_.sizes.size() && frame_.sizes[s] <= frame_.gpus; ++s) {
+    ChunkSeconds here = fixed;
+    if (fits_view(frame_.problem.cluster, frame_.sizes[s], view)) {
+      for (const Role role : roles) {
+        add(here, frame_.of_block(
+                      block, frame_.fronts.of(view).bound(role, frame_.sizes[s], frame_.apart)));
+      }
+    } else {
+      here.fill(kInfinity);
+    }
+    for (std::size_t c = 0; c < here.size(); ++c) least[c] = std::min(least[c], here[c]);
+    all.least_at.push_back(here);
+    all.least_up_to.push_back(least);
+    if (*std::max_element(here.begin(), here.end()) < kInfinity) {
+      all.viable.push_back(static_cast<int>(s));
+    }
+  }
+}
+
+// Least seconds of a block on at most `most` GPUs; nullptr where it cannot be so small.
+const ChunkSeconds* BlockBounds::least_within(std::size_t block, int view, int most) const {
+  const Bounds& all = of(block, view);
+  const auto end = std::upper_bound(frame_.sizes.begin(), frame_.sizes.end(), most);
+  const auto count = std::min<std::size_t>(static_cast<std::size_t>(end - frame_.sizes.begin()),
+                                           all.least_up_to.size());
+  if (all.viable.empty() || count <= static_cast<std::size_t>(all.viable.front())) return nullptr;
+  return &all.least_up_to[count - 1];
+}
+
+// The least size with which a block beside `others` stays below the limit, if it does so on `most`.
+int BlockBounds::least_size(std::size_t block, int view, const ChunkSeconds& others, int most,
+                            double limit) const {
+  const Bounds& all = of(block, view);
+  const auto within = [&](int index) {
+    ChunkSeconds seconds = others;
+    add(seconds, all.least_up_to[static_cast<std::size_t>(index)]);
+    return frame_.step_seconds(seconds) < limit;
+  };
+  const auto first = std::partition_point(all.viable.begin(), all.viable.end(), [&](int index) {
+    return frame_.sizes[static_cast<std::size_t>(index)] < most && !within(index);
+  });
+  return first == all.viable.end() ? most : frame_.sizes[static_cast<std::size_t>(*first)];
+}
+
+std::optional<BlockBounds::Shares> BlockBounds::together(const std::vector<std::size_t>& open,
+                                                         const std::vector<int>& views, int left,
+                                                         const ChunkSeconds& fixed,
+                                                         double limit) const {
+  Shares shares;
+  for (const std::size_t block : open) {
+    const std::vector<int>& sizes = viable(block, views[block]);
+    if (sizes.empty()) return std::nullopt;
+    shares.smallest.push_back(frame_.sizes[static_cast<std::size_t>(sizes.front())]);
+  }
+  shares.largest.assign(open.size(), std::numeric_limits<int>::max());
+  std::vector<const ChunkSeconds*> parts(open.size());
+  for (int round = 1;; ++round) {
+    const int needed = std::accumulate(shares.smallest.begin(), shares.smallest.end(), 0);
+    bool tighter = false;
+    shares.least = {};
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const int room = left - (needed - shares.smallest[i]);
+      tighter = tighter || room < shares.largest[i];
+      shares.largest[i] = room;
+      parts[i] = least_within(open[i], views[open[i]], room);
+      if (parts[i] == nullptr) return std::nullopt;
+      add(shares.least, *parts[i]);
+    }
+    ChunkSeconds all = fixed;
+    add(all, shares.least);
+    if (frame_.step_seconds(all) >= limit) return std::nullopt;
+    if (!tighter || limit == kInfinity || round == kRounds) return shares;
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      ChunkSeconds others = all;
+      subtract(others, *parts[i]);
+      const int size = least_size(open[i], views[open[i]], others, shares.largest[i], limit);
+      shares.smallest[i] = std::max(shares.smallest[i], size);
+    }
+  }
+}
+
+}  // namespace tessera

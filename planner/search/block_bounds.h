@@ -1,0 +1,59 @@
+// Least seconds of the blocks of a placement, by size and view: no more than the least seconds of
+// each role's layouts, without the memory that roles share.
+//
+// What several blocks take together is bounded by the sizes that they can have together: where a
+// plan must stay below a limit, each block needs a least size even if all others take all that is
+// left, and what these sizes leave is the most that another one can have. One thread.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/search/incumbent.h"
+#include "planner/search/placement_frame.h"
+
+namespace tessera {
+
+class BlockBounds {
+ public:
+  explicit BlockBounds(const PlacementFrame& frame);
+
+  /// Indices into PlacementFrame::sizes that a block can have on a view, ascending.
+  const std::vector<int>& viable(std::size_t block, int view) const {
+    return of(block, view).viable;
+  }
+  /// By chunk, of a block of exactly that size.
+  const ChunkSeconds& least_at(std::size_t block, int view, int size_index) const {
+    return of(block, view).least_at[static_cast<std::size_t>(size_index)];
+  }
+
+  /// What blocks take together, and the sizes between which each of them can be.
+  struct Shares {
+    ChunkSeconds least{};
+    std::vector<int> smallest, largest;
+  };
+  /// Of the `open` blocks on `left` GPUs together, beside `fixed` seconds of the others. nullopt
+  /// where they have no room, or where no step stays below `limit`. `views` of all blocks.
+  std::optional<Shares> together(const std::vector<std::size_t>& open,
+                                 const std::vector<int>& views, int left, const ChunkSeconds& fixed,
+                                 double limit) const;
+
+ private:
+  struct Bounds {
+    std::vector<ChunkSeconds> least_at, least_up_to;  // by size: there, and over all up to it
+    std::vector<int> viable;
+  };
+
+  const Bounds& of(std::size_t block, int view) const {
+    return bounds_[block][static_cast<std::size_t>(view)];
+  }
+  void bound(std::size_t block, int view);
+  const ChunkSeconds* least_within(std::size_t block, int view, int most) const;
+  int least_size(std::size_t block, int view, const ChunkSeconds& others, int most,
+                 double limit) const;
+
+  const PlacementFrame& frame_;
+  std::vector<std::vector<Bounds>> bounds_;  // by block, view
+};
+
+}  // namespace tessera

@@ -1,0 +1,236 @@
+#include "planner/search/block_fronts.h"
+
+#include <algorithm>
+
+#include "planner/search/pairs.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Actors, pairs of each and layouts of a narrow pass.
+constexpr std::size_t kQuickActors = 32, kQuickPairs = 6, kFewLayouts = 32;
+
+}  // namespace
+
+BlockFronts::BlockFronts(const PlacementFrame& frame, const BlockBounds& bounds,
+                         std::int64_t& pruned)
+    : frame_(frame),
+      bounds_(bounds),
+      pruned_(pruned),
+      used_(static_cast<int>(frame.iteration.chunks().size())),
+      fronts_of_(frame.blocks()) {}
+
+void BlockFronts::begin(const std::vector<int>& views, std::size_t width) {
+  views_ = views;
+  width_ = width;
+  for (auto& fronts : fronts_of_) fronts.assign(frame_.sizes.size(), std::nullopt);
+}
+
+const BlockFront& BlockFronts::at(std::size_t block, std::size_t size, const Rivals& rivals) {
+  auto& cached = fronts_of_[block][size];
+  if (cached) return *cached;
+  cached.emplace();
+  cached->least.fill(kInfinity);
+  Query query{.block = block, .gpus = frame_.sizes[size]};
+  query.limit = rivals.step_limit(frame_.problem.objective, with_others(block, query.gpus));
+  const auto rest = rest_of(block, size, query.limit);
+  if (!rest) return *cached;
+  query.open = *rest;
+  // What a narrow search finds in the layouts that look best; in more where nothing fits.
+  query.most = width_ == kWhole ? kWhole : kFewLayouts;
+  for (bool all = false; !all; query.most *= 2) {
+    all = query.most == kWhole;
+    cached = merged(query, all);
+    if (!cached->points.empty()) break;
+  }
+  return *cached;
+}
+
+// Least GPUs with one block of `size`.
+Bill BlockFronts::with_others(std::size_t block, int size) const {
+  Bill bill{size, frame_.least_billed(views_[block], size)};
+  for (std::size_t other = 0; other < frame_.blocks(); ++other) {
+    if (other == block) continue;
+    bill.gpus += 1;
+    bill.billed += frame_.least_billed(views_[other], 1);
+  }
+  return bill;
+}
+
+// Least seconds of all blocks but one.
+std::optional<ChunkSeconds> BlockFronts::rest_of(std::size_t block, std::size_t size,
+                                                 double limit) const {
+  std::vector<std::size_t> others;
+  for (std::size_t other = 0; other < frame_.blocks(); ++other) {
+    if (other != block) others.push_back(other);
+  }
+  const ChunkSeconds& own = bounds_.least_at(block, views_[block], static_cast<int>(size));
+  const auto shares =
+      bounds_.together(others, views_, frame_.gpus - frame_.sizes[size], own, limit);
+  if (!shares) return std::nullopt;
+  return shares->least;
+}
+
+BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const ChunkSeconds& beside,
+                                        bool& all) {
+  const std::size_t block = query.block;
+  const auto select = [&](Role which, const ChunkSeconds& others) {
+    const auto step = [&](const PhaseSeconds& least) {
+      ChunkSeconds seconds = others;
+      add(seconds, frame_.of_block(block, least));
+      return frame_.step_seconds(seconds);
+    };
+    Selection selection = fronts(block).select(which, query.gpus, step, query.limit, query.most);
+    all = all && selection.whole;
+    return selection;
+  };
+  const bool pairs = fronts(block).paired(role, frame_.apart);
+  const auto with_bound_of = [&](Role other) {
+    ChunkSeconds seconds = beside;
+    add(seconds, frame_.of_block(block, fronts(block).bound(other, query.gpus)));
+    return seconds;
+  };
+  Chosen chosen;
+  chosen.own = select(role, pairs ? with_bound_of(Role::rollout) : beside);
+  chosen.least = frame_.of_block(block, chosen.own.least);
+  chosen.least_resident = chosen.own.least_resident;
+  if (pairs) {
+    chosen.rollout = select(Role::rollout, with_bound_of(role));
+    add(chosen.least, frame_.of_block(block, chosen.rollout.least));
+    chosen.least_resident += chosen.rollout.least_resident;
+  }
+  return chosen;
+}
+
+// Of every role; adds their least seconds to query.open, and takes their least bytes of the limit.
+bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chosen) {
+  const std::size_t block = query.block;
+  const std::vector<Role> roles = frame_.owners(block);
+  const auto bound_of = [&](Role role) {
+    return frame_.of_block(block, fronts(block).bound(role, query.gpus, frame_.apart));
+  };
+  ChunkSeconds bounds = query.open;
+  add(bounds, frame_.of_block(block, seen(block).fixed_seconds));
+  for (const Role role : roles) add(bounds, bound_of(role));
+  query.bytes = seen(block).memory_limit;
+  for (const Role role : roles) {
+    const ChunkSeconds own = bound_of(role);
+    ChunkSeconds beside = bounds;
+    for (std::size_t c = 0; c < beside.size(); ++c) beside[c] -= own[c];
+    chosen.push_back(choose(query, role, beside, all));
+    if (chosen.back().own.options.empty()) return false;
+    add(query.open, chosen.back().least);
+    query.bytes -= chosen.back().least_resident;
+  }
+  return true;
+}
+
+// Of at most `query.most` layouts of each role. `all` says whether these were all there are.
+BlockFront BlockFronts::merged(Query query, bool& all) {
+  all = true;
+  BlockFront front;
+  front.least.fill(kInfinity);
+  std::vector<Chosen> chosen;
+  if (!choose_all(query, all, chosen)) return front;
+  const std::size_t block = query.block;
+  const std::vector<Role> roles = frame_.owners(block);
+  front.points.emplace_back();
+  front.points.front().seconds = frame_.of_block(block, seen(block).fixed_seconds);
+  for (std::size_t r = 0; r < roles.size(); ++r) {
+    for (std::size_t c = 0; c < query.open.size(); ++c) query.open[c] -= chosen[r].least[c];
+    query.bytes += chosen[r].least_resident;
+    const std::vector<FrontPoint> additions = fronts(block).paired(roles[r], frame_.apart)
+                                                  ? paired(query, std::move(chosen[r]))
+                                                  : projected(query, roles[r], chosen[r].own);
+    front.points = sums_of(query, front.points, additions, r);
+    if (r + 1 == roles.size()) {  // nothing else must fit beside them
+      for (FrontPoint& point : front.points) point.resident = point.transient = 0;
+    }
+    keep_front(front.points, used_);
+    if (front.points.size() > width_) front.points.resize(width_);
+  }
+  for (const FrontPoint& point : front.points) {
+    for (std::size_t c = 0; c < front.least.size(); ++c) {
+      front.least[c] = std::min(front.least[c], point.seconds[c]);
+    }
+  }
+  return front;
+}
+
+// `query.open`: of everything but the block's calls without a model and the pair itself.
+std::vector<FrontPoint> BlockFronts::paired(const Query& query, Chosen chosen) {
+  PairQuery pairs{.block = query.block,
+                  .gpus = query.gpus,
+                  .rest = query.open,
+                  .limit = query.limit,
+                  .bytes = query.bytes};
+  pairs.actors = std::move(chosen.own);
+  pairs.rollouts = std::move(chosen.rollout);
+  pairs.alone = frame_.owners(query.block).size() == 1;
+  add(pairs.rest, frame_.of_block(query.block, seen(query.block).fixed_seconds));
+  if (width_ != kWhole) {
+    pairs.most_actors = kQuickActors;
+    pairs.most_pairs_each = kQuickPairs;
+  }
+  return pairs_of(frame_.iteration, fronts(query.block), pairs, pruned_);
+}
+
+Option BlockFronts::option_of(std::size_t block, Role role, int gpus, int index) {
+  Option option = fronts(block).option(role, gpus, index, frame_.apart);
+  if (frame_.apart && role == Role::rollout && views_.front() != views_[block]) {
+    Candidate source;
+    source.view = views_.front();
+    option.seconds[static_cast<std::size_t>(Phase::reshard)] =
+        frame_.problem.evaluator.reshard_seconds(source, option.candidate, false);
+  }
+  return option;
+}
+
+std::vector<FrontPoint> BlockFronts::projected(const Query& query, Role role,
+                                               const Selection& selection) {
+  std::vector<FrontPoint> points;
+  for (const int index : selection.options) {
+    const Option option = option_of(query.block, role, query.gpus, index);
+    FrontPoint& point = points.emplace_back();
+    point.seconds = frame_.of_block(query.block, option.seconds);
+    point.resident = option.resident;
+    point.transient = option.transient;
+    point.option[0] = index;
+  }
+  keep_front(points, used_);
+  return points;
+}
+
+// Every point with every addition that fits and may still beat the best plan.
+std::vector<FrontPoint> BlockFronts::sums_of(const Query& query,
+                                             const std::vector<FrontPoint>& points,
+                                             const std::vector<FrontPoint>& additions,
+                                             std::size_t position) {
+  std::vector<FrontPoint> sums;
+  for (const FrontPoint& point : points) {
+    ChunkSeconds base = point.seconds;
+    add(base, query.open);
+    for (const FrontPoint& addition : additions) {
+      const std::int64_t resident = point.resident + addition.resident;
+      const std::int64_t transient = std::max(point.transient, addition.transient);
+      if (resident + transient > query.bytes) continue;
+      ChunkSeconds bound = base;
+      add(bound, addition.seconds);
+      if (frame_.step_seconds(bound) >= query.limit) {
+        ++pruned_;
+        if (used_ == 1) break;  // additions ascend
+        continue;
+      }
+      FrontPoint& sum = sums.emplace_back(point);
+      add(sum.seconds, addition.seconds);
+      sum.resident = resident;
+      sum.transient = transient;
+      sum.option[position] = addition.option[0];
+      if (position == 0) sum.rollout = addition.rollout;
+    }
+  }
+  return sums;
+}
+
+}  // namespace tessera

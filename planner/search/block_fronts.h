@@ -1,0 +1,80 @@
+// The merged fronts of the blocks of a placement: what the roles of a block can do together on a
+// size, without points that cannot be part of a plan better than its rivals.
+//
+// Of one assignment of views at a time. A narrow pass keeps few points of the layouts that look
+// best. Kept by block and size; a front that was built against older rivals stays sound. One
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "planner/search/block_bounds.h"
+#include "planner/search/pareto.h"
+
+namespace tessera {
+
+struct BlockFront {
+  std::vector<FrontPoint> points;  // option[i] belongs to the block's i-th owner
+  ChunkSeconds least{};
+};
+
+class BlockFronts {
+ public:
+  static constexpr std::size_t kWhole = std::numeric_limits<std::size_t>::max();
+
+  /// Keeps the references. `pruned` counts what limits left out.
+  BlockFronts(const PlacementFrame& frame, const BlockBounds& bounds, std::int64_t& pruned);
+
+  /// From now on for these views of the blocks, with at most `width` points each (kWhole: all).
+  void begin(const std::vector<int>& views, std::size_t width);
+  /// Index into PlacementFrame::sizes.
+  const BlockFront& at(std::size_t block, std::size_t size, const Rivals& rivals);
+  /// An option as it is in this assignment: weights that come from other GPU types arrive at the
+  /// rate of the slower end.
+  Option option_of(std::size_t block, Role role, int gpus, int index);
+
+ private:
+  // What the points of one front are chosen by.
+  struct Query {
+    std::size_t block = 0;
+    int gpus = 0;
+    double limit = 0;        // of the step
+    std::size_t most = 0;    // layouts of each role
+    ChunkSeconds open{};     // least seconds of what is still to be added
+    std::int64_t bytes = 0;  // that it leaves
+  };
+  // Options of a role (with its rollout's where they share a block) that may be part of a plan
+  // below the limit.
+  struct Chosen {
+    Selection own, rollout;
+    ChunkSeconds least{};  // of both
+    std::int64_t least_resident = 0;
+  };
+
+  Fronts& fronts(std::size_t block) const { return frame_.fronts.of(views_[block]); }
+  const SearchProblem& seen(std::size_t block) const {
+    return frame_.fronts.problem(views_[block]);
+  }
+  Bill with_others(std::size_t block, int size) const;
+  std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, double limit) const;
+  BlockFront merged(Query query, bool& all);
+  bool choose_all(Query& query, bool& all, std::vector<Chosen>& chosen);
+  Chosen choose(const Query& query, Role role, const ChunkSeconds& beside, bool& all);
+  std::vector<FrontPoint> paired(const Query& query, Chosen chosen);
+  std::vector<FrontPoint> projected(const Query& query, Role role, const Selection& selection);
+  std::vector<FrontPoint> sums_of(const Query& query, const std::vector<FrontPoint>& points,
+                                  const std::vector<FrontPoint>& additions, std::size_t position);
+
+  const PlacementFrame& frame_;
+  const BlockBounds& bounds_;
+  std::int64_t& pruned_;
+  int used_;  // chunks
+  std::vector<int> views_;
+  std::size_t width_ = kWhole;
+  std::vector<std::vector<std::optional<BlockFront>>> fronts_of_;  // by block, size
+};
+
+}  // namespace tessera

@@ -1,0 +1,114 @@
+// Search problems whose seconds and bytes follow no model (a bound that relies on one would fail),
+// and what a search must answer beside an oracle's best of every placement and lag.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "planner/search/exact.h"
+#include "planner/search/search.h"
+
+namespace tessera {
+
+struct RandomCosts {
+  std::uint64_t salt = 0;
+  Workload workload;
+
+  // Alike for equal degrees.
+  double draw(const Candidate& c, std::uint64_t what, double least, double most) const {
+    std::uint64_t x =
+        salt + 0x9e3779b97f4a7c15ULL * (what + 1) + static_cast<std::uint64_t>(c.role);
+    for (const int part : {c.gpus, c.tp, c.pp, c.view}) {  // splitmix64
+      x = (x + static_cast<std::uint64_t>(part)) * 0xbf58476d1ce4e5b9ULL;
+      x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+      x ^= x >> 31;
+    }
+    return least + (most - least) * static_cast<double>(x >> 11) * 0x1.0p-53;
+  }
+
+  RoleCost role(const Candidate& candidate) const {
+    RoleCost cost;
+    for (const Phase phase : phases_of(workload, candidate.role)) {
+      cost.seconds[static_cast<std::size_t>(phase)] =
+          draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) / std::sqrt(candidate.gpus);
+    }
+    cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));
+    cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
+    const bool moves = candidate.role == Role::actor || candidate.role == Role::rollout;
+    cost.switching =
+        cost.resident + (moves ? static_cast<std::int64_t>(draw(candidate, 102, 0, 60)) : 0);
+    return cost;
+  }
+
+  double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared) const {
+    if (shared) return draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp;
+    Candidate there = rollout;  // apart, only the view of the actor's pool counts
+    there.view = actor.view;
+    return std::max(draw(rollout, 202, 0, 2), draw(there, 202, 0, 2));
+  }
+
+  void price(SearchProblem& problem) const {
+    problem.evaluator.role = [costs = *this](const Candidate& candidate) {
+      return costs.role(candidate);
+    };
+    problem.evaluator.reshard_seconds = [costs = *this](const Candidate& actor,
+                                                        const Candidate& rollout, bool shared) {
+      return costs.reshard_seconds(actor, rollout, shared);
+    };
+  }
+};
+
+/// Best value of each placement and lag that is feasible.
+using OracleValues = std::map<std::pair<std::string, int>, double>;
+
+/// As the oracles count: fewest GPUs first, then the step.
+inline double value_in_oracle(const SearchProblem& problem, const Solution& solution) {
+  if (problem.objective == Objective::fewest_gpus) return solution.step_s + 1e6 * solution.gpus();
+  return value_of(problem.objective, solution);
+}
+
+/// Placements with the rollout apart that the step waits for count as one, which is exact where it
+/// is the best of all.
+inline void expect_equals_oracle(const SearchProblem& problem, const SearchResult& result,
+                                 const OracleValues& oracle, const std::string& what) {
+  std::map<std::string, bool> apart;
+  for (const Placement& placement : problem.placements) {
+    apart[describe(placement)] = rollout_apart(placement);
+  }
+  double least_apart = std::numeric_limits<double>::infinity(), least_other = least_apart;
+  std::size_t expected = 0;
+  for (const auto& [key, value] : oracle) {
+    const bool counted = !apart.at(key.first) || key.second > 0;
+    expected += counted ? 1 : 0;
+    double& least = counted ? least_other : least_apart;
+    least = std::min(least, value);
+  }
+  expected += least_apart < std::numeric_limits<double>::infinity() ? 1 : 0;
+  ASSERT_EQ(result.best.size(), expected) << what;
+  for (const Solution& solution : result.best) {
+    const std::string name = describe(solution.placement);
+    const double value = value_in_oracle(problem, solution);
+    const double best = oracle.at({name, solution.policy_lag});
+    if (!apart.at(name) || solution.policy_lag > 0) {
+      EXPECT_NEAR(value, best, 1e-9 * best) << what << " " << name;
+      continue;
+    }
+    EXPECT_GE(value, best * (1 - 1e-9)) << what << " " << name;
+    const double slack = least_apart <= least_other ? 1e-9 : 0.0102;
+    EXPECT_LE(value, least_apart * (1 + slack)) << what << " " << name;
+  }
+  for (std::size_t i = 1; i < result.best.size(); ++i) {
+    EXPECT_LE(value_in_oracle(problem, result.best[i - 1]),
+              value_in_oracle(problem, result.best[i]) * (1 + 1e-12))
+        << what;
+  }
+}
+
+}  // namespace tessera
