@@ -113,8 +113,12 @@ void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibra
                   Answers& answers) {
   const std::int64_t limit = usable_memory(plan.cluster, calibration);
   const auto reshards = reshard_limits(plan, calibration);
-  answers.add("plan", (options.json ? explain_json : tessera::explain)(plan, limit, reshards));
-  if (!options.json) answers.add("types", describe_type_reasons(plan, calibration));
+  if (options.json) {
+    answers.add("plan", explain_json(plan, limit, reshards, on_other_types(plan, calibration)));
+    return;
+  }
+  answers.add("plan", tessera::explain(plan, limit, reshards));
+  answers.add("types", describe_type_reasons(plan, calibration));
 }
 
 // Everything that was asked of a plan whose figures are its own.

@@ -229,7 +229,7 @@ RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t lim
   cost.resident = bytes(Phase::save_checkpoint);
   cost.switching = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
-  if (candidate.offload.parameters) cost.switching = bytes(Phase::reshard);
+  cost.switching = bytes(Phase::reshard);
   for (const Phase phase : model.phases) {
     cost.bytes[at(phase)] = bytes(phase);
     cost.peak = std::max(cost.peak, cost.bytes[at(phase)]);
@@ -306,6 +306,12 @@ Evaluator CostEvaluator::evaluator() const {
 std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration) {
   return static_cast<std::int64_t>(static_cast<double>(cluster.device.memory.value) *
                                    (1 - calibration.fragmentation.value));
+}
+
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank) {
+  if (cluster.groups.empty()) return usable_memory(cluster, calibration);
+  const int view = view_of(cluster, std::vector<int>{rank});
+  return usable_memory(seen_from(cluster, view), seen_from(calibration, view));
 }
 
 std::int64_t memory_limit(const PlanRequest& request) {

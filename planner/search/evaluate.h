@@ -110,6 +110,8 @@ class CostEvaluator {
 /// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks
 /// count the reserve of context and libraries.
 std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
+/// The same of a rank's own GPU type.
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank);
 
 /// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
 std::int64_t memory_limit(const PlanRequest& request);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "planner/search/evaluate_state.h"
+#include "planner/search/full_gather.h"
 
 namespace tessera {
 namespace {
@@ -23,6 +24,7 @@ MemoryUse CostEvaluator::State::on_device(MemoryUse use, const Candidate& candid
       phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
   const Offload& offload = candidate.offload;
   if (offload.parameters && !call && !moves) use.weights = 0;
+  if (moves && candidate.role == Role::rollout) use.reshard += bucket_bytes();
   if (offload.gradients && !trains) use.gradients = 0;
   if (offload.optimizer && (!trains || traits.streamed_optimizer || traits.host_optimizer)) {
     const std::int64_t states = use.master_weights + use.optimizer;
@@ -30,6 +32,15 @@ MemoryUse CostEvaluator::State::on_device(MemoryUse use, const Candidate& candid
     use.master_weights = use.optimizer = 0;
   }
   return use;
+}
+
+// What gathered tensors are handed to the rollout in, where an engine gathers them whole.
+std::int64_t CostEvaluator::State::bucket_bytes() const {
+  const auto actor = models.find(Role::actor);
+  const Lora& lora = models.at(Role::rollout).lora;
+  const bool adapters = lora.used() && !lora.merged;
+  if (!gathers_whole(request.engine) || adapters || actor == models.end()) return 0;
+  return gather_bucket_bytes(request.engine, actor->second.spec, actor->second.dtypes);
 }
 
 // Adapters have gradients, master weights and states; what they stand beside has none, and is held

@@ -267,6 +267,7 @@ struct CostEvaluator::State {
   /// The call whose needs are in memory in a phase of `call`, or of none: a server that never
   /// sleeps keeps those of its own.
   std::optional<CallKind> in_memory(std::optional<CallKind> call, const Candidate& candidate) const;
+  std::int64_t bucket_bytes() const;
   /// What a call needs besides.
   MemoryUse working(RoleModel& model, const Candidate& candidate, const StageClass& stage,
                     int index, CallKind kind, std::optional<double> in_flight = {});

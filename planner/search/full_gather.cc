@@ -21,18 +21,33 @@ int gathering_ranks(const Candidate& actor) {
   return std::min(actor.gpus, std::max(dense, actor.pp * actor.ep * actor.etp));
 }
 
+namespace {
+
+std::int64_t largest_tensor_bytes(std::string_view engine, const ModelSpec& actor,
+                                  const RoleDTypes& dtypes) {
+  const DType type = engine == "verl" ? dtypes.master : dtypes.param;
+  return std::max(actor.vocab, actor.ffn) * actor.hidden * size_of(type);
+}
+
+}  // namespace
+
 std::int64_t largest_tensor_bytes(const Plan& plan) {
   const RolePlan* const actor = plan.find(Role::actor);
   if (actor == nullptr) return 0;
-  const ModelSpec& model = plan.models.at(actor->model).spec;
-  const DType type = plan.engine == "verl" ? actor->dtypes.master : actor->dtypes.param;
-  return std::max(model.vocab, model.ffn) * model.hidden * size_of(type);
+  return largest_tensor_bytes(plan.engine, plan.models.at(actor->model).spec, actor->dtypes);
+}
+
+std::int64_t gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
+                                 const RoleDTypes& dtypes) {
+  constexpr std::int64_t kMebibyte = 1 << 20, kDefault = 2048;
+  const std::int64_t largest =
+      (largest_tensor_bytes(engine, actor, dtypes) + kMebibyte - 1) / kMebibyte;
+  return std::max(kDefault, largest) * kMebibyte;
 }
 
 std::int64_t gather_bucket_bytes(const Plan& plan) {
-  constexpr std::int64_t kMebibyte = 1 << 20, kDefault = 2048;
-  const std::int64_t largest = (largest_tensor_bytes(plan) + kMebibyte - 1) / kMebibyte;
-  return std::max(kDefault, largest) * kMebibyte;
+  const RolePlan& actor = *plan.find(Role::actor);
+  return gather_bucket_bytes(plan.engine, plan.models.at(actor.model).spec, actor.dtypes);
 }
 
 void set_gathered(const Plan& plan, std::int64_t received, std::int64_t weights,

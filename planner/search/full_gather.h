@@ -25,6 +25,8 @@ int gathering_ranks(const Candidate& actor);
 /// Buckets in which gathered tensors are handed over (update_weights_bucket_megabytes): verl's
 /// default, or the largest tensor in whole MiB, as stored.
 std::int64_t gather_bucket_bytes(const Plan& plan);
+std::int64_t gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
+                                 const RoleDTypes& dtypes);
 
 /// The largest tensor of the actor in bytes, in the type in which it is gathered: FSDP's shards are
 /// the master weights.

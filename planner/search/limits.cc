@@ -73,6 +73,29 @@ Node prediction_node(const Plan& plan) {
   return root;
 }
 
+// Each role as it is, and with its layout on another GPU type.
+Node types_node(const std::vector<OnOtherType>& types) {
+  Node list = list_node();
+  for (const OnOtherType& one : types) {
+    Node each = map_node();
+    add(each, "role", node_of(name_of(one.role)));
+    add(each, "gpu", node_of(one.types));
+    add(each, "first_rank", node_of(one.first_rank));
+    add(each, "last_rank", node_of(one.last_rank));
+    add(each, "seconds", node_of(one.seconds));
+    add(each, "other", node_of(one.other));
+    add(each, "has_room", node_of(one.has_room));
+    if (one.needed > 0) {
+      add(each, "needed_bytes", node_of(one.needed));
+      add(each, "limit_bytes", node_of(one.limit));
+    } else {
+      add(each, "other_s", node_of(one.other_s));
+    }
+    list.items.push_back(std::move(each));
+  }
+  return list;
+}
+
 }  // namespace
 
 PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes) {
@@ -130,7 +153,8 @@ std::string explain(const Plan& plan, std::int64_t limit_bytes,
 }
 
 std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
-                         const std::vector<ReshardLimit>& reshards) {
+                         const std::vector<ReshardLimit>& reshards,
+                         const std::vector<OnOtherType>& types) {
   const PlanLimits limits = limits_of(plan, limit_bytes);
   Node root = map_node();
   add(root, "longest_phase", node_of(name_of(limits.longest)));
@@ -160,6 +184,7 @@ std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
     }
     add(root, "reshard", std::move(moves));
   }
+  if (!types.empty()) add(root, "gpu_types", types_node(types));
   add(root, "layouts", node_of(describe_layouts(plan)));
   add(root, "certified", node_of(certified(plan) == Certified::yes));
   if (certified(plan) != Certified::yes) return json_text(root);

@@ -9,6 +9,7 @@
 
 #include "planner/plan/plan.h"
 #include "planner/search/reshard_limits.h"
+#include "planner/search/type_reasons.h"
 
 namespace tessera {
 
@@ -28,7 +29,9 @@ PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes);
 /// The limits, the reshards against their bounds, the certificate and what else can be asked.
 std::string explain(const Plan& plan, std::int64_t limit_bytes,
                     const std::vector<ReshardLimit>& reshards = {});
+/// For programs, with the reasons for the pools' GPU types where there are several.
 std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
-                         const std::vector<ReshardLimit>& reshards = {});
+                         const std::vector<ReshardLimit>& reshards = {},
+                         const std::vector<OnOtherType>& types = {});
 
 }  // namespace tessera

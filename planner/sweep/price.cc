@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/node_groups.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/fixed.h"
 #include "planner/search/space.h"
@@ -277,15 +278,22 @@ std::int64_t peak_together(const RoleCost* actor, const RoleCost* rollout) {
   return std::max({actor->peak + rollout->resident, actor->resident + rollout->peak});
 }
 
-PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Lengths& lengths) {
+// `view` (spec/node_groups.h): the GPU types of a cluster with several.
+PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Lengths& lengths,
+                        int view) {
   const SweepCluster& cluster = inputs.clusters.find(row.cluster)->second;
   PlanRequest request;
   request.models["actor"] = inputs.models.find(row.model)->second;
   if (row.precision == SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::fp32;
   if (row.precision != SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::bf16;
   request.cluster = cluster.spec;
-  request.calibration =
-      for_attention(cluster.calibration, attention_of(row), request.cluster.device);
+  if (!cluster.spec.groups.empty()) {
+    const GroupRange range = pool_views(cluster.spec)[static_cast<std::size_t>(view)];
+    request.cluster = seen_from(cluster.spec, view);
+    request.cluster.nodes = nodes_of(cluster.spec, range);
+  }
+  request.calibration = for_attention(seen_from(cluster.calibration, view), attention_of(row),
+                                      request.cluster.device);
   request.traits = traits_of_row(row);
   Workload& workload = request.workload;
   workload.algorithm = "custom";
@@ -299,7 +307,7 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Le
 }
 
 // Rows with equal keys share an evaluator.
-std::string key_of(const SweepRow& row, const Lengths& lengths) {
+std::string key_of(const SweepRow& row, const Lengths& lengths, int view) {
   const EngineTraits traits = traits_of_row(row);
   std::array<char, 180> text{};
   std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
@@ -312,7 +320,8 @@ std::string key_of(const SweepRow& row, const Lengths& lengths) {
                 static_cast<long long>(row.global_batch.value_or(1)),
                 static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
                 lengths.response, static_cast<long long>(lengths.max));
-  return row.model + "|" + row.cluster + "|" + row.engine + text.data();
+  return row.model + "|" + row.cluster + "|" + row.engine + text.data() + "|" +
+         std::to_string(view);
 }
 
 }  // namespace
@@ -324,9 +333,11 @@ struct SweepPricer::State {
 
   explicit State(const SweepInputs& all) : inputs(all) {}
 
-  const CostEvaluator& evaluator(const SweepRow& row, const Lengths& lengths) {
-    auto& entry = evaluators[key_of(row, lengths)];
-    if (!entry) entry = std::make_unique<CostEvaluator>(request_for(inputs, row, lengths), tables);
+  const CostEvaluator& evaluator(const SweepRow& row, const Lengths& lengths, int view) {
+    auto& entry = evaluators[key_of(row, lengths, view)];
+    if (!entry) {
+      entry = std::make_unique<CostEvaluator>(request_for(inputs, row, lengths, view), tables);
+    }
     return *entry;
   }
 };
@@ -534,6 +545,7 @@ class RowPricing {
     const bool overlapped =
         actor != nullptr && rollout != nullptr && !together && row_.policy_lag.value_or(1) > 0;
     result.step_s = moved + (overlapped ? std::max(trained, generated) : trained + generated);
+    result.gpus = static_cast<std::int64_t>(gpus);
     set_rates(result, gpus, train_gpus);
     const std::int64_t peak = together ? peak_together(&actor->cost, &rollout->cost)
                                        : std::max(actor != nullptr ? actor->cost.peak : 0,
@@ -631,15 +643,32 @@ SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<St
 SweepPricer::~SweepPricer() = default;
 
 SweepResult SweepPricer::price(const SweepRow& row) {
+  const ClusterSpec& cluster = state_->inputs.clusters.find(row.cluster)->second.spec;
+  SweepResult best = price_on(row, 0);
+  if (cluster.groups.empty() || !best.step_s) return best;
+  append(best.why, "on " + type_name(cluster, 0));
+  const std::vector<GroupRange> views = pool_views(cluster);
+  for (std::size_t view = 1; view < views.size(); ++view) {
+    SweepResult here = price_on(row, static_cast<int>(view));
+    const bool room = here.gpus <= nodes_of(cluster, views[view]) * cluster.gpus_per_node;
+    const bool better = here.feasible != best.feasible ? here.feasible : here.step_s < best.step_s;
+    if (!here.step_s || !room || !better) continue;
+    best = std::move(here);
+    append(best.why, "on " + type_name(cluster, static_cast<int>(view)));
+  }
+  return best;
+}
+
+SweepResult SweepPricer::price_on(const SweepRow& row, int view) {
   SweepResult result;
   const SweepInputs& inputs = state_->inputs;
   result.why = contradictions(row, inputs.models.find(row.model)->second.spec,
                               inputs.clusters.find(row.cluster)->second.spec.gpus_per_node);
   if (!result.why.empty()) return result;
   const Lengths lengths = lengths_of(row);
-  const CostEvaluator& costs = state_->evaluator(row, lengths);
+  const CostEvaluator& costs = state_->evaluator(row, lengths, view);
   const CostEvaluator& generating =
-      state_->evaluator(with_batches(row, batches_under_way(row)), lengths);
+      state_->evaluator(with_batches(row, batches_under_way(row)), lengths, view);
   const ClusterSpec& cluster = costs.request().cluster;
   auto made = with_gpus(row, cluster, 1);
   if (!made) return RowPricing(costs, generating, row, lengths.assumed).run();

@@ -19,6 +19,7 @@ struct SweepResult {
   std::optional<double> step_s, gen_s, reshard_s, log_prob_s, update_s, tokens_per_s_per_gpu, mfu,
       peak_gib;
   bool feasible = false;
+  std::int64_t gpus = 0;  // that the layout takes
   /// What is impossible or too much (rank's phase, class, bytes); else the choices made for empty
   /// cells and the assumptions.
   std::string why;
@@ -29,9 +30,12 @@ class SweepPricer {
  public:
   explicit SweepPricer(const SweepInputs& inputs);  // which must outlive it
   ~SweepPricer();
+  /// On a cluster with several GPU types: on the types with room for it on which it fits and is
+  /// quickest, all of its pools alike.
   SweepResult price(const SweepRow& row);
 
  private:
+  SweepResult price_on(const SweepRow& row, int view);
   struct State;
   std::unique_ptr<State> state_;
 };

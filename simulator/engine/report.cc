@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cost_models/spec/node_groups.h"
 #include "planner/search/evaluate.h"
 
 namespace tessera {
@@ -73,20 +74,33 @@ std::string rank_text(const RankSummary& rank, std::int64_t limit) {
 }
 
 // Neighbours that read alike share a line.
-std::string ranks_text(const Simulation& simulation, std::int64_t limit) {
+std::string ranks_text(const Simulation& simulation, const Plan& plan,
+                       const Calibration& calibration) {
+  const auto limit = [&](std::size_t rank) {
+    return usable_memory(plan.cluster, calibration, static_cast<int>(rank));
+  };
   std::string text = line("%-12s %12s %8s  %-16s %8s %14s\n", "ranks", "peak", "of limit", "in",
                           "idle", "exposed comm");
   const auto& ranks = simulation.ranks;
   for (std::size_t first = 0; first < ranks.size();) {
-    const std::string what = rank_text(ranks[first], limit);
+    const std::string what = rank_text(ranks[first], limit(first));
     std::size_t next = first + 1;
-    while (next < ranks.size() && rank_text(ranks[next], limit) == what) ++next;
+    while (next < ranks.size() && rank_text(ranks[next], limit(next)) == what) ++next;
     const std::string name =
         next - first > 1 ? line("%zu-%zu", first, next - 1) : line("%zu", first);
     text += line("%-12s ", name.c_str()) + what;
     first = next;
   }
-  return text + line("limit %s of each device\n", bytes_text(limit).c_str());
+  if (plan.cluster.groups.empty()) {
+    return text + line("limit %s of each device\n", bytes_text(limit(0)).c_str());
+  }
+  for (std::size_t group = 0; group < plan.cluster.groups.size(); ++group) {
+    const auto rank =
+        static_cast<std::size_t>(first_rank_of(plan.cluster, static_cast<int>(group)));
+    text += line("limit %s of each %s\n", bytes_text(limit(rank)).c_str(),
+                 plan.cluster.groups[group].device.name.c_str());
+  }
+  return text;
 }
 
 }  // namespace
@@ -114,8 +128,7 @@ std::string to_text(const Simulation& simulation, const Plan& plan,
   return phases_text(simulation) +
          line("exposed communication %s (%.1f%% of the step) on the rank with most\n\n",
               seconds_text(exposed).c_str(), 100 * exposed / simulation.step_s) +
-         path_text(simulation) + "\n" +
-         ranks_text(simulation, usable_memory(plan.cluster, calibration));
+         path_text(simulation) + "\n" + ranks_text(simulation, plan, calibration);
 }
 
 std::string to_json(const Simulation& simulation, const Plan& plan,
@@ -149,6 +162,7 @@ std::string to_json(const Simulation& simulation, const Plan& plan,
          {"idle_share", summary.idle_share},
          {"exposed_comm_s", summary.exposed_comm_s},
          {"peak_bytes", summary.peak_bytes},
+         {"limit_bytes", usable_memory(plan.cluster, calibration, static_cast<int>(rank))},
          {"peak_phase", summary.peak_phase == Phase::load ? "none" : name_of(summary.peak_phase)}});
   }
   return json.dump(2) + "\n";

@@ -1,13 +1,50 @@
 #include "simulator/rules/plan_metrics.h"
 
 #include <algorithm>
+#include <map>
 
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/search/search.h"
 
 namespace tessera {
 namespace {
+
+// The fullest rank against its device.
+struct MemoryShares {
+  double of_device = 0, of_usable = 0;
+};
+
+void take_more(MemoryShares& most, std::int64_t bytes, std::int64_t memory, double fragmentation) {
+  if (memory <= 0) return;
+  const double share = static_cast<double>(bytes) / static_cast<double>(memory);
+  most.of_device = std::max(most.of_device, share);
+  most.of_usable = std::max(most.of_usable, share / (1 - fragmentation));
+}
+
+// With several GPU types every pool against its own: in each phase the fullest ranks of its roles
+// together, as the search counts them.
+MemoryShares memory_shares(const Plan& plan, const Calibration& calibration) {
+  MemoryShares most;
+  if (plan.cluster.groups.empty()) {
+    take_more(most, plan.prediction.peak_bytes, plan.cluster.device.memory.value,
+              calibration.fragmentation.value);
+    return most;
+  }
+  for (const std::vector<Role>& block : placement_of(plan)) {
+    std::map<Phase, std::int64_t> bytes;
+    for (const Role role : block) {
+      for (const auto& [phase, use] : plan.find(role)->memory) bytes[phase] += use.total();
+    }
+    const int view = view_of(plan.cluster, plan.find(block.front())->ranks);
+    const std::int64_t memory = seen_from(plan.cluster, view).device.memory.value;
+    for (const auto& [phase, sum] : bytes) {
+      take_more(most, sum, memory, seen_from(calibration, view).fragmentation.value);
+    }
+  }
+  return most;
+}
 
 // The fastest way into a GPU that a reshard of this plan can use: the link within a node, or a
 // network card's share where every source is on another node.
@@ -110,16 +147,10 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
       result.predicted["gen/share"] = gen->second / prediction.step_s;
     }
   }
-  std::int64_t device = plan.cluster.device.memory.value;
-  for (const NodeGroup& group : plan.cluster.groups) {  // no more than fits on some type
-    if (device < prediction.peak_bytes) device = std::max(device, group.device.memory.value);
-  }
-  const auto peak = static_cast<double>(prediction.peak_bytes);
-  const auto memory = static_cast<double>(device);
-  result.predicted["perf/memory_share"] = memory > 0 ? peak / memory : 0;
+  const MemoryShares shares = memory_shares(plan, calibration);
+  result.predicted["perf/memory_share"] = shares.of_device;
   // Of what a plan may fill (usable_memory of planner/search): 1 is the most that any plan has.
-  const double usable = memory * (1 - calibration.fragmentation.value);
-  result.predicted["perf/usable_memory_share"] = usable > 0 ? peak / usable : 0;
+  result.predicted["perf/usable_memory_share"] = shares.of_usable;
   add_reshard(plan, result);
   if (plan.models.contains("actor")) {
     result.parameters_in_billions =

@@ -161,5 +161,28 @@ TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {
   EXPECT_NEAR(shared.seconds[3] / alone, 2, 1e-9);
 }
 
+// verl hands weights over in buckets of 2048 MiB, or of the largest tensor: 128256 x 4096 fp32
+// under FSDP are 2004 MiB.
+TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
+  PlanRequest request = small_request();
+  Candidate rollout{Role::rollout, 16, 2, 1, 8};
+  rollout.tokens = 4096;
+  rollout.max_sequences = 16;
+  for (const auto& [engine, expected] :
+       {std::pair{"verl", 2048LL << 20}, {"verl-megatron", 2048LL << 20}, {"tessera", 0LL}}) {
+    request.engine = engine;
+    request.traits = traits_of(engine);
+    for (const bool unmapped : {false, true}) {
+      rollout.offload.parameters = unmapped;
+      const CostEvaluator costs(request);
+      const RoleCost cost = costs.cost(rollout);
+      const std::int64_t weights = costs.memory(rollout, Phase::gen).weights;
+      EXPECT_EQ(costs.memory(rollout, Phase::reshard).reshard, expected) << engine;
+      EXPECT_EQ(cost.switching, weights + expected) << engine;
+      EXPECT_EQ(cost.resident, unmapped ? 0 : weights) << engine;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -11,6 +11,7 @@
 #include "cost_models/spec/strict_json.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan_json.h"
+#include "planner/search/limits.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
 #include "planner/search/type_reasons.h"
@@ -213,6 +214,37 @@ TEST(NodeGroups, ViewsAreThoseOfTheRanks) {
   const ClusterSpec one = read_cluster_spec("h800-64", problems).value();
   EXPECT_EQ(seen_from(one, 0), one);
   EXPECT_EQ(pool_views(one).size(), 1U);
+}
+
+TEST(MixedPlan, ProgramsReadTheReasonsForItsTypes) {
+  const Plan& plan = best_on_h800_and_h20();
+  const Calibration calibration = of_verl().calibration;
+  const auto reasons = on_other_types(plan, calibration);
+  ASSERT_GE(reasons.size(), 2U);
+  const std::string json =
+      explain_json(plan, usable_memory(plan.cluster, calibration), {}, reasons);
+  Problems problems;
+  const auto read = parse_json(json, "explain", problems);
+  ASSERT_TRUE(read) << to_string(problems.at(0));
+  const Node* types = read->root.find("gpu_types");
+  ASSERT_NE(types, nullptr);
+  ASSERT_EQ(types->items.size(), reasons.size());
+  const Node* rollout = nullptr;
+  for (const Node& one : types->items) {
+    if (one.find("role")->text == "rollout") rollout = &one;
+  }
+  ASSERT_NE(rollout, nullptr);
+  EXPECT_EQ(rollout->find("gpu")->text, kH20);
+  EXPECT_EQ(rollout->find("other")->text, kH800);
+  EXPECT_GT(rollout->find("other_s")->number, rollout->find("seconds")->number);
+}
+
+TEST(MixedPlan, TheMemoryOfARankIsThatOfItsType) {
+  const PlanRequest asked = of_verl();
+  const std::int64_t h800 = usable_memory(asked.cluster, asked.calibration, 0);
+  const std::int64_t h20 = usable_memory(asked.cluster, asked.calibration, 63);
+  EXPECT_EQ(h800, usable_memory(asked.cluster, asked.calibration));
+  EXPECT_NEAR(static_cast<double>(h20) / static_cast<double>(h800), 95.0 / 80, 1e-9);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -397,6 +398,36 @@ TEST(Sweep, TimesFollowTheClustersFigures) {
   std::filesystem::remove_all(folder);
   EXPECT_GT(value(table, 1, "step_s"), 7 * value(table, 0, "step_s"));
   EXPECT_LT(value(table, 1, "mfu"), 1);
+}
+
+// H800 computes 6.7 times as fast as H20, which reads memory 1.2 times as fast and has more of it.
+TEST(Sweep, PricesARowOnTheGpuTypeThatSuitsIt) {
+  const std::string layouts[] = {"train,16,8,1,2,1,1,1,1,none,1,1,64,2048,0\n",
+                                 "rollout,16,2,1,8,1,1,1,,,,,512,1024,1024\n"};
+  std::string rows;
+  for (const std::string& layout : layouts) {
+    for (const char* cluster : {"h800-h20-64", "h800-64", "h20-64"}) {
+      rows += std::string("x,qwen2-7b,") + cluster + "," + layout;
+    }
+  }
+  const CsvTable table = swept(rows);
+  for (const std::size_t first : {std::size_t{0}, std::size_t{3}}) {
+    const double least =
+        std::min(value(table, first + 1, "step_s"), value(table, first + 2, "step_s"));
+    EXPECT_NEAR(value(table, first, "step_s"), least, 1e-6 * least) << first;
+    EXPECT_EQ(cell(table, first, "feasible"), "1");
+  }
+  EXPECT_THAT(cell(table, 0, "why"), HasSubstr("on H800-SXM-80GB"));
+  EXPECT_THAT(cell(table, 3, "why"), HasSubstr("on H20-96GB"));
+}
+
+// 40 GPUs are more than either type has: the weaker figures of both.
+TEST(Sweep, SpansTypesWhereOneHasTooFewGpus) {
+  const CsvTable table = swept(
+      "x,qwen2-7b,h800-h20-64,train,40,8,1,5,1,1,1,1,none,1,1,80,2048,0\n"
+      "x,qwen2-7b,h800-64,train,40,8,1,5,1,1,1,1,none,1,1,80,2048,0\n");
+  EXPECT_GT(value(table, 0, "step_s"), 2 * value(table, 1, "step_s"));
+  EXPECT_THAT(cell(table, 0, "why"), HasSubstr("on H800-SXM-80GB+H20-96GB"));
 }
 
 }  // namespace
