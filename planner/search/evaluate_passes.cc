@@ -1,4 +1,4 @@
-// Time of forward and training passes through a pipeline, of the optimizer, and of offloading.
+// Time of forward and training passes through a pipeline.
 #include <algorithm>
 
 #include "planner/search/evaluate_state.h"
@@ -10,12 +10,6 @@ namespace {
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-double tensors_of_a_layer(const ParameterTable& table) {
-  return static_cast<double>(std::count_if(
-      table.rows.begin(), table.rows.end(),
-      [&](const Parameter& row) { return row.layer == table.model.layers - 1 && row.part == 0; }));
-}
 
 // Whether this candidate's expert parallelism runs beside the layers of another micro-batch.
 bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, GroupShape group) {
@@ -68,121 +62,6 @@ ParallelLayout degrees_of(const Candidate& candidate) {
           .etp = candidate.etp,
           .zero = candidate.zero,
           .stages = {}};
-}
-
-// Under pipelines engines sum a step's micro-batches before they reduce (torch's FSDP without
-// gradient synchronisation; Llama Team 2024, arXiv:2407.21783, sec. 3.3.2).
-bool CostEvaluator::State::reduces_layers(const Candidate& candidate) const {
-  return candidate.zero == 2 && candidate.dp > 1 &&
-         (candidate.pp == 1 || request.traits.reduces_every_batch);
-}
-
-bool CostEvaluator::State::shards_overlap() const {
-  return request.traits.overlapped_shards && calibration().overlapped_dispatch;
-}
-
-// One gather (of parameters) or reduction (of gradients) over a group, by what the engine does it
-// with.
-MovedShards CostEvaluator::State::gather_shards(double bytes, GroupShape group) const {
-  if (group.ranks <= 1 || bytes <= 0) return {};
-  const double slowdown = calibration().overlap_slowdown.value - 1;
-  if (request.traits.copied_shards && group.nodes == 1) {
-    return {collective_seconds(Collective::copy_engine,
-                               wire_bytes(Collective::all_gather, bytes, group.ranks), group,
-                               cluster(), calibration()),
-            0};
-  }
-  const double seconds =
-      collective_seconds(Collective::all_gather, bytes, group, cluster(), calibration());
-  return {seconds + listed_copies(bytes, group), slowdown * seconds};
-}
-
-MovedShards CostEvaluator::State::reduce_shards(double bytes, GroupShape group) const {
-  if (group.ranks <= 1 || bytes <= 0) return {};
-  if (request.traits.copied_shards && group.nodes == 1) {
-    // Everybody's parts of the own shard are fetched, then one kernel reads all and writes the sum.
-    const double summed = stream_seconds(bytes * (1 + 1.0 / group.ranks), calibration());
-    return {collective_seconds(Collective::copy_engine,
-                               wire_bytes(Collective::reduce_scatter, bytes, group.ranks), group,
-                               cluster(), calibration()) +
-                summed,
-            summed};
-  }
-  const double seconds =
-      collective_seconds(Collective::reduce_scatter, bytes, group, cluster(), calibration());
-  return {seconds + listed_copies(bytes, group),
-          (calibration().overlap_slowdown.value - 1) * seconds};
-}
-
-double CostEvaluator::State::listed_copies(double bytes, GroupShape group) const {
-  if (!request.traits.listed_shards) return 0;
-  const double copy = std::max(calibration().dispatch_s.value, calibration().kernel_floor_s.value);
-  return group.ranks * copy + stream_seconds(2 * bytes, calibration());
-}
-
-// Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP). In `pieces` collectives each.
-ShardSeconds CostEvaluator::State::shard_seconds(const RoleModel& model, const Candidate& candidate,
-                                                 const CandidateGroups& groups,
-                                                 const Elements& elements, double pieces) const {
-  const bool gathers = candidate.dp_shard > 1;
-  if (!gathers && !reduces_layers(candidate)) return {};
-  const GroupShape dense = gathers ? groups.shard : groups.replicas;
-  const auto all = [&](DType type, const auto& move) {
-    const double element = size_of(type);
-    return pieces * move(as_double(elements.dense) * element / pieces, dense) +
-           move(as_double(elements.expert) * element, groups.expert_replicas);
-  };
-  ShardSeconds seconds;
-  if (gathers) {
-    seconds.gather = all(model.dtypes.param, [&](double bytes, GroupShape group) {
-      return gather_shards(bytes, group);
-    });
-  }
-  if (model.lora.used()) return seconds;  // what the adapters' gradients take is nothing beside it
-  seconds.scatter = all(model.dtypes.grad, [&](double bytes, GroupShape group) {
-    return reduce_shards(bytes, group);
-  });
-  return seconds;
-}
-
-ShardSeconds CostEvaluator::State::layer_shards(RoleModel& model, const Candidate& candidate,
-                                                const CandidateGroups& groups, LayerKind kind) {
-  const ShardElements& parts = shards(model, candidate.tp, candidate.ep, candidate.etp);
-  const Elements layer = parts.layer[static_cast<std::size_t>(kind)].front();
-  const double pieces = request.traits.listed_shards ? tensors_of_a_layer(*model.table) : 1;
-  return shard_seconds(model, candidate, groups, layer, pieces);
-}
-
-ShardSeconds CostEvaluator::State::front_shards(RoleModel& model, const Candidate& candidate,
-                                                const CandidateGroups& groups) {
-  const ShardElements& parts = shards(model, candidate.tp, candidate.ep, candidate.etp);
-  return shard_seconds(model, candidate, groups, {parts.first.front() + parts.both.front(), 0}, 1);
-}
-
-// The embedding is gathered before and reduced after all. Where layers overlap, nothing hides the
-// first layer's gather, nor its reduction after the last backward pass.
-ExposedEnds CostEvaluator::State::exposed_ends(RoleModel& model, const Candidate& candidate,
-                                               const CandidateGroups& groups, int stage) {
-  ExposedEnds ends;
-  const auto add = [&](const ShardSeconds& part) {
-    ends.before += part.gather.seconds;
-    ends.after += part.scatter.seconds;
-  };
-  if (stage == 0) add(front_shards(model, candidate, groups));
-  if (shards_overlap()) {
-    add(layer_shards(model, candidate, groups, kind_of_layer(model.spec, 0)));
-  }
-  return ends;
-}
-
-double CostEvaluator::State::beside_layer(const ShardSeconds& moved, bool backward,
-                                          double layer_s) const {
-  const bool kept = backward && request.traits.keeps_gathered;
-  const MovedShards all = kept       ? moved.scatter
-                          : backward ? moved.gather + moved.scatter
-                                     : moved.gather;
-  if (!shards_overlap()) return all.seconds;
-  return std::max(0.0, all.seconds - layer_s) + std::min(all.lost, layer_s);
 }
 
 const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
@@ -346,109 +225,6 @@ CostEvaluator::State::Timed CostEvaluator::State::pipeline(RoleModel& model,
   if (rest != 0) rounds += (chunks - 1) * (candidate.pp - rest) / chunks;
   return {shown + sum.seconds / chunks + rounds * slowest.seconds,
           shown + sum.communication / chunks + rounds * slowest.communication};
-}
-
-// Gradients over the replicas, the update of this rank's part, parameters back under ZeRO-1 and -2.
-// FSDP reduced its gradients within the shard group already; replicas of it are still to be added.
-OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candidate& candidate,
-                                                   const CandidateGroups& groups,
-                                                   const Elements& elements) {
-  const ShardCounts parts = zero_shards(degrees_of(candidate));
-  const bool sharded = candidate.zero >= 1;
-  OptimizerCost cost;
-  const auto move = [&](std::int64_t count, GroupShape group, int cut) {
-    const double gradient = as_double(count * size_of(model.dtypes.grad));
-    const double parameter = as_double(count * size_of(model.dtypes.param));
-    const auto sum = [&](double bytes, GroupShape over) {
-      const double seconds = tessera::collective_seconds(Collective::all_reduce, bytes, over,
-                                                         cluster(), calibration());
-      return MovedShards{seconds, (calibration().overlap_slowdown.value - 1) * seconds};
-    };
-    if (candidate.dp_shard > 1) {
-      cost.reduce = cost.reduce + sum(gradient / cut, groups.replicated);
-    } else if (sharded) {
-      // ZeRO-2 reduced every layer after its backward pass (layer_shards).
-      if (!reduces_layers(candidate)) cost.reduce = cost.reduce + reduce_shards(gradient, group);
-      cost.gather = cost.gather + gather_shards(parameter, group);
-    } else {
-      cost.reduce = cost.reduce + sum(gradient, group);
-    }
-  };
-  move(elements.dense, groups.replicas, parts.dense);
-  if (elements.expert > 0) move(elements.expert, groups.expert_replicas, parts.expert);
-  const auto tensors =
-      static_cast<double>(model.table->rows.size()) / candidate.pp / std::max(1, candidate.ep);
-  const auto update = [&](std::int64_t count, int cut, double held) {
-    const int shards = sharded ? cut : 1;
-    const bool by_host = candidate.offload.optimizer && request.traits.host_optimizer &&
-                         calibration().cores == 0;  // else the device is the host
-    const Work here = optimizer_step(as_double(count), shards, held, model.dtypes, calibration());
-    if (!by_host) {
-      cost.update += here;
-      return;
-    }
-    // Norm and pieces are handed over by waits of the host (digits on 4 H200: 7 ms a step with
-    // gradients and weights offloaded, too); no less than the device would take.
-    constexpr double kHandOver = 1e-3;
-    const auto node = static_cast<int>(cluster().gpus_per_node);
-    const double there = host_step_seconds(as_double(count), shards, std::min(node, candidate.gpus),
-                                           model.dtypes, cluster(), calibration());
-    cost.update += {std::max(there, here.total(calibration())) + kHandOver, 0};
-  };
-  update(elements.dense, parts.dense, tensors);
-  if (elements.expert > 0) update(elements.expert, parts.expert, 0);
-  return cost;
-}
-
-CostEvaluator::State::Timed CostEvaluator::State::optimizer(RoleModel& model,
-                                                            const Candidate& candidate,
-                                                            double last_backward_s) {
-  const OptimizerCost& cost = fullest_optimizer(model, candidate);
-  const StepExposed shown = exposed_of(cost, candidate, last_backward_s);
-  const double communication = shown.reduce_s + shown.gather_s;
-  return {cost.update.total(calibration()) * slowdown(candidate, 1) + communication, communication};
-}
-
-// The part of a step's communication that the last backward pass does not hide goes to the
-// reduction and the gathering in proportion.
-StepExposed CostEvaluator::State::exposed_of(const OptimizerCost& cost, const Candidate& candidate,
-                                             double last_backward_s) const {
-  const EngineTraits& traits = request.traits;
-  const bool beside = calibration().overlapped_dispatch;
-  const bool sharded = candidate.zero >= 1 && candidate.dp_shard == 1;
-  const bool reduces =
-      beside && (sharded ? traits.overlapped_gradients : traits.overlapped_replicas);
-  const bool gathers = beside && traits.overlapped_parameters;
-  MovedShards hidden;
-  if (reduces) hidden = hidden + cost.reduce;
-  if (gathers) hidden = hidden + cost.gather;
-  const double shown =
-      std::max(0.0, hidden.seconds - last_backward_s) + std::min(hidden.lost, last_backward_s);
-  const double part = hidden.seconds > 0 ? shown / hidden.seconds : 0;
-  return {cost.reduce.seconds * (reduces ? part : 1), cost.gather.seconds * (gathers ? part : 1)};
-}
-
-// What a phase of the role fetches from and returns to host memory, at the link's one-way rate:
-// weights on entry; optimizer states in and out, once per phase or, streamed, once per step, unless
-// the host computes the step (optimizer_cost).
-double CostEvaluator::State::offload_seconds(RoleModel& model, const Candidate& candidate,
-                                             bool training, double steps) {
-  if (candidate.offload == Offload{}) return 0;
-  const ParallelLayout layout = degrees_of(candidate);
-  double bytes = 0;
-  for (const StageClass& stage : stages(model, candidate)) {
-    const MemoryUse use = model.lora.used()
-                              ? resident(model, candidate, stage)
-                              : resident_memory(stage.elements, layout, model.dtypes, training);
-    double here = 0;
-    if (candidate.offload.parameters) here += as_double(use.weights) * (training ? 2 : 1);
-    if (training && candidate.offload.optimizer && !request.traits.host_optimizer) {
-      here += 2 * as_double(use.master_weights + use.optimizer) *
-              (request.traits.streamed_optimizer ? steps : 1.0);
-    }
-    bytes = std::max(bytes, here);
-  }
-  return host_copy_seconds(bytes, calibration());
 }
 
 CostEvaluator::State::Timed CostEvaluator::State::update(RoleModel& model,

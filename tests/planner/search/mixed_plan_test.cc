@@ -229,14 +229,15 @@ TEST(MixedPlan, ProgramsReadTheReasonsForItsTypes) {
   const Node* types = read->root.find("gpu_types");
   ASSERT_NE(types, nullptr);
   ASSERT_EQ(types->items.size(), reasons.size());
-  const Node* rollout = nullptr;
-  for (const Node& one : types->items) {
-    if (one.find("role")->text == "rollout") rollout = &one;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    const Node& one = types->items[i];
+    EXPECT_EQ(one.find("role")->text, name_of(reasons[i].role));
+    const bool generates = reasons[i].role == Role::rollout;
+    EXPECT_EQ(one.find("gpu")->text, generates ? kH20 : kH800);
+    EXPECT_EQ(one.find("other")->text, generates ? kH800 : kH20);
+    EXPECT_NEAR(one.find("seconds")->number, reasons[i].seconds, 1e-6 * reasons[i].seconds);
+    EXPECT_NEAR(one.find("other_s")->number, reasons[i].other_s, 1e-6 * reasons[i].other_s);
   }
-  ASSERT_NE(rollout, nullptr);
-  EXPECT_EQ(rollout->find("gpu")->text, kH20);
-  EXPECT_EQ(rollout->find("other")->text, kH800);
-  EXPECT_GT(rollout->find("other_s")->number, rollout->find("seconds")->number);
 }
 
 TEST(MixedPlan, TheMemoryOfARankIsThatOfItsType) {
