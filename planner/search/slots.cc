@@ -244,9 +244,7 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
   Between between(problem, workload);
   for (int round = 0; round < kMostRounds; ++round) {
     SearchProblem open = between.open();
-    open.better_than_s = best.front().step_s;
-    open.better_than_gpus = best.front().gpus();
-    open.better_than_billed = best.front().billed_gpus;
+    open.better_than = best.front().as_incumbent();
     const SearchResult found = search_exactly(open, store);
     solved.result.evaluated += found.evaluated;
     solved.result.pruned += found.pruned;
