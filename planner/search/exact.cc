@@ -44,8 +44,10 @@ Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, 
                    [&](const auto& a, const auto& b) { return order(a) < order(b); });
   Solution best;
   Rivals rivals{.own = problem.better_than, .all = best_of_all, .slack = kSlack};
-  for (const Pass pass : {Pass::narrow, Pass::whole}) {
-    for (const PlacementSearch& search : searches) improve(search, pass, rivals, best, pruned);
+  for (const PlacementSearch& search : searches) {
+    const bool any = rivals.own.step_s < std::numeric_limits<double>::infinity();
+    if (!any) improve(search, Pass::narrow, rivals, best, pruned);
+    improve(search, Pass::whole, rivals, best, pruned);
   }
   return best;
 }
@@ -53,7 +55,7 @@ Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, 
 Solution best_of(const PlacementSearch& search, const SearchProblem& problem,
                  std::int64_t& pruned) {
   Solution best;
-  Rivals rivals{.own = problem.better_than};
+  Rivals rivals{.own = problem.better_than, .all = {}};
   for (const Pass pass : {Pass::narrow, Pass::whole}) improve(search, pass, rivals, best, pruned);
   return best;
 }
