@@ -176,10 +176,14 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
       rollout.offload.parameters = unmapped;
       const CostEvaluator costs(request);
       const RoleCost cost = costs.cost(rollout);
-      const std::int64_t weights = costs.memory(rollout, Phase::gen).weights;
+      const MemoryUse generating = costs.memory(rollout, Phase::gen);
+      // The cache and the working memory of an engine that does not sleep stay, too.
+      const bool stays = request.traits.keeps_cache && !unmapped;
+      const std::int64_t working = generating.kv_cache + generating.activations + generating.logits;
+      const std::int64_t kept = generating.weights + (stays ? working : 0);
       EXPECT_EQ(costs.memory(rollout, Phase::reshard).reshard, expected) << engine;
-      EXPECT_EQ(cost.switching, weights + expected) << engine;
-      EXPECT_EQ(cost.resident, unmapped ? 0 : weights) << engine;
+      EXPECT_EQ(cost.switching, kept + expected) << engine;
+      EXPECT_EQ(cost.resident, unmapped ? 0 : kept) << engine;
     }
   }
 }
