@@ -1,0 +1,322 @@
+#include "planner/sweep/row_pricing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cost_models/compute.h"
+#include "planner/search/fixed.h"
+#include "planner/search/space.h"
+#include "planner/sweep/completions.h"
+#include "planner/sweep/row_request.h"
+
+namespace tessera {
+namespace {
+
+std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
+
+std::string in_gib(double bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f GiB", bytes / (1LL << 30));
+  return text.data();
+}
+
+// A completion with what it costs.
+struct Priced {
+  Candidate candidate;
+  RoleCost cost;
+  double seconds = 0;
+  std::string chosen;
+};
+
+// What two roles on the same ranks need at once; one role needs its own peak.
+std::int64_t peak_together(const RoleCost* actor, const RoleCost* rollout) {
+  if (actor == nullptr) return rollout->peak;
+  if (rollout == nullptr) return actor->peak;
+  return std::max({actor->peak + rollout->resident, actor->resident + rollout->peak});
+}
+
+class RowPricing {
+ public:
+  RowPricing(const CostEvaluator& costs, const CostEvaluator& generating, const SweepRow& row,
+             std::string assumed)
+      : costs_(costs),
+        generating_(generating),
+        request_(costs.request()),
+        row_(row),
+        assumed_(std::move(assumed)) {}
+
+  SweepResult run() {
+    const bool trains = row_.kind != SweepKind::rollout;
+    const bool generates = row_.kind == SweepKind::rollout || row_.kind == SweepKind::iteration;
+    std::vector<Priced> training, generation;
+    if (trains) training = training_options();
+    if (generates) generation = generation_options();
+    if ((trains && training.empty()) || (generates && generation.empty())) {
+      SweepResult result;
+      result.why = impossible_;
+      return result;
+    }
+    const bool together = trains && generates && !on_own_gpus(row_);
+    const Priced *actor = nullptr, *rollout = nullptr;
+    if (together) {
+      std::tie(actor, rollout) = best_pair(training, generation);
+    } else {
+      if (trains) actor = best_alone(training);
+      if (generates) rollout = best_alone(generation);
+    }
+    return result_of(actor, rollout, together);
+  }
+
+ private:
+  std::int64_t limit() const { return memory_limit(request_); }
+  const ModelSpec& model() const { return request_.models.at("actor").spec; }
+
+  // The fastest that fits, else the leanest.
+  const Priced* best_alone(const std::vector<Priced>& options) const {
+    const Priced* best = nullptr;
+    for (const Priced& option : options) {
+      const bool fits = option.cost.peak <= limit();
+      const bool fitted = best != nullptr && best->cost.peak <= limit();
+      const bool better = best == nullptr || (fits && !fitted) ||
+                          (fits == fitted && (fits ? option.seconds < best->seconds
+                                                   : option.cost.peak < best->cost.peak));
+      if (better) best = &option;
+    }
+    return best;
+  }
+
+  std::pair<const Priced*, const Priced*> best_pair(const std::vector<Priced>& training,
+                                                    const std::vector<Priced>& generation) const {
+    std::pair<const Priced*, const Priced*> best{nullptr, nullptr};
+    double best_seconds = 0;
+    std::int64_t best_peak = 0;
+    for (const Priced& actor : training) {
+      for (const Priced& rollout : generation) {
+        const std::int64_t peak = peak_together(&actor.cost, &rollout.cost);
+        const double seconds = actor.seconds + rollout.seconds;
+        const bool fits = peak <= limit(), fitted = best.first != nullptr && best_peak <= limit();
+        const bool better = best.first == nullptr || (fits && !fitted) ||
+                            (fits == fitted && (fits ? seconds < best_seconds : peak < best_peak));
+        if (!better) continue;
+        best = {&actor, &rollout};
+        best_seconds = seconds;
+        best_peak = peak;
+      }
+    }
+    return best;
+  }
+
+  // Layouts that contradict themselves or the model are left out; the last reason is kept.
+  void add(const CostEvaluator& costs, std::vector<Priced>& options, const Candidate& candidate,
+           std::string chosen) {
+    Problems problems;
+    validate(layout_of(candidate, model().layers), model().layers, candidate.gpus, "",
+             std::string(name_of(candidate.role)), problems);
+    if (!problems.empty()) {
+      impossible_ = problems[0].place + ": " + problems[0].found + ", not " + problems[0].expected;
+      return;
+    }
+    Priced priced{candidate, costs.cost(candidate), 0, std::move(chosen)};
+    for (const double seconds : priced.cost.seconds) priced.seconds += seconds;
+    options.push_back(std::move(priced));
+  }
+
+  std::vector<Priced> training_options() {
+    const auto completions = train_completions(row_, model(), request_.cluster);
+    impossible_ = completions.why;
+    const auto longest = static_cast<double>(longest_sequence(request_.workload));
+    std::vector<Priced> options;
+    for (const TrainLayout& layout : completions.layouts) {
+      Candidate candidate{.role = Role::actor,
+                          .gpus = layout.gpus(),
+                          .tp = layout.tp,
+                          .pp = layout.pp,
+                          .dp = layout.dp,
+                          .zero = layout.zero,
+                          .tokens = std::llround(static_cast<double>(layout.micro_batch) * longest),
+                          .cp = layout.cp,
+                          .vpp = layout.vpp,
+                          .ep = layout.ep,
+                          .etp = layout.ep == 1 ? layout.tp : 1,  // experts cut as the rest is
+                          .dp_shard = layout.zero == 3 ? layout.dp : 1,
+                          .head_layers = layout.head_layers,
+                          .sequence_parallel = layout.sequence_parallel,
+                          .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
+                          .recompute = layout.recompute};
+      candidate.offload.optimizer = row_.offload_optimizer;
+      const std::string chosen = chosen_text(row_, layout);
+      add(costs_, options, candidate, chosen);
+      if (row_.kind != SweepKind::iteration) continue;
+      candidate.offload = {.parameters = true, .gradients = true, .optimizer = true};
+      add(costs_, options, candidate,
+          chosen + (chosen.empty() ? "" : " ") + "offloaded while generating");
+    }
+    return options;
+  }
+
+  std::vector<Priced> generation_options() {
+    const auto completions = gen_completions(row_, model(), request_.cluster);
+    if (completions.layouts.empty()) impossible_ = completions.why;
+    std::vector<Priced> options;
+    for (const GenLayout& layout : completions.layouts) {
+      Candidate candidate{.role = Role::rollout,
+                          .gpus = layout.gpus(),
+                          .tp = layout.tp,
+                          .pp = layout.pp,
+                          .dp = layout.dp,
+                          .ep = layout.ep,
+                          .etp = layout.ep == 1 ? layout.tp : 1};
+      constexpr std::int64_t kPrefillTokens = 16384;
+      candidate.tokens = std::max(request_.workload.prompt_tokens, kPrefillTokens);
+      candidate.offload.parameters = row_.kind == SweepKind::iteration;  // unmapped while training
+      const Workload& workload = generating_.request().workload;
+      const std::int64_t sequences = (workload.sequences() + layout.dp - 1) / layout.dp;
+      for (std::int64_t slots = sequences; slots >= 1; slots = slots == 1 ? 0 : (slots + 1) / 2) {
+        candidate.max_sequences = slots;
+        add(generating_, options, candidate, chosen_text(row_, layout));
+        if (options.back().cost.peak <= limit()) break;  // fewer slots are only slower
+      }
+    }
+    for (Priced& option : options) {
+      option.seconds /= static_cast<double>(batches_under_way(row_));
+      option.cost.seconds[at(Phase::gen)] /= static_cast<double>(batches_under_way(row_));
+    }
+    return options;
+  }
+
+  SweepResult result_of(const Priced* actor, const Priced* rollout, bool together) const {
+    SweepResult result;
+    std::string chosen;
+    double train_gpus = 0, gpus = 0;
+    if (actor != nullptr) {
+      if (row_.kind != SweepKind::train) {
+        result.log_prob_s = actor->cost.seconds[at(Phase::old_log_prob)];
+      }
+      if (row_.kind != SweepKind::logprob) {
+        result.update_s = actor->cost.seconds[at(Phase::update_actor)];
+      }
+      append(chosen, actor->chosen);
+      gpus = train_gpus = actor->candidate.gpus;
+    }
+    if (rollout != nullptr) {
+      result.gen_s = rollout->cost.seconds[at(Phase::gen)];
+      append(chosen, rollout->chosen);
+      gpus = together ? std::max<double>(gpus, rollout->candidate.gpus)
+                      : gpus + rollout->candidate.gpus;
+    }
+    if (actor != nullptr && rollout != nullptr) {
+      result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together);
+    }
+    if (actor != nullptr && row_.reference.value_or(false)) {
+      result.log_prob_s = with_reference(*actor);
+    }
+    const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
+    const double generated = result.gen_s.value_or(0), moved = result.reshard_s.value_or(0);
+    const bool overlapped =
+        actor != nullptr && rollout != nullptr && !together && row_.policy_lag.value_or(1) > 0;
+    result.step_s = moved + (overlapped ? std::max(trained, generated) : trained + generated);
+    result.gpus = static_cast<std::int64_t>(gpus);
+    set_rates(result, gpus, train_gpus);
+    const std::int64_t peak = together ? peak_together(&actor->cost, &rollout->cost)
+                                       : std::max(actor != nullptr ? actor->cost.peak : 0,
+                                                  rollout != nullptr ? rollout->cost.peak : 0);
+    result.peak_gib = with_reserve(peak) / (1LL << 30);
+    result.feasible = peak <= limit();
+    if (!result.feasible) result.why = shortage(actor, rollout, peak);
+    append(result.why, chosen);
+    append(result.why, assumed_);
+    if (batches_under_way(row_) > 1) {
+      append(result.why, std::to_string(batches_under_way(row_)) + " batches generated at once");
+    }
+    if (actor != nullptr) append(result.why, uneven_batch(actor->candidate.dp));
+    append(result.why, grown_cluster(static_cast<std::int64_t>(gpus)));
+    append(result.why, row_.notes);
+    return result;
+  }
+
+  // The reference is scored where and as the actor is. Its weights wait in host memory: the actor's
+  // go there, the reference's come, the actor's come back (NeMo RL's use_reference_model).
+  double with_reference(const Priced& actor) const {
+    constexpr double kCopies = 3;
+    const auto weights =
+        static_cast<double>(costs_.memory(actor.candidate, Phase::old_log_prob).weights);
+    return 2 * actor.cost.seconds[at(Phase::old_log_prob)] +
+           kCopies * host_copy_seconds(weights, request_.calibration);
+  }
+
+  // What a device holds: the roles' bytes with context and libraries.
+  double with_reserve(std::int64_t bytes) const {
+    return static_cast<double>(bytes) + request_.calibration.reserve_bytes.value;
+  }
+
+  // Frameworks pad or balance what dp does not divide: the step waits for the fullest replica.
+  std::string uneven_batch(int dp) const {
+    const Workload& work = request_.workload;
+    const std::int64_t batch = work.sequences() / work.mini_batches;
+    if (batch % dp == 0) return {};
+    return "dp " + std::to_string(dp) + " does not divide the batch of " + std::to_string(batch) +
+           ": priced as " + std::to_string((batch + dp - 1) / dp) + " sequences on every replica";
+  }
+
+  // A row may name a cluster of its kind of node that is smaller than the run.
+  std::string grown_cluster(std::int64_t gpus) const {
+    const ClusterSpec& cluster = request_.cluster;
+    if (gpus <= cluster.gpus()) return {};
+    const std::int64_t nodes = (gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node;
+    return "the cluster has " + std::to_string(cluster.gpus()) + " GPUs: priced as " +
+           std::to_string(nodes) + " of its nodes";
+  }
+
+  void set_rates(SweepResult& result, double gpus, double train_gpus) const {
+    const Workload& workload = request_.workload;
+    const double sequence =
+        static_cast<double>(workload.prompt_tokens) + workload.response_tokens.mean;
+    const double tokens = static_cast<double>(workload.sequences()) * sequence;
+    result.tokens_per_s_per_gpu = tokens / *result.step_s / gpus;
+    if (!result.update_s) return;
+    result.mfu = 3 * forward_flops_per_token(model(), sequence) * tokens /
+                 (*result.update_s * train_gpus * request_.cluster.device.peak_bf16.value);
+  }
+
+  // "rank in phase update_actor needs 91.2 GiB of 74.0 GiB; largest part activations, 50.1 GiB".
+  std::string shortage(const Priced* actor, const Priced* rollout, std::int64_t peak) const {
+    const Priced* worst =
+        actor == nullptr || (rollout != nullptr && rollout->cost.peak - rollout->cost.resident >
+                                                       actor->cost.peak - actor->cost.resident)
+            ? rollout
+            : actor;
+    Phase phase = Phase::gen;
+    std::int64_t most = -1;
+    for (const Phase each : phases_of(request_.workload, worst->candidate.role)) {
+      const std::int64_t total = costs_.memory(worst->candidate, each).total();
+      if (total > most) {
+        most = total;
+        phase = each;
+      }
+    }
+    const auto [name, bytes] = largest_class(costs_.memory(worst->candidate, phase));
+    return "phase " + std::string(name_of(phase)) + " needs " + in_gib(with_reserve(peak)) +
+           " of " + in_gib(with_reserve(limit())) + "; largest part " + name + ", " +
+           in_gib(static_cast<double>(bytes));
+  }
+
+  const CostEvaluator& costs_;
+  const CostEvaluator& generating_;
+  const PlanRequest& request_;
+  const SweepRow& row_;
+  std::string assumed_, impossible_;
+};
+
+}  // namespace
+
+SweepResult price_row(const CostEvaluator& costs, const CostEvaluator& generating,
+                      const SweepRow& row, const std::string& assumed) {
+  return RowPricing(costs, generating, row, assumed).run();
+}
+
+}  // namespace tessera

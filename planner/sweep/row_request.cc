@@ -1,0 +1,301 @@
+#include "planner/sweep/row_request.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "cost_models/spec/node_groups.h"
+#include "planner/search/space.h"
+
+namespace tessera {
+namespace {
+
+Dataflow dataflow_of(SweepKind kind) {
+  const Call gen{Phase::gen, Role::actor, CallKind::generate, {"prompts"}, {"responses"}};
+  const Call score{Phase::old_log_prob, Role::actor, CallKind::infer, {"prompts"}, {"old"}};
+  const Call update{Phase::update_actor, Role::actor, CallKind::train, {"prompts"}, {}};
+  switch (kind) {
+    case SweepKind::train:
+      return {update};
+    case SweepKind::logprob:
+      return {score};
+    case SweepKind::rollout:
+      return {gen};
+    case SweepKind::iteration:
+      break;
+  }
+  return {gen, score, update};
+}
+
+// Flash attention came with engines that overlap communication; before, Megatron-LM overlapped
+// nothing, kept dropout's masks and all rows of logits (Narayanan et al. 2021, Korthikanti et al.
+// 2022). Experts across nodes: published runs dispatch hierarchically and, under a pipeline, beside
+// other micro-batches (DeepSeek-V3, Megatron-Bridge's recipes); the row's columns say otherwise.
+ExpertOverlap expert_overlap_of(const SweepRow& row) {
+  if (!row.expert_overlap) return ExpertOverlap::across_nodes;
+  return *row.expert_overlap ? ExpertOverlap::always : ExpertOverlap::none;
+}
+
+// ZeRO-2 and 3 in 16 bit are torch's FSDP or DeepSpeed: alone on torch's own kernels; beside tensor
+// parallelism or a pipeline compiled or of a kernel library's make (torchtitan, Llama 3's trainer).
+bool shards_of_torch(const SweepRow& row) {
+  return row.engine.empty() && row.zero.value_or(0) >= 2 && row.precision != SweepPrecision::fp8 &&
+         row.attention != SweepAttention::unfused;
+}
+
+bool eager(const SweepRow& row) {
+  return shards_of_torch(row) && row.attention != SweepAttention::flash_3 && !row.compiled &&
+         row.tp.value_or(1) == 1 && row.pp.value_or(1) == 1;
+}
+
+// Experts of such rows: NeMo AutoModel and torchtitan dispatch by DeepEP.
+bool merges_dispatch(const SweepRow& row) {
+  return row.expert_dispatch ? *row.expert_dispatch == ExpertDispatch::hierarchical
+                             : shards_of_torch(row);
+}
+
+// torch's own attention is FlashAttention 2 (scaled_dot_product_attention of torch 2.2 to 2.4).
+SweepAttention attention_of(const SweepRow& row) {
+  return row.attention == SweepAttention::flash && (eager(row) || row.compiled)
+             ? SweepAttention::flash_2
+             : row.attention;
+}
+
+// FSDP's models use flash-attn's loss (llm-foundry's default) or torch.compile's; NeMo and
+// Megatron-Bridge, who call attention by Transformer Engine, also its cross entropy.
+LossKernel loss_of(const SweepRow& row) {
+  if (row.loss) return *row.loss;
+  if (row.attention == SweepAttention::flash_3) return LossKernel::in_place;
+  return shards_of_torch(row) ? LossKernel::fused : LossKernel::vocab_parallel;
+}
+
+// Products of 2,048 rows and more in fp8 take 1 / 1.87 of their time in bf16 beside the casts on
+// H100 (1.86 on H200, 2.0 on B200; 4,508 shapes each, 2.6 % median error): aiconfigurator-core
+// 1.3's tables of TensorRT-LLM, Apache-2.0.
+double product_speed(const SweepRow& row) {
+  return row.precision == SweepPrecision::fp8 ? 1.87 : 1.0;
+}
+
+EngineTraits traits_of_row(const SweepRow& row) {
+  const bool keeps = !row.reshard_after_forward.value_or(true);
+  if (!row.engine.empty()) {
+    EngineTraits traits = traits_of(row.engine);
+    traits.keeps_gathered = keeps;
+    return traits;
+  }
+  const bool flash = row.attention != SweepAttention::unfused;
+  return {
+      .flash_attention = flash,
+      .dropout = !flash,
+      .logit_rows = 0,
+      .overlapped_gradients = flash,
+      .overlapped_replicas = flash,
+      .overlapped_parameters = flash,
+      .overlapped_shards = flash,
+      .streamed_optimizer = true,
+      .keeps_gathered = keeps,
+      .scattered_hops = true,
+      .master_parameters = shards_of_torch(row),
+      .listed_shards = !flash,
+      .expert_dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),
+      .expert_overlap = expert_overlap_of(row),
+      .synchronized_routing = true,
+      .overlapped_hops = flash,
+      // DeepSpeed of 2021 kept and reduced gradients in 16 bit (Rajbhandari et al. 2020, sec. 3.1).
+      .narrow_gradients = row.narrow_gradients || (!flash && row.zero.value_or(0) == 3),
+      .overlapped_tensor = row.tp_overlap.value_or(false),
+      .loss = loss_of(row),
+      .eager_elementwise = eager(row),
+      .remade_elementwise = shards_of_torch(row) && !eager(row),
+      .merged_dispatch = merges_dispatch(row),
+      .eager_expert_bias = !shards_of_torch(row),
+      .product_speed = product_speed(row),
+      .graphed_decode = true};
+}
+
+// Tables of attention kernels hold the device's best (FlashAttention 2 on Ampere, 3 or cuDNN's on
+// Hopper and later). Older generations take longer by: 2 over cuDNN's on H200 311 / 614 forward,
+// 282 / 533 forward and backward (torch 2.11, 8k); 1 over 2 on A100 1.7 to 3.0 (Dao 2023,
+// arXiv:2307.08691, sec. 4.1).
+Calibration for_attention(Calibration calibration, SweepAttention attention,
+                          const DeviceSpec& device) {
+  constexpr double kSecondOverBest = 1.9, kFirstOverSecond = 1.8, kHopperFlops = 700e12;
+  double longer = 1;
+  const bool old = attention == SweepAttention::flash_1 || attention == SweepAttention::flash_2;
+  if (old && device.peak_bf16.value > kHopperFlops) longer *= kSecondOverBest;
+  if (attention == SweepAttention::flash_1) longer *= kFirstOverSecond;
+  if (old) calibration.narrow_heads.value = 1;  // as on L40S, whose best kernels are of that kind
+  for (double& ratio : calibration.prefill.ratio) ratio *= longer;
+  return calibration;
+}
+
+}  // namespace
+
+void append(std::string& text, const std::string& more) {
+  if (more.empty()) return;
+  text += (text.empty() ? "" : "; ") + more;
+}
+
+RowLengths lengths_of(const SweepRow& row) {
+  RowLengths lengths;
+  lengths.prompt = row.prompt_tokens.value_or(0);
+  const bool trains = row.kind == SweepKind::train || row.kind == SweepKind::logprob;
+  constexpr double kTokens = 512;
+  if (row.response_tokens) {
+    lengths.response = *row.response_tokens;
+  } else if (row.max_response_tokens) {
+    constexpr double kMeanOfMax = 0.125;  // reasoning runs stay far below their limit on average
+    lengths.response = kMeanOfMax * static_cast<double>(*row.max_response_tokens);
+    lengths.assumed = "response_tokens assumed an eighth of max_response_tokens";
+  } else if (!trains) {
+    lengths.response = kTokens;
+    lengths.assumed = "response_tokens assumed 512";
+  }
+  if (!row.prompt_tokens && !(trains && lengths.response > 0 && row.response_tokens)) {
+    lengths.prompt = kTokens;
+    append(lengths.assumed, "prompt_tokens assumed 512");
+  }
+  // Without a response every position is scored: pre-training.
+  if (trains && lengths.response <= 0) {
+    lengths.response = lengths.prompt;
+    lengths.prompt = 0;
+  }
+  lengths.max = std::max(row.max_response_tokens.value_or(0),
+                         static_cast<std::int64_t>(std::llround(lengths.response)));
+  constexpr double kSpread = 0.5;  // as configs/workloads: a mean below its limit has a tail
+  if (static_cast<double>(lengths.max) > 1.5 * lengths.response) lengths.cv = kSpread;
+  return lengths;
+}
+
+std::string contradictions(const SweepRow& row, const ModelSpec& model, std::int64_t per_node) {
+  std::string text;
+  const auto refuse = [&](const char* column, double found, const std::string& expected) {
+    std::array<char, 32> number{};
+    std::snprintf(number.data(), number.size(), "%.9g", found);
+    append(text, std::string(column) + ": found " + number.data() + ", expected " + expected);
+  };
+  const std::int64_t experts = model.moe ? model.moe->experts : 1;
+  const auto check_experts = [&](const char* column, const SweepRow::Count& degree) {
+    if (degree.value_or(1) <= experts) return;
+    refuse(column, static_cast<double>(*degree),
+           experts > 1 ? "at most the model's " + std::to_string(experts) + " experts"
+                       : "1, for the model has no experts");
+  };
+  check_experts("ep", row.ep);
+  check_experts("gen_ep", row.gen_ep);
+  // Over nodes tp takes them whole: as many of a group's ranks on each.
+  const auto check_tensor = [&](const char* column, const SweepRow::Count& degree) {
+    const std::int64_t tp = degree.value_or(1);
+    if (tp <= per_node || tp % per_node == 0) return;
+    refuse(column, static_cast<double>(tp),
+           "at most the " + std::to_string(per_node) + " GPUs of a node, or those of whole nodes");
+  };
+  check_tensor("tp", row.tp);
+  check_tensor("gen_tp", row.gen_tp);
+  const SweepRow::Count& batch = row.mini_batch ? row.mini_batch : row.global_batch;
+  if (row.kind != SweepKind::rollout && row.dp && batch && *row.dp > *batch) {
+    refuse("dp", static_cast<double>(*row.dp),
+           "at most the " + std::to_string(*batch) + " sequences of a batch, one for each replica");
+  }
+  const bool generates = row.kind == SweepKind::rollout || row.kind == SweepKind::iteration;
+  if (generates && row.response_tokens == 0.0) {
+    refuse("response_tokens", 0, "at least 1 token in a row that generates");
+  }
+  if (row.max_response_tokens && row.response_tokens &&
+      static_cast<double>(*row.max_response_tokens) < *row.response_tokens) {
+    refuse("max_response_tokens", static_cast<double>(*row.max_response_tokens),
+           "at least the mean, response_tokens");
+  }
+  if (row.mini_batch && row.global_batch && *row.global_batch % *row.mini_batch != 0) {
+    refuse("mini_batch", static_cast<double>(*row.mini_batch),
+           "a divisor of global_batch = " + std::to_string(*row.global_batch));
+  }
+  return text;
+}
+
+std::optional<SweepRow> with_gpus(const SweepRow& row, const ClusterSpec& cluster,
+                                  std::int64_t scale) {
+  const bool generates = row.kind == SweepKind::rollout || row.kind == SweepKind::iteration;
+  const bool trains = row.kind != SweepKind::rollout;
+  const bool plain = !trains && !row.gen_tp && !row.gen_pp && !row.gen_dp;
+  const auto &gen_tp = plain ? row.tp : row.gen_tp, &gen_pp = plain ? row.pp : row.gen_pp,
+             &gen_dp = plain ? row.dp : row.gen_dp;
+  const bool open_train = trains && !row.gpus && !row.train_gpus && !(row.tp && row.pp && row.dp);
+  const bool open_gen = generates && !row.gpus && !row.gen_gpus && !(gen_tp && gen_dp);
+  if (!open_train && !open_gen) return std::nullopt;
+  SweepRow made = row;
+  if (open_train) {
+    made.train_gpus =
+        scale * row.tp.value_or(1) * row.pp.value_or(1) * row.dp.value_or(1) * row.cp.value_or(1);
+  }
+  if (open_gen) {
+    made.gen_gpus = scale * gen_tp.value_or(1) * gen_pp.value_or(1) * gen_dp.value_or(1);
+  }
+  const std::int64_t most =
+      std::max(open_train ? *made.train_gpus : 0, open_gen ? *made.gen_gpus : 0);
+  if (scale > 1 && most > cluster.gpus()) return std::nullopt;
+  return made;
+}
+
+bool on_own_gpus(const SweepRow& row) {
+  if (row.placement != SweepPlacement::by_gpus) return row.placement == SweepPlacement::split;
+  return row.train_gpus && row.gen_gpus && row.gpus && *row.train_gpus + *row.gen_gpus <= *row.gpus;
+}
+
+std::int64_t batches_under_way(const SweepRow& row) {
+  return row.kind == SweepKind::iteration && on_own_gpus(row)
+             ? std::max<std::int64_t>(1, row.policy_lag.value_or(1))
+             : 1;
+}
+
+SweepRow with_batches(SweepRow row, std::int64_t batches) {
+  row.global_batch = row.global_batch.value_or(1) * batches;
+  return row;
+}
+
+PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const RowLengths& lengths,
+                        int view) {
+  const SweepCluster& cluster = inputs.clusters.find(row.cluster)->second;
+  PlanRequest request;
+  request.models["actor"] = inputs.models.find(row.model)->second;
+  if (row.precision == SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::fp32;
+  if (row.precision != SweepPrecision::fp32) request.models["actor"].spec.dtype = DType::bf16;
+  request.cluster = cluster.spec;
+  if (!cluster.spec.groups.empty()) {
+    const GroupRange range = pool_views(cluster.spec)[static_cast<std::size_t>(view)];
+    request.cluster = seen_from(cluster.spec, view);
+    request.cluster.nodes = nodes_of(cluster.spec, range);
+  }
+  request.calibration = for_attention(seen_from(cluster.calibration, view), attention_of(row),
+                                      request.cluster.device);
+  request.traits = traits_of_row(row);
+  Workload& workload = request.workload;
+  workload.algorithm = "custom";
+  workload.dataflow = dataflow_of(row.kind);
+  workload.prompts_per_step = row.global_batch.value_or(1);
+  workload.prompt_tokens = std::llround(lengths.prompt);
+  workload.response_tokens = {lengths.response, lengths.cv, lengths.max};
+  workload.mini_batches = std::max<std::int64_t>(
+      1, workload.prompts_per_step / row.mini_batch.value_or(workload.prompts_per_step));
+  return request;
+}
+
+std::string key_of(const SweepRow& row, const RowLengths& lengths, int view) {
+  const EngineTraits traits = traits_of_row(row);
+  std::array<char, 180> text{};
+  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
+                static_cast<int>(row.kind), static_cast<int>(row.precision),
+                static_cast<int>(attention_of(row)), static_cast<int>(traits.expert_dispatch),
+                static_cast<int>(traits.expert_overlap), traits.overlapped_tensor ? 1 : 0,
+                traits.narrow_gradients ? 1 : 0, traits.master_parameters ? 1 : 0,
+                traits.eager_elementwise ? 1 : 0, traits.keeps_gathered ? 1 : 0,
+                static_cast<int>(traits.loss), traits.merged_dispatch ? 1 : 0,
+                static_cast<long long>(row.global_batch.value_or(1)),
+                static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
+                lengths.response, static_cast<long long>(lengths.max));
+  return row.model + "|" + row.cluster + "|" + row.engine + text.data() + "|" +
+         std::to_string(view);
+}
+
+}  // namespace tessera
