@@ -31,6 +31,7 @@ CostEvaluator::State::State(const PlanRequest& asked, ModelTables& tables) : req
   const auto prompt = static_cast<double>(workload.prompt_tokens);
   response = mean_length(workload.response_tokens);
   sequence = prompt + response;
+  packing.emplace(workload.response_tokens, workload.prompt_tokens);
   squared = prompt * prompt + 2 * prompt * response + mean_square_length(workload.response_tokens);
   for (const Role role : roles_of(workload)) {
     const ModelSpec spec = model_of(request, role);

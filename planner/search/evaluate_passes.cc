@@ -146,8 +146,9 @@ void CostEvaluator::State::add_shards(MicroBatchCost& cost, RoleModel& model,
 }
 
 double CostEvaluator::State::micro_batches(const Candidate& candidate, double sequences) const {
-  const auto limit = as_double(candidate.tokens);
-  return std::clamp(std::ceil(sequences * sequence / limit), 1.0, std::max(1.0, sequences));
+  const auto [each, added] = packed_sequences.try_emplace(candidate.tokens, 0.0);
+  if (added) each->second = packing->sequences(candidate.tokens);
+  return std::clamp(std::ceil(sequences / each->second), 1.0, std::max(1.0, sequences));
 }
 
 // Hidden states of `tokens` that a rank hands to the next stage.

@@ -14,6 +14,7 @@
 #include "cost_models/compute.h"
 #include "cost_models/decoding.h"
 #include "cost_models/lengths.h"
+#include "cost_models/packing.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/groups.h"
 
@@ -162,6 +163,8 @@ struct CostEvaluator::State {
   PlanRequest request;
   std::map<Role, RoleModel> models;
   double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
+  std::optional<ExpectedPacking> packing;
+  mutable std::map<std::int64_t, double> packed_sequences;  // of a micro-batch, by token limit
   std::optional<DecodeLengths> decode_lengths;
   std::map<std::pair<double, std::int64_t>, DecodeProfile> decode_profiles;  // sequences, slots
   std::map<std::pair<LayerRun, std::int64_t>, tessera::Timed> decodes;       // by slots

@@ -6,8 +6,31 @@
 #include <cmath>
 #include <random>
 
+#include "cost_models/packing.h"
+#include "simulator/rollout/draw_lengths.h"
+
 namespace tessera {
 namespace {
+
+/// What the planner expects of lengths, against packings of drawn ones.
+TEST(MicroBatches, HoldAsManySequencesAsThePlannerExpects) {
+  for (const LengthSpec& lengths : {LengthSpec{.mean = 600, .cv = 0.6, .max = 2048},
+                                    LengthSpec{.mean = 300, .cv = 1, .max = 1024},
+                                    LengthSpec{.mean = 500, .cv = 0, .max = 500}}) {
+    Workload workload;
+    workload.prompts_per_step = 1024;
+    workload.samples_per_prompt = 4;
+    workload.prompt_tokens = 100;
+    workload.response_tokens = lengths;
+    const std::vector<std::int64_t> drawn = draw_lengths(workload, 7, 0);
+    const ExpectedPacking packing(lengths, workload.prompt_tokens);
+    for (const std::int64_t limit : {2148, 3000, 4296, 8592, 17184, 34368}) {
+      const auto packed = pack_micro_batches(drawn, workload.prompt_tokens, 1, limit);
+      const double each = static_cast<double>(drawn.size()) / static_cast<double>(packed[0].size());
+      EXPECT_NEAR(packing.sequences(limit) / each, 1, 0.05) << lengths.cv << " " << limit;
+    }
+  }
+}
 
 TEST(MicroBatches, HoldEverySequenceOnceWithinTheLimit) {
   std::mt19937 random(5);

@@ -1,0 +1,88 @@
+#include "cost_models/packing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <queue>
+#include <utility>
+
+#include "cost_models/lengths.h"
+#include "cost_models/spec/problem.h"
+
+namespace tessera {
+namespace {
+
+constexpr int kSample = 128;           // lengths that stand for all
+constexpr double kManySequences = 16;  // of a micro-batch: what packing leaves free is small
+
+bool within_limit(const std::vector<PackedPart>& parts, std::int64_t limit) {
+  return std::all_of(parts.begin(), parts.end(), [&](const PackedPart& part) {
+    return part.responses.size() <= 1 || part.tokens <= limit;
+  });
+}
+
+/// The length that `share` of the responses exceed.
+std::int64_t length_beyond(const LengthSpec& lengths, double share, double horizon) {
+  double low = 0, high = horizon;
+  while (high - low > 0.5) {
+    const double middle = (low + high) / 2;
+    (survival(lengths, middle) > share ? low : high) = middle;
+  }
+  return std::max<std::int64_t>(1, std::llround(high));
+}
+
+}  // namespace
+
+std::vector<PackedPart> longest_first(const std::vector<std::int64_t>& responses,
+                                      std::int64_t prompt, int parts, std::size_t most) {
+  std::vector<PackedPart> result(static_cast<std::size_t>(parts));
+  using Load = std::pair<std::int64_t, std::size_t>;  // (tokens, part)
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> open;
+  for (std::size_t i = 0; i < result.size(); ++i) open.emplace(0, i);
+  for (const std::int64_t response : responses) {
+    TESSERA_CHECK(!open.empty());
+    const std::size_t least = open.top().second;
+    open.pop();
+    PackedPart& part = result[least];
+    part.tokens += prompt + response;
+    part.responses.push_back(response);
+    if (part.responses.size() < most) open.emplace(part.tokens, least);
+  }
+  return result;
+}
+
+std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, std::int64_t limit,
+                               int count) {
+  const auto sequences = static_cast<int>(replica.responses.size());
+  if (sequences == 0) return {};
+  if (limit > 0) {
+    count = std::max<int>(count, static_cast<int>((replica.tokens + limit - 1) / limit));
+  }
+  count = std::min(count, sequences);
+  const std::size_t any = replica.responses.size();
+  std::vector<PackedPart> parts = longest_first(replica.responses, prompt, count, any);
+  while (limit > 0 && count < sequences && !within_limit(parts, limit)) {
+    parts = longest_first(replica.responses, prompt, ++count, any);
+  }
+  return parts;
+}
+
+ExpectedPacking::ExpectedPacking(const LengthSpec& responses, std::int64_t prompt)
+    : prompt_(prompt), mean_(static_cast<double>(prompt) + mean_length(responses)) {
+  if (responses.cv <= 0) return;
+  const double horizon = length_horizon(responses, kSample);
+  for (int i = 0; i < kSample; ++i) {
+    const std::int64_t length = length_beyond(responses, (i + 0.5) / kSample, horizon);
+    sample_.responses.push_back(length);
+    sample_.tokens += prompt + length;
+  }
+}
+
+double ExpectedPacking::sequences(std::int64_t limit) const {
+  const double filled = static_cast<double>(limit) / mean_;
+  if (filled >= kManySequences) return filled;
+  if (sample_.responses.empty()) return filled < 1 ? filled : std::floor(filled);
+  return kSample / static_cast<double>(packed(sample_, prompt_, limit, 1).size());
+}
+
+}  // namespace tessera

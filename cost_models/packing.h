@@ -1,0 +1,43 @@
+// Sequences in micro-batches of a token limit, longest first into the least loaded (Graham 1969).
+//
+// The simulator packs drawn lengths, the planner asks how many sequences a micro-batch holds in
+// expectation. Pure functions; tokens.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+
+/// What one replica, or one of its micro-batches, computes.
+struct PackedPart {
+  std::int64_t tokens = 0;              // prompts and responses
+  std::vector<std::int64_t> responses;  // tokens of each, descending
+};
+
+/// `responses` in descending order, each after a prompt of `prompt` tokens; no part takes more than
+/// `most` sequences.
+std::vector<PackedPart> longest_first(const std::vector<std::int64_t>& responses,
+                                      std::int64_t prompt, int parts, std::size_t most);
+
+/// At least `count` micro-batches (never more than sequences), the fewest whose tokens stay within
+/// the limit (0 = none); only a sequence that is alone exceeds it.
+std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, std::int64_t limit,
+                               int count);
+
+/// Sequences of a micro-batch, in expectation over lengths: their tokens by the limit, less what
+/// packing leaves free where it holds few.
+class ExpectedPacking {
+ public:
+  ExpectedPacking(const LengthSpec& responses, std::int64_t prompt);
+  double sequences(std::int64_t limit) const;
+
+ private:
+  PackedPart sample_;  // equally likely lengths; empty where all are alike
+  std::int64_t prompt_;
+  double mean_;  // tokens of a sequence
+};
+
+}  // namespace tessera
