@@ -82,7 +82,8 @@ double ExpectedPacking::sequences(std::int64_t limit) const {
   const double filled = static_cast<double>(limit) / mean_;
   if (filled >= kManySequences) return filled;
   if (sample_.responses.empty()) return filled < 1 ? filled : std::floor(filled);
-  return kSample / static_cast<double>(packed(sample_, prompt_, limit, 1).size());
+  const auto parts = static_cast<double>(packed(sample_, prompt_, limit, 1).size());
+  return std::min(filled, kSample / parts);
 }
 
 }  // namespace tessera

@@ -32,7 +32,6 @@ void improve(const PlacementSearch& search, Pass pass, Rivals& rivals, Solution&
 // Each has to beat those before it, few blocks first.
 Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, ViewFronts& fronts,
                     std::int64_t& pruned) {
-  constexpr double kSlack = 0.01;
   std::vector<PlacementSearch> searches;
   for (const Placement& placement : problem.placements) {
     if (rollout_apart(placement)) searches.emplace_back(problem, placement, 0, fronts);
@@ -43,7 +42,7 @@ Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, 
   std::stable_sort(searches.begin(), searches.end(),
                    [&](const auto& a, const auto& b) { return order(a) < order(b); });
   Solution best;
-  Rivals rivals{.own = problem.better_than, .all = best_of_all, .slack = kSlack};
+  Rivals rivals{.own = problem.better_than, .all = best_of_all, .slack = kApartSlack};
   for (const PlacementSearch& search : searches) {
     const bool any = rivals.own.step_s < std::numeric_limits<double>::infinity();
     if (!any) improve(search, Pass::narrow, rivals, best, pruned);

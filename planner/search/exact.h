@@ -91,10 +91,13 @@ double value_of(Objective objective, double step_s, int gpus);
 /// The cost by the prices of the solution's GPU types.
 double value_of(Objective objective, const Solution& solution);
 
+/// What may be left of the value of a rollout apart that the step waits for, where it is not best.
+inline constexpr double kApartSlack = 0.03;
+
 struct SearchResult {
   /// Of each feasible placement (and lag), ascending by value. Placements with the rollout apart
   /// that the step waits for count as one, and only where its best is first it is exact: else up
-  /// to 1 % of its value may be left.
+  /// to kApartSlack of its value may be left.
   std::vector<Solution> best;
   std::int64_t evaluated = 0;  // candidates whose prices were compared
   std::int64_t pruned = 0;     // branches cut off by a bound

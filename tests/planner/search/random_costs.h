@@ -101,8 +101,8 @@ inline void expect_equals_oracle(const SearchProblem& problem, const SearchResul
       continue;
     }
     EXPECT_GE(value, best * (1 - 1e-9)) << what << " " << name;
-    const double slack = least_apart <= least_other ? 1e-9 : 0.0102;
-    EXPECT_LE(value, least_apart * (1 + slack)) << what << " " << name;
+    const double slack = least_apart <= least_other ? 1e-9 : kApartSlack / (1 - kApartSlack);
+    EXPECT_LE(value, least_apart * (1 + slack + 1e-9)) << what << " " << name;
   }
   for (std::size_t i = 1; i < result.best.size(); ++i) {
     EXPECT_LE(value_in_oracle(problem, result.best[i - 1]),
