@@ -32,22 +32,22 @@ std::int64_t most_staged(const MessageRounds& messages, Communicator& host) {
 }
 
 /// Everything at once where the stages allow it: every round costs NCCL a start and an end.
-MessageRounds messages_of(const SwitchPlan& plan, Communicator& host,
-                          std::optional<std::int64_t> merge_below, std::int64_t stage_bytes) {
+MessageRounds planned_messages(const SwitchPlan& plan, Communicator& host,
+                               std::optional<std::int64_t> merge_below, std::int64_t stage_bytes) {
   const int rank = host.rank(), ranks = host.size();
   const std::int64_t below = merge_below.value_or(kMergeAll);
   MessageRounds messages = staged_messages(plan, rank, ranks, {below, kMergeAll});
   if (most_staged(messages, host) <= stage_bytes) return messages;
   messages = staged_messages(plan, rank, ranks, {below, stage_bytes});
   if (merge_below || !mostly_staged(messages, host)) return messages;
-  return messages_of(plan, host, kLarge, stage_bytes);
+  return planned_messages(plan, host, kLarge, stage_bytes);
 }
 
 }  // namespace
 
 MessagePath::MessagePath(const SwitchPlan& plan, const SwitchSite& site,
                          std::optional<std::int64_t> merge_below, std::int64_t stage_bytes)
-    : site_(site), messages_(messages_of(plan, *site.host, merge_below, stage_bytes)) {
+    : site_(site), messages_(planned_messages(plan, *site.host, merge_below, stage_bytes)) {
   if (messages_.out_bytes > 0) out_ = new_block(site_, messages_.out_bytes);
   if (messages_.in_bytes > 0) in_ = new_block(site_, messages_.in_bytes);
   own_copies_ = complete_copies(site_);

@@ -28,7 +28,6 @@ Aggregation mini_batch_counts(std::span<const Sequence> batch, const Aggregation
   counts.batch_num_tokens = rows.valid_entries();
   counts.global_batch_size = rows.count();
   counts.dp_size = dp_size;
-  if (!counts.loss_scale_factor) counts.loss_scale_factor = static_cast<double>(rows.width());
   return counts;
 }
 

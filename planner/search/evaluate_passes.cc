@@ -145,7 +145,7 @@ void CostEvaluator::State::add_shards(MicroBatchCost& cost, RoleModel& model,
   }
 }
 
-double CostEvaluator::State::micro_batches(const Candidate& candidate, double sequences) const {
+double CostEvaluator::State::micro_batches(const Candidate& candidate, double sequences) {
   const auto [each, added] = packed_sequences.try_emplace(candidate.tokens, 0.0);
   if (added) each->second = packing->sequences(candidate.tokens);
   return std::clamp(std::ceil(sequences / each->second), 1.0, std::max(1.0, sequences));

@@ -164,7 +164,7 @@ struct CostEvaluator::State {
   std::map<Role, RoleModel> models;
   double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
   std::optional<ExpectedPacking> packing;
-  mutable std::map<std::int64_t, double> packed_sequences;  // of a micro-batch, by token limit
+  std::map<std::int64_t, double> packed_sequences;  // of a micro-batch, by token limit
   std::optional<DecodeLengths> decode_lengths;
   std::map<std::pair<double, std::int64_t>, DecodeProfile> decode_profiles;  // sequences, slots
   std::map<std::pair<LayerRun, std::int64_t>, tessera::Timed> decodes;       // by slots
@@ -235,7 +235,7 @@ struct CostEvaluator::State {
                   const CandidateGroups& groups, bool training);
   const MicroBatchCost& micro_batch(RoleModel& model, const Candidate& candidate, double sequences,
                                     bool training);
-  double micro_batches(const Candidate& candidate, double sequences) const;
+  double micro_batches(const Candidate& candidate, double sequences);
   Timed pipeline(RoleModel& model, const Candidate& candidate, double sequences, bool training);
   double hop_bytes(const RoleModel& model, const Candidate& candidate, double tokens) const;
   OptimizerCost optimizer_cost(RoleModel& model, const Candidate& candidate,

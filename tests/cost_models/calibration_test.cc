@@ -11,16 +11,10 @@
 #include "cost_models/collective.h"
 #include "cost_models/compute.h"
 #include "cost_models/spec/preset.h"
+#include "tests/cost_models/shipped_calibration.h"
 
 namespace tessera {
 namespace {
-
-Calibration shipped(const std::string& name) {
-  Problems problems;
-  auto calibration = find_calibration(name, problems);
-  EXPECT_TRUE(calibration) << (problems.empty() ? "" : to_string(problems[0]));
-  return calibration.value_or(Calibration{});
-}
 
 TEST(CalibrationFile, EveryShippedOneReadsAndWritesTheSameBytes) {
   const auto names = preset_names("calibrations", ".json");

@@ -12,16 +12,10 @@
 #include "cost_models/compute.h"
 #include "cost_models/decoding.h"
 #include "cost_models/lengths.h"
+#include "tests/cost_models/shipped_calibration.h"
 
 namespace tessera {
 namespace {
-
-Calibration shipped(const std::string& name) {
-  Problems problems;
-  auto calibration = find_calibration(name, problems);
-  EXPECT_TRUE(calibration) << (problems.empty() ? "" : to_string(problems[0]));
-  return calibration.value_or(Calibration{});
-}
 
 ClusterSpec cluster_of(std::int64_t nodes) {
   ClusterSpec cluster;

@@ -3,16 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/compute.h"
+#include "tests/cost_models/shipped_calibration.h"
 
 namespace tessera {
 namespace {
-
-Calibration shipped(const std::string& name) {
-  Problems problems;
-  auto calibration = find_calibration(name, problems);
-  EXPECT_TRUE(calibration) << (problems.empty() ? "" : to_string(problems[0]));
-  return calibration.value_or(Calibration{});
-}
 
 RankModel attending(std::int64_t head_dim, std::int64_t window) {
   RankModel rank;
