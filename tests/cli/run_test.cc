@@ -132,8 +132,9 @@ TEST_F(Run, RolesOnRanksOfTheirOwnTrainAtTheSameTime) {
   const fs::path trace = folder_ / "ppo-apart/trace.json";
   const auto [actor_begin, actor_end] = span_of(trace, "update_actor", 2);
   const auto [critic_begin, critic_end] = span_of(trace, "update_critic", 2);
-  EXPECT_LT(actor_begin, critic_end);
-  EXPECT_LT(critic_begin, actor_end);
+  // One after the other, clocks of two ranks may still show a moment of both.
+  EXPECT_LT(actor_begin, (critic_begin + critic_end) / 2);
+  EXPECT_LT(critic_begin, (actor_begin + actor_end) / 2);
 }
 
 /// Figures are kept with the command that makes them again.
