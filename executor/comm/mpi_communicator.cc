@@ -18,6 +18,7 @@
 #include "cost_models/spec/split.h"
 #include "executor/comm/mpi_world.h"
 #include "executor/comm/reduce.h"
+#include "executor/comm/stopwatch.h"
 
 namespace tessera {
 namespace {
@@ -288,7 +289,7 @@ class MpiCommunicator final : public Communicator {
   /// that share cores get on with their work.
   void finish() {
     throw_if_aborted();
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     for (std::uint64_t turn = 1; !requests_.empty(); ++turn) {
       int done = 0;
       const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
@@ -297,7 +298,7 @@ class MpiCommunicator final : public Communicator {
       if (done != 0) return requests_.clear();
       ::sched_yield();
       if (turn % 32 != 0) continue;
-      const double waited = std::chrono::duration<double>(Clock::now() - begin).count();
+      const double waited = watch.seconds();
       look_for_abort();
       if (waited > session_->options.timeout_s) {
         lose(-1, "no message for " + std::to_string(session_->options.timeout_s) + " s");

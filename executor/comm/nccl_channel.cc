@@ -8,14 +8,8 @@
 namespace tessera {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-void pause(Clock::time_point begin) {
-  if (seconds_since(begin) > 1e-3) {
+void pause(const Stopwatch& waiting) {
+  if (waiting.seconds() > 1e-3) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   } else {
     std::this_thread::yield();
@@ -51,11 +45,11 @@ void NcclChannel::note_work() {
   if (capture != cudaStreamCaptureStatusNone) return;
   check_cuda(cudaEventRecord(last_work_, stream()));
   worked_ = true;
-  worked_at_ = Clock::now();
+  since_work_ = Stopwatch();
 }
 
 void NcclChannel::wait_for_stream() {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   for (;;) {
     const cudaError_t state = cudaStreamQuery(stream());
     {
@@ -64,7 +58,7 @@ void NcclChannel::wait_for_stream() {
     }
     if (state == cudaSuccess) return;
     if (state != cudaErrorNotReady) check_cuda(state);
-    pause(begin);
+    pause(watch);
   }
 }
 
@@ -93,7 +87,7 @@ void NcclChannel::inspect(bool look_at_board) {
   if (!worked_) return;
   if (cudaEventQuery(last_work_) == cudaSuccess) {
     worked_ = false;
-  } else if (seconds_since(worked_at_) > options_.timeout_s) {
+  } else if (since_work_.seconds() > options_.timeout_s) {
     give_up_locked(-1, "no progress for " + std::to_string(options_.timeout_s) + " s");
   }
 }
@@ -109,7 +103,7 @@ void NcclChannel::deregister(void* registration) {
 }
 
 void NcclChannel::settle() {
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   for (;;) {
     {
       const std::lock_guard lock(mutex_);
@@ -117,22 +111,22 @@ void NcclChannel::settle() {
       ncclResult_t state = ncclSuccess;
       judge(ncclCommGetAsyncError(comm_, &state));
       if (state != ncclInProgress) return judge(state);
-      if (seconds_since(begin) > options_.timeout_s) {
+      if (watch.seconds() > options_.timeout_s) {
         give_up_locked(-1,
                        "a peer did not come within " + std::to_string(options_.timeout_s) + " s");
         throw_if_lost();
       }
     }
-    pause(begin);
+    pause(watch);
   }
 }
 
 bool NcclChannel::finalized() const {
   constexpr double kPatience = 5;  // seconds
-  const Clock::time_point begin = Clock::now();
+  const Stopwatch watch;
   ncclResult_t state = ncclCommFinalize(comm_);
-  while (state == ncclInProgress && seconds_since(begin) < kPatience) {
-    pause(begin);
+  while (state == ncclInProgress && watch.seconds() < kPatience) {
+    pause(watch);
     if (ncclCommGetAsyncError(comm_, &state) != ncclSuccess) return false;
   }
   return state == ncclSuccess;

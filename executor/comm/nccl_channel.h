@@ -8,7 +8,6 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "executor/comm/nccl_world.h"
+#include "executor/comm/stopwatch.h"
 
 namespace tessera {
 
@@ -69,8 +69,6 @@ class NcclChannel {
   void settle();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   bool finalized() const;
   void note_work();
   void throw_if_lost() const;
@@ -84,7 +82,7 @@ class NcclChannel {
   ncclComm_t comm_ = nullptr;
   cudaEvent_t last_work_ = nullptr;
   bool worked_ = false;
-  Clock::time_point worked_at_;
+  Stopwatch since_work_;
   std::optional<int> lost_;
   std::string why_;
 };

@@ -1,11 +1,12 @@
 #include "executor/measure/collectives_bench.h"
 
-#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "executor/comm/nccl_world.h"
+#include "executor/comm/stopwatch.h"
+#include "executor/measure/device_timing.h"
 #include "executor/measure/timing.h"
 #include "executor/storage/host_signals.h"
 #include "executor/storage/peer_blocks.h"
@@ -14,7 +15,6 @@ namespace tessera {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 class CollectivesBench {
  public:
@@ -55,13 +55,13 @@ class CollectivesBench {
     const auto n = static_cast<double>(ranks_), received = static_cast<double>(all - part);
     const auto add = [&](const char* name, double moved, const std::function<void()>& body) {
       const Timing timing = timed_on_all(*site_.host, options_.repetitions, [&] {
-        synchronize();
+        synchronize(site_.device);
         signals_.barrier();
-        const Clock::time_point begin = Clock::now();
+        const Stopwatch watch;
         body();
-        synchronize();
+        synchronize(site_.device);
         signals_.barrier();
-        return std::chrono::duration<double>(Clock::now() - begin).count();
+        return watch.seconds();
       });
       rows.push_back({{"operation", name},
                       {"bytes", all},
@@ -101,10 +101,6 @@ class CollectivesBench {
     }
     copies_->start(batches);
     copies_->wait();
-  }
-
-  void synchronize() const {
-    if (site_.gpu()) torch::cuda::synchronize(site_.device.index());
   }
 
   const BenchSite& site_;

@@ -1,34 +1,15 @@
 #include "executor/measure/gemm_ceiling.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
+#include "executor/measure/device_timing.h"
 #include "executor/model/gradient_products.h"
 
 namespace tessera {
 namespace {
 
 using torch::Tensor;
-using Clock = std::chrono::steady_clock;
-
-double seconds_of(const std::function<void()>& body, torch::Device device, int rounds) {
-  const int launches = device.is_cuda() ? 5 : 1;  // so that launching is hidden
-  const auto synchronize = [&] {
-    if (device.is_cuda()) torch::cuda::synchronize(device.index());
-  };
-  std::vector<double> seconds;
-  for (int round = -1; round < rounds; ++round) {
-    synchronize();
-    const Clock::time_point begin = Clock::now();
-    for (int i = 0; i < launches; ++i) body();
-    synchronize();
-    const double each = std::chrono::duration<double>(Clock::now() - begin).count() / launches;
-    if (round >= 0) seconds.push_back(each);
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + rounds / 2, seconds.end());
-  return seconds[static_cast<std::size_t>(rounds / 2)];
-}
 
 struct Weight {
   std::string name;
@@ -90,7 +71,7 @@ std::vector<TimedProduct> time_products(const Weights& weights, std::int64_t tok
                           .m = m,
                           .n = n,
                           .k = k,
-                          .seconds = seconds_of(body, device, rounds),
+                          .seconds = seconds_per_launch(device, rounds, body),
                           .per_micro_batch = times});
     };
     add("forward", rows, weight.out, weight.in, [&] {

@@ -2,13 +2,12 @@
 
 #include <ATen/ops/_fused_adamw.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "executor/measure/device_timing.h"
 #include "executor/measure/gemm_ceiling.h"
 #include "executor/model/attention.h"
 #include "executor/model/fused.h"
@@ -25,7 +24,6 @@ using nlohmann::json;
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using Clock = std::chrono::steady_clock;
 
 /// Takes a gradient and keeps nothing: an input whose gradient costs no accumulation.
 struct Sink : torch::autograd::Function<Sink> {
@@ -63,21 +61,7 @@ class KernelsBench {
 
  private:
   double seconds_of(const std::function<void()>& body) const {
-    const int launches = site_.gpu() ? 5 : 1;
-    const auto synchronize = [&] {
-      if (site_.gpu()) torch::cuda::synchronize(site_.device.index());
-    };
-    std::vector<double> seconds;
-    for (int round = -2; round < options_.repetitions; ++round) {
-      synchronize();
-      const Clock::time_point begin = Clock::now();
-      for (int i = 0; i < launches; ++i) body();
-      synchronize();
-      const double each = std::chrono::duration<double>(Clock::now() - begin).count() / launches;
-      if (round >= 0) seconds.push_back(each);
-    }
-    std::sort(seconds.begin(), seconds.end());
-    return seconds[seconds.size() / 2];
+    return seconds_per_launch(site_.device, options_.repetitions, body);
   }
 
   void measure_copy() {

@@ -1,7 +1,6 @@
 #include "executor/measure/overlap_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -9,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "executor/comm/stopwatch.h"
 #include "executor/kernels/kernels.h"
+#include "executor/measure/device_timing.h"
 #include "executor/measure/timing.h"
 #include "executor/model/placed_chunks.h"
 #include "executor/model/torch_memory_ops.h"
@@ -22,7 +23,6 @@ namespace {
 
 using nlohmann::json;
 using torch::Tensor;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kChunkBytes = sizeof(kernels::FlatChunk);
 
@@ -237,20 +237,15 @@ class OverlapBench {
             {"buckets", weight_switch->buckets()}};
   }
 
-  void synchronize() const {
-    if (site_.gpu()) torch::cuda::synchronize(site_.device.index());
-  }
-
   double time(const std::function<void()>& body) {
     return timed_on_all(*site_.host, options_.repetitions,
                         [&] {
-                          synchronize();
+                          synchronize(site_.device);
                           signals_.barrier();
-                          const Clock::time_point begin = Clock::now();
+                          const Stopwatch watch;
                           body();
-                          synchronize();
-                          const std::chrono::duration<double> spent = Clock::now() - begin;
-                          return spent.count();
+                          synchronize(site_.device);
+                          return watch.seconds();
                         })
         .median;
   }
@@ -265,7 +260,7 @@ class OverlapBench {
       rig_.write(version);
       for (const std::size_t slot : everything_) known[slot] = in_rig(slot).clone();
       rig_.poison();
-      synchronize();
+      synchronize(site_.device);
       site_.host->barrier();
       weight_switch->begin();
       for (const std::vector<std::size_t>& together : trainers_.slots) {

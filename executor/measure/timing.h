@@ -1,9 +1,8 @@
-// Timing on all ranks together.
+// Timing on all ranks together. Collective; every rank gets equal results.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "executor/comm/communicator.h"
@@ -15,26 +14,16 @@ struct Timing {
   double median = 0, least = 0, most = 0;
 };
 
-inline double slowest(Communicator& host, double mine) {
-  auto value = static_cast<float>(mine);
-  host.all_reduce(&value, 1, DType::fp32, ReduceOp::max);
-  return value;
-}
+/// The largest of all ranks' seconds.
+double slowest(Communicator& host, double mine);
 
-inline Timing summary(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  return {seconds[seconds.size() / 2], seconds.front(), seconds.back()};
-}
+/// Precondition: not empty.
+Timing summary(std::vector<double> seconds);
 
 /// `once` returns its seconds on this rank; the slowest rank counts. Two warm-ups.
-inline Timing timed_on_all(Communicator& host, int repetitions,
-                           const std::function<double()>& once) {
-  std::vector<double> seconds;
-  for (int i = -2; i < repetitions; ++i) {
-    const double each = slowest(host, once());
-    if (i >= 0) seconds.push_back(each);
-  }
-  return summary(std::move(seconds));
-}
+Timing timed_on_all(Communicator& host, int repetitions, const std::function<double()>& once);
+
+/// As keys seconds, seconds_least, seconds_most, and gb_per_s of so many bytes in the median.
+nlohmann::json timing_json(const Timing& timing, double bytes);
 
 }  // namespace tessera

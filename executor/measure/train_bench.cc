@@ -1,10 +1,8 @@
 #include "executor/measure/train_bench.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -16,6 +14,8 @@
 #include "executor/comm/comm_times.h"
 #include "executor/comm/groups.h"
 #include "executor/comm/nccl_world.h"
+#include "executor/comm/stopwatch.h"
+#include "executor/measure/device_timing.h"
 #include "executor/measure/gemm_ceiling.h"
 #include "executor/measure/kernel_profile.h"
 #include "executor/measure/timing.h"
@@ -26,39 +26,10 @@ namespace tessera {
 namespace {
 
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
 constexpr int kProductRounds = 5;
 constexpr double kLearningRate = 1e-5;
-
-/// Points of a rank's computation: by events on a GPU, by the clock elsewhere.
-class Laps {
- public:
-  explicit Laps(torch::Device device) : device_(device) {}
-  void mark() {
-    if (!device_.is_cuda()) return times_.push_back(Clock::now());
-    const c10::impl::VirtualGuardImpl guard(device_.type());
-    auto event = std::make_unique<c10::Event>(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
-    event->record(guard.getStream(device_));
-    events_.push_back(std::move(event));
-  }
-  /// Between the marks i and i + 1, i = first, first + stride, ...; summed. The device is idle.
-  double seconds(std::size_t first, std::size_t stride) const {
-    double sum = 0;
-    const std::size_t count = std::max(times_.size(), events_.size());
-    for (std::size_t i = first; i + 1 < count; i += stride) {
-      sum += device_.is_cuda() ? events_[i]->elapsedTime(*events_[i + 1]) * 1e-3
-                               : std::chrono::duration<double>(times_[i + 1] - times_[i]).count();
-    }
-    return sum;
-  }
-
- private:
-  torch::Device device_;
-  std::vector<Clock::time_point> times_;
-  std::vector<std::unique_ptr<c10::Event>> events_;
-};
 
 /// Sequences of random tokens, one token of prompt each; every rank makes the same.
 struct Batch {
@@ -133,18 +104,17 @@ class TrainBench {
     UpdateResult last;
     for (int step = 0; step < options_.warm_up; ++step) last = train(trainer, step, nullptr);
     times_.metrics();
-    synchronize();
+    synchronize(site_.at.device);
     waits_->take_seconds();
     begin_memory();
     site_.at.host->barrier();
     Laps laps(site_.at.device);
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     for (int step = 0; step < options_.steps; ++step) {
       last = train(trainer, options_.warm_up + step, &laps);
     }
-    synchronize();
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    add_times(result, laps, slowest(*site_.at.host, seconds / options_.steps));
+    synchronize(site_.at.device);
+    add_times(result, laps, slowest(*site_.at.host, watch.seconds() / options_.steps));
     result["memory"] = memory();
     result["loss"] = last.loss;
     result["grad_norm"] = last.grad_norm;
@@ -299,7 +269,7 @@ class TrainBench {
     const KernelProfile measured = profile_kernels(
         [&] {
           train(trainer, 0, nullptr);
-          synchronize();
+          synchronize(site_.at.device);
         },
         site_.at.gpu());
     std::map<std::string, double> kinds;
@@ -330,13 +300,10 @@ class TrainBench {
             {"idle", idle}};
   }
 
-  void synchronize() const {
-    if (site_.at.gpu()) torch::cuda::synchronize(site_.at.device.index());
-  }
   /// What was freed goes back to the device, and high-water marks start anew.
   void begin_memory() const {
     if (!site_.at.gpu()) return;
-    synchronize();
+    synchronize(site_.at.device);
     allocator::emptyCache();
     allocator::resetPeakStats(site_.at.device.index());
   }

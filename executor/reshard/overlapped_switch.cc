@@ -12,7 +12,7 @@ constexpr int kReadySlot = 1;  // of HostSignals
 }  // namespace
 
 void OverlappedSwitch::begin() {
-  started_at_ = Clock::now();
+  since_start_ = Stopwatch();
   received_ = 0;
   marks_.assign(rounds_.rounds.size(), -1);
   await_tensors();
@@ -79,7 +79,7 @@ void OverlappedSwitch::follow(Follower& counter) {
     site_.copies->await_mark(marks_[k]);
     signals_.raise(kReadySlot, before + k + 1);
     signals_.await_all(kReadySlot, before + k + 1);
-    if (k == 0) started_at_ = Clock::now();
+    if (k == 0) since_start_ = Stopwatch();
     received_ += transfers_.start(rounds_, k, memory_);
   }
 }

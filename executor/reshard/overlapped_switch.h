@@ -5,13 +5,13 @@
 // references. Bytes.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "executor/comm/stopwatch.h"
 #include "executor/reshard/follower.h"
 #include "executor/reshard/round_transfers.h"
 
@@ -19,8 +19,6 @@ namespace tessera {
 
 class OverlappedSwitch {
  public:
-  using Clock = std::chrono::steady_clock;
-
   OverlappedSwitch(const SwitchRounds& rounds, const SwitchSite& site, HostSignals& signals,
                    RoundTransfers& transfers, const RoundMemory& memory)
       : rounds_(rounds), site_(site), signals_(signals), transfers_(transfers), memory_(memory) {}
@@ -35,8 +33,8 @@ class OverlappedSwitch {
   bool begun() const { return follower_ != nullptr; }
   /// Returns when what this rank reads has arrived: the bytes from peers.
   std::int64_t finish();
-  /// When the first bucket left, or begin().
-  Clock::time_point started_at() const { return started_at_; }
+  /// Since the first bucket left, or since begin().
+  double seconds() const { return since_start_.seconds(); }
 
  private:
   void await_tensors();
@@ -50,7 +48,7 @@ class OverlappedSwitch {
   RoundMemory memory_;
   std::uint64_t switches_ = 0;  // so far
   std::int64_t received_ = 0;   // of this one, from peers
-  Clock::time_point started_at_;
+  Stopwatch since_start_;
   std::vector<int> marks_;                      // of the producer's stream, by bucket
   std::map<int, std::vector<int>> buckets_of_;  // tensors that are still to be written
   std::vector<int> awaited_;                    // tensors by bucket; -1 = it is ready

@@ -1,10 +1,10 @@
 #include "executor/reshard/weight_switch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "cost_models/spec/problem.h"
+#include "executor/comm/stopwatch.h"
 #include "executor/reshard/buffered_switch.h"
 #include "executor/reshard/gather_path.h"
 #include "executor/reshard/message_path.h"
@@ -16,14 +16,8 @@
 namespace tessera {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kBytesSlot = 3;                                  // of HostSignals
 constexpr std::int64_t kStageBytes = std::int64_t{512} << 20;  // of what is merged, by default
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// How weights travel.
 enum class Path : std::uint8_t { reads, messages, gathers };
@@ -77,7 +71,7 @@ class WeightSwitch::State {
   ReshardReport run(const ReshardHooks& hooks) {
     if (hooks.on_start) hooks.on_start();
     barrier();
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     const DType wire = wire_now();
     ReshardReport report = new_report(wire);
     if (direct_.rounds.empty() || wire != plan_.source_type) {
@@ -90,7 +84,7 @@ class WeightSwitch::State {
       run_direct(report);
     }
     meet(report);
-    report.seconds = report.exposed_s = seconds_since(begin);
+    report.seconds = report.exposed_s = watch.seconds();
     return finished(report, hooks);
   }
 
@@ -130,12 +124,12 @@ class WeightSwitch::State {
 
   ReshardReport finish() {
     TESSERA_CHECK(begun());
-    const Clock::time_point begin = Clock::now();
+    const Stopwatch watch;
     ReshardReport report = new_report(plan_.source_type);
     report.received = overlapped_->finish();
     meet(report);
-    report.exposed_s = seconds_since(begin);
-    report.seconds = std::max(report.exposed_s, seconds_since(overlapped_->started_at()));
+    report.exposed_s = watch.seconds();
+    report.seconds = std::max(report.exposed_s, overlapped_->seconds());
     return finished(report, hooks_);
   }
 
@@ -280,10 +274,10 @@ class WeightSwitch::State {
       make_path();
       run_direct(report);
       barrier();
-      const Clock::time_point begin = Clock::now();
+      const Stopwatch watch;
       run_direct(report);
       barrier();
-      seconds.push_back(static_cast<float>(seconds_since(begin)));
+      seconds.push_back(static_cast<float>(watch.seconds()));
     }
     site_.host->all_reduce(seconds.data(), seconds.size(), DType::fp32, ReduceOp::max);
     const auto fastest = std::min_element(seconds.begin(), seconds.end()) - seconds.begin();
