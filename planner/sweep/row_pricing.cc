@@ -126,6 +126,11 @@ class RowPricing {
     options.push_back(std::move(priced));
   }
 
+  // Experts alone on their ranks are cut as the rest is; those of groups stay whole.
+  int expert_tp(const TrainLayout& layout) const {
+    return static_cast<int>(row_.etp.value_or(layout.ep == 1 ? layout.tp : 1));
+  }
+
   std::vector<Priced> training_options() {
     const auto completions = train_completions(row_, model(), request_.cluster);
     impossible_ = completions.why;
@@ -142,7 +147,7 @@ class RowPricing {
                           .cp = layout.cp,
                           .vpp = layout.vpp,
                           .ep = layout.ep,
-                          .etp = layout.ep == 1 ? layout.tp : 1,  // experts cut as the rest is
+                          .etp = expert_tp(layout),
                           .dp_shard = layout.zero == 3 ? layout.dp : 1,
                           .head_layers = layout.head_layers,
                           .sequence_parallel = layout.sequence_parallel,

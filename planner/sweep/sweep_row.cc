@@ -28,13 +28,14 @@ struct CountColumn {
   std::int64_t least = 1, most = std::int64_t{1} << 40;
 };
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
-constexpr std::array<CountColumn, 19> kCounts = {{
+constexpr std::array<CountColumn, 20> kCounts = {{
     {"gpus", &SweepRow::gpus, 1, kMostRanks},
     {"tp", &SweepRow::tp, 1, kMostRanks},
     {"pp", &SweepRow::pp, 1, kMostRanks},
     {"dp", &SweepRow::dp, 1, kMostRanks},
     {"cp", &SweepRow::cp, 1, kMostRanks},
     {"ep", &SweepRow::ep, 1, kMostRanks},
+    {"etp", &SweepRow::etp, 1, kMostRanks},
     {"vpp", &SweepRow::vpp, 1, kMostRanks},
     {"zero", &SweepRow::zero, 0, 3},
     {"micro_batch", &SweepRow::micro_batch},

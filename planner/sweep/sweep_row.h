@@ -39,7 +39,7 @@ struct SweepRow {
   std::string model, cluster;  // as written
   SweepKind kind = SweepKind::train;
   using Count = std::optional<std::int64_t>;
-  Count gpus, tp, pp, dp, cp, ep, vpp, zero, micro_batch, global_batch;
+  Count gpus, tp, pp, dp, cp, ep, etp, vpp, zero, micro_batch, global_batch;
   std::optional<double> prompt_tokens, response_tokens;
   std::optional<Recompute> recompute;
   std::optional<bool> sequence_parallel;

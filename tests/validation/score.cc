@@ -63,6 +63,10 @@ ScoredRow scored(const CsvTable& table, const CsvRow& row) {
   result.fair = cell(table, row, "fair_time");
   result.measured = number(cell(table, row, "measured_step_s"));
   result.predicted = number(cell(table, row, "step_s"));
+  if (cell(table, row, "fair_memory") == "1") {
+    result.measured_gib = number(cell(table, row, "measured_peak_gib"));
+    result.predicted_gib = number(cell(table, row, "peak_gib"));
+  }
   result.feasible = cell(table, row, "feasible") == "1";
   const std::string oom = cell(table, row, "measured_oom");
   if (!oom.empty()) result.ran_out_of_memory = oom == "1";
@@ -112,6 +116,19 @@ void score_ranked(Score& score) {
     score.scaled_error += std::abs(predicted[i] / score.scale / measured[i] - 1) / score.ranked;
   }
   score.rank_correlation = correlation(ranks_of(predicted), ranks_of(measured));
+}
+
+void score_memory(Score& score) {
+  for (const ScoredRow& row : score.rows) {
+    if (!row.measured_gib || !row.predicted_gib) continue;
+    const double error = *row.predicted_gib / *row.measured_gib - 1;
+    ++score.weighed;
+    score.memory_error += std::abs(error);
+    score.memory_bias += error;
+  }
+  if (score.weighed == 0) return;
+  score.memory_error /= score.weighed;
+  score.memory_bias /= score.weighed;
 }
 
 void score_choices(Score& score) {
@@ -166,6 +183,7 @@ Score score_of(const CsvTable& swept, const std::string& column, const std::stri
   }
   if (score.compared > 0) score.mean_error /= score.compared;
   score_ranked(score);
+  score_memory(score);
   score_choices(score);
   return score;
 }
@@ -188,6 +206,10 @@ std::string describe(const std::string& title, const Score& score) {
     out += text(
         "  %d rows by rank: scale %.2f, mean error without it %.1f %%, rank correlation %.3f\n",
         score.ranked, score.scale, 100 * score.scaled_error, score.rank_correlation);
+  }
+  if (score.weighed > 0) {
+    out += text("  %d peaks, mean error %.1f %%, bias %+.1f %%\n", score.weighed,
+                100 * score.memory_error, 100 * score.memory_bias);
   }
   for (const Choice& choice : score.choices) {
     out +=

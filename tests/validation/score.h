@@ -19,6 +19,7 @@ struct ScoredRow {
   std::string layout;  // the degrees, and the row's own label
   std::string fair;    // "1", "rank", "0"
   std::optional<double> measured, predicted;
+  std::optional<double> measured_gib, predicted_gib;  // peak
   bool feasible = false;
   std::optional<bool> ran_out_of_memory;  // as measured
   std::string why;
@@ -43,6 +44,8 @@ struct Score {
   /// divided out, and Spearman's rank correlation.
   int ranked = 0;
   double scale = 1, scaled_error = 0, rank_correlation = 0;
+  int weighed = 0;  // rows with a measured peak and fair_memory = 1
+  double memory_error = 0, memory_bias = 0;
   std::vector<Choice> choices;
   double mean_regret = 0;
   int accepted_but_ran_out = 0;  // feasible though measured to run out of memory

@@ -4,59 +4,18 @@
 // what is left): <= 10 % mean error, <= 5 % mean regret, nothing accepted that ran out of memory.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "cost_models/spec/model_spec.h"
-#include "planner/sweep/sweep.h"
-#include "tests/validation/score.h"
+#include "tests/validation/tables.h"
 
 namespace tessera {
 namespace {
 
-const std::filesystem::path kData =
-    std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/validation/data";
-
-// Rows of architectures that no reader knows are left out and counted.
-CsvTable readable(CsvTable table) {
-  std::vector<CsvRow> known;
-  std::map<std::string, bool> reads;
-  for (CsvRow& row : table.rows) {
-    const std::string& model = row.cells[*table.column("model")];
-    auto [entry, added] = reads.try_emplace(model, false);
-    Problems problems;
-    if (added) entry->second = read_model_spec(kData / model, problems).has_value();
-    if (entry->second) known.push_back(std::move(row));
-  }
-  if (known.size() < table.rows.size()) {
-    std::printf("%zu rows of unknown architectures left out\n", table.rows.size() - known.size());
-  }
-  table.rows = std::move(known);
-  return table;
-}
-
-CsvTable swept(const std::string& name) {
-  Problems problems;
-  auto table = read_csv(kData / (name + ".csv"), problems);
-  if (table) table = readable(*std::move(table));
-  const bool read = table && sweep(*table, kData, "", problems);
-  EXPECT_TRUE(read) << (problems.empty() ? "" : to_string(problems[0]));
-  return read ? *std::move(table) : CsvTable{};
-}
-
-Score printed(const std::string& title, const Score& score) {
-  std::printf("%s\n", describe(title, score).c_str());
-  return score;
-}
-
 TEST(Validation, NarayananIterationTimes) {
   const Score score = printed("Narayanan 2021, table 1 (A100, fp16, full recomputation)",
-                              score_of(swept("narayanan")));
+                              score_of(swept_table("narayanan")));
   if (score.rows.empty()) GTEST_SKIP() << "no reader for gpt2";
   EXPECT_EQ(score.compared, 10);
   EXPECT_LE(score.mean_error, 0.08);
@@ -66,7 +25,7 @@ TEST(Validation, NarayananIterationTimes) {
 
 TEST(Validation, KorthikantiIterationTimesAndChoiceOfRecomputation) {
   const Score score = printed("Korthikanti 2022, table 5 (A100, fp16, full against selective)",
-                              score_of(swept("korthikanti")));
+                              score_of(swept_table("korthikanti")));
   if (score.rows.empty()) GTEST_SKIP() << "no reader for gpt2";
   EXPECT_EQ(score.compared, 8);
   EXPECT_LE(score.mean_error, 0.08);
@@ -79,7 +38,7 @@ TEST(Validation, KorthikantiIterationTimesAndChoiceOfRecomputation) {
 // ZeRO-3 of DeepSpeed against Megatron-LM at equal GPUs; both ran.
 TEST(Validation, NarayananZero3AgainstPipelines) {
   const Score score = printed("Narayanan 2021, table 2 (A100, ZeRO-3 against PTD)",
-                              score_of(swept("narayanan_zero3")));
+                              score_of(swept_table("narayanan_zero3")));
   EXPECT_EQ(score.compared, 12);
   EXPECT_EQ(score.choices.size(), 5U);
   EXPECT_LE(score.mean_error, 0.10);
@@ -87,7 +46,8 @@ TEST(Validation, NarayananZero3AgainstPipelines) {
 }
 
 TEST(Validation, LargeRuns) {
-  const Score score = printed("Llama-3 405B (bf16) and DeepSeek-V3", score_of(swept("large_runs")));
+  const Score score =
+      printed("Llama-3 405B (bf16) and DeepSeek-V3", score_of(swept_table("large_runs")));
   EXPECT_EQ(score.compared, 2);
   EXPECT_LE(score.mean_error, 0.10);
   EXPECT_EQ(score.accepted_but_ran_out, 0);
@@ -95,7 +55,7 @@ TEST(Validation, LargeRuns) {
 
 // 16 T4 over PCIe and Ethernet, which nobody calibrated: only the order is asked for.
 TEST(Validation, AmpLayoutsKeepTheirOrder) {
-  const Score score = printed("AMP, GPT-2 345M on 16 T4 (4 nodes)", score_of(swept("amp")));
+  const Score score = printed("AMP, GPT-2 345M on 16 T4 (4 nodes)", score_of(swept_table("amp")));
   if (score.rows.empty()) GTEST_SKIP() << "no reader for gpt2";
   EXPECT_EQ(score.ranked, 6);
   EXPECT_EQ(score.choices.size(), 1U);
@@ -105,7 +65,7 @@ TEST(Validation, AmpLayoutsKeepTheirOrder) {
 
 TEST(Validation, NemoTablesKeepTheirOrder) {
   const Score score = printed("NeMo and Megatron-Bridge on DGX-H100 (mostly fp8)",
-                              score_of(swept("nemo_dgx_h100")));
+                              score_of(swept_table("nemo_dgx_h100")));
   EXPECT_GE(score.ranked, 20);
   EXPECT_GE(score.rank_correlation, 0.96);
   EXPECT_LE(score.mean_error, 0.11);  // of the rows in bf16
@@ -118,7 +78,7 @@ TEST(Validation, NemoTablesKeepTheirOrder) {
 
 // FSDP of torch 2.0 and 2.1: 0.1 to 65 B parameters, 512 to 65,536 tokens, 8 to 512 GPUs.
 TEST(Validation, LlmFoundryTables) {
-  const CsvTable table = swept("llm_foundry");
+  const CsvTable table = swept_table("llm_foundry");
   for (const char* set : {"h100", "h100_fp8", "a100-80gb", "a100-40gb"}) {
     const std::string name = std::string("foundry_") + set;
     const Score score = printed("llm-foundry's MPT models, " + name, score_of(table, "set", name));
@@ -133,7 +93,7 @@ TEST(Validation, LlmFoundryTables) {
 // bf16 MoE runs beside the table above: B200, and torch's FSDP with expert parallelism.
 TEST(Validation, MoeRunsIn16Bit) {
   const Score score = printed("MoE in bf16 (Megatron-Bridge on DGX-B200, NeMo AutoModel on H100)",
-                              score_of(swept("moe_bf16")));
+                              score_of(swept_table("moe_bf16")));
   EXPECT_EQ(score.compared, 8);
   EXPECT_LE(score.mean_error, 0.17);
   EXPECT_LE(score.mean_regret, 0.05);
@@ -144,7 +104,7 @@ TEST(Validation, MoeRunsIn16Bit) {
 // Taken after the formulas and scored blind: bf16 on GB200, GB300, B300 and B200.
 TEST(Validation, MoeRunsOnBlackwell) {
   const Score score = printed("MoE in bf16 (Megatron-Bridge on GB200, GB300, B300, B200)",
-                              score_of(swept("moe_blackwell")));
+                              score_of(swept_table("moe_blackwell")));
   EXPECT_EQ(score.compared, 19);
   EXPECT_LE(score.mean_error, 0.21);
   EXPECT_LE(score.mean_regret, 0.05);
@@ -154,7 +114,7 @@ TEST(Validation, MoeRunsOnBlackwell) {
 // torch's FSDP2, with and without tensor parallelism; taken after the formulas.
 TEST(Validation, Fsdp2Tables) {
   const Score score =
-      printed("torchtitan and fms-fsdp (FSDP2, A100 and H100)", score_of(swept("fsdp2")));
+      printed("torchtitan and fms-fsdp (FSDP2, A100 and H100)", score_of(swept_table("fsdp2")));
   EXPECT_EQ(score.compared, 7);
   EXPECT_LE(score.mean_error, 0.13);
   EXPECT_EQ(score.accepted_but_ran_out, 0);
@@ -162,7 +122,8 @@ TEST(Validation, Fsdp2Tables) {
 
 // Whole GRPO steps: generation, log-probabilities, updates, and software between them.
 TEST(Validation, NemoRlSteps) {
-  const Score score = printed("NeMo RL, GRPO on DGX-H100 (colocated)", score_of(swept("nemo_rl")));
+  const Score score =
+      printed("NeMo RL, GRPO on DGX-H100 (colocated)", score_of(swept_table("nemo_rl")));
   EXPECT_EQ(score.compared, 8);
   EXPECT_LE(score.mean_error, 0.30);
   EXPECT_EQ(score.refused_but_ran, 0);
@@ -171,7 +132,7 @@ TEST(Validation, NemoRlSteps) {
 // Taken after the formulas: generation on GPUs of its own, and colocated on GB200.
 TEST(Validation, NemoRlStepsOfOwnPoolsAndOnGb200) {
   const Score score = printed("NeMo RL, GRPO apart on DGX-H100 and colocated on GB200",
-                              score_of(swept("nemo_rl_more")));
+                              score_of(swept_table("nemo_rl_more")));
   EXPECT_EQ(score.compared, 9);
   EXPECT_LE(score.mean_error, 0.36);
   EXPECT_EQ(score.refused_but_ran, 0);
@@ -179,7 +140,7 @@ TEST(Validation, NemoRlStepsOfOwnPoolsAndOnGb200) {
 
 // Mean response lengths are not published: rows are printed, a phase may not exceed its step.
 TEST(Validation, VerlPhases) {
-  const CsvTable table = swept("verl");
+  const CsvTable table = swept_table("verl");
   const Score score = printed("verl on H20 (mean response length not published)", score_of(table));
   EXPECT_EQ(score.compared, 0);
   EXPECT_GE(score.rows.size(), 38U);

@@ -281,6 +281,26 @@ TEST(Sweep, TensorParallelismMaySpanWholeNodes) {
 
 /// Several batches share the end in which slots stay free; none is generated in less than its part
 /// of full slots.
+// Half of each expert's columns: half of the experts' weights and gradients on a GPU, of which the
+// tokens that both halves hold take a part back.
+TEST(Sweep, ExpertsAreCutByTheirOwnTensorParallelism) {
+  const std::string row =
+      ",mixtral-8x22b,h100-8192-roce-7to1,train,128,2,8,8,1,4,7,1,none,1,1,256,4096,0\n";
+  Problems problems;
+  auto table =
+      parse_csv("etp," + std::string(kHeader) + "1," + row + "2," + row + "," + row + "3," + row,
+                "in.csv", problems);
+  ASSERT_TRUE(table && sweep(*table, ".", "", problems)) << to_string(problems[0]);
+  const double whole = value(*table, 0, "peak_gib"), halved = value(*table, 1, "peak_gib");
+  // 56 / 8 layers of 8 / 4 experts of 3 x 6,144 x 16,384: 2 + 4 bytes of each element, and more.
+  const double experts = 7 * 2 * 3 * 6144.0 * 16384 * 6 / (1 << 30);
+  EXPECT_GT(whole - halved, 0.2 * experts);
+  EXPECT_LT(whole - halved, 0.5 * experts);
+  EXPECT_EQ(cell(*table, 2, "step_s"), cell(*table, 0, "step_s"));  // silent: experts stay whole
+  EXPECT_EQ(cell(*table, 3, "feasible"), "0");
+  EXPECT_THAT(cell(*table, 3, "why"), HasSubstr("etp"));
+}
+
 TEST(Sweep, BatchesThatAreGeneratedAtOnceShareTheirTail) {
   const CsvTable table = swept_rollouts(
       "qwen2.5-7b,h100-8,iteration,8,1,,1,64,,512,512,2048,8,split,1\n"
