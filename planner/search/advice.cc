@@ -202,12 +202,11 @@ void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
                                : "; data parallel alone is impossible: " + sharded.why)});
   }
   if (gpus >= 16 && gpus <= 64) {
-    advice.hints.push_back(
-        {"16 to 64 GPUs: colocate all roles", "HybridFlow 8.3",
-         plan.certificate.runner_up.empty()
-             ? "no other placement fits"
-             : "runner-up placement " + plan.certificate.runner_up[0].placement + " " +
-                   worse_text(plan, priced(plan, plan.certificate.runner_up[0]))});
+    const Searched colocated = searched(request, {"placement=colocated"});
+    advice.hints.push_back({"16 to 64 GPUs: colocate all roles", "HybridFlow 8.3",
+                            placement_of(plan).size() == 1 ? "the plan does"
+                            : colocated.possible ? "colocated " + worse_text(plan, colocated.priced)
+                                                 : "colocated is impossible: " + colocated.why});
   }
   if (gpus >= 96) {
     advice.hints.push_back({"from 96 GPUs on split actor and critic", "HybridFlow 8.3",

@@ -238,6 +238,20 @@ int gpus_of(const Plan& plan) {
   return static_cast<int>(ranks.size());
 }
 
+/// Of a rank of the block with most: blocks work at the same time.
+double communication_of_a_rank(const CostEvaluator& costs, const Solution& solution) {
+  double most = 0;
+  for (const std::vector<Role>& block : solution.placement) {
+    double seconds = 0;
+    for (const Role role : block) {
+      const PhaseSeconds parts = costs.cost(solution.choice.at(role)).communication;
+      seconds = std::accumulate(parts.begin(), parts.end(), seconds);
+    }
+    most = std::max(most, seconds);
+  }
+  return most;
+}
+
 Prediction prediction_of(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
                          const Solution& solution) {
   const Workload& workload = request.workload;
@@ -246,12 +260,8 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
   for (const ScheduledCall& call : plan.schedule) {
     prediction.phases_s[call.phase] = solution.seconds[at(call.phase)];
   }
-  for (const auto& [role, candidate] : solution.choice) {
-    const RoleCost cost = costs.cost(candidate);
-    prediction.exposed_comm_s +=
-        std::accumulate(cost.communication.begin(), cost.communication.end(), 0.0);
-  }
-  prediction.exposed_comm_s += solution.seconds[at(Phase::reshard)];
+  prediction.exposed_comm_s =
+      solution.seconds[at(Phase::reshard)] + communication_of_a_rank(costs, solution);
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;

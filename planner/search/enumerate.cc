@@ -109,9 +109,11 @@ class Enumeration {
       if (ranks % *asked != 0) return {};
       return {static_cast<int>(*asked)};
     }
-    for (int cp = 2; ranks % cp == 0 && tries_context(request_.workload, cp); cp *= 2) {
-      degrees.push_back(cp);
-    }
+    const std::int64_t deepest = std::min<std::int64_t>(table_.most_pp, model_.layers);
+    const auto tried = [&](int cp) {
+      return tries_context(request_.workload, cp) || batch_ * deepest < ranks / (cp / 2);
+    };
+    for (int cp = 2; ranks % cp == 0 && tried(cp); cp *= 2) degrees.push_back(cp);
     return degrees;
   }
 

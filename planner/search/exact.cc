@@ -87,17 +87,17 @@ SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
   return result;
 }
 
-std::vector<Solution> pareto_front(const SearchProblem& problem, const std::vector<int>& counts) {
-  FrontStore store;
+std::vector<Solution> pareto_front(
+    const SearchProblem& problem, const std::vector<int>& counts,
+    const std::function<SearchResult(const SearchProblem&)>& best_of) {
   std::vector<Solution> front;
   SearchProblem limited = problem;
   limited.objective = Objective::step_time;
   for (const int gpus : counts) {
     limited.gpus = gpus;
-    SearchResult result = search_exactly(limited, store);
-    if (result.best.empty()) continue;
-    Solution& best = result.best.front();
-    if (front.empty() || best.step_s < front.back().step_s) front.push_back(std::move(best));
+    if (!front.empty()) limited.better_than = front.back().as_incumbent();
+    SearchResult result = best_of(limited);
+    if (!result.best.empty()) front.push_back(std::move(result.best.front()));
   }
   return front;
 }

@@ -120,9 +120,11 @@ class FrontStore {
 };
 SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
 
-/// The best plans that are not beaten in both GPUs and step: the search with
+/// The best plans that are not beaten in both GPUs and step: `best_of` with
 /// each number of GPUs of `counts` as its limit (ascending), those that bring
 /// nothing left out.
-std::vector<Solution> pareto_front(const SearchProblem& problem, const std::vector<int>& counts);
+std::vector<Solution> pareto_front(
+    const SearchProblem& problem, const std::vector<int>& counts,
+    const std::function<SearchResult(const SearchProblem&)>& best_of);
 
 }  // namespace tessera

@@ -23,6 +23,12 @@ std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
   return {std::string(most->first), most->second};
 }
 
+int first_rank_of_stage(const Candidate& candidate, int stage) {
+  const int below = candidate.tp * candidate.cp;
+  const bool stages_apart = training_order(candidate) == RankOrder::megatron;
+  return stage * (stages_apart ? below * candidate.dp : below);
+}
+
 std::string impossible(const PlanRequest& request, const Candidate& candidate) {
   const ModelSpec model = model_of(request, candidate.role);
   const Workload& workload = request.workload;
@@ -87,7 +93,7 @@ FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
   }
   if (fixed.peak <= fixed.limit) return fixed;
   const auto [name, bytes] = largest_class(fixed.memory.at(fixed.worst));
-  const int rank = costs.fullest_stage(candidate, fixed.worst) * candidate.tp * candidate.cp;
+  const int rank = first_rank_of_stage(candidate, costs.fullest_stage(candidate, fixed.worst));
   fixed.why = "rank " + number(rank) + " in phase " + std::string(name_of(fixed.worst)) +
               " needs " + of_usable(seen, fixed.peak) + "; largest part " + name + ", " +
               in_gib(bytes);

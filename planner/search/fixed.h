@@ -58,6 +58,10 @@ FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, 
 /// Bytes of a rank that runs these roles, one phase after the other.
 std::int64_t bytes_together(const std::vector<RoleCost>& roles);
 
+/// Of a pool's ranks, counted from its first, the first of a pipeline stage in the candidate's
+/// order.
+int first_rank_of_stage(const Candidate& candidate, int stage);
+
 /// "weights", "optimizer", ... and bytes of the largest class.
 std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use);
 

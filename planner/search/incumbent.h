@@ -20,6 +20,8 @@ struct Incumbent {
   double step_s = std::numeric_limits<double>::infinity();  // infinite: there is none
   Bill bill;
 
+  bool found() const { return step_s < std::numeric_limits<double>::infinity(); }
+
   /// A plan on that many GPUs or more must take less than this to be better.
   double step_limit(Objective objective, Bill least) const {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();

@@ -1,6 +1,7 @@
 // Why nothing fits, and the smallest single change that makes it fit.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -59,7 +60,7 @@ MemoryShortage shortage_of(const PlanRequest& request, const CostEvaluator& cost
   shortage.role = candidate.role;
   shortage.phase = worst_phase(request, costs, candidate);
   const MemoryUse use = costs.memory(candidate, shortage.phase);
-  shortage.rank = costs.fullest_stage(candidate, shortage.phase) * candidate.tp;
+  shortage.rank = first_rank_of_stage(candidate, costs.fullest_stage(candidate, shortage.phase));
   shortage.layout = describe_layout(candidate) + " on " + std::to_string(candidate.gpus);
   std::tie(shortage.tensor_class, shortage.class_bytes) = largest_class(use);
   // With the reserve, as every peak that is shown.
@@ -140,49 +141,98 @@ void alone(const PlanRequest& request, const Capabilities& capabilities, const C
   }
 }
 
-// All roles on all GPUs, each at its leanest: the placement with most memory in total.
+// Placement by placement: one plan is enough.
+std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store) {
+  const std::vector<Placement> placements = std::move(problem.placements);
+  for (const Placement& placement : placements) {
+    problem.placements = {placement};
+    SearchResult result = search_exactly(problem, store);
+    if (!result.best.empty()) return std::move(result.best.front());
+  }
+  return std::nullopt;
+}
+
+// A plan of those that need the least memory beyond what every GPU has, to 1 %; none = even with 64
+// times as much nothing fits.
+std::optional<Solution> leanest_plan(const SearchProblem& problem) {
+  std::optional<Solution> leanest;
+  const auto fits = [&](double factor) {
+    const auto scaled = [&](std::int64_t& limit) {
+      limit = static_cast<std::int64_t>(factor * static_cast<double>(limit));
+    };
+    SearchProblem larger = problem;
+    scaled(larger.memory_limit);
+    for (SearchProblem::View& view : larger.views) scaled(view.memory_limit);
+    FrontStore store;
+    std::optional<Solution> found = any_plan(larger, store);
+    if (found) leanest = std::move(found);
+    return found.has_value();
+  };
+  double low = 1, high = 2;
+  for (; high <= 64 && !fits(high); high *= 2) low = high;
+  if (!leanest) return std::nullopt;
+  while (high > 1.01 * low) {
+    const double middle = std::sqrt(low * high);
+    (fits(middle) ? high : low) = middle;
+  }
+  return leanest;
+}
+
+// What binds where roles share GPUs: a phase of the role that adds most to what all keep, or the
+// switch, in which the rollout's weights are there as well.
+MemoryShortage shortage_together(const PlanRequest& request, const CostEvaluator& costs,
+                                 const std::vector<Candidate>& block) {
+  std::vector<RoleCost> roles;
+  for (const Candidate& candidate : block) roles.push_back(costs.cost(candidate));
+  std::size_t worst = 0;
+  std::int64_t resident = 0, switching = 0;
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    resident += roles[i].resident;
+    switching += roles[i].switching - roles[i].resident;
+    if (roles[i].peak - roles[i].resident > roles[worst].peak - roles[worst].resident) worst = i;
+  }
+  const RoleCost& cost = roles[worst];
+  MemoryShortage shortage = shortage_of(request, costs, block[worst], resident - cost.resident);
+  if (switching <= cost.peak - cost.resident) return shortage;
+  const auto rollout = std::find_if(block.begin(), block.end(), [](const Candidate& candidate) {
+    return candidate.role == Role::rollout;
+  });
+  if (rollout == block.end()) return shortage;
+  shortage = shortage_of(request, costs, *rollout, 0);
+  const PlanRequest& seen = costs.request(rollout->view);
+  shortage.needed = resident + switching + shortage.limit - memory_limit(seen);
+  shortage.phase = Phase::reshard;
+  shortage.tensor_class = "weights";
+  shortage.class_bytes = costs.memory(*rollout, Phase::gen).weights;
+  return shortage;
+}
+
+// Every role fits alone: the plan that comes nearest to fitting.
 void together(const PlanRequest& request, const Capabilities& capabilities,
               const CostEvaluator& costs, Infeasible& result) {
-  for (auto size = static_cast<int>(request.cluster.gpus()); size >= 1; --size) {
-    std::vector<std::pair<Candidate, RoleCost>> chosen;
-    std::int64_t resident = 0;
-    for (const Role role : roles_of(request.workload)) {
-      const auto best = leanest(request, capabilities, costs, role, size);
-      if (!best) break;
-      chosen.push_back(*best);
-      resident += best->second.resident;
+  const SearchProblem problem = search_problem(request, capabilities, costs);
+  if (const auto leanest = leanest_plan(problem)) {
+    std::optional<MemoryShortage> most;
+    for (const std::vector<Role>& roles : leanest->placement) {
+      std::vector<Candidate> block;
+      for (const Role role : roles) block.push_back(leanest->choice.at(role));
+      MemoryShortage shortage = shortage_together(request, costs, block);
+      if (!most || shortage.missing() > most->missing()) most = std::move(shortage);
     }
-    if (chosen.size() != roles_of(request.workload).size()) continue;
-    const auto worst =
-        std::max_element(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) {
-          return a.second.peak - a.second.resident < b.second.peak - b.second.resident;
-        });
-    const MemoryShortage shortage =
-        shortage_of(request, costs, worst->first, resident - worst->second.resident);
-    if (shortage.missing() > 0) {
-      result.shortages.push_back(shortage);
+    if (most->missing() > 0) {
+      result.shortages.push_back(*std::move(most));
       return;
     }
-    break;
   }
   result.reasons.push_back("every role fits alone, but no placement and split of " +
                            std::to_string(request.cluster.gpus()) +
                            " GPUs that the settings allow holds them all");
 }
 
-// Placement by placement: one plan is enough.
-bool any_plan(SearchProblem problem, FrontStore& store) {
-  const std::vector<Placement> placements = std::move(problem.placements);
-  return std::any_of(placements.begin(), placements.end(), [&](const Placement& placement) {
-    problem.placements = {placement};
-    return !search_exactly(problem, store).best.empty();
-  });
-}
-
 bool feasible(const PlanRequest& request, const Capabilities& capabilities) {
   const CostEvaluator costs(request);
   FrontStore store;
-  return any_plan(search_problem(request, capabilities, costs), store);
+  return any_plan(search_problem(request, capabilities, costs), store).has_value();
 }
 
 // The request under other settings; what they leave as it is keeps its prices.
@@ -193,7 +243,8 @@ class OtherSettings {
 
   bool fit(const FixedSettings& settings) {
     request_.fixed = settings;
-    return any_plan(search_problem(request_, capabilities_, costs_, std::nullopt, true), store_);
+    return any_plan(search_problem(request_, capabilities_, costs_, std::nullopt, true), store_)
+        .has_value();
   }
 
  private:

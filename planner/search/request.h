@@ -125,19 +125,21 @@ std::vector<int> block_sizes(const ClusterSpec& cluster);
 /// first fit in descending size, none across a node's border. Empty when they do not fit.
 std::vector<int> place_blocks(const std::vector<int>& sizes, const ClusterSpec& cluster);
 
-/// True for degrees of context parallelism that are tried unasked: powers of two that leave every
-/// rank at least 2 Ki tokens of the longest sequence.
+/// True for degrees of context parallelism that are always tried: powers of two that leave every
+/// rank at least 2 Ki tokens of the longest sequence. Higher ones are tried where
+/// replicas of one sequence and the deepest pipeline do not occupy the ranks.
 bool tries_context(const Workload& workload, std::int64_t cp);
 
 /// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
 /// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
 /// token limits of calls that train, and of the others, are 1, 2, 4, ... longest sequences, up to
 /// all of a replica's (or 128 Ki per cp rank); rollout slots all of a replica's sequences, a half,
-/// a quarter, ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank, as
-/// ring and as Ulysses; virtual stages that divide the layers, up to 8; the last stage shorter by
-/// its head; ep that divides the experts, with etp 1 or tp; FSDP over all replicas or a node's;
-/// every recomputation; optimizer, or everything, offloaded between phases; the rollout unmapped.
-/// Sequence parallelism wherever tp > 1. In a fixed order.
+/// a quarter, ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank
+/// (fewer where nothing else occupies the ranks), as ring and as Ulysses; virtual
+/// stages that divide the layers, up to 8; the last stage shorter by its head; ep that divides the
+/// experts, with etp 1 or tp; FSDP over all replicas or a node's; every recomputation; optimizer,
+/// or everything, offloaded between phases; the rollout unmapped. Sequence parallelism wherever tp
+/// > 1. In a fixed order.
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus);
 std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts);

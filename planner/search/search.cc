@@ -77,9 +77,20 @@ void check_lengths(const PlanRequest& request, Problems& problems) {
   }
 }
 
+// The best plans of a part of the space. Numbers of sequences between halvings are looked at where
+// the winner has one: where the memory holds as many as there are, so it does for those near it.
+std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& request,
+                              const Solution& winner, FrontStore& store) {
+  const auto rollout = winner.choice.find(Role::rollout);
+  const bool memory_decides =
+      rollout != winner.choice.end() &&
+      rollout->second.max_sequences * rollout->second.dp < request.workload.sequences();
+  return search_with_slots(part, request, store, memory_decides ? 2 : 0).result.best;
+}
+
 // Where there is only one placement the runner-up is the best plan with another actor layout.
-std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winner,
-                                    FrontStore& store) {
+std::vector<Solution> other_layouts(SearchProblem problem, const PlanRequest& request,
+                                    const Solution& winner, FrontStore& store) {
   const auto all = problem.allows;
   const Candidate& chosen = winner.choice.at(Role::actor);
   problem.allows = [all, chosen](const Candidate& candidate) {
@@ -89,7 +100,7 @@ std::vector<Solution> other_layouts(SearchProblem problem, const Solution& winne
   };
   problem.layouts[Role::actor] += "not tp" + std::to_string(chosen.tp) + " pp" +
                                   std::to_string(chosen.pp) + " on " + std::to_string(chosen.gpus);
-  return search_exactly(problem, store).best;
+  return best_of(problem, request, winner, store);
 }
 
 bool same_layout(const Candidate& a, const Candidate& b) {
@@ -102,8 +113,8 @@ bool same_layout(const Candidate& a, const Candidate& b) {
 
 // The best plan of the winner's placement in which some role has another layout, however many
 // change with it: the best of those without the winner's layout of one role, role by role.
-std::optional<Solution> nearest_layout(const SearchProblem& problem, const Solution& winner,
-                                       FrontStore& store) {
+std::optional<Solution> nearest_layout(const SearchProblem& problem, const PlanRequest& request,
+                                       const Solution& winner, FrontStore& store) {
   SearchProblem near = problem;
   near.placements = {winner.placement};
   near.policy_lags = {winner.policy_lag};
@@ -116,17 +127,17 @@ std::optional<Solution> nearest_layout(const SearchProblem& problem, const Solut
     near.layouts = problem.layouts;
     near.layouts[role] += "not " + describe_layout(chosen) + " on " + std::to_string(chosen.gpus) +
                           " head" + std::to_string(chosen.head_layers);
-    SearchResult result = search_exactly(near, store);
-    if (result.best.empty()) continue;
-    nearest = std::move(result.best.front());
+    std::vector<Solution> best = best_of(near, request, winner, store);
+    if (best.empty()) continue;
+    nearest = std::move(best.front());
     near.better_than = nearest->as_incumbent();
   }
   return nearest;
 }
 
 // The best plan of the winner's placement with its blocks on other GPU types.
-std::optional<Solution> on_other_types(const SearchProblem& problem, const Solution& winner,
-                                       FrontStore& store) {
+std::optional<Solution> on_other_types(const SearchProblem& problem, const PlanRequest& request,
+                                       const Solution& winner, FrontStore& store) {
   if (problem.views.empty()) return std::nullopt;
   SearchProblem other = problem;
   other.placements = {winner.placement};
@@ -135,9 +146,9 @@ std::optional<Solution> on_other_types(const SearchProblem& problem, const Solut
     return views != winner.views &&
            (!problem.allows_views || problem.allows_views(placement, views));
   };
-  SearchResult result = search_exactly(other, store);
-  if (result.best.empty()) return std::nullopt;
-  return std::move(result.best.front());
+  std::vector<Solution> best = best_of(other, request, winner, store);
+  if (best.empty()) return std::nullopt;
+  return std::move(best.front());
 }
 
 // Relative error of both plans' times at which the other one wins. GPUs are counted, not modelled:
@@ -159,23 +170,23 @@ struct Beaten {
 };
 
 // The best of every other placement, and the nearest layouts of the winner's own.
-std::vector<Beaten> beaten_by(const SearchProblem& problem, const SearchResult& result,
-                              FrontStore& store) {
+std::vector<Beaten> beaten_by(const PlanRequest& request, const SearchProblem& problem,
+                              const SearchResult& result, FrontStore& store) {
   const Solution& winner = result.best.front();
   std::vector<Beaten> others;
   for (std::size_t i = 1; i < result.best.size(); ++i) others.push_back({result.best[i], ""});
   if (others.empty()) {
-    for (Solution& other : other_layouts(problem, winner, store)) {
+    for (Solution& other : other_layouts(problem, request, winner, store)) {
       others.push_back({std::move(other), ""});
     }
   }
-  if (auto nearest = nearest_layout(problem, winner, store)) {
+  if (auto nearest = nearest_layout(problem, request, winner, store)) {
     const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
       return other.solution.choice == nearest->choice && other.solution.sizes == nearest->sizes;
     });
     if (!known) others.push_back({*std::move(nearest), ", another layout"});
   }
-  if (auto moved = on_other_types(problem, winner, store)) {
+  if (auto moved = on_other_types(problem, request, winner, store)) {
     const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
       return other.solution.choice == moved->choice && other.solution.sizes == moved->sizes;
     });
@@ -217,7 +228,7 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
                                                     : value_of(problem.objective, winner);
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
-  const std::vector<Beaten> others = beaten_by(problem, result, store);
+  const std::vector<Beaten> others = beaten_by(request, problem, result, store);
   certificate.margin = others.empty() ? 0 : 1;
   const Solution* nearest = nullptr;
   for (const auto& [other, note] : others) {
@@ -486,14 +497,9 @@ std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& prob
   if (!table) return {};
   const std::vector<int> counts = pareto_counts(state_->request.cluster);
   const SearchProblem problem = search_problem(state_->request, *table, state_->costs);
-  std::vector<Solution> front;
-  for (Solution& found : pareto_front(problem, counts)) {
-    if (solves_slots(state_->request, found)) {
-      found = with_most_slots(problem, state_->request.workload, found);
-    }
-    if (front.empty() || found.step_s < front.back().step_s) front.push_back(std::move(found));
-  }
-  return front;
+  return pareto_front(problem, counts, [&](const SearchProblem& limited) {
+    return search_with_slots(limited, state_->request, state_->store).result;
+  });
 }
 
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,

@@ -190,6 +190,18 @@ void take_up(const SearchProblem& problem, Solution next, std::vector<Solution>&
                    [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
 }
 
+// Than the plan that the problem says is known.
+bool is_better(const SearchProblem& problem, const Solution& solution) {
+  return solution.step_s <
+         problem.better_than.step_limit(problem.objective, solution.as_incumbent().bill);
+}
+
+bool solves_slots(const SearchProblem& problem, const PlanRequest& request) {
+  return std::find(problem.roles.begin(), problem.roles.end(), Role::rollout) !=
+             problem.roles.end() &&
+         !request.fixed.find(Role::rollout, Field::max_sequences);
+}
+
 // By how much a bound is below a value, as a part of it: of the step, where GPUs are counted.
 double gap_between(Objective objective, const Solution& bound, const Solution& best) {
   if (objective == Objective::fewest_gpus) objective = Objective::step_time;
@@ -198,11 +210,6 @@ double gap_between(Objective objective, const Solution& bound, const Solution& b
 }
 
 }  // namespace
-
-bool solves_slots(const PlanRequest& request, const Solution& solution) {
-  return solution.choice.contains(Role::rollout) &&
-         !request.fixed.find(Role::rollout, Field::max_sequences);
-}
 
 Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
                          const Solution& solution) {
@@ -218,7 +225,10 @@ Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
   const auto consider = [&](std::int64_t slots) {
     if (slots < 1 || slots >= most) return;
     Solution other = priced_with(problem, workload, slots, solution);
-    if (other.step_s <= best.step_s) best = std::move(other);
+    const std::int64_t best_slots = best.choice.at(Role::rollout).max_sequences;
+    const bool tie = other.step_s == best.step_s &&
+                     divided_up(sequences, slots) <= divided_up(sequences, best_slots);
+    if (tie || other.step_s < best.step_s) best = std::move(other);
   };
   consider(divided_up(sequences, waves));
   consider(own);
@@ -232,28 +242,34 @@ Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
 }
 
 SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
-                               FrontStore& store) {
+                               FrontStore& store, int rounds) {
   constexpr double kSmallGap = 1e-3;
-  constexpr int kMostRounds = 32;
   SolvedSearch solved{search_exactly(problem, store)};
   std::vector<Solution>& best = solved.result.best;
-  if (best.empty() || !solves_slots(request, best.front())) return solved;
+  if (!solves_slots(problem, request) || (best.empty() && !problem.better_than.found())) {
+    return solved;
+  }
   const Workload& workload = request.workload;
   for (Solution& solution : best) solution = with_most_slots(problem, workload, solution);
-  take_up(problem, best.front(), best);
+  if (!best.empty()) take_up(problem, best.front(), best);
   Between between(problem, workload);
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     SearchProblem open = between.open();
-    open.better_than = best.front().as_incumbent();
+    if (!best.empty()) open.better_than = best.front().as_incumbent();
     const SearchResult found = search_exactly(open, store);
     solved.result.evaluated += found.evaluated;
     solved.result.pruned += found.pruned;
-    solved.gap =
-        found.best.empty() ? 0 : gap_between(problem.objective, found.best.front(), best.front());
-    if (solved.gap <= kSmallGap) break;
+    if (found.best.empty()) {
+      solved.gap = 0;
+      break;
+    }
     Solution next = with_most_slots(problem, workload, found.best.front());
+    if (!best.empty()) {
+      solved.gap = gap_between(problem.objective, found.best.front(), best.front());
+      if (solved.gap <= kSmallGap) break;
+    }
     between.split(next.choice.at(Role::rollout));
-    take_up(problem, std::move(next), best);
+    if (is_better(problem, next)) take_up(problem, std::move(next), best);
   }
   if (problem.objective == Objective::fewest_gpus) solved.gap = 0;
   return solved;

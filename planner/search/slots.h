@@ -19,12 +19,11 @@ struct SolvedSearch {
   double gap = 0;       // no plan of the space is better than (1 - gap) of the first one's value
 };
 
-/// `request`: the problem's. A number that is fixed stays.
+/// `request`: the problem's. A number that is fixed stays. After `rounds` of closer numbers the
+/// rest is the gap.
 SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
-                               FrontStore& store);
+                               FrontStore& store, int rounds = 32);
 
-/// True where the number is left to the search.
-bool solves_slots(const PlanRequest& request, const Solution& solution);
 /// The solution with the number of sequences at once solved, all else as it is.
 Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
                          const Solution& solution);

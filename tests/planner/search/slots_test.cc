@@ -126,5 +126,30 @@ TEST(SequencesAtOnce, StayWhereTheyAreFixed) {
   EXPECT_EQ(plan->certificate.gap, 0);
 }
 
+TEST(SequencesAtOnce, OfTheNearestLayoutAreSolvedToo) {
+  const PlanRequest request = preset_request("llama3.1-70b", "l40s-64", "grpo-7b-1k", "tessera");
+  const auto free = planned(request, 0);
+  ASSERT_TRUE(free && !free->certificate.runner_up.empty());
+  const RunnerUp& nearest = free->certificate.runner_up.front();
+  std::vector<std::string> words = settings_of(nearest);
+  std::erase_if(words,
+                [](const std::string& word) { return word.starts_with("rollout.max_sequences="); });
+  const auto best = planned(request, 0, words);
+  ASSERT_TRUE(best);
+  EXPECT_NEAR(nearest.step_s, best->prediction.step_s, 0.003 * nearest.step_s);
+  EXPECT_LT(nearest.step_s, 1.01 * free->prediction.step_s);  // 6 % behind with halvings
+}
+
+TEST(SequencesAtOnce, OfTheParetoFrontAreThoseOfThePlanOnAsManyGpus) {
+  PlanRequest request = preset_request("qwen2.5-32b", "h800-8", "grpo-reasoning-671b", "verl");
+  Problems problems;
+  const auto front = Planner(request).pareto({}, problems);
+  ASSERT_TRUE(problems.empty() && !front.empty());
+  const auto free = planned(request, 0);
+  ASSERT_TRUE(free);
+  EXPECT_EQ(front.back().gpus(), 8);
+  EXPECT_NEAR(front.back().step_s, free->prediction.step_s, 1e-9 * free->prediction.step_s);
+}
+
 }  // namespace
 }  // namespace tessera

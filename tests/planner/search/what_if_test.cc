@@ -10,6 +10,8 @@
 
 #include "cost_models/derived_calibration.h"
 #include "planner/search/advice.h"
+#include "planner/search/role_operations.h"
+#include "planner/search/space.h"
 #include "planner/search/variations.h"
 #include "planner/search/why_not.h"
 
@@ -239,6 +241,109 @@ TEST(Infeasible, NamesBlocksThatANodeDoesNotHave) {
   EXPECT_THAT(reason({"actor.gpus=2"}), HasSubstr("actor.gpus=2: the planner's blocks of GPUs "
                                                   "divide a node of 3 (1, 3)"));
   EXPECT_THAT(reason({"actor.tp=2"}), HasSubstr("actor.tp=2 does not divide a node of 3 GPUs"));
+}
+
+/// Every role fits alone: the shortage is that of the plan which comes nearest to fitting.
+TEST(Infeasible, OfRolesTogetherNamesTheSwitchAndNoMoreBytesThanAreMissing) {
+  Problems problems;
+  PlanRequest request = request_for("h800-8");
+  request.models["actor"] = {*read_model_spec("qwen2.5-32b", problems), "qwen2.5-32b", ""};
+  request.engine = "verl";
+  const std::vector<std::string> words = {"rollout.tp=1"};
+  request.fixed = parse_settings(words, problems);
+  const std::int64_t memory = request.cluster.device.memory.value;
+  const auto outcome_with = [&](double factor) {
+    request.cluster.device.memory.value =
+        static_cast<std::int64_t>(factor * static_cast<double>(memory));
+    return *make_plan(request, problems);
+  };
+  const auto none = outcome_with(1);
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
+  ASSERT_THAT(std::get<Infeasible>(none).shortages, SizeIs(1));
+  const MemoryShortage shortage = std::get<Infeasible>(none).shortages.front();
+  EXPECT_EQ(shortage.phase, Phase::reshard);
+  EXPECT_EQ(shortage.role, Role::rollout);
+  EXPECT_EQ(shortage.tensor_class, "weights");
+  const double more =
+      static_cast<double>(shortage.needed) / static_cast<double>(shortage.limit) - 1;
+  EXPECT_LT(more, 0.1);
+  EXPECT_TRUE(std::holds_alternative<Plan>(outcome_with(1 + more + 0.005)));
+  EXPECT_TRUE(std::holds_alternative<Infeasible>(outcome_with(1 + more / 2)));
+}
+
+/// Logits are on the last of two stages of four ranks each.
+TEST(Infeasible, NamesARankOfTheStageThatNeedsMost) {
+  Problems problems;
+  PlanRequest request = request_for("l40s-8");
+  request.workload = *read_workload("ppo-7b-1k", problems);
+  request.engine = "any";
+  const std::vector<std::string> words = {"actor.pp=2",   "actor.cp=2",
+                                          "actor.tp=2",   "actor.tokens=2000000",
+                                          "actor.gpus=8", "actor.update_tokens=2048"};
+  request.fixed = parse_settings(words, problems);
+  const auto outcome = make_plan(request, problems);
+  ASSERT_TRUE(problems.empty() && std::holds_alternative<Infeasible>(*outcome));
+  const MemoryShortage shortage = std::get<Infeasible>(*outcome).shortages.front();
+  EXPECT_EQ(shortage.tensor_class, "logits");
+  EXPECT_EQ(shortage.rank, 4);
+}
+
+TEST(Prediction, CommunicationOfPoolsThatWorkAtTheSameTimeIsThatOfOne) {
+  Problems problems;
+  PlanRequest request = request_for("l40s-64");
+  request.workload = *read_workload("ppo-7b-1k", problems);
+  request.engine = "any";
+  const std::vector<std::string> words = {"placement=actor+reference | critic | rollout"};
+  request.fixed = parse_settings(words, problems);
+  const Plan plan = std::get<Plan>(*make_plan(request, problems));
+  request.traits = traits_of(request.engine, request.choices);
+  const CostEvaluator costs(request);
+  double sum = 0, most = 0;
+  for (const RolePlan& role : plan.roles) {
+    const RoleCost cost = costs.cost(candidate_of(plan, role));
+    double own = 0;
+    for (const double seconds : cost.communication) own += seconds;
+    sum += own;
+    most = std::max(most, own);
+  }
+  const double switching = plan.prediction.phases_s.at(Phase::reshard);
+  EXPECT_GE(plan.prediction.exposed_comm_s, (most + switching) * (1 - 1e-9));
+  EXPECT_LT(plan.prediction.exposed_comm_s, sum + switching);
+  EXPECT_LT(plan.prediction.exposed_comm_s, plan.prediction.step_s);
+}
+
+TEST(Advice, OnColocationAnswersWithThePlanThatColocates) {
+  Problems problems;
+  PlanRequest request = request_for("h200-64");
+  request.engine = "any";
+  const std::vector<std::string> words = {"placement=actor+reference | rollout"};
+  request.fixed = parse_settings(words, problems);
+  const Plan plan = std::get<Plan>(*make_plan(request, problems));
+  const Advice advice = advice_for(plan, request_of(plan, request.calibration));
+  EXPECT_EQ(advice.hints.front().advice, "16 to 64 GPUs: colocate all roles");
+  EXPECT_THAT(advice.hints.front().verdict, testing::StartsWith("colocated takes"));
+}
+
+/// A mini-batch of two sequences: only parts of a sequence occupy the other GPUs.
+TEST(ContextParallelism, IsTriedBelow2KiTokensWhereTheBatchHasNotASequenceForEveryReplica) {
+  Problems problems;
+  PlanRequest request = request_for("h200-8");
+  request.engine = "verl";
+  request.workload.prompts_per_step = 8;
+  request.workload.samples_per_prompt = 1;
+  request.workload.prompt_tokens = 3000;
+  request.workload.response_tokens = {1000, 0, 1000};
+  request.workload.mini_batches = 4;
+  const auto step_with = [&](std::vector<std::string> words) {
+    words.emplace_back("placement=colocated");
+    request.fixed = parse_settings(words, problems);
+    return std::get<Plan>(*make_plan(request, problems)).prediction.step_s;
+  };
+  const double free = step_with({});
+  for (const char* degree : {"actor.cp=1", "actor.cp=2", "actor.cp=4"}) {
+    EXPECT_LE(free, step_with({degree}) * (1 + 1e-9)) << degree;
+  }
+  EXPECT_LT(free, 0.8 * step_with({"actor.cp=1"}));
 }
 
 Plan plan_by(Objective objective) {
