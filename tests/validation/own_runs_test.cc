@@ -1,7 +1,7 @@
 // Training steps of this executor against predictions from the calibration of the same day.
 //
 // Both lie in benchmarks/results: the steps as `tessera bench train` wrote them, the calibration as
-// `tessera calibrate` did. Aim: 10 % per row (issue 4). Constants come from the calibration alone.
+// `tessera calibrate` did. Aim: 10 % per row. Constants come from the calibration alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
