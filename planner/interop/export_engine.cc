@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "planner/interop/export_files.h"
+#include "planner/interop/megatron_model.h"
 #include "planner/plan/hub_name.h"
 
 namespace tessera {
@@ -18,87 +19,6 @@ void put(Words& words, std::string flag, std::int64_t value) {
 void put(Words& words, std::string flag, std::string value) {
   words.push_back(std::move(flag));
   words.push_back(std::move(value));
-}
-
-void put_number(Words& words, std::string flag, double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  put(words, std::move(flag), std::string(text));
-}
-
-// Multi-head latent attention replaces the heads' own arguments.
-void latent_arguments(const ModelSpec& model, Words& words) {
-  const MlaSpec& mla = *model.mla;
-  words.emplace_back("--multi-latent-attention");
-  if (mla.q_lora_rank > 0) put(words, "--q-lora-rank", mla.q_lora_rank);
-  put(words, "--kv-lora-rank", mla.kv_lora_rank);
-  put(words, "--qk-head-dim", mla.qk_nope_head_dim);
-  put(words, "--qk-pos-emb-head-dim", mla.qk_rope_head_dim);
-  put(words, "--v-head-dim", mla.v_head_dim);
-}
-
-void expert_arguments(const ModelSpec& model, Words& words) {
-  const MoeSpec& moe = *model.moe;
-  put(words, "--num-experts", moe.experts);
-  put(words, "--moe-ffn-hidden-size", moe.expert_ffn);
-  put(words, "--moe-router-topk", moe.experts_per_token);
-  if (moe.shared_ffn > 0) put(words, "--moe-shared-expert-intermediate-size", moe.shared_ffn);
-  if (moe.shared_gate) words.emplace_back("--moe-shared-expert-gate");
-  if (!moe.dense_layers.empty()) {  // a Python list of 0 and 1
-    std::string layers = "[";
-    for (std::int64_t i = 0; i < model.layers; ++i) {
-      layers += (i > 0 ? "," : "") + std::string(is_moe_layer(model, i) ? "1" : "0");
-    }
-    put(words, "--moe-layer-freq", layers + "]");
-  }
-  // Scores of the chosen sum to 1 where softmax follows the choice; sigmoids are always normalised.
-  const bool sigmoid = moe.score == RouterScore::sigmoid;
-  if (sigmoid) put(words, "--moe-router-score-function", "sigmoid");
-  if (!sigmoid && !moe.normalised) words.emplace_back("--moe-router-pre-softmax");
-  if (moe.correction_bias) words.emplace_back("--moe-router-enable-expert-bias");
-  if (moe.scale != 1) put_number(words, "--moe-router-topk-scaling-factor", moe.scale);
-  if (moe.groups > 1) {
-    put(words, "--moe-router-num-groups", moe.groups);
-    put(words, "--moe-router-group-topk", moe.groups_per_token);
-  }
-  words.emplace_back("--moe-grouped-gemm");
-  put(words, "--moe-token-dispatcher-type", "alltoall");
-}
-
-Words model_arguments(const ModelSpec& model) {
-  Words words;
-  put(words, "--num-layers", model.layers);
-  put(words, "--hidden-size", model.hidden);
-  put(words, "--ffn-hidden-size", model.ffn);
-  put(words, "--num-attention-heads", model.query_heads);
-  if (model.kv_heads != model.query_heads) {
-    words.emplace_back("--group-query-attention");
-    put(words, "--num-query-groups", model.kv_heads);
-  }
-  if (model.mla) {
-    latent_arguments(model, words);
-  } else {
-    put(words, "--kv-channels", model.head_dim);
-  }
-  put(words, "--max-position-embeddings", model.max_positions);
-  put(words, "--vocab-size", model.vocab);
-  put(words, "--make-vocab-size-divisible-by", std::int64_t{1});
-  for (const char* flag : {"--swiglu", "--disable-bias-linear"}) words.emplace_back(flag);
-  put(words, "--normalization", "RMSNorm");
-  put(words, "--position-embedding-type", "rope");
-  put(words, "--rotary-base", static_cast<std::int64_t>(std::llround(model.rope.theta)));
-  if (model.rope.kind == RopeScalingKind::llama3) {
-    words.emplace_back("--use-rope-scaling");
-    put_number(words, "--rope-scaling-factor", model.rope.factor);
-  }
-  put_number(words, "--norm-epsilon", model.norm_epsilon);
-  // Megatron-LM's own default is 0.1 for both.
-  for (const char* flag : {"--attention-dropout", "--hidden-dropout"}) put_number(words, flag, 0);
-  if (model.qkv_bias) words.emplace_back("--add-qkv-bias");
-  if (model.qk_norm) words.emplace_back("--qk-layernorm");
-  if (!model.tied_embeddings) words.emplace_back("--untie-embeddings-and-output-weights");
-  if (model.moe) expert_arguments(model, words);
-  return words;
 }
 
 Words layout_arguments(const RolePlan& role, bool moe) {
@@ -230,7 +150,14 @@ void export_megatron(const Plan& plan, const ExportOptions& options, Export& out
   for (const RolePlan& role : plan.roles) {
     if (role.role != Role::actor && role.role != Role::critic) continue;
     const JobShape shape = shape_of(plan);
-    Words words = model_arguments(plan.model_of(role.role));
+    Words words = megatron_model_arguments(plan.models.at(role.model), "/models/" + role.model,
+                                           out.notes, problems);
+    if (plan.model_of(role.role).moe && plan.model_of(role.role).mlp_bias && role.layout.etp > 1) {
+      problems.push_back({"plan", "/roles",
+                          "expert tensor parallelism " + std::to_string(role.layout.etp) +
+                              " of experts with biases",
+                          "1", "transformer_config.py: biases of experts need it"});
+    }
     const Words layout = layout_arguments(role, plan.model_of(role.role).moe.has_value());
     words.insert(words.end(), layout.begin(), layout.end());
     batch_arguments(plan, role, words, out);

@@ -5,59 +5,103 @@
 #include <numeric>
 
 #include "planner/interop/import.h"
+#include "planner/interop/megatron_model.h"
 
 namespace tessera {
 namespace {
 
-struct Flag {
-  std::string_view name;
-  bool read;  // determines the plan; others are known but say nothing about it
-};
-
-constexpr std::array kFlags = std::to_array<Flag>({
-    {"tensor-model-parallel-size", true},
-    {"pipeline-model-parallel-size", true},
-    {"context-parallel-size", true},
-    {"expert-model-parallel-size", true},
-    {"expert-tensor-parallel-size", true},
-    {"num-layers-per-virtual-pipeline-stage", true},
-    {"num-virtual-stages-per-pipeline-rank", true},
-    {"decoder-first-pipeline-num-layers", true},
-    {"decoder-last-pipeline-num-layers", true},
-    {"sequence-parallel", true},
-    {"use-distributed-optimizer", true},
-    {"recompute-activations", true},
-    {"recompute-granularity", true},
-    {"recompute-method", false},
-    {"recompute-num-layers", false},
-    {"recompute-modules", false},
-    {"micro-batch-size", true},
-    {"global-batch-size", true},
-    {"seq-length", true},
-    {"bf16", true},
-    {"fp16", true},
-    {"nnodes", true},
-    {"nproc-per-node", true},
-    {"num-layers", true},
-    {"hidden-size", true},
-    {"num-attention-heads", true},
-    {"num-query-groups", true},
-    {"vocab-size", true},
-    {"ffn-hidden-size", true},
-    {"num-experts", true},
-    {"group-query-attention", false},
-    {"kv-channels", true},
-    {"max-position-embeddings", true},
-    {"make-vocab-size-divisible-by", false},
-    {"swiglu", true},
-    {"disable-bias-linear", false},
-    {"normalization", false},
-    {"position-embedding-type", false},
-    {"rotary-base", false},
-    {"norm-epsilon", false},
-    {"add-qkv-bias", true},
-    {"qk-layernorm", true},
-    {"untie-embeddings-and-output-weights", true},
+// Arguments that the plan is read from, or that belong to those.
+constexpr std::array kFlags = std::to_array<std::string_view>({
+    "tensor-model-parallel-size",
+    "pipeline-model-parallel-size",
+    "context-parallel-size",
+    "expert-model-parallel-size",
+    "expert-tensor-parallel-size",
+    "num-layers-per-virtual-pipeline-stage",
+    "num-virtual-stages-per-pipeline-rank",
+    "decoder-first-pipeline-num-layers",
+    "decoder-last-pipeline-num-layers",
+    "sequence-parallel",
+    "use-distributed-optimizer",
+    "recompute-activations",
+    "recompute-granularity",
+    "recompute-method",
+    "recompute-num-layers",
+    "recompute-modules",
+    "micro-batch-size",
+    "global-batch-size",
+    "seq-length",
+    "bf16",
+    "fp16",
+    "nnodes",
+    "nproc-per-node",
+    "num-layers",
+    "hidden-size",
+    "num-attention-heads",
+    "num-query-groups",
+    "vocab-size",
+    "ffn-hidden-size",
+    "num-experts",
+    "group-query-attention",
+    "kv-channels",
+    "max-position-embeddings",
+    "make-vocab-size-divisible-by",
+    "swiglu",
+    "squared-relu",
+    "quick-geglu",
+    "glu-linear-offset",
+    "activation-func-clamp-value",
+    "disable-bias-linear",
+    "normalization",
+    "apply-layernorm-1p",
+    "position-embedding-type",
+    "use-rotary-position-embeddings",
+    "rotary-base",
+    "rotary-percent",
+    "rotary-seq-len-interpolation-factor",
+    "rotary-scaling-factor",
+    "use-rope-scaling",
+    "rope-scaling-factor",
+    "rope-type",
+    "original-max-position-embeddings",
+    "beta-fast",
+    "beta-slow",
+    "yarn-original-max-position-embeddings",
+    "yarn-beta-fast",
+    "yarn-beta-slow",
+    "yarn-correction-range-round-to-int",
+    "no-yarn-correction-range-round-to-int",
+    "mscale",
+    "mscale-all-dim",
+    "norm-epsilon",
+    "attention-dropout",
+    "hidden-dropout",
+    "add-qkv-bias",
+    "qk-layernorm",
+    "softmax-type",
+    "window-size",
+    "window-attn-skip-freq",
+    "multi-latent-attention",
+    "q-lora-rank",
+    "kv-lora-rank",
+    "qk-head-dim",
+    "qk-pos-emb-head-dim",
+    "v-head-dim",
+    "moe-ffn-hidden-size",
+    "moe-router-topk",
+    "moe-shared-expert-intermediate-size",
+    "moe-shared-expert-gate",
+    "moe-layer-freq",
+    "moe-router-score-function",
+    "moe-router-pre-softmax",
+    "moe-router-enable-expert-bias",
+    "moe-router-topk-scaling-factor",
+    "moe-router-num-groups",
+    "moe-router-group-topk",
+    "moe-grouped-gemm",
+    "no-bias-dropout-fusion",
+    "moe-token-dispatcher-type",
+    "untie-embeddings-and-output-weights",
 });
 
 class Importer {
@@ -95,7 +139,7 @@ class Importer {
   // like a misspelt one of ours is a problem.
   void check_flags() {
     std::vector<std::string> ours;
-    for (const Flag& flag : kFlags) ours.emplace_back(flag.name);
+    for (const std::string_view flag : kFlags) ours.emplace_back(flag);
     std::string others;
     int count = 0;
     for (const auto& [name, value] : config_.values) {
@@ -130,53 +174,31 @@ class Importer {
     same("num-attention-heads", spec.query_heads);
     same("num-query-groups", spec.kv_heads);
     same("vocab-size", spec.vocab);
+    compare_model(spec);
     out_.plan.models.emplace("actor", *model);
   }
 
-  // A dense decoder as the arguments describe it; what they leave open has Megatron-LM's default.
   void build_model() {
-    for (const char* flag : {"num-layers", "hidden-size", "num-attention-heads", "vocab-size"}) {
-      if (config_.has(flag)) continue;
-      refuse(flag, "without --model", "the argument, or --model FOLDER",
-             "the model is built from --num-layers, --hidden-size, --num-attention-heads and "
-             "--vocab-size where there is no --model");
-    }
-    if (config_.has("num-experts")) {
-      refuse("num-experts", "without --model", "--model FOLDER",
-             "experts are not built from arguments");
-    }
-    if (problems_.size() != before_) return;
-    constexpr Whole kSize{1, std::int64_t{1} << 40};
-    ModelSpec spec;
-    spec.layers = integer("num-layers", 1, {1, 1 << 16});
-    spec.hidden = integer("hidden-size", 1, kSize);
-    spec.query_heads = integer("num-attention-heads", 1, kSize);
-    spec.kv_heads = integer("num-query-groups", spec.query_heads, kSize);
-    spec.head_dim =
-        integer("kv-channels", std::max<std::int64_t>(1, spec.hidden / spec.query_heads), kSize);
-    spec.ffn = integer("ffn-hidden-size", 4 * spec.hidden, kSize);
-    spec.vocab = integer("vocab-size", 1, kSize);
-    spec.max_positions =
-        integer("max-position-embeddings", integer("seq-length", 4096, kSize), kSize);
-    spec.qkv_bias = config_.boolean("add-qkv-bias", false, problems_);
-    spec.qk_norm = config_.boolean("qk-layernorm", false, problems_);
-    spec.tied_embeddings =
-        !config_.boolean("untie-embeddings-and-output-weights", false, problems_);
-    if (spec.query_heads % spec.kv_heads != 0) {
-      refuse("num-query-groups", std::to_string(spec.kv_heads),
-             "a divisor of the " + std::to_string(spec.query_heads) + " heads");
-    }
-    if (!config_.boolean("swiglu", false, problems_)) {
-      refuse("num-layers", "without --swiglu", "--swiglu, or --model FOLDER",
-             "only gated decoders are built from arguments");
-    }
-    if (problems_.size() != before_) return;
-    spec.family = spec.qk_norm    ? ModelFamily::qwen3
-                  : spec.qkv_bias ? ModelFamily::qwen2
-                                  : ModelFamily::llama;
+    auto spec = megatron_model(config_, problems_);
+    if (!spec) return;
     out_.notes.push_back("no --model: the architecture is built from the arguments, as " +
-                         std::string(name_of(spec.family)) + ".");
-    out_.plan.models.emplace("actor", ModelSource{std::move(spec), "from arguments", ""});
+                         std::string(name_of(spec->family)) + ".");
+    out_.plan.models.emplace("actor", ModelSource{std::move(*spec), "from arguments", ""});
+  }
+
+  // Arguments that describe a whole model, but another one.
+  void compare_model(const ModelSpec& model) {
+    if (!config_.has("num-layers") || !config_.has("ffn-hidden-size")) return;
+    Problems unread;
+    const auto stated = megatron_model(config_, unread);
+    const auto others = stated ? unlike(*stated, model) : std::vector<std::string>{};
+    std::string all;
+    for (const std::string& other : others) all += (all.empty() ? "" : ", ") + other;
+    if (!unread.empty()) all = unread[0].found + " instead of " + unread[0].expected;
+    if (!all.empty()) {
+      out_.notes.push_back(
+          "the arguments describe another model than --model, which is taken: " + all + ".");
+    }
   }
 
   void read_layout();

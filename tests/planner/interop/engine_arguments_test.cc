@@ -7,8 +7,11 @@
 #include <set>
 
 #include "cost_models/spec/document.h"
+#include "cost_models/spec/preset.h"
 #include "cost_models/spec/strict_json.h"
 #include "planner/interop/export.h"
+#include "planner/interop/import.h"
+#include "planner/interop/megatron_model.h"
 #include "planner/interop/shell_words.h"
 #include "tests/planner/interop/random_plans.h"
 
@@ -91,19 +94,30 @@ TEST(EngineArguments, MegatronAcceptsEveryExportedArgument) {
   }
 }
 
-/// What the actor's script of a preset says, by argument; "" = a flag.
-std::map<std::string, std::string> megatron_arguments(const std::string& preset) {
-  Problems problems;
+/// The export of a plan whose actor is a preset.
+std::optional<Export> megatron_export(const ModelSpec& spec, const std::string& preset,
+                                      Problems& problems) {
   Plan plan = RandomPlans("verl-megatron", 33).next();
-  plan.models["actor"] = {*read_model_spec(preset, problems), preset, ""};
+  plan.models["actor"] = {spec, preset, ""};
   for (RolePlan& role : plan.roles) {
     const int world = static_cast<int>(role.ranks.size());
     role.layout = {.tp = 1, .dp_replicate = world, .zero = role.role == Role::actor ? 1 : 0};
     role.layout.stages = even_stages(plan.model_of(role.role).layers, 1, 1);
     role.offload = {};
   }
+  return export_plan(plan, ExportTarget::megatron, {}, problems);
+}
+
+ModelSpec preset_spec(const std::string& preset) {
+  Problems problems;
+  return *read_model_spec(preset, problems);
+}
+
+/// What the actor's script of a preset says, by argument; "" = a flag.
+std::map<std::string, std::string> megatron_arguments(const std::string& preset) {
+  Problems problems;
   std::map<std::string, std::string> arguments;
-  const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+  const auto made = megatron_export(preset_spec(preset), preset, problems);
   EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
   if (!made) return arguments;
   const Accepted accepted;
@@ -118,6 +132,110 @@ std::map<std::string, std::string> megatron_arguments(const std::string& preset)
     i += valued ? 1 : 0;
   }
   return arguments;
+}
+
+/// The model that a script's arguments describe, read without the plan's.
+std::optional<ModelSpec> described(const ExportedFile& script, Problems& problems) {
+  ImportOptions options;
+  options.cluster = {.name = "any",
+                     .device = {"H200-SXM-141GB", from_gib(131), tflop_per_s(989), gb_per_s(4800)},
+                     .gpus_per_node = 8,
+                     .nodes = 4,
+                     .intra_link = "NVLink",
+                     .intra_per_gpu = gb_per_s(450),
+                     .inter_fabric = "IB",
+                     .nics_per_node = 8,
+                     .nic = gb_per_s(50)};
+  const auto back = import_config(script.text, script.name, options, problems);
+  if (!back) return std::nullopt;
+  return back->plan.models.at("actor").spec;
+}
+
+TEST(EngineArguments, MegatronIsToldTheModelOfEveryPreset) {
+  int compared = 0;
+  for (const std::string& preset : preset_names("models", "")) {
+    const ModelSpec spec = preset_spec(preset);
+    Problems problems;
+    const auto made = megatron_export(spec, preset, problems);
+    if (spec.vision) {  // not the language model alone, without a word
+      EXPECT_FALSE(made.has_value()) << preset;
+      continue;
+    }
+    ASSERT_TRUE(made.has_value()) << preset << Error(ExitCode::bad_input, problems).what();
+    const auto back = described(made->files[0], problems);
+    ASSERT_TRUE(back.has_value()) << preset << Error(ExitCode::bad_input, problems).what();
+    EXPECT_TRUE(unlike(*back, spec).empty()) << preset << ": " << unlike(*back, spec)[0];
+    EXPECT_EQ(parameter_count(*back), parameter_count(spec)) << preset;
+    EXPECT_EQ(active_parameter_count(*back), active_parameter_count(spec)) << preset;
+    ++compared;
+  }
+  EXPECT_GT(compared, 35);
+}
+
+// A window of 4,096 tokens in half of the layers; scaled positions that Megatron-LM has, or not.
+TEST(EngineArguments, MegatronIsToldOfWindowsAndScaledPositionsOrRefuses) {
+  const auto roundtrip = [](const ModelSpec& spec) {
+    Problems problems;
+    const auto made = megatron_export(spec, "none", problems);
+    const auto back = made ? described(made->files[0], problems) : std::nullopt;
+    return back ? unlike(*back, spec) : std::vector<std::string>{problems.at(0).found};
+  };
+  using Names = std::vector<std::string>;
+  ModelSpec window = preset_spec("mistral-7b");
+  window.sliding_window = 4096;
+  EXPECT_EQ(roundtrip(window), Names{});
+  for (std::int64_t i = 1; i < window.layers; i += 2) window.full_attention_layers.push_back(i);
+  EXPECT_EQ(roundtrip(window), Names{});
+  ModelSpec scaled = preset_spec("llama2-7b");
+  scaled.rope.kind = RopeScalingKind::linear;
+  scaled.rope.factor = 4;
+  EXPECT_EQ(roundtrip(scaled), Names{});
+  scaled.rope.factor = 2.5;
+  EXPECT_EQ(roundtrip(scaled), Names{"a broken rope factor"});
+  scaled.rope = {.kind = RopeScalingKind::yarn,
+                 .factor = 4,
+                 .original_max_position_embeddings = 4096,
+                 .beta_fast = 16,
+                 .attention_factor = 1.3,
+                 .truncate = false};
+  EXPECT_EQ(roundtrip(scaled), Names{});
+  ModelSpec frequencies = preset_spec("llama3.1-8b");
+  frequencies.rope.low_freq_factor = 2;
+  EXPECT_EQ(roundtrip(frequencies).at(0).substr(0, 19), "llama3 rope scaling");
+  ModelSpec biased = preset_spec("llama2-7b");
+  biased.qkv_bias = biased.output_bias = true;
+  EXPECT_EQ(roundtrip(biased), Names{"a bias of the attention's output alone"});
+}
+
+// Oracles: NVIDIA/Megatron-LM examples/post_training/modelopt/conf/{openai/gpt-oss-20b,
+// deepseek-ai/DeepSeek-V2-Lite}.sh; configuration of Nemotron: nvidia/Minitron-8B-Base.
+TEST(EngineArguments, MegatronIsToldOfGptOssLatentAttentionAndNemotron) {
+  auto oss = megatron_arguments("gpt-oss-20b");
+  EXPECT_EQ(oss["--window-size"], "127,0");
+  EXPECT_TRUE(oss["--window-attn-skip-freq"].starts_with("[1,0,1,0,"));
+  EXPECT_EQ(oss["--softmax-type"], "learnable");
+  EXPECT_EQ(oss["--glu-linear-offset"], "1");
+  EXPECT_EQ(oss["--activation-func-clamp-value"], "7");
+  EXPECT_TRUE(oss.contains("--quick-geglu"));
+  EXPECT_FALSE(oss.contains("--swiglu") || oss.contains("--disable-bias-linear"));
+  EXPECT_EQ(oss["--position-embedding-type"], "yarn");
+  EXPECT_EQ(oss["--rotary-scaling-factor"], "32");
+  EXPECT_EQ(oss["--mscale"], "1");
+  EXPECT_TRUE(oss.contains("--no-yarn-correction-range-round-to-int"));
+  auto latent = megatron_arguments("deepseek-v2-lite");
+  EXPECT_TRUE(latent.contains("--qk-layernorm"));
+  EXPECT_EQ(latent["--rotary-scaling-factor"], "40");
+  EXPECT_EQ(latent["--mscale"], "0.707");
+  EXPECT_EQ(latent["--mscale-all-dim"], "0.707");
+  EXPECT_EQ(latent["--original-max-position-embeddings"], "4096");
+  auto squared = megatron_arguments("minitron-8b");
+  EXPECT_TRUE(squared.contains("--squared-relu") && squared.contains("--apply-layernorm-1p"));
+  EXPECT_FALSE(squared.contains("--swiglu"));
+  EXPECT_EQ(squared["--normalization"], "LayerNorm");
+  EXPECT_EQ(squared["--rotary-percent"], "0.5");
+  auto gpt2 = megatron_arguments("gpt2");
+  EXPECT_EQ(gpt2["--position-embedding-type"], "learned_absolute");
+  EXPECT_FALSE(gpt2.contains("--swiglu") || gpt2.contains("--disable-bias-linear"));
 }
 
 // Oracles: the models' config.json; THUDM/slime's scripts/models/{qwen3-30B-A3B,deepseek-v3}.sh.
