@@ -12,6 +12,7 @@
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/full_gather.h"
+#include "planner/search/groups.h"
 #include "planner/search/search.h"
 #include "planner/search/uncertainty.h"
 
@@ -122,9 +123,12 @@ PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
       plan.find(Role::actor)->ranks.size() + plan.find(Role::rollout)->ranks.size();
   const Lora& lora = plan.find(Role::rollout)->lora;
   const bool adapters = lora.used() && !lora.merged;  // no ranges of the table
-  if (adapters || (plan.engine != "tessera" && costs.tensors(Role::actor) * ranks > kMostRanges)) {
-    pair.bytes_received = pair.lower_bound_bytes =
-        costs.reshard_bytes(solution.choice.at(Role::actor), rollout);
+  // Layouts know no shards of Ulysses' groups.
+  const Candidate& actor = solution.choice.at(Role::actor);
+  const bool over_context = shard_ranks(actor, costs.request().traits) > actor.dp_shard;
+  if (adapters || over_context ||
+      (plan.engine != "tessera" && costs.tensors(Role::actor) * ranks > kMostRanges)) {
+    pair.bytes_received = pair.lower_bound_bytes = costs.reshard_bytes(actor, rollout);
     pair.total_received_bytes = pair.bytes_received * rollout.gpus;
     pair.peak_bytes = costs.memory(rollout, Phase::gen).weights;
     return pair;

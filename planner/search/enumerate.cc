@@ -47,6 +47,7 @@ class Enumeration {
         served_(rollout_ || (role == Role::reward && table.serves_reward)),
         trained_(is_trained(request.workload, role)),
         fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
+        context_shards_(traits_of(table.engine, {}).context_shards),
         batch_(batch_of(request.workload, role)) {
     next_.role = role;
     next_.gpus = gpus;
@@ -215,14 +216,15 @@ class Enumeration {
     if (rollout_) return add(rollout_choices(), slots());
     std::vector<MemoryChoice> choices;  // of all stages but FSDP
     for (const int zero : table_.zero) {
-      const bool held = zero == 0 || (trained_ && (next_.dp > 1 || fixed_zero_));
+      const bool held = zero == 0 || (trained_ && (next_.dp * next_.cp > 1 || fixed_zero_));
       if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1)) {
         add_choices(zero, choices);
       }
     }
     const std::vector<BatchLimit> limits = token_limits();
     add(std::move(choices), limits);
-    if (!table_.fully_sharded || next_.dp == 1 || served_ || !fixed(Field::zero, 3) ||
+    const int mesh = next_.dp * (context_shards_ ? next_.cp : 1);
+    if (!table_.fully_sharded || mesh == 1 || served_ || !fixed(Field::zero, 3) ||
         std::find(table_.zero.begin(), table_.zero.end(), 3) == table_.zero.end()) {
       return;
     }
@@ -321,6 +323,7 @@ class Enumeration {
   bool served_;  // by an inference engine, as the rollout is
   bool trained_;
   bool fixed_zero_;
+  bool context_shards_;                            // FSDP cuts over Ulysses' groups too
   bool one_limit_ = false, limits_apart_ = false;  // of tokens
   std::int64_t batch_;
   Candidate next_;

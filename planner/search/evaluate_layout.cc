@@ -24,7 +24,7 @@ LayoutCosts& CostEvaluator::State::of_layout(RoleModel& model, const Candidate& 
   LayoutCosts& known = model.latest;
   if (known.stages != nullptr && same_degrees(known.layout, candidate)) return known;
   known.layout = candidate;
-  known.groups = groups_of(candidate, cluster());
+  known.groups = groups_of(candidate, cluster(), request.traits);
   known.stages = &stages(model, candidate);
   known.passes.clear();
   known.working.clear();
@@ -41,15 +41,15 @@ CostEvaluator::State::Timed CostEvaluator::State::passes(RoleModel& model,
   Candidate asked = candidate;
   const bool reduces = training && candidate.zero == 2;
   if (!training) asked.recompute = Recompute::none;
-  if (!reduces && candidate.dp_shard == 1) asked.zero = 0;
+  if (!reduces && shard_ranks(candidate, request.traits) == 1) asked.zero = 0;
   for (const PipelinePasses& known : layout.passes) {
     if (known.tokens == asked.tokens && known.recompute == asked.recompute &&
-        known.training == training && known.reduces_layers == reduces) {
+        known.training == training && known.zero == asked.zero) {
       return known.time;
     }
   }
   const Timed time = pipeline(model, asked, sequences, training);
-  layout.passes.push_back({asked.tokens, asked.recompute, training, reduces, time});
+  layout.passes.push_back({asked.tokens, asked.recompute, training, asked.zero, time});
   return time;
 }
 
@@ -94,15 +94,16 @@ const std::vector<std::int64_t>& CostEvaluator::State::working_of_stages(RoleMod
                                                                          CallKind kind) {
   LayoutCosts& layout = of_layout(model, candidate);
   Candidate asked = in_call(candidate, kind == CallKind::train);
+  const bool sharded = shard_ranks(candidate, request.traits) > 1;
   if (kind != CallKind::train) asked.recompute = Recompute::none;
   for (const WorkingBytes& known : layout.working) {
     if (known.tokens == asked.tokens && known.max_sequences == asked.max_sequences &&
-        known.recompute == asked.recompute && known.kind == kind) {
+        known.recompute == asked.recompute && known.sharded == sharded && known.kind == kind) {
       return known.by_stage;
     }
   }
   WorkingBytes& fresh = layout.working.emplace_back();
-  fresh = {asked.tokens, asked.max_sequences, asked.recompute, kind, {}};
+  fresh = {asked.tokens, asked.max_sequences, asked.recompute, sharded, kind, {}};
   for (const StageClass& stage : *layout.stages) {
     fresh.by_stage.push_back(working(model, asked, stage, stage.index, kind).total());
   }

@@ -43,16 +43,21 @@ std::int64_t CostEvaluator::State::bucket_bytes() const {
   return gather_bucket_bytes(request.engine, actor->second.spec, actor->second.dtypes);
 }
 
+ParallelLayout CostEvaluator::State::shard_degrees(const Candidate& candidate) const {
+  ParallelLayout layout = degrees_of(candidate);
+  if (request.traits.context_shards && layout.zero == 3) {
+    layout.dp_shard *= layout.cp;
+    layout.cp = 1;
+  }
+  return layout;
+}
+
 // Adapters have gradients, master weights and states; what they stand beside has none, and is held
 // in the type that the engine's parameters have (verl: fp32 unless model_dtype says otherwise).
 MemoryUse CostEvaluator::State::resident(RoleModel& model, const Candidate& candidate,
                                          const StageClass& stage) {
-  ParallelLayout layout = degrees_of(candidate);
+  const ParallelLayout layout = shard_degrees(candidate);
   const bool masters = request.traits.master_parameters;
-  if (request.traits.context_shards && layout.dp_shard > 1) {
-    layout.dp_shard *= layout.cp;
-    layout.cp = 1;
-  }
   if (!model.lora.used()) {
     MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
     if (layout.zero == 1 && request.traits.reduces_in_place) {
@@ -109,7 +114,7 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked
   const Workload& workload = request.workload;
   const bool trains = kind == CallKind::train;
   const Candidate candidate = in_call(asked, trains);
-  const ParallelLayout layout = degrees_of(candidate);
+  const ParallelLayout layout = shard_degrees(candidate);
   LayerKind widest = LayerKind::dense;
   std::int64_t layers = 0;
   for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {

@@ -15,7 +15,7 @@ double as_double(std::int64_t value) { return static_cast<double>(value); }
 OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candidate& candidate,
                                                    const CandidateGroups& groups,
                                                    const Elements& elements) {
-  const ShardCounts parts = zero_shards(degrees_of(candidate));
+  const ShardCounts parts = zero_shards(shard_degrees(candidate));
   const bool sharded = candidate.zero >= 1;
   OptimizerCost cost;
   const auto move = [&](std::int64_t count, GroupShape group, int cut) {
@@ -26,7 +26,7 @@ OptimizerCost CostEvaluator::State::optimizer_cost(RoleModel& model, const Candi
                                                          cluster(), calibration());
       return MovedShards{seconds, (calibration().overlap_slowdown.value - 1) * seconds};
     };
-    if (candidate.dp_shard > 1) {
+    if (shard_ranks(candidate, request.traits) > 1) {
       cost.reduce = cost.reduce + sum(gradient / cut, groups.replicated);
     } else if (sharded) {
       // ZeRO-2 reduced every layer after its backward pass (layer_shards).
@@ -77,7 +77,7 @@ StepExposed CostEvaluator::State::exposed_of(const OptimizerCost& cost, const Ca
                                              double last_backward_s) const {
   const EngineTraits& traits = request.traits;
   const bool beside = calibration().overlapped_dispatch;
-  const bool sharded = candidate.zero >= 1 && candidate.dp_shard == 1;
+  const bool sharded = candidate.zero >= 1 && shard_ranks(candidate, request.traits) == 1;
   const bool reduces =
       beside && (sharded ? traits.overlapped_gradients : traits.overlapped_replicas);
   const bool gathers = beside && traits.overlapped_parameters;
@@ -96,12 +96,9 @@ StepExposed CostEvaluator::State::exposed_of(const OptimizerCost& cost, const Ca
 double CostEvaluator::State::offload_seconds(RoleModel& model, const Candidate& candidate,
                                              bool training, double steps) {
   if (candidate.offload == Offload{}) return 0;
-  const ParallelLayout layout = degrees_of(candidate);
   double bytes = 0;
   for (const StageClass& stage : stages(model, candidate)) {
-    const MemoryUse use = model.lora.used()
-                              ? resident(model, candidate, stage)
-                              : resident_memory(stage.elements, layout, model.dtypes, training);
+    const MemoryUse use = resident(model, candidate, stage);
     double here = 0;
     if (candidate.offload.parameters) here += as_double(use.weights) * (training ? 2 : 1);
     if (training && candidate.offload.optimizer && !request.traits.host_optimizer) {

@@ -38,11 +38,12 @@ LayerRun layer_run(const Candidate& candidate) {
     run.etp = candidate.etp;
     run.pp = candidate.pp;
   }
-  if (candidate.dp_shard > 1) {
+  if (candidate.zero == 3 || candidate.dp_shard > 1) {
+    run.sharded = true;
     run.dp_shard = candidate.dp_shard;
     run.pp = candidate.pp;
   }
-  if (candidate.zero == 2 && candidate.dp > 1) {  // see shard_seconds
+  if (candidate.zero == 2 && candidate.dp * candidate.cp > 1) {  // see shard_seconds
     run.reduces_layers = true;
     run.pp = candidate.pp;
     run.dp = candidate.dp;
@@ -76,13 +77,15 @@ const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
   whole.zero = 0;
   if (layer_run(whole) != run) {
     entry->second = micro_batch(model, whole, sequences, training);
-    add_shards(entry->second, model, candidate, groups_of(candidate, cluster()), training);
+    add_shards(entry->second, model, candidate, groups_of(candidate, cluster(), request.traits),
+               training);
     return entry->second;
   }
   const TokenBatch batch{sequences * sequence, sequences, sequences * squared};
   const TokenBatch scored{sequences * response, sequences, 0};  // only responses are scored
-  return entry->second = price_micro_batch(model, candidate, groups_of(candidate, cluster()), batch,
-                                           scored, training);
+  return entry->second =
+             price_micro_batch(model, candidate, groups_of(candidate, cluster(), request.traits),
+                               batch, scored, training);
 }
 
 MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const Candidate& candidate,

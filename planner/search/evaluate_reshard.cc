@@ -231,7 +231,7 @@ SwitchBytes CostEvaluator::State::switch_bytes(const Candidate& actor, const Can
     const double whole = as_double(model.elements);
     const double share =
         shards_within_parts(request, actor, rollout) ? 1 : as_double(wanted.total()) / whole;
-    const double kept = as_double(held.total()) / actor.dp_shard * share;
+    const double kept = as_double(held.total()) / shard_ranks(actor, request.traits) * share;
     const std::int64_t received =
         static_cast<std::int64_t>(as_double(wanted.total()) - kept) * wire;
     return {received, received};

@@ -19,7 +19,7 @@ double tensors_of_a_layer(const ParameterTable& table) {
 // Under pipelines engines sum a step's micro-batches before they reduce (torch's FSDP without
 // gradient synchronisation; Llama Team 2024, arXiv:2407.21783, sec. 3.3.2).
 bool CostEvaluator::State::reduces_layers(const Candidate& candidate) const {
-  return candidate.zero == 2 && candidate.dp > 1 &&
+  return candidate.zero == 2 && candidate.dp * candidate.cp > 1 &&
          (candidate.pp == 1 || request.traits.reduces_every_batch);
 }
 
@@ -70,7 +70,7 @@ double CostEvaluator::State::listed_copies(double bytes, GroupShape group) const
 ShardSeconds CostEvaluator::State::shard_seconds(const RoleModel& model, const Candidate& candidate,
                                                  const CandidateGroups& groups,
                                                  const Elements& elements, double pieces) const {
-  const bool gathers = candidate.dp_shard > 1;
+  const bool gathers = shard_ranks(candidate, request.traits) > 1;
   if (!gathers && !reduces_layers(candidate)) return {};
   const GroupShape dense = gathers ? groups.shard : groups.replicas;
   const auto all = [&](DType type, const auto& move) {

@@ -25,6 +25,7 @@ struct LayerRun {
   int tp = 1, cp = 1, ep = 1, etp = 1, dp = 1, dp_shard = 1, pp = 1;
   bool sequence_parallel = false, ulysses = false;
   bool reduces_layers = false;  // ZeRO-2
+  bool sharded = false;         // FSDP
   Recompute recompute = Recompute::none;
   auto operator<=>(const LayerRun&) const = default;
 };
@@ -106,7 +107,8 @@ struct Timed {
 struct PipelinePasses {
   std::int64_t tokens = 0;
   Recompute recompute = Recompute::none;
-  bool training = false, reduces_layers = false;
+  bool training = false;
+  int zero = 0;  // 2 where layers are reduced one by one, 3 where they are sharded, else 0
   Timed time;
 };
 
@@ -114,6 +116,7 @@ struct PipelinePasses {
 struct WorkingBytes {
   std::int64_t tokens = 0, max_sequences = 0;
   Recompute recompute = Recompute::none;
+  bool sharded = false;  // FSDP
   CallKind kind = CallKind::compute;
   std::vector<std::int64_t> by_stage;  // class
 };
@@ -262,6 +265,8 @@ struct CostEvaluator::State {
   Timed generate(RoleModel& model, const Candidate& candidate);
 
   // evaluate_memory.cc
+  /// degrees_of, with FSDP's shards as resident bytes are cut (shard_ranks).
+  ParallelLayout shard_degrees(const Candidate& candidate) const;
   /// What a stage's rank holds between calls where nothing is offloaded.
   MemoryUse resident(RoleModel& model, const Candidate& candidate, const StageClass& stage);
   /// What of it is on the device in a phase of a call, or in one without.

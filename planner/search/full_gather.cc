@@ -17,7 +17,7 @@ Candidate whole_copies(Candidate rollout) {
 }
 
 int gathering_ranks(const Candidate& actor) {
-  const int dense = actor.tp * actor.pp * actor.dp_shard * (actor.dp_shard > 1 ? actor.cp : 1);
+  const int dense = actor.tp * actor.pp * actor.dp_shard * (actor.zero == 3 ? actor.cp : 1);
   return std::min(actor.gpus, std::max(dense, actor.pp * actor.ep * actor.etp));
 }
 

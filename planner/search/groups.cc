@@ -4,7 +4,13 @@
 
 namespace tessera {
 
-CandidateGroups groups_of(const Candidate& candidate, const ClusterSpec& cluster) {
+int shard_ranks(const Candidate& candidate, const EngineTraits& traits) {
+  if (!traits.context_shards) return candidate.dp_shard;
+  return candidate.zero == 3 ? candidate.dp_shard * candidate.cp : 1;
+}
+
+CandidateGroups groups_of(const Candidate& candidate, const ClusterSpec& cluster,
+                          const EngineTraits& traits) {
   const bool megatron = training_order(candidate) == RankOrder::megatron;
   const auto per_node = static_cast<int>(cluster.gpus_per_node);
   const int block = candidate.tp * candidate.cp;
@@ -23,6 +29,11 @@ CandidateGroups groups_of(const Candidate& candidate, const ClusterSpec& cluster
     groups.replicas.nodes = std::min(groups.replicas.ranks, last / per_node + 1);
   }
   groups.shard = shape(candidate.dp_shard, stride);
+  if (traits.context_shards && candidate.cp > 1) {
+    const int last = (candidate.dp_shard - 1) * stride + (candidate.cp - 1) * candidate.tp;
+    const int ranks = candidate.dp_shard * candidate.cp;
+    groups.shard = {ranks, std::min(ranks, last / per_node + 1)};
+  }
   groups.replicated = shape(candidate.dp / candidate.dp_shard, stride * candidate.dp_shard);
   const int experts = candidate.ep * candidate.etp;
   if (experts > block) {  // blocks of neighbours, one of each replica

@@ -12,13 +12,18 @@ namespace tessera {
 struct CandidateGroups {
   GroupShape tp, cp;
   GroupShape replicas;    // dp cp: dense gradients and optimizer parts
-  GroupShape shard;       // FSDP's gathers
+  GroupShape shard;       // FSDP's gathers, where parameters are sharded
   GroupShape replicated;  // HSDP: the same shard on other replicas
   GroupShape ep;
   GroupShape expert_replicas;  // tp cp dp / (ep etp)
   int hop_nodes = 1;           // 2 where neighbouring stages are on different nodes
 };
 
-CandidateGroups groups_of(const Candidate& candidate, const ClusterSpec& cluster);
+CandidateGroups groups_of(const Candidate& candidate, const ClusterSpec& cluster,
+                          const EngineTraits& traits);
+
+/// Ranks over which FSDP cuts each parameter; 1 = they are whole. With one mesh of all GPUs
+/// (EngineTraits::context_shards) Ulysses' groups are among them.
+int shard_ranks(const Candidate& candidate, const EngineTraits& traits);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/evaluate_state.h"
+#include "planner/search/space.h"
 
 namespace tessera {
 namespace {
@@ -102,15 +103,19 @@ CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap&
   groups.ep = along(Axis::ep);
   groups.expert_replicas = along(Axis::edp);
   const RankCoord& own = map.coords.front();
-  std::vector<int> replicas, pipeline;
+  std::vector<int> replicas, shard, pipeline;
   for (std::size_t i = 0; i < map.ranks.size(); ++i) {
     const RankCoord& other = map.coords[i];
-    if (other.tp == own.tp && other.pp == own.pp) replicas.push_back(map.ranks[i]);
+    if (other.tp == own.tp && other.pp == own.pp) {
+      replicas.push_back(map.ranks[i]);
+      if (other.dp_replicate == own.dp_replicate) shard.push_back(map.ranks[i]);
+    }
     if (other.dp_replicate == own.dp_replicate && other.dp_shard == own.dp_shard) {
       pipeline.push_back(map.ranks[i]);
     }
   }
   groups.replicas = shape(replicas);
+  if (traits_of(plan.engine, {}).context_shards) groups.shard = shape(shard);
   groups.hop_nodes = role.layout.pp > 1 && shape(pipeline).nodes > 1 ? 2 : 1;
   return groups;
 }
@@ -269,9 +274,14 @@ double RoleOperations::after_pass(int stage) const {
   return state.exposed_ends(state.models.at(role_.role), candidate_, groups_, stage).after;
 }
 
-int RoleOperations::sharing() const {
-  return costs_.state(candidate_.view).reduces_layers(candidate_) ? candidate_.dp
-                                                                  : candidate_.dp_shard;
+int RoleOperations::sharing(bool training) const {
+  const CostEvaluator::State& state = costs_.state(candidate_.view);
+  if (shard_ranks() > 1) return candidate_.dp_shard;
+  return training && state.reduces_layers(candidate_) ? candidate_.dp : 0;
+}
+
+int RoleOperations::shard_ranks() const {
+  return tessera::shard_ranks(candidate_, costs_.state(candidate_.view).request.traits);
 }
 
 bool RoleOperations::shards_overlap() const {

@@ -79,7 +79,9 @@ class RoleOperations {
   double before_pass(int stage) const;
   double after_pass(int stage) const;
   bool shards_overlap() const;  // run beside the kernels of other layers
-  int sharing() const;          // replicas that gather or reduce layers together
+  /// Replicas that gather or reduce the layers of a pass together; 0 = layers are whole.
+  int sharing(bool training) const;
+  int shard_ranks() const;  // over which FSDP cuts a stage's elements
 
  private:
   std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,

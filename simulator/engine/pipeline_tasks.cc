@@ -21,10 +21,10 @@ class Pipeline {
         layout_(pass.costs.role().layout),
         training_(training),
         replicas_(static_cast<int>(pass.micro_batches.size())),
+        sharing_(pass.costs.operations().sharing(training)),
         ready_(ready),
         last_(at(replicas_), std::vector<TaskId>(at(layout_.pp), -1)),
         trailing_(at(layout_.pp)) {
-    if (training || layout_.dp_shard > 1) sharing_ = pass.costs.operations().sharing();
     for (const auto& own : pass.micro_batches) {
       count_ = std::max(count_, static_cast<int>(own.size()));
     }
@@ -131,7 +131,7 @@ class Pipeline {
 
   void emit(int stage, const PipelineOp& op) {
     const int chunk = chunk_of(stage, op);
-    if (sharing_ > 1 && layout_.stages[at(chunk)].first < layout_.stages[at(chunk)].last) {
+    if (sharing_ > 0 && layout_.stages[at(chunk)].first < layout_.stages[at(chunk)].last) {
       for (int r = 0; r < replicas_; r += sharing_) emit_sharded(r, stage, op);
     } else {
       for (int r = 0; r < replicas_; ++r) emit_whole(r, stage, op);
@@ -284,8 +284,8 @@ class Pipeline {
   const PipelinePass& pass_;
   const ParallelLayout& layout_;
   bool training_;
-  int replicas_, sharing_ = 1;  // replicas; those that share what lies in layers
-  int count_ = 0;               // most micro-batches of a replica
+  int replicas_, sharing_;  // replicas; those that share what lies in layers
+  int count_ = 0;           // most micro-batches of a replica
   const std::vector<TaskId>& ready_;
   std::vector<std::vector<TaskId>> last_;      // of every replica and stage
   std::vector<std::vector<TaskId>> trailing_;  // by stage: reductions that nothing follows yet

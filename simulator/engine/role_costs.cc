@@ -40,7 +40,7 @@ RoleCosts::RoleCosts(const Plan& plan, const RolePlan& role,
         map_.ranks[i];
   }
   for (int stage = 0; stage < layout.pp; ++stage) {
-    elements_.push_back(operations_.elements(stage).total() / layout.dp_shard);
+    elements_.push_back(operations_.elements(stage).total() / operations_.shard_ranks());
   }
 }
 

@@ -1,6 +1,7 @@
 // Plans of the whole space (engine "any"), simulated: the planner's closed forms are the oracle.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "planner/search/report.h"
@@ -96,6 +97,29 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ExpertsOverNodes", true, {"actor.ep=8", "actor.tp=1", "actor.pp=1"}}),
     [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
 
+// FSDP over one replica of Ulysses' groups, which gather although there is nobody else.
+TEST(VerlsUlysses, SimulatesWhatThePlannerMakes) {
+  PlanRequest asked = request_for(llama_8b(), {"actor.cp=8", "actor.zero=3"}, 1);
+  asked.engine = "verl";
+  asked.workload.prompt_tokens = 8000;
+  asked.workload.response_tokens = {8000, 0, 8000};
+  const Plan plan = planned(asked);
+  ASSERT_FALSE(plan.roles.empty());
+  const RolePlan& actor = *plan.find(Role::actor);
+  EXPECT_EQ(actor.layout.dp(), 1);
+  const Simulation simulated = simulate(plan, asked.calibration);
+  EXPECT_EQ(simulated.peak_bytes(), plan.prediction.peak_bytes);
+  for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
+    EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase), 1, 0.02);
+  }
+  const IterationTasks tasks = build_iteration(plan, asked.calibration);
+  const auto gathers = std::count_if(
+      tasks.graph.tasks.begin(), tasks.graph.tasks.end(),
+      [](const Task& task) { return task.name.starts_with("gather ") && task.duration_ns > 0; });
+  EXPECT_GT(gathers, 0);
+  EXPECT_GT(plan.reshard.front().lower_bound_bytes, 0);
+}
+
 TEST(WholeSpaceTasks, ShardedParametersAreGatheredBesideTheLayersBefore) {
   const PlanRequest asked =
       request_for(llama_8b(), {"actor.zero=3", "actor.tp=1", "actor.pp=1", "placement=colocated"});
@@ -155,7 +179,8 @@ TEST(WholeSpaceTasks, ARoleHasTheGroupsOfItsCandidate) {
     const Plan plan = planned(request_for(llama_8b(), fixed));
     for (const RolePlan& role : plan.roles) {
       const CandidateGroups ours = groups_of(plan, role, rank_map_of(plan, role.role));
-      const CandidateGroups theirs = groups_of(candidate_of(plan, role), plan.cluster);
+      const CandidateGroups theirs =
+          groups_of(candidate_of(plan, role), plan.cluster, traits_of(plan.engine, {}));
       EXPECT_EQ(ours.tp, theirs.tp);
       EXPECT_EQ(ours.cp, theirs.cp);
       EXPECT_EQ(ours.shard, theirs.shard);
@@ -176,7 +201,8 @@ TEST(WholeSpaceTasks, ARolloutOfExpertsHasTheGroupsOfItsCandidate) {
     const Plan plan = planned(request_for(sparse_model(), fixed));
     const RolePlan& role = *plan.find(Role::rollout);
     const CandidateGroups ours = groups_of(plan, role, rank_map_of(plan, role.role));
-    const CandidateGroups theirs = groups_of(candidate_of(plan, role), plan.cluster);
+    const CandidateGroups theirs =
+        groups_of(candidate_of(plan, role), plan.cluster, traits_of(plan.engine, {}));
     EXPECT_EQ(ours.ep, theirs.ep) << fixed[0] << " " << fixed[1];
     EXPECT_EQ(ours.tp, theirs.tp);
     EXPECT_EQ(ours.hop_nodes, theirs.hop_nodes);

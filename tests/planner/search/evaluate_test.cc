@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/layout/sharding.h"
 #include "planner/search/space.h"
@@ -159,6 +160,43 @@ TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {
   request.calibration.cores = 2;
   const auto shared = CostEvaluator(request).cost(candidate);
   EXPECT_NEAR(shared.seconds[3] / alone, 2, 1e-9);
+}
+
+// verl's FSDP is one mesh of all GPUs: eight ranks hold an eighth of every parameter each, whatever
+// part of them Ulysses' groups are. One forward pass gathers every layer and the embedding.
+TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
+  PlanRequest request = small_request();
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  request.calibration.overlapped_dispatch = false;
+  const CostEvaluator costs(request);
+  const double layer = 2.0 * (4096LL * (32 + 16) * 128 + 4096LL * 4096 + 3LL * 4096 * 14336 + 8192);
+  const double embedding = 2.0 * 128256 * 4096;
+  const auto gathered = [&](double bytes) {
+    return collective_seconds(Collective::all_gather, bytes, {8, 1}, request.cluster,
+                              request.calibration);
+  };
+  const auto ref = [&](const Candidate& candidate) {
+    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::ref)];
+  };
+  for (const int cp : {1, 2, 4, 8}) {
+    Candidate whole{Role::reference, 8, 1, 1, 8 / cp, 0, 512 * 1536};  // one micro-batch
+    whole.cp = cp;
+    whole.ulysses = cp > 1;
+    Candidate sharded = whole;
+    sharded.zero = 3;
+    sharded.dp_shard = whole.dp;
+    EXPECT_NEAR(ref(sharded) - ref(whole), 32 * gathered(layer) + gathered(embedding), 1e-9) << cp;
+    const MemoryUse held = costs.memory(whole, Phase::gen);
+    const MemoryUse part = costs.memory(sharded, Phase::gen);
+    EXPECT_EQ(part.weights, (held.weights + 15) / 16 * 2) << cp;
+    EXPECT_GT(costs.memory(sharded, Phase::ref).communication,
+              costs.memory(whole, Phase::ref).communication + static_cast<std::int64_t>(layer));
+    Candidate offloaded = sharded;
+    offloaded.offload.parameters = true;
+    EXPECT_NEAR(ref(offloaded) - ref(sharded),
+                host_copy_seconds(static_cast<double>(part.weights), request.calibration), 1e-9);
+  }
 }
 
 // verl hands weights over in buckets of 2048 MiB, or of the largest tensor: 128256 x 4096 fp32

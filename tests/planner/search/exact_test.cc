@@ -312,6 +312,41 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
   }
 }
 
+// Sequences that are long enough for Ulysses over all GPUs, whose FSDP cuts over its groups, too.
+TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
+  Workload workload = workload_of("grpo", KlPlace::none, false);
+  workload.prompts_per_step = workload.mini_batches = 2;
+  workload.samples_per_prompt = 1;
+  workload.prompt_tokens = 8192;
+  workload.response_tokens = {64, 0, 64};
+  ModelSpec model = tiny_model(4);
+  model.hidden = 1024;
+  model.head_dim = 256;
+  model.ffn = 4096;
+  model.max_positions = 16384;
+  PlanRequest request = request_of(model, workload, cluster_of(4, 1, 1));
+  request.engine = "verl";
+  request.traits = traits_of(request.engine);
+  request.calibration.fragmentation.value = 0;
+  request.calibration.reserve_bytes.value = 0;
+  Problems problems;
+  const auto table = space_of(request.engine, problems);
+  std::set<std::string> chosen;
+  for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
+    request.cluster.device.memory = {(2048 + mib) << 20};  // beside the switch's bucket
+    const CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, *table, costs);
+    problem.policy_lags = {0};
+    std::erase_if(problem.placements, rollout_apart);
+    if (!expect_equals_brute_force(problem, std::to_string(mib) + " MiB")) continue;
+    const Solution best = search_exactly(problem).best.front();
+    chosen.insert(describe_layout(best.choice.at(Role::actor)));
+  }
+  EXPECT_TRUE(std::any_of(chosen.begin(), chosen.end(), [](const std::string& layout) {
+    return layout.find("dp1 ulysses4 zero3") != layout.npos;
+  }));
+}
+
 // One layout of each role on each number of GPUs and one choice, with all its token limits.
 void keep_one_layout(SearchProblem& problem, std::uint64_t salt) {
   problem.spaces = [all = problem.spaces, salt](Role role, int gpus) {
