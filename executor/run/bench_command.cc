@@ -4,7 +4,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cost_models/spec/problem.h"
@@ -56,21 +55,6 @@ DType dtype_of_bench(const BenchOptions& options, bool gpu) {
   return *type;
 }
 
-std::vector<std::string> reshard_words(const BenchOptions& options) {
-  std::vector<std::string> words{"--model",  options.model,
-                                 "--ranks",  std::to_string(options.start.ranks),
-                                 "--repeat", std::to_string(options.repetitions),
-                                 "--dtype",  options.dtype};
-  for (const std::string& each : options.cases) words.insert(words.end(), {"--case", each});
-  for (const std::string& each : options.transports) {
-    words.insert(words.end(), {"--transport", each});
-  }
-  if (options.practice) words.emplace_back("--practice");
-  if (options.no_ceilings) words.emplace_back("--no-ceilings");
-  if (!options.start.output.empty()) words.insert(words.end(), {"-o", options.start.output});
-  return words;
-}
-
 ReshardCase case_of(const std::string& text) {
   const std::size_t dash = text.find('-');
   if (dash == std::string::npos) {
@@ -82,7 +66,7 @@ ReshardCase case_of(const std::string& text) {
 void run_reshard(const BenchOptions& options) {
   const ModelSpec model = bench_model(options.model);
   run_bench(
-      options.start, "reshard", reshard_words(options),
+      options.start, "reshard",
       [&](RankSetup&, const BenchSite& site) {
         const ReshardBenchOptions each{.dtype = dtype_of_bench(options, site.gpu()),
                                        .repetitions = options.repetitions,
@@ -110,17 +94,9 @@ void run_reshard(const BenchOptions& options) {
       });
 }
 
-std::vector<std::string> collectives_words(const BenchOptions& options) {
-  std::vector<std::string> words{"--ranks",   std::to_string(options.start.ranks),
-                                 "--repeat",  std::to_string(options.repetitions),
-                                 "--largest", std::to_string(options.largest)};
-  if (!options.start.output.empty()) words.insert(words.end(), {"-o", options.start.output});
-  return words;
-}
-
 void run_collectives(const BenchOptions& options) {
   run_bench(
-      options.start, "collectives", collectives_words(options),
+      options.start, "collectives",
       [&](RankSetup&, const BenchSite& site) {
         const std::int64_t largest = options.largest > 0 ? options.largest
                                      : site.gpu()        ? std::int64_t{8} << 30
@@ -136,10 +112,11 @@ void run_collectives(const BenchOptions& options) {
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
+void add_bench(CLI::App& app, const std::vector<std::string>& words) {
   CLI::App* bench = app.add_subcommand("bench", "Measure beside the ceilings of the same run");
   bench->require_subcommand(1);
-  const auto common = [](CLI::App* command, const std::shared_ptr<BenchOptions>& options) {
+  const auto common = [&](CLI::App* command, const std::shared_ptr<BenchOptions>& options) {
+    options->start.words = words;
     command
         ->add_option("--ranks", options->start.ranks, "Ranks, one GPU each where there are enough")
         ->check(CLI::Range(1, 1024));
@@ -168,8 +145,8 @@ void add_bench(CLI::App& app) {
       ->add_option("--largest", sizes->largest, "Bytes of the largest buffer; at least 1 MiB")
       ->check(CLI::Range(kSmallestCollective, std::int64_t{1} << 40));
   collectives->callback([sizes] { run_collectives(*sizes); });
-  add_bench_train(*bench);
-  add_bench_rl(*bench);
+  add_bench_train(*bench, words);
+  add_bench_rl(*bench, words);
 }
 
 }  // namespace tessera

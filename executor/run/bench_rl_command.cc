@@ -340,30 +340,9 @@ std::string rl_table(const json& figures) {
   return text;
 }
 
-std::vector<std::string> rl_words(const RlOptions& options) {
-  std::vector<std::string> words{"--model",    options.model,
-                                 "--ranks",    std::to_string(options.start.ranks),
-                                 "--dtype",    options.dtype,
-                                 "--prompts",  std::to_string(options.prompts),
-                                 "--samples",  std::to_string(options.samples),
-                                 "--digits",   std::to_string(options.digits),
-                                 "--response", std::to_string(options.response),
-                                 "--steps",    std::to_string(options.steps)};
-  char rate[32];
-  std::snprintf(rate, sizeof rate, "%.9g", options.learning_rate);
-  words.insert(words.end(), {"--lr", rate});
-  for (const std::string& way : options.ways) words.insert(words.end(), {"--reshard", way});
-  for (const std::string& word : options.fixed) words.insert(words.end(), {"--fix", word});
-  for (const std::string& word : options.settings) words.insert(words.end(), {"--switch", word});
-  if (!options.cluster.empty()) words.insert(words.end(), {"--cluster", options.cluster});
-  if (options.deterministic) words.emplace_back("--deterministic");
-  if (!options.start.output.empty()) words.insert(words.end(), {"-o", options.start.output});
-  return words;
-}
-
 void run_rl(const RlOptions& options) {
   run_bench(
-      options.start, "rl", rl_words(options),
+      options.start, "rl",
       [&](RankSetup& setup, const BenchSite& site) {
         const torch::AutoGradMode gradients(true);
         const Inputs inputs(options, site);
@@ -386,9 +365,10 @@ void run_rl(const RlOptions& options) {
 
 }  // namespace
 
-void add_bench_rl(CLI::App& bench) {
+void add_bench_rl(CLI::App& bench, const std::vector<std::string>& words) {
   CLI::App* rl = bench.add_subcommand("rl", "Whole GRPO steps with each way of resharding");
   auto options = std::make_shared<RlOptions>();
+  options->start.words = words;
   rl->add_option("--ranks", options->start.ranks, "Ranks, one GPU each where there are enough")
       ->check(CLI::Range(1, 1024));
   rl->add_option("--device", options->start.device, "cpu, cuda or auto")

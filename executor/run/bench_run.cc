@@ -58,13 +58,11 @@ ModelSpec bench_model(const std::string& name) {
   return *std::move(model);
 }
 
-void run_bench(const BenchStart& options, const std::string& what, std::vector<std::string> words,
-               const BenchBody& measure, const BenchTable& table) {
+void run_bench(const BenchStart& options, const std::string& what, const BenchBody& measure,
+               const BenchTable& table) {
   if (options.ranks > 1 && !launched()) {
     const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
-    words.insert(words.begin(), {"bench", what});
-    words.insert(words.end(), {"--device", gpu ? "cuda" : "cpu"});
-    relaunch(std::move(words), options.ranks, gpu);
+    relaunch(options.words, options.ranks, gpu);
   }
   RankSetup setup = set_up_rank(options.device);
   const torch::NoGradGuard no_grad;
@@ -74,9 +72,8 @@ void run_bench(const BenchStart& options, const std::string& what, std::vector<s
                        .stream = setup.stream};
   json result = description(site);
   result["what"] = "tessera bench " + what;
-  std::string line = "tessera bench " + what;
-  for (const std::string& word : words) line += " " + word;
-  line += std::string(" --device ") + (site.gpu() ? "cuda" : "cpu");
+  std::string line = "tessera";
+  for (const std::string& word : on_device(options.words, site.gpu())) line += " " + word;
   result["command"] = line;
   result["figures"] = measure(setup, site);
   if (setup.rank != 0) return;

@@ -13,6 +13,8 @@
 namespace tessera {
 
 struct BenchStart {
+  std::vector<std::string>
+      words;  // the command line: what ranks are started with, and what is kept
   std::string device = "auto", output;  // JSON file; empty = none
   int ranks = 4;
 };
@@ -20,10 +22,10 @@ struct BenchStart {
 using BenchBody = std::function<nlohmann::json(RankSetup&, const BenchSite&)>;
 using BenchTable = std::function<std::string(const nlohmann::json& figures)>;
 
-/// Starts the ranks with `tessera-run bench WHAT words...`, or is one of them: then rank 0 prints
-/// the table of what `measure` returns and writes it with the machine's description.
-void run_bench(const BenchStart& options, const std::string& what, std::vector<std::string> words,
-               const BenchBody& measure, const BenchTable& table);
+/// Starts the ranks with the same words, or is one of them: then rank 0 prints the table of what
+/// `measure` returns and writes it with the machine's description and the command.
+void run_bench(const BenchStart& options, const std::string& what, const BenchBody& measure,
+               const BenchTable& table);
 
 /// A preset, folder or config.json. Throws Error (bad_input).
 ModelSpec bench_model(const std::string& name);

@@ -32,37 +32,6 @@ struct Options {
   bool keep_gathered = false, offload = false, profile = false, no_ceilings = false;
 };
 
-std::vector<std::string> words_of(const Options& o) {
-  std::vector<std::string> words{"--model",         o.model,
-                                 "--ranks",         std::to_string(o.start.ranks),
-                                 "--dtype",         o.dtype,
-                                 "--recompute",     o.recompute,
-                                 "--cluster",       o.cluster,
-                                 "--collectives",   o.collectives,
-                                 "--sequence",      std::to_string(o.sequence),
-                                 "--layers",        std::to_string(o.layers),
-                                 "--micro-batches", std::to_string(o.micro_batches),
-                                 "--steps",         std::to_string(o.steps),
-                                 "--warm-up",       std::to_string(o.warm_up)};
-  for (const std::int64_t tokens : o.micro_batch_tokens) {
-    words.insert(words.end(), {"--micro-batch-tokens", std::to_string(tokens)});
-  }
-  const auto given = [&](const char* name, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {name, value});
-  };
-  given("--layout", o.layout);
-  given("--calibration", o.calibration);
-  given("-o", o.start.output);
-  const auto flag = [&](const char* name, bool on) {
-    if (on) words.emplace_back(name);
-  };
-  flag("--keep-gathered", o.keep_gathered);
-  flag("--offload-optimizer", o.offload);
-  flag("--profile", o.profile);
-  flag("--no-ceilings", o.no_ceilings);
-  return words;
-}
-
 Recompute recompute_of(const std::string& name) {
   for (const Recompute each : {Recompute::none, Recompute::selective, Recompute::full}) {
     if (name_of(each) == name) return each;
@@ -145,7 +114,7 @@ void run(const Options& options) {
     }
   }
   run_bench(
-      options.start, "train", words_of(options),
+      options.start, "train",
       [&](RankSetup& setup, const BenchSite& site) {
         TrainBenchOptions each = bench_options(options, model, site);
         const SweepInputs inputs = inputs_of(options, model, site.gpu());
@@ -200,20 +169,8 @@ void fill_kernel_options(KernelOptions& options, bool gpu) {
 }
 
 void run_kernels(const KernelOptions& options) {
-  std::vector<std::string> words{"--dtype", options.dtype};
-  if (!options.model.empty()) words.insert(words.end(), {"--model", options.model});
-  if (options.each.tokens != 0) {
-    words.insert(words.end(), {"--tokens", std::to_string(options.each.tokens)});
-  }
-  const auto number = [&](const char* name, std::int64_t value) {
-    if (value != 0) words.insert(words.end(), {name, std::to_string(value)});
-  };
-  number("--sequence", options.each.sequence);
-  number("--optimizer-elements", options.each.optimizer_elements);
-  number("--repeat", options.each.repetitions);
-  if (!options.start.output.empty()) words.insert(words.end(), {"-o", options.start.output});
   run_bench(
-      options.start, "kernels", std::move(words),
+      options.start, "kernels",
       [&](RankSetup&, const BenchSite& site) {
         KernelOptions filled = options;
         fill_kernel_options(filled, site.gpu());
@@ -225,10 +182,11 @@ void run_kernels(const KernelOptions& options) {
       kernels_table);
 }
 
-void add_bench_kernels(CLI::App& bench) {
+void add_bench_kernels(CLI::App& bench, const std::vector<std::string>& words) {
   CLI::App* command =
       bench.add_subcommand("kernels", "The kernels of a training step beside their ceilings");
   auto o = std::make_shared<KernelOptions>();
+  o->start.words = words;
   command->add_option("--model", o->model,
                       "Preset, folder or config.json; default qwen2-7b, on a CPU qwen2.5-0.5b");
   command->add_option("--tokens", o->each.tokens, "Of a micro-batch; default 16384, on a CPU 512");
@@ -245,10 +203,11 @@ void add_bench_kernels(CLI::App& bench) {
 
 }  // namespace
 
-void add_bench_train(CLI::App& bench) {
-  add_bench_kernels(bench);
+void add_bench_train(CLI::App& bench, const std::vector<std::string>& words) {
+  add_bench_kernels(bench, words);
   CLI::App* command = bench.add_subcommand("train", "Training steps of a model in one layout");
   auto o = std::make_shared<Options>();
+  o->start.words = words;
   command->add_option("--model", o->model, "Preset, folder or config.json");
   command->add_option("--layers", o->layers, "Only so many of its layers; 0 = all");
   command->add_option(

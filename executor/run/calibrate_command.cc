@@ -22,23 +22,13 @@ namespace tessera {
 namespace {
 
 struct CalibrateOptions {
+  std::vector<std::string> words;  // of the command line
   bool quick = false;
   int ranks = 1;
   std::string device = "auto";
   std::string base;  // shipped calibration to start from; empty = by device
   std::string output = "calibration.json";
 };
-
-/// The same command on `ranks` ranks.
-[[noreturn]] void relaunch_calibrate(const CalibrateOptions& options) {
-  const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
-  const std::string ranks = std::to_string(options.ranks);
-  std::vector<std::string> words{"calibrate",          "--ranks", ranks,         "--device",
-                                 gpu ? "cuda" : "cpu", "-o",      options.output};
-  if (options.quick) words.emplace_back("--quick");
-  if (!options.base.empty()) words.insert(words.end(), {"--base", options.base});
-  relaunch(std::move(words), options.ranks, gpu);
-}
 
 /// The driver's name of the GPU without its maker: "H100 80GB HBM3".
 std::string name_of(const torch::Device& device) {
@@ -77,7 +67,10 @@ void print(const std::vector<FitReport>& reports, const Problems& problems) {
 
 void calibrate(const CalibrateOptions& options) {
   Problems problems;
-  if (options.ranks > 1 && !launched()) relaunch_calibrate(options);
+  if (options.ranks > 1 && !launched()) {
+    const bool gpu = options.device != "cpu" && torch::cuda::device_count() >= options.ranks;
+    relaunch(options.words, options.ranks, gpu);
+  }
   RankSetup setup = set_up_rank(options.device);
   const SideLane lane = make_side_lane(setup);
   const MeasureOptions measure{.device = setup.device,
@@ -108,10 +101,11 @@ void calibrate(const CalibrateOptions& options) {
 
 }  // namespace
 
-void add_calibrate(CLI::App& app) {
+void add_calibrate(CLI::App& app, const std::vector<std::string>& words) {
   CLI::App* command =
       app.add_subcommand("calibrate", "Measure this machine and fit the cost models to it");
   auto options = std::make_shared<CalibrateOptions>();
+  options->words = words;
   command->add_flag("--quick", options->quick, "At most half a minute");
   command->add_option("--ranks", options->ranks, "Ranks that measure at once")
       ->check(CLI::Range(1, 1024));

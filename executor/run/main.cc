@@ -12,12 +12,13 @@
 namespace {
 
 int parse(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
   CLI::App app{"Carries out plans, and measures.", "tessera"};
   app.require_subcommand(1);
   app.set_version_flag("--version", TESSERA_VERSION);
   tessera::add_train(app);
-  tessera::add_bench(app);
-  tessera::add_calibrate(app);
+  tessera::add_bench(app, words);
+  tessera::add_calibrate(app, words);
   tessera::add_init_model(app);
   tessera::add_make_data(app);
   tessera::add_tokenize(app);

@@ -9,8 +9,11 @@ namespace tessera {
 /// True when a launcher started this process.
 bool launched();
 
-/// Replaces this process by mpirun (CPU) or torchrun (GPU) with this program and `words` on `ranks`
-/// ranks. Throws Error (missing) when the launcher cannot be started.
-[[noreturn]] void relaunch(std::vector<std::string> words, int ranks, bool gpu);
+/// The words of a command line with `--device` set to what it came out as.
+std::vector<std::string> on_device(const std::vector<std::string>& words, bool gpu);
+
+/// Replaces this process by mpirun (CPU) or torchrun (GPU) with this program and on_device(words)
+/// on `ranks` ranks. Throws Error (missing) when the launcher cannot be started.
+[[noreturn]] void relaunch(const std::vector<std::string>& words, int ranks, bool gpu);
 
 }  // namespace tessera

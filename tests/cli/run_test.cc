@@ -143,6 +143,7 @@ TEST_F(Run, EveryBenchMeasuresOnCpuRanksAndKeepsItsCommand) {
        {"reshard --ranks 2 --case tp2-tp1 --practice --repeat 1 --model " + at("model"),
         "reshard --ranks 1 --case tp1-tp1 --practice --repeat 1 --model " + at("model"),
         std::string("collectives --ranks 2 --repeat 1 --largest 1048576"),
+        std::string("collectives --ranks 2 --repeat 1"),
         "kernels --tokens 64 --sequence 32 --optimizer-elements 4096 --repeat 1 --model " +
             at("model")}) {
     ASSERT_EQ(run("bench " + words + " -o " + at("bench.json")), 0) << words;
