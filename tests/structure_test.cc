@@ -1,0 +1,129 @@
+// The rules of the folders, held against every #include of the tree (ARCHITECTURE.md).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = TESSERA_SOURCE_DIR;
+
+/// Each tier with those that it may include.
+const std::map<std::string, std::set<std::string>> kTiers = {
+    {"cost_models", {"cost_models"}},
+    {"planner", {"cost_models", "planner"}},
+    {"simulator", {"cost_models", "planner", "simulator"}},
+    {"executor", {"cost_models", "planner", "simulator", "executor"}},
+    {"cli", {"cost_models", "planner", "simulator", "cli"}},
+    {"gui", {"cost_models", "planner", "simulator", "gui"}}};
+
+/// Folders that know torch.
+const std::set<std::string> kTorch = {"executor/model", "executor/train", "executor/rollout",
+                                      "executor/measure", "executor/run"};
+
+struct Source {
+  std::string path, folder, tier;  // relative to the root
+  std::vector<std::string> quoted, angled;
+  std::vector<std::string> lines;
+};
+
+std::vector<Source> read_sources() {
+  const std::regex include(R"re(^#include ([<"])([^>"]+)[>"].*)re");
+  std::vector<Source> sources;
+  for (const auto& [tier, unused] : kTiers) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kRoot / tier)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cc" && extension != ".cu") continue;
+      Source source;
+      source.path = fs::relative(entry.path(), kRoot);
+      source.folder = fs::path(source.path).parent_path();
+      source.tier = tier;
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        std::smatch found;
+        if (std::regex_match(line, found, include)) {
+          (found[1] == "<" ? source.angled : source.quoted).push_back(found[2]);
+        }
+        source.lines.push_back(std::move(line));
+      }
+      sources.push_back(std::move(source));
+    }
+  }
+  return sources;
+}
+
+const std::vector<Source>& sources() {
+  static const std::vector<Source> all = read_sources();
+  return all;
+}
+
+TEST(Structure, IncludesGoFromLaterTiersToEarlierOnes) {
+  ASSERT_GT(sources().size(), 300U);
+  for (const Source& source : sources()) {
+    for (const std::string& file : source.quoted) {
+      const std::string tier = file.substr(0, file.find('/'));
+      if (!kTiers.contains(tier)) continue;  // what the build makes
+      EXPECT_TRUE(kTiers.at(source.tier).contains(tier)) << source.path << " includes " << file;
+    }
+  }
+}
+
+TEST(Structure, FoldersIncludeOneWayOnly) {
+  std::map<std::string, std::set<std::string>> edges;
+  for (const Source& source : sources()) {
+    for (const std::string& file : source.quoted) {
+      const std::string folder = fs::path(file).parent_path();
+      if (folder != source.folder && kTiers.contains(folder.substr(0, folder.find('/')))) {
+        edges[source.folder].insert(folder);
+      }
+    }
+  }
+  ASSERT_GT(edges.size(), 20U);
+  // What includes nothing that is left is taken away until nothing is left, or a cycle.
+  std::set<std::string> left;
+  for (const auto& [from, to] : edges) left.insert(from);
+  for (bool found = true; found;) {
+    found = false;
+    for (auto folder = left.begin(); folder != left.end();) {
+      const std::set<std::string>& next = edges.at(*folder);
+      const bool ends = std::none_of(next.begin(), next.end(),
+                                     [&](const std::string& to) { return left.contains(to); });
+      found = found || ends;
+      folder = ends ? left.erase(folder) : std::next(folder);
+    }
+  }
+  EXPECT_THAT(left, testing::IsEmpty());
+}
+
+TEST(Structure, TorchStaysInItsFoldersAndQtInTheWindow) {
+  for (const Source& source : sources()) {
+    for (const std::string& file : source.angled) {
+      const bool torch =
+          file.starts_with("torch/") || file.starts_with("ATen/") || file.starts_with("c10/");
+      EXPECT_TRUE(!torch || kTorch.contains(source.folder)) << source.path << " " << file;
+      const bool qt = file.size() > 1 && file[0] == 'Q' && std::isupper(file[1]) != 0;
+      EXPECT_TRUE(!qt || source.tier == "gui") << source.path << " " << file;
+    }
+  }
+}
+
+TEST(Structure, EveryHeaderSaysFirstWhatItIs) {
+  for (const Source& source : sources()) {
+    if (!source.path.ends_with(".h")) continue;
+    ASSERT_FALSE(source.lines.empty()) << source.path;
+    EXPECT_TRUE(source.lines[0].starts_with("// ")) << source.path;
+    const auto pragma = std::find(source.lines.begin(), source.lines.end(), "#pragma once");
+    EXPECT_TRUE(pragma != source.lines.end()) << source.path;
+  }
+}
+
+}  // namespace
