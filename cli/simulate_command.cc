@@ -1,5 +1,6 @@
 // tessera simulate: the iteration of a plan in time.
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -17,13 +18,14 @@ namespace {
 
 struct SimulateOptions {
   std::string plan, calibration, trace;
+  std::size_t trace_events = 400'000;
   SimulationOptions simulation;
   bool json = false;
 };
 
-void write_trace(const Simulation& simulation, const std::string& file) {
+void write_trace(const Simulation& simulation, const std::string& file, std::size_t most_events) {
   std::ofstream out(file, std::ios::binary);
-  out << to_chrome_trace({&simulation.timeline});
+  out << to_chrome_trace({&simulation.timeline}, most_events);
   out.close();
   if (!out) {
     throw Error(ExitCode::io, {Problem{.file = file,
@@ -41,7 +43,9 @@ int simulate_plan(const SimulateOptions& options) {
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   const Calibration calibration = calibration_of(plan, options.calibration);
   const Simulation simulation = simulate(plan, calibration, options.simulation);
-  if (!options.trace.empty()) write_trace(simulation, options.trace);
+  if (!options.trace.empty()) {
+    write_trace(simulation, options.trace, options.trace_events);
+  }
   const std::string text = options.json ? to_json(simulation, plan, calibration)
                                         : to_text(simulation, plan, calibration);
   std::printf("%s", text.c_str());
@@ -61,6 +65,13 @@ void add_simulate(CLI::App& app) {
   command->add_option("--steps", options->simulation.steps, "Iterations, each with its own lengths")
       ->check(CLI::Range(1, 1000));
   command->add_option("--trace", options->trace, "Where to write a trace for Perfetto");
+  command
+      ->add_option("--trace-events", options->trace_events,
+                   "Most events of the trace; 0 = every operation of every rank. Beyond them, "
+                   "operations of a phase that start in the same window of time share one slice, "
+                   "whose arguments state their number, busy time and bytes; of the memory the "
+                   "fullest moment of each window stays")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] {
     const int code = simulate_plan(*options);

@@ -140,7 +140,30 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
   read_scaling(*scaling, kind, spec.max_positions, rope);
 }
 
+namespace {
+
+/// The layers' kinds of attention; a kind that no family here has is refused by its name.
+std::vector<std::string> read_layer_types(ObjectReader& reader, const ModelSpec& spec) {
+  std::vector<std::string> types;
+  reader.list("layer_types", types, false);
+  const auto other = std::find_if(types.begin(), types.end(), [](const std::string& type) {
+    return type != "full_attention" && type != "sliding_attention";
+  });
+  if (other != types.end()) {
+    reader.refuse("layer_types", "'" + *other + "'", "full_attention or sliding_attention",
+                  "layers of another kind are not supported");
+    types.clear();
+  } else if (!types.empty() && static_cast<std::int64_t>(types.size()) != spec.layers) {
+    reader.refuse("layer_types", "one entry per layer");
+    types.clear();
+  }
+  return types;
+}
+
+}  // namespace
+
 void read_window(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
+  std::vector<std::string> types = read_layer_types(reader, spec);
   if (facts.window == WindowRule::none) return;
   std::int64_t window = facts.default_window;
   if (const Node* node = reader.find("sliding_window")) {
@@ -158,11 +181,7 @@ void read_window(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec
     if (facts.family == ModelFamily::qwen3_moe) first_sliding = 0;
     if (!slides) window = 0;
   }
-  std::vector<std::string> types;
-  reader.list("layer_types", types, false);
-  if (!types.empty() && static_cast<std::int64_t>(types.size()) != spec.layers) {
-    reader.refuse("layer_types", "one entry per layer");
-  } else if (facts.window == WindowRule::always || facts.window == WindowRule::by_switch) {
+  if (facts.window == WindowRule::always || facts.window == WindowRule::by_switch) {
     read_alike(reader, types, first_sliding, window, spec);
   } else if (window > 0) {
     read_mixed(reader, facts, std::move(types), window, spec);

@@ -205,37 +205,6 @@ void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solutio
   plan.reshard.push_back(mapped.pair);
 }
 
-// Bytes of the fullest rank over all phases, every rank with its own stages.
-std::int64_t peak_bytes(const Plan& plan, const CostEvaluator& costs, const Solution& solution) {
-  std::int64_t peak = 0;
-  for (std::size_t block = 0; block < solution.placement.size(); ++block) {
-    for (const ScheduledCall& call : plan.schedule) {
-      std::vector<std::vector<std::int64_t>> by_stage;  // of each role of the block
-      std::vector<Candidate> candidates;
-      for (const Role role : solution.placement[block]) {
-        const Candidate& candidate = solution.choice.at(role);
-        candidates.push_back(candidate);
-        by_stage.emplace_back();
-        for (int stage = 0; stage < candidate.pp; ++stage) {
-          by_stage.back().push_back(costs.memory(candidate, call.phase, stage).total());
-        }
-      }
-      for (int rank = 0; rank < solution.sizes[block]; ++rank) {
-        std::int64_t total = reserve_of(costs, candidates.front());
-        for (std::size_t r = 0; r < candidates.size(); ++r) {
-          const Candidate& c = candidates[r];
-          const int block = c.tp * c.cp;
-          const int stage = training_order(c) == RankOrder::megatron ? rank / (block * c.dp)
-                                                                     : rank / block % c.pp;
-          total += by_stage[r][static_cast<std::size_t>(stage)];
-        }
-        peak = std::max(peak, total);
-      }
-    }
-  }
-  return peak;
-}
-
 int gpus_of(const Plan& plan) {
   std::set<int> ranks;
   for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
@@ -286,7 +255,7 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
     }
     prediction.mfu = peak > 0 ? flops / update / peak : 0;
   }
-  prediction.peak_bytes = peak_bytes(plan, costs, solution);
+  prediction.peak_bytes = peak_bytes(plan.schedule, solution, costs, costs);
   prediction.step_error_s =
       step_deviation(step_sensitivities(request, solution), request.calibration);
   prediction.measured_constants = constant_names(request.calibration, true);
@@ -319,6 +288,38 @@ std::vector<EnvironmentVariable> environment_of(const PlanRequest& request,
 }
 
 }  // namespace
+
+std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
+                        const CostEvaluator& costs, const CostEvaluator& generating) {
+  std::int64_t peak = 0;
+  for (std::size_t block = 0; block < solution.placement.size(); ++block) {
+    for (const ScheduledCall& call : schedule) {
+      std::vector<std::vector<std::int64_t>> by_stage;  // of each role of the block
+      std::vector<Candidate> candidates;
+      for (const Role role : solution.placement[block]) {
+        const Candidate& candidate = solution.choice.at(role);
+        const CostEvaluator& own = role == Role::rollout ? generating : costs;
+        candidates.push_back(candidate);
+        by_stage.emplace_back();
+        for (int stage = 0; stage < candidate.pp; ++stage) {
+          by_stage.back().push_back(own.memory(candidate, call.phase, stage).total());
+        }
+      }
+      for (int rank = 0; rank < solution.sizes[block]; ++rank) {
+        std::int64_t total = reserve_of(costs, candidates.front());
+        for (std::size_t r = 0; r < candidates.size(); ++r) {
+          const Candidate& c = candidates[r];
+          const int inner = c.tp * c.cp;
+          const int stage = training_order(c) == RankOrder::megatron ? rank / (inner * c.dp)
+                                                                     : rank / inner % c.pp;
+          total += by_stage[r][static_cast<std::size_t>(stage)];
+        }
+        peak = std::max(peak, total);
+      }
+    }
+  }
+  return peak;
+}
 
 Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
                   KnownReshards* known) {

@@ -49,7 +49,8 @@ struct SearchProblem {
   std::vector<View> views;
   /// Views of the placement's blocks that may be used, all where it is empty.
   std::function<bool(const Placement&, const std::vector<int>& views)> allows_views;
-  int gpus = 0;  // at most so many in all; 0 = the cluster's
+  int gpus = 0;            // at most so many in all; 0 = the cluster's
+  std::vector<int> sizes;  // that a block may have, ascending; empty = block_sizes of the cluster
   Objective objective = Objective::step_time;
   /// Names what is fixed for a role, for a FrontStore; equal names give equal candidates.
   std::map<Role, std::string> settings;

@@ -110,6 +110,33 @@ std::string beyond_blocks(const PlanRequest& request, Role role) {
   return {};
 }
 
+// Roles of one pool in every allowed placement that are to be on different GPU types; empty = none.
+std::string two_types(const PlanRequest& request) {
+  Problems none;
+  const auto& types = request.fixed.gpu_types;
+  std::string why;
+  for (const Placement& placement : allowed_placements(request, none)) {
+    std::string here;
+    for (const auto& [role, type] : types) {
+      for (const auto& [other, second] : types) {
+        const bool together = std::any_of(placement.begin(), placement.end(),
+                                          [&, a = role, b = other](const auto& block) {
+                                            return std::count(block.begin(), block.end(), a) > 0 &&
+                                                   std::count(block.begin(), block.end(), b) > 0;
+                                          });
+        if (!together || type == second || !here.empty()) continue;
+        here = std::string(name_of(role)) + ".gpu=" + type + " and " + std::string(name_of(other)) +
+               ".gpu=" + second + ": placement '" + describe(placement) +
+               "' has both roles in one pool, whose GPUs are all of the types "
+               "that one name says";
+      }
+    }
+    if (here.empty()) return {};
+    if (why.empty()) why = here;
+  }
+  return why;
+}
+
 // Shortages of roles that do not even fit alone, each at its leanest over all sizes.
 void alone(const PlanRequest& request, const Capabilities& capabilities, const CostEvaluator& costs,
            Infeasible& result) {
@@ -430,6 +457,7 @@ Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& ca
     return result;
   }
   alone(request, capabilities, costs, result);
+  if (const std::string why = two_types(request); !why.empty()) result.reasons.push_back(why);
   if (result.shortages.empty() && result.reasons.empty()) {
     together(request, capabilities, costs, result);
   }

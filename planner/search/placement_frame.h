@@ -32,7 +32,7 @@ struct PlacementFrame {
         apart(rollout_apart(placed)),
         gpus(asked.gpus > 0 ? asked.gpus : static_cast<int>(asked.cluster.gpus())),
         iteration(iteration_of(schedule_of(asked.schedule, placed, policy_lag), placed)),
-        sizes(block_sizes(asked.cluster)),
+        sizes(asked.sizes.empty() ? block_sizes(asked.cluster) : asked.sizes),
         ranges(pool_views(asked.cluster)),
         least_weights(tessera::least_weights(asked.cluster)) {}
 

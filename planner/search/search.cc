@@ -59,24 +59,6 @@ void check_models(const PlanRequest& request, Problems& problems) {
   }
 }
 
-// Sequences that are longer than a model's positions.
-void check_lengths(const PlanRequest& request, Problems& problems) {
-  const LengthSpec& response = request.workload.response_tokens;
-  for (const auto& [name, model] : request.models) {
-    const std::int64_t positions = context_length(model.spec);
-    const std::int64_t longest = longest_sequence(request.workload);
-    if (positions == 0 || longest <= positions) continue;
-    problems.push_back(
-        {model.path.empty() ? name : model.path, "max_position_embeddings",
-         std::to_string(positions) + " positions" +
-             (positions == model.spec.max_positions ? "" : " with its rotary scaling"),
-         "at least " + std::to_string(longest) + ", the workload's prompt_tokens " +
-             std::to_string(request.workload.prompt_tokens) + " + response_tokens.max " +
-             std::to_string(response.max),
-         "shorten the workload, or extend the model's rope_scaling"});
-  }
-}
-
 // The best plans of a part of the space. Numbers of sequences between halvings are looked at where
 // the winner has one: where the memory holds as many as there are, so it does for those near it.
 std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& request,
@@ -265,6 +247,23 @@ std::string setting_of(const std::string& word) {
 }
 
 }  // namespace
+
+void check_lengths(const PlanRequest& request, Problems& problems) {
+  const LengthSpec& response = request.workload.response_tokens;
+  for (const auto& [name, model] : request.models) {
+    const std::int64_t positions = context_length(model.spec);
+    const std::int64_t longest = longest_sequence(request.workload);
+    if (positions == 0 || longest <= positions) continue;
+    problems.push_back(
+        {model.path.empty() ? name : model.path, "max_position_embeddings",
+         std::to_string(positions) + " positions" +
+             (positions == model.spec.max_positions ? "" : " with its rotary scaling"),
+         "at least " + std::to_string(longest) + ", the workload's prompt_tokens " +
+             std::to_string(request.workload.prompt_tokens) + " + response_tokens.max " +
+             std::to_string(response.max),
+         "shorten the workload, or extend the model's rope_scaling"});
+  }
+}
 
 std::string describe_layout(const Candidate& candidate) {
   const Role role = candidate.role;

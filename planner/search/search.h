@@ -97,6 +97,14 @@ using KnownReshards = std::map<std::tuple<Candidate, Candidate, int, int>, Mappe
 Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
                   KnownReshards* known = nullptr);
 
+/// A Problem for every model whose positions are fewer than a sequence's tokens.
+void check_lengths(const PlanRequest& request, Problems& problems);
+
+/// Bytes of the fullest rank over all phases, every rank with its own stages and the reserve of
+/// context and libraries. `generating` prices the rollout.
+std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
+                        const CostEvaluator& costs, const CostEvaluator& generating);
+
 /// " on H100-SXM-80GB | H20-96GB": the GPU types of the blocks; empty where there is one type.
 std::string describe_types(const ClusterSpec& cluster, const Solution& solution);
 

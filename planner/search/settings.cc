@@ -67,6 +67,15 @@ bool applies(Role role, Field field) {
   return true;
 }
 
+// "gpus, tp, ..., gpu": what can be fixed of a role.
+std::string fields_of(Role role) {
+  std::string known;
+  for (std::size_t field = 0; field < kFields.size(); ++field) {
+    if (applies(role, static_cast<Field>(field))) known += std::string(kFields[field]) + ", ";
+  }
+  return known + std::string(kGpu);
+}
+
 template <class Refuse>
 void add(Role role, Field field, std::int64_t value, const std::string& text,
          FixedSettings& settings, const Refuse& refuse) {
@@ -129,7 +138,7 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
     if (role && applies(*role, *field)) {
       return add(*role, *field, found - words.begin(), text, settings, refuse);
     }
-    if (role) refuse("the field '" + field_name + "' of " + role_name, "a field that it has");
+    if (role) refuse("the field '" + field_name + "' of " + role_name, fields_of(*role));
     return;
   }
   std::int64_t value = 0;
@@ -142,7 +151,7 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   }
   if (!role || !field) return;
   if (!applies(*role, *field)) {
-    return refuse("the field '" + field_name + "' of " + role_name, "a field that it has");
+    return refuse("the field '" + field_name + "' of " + role_name, fields_of(*role));
   }
   if (*field == Field::sequence_parallel && value > 1) return refuse("'" + text + "'", "0 or 1");
   const bool trains = *role == Role::actor || *role == Role::critic;

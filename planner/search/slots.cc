@@ -140,7 +140,7 @@ class Between {
     auto [entry, added] = numbers_.try_emplace(layout_alone(candidate));
     std::set<std::int64_t>& numbers = entry->second;
     if (!added) return numbers;
-    const std::int64_t sequences = workload_.sequences() / candidate.dp;
+    const std::int64_t sequences = divided_up(workload_.sequences(), candidate.dp);
     for (int k = 0; numbers.empty() || *numbers.begin() > 1; ++k) {
       numbers.insert(static_cast<std::int64_t>(std::ceil(
           static_cast<double>(sequences) * std::exp2(-static_cast<double>(k) / kPerOctave) -
@@ -214,7 +214,7 @@ double gap_between(Objective objective, const Solution& bound, const Solution& b
 Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
                          const Solution& solution) {
   const Candidate& rollout = solution.choice.at(Role::rollout);
-  const std::int64_t sequences = workload.sequences() / rollout.dp;
+  const std::int64_t sequences = divided_up(workload.sequences(), rollout.dp);
   const std::int64_t most =
       rollout.max_sequences >= sequences
           ? sequences

@@ -38,13 +38,6 @@ std::string product_text(const SweepRow& row) {
   return text;
 }
 
-// Ranks that train: what the columns say, else the product of the degrees.
-std::int64_t train_ranks(const SweepRow& row) {
-  if (row.train_gpus) return *row.train_gpus;
-  if (row.gpus) return *row.gpus;
-  return row.tp.value_or(1) * row.pp.value_or(1) * row.dp.value_or(1) * row.cp.value_or(1);
-}
-
 // Embedding and head may have a chunk of their own (Llama 3: 128 chunks for 126 layers).
 bool fills(const ModelSpec& model, std::int64_t pp, int chunks) {
   return pp * chunks <= model.layers + (chunks > 1 ? 2 : 0);
@@ -92,7 +85,60 @@ std::vector<Recompute> modes(const SweepRow& row) {
   return {Recompute::none, Recompute::selective, Recompute::full};
 }
 
+// Experts alone on their ranks are cut as the rest is; those of groups stay whole.
+int expert_tp(const SweepRow& row, int tp) {
+  return static_cast<int>(row.etp.value_or(row.ep.value_or(1) == 1 ? tp : 1));
+}
+
+// Rows of kind rollout without gen_ columns state the rollout's degrees as others the actor's.
+bool says_plainly(const SweepRow& row) {
+  return row.kind == SweepKind::rollout && !row.gen_tp && !row.gen_pp && !row.gen_dp;
+}
+
 }  // namespace
+
+std::int64_t train_ranks(const SweepRow& row) {
+  if (row.train_gpus) return *row.train_gpus;
+  if (row.gpus) return *row.gpus;
+  return row.tp.value_or(1) * row.pp.value_or(1) * row.dp.value_or(1) * row.cp.value_or(1);
+}
+
+std::int64_t gen_ranks(const SweepRow& row) {
+  if (row.gen_gpus) return *row.gen_gpus;
+  if (row.gpus) return *row.gpus;
+  const bool plain = says_plainly(row);
+  return (plain ? row.tp : row.gen_tp).value_or(1) * (plain ? row.pp : row.gen_pp).value_or(1) *
+         (plain ? row.dp : row.gen_dp).value_or(1);
+}
+
+Candidate candidate_of(const TrainLayout& layout, std::int64_t longest) {
+  return {.role = Role::actor,
+          .gpus = layout.gpus(),
+          .tp = layout.tp,
+          .pp = layout.pp,
+          .dp = layout.dp,
+          .zero = layout.zero,
+          .tokens = layout.micro_batch * longest,
+          .cp = layout.cp,
+          .vpp = layout.vpp,
+          .ep = layout.ep,
+          .etp = layout.etp,
+          .dp_shard = layout.zero == 3 ? layout.dp : 1,
+          .head_layers = layout.head_layers,
+          .sequence_parallel = layout.sequence_parallel,
+          .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
+          .recompute = layout.recompute};
+}
+
+Candidate candidate_of(const GenLayout& layout) {
+  return {.role = Role::rollout,
+          .gpus = layout.gpus(),
+          .tp = layout.tp,
+          .pp = layout.pp,
+          .dp = layout.dp,
+          .ep = layout.ep,
+          .etp = layout.ep == 1 ? layout.tp : 1};
+}
 
 Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec& model,
                                            const ClusterSpec& cluster) {
@@ -120,6 +166,7 @@ Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec&
                                  .dp = dp,
                                  .cp = cp,
                                  .ep = static_cast<int>(row.ep.value_or(1)),
+                                 .etp = expert_tp(row, tp),
                                  .vpp = chunks,
                                  .zero = static_cast<int>(zero),
                                  .recompute = mode,
@@ -146,12 +193,11 @@ Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec&
 Completions<GenLayout> gen_completions(const SweepRow& row, const ModelSpec& model,
                                        const ClusterSpec& cluster) {
   Completions<GenLayout> result;
-  const bool plain = row.kind == SweepKind::rollout && !row.gen_tp && !row.gen_pp && !row.gen_dp;
+  const bool plain = says_plainly(row);
   const auto& fixed_tp = plain ? row.tp : row.gen_tp;
   const auto& fixed_pp = plain ? row.pp : row.gen_pp;
   const auto& fixed_dp = plain ? row.dp : row.gen_dp;
-  const std::int64_t ranks = row.gen_gpus.value_or(
-      row.gpus.value_or(fixed_tp.value_or(1) * fixed_pp.value_or(1) * fixed_dp.value_or(1)));
+  const std::int64_t ranks = gen_ranks(row);
   for (const int tp : degrees(fixed_tp, std::gcd(ranks, cluster.gpus_per_node))) {
     for (const int pp : fixed_pp ? std::vector<int>{static_cast<int>(*fixed_pp)} : std::vector{1}) {
       const std::int64_t inner = static_cast<std::int64_t>(tp) * pp;
@@ -186,7 +232,7 @@ std::string chosen_text(const SweepRow& row, const TrainLayout& layout) {
 }
 
 std::string chosen_text(const SweepRow& row, const GenLayout& layout) {
-  const bool plain = row.kind == SweepKind::rollout && !row.gen_tp && !row.gen_pp && !row.gen_dp;
+  const bool plain = says_plainly(row);
   std::string text;
   if (!(plain ? row.tp : row.gen_tp)) text += degree_text("gen_tp", layout.tp);
   if (!(plain ? row.dp : row.gen_dp)) text += degree_text("gen_dp", layout.dp);

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "cost_models/spec/cluster_spec.h"
+#include "planner/search/request.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {
 
 /// Every value of a training or log-probability layout.
 struct TrainLayout {
-  int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, vpp = 1, zero = 0;
+  int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1, vpp = 1, zero = 0;
   Recompute recompute = Recompute::none;
   bool sequence_parallel = false;
   int head_layers = 0;           // layers' worth that the last stage holds less
@@ -44,6 +45,15 @@ Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec&
 /// degrees count.
 Completions<GenLayout> gen_completions(const SweepRow& row, const ModelSpec& model,
                                        const ClusterSpec& cluster);
+
+/// Ranks that train, and that generate: what the columns say, else the product of the degrees.
+std::int64_t train_ranks(const SweepRow& row);
+std::int64_t gen_ranks(const SweepRow& row);
+
+/// The actor's candidate without offload; `longest`: tokens of the longest sequence.
+Candidate candidate_of(const TrainLayout& layout, std::int64_t longest);
+/// The rollout's, without its batches.
+Candidate candidate_of(const GenLayout& layout);
 
 /// "tp2 pp1 dp8 zero1 recompute=full micro_batch=4" with only those that the row leaves open.
 std::string chosen_text(const SweepRow& row, const TrainLayout& layout);

@@ -28,6 +28,17 @@ struct SweepPricer::State {
   }
 };
 
+namespace {
+
+// Priced all the same, as what does not fit.
+void refuse(SweepResult& result, const std::string& why) {
+  const std::string rest = std::exchange(result.why, why);
+  append(result.why, rest);
+  result.feasible = false;
+}
+
+}  // namespace
+
 SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<State>(inputs)) {}
 SweepPricer::~SweepPricer() = default;
 
@@ -60,7 +71,12 @@ SweepResult SweepPricer::price_on(const SweepRow& row, int view) {
       state_->evaluator(with_batches(row, batches_under_way(row)), lengths, view);
   const ClusterSpec& cluster = costs.request().cluster;
   auto made = with_gpus(row, cluster, 1);
-  if (!made) return price_row(costs, generating, row, lengths.assumed);
+  const std::string too_long = beyond_positions(row, costs.request());
+  if (!made || !too_long.empty()) {
+    result = price_row(costs, generating, made.value_or(row), lengths.assumed);
+    if (!too_long.empty()) refuse(result, too_long);
+    return result;
+  }
   // The fewest GPUs that fit, by doubling; where none does, what the most would need.
   for (std::int64_t scale = 1; made && !result.feasible; scale *= 2) {
     const SweepResult tried = price_row(costs, generating, *made, lengths.assumed);

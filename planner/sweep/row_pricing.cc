@@ -10,9 +10,11 @@
 
 #include "cost_models/compute.h"
 #include "planner/search/fixed.h"
+#include "planner/search/search.h"
 #include "planner/search/space.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/row_request.h"
+#include "planner/sweep/row_search.h"
 
 namespace tessera {
 namespace {
@@ -33,13 +35,6 @@ struct Priced {
   std::string chosen;
 };
 
-// What two roles on the same ranks need at once; one role needs its own peak.
-std::int64_t peak_together(const RoleCost* actor, const RoleCost* rollout) {
-  if (actor == nullptr) return rollout->peak;
-  if (rollout == nullptr) return actor->peak;
-  return std::max({actor->peak + rollout->resident, actor->resident + rollout->peak});
-}
-
 class RowPricing {
  public:
   RowPricing(const CostEvaluator& costs, const CostEvaluator& generating, const SweepRow& row,
@@ -51,6 +46,11 @@ class RowPricing {
         assumed_(std::move(assumed)) {}
 
   SweepResult run() {
+    if (row_.kind == SweepKind::iteration) {
+      if (const auto solution = best_iteration(costs_, generating_, row_)) {
+        return result_of(*solution);
+      }
+    }
     const bool trains = row_.kind != SweepKind::rollout;
     const bool generates = row_.kind == SweepKind::rollout || row_.kind == SweepKind::iteration;
     std::vector<Priced> training, generation;
@@ -69,7 +69,12 @@ class RowPricing {
       if (trains) actor = best_alone(training);
       if (generates) rollout = best_alone(generation);
     }
-    return result_of(actor, rollout, together);
+    SweepResult result = result_of(actor, rollout, together);
+    if (row_.kind == SweepKind::iteration && !row_.engine.empty() && result.feasible) {
+      result.feasible = false;
+      result.why = "beyond engine '" + row_.engine + "'; " + result.why;
+    }
+    return result;
   }
 
  private:
@@ -97,7 +102,7 @@ class RowPricing {
     std::int64_t best_peak = 0;
     for (const Priced& actor : training) {
       for (const Priced& rollout : generation) {
-        const std::int64_t peak = peak_together(&actor.cost, &rollout.cost);
+        const std::int64_t peak = bytes_together({actor.cost, rollout.cost});
         const double seconds = actor.seconds + rollout.seconds;
         const bool fits = peak <= limit(), fitted = best.first != nullptr && best_peak <= limit();
         const bool better = best.first == nullptr || (fits && !fitted) ||
@@ -126,33 +131,13 @@ class RowPricing {
     options.push_back(std::move(priced));
   }
 
-  // Experts alone on their ranks are cut as the rest is; those of groups stay whole.
-  int expert_tp(const TrainLayout& layout) const {
-    return static_cast<int>(row_.etp.value_or(layout.ep == 1 ? layout.tp : 1));
-  }
-
   std::vector<Priced> training_options() {
     const auto completions = train_completions(row_, model(), request_.cluster);
     impossible_ = completions.why;
-    const auto longest = static_cast<double>(longest_sequence(request_.workload));
+    const std::int64_t longest = longest_sequence(request_.workload);
     std::vector<Priced> options;
     for (const TrainLayout& layout : completions.layouts) {
-      Candidate candidate{.role = Role::actor,
-                          .gpus = layout.gpus(),
-                          .tp = layout.tp,
-                          .pp = layout.pp,
-                          .dp = layout.dp,
-                          .zero = layout.zero,
-                          .tokens = std::llround(static_cast<double>(layout.micro_batch) * longest),
-                          .cp = layout.cp,
-                          .vpp = layout.vpp,
-                          .ep = layout.ep,
-                          .etp = expert_tp(layout),
-                          .dp_shard = layout.zero == 3 ? layout.dp : 1,
-                          .head_layers = layout.head_layers,
-                          .sequence_parallel = layout.sequence_parallel,
-                          .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
-                          .recompute = layout.recompute};
+      Candidate candidate = candidate_of(layout, longest);
       candidate.offload.optimizer = row_.offload_optimizer;
       const std::string chosen = chosen_text(row_, layout);
       add(costs_, options, candidate, chosen);
@@ -169,16 +154,12 @@ class RowPricing {
     if (completions.layouts.empty()) impossible_ = completions.why;
     std::vector<Priced> options;
     for (const GenLayout& layout : completions.layouts) {
-      Candidate candidate{.role = Role::rollout,
-                          .gpus = layout.gpus(),
-                          .tp = layout.tp,
-                          .pp = layout.pp,
-                          .dp = layout.dp,
-                          .ep = layout.ep,
-                          .etp = layout.ep == 1 ? layout.tp : 1};
+      Candidate candidate = candidate_of(layout);
       constexpr std::int64_t kPrefillTokens = 16384;
       candidate.tokens = std::max(request_.workload.prompt_tokens, kPrefillTokens);
-      candidate.offload.parameters = row_.kind == SweepKind::iteration;  // unmapped while training
+      // What does not fit is leanest unmapped while training.
+      candidate.offload.parameters =
+          row_.kind == SweepKind::iteration && row_.rollout_weights != RolloutWeights::keep;
       const Workload& workload = generating_.request().workload;
       const std::int64_t sequences = (workload.sequences() + layout.dp - 1) / layout.dp;
       for (std::int64_t slots = sequences; slots >= 1; slots = slots == 1 ? 0 : (slots + 1) / 2) {
@@ -218,40 +199,72 @@ class RowPricing {
       result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together);
     }
     if (actor != nullptr && row_.reference.value_or(false)) {
-      result.log_prob_s = with_reference(*actor);
+      result.log_prob_s =
+          with_reference(actor->candidate, actor->cost.seconds[at(Phase::old_log_prob)]);
     }
-    const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
-    const double generated = result.gen_s.value_or(0), moved = result.reshard_s.value_or(0);
-    const bool overlapped =
-        actor != nullptr && rollout != nullptr && !together && row_.policy_lag.value_or(1) > 0;
-    result.step_s = moved + (overlapped ? std::max(trained, generated) : trained + generated);
+    result.step_s = step_of(result, actor != nullptr && rollout != nullptr && !together &&
+                                        row_.policy_lag.value_or(1) > 0);
     result.gpus = static_cast<std::int64_t>(gpus);
     set_rates(result, gpus, train_gpus);
-    const std::int64_t peak = together ? peak_together(&actor->cost, &rollout->cost)
+    const std::int64_t peak = together ? bytes_together({actor->cost, rollout->cost})
                                        : std::max(actor != nullptr ? actor->cost.peak : 0,
                                                   rollout != nullptr ? rollout->cost.peak : 0);
     result.peak_gib = with_reserve(peak) / (1LL << 30);
     result.feasible = peak <= limit();
     if (!result.feasible) result.why = shortage(actor, rollout, peak);
     append(result.why, chosen);
+    add_assumptions(result, actor != nullptr ? std::optional(actor->candidate.dp) : std::nullopt);
+    return result;
+  }
+
+  // Of an iteration that fits, as `tessera plan` prices it.
+  SweepResult result_of(const Solution& solution) const {
+    const Candidate& actor = solution.choice.at(Role::actor);
+    SweepResult result;
+    result.gen_s = solution.seconds[at(Phase::gen)];
+    result.reshard_s = solution.seconds[at(Phase::reshard)];
+    result.log_prob_s = solution.seconds[at(Phase::old_log_prob)];
+    result.update_s = solution.seconds[at(Phase::update_actor)];
+    result.step_s = solution.step_s;
+    if (row_.reference.value_or(false)) {
+      result.log_prob_s = with_reference(actor, solution.seconds[at(Phase::old_log_prob)]);
+      result.step_s = step_of(result, solution.policy_lag > 0);
+    }
+    result.gpus = solution.gpus();
+    set_rates(result, solution.gpus(), actor.gpus);
+    const auto schedule =
+        schedule_of(default_schedule(request_.workload), solution.placement, solution.policy_lag);
+    result.peak_gib =
+        static_cast<double>(peak_bytes(schedule, solution, costs_, generating_)) / (1LL << 30);
+    result.feasible = true;
+    result.why = chosen_text(row_, solution, longest_sequence(request_.workload));
+    add_assumptions(result, actor.dp);
+    return result;
+  }
+
+  static double step_of(const SweepResult& result, bool overlapped) {
+    const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
+    const double generated = result.gen_s.value_or(0);
+    return result.reshard_s.value_or(0) +
+           (overlapped ? std::max(trained, generated) : trained + generated);
+  }
+
+  void add_assumptions(SweepResult& result, std::optional<int> train_dp) const {
     append(result.why, assumed_);
     if (batches_under_way(row_) > 1) {
       append(result.why, std::to_string(batches_under_way(row_)) + " batches generated at once");
     }
-    if (actor != nullptr) append(result.why, uneven_batch(actor->candidate.dp));
-    append(result.why, grown_cluster(static_cast<std::int64_t>(gpus)));
+    if (train_dp) append(result.why, uneven_batch(*train_dp));
+    append(result.why, grown_cluster(result.gpus));
     append(result.why, row_.notes);
-    return result;
   }
 
   // The reference is scored where and as the actor is. Its weights wait in host memory: the actor's
   // go there, the reference's come, the actor's come back (NeMo RL's use_reference_model).
-  double with_reference(const Priced& actor) const {
+  double with_reference(const Candidate& actor, double scored) const {
     constexpr double kCopies = 3;
-    const auto weights =
-        static_cast<double>(costs_.memory(actor.candidate, Phase::old_log_prob).weights);
-    return 2 * actor.cost.seconds[at(Phase::old_log_prob)] +
-           kCopies * host_copy_seconds(weights, request_.calibration);
+    const auto weights = static_cast<double>(costs_.memory(actor, Phase::old_log_prob).weights);
+    return 2 * scored + kCopies * host_copy_seconds(weights, request_.calibration);
   }
 
   // What a device holds: the roles' bytes with context and libraries.

@@ -6,15 +6,17 @@
 #include <cstdio>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/search/search.h"
 #include "planner/search/space.h"
 
 namespace tessera {
 namespace {
 
 Dataflow dataflow_of(SweepKind kind) {
-  const Call gen{Phase::gen, Role::actor, CallKind::generate, {"prompts"}, {"responses"}};
-  const Call score{Phase::old_log_prob, Role::actor, CallKind::infer, {"prompts"}, {"old"}};
-  const Call update{Phase::update_actor, Role::actor, CallKind::train, {"prompts"}, {}};
+  const Call gen{Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}};
+  const std::string input = kind == SweepKind::iteration ? "responses" : "prompts";
+  const Call score{Phase::old_log_prob, Role::actor, CallKind::infer, {input}, {"old"}};
+  const Call update{Phase::update_actor, Role::actor, CallKind::train, {input}, {}};
   switch (kind) {
     case SweepKind::train:
       return {update};
@@ -214,6 +216,17 @@ std::string contradictions(const SweepRow& row, const ModelSpec& model, std::int
   return text;
 }
 
+std::string beyond_positions(const SweepRow& row, const PlanRequest& request) {
+  if (row.kind != SweepKind::iteration && row.kind != SweepKind::rollout) return {};
+  Problems problems;
+  check_lengths(request, problems);
+  std::string text;
+  for (const Problem& problem : problems) {
+    append(text, problem.place + ": found " + problem.found + ", expected " + problem.expected);
+  }
+  return text;
+}
+
 std::optional<SweepRow> with_gpus(const SweepRow& row, const ClusterSpec& cluster,
                                   std::int64_t scale) {
   const bool generates = row.kind == SweepKind::rollout || row.kind == SweepKind::iteration;
@@ -269,6 +282,7 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Ro
   }
   request.calibration = for_attention(seen_from(cluster.calibration, view), attention_of(row),
                                       request.cluster.device);
+  if (!row.engine.empty()) request.engine = row.engine;
   request.traits = traits_of_row(row);
   Workload& workload = request.workload;
   workload.algorithm = "custom";

@@ -24,6 +24,10 @@ RowLengths lengths_of(const SweepRow& row);
 /// What a row says against itself or its model: "column: found, expected" for each, joined.
 std::string contradictions(const SweepRow& row, const ModelSpec& model, std::int64_t per_node);
 
+/// What `tessera plan` refuses: a row that generates beyond its model's positions; empty = nothing.
+/// Rows that only train or score state their own context: pre-training sets a model's positions.
+std::string beyond_positions(const SweepRow& row, const PlanRequest& request);
+
 /// A row that leaves its number of GPUs open, with `scale` times the fewest that its degrees need;
 /// nullopt where nothing is open or the cluster has no more.
 std::optional<SweepRow> with_gpus(const SweepRow& row, const ClusterSpec& cluster,

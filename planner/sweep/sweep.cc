@@ -23,10 +23,10 @@ std::string text(const std::optional<double>& value) {
 
 std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& folder,
                                   const std::string& calibration, Problems& problems) {
-  const auto rows = read_sweep_rows(table, problems);
+  const auto rows = read_sweep_rows_as_far(table, problems);
   if (!rows) return std::nullopt;
   const auto inputs = read_sweep_inputs(*rows, folder, table.file, calibration, problems);
-  if (!inputs) return std::nullopt;
+  if (!inputs || !problems.empty()) return std::nullopt;
   std::array<std::size_t, kOutputs.size()> columns{};
   for (std::size_t i = 0; i < kOutputs.size(); ++i) {
     const auto found = table.column(kOutputs[i]);

@@ -34,6 +34,7 @@ std::optional<SweepInputs> read_sweep_inputs(std::span<const SweepRow> rows,
   SweepInputs inputs;
   for (const SweepRow& row : rows) {
     const std::size_t before = problems.size();
+    if (row.model.empty() || row.cluster.empty()) continue;  // told already
     if (auto [entry, added] = inputs.models.try_emplace(row.model); added) {
       const auto where = resolved(folder, row.model);
       if (auto spec = read_model_spec(where, problems)) {

@@ -8,6 +8,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "planner/plan/engine_names.h"
+
 namespace tessera {
 namespace {
 
@@ -20,6 +22,7 @@ constexpr std::array<std::string_view, 2> kDispatches = {"direct", "hierarchical
 constexpr std::array<std::string_view, 4> kLosses = {"eager", "vocab_parallel", "fused",
                                                      "in_place"};
 constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
+constexpr std::array<std::string_view, 2> kRolloutWeights = {"keep", "unmap"};
 constexpr std::size_t kMostProblems = 100;  // a file of another format is wrong in every row
 
 struct CountColumn {
@@ -237,6 +240,16 @@ SweepRow read_row(RowReader& reader) {
   if (!reader.cell("loss").empty()) {
     if (const auto kernel = reader.choice("loss", kLosses)) row.loss = LossKernel(*kernel);
   }
+  if (!reader.cell("rollout_weights").empty()) {
+    if (const auto way = reader.choice("rollout_weights", kRolloutWeights)) {
+      row.rollout_weights = RolloutWeights(*way);
+    }
+  }
+  if (!reader.cell("plan_engine").empty()) {
+    if (const auto engine = reader.choice("plan_engine", kPlanEngines)) {
+      row.engine = kPlanEngines[*engine];
+    }
+  }
   if (!reader.cell("grad_precision").empty()) {
     if (const auto precision = reader.choice("grad_precision", kGradPrecisions)) {
       row.narrow_gradients = *precision != 0;
@@ -272,6 +285,14 @@ std::string_view name_of(SweepAttention attention) {
 
 std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Problems& problems) {
   const std::size_t before = problems.size();
+  auto rows = read_sweep_rows_as_far(table, problems);
+  if (problems.size() != before) return std::nullopt;
+  return rows;
+}
+
+std::optional<std::vector<SweepRow>> read_sweep_rows_as_far(const CsvTable& table,
+                                                            Problems& problems) {
+  const std::size_t before = problems.size();
   for (const std::string_view column : {"model", "cluster", "kind"}) {
     if (table.column(column)) continue;
     problems.push_back({table.file, "1", "no column '" + std::string(column) + "'",
@@ -286,7 +307,6 @@ std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Prob
     rows.push_back(read_row(reader));
     rows.back().line = cells.line;
   }
-  if (problems.size() != before) return std::nullopt;
   return rows;
 }
 

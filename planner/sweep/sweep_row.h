@@ -34,6 +34,9 @@ std::string_view name_of(SweepAttention attention);
 /// exceeds gpus.
 enum class SweepPlacement { by_gpus, colocated, split };
 
+/// Whether a rollout on the actor's GPUs keeps its weights while these train.
+enum class RolloutWeights { keep, unmap };
+
 struct SweepRow {
   std::size_t line = 0;
   std::string model, cluster;  // as written
@@ -56,9 +59,10 @@ struct SweepRow {
   std::optional<bool> reshard_after_forward;
   std::optional<LossKernel> loss;
   std::optional<bool> reference;  // an iteration scores a reference, too (empty = false)
-  bool narrow_gradients = false;  // grad_precision bf16 or fp16, else fp32
-  /// Whose traits price the row (planner/search/space.h); empty = what published engines do. Set by
-  /// programs that sweep runs of their own.
+  std::optional<RolloutWeights> rollout_weights;  // of an iteration; empty = the quicker that fits
+  bool narrow_gradients = false;                  // grad_precision bf16 or fp16, else fp32
+  /// The column plan_engine: whose rules and traits price the row, as `plan --engine` has them
+  /// (planner/search/space.h); empty = every layout, with what published engines do.
   std::string engine;
   bool offload_optimizer = false;  // likewise set by programs
   std::string notes;               // how free text was read; ends with "; "
@@ -67,5 +71,9 @@ struct SweepRow {
 /// Every row of the table. Needs the columns model, cluster and kind; others may be absent. nullopt
 /// and Problems (line and column name) for every cell that does not read.
 std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Problems& problems);
+/// The rows with whatever of them reads beside the Problems, so that what they name can be looked
+/// up, too; nullopt where a needed column is missing.
+std::optional<std::vector<SweepRow>> read_sweep_rows_as_far(const CsvTable& table,
+                                                            Problems& problems);
 
 }  // namespace tessera

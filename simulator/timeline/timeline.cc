@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "simulator/timeline/trace_slices.h"
+
 namespace tessera {
 namespace {
 
@@ -39,20 +41,22 @@ std::string microseconds(std::int64_t ns) {
 
 class TraceWriter {
  public:
-  void add(const Timeline& timeline, int pid_offset) {
+  void add(const Timeline& timeline, int pid_offset, std::size_t most_events) {
     std::set<int> ranks;
-    for (const Span& span : timeline.spans) {
+    const TraceSlices shown = slices_of(timeline, most_events);
+    for (const TraceSlice& slice : shown.slices) {
+      const Span& span = *slice.first;
       ranks.insert(span.rank);
       event("{\"ph\":\"X\",\"pid\":" + std::to_string(pid_offset + span.rank) +
             ",\"tid\":" + std::to_string(static_cast<int>(span.stream)) + ",\"ts\":" +
-            microseconds(span.start_ns) + ",\"dur\":" + microseconds(span.end_ns - span.start_ns) +
-            ",\"name\":" + json_string(span.name) + ",\"cat\":" + json_string(name_of(span.phase)) +
-            ",\"args\":{\"step\":" + std::to_string(span.step) +
-            ",\"bytes\":" + std::to_string(span.bytes) + "}}");
+            microseconds(span.start_ns) + ",\"dur\":" + microseconds(slice.end_ns - span.start_ns) +
+            ",\"name\":" + json_string(slice.name()) + ",\"cat\":" +
+            json_string(name_of(span.phase)) + ",\"args\":{\"step\":" + std::to_string(span.step) +
+            ",\"bytes\":" + std::to_string(slice.bytes) + merged(slice) + "}}");
     }
-    for (const MemorySample& sample : timeline.memory) {
-      ranks.insert(sample.rank);
-      counter(sample, pid_offset);
+    for (const MemorySample* sample : shown.memory) {
+      ranks.insert(sample->rank);
+      counter(*sample, pid_offset);
     }
     for (const int rank : ranks) name_process(timeline.source, rank, pid_offset);
   }
@@ -60,6 +64,12 @@ class TraceWriter {
   std::string finish() && { return std::move(text_) + "\n]}\n"; }
 
  private:
+  static std::string merged(const TraceSlice& slice) {
+    if (slice.count == 1) return {};
+    return ",\"operations\":" + std::to_string(slice.count) +
+           ",\"busy_us\":" + microseconds(slice.busy_ns);
+  }
+
   void event(const std::string& json) {
     text_ += first_ ? "\n" : ",\n";
     first_ = false;
@@ -112,11 +122,12 @@ void sort(Timeline& timeline) {
                    });
 }
 
-std::string to_chrome_trace(const std::vector<const Timeline*>& timelines) {
+std::string to_chrome_trace(const std::vector<const Timeline*>& timelines,
+                            std::size_t most_events) {
   TraceWriter writer;
   int offset = 0;
   for (const Timeline* timeline : timelines) {
-    writer.add(*timeline, offset);
+    writer.add(*timeline, offset, most_events);
     offset += kSourceStride;
   }
   return std::move(writer).finish();

@@ -5,6 +5,7 @@
 // trace.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -48,7 +49,10 @@ struct Timeline {
 void sort(Timeline& timeline);
 
 /// Chrome trace JSON: pid = rank (measured ranks follow predicted ones under their own process
-/// names), tid = stream, X events nested within a tid, memory as counters.
-std::string to_chrome_trace(const std::vector<const Timeline*>& timelines);
+/// names), tid = stream, X events nested within a tid, memory as counters. Of a timeline with more
+/// than `most_events` spans and samples (0 = any number) neighbouring short ones share an event
+/// (trace_slices.h), whose arguments say how many they are and how long they take together.
+std::string to_chrome_trace(const std::vector<const Timeline*>& timelines,
+                            std::size_t most_events = 0);
 
 }  // namespace tessera

@@ -355,6 +355,24 @@ TEST(ModelSpec, EveryMalformedConfigIsRefusedAtItsPlace) {
   }
 }
 
+// Kinds of layers that no reader knows are named, whether a family has windows or not.
+TEST(ModelSpec, LayersOfLinearAttentionAreRefusedByName) {
+  for (const char* fixture :
+       {"tiny-qwen2-moe", "tiny-mixtral", "tiny-gpt-oss", "tiny-deepseek-v3"}) {
+    std::ifstream in(fixtures() / fixture / "config.json");
+    nlohmann::json config = nlohmann::json::parse(in);
+    std::vector<std::string> types(config["num_hidden_layers"].get<std::size_t>(),
+                                   "full_attention");
+    types.front() = "linear_attention";
+    config["layer_types"] = types;
+    Problems problems;
+    EXPECT_FALSE(parse(config, problems)) << fixture;
+    ASSERT_EQ(problems.size(), 1U) << fixture;
+    EXPECT_NE(problems[0].place.find("layer_types"), std::string::npos) << problems[0].place;
+    EXPECT_EQ(problems[0].found, "'linear_attention'");
+  }
+}
+
 TEST(ModelSpec, EveryMalformedPartOfAFamilyIsRefusedAtItsPlace) {
   struct Case {
     const char* fixture;

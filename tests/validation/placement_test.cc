@@ -38,14 +38,17 @@ ModelSpec llama_of(const std::string& size) {
 struct Case {
   std::string actor, critic;
   int gpus;
-  std::string published;           // as settings write it; "colocated"
-  std::vector<std::string> sizes;  // of its blocks
+  std::string published;  // as settings write it
+  /// verl's Megatron engine where it can do what was published, else tessera's own: one that takes
+  /// any split.
+  std::string engine = "verl-megatron";
+  std::vector<std::string> sizes = {};  // of its blocks, where they are published
 };
 
 PlanRequest request_of(const Case& published) {
   Problems problems;
   PlanRequest request;
-  request.engine = "verl-megatron";
+  request.engine = published.engine;
   request.models["actor"] = {llama_of(published.actor), "actor", ""};
   request.models["critic"] = {llama_of(published.critic), "critic", ""};
   request.models["reward"] = {llama_of(published.critic), "reward", ""};
@@ -71,57 +74,84 @@ std::string blocks_of(const Plan& plan) {
   return text;
 }
 
+// Phases of both plans that take a second or more in one of them.
+std::string by_phase(const Plan& theirs, const Plan& ours) {
+  std::string text;
+  for (const auto& [phase, seconds] : theirs.prediction.phases_s) {
+    const double own = ours.prediction.phases_s.at(phase);
+    if (std::max(seconds, own) < 1) continue;
+    char part[80];
+    std::snprintf(part, sizeof part, "  %s %.1f / %.1f", std::string(name_of(phase)).c_str(),
+                  seconds, own);
+    text += part;
+  }
+  return text;
+}
+
+// What HybridFlow searches (App. C): no context parallelism, no virtual stages.
+std::vector<std::string> as_hybrid_flow() {
+  std::vector<std::string> settings;
+  for (const char* role : {"actor", "critic", "reference", "reward"}) {
+    settings.push_back(std::string(role) + ".cp=1");
+    settings.push_back(std::string(role) + ".vpp=1");
+  }
+  return settings;
+}
+
+std::optional<Plan> plan_of(PlanRequest request, const std::vector<std::string>& settings) {
+  Problems problems;
+  request.fixed = parse_settings(settings, problems);
+  const auto outcome = make_plan(request, problems);
+  EXPECT_TRUE(outcome) << (problems.empty() ? "" : to_string(problems[0]));
+  if (!outcome || !std::holds_alternative<Plan>(*outcome)) return std::nullopt;
+  return std::get<Plan>(*outcome);
+}
+
 TEST(Validation, HybridFlowsBestPlacements) {
   const std::vector<Case> cases = {
-      {"7B", "7B", 16, "colocated", {}},
-      {"13B", "13B", 32, "colocated", {}},
-      {"34B", "34B", 64, "colocated", {}},
-      {"34B", "34B", 96, "actor+reference|critic+reward", {}},
+      {"7B", "7B", 16, "colocated"},
+      {"13B", "13B", 32, "colocated"},
+      {"34B", "34B", 64, "colocated"},
+      {"13B", "13B", 96, "actor+reference|critic+reward", "tessera"},
+      {"34B", "34B", 96, "actor+reference|critic+reward", "tessera"},
+      {"34B", "34B", 128, "actor+reference|critic+reward", "tessera"},
+      {"13B",
+       "13B",
+       128,
+       "actor|critic|reference|reward",
+       "tessera",
+       {"actor.gpus=64", "critic.gpus=32", "reference.gpus=16", "reward.gpus=16"}},
+      {"13B",
+       "70B",
+       128,
+       "actor+reference+reward|critic",
+       "tessera",
+       {"actor.gpus=64", "critic.gpus=64"}},
   };
-  std::printf("HybridFlow's best placements (PPO, A100) against the search\n");
+  std::printf("HybridFlow's best placements (PPO, A100) against the search; phases in seconds\n");
   int reproduced = 0, near = 0;
   for (const Case& each : cases) {
-    Problems problems;
-    PlanRequest request = request_of(each);
-    // What HybridFlow searches (App. C): no context parallelism, no virtual stages.
-    std::vector<std::string> settings;
-    for (const char* role : {"actor", "critic", "reference", "reward"}) {
-      settings.push_back(std::string(role) + ".cp=1");
-      settings.push_back(std::string(role) + ".vpp=1");
-    }
-    request.fixed = parse_settings(settings, problems);
-    const auto best = make_plan(request, problems);
-    PlanRequest fixed = request;
+    const PlanRequest request = request_of(each);
+    std::vector<std::string> settings = as_hybrid_flow();
+    const auto ours = plan_of(request, settings);
     settings.push_back("placement=" + each.published);
     settings.insert(settings.end(), each.sizes.begin(), each.sizes.end());
-    fixed.fixed = parse_settings(settings, problems);
-    const auto theirs = make_plan(fixed, problems);
-    ASSERT_TRUE(best) << (problems.empty() ? "" : to_string(problems[0]));
-    const bool of_verl = theirs.has_value();
-    if (!of_verl) {
-      ASSERT_EQ(problems.size(), 1U);
-      ASSERT_EQ(problems[0].place, "placement") << to_string(problems[0]);
-    }
-    const Plan* ours = std::get_if<Plan>(&*best);
-    ASSERT_NE(ours, nullptr) << each.actor << " on " << each.gpus;
-    const Plan* published = of_verl ? std::get_if<Plan>(&*theirs) : nullptr;
-    const std::string taken = blocks_of(*ours);
-    std::printf("  %4s/%-4s %4d GPUs  published %-34s", each.actor.c_str(), each.critic.c_str(),
-                each.gpus, each.published.c_str());
-    if (published == nullptr) {
-      std::printf(" is none of verl's; ours %s, %.1f s\n", taken.c_str(), ours->prediction.step_s);
-      continue;
-    }
-    const double over = published->prediction.step_s / ours->prediction.step_s - 1;
-    std::printf(" %7.1f s (%+5.1f %%)  ours %s, %.1f s\n", published->prediction.step_s, 100 * over,
-                taken.c_str(), ours->prediction.step_s);
-    EXPECT_GE(over, -1e-9);  // the search is exact
-    reproduced += blocks_of(*published) == taken ? 1 : 0;
+    const auto theirs = plan_of(request, settings);
+    ASSERT_TRUE(ours && theirs) << each.actor << " on " << each.gpus;
+    const double over = theirs->prediction.step_s / ours->prediction.step_s - 1;
+    std::printf("  %4s/%-4s %4d GPUs (%s)\n    published %-62s %7.1f s (%+.1f %%)\n",
+                each.actor.c_str(), each.critic.c_str(), each.gpus, each.engine.c_str(),
+                blocks_of(*theirs).c_str(), theirs->prediction.step_s, 100 * over);
+    std::printf("    chosen    %-62s %7.1f s\n    published / chosen:%s\n",
+                blocks_of(*ours).c_str(), ours->prediction.step_s,
+                by_phase(*theirs, *ours).c_str());
+    EXPECT_GE(over, -ours->certificate.gap - 1e-9);  // the search is exact
+    reproduced += blocks_of(*theirs) == blocks_of(*ours) ? 1 : 0;
     near += over < 0.10 ? 1 : 0;
   }
   std::printf("  %d of %zu taken by the search, %d within 10 %% of its choice\n", reproduced,
               cases.size(), near);
-  EXPECT_EQ(reproduced, 3);
+  EXPECT_GE(reproduced, 3);
 }
 
 }  // namespace

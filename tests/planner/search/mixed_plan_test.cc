@@ -101,6 +101,22 @@ TEST(MixedPlan, AnUnknownTypeIsRefusedWithASuggestion) {
   EXPECT_NE(problems[0].hint.find(kH20), std::string::npos) << problems[0].hint;
 }
 
+TEST(MixedPlan, TwoTypesForRolesOfOnePoolAreToldApart) {
+  Problems problems;
+  const auto outcome =
+      make_plan(request("qwen2-7b", "h800-h20-64",
+                        {"placement=colocated", "rollout.gpu=H20-96GB", "actor.gpu=H800-SXM-80GB"}),
+                problems);
+  ASSERT_TRUE(outcome);
+  const Infeasible& none = std::get<Infeasible>(*outcome);
+  ASSERT_EQ(none.reasons.size(), 1U);
+  for (const char* part :
+       {"actor.gpu=H800-SXM-80GB", "rollout.gpu=H20-96GB", "'colocated'", "in one pool"}) {
+    EXPECT_NE(none.reasons[0].find(part), std::string::npos) << none.reasons[0];
+  }
+  EXPECT_EQ(none.nearest_fix.rfind("leave out ", 0), 0U) << none.nearest_fix;
+}
+
 TEST(MixedPlan, TheFileKeepsTheTypesAndIsRefusedWithOthers) {
   const Plan& plan = best_on_h800_and_h20();
   const std::string text = to_json(plan);

@@ -43,6 +43,16 @@ TEST(Settings, RefuseEveryBadWordAtOnceWithTheNearestName) {
   EXPECT_NE(problems[1].hint.find("tokens"), std::string::npos);
 }
 
+TEST(Settings, ListTheFieldsOfARoleThatLacksOne) {
+  Problems problems;
+  parsed({"rollout.tokens=1", "rollout.zero=1", "reference.recompute=full"}, problems);
+  ASSERT_EQ(problems.size(), 3U);
+  const std::string rollout = "gpus, tp, pp, dp, max_sequences, ep, etp, offload, gpu";
+  EXPECT_EQ(problems[0].expected, rollout);
+  EXPECT_EQ(problems[1].expected, rollout);
+  EXPECT_NE(problems[2].expected.find("tokens, cp,"), std::string::npos) << problems[2].expected;
+}
+
 TEST(Settings, ShardRolesThatAreNotTrainedWhollyOrNotAtAll) {
   Problems problems;
   parsed({"reference.zero=3", "reward.zero=0", "actor.sequence_parallel=1"}, problems);
