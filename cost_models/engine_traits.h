@@ -104,6 +104,11 @@ struct EngineTraits {
   /// optimizer reads it (Megatron-LM core/distributed/param_and_grad_buffer.py, local_data_view;
   /// core/optimizer/distrib_optimizer.py, _copy_model_grads_to_main_grads); else it is a copy.
   bool reduces_in_place = false;
+  /// Shards of gradients appear with each backward pass of FSDP and are gone after the step
+  /// (torch.optim's zero_grad sets them to None), so none exist in the forward pass of a first
+  /// micro-batch; else they lie in a buffer of their own.
+  bool fresh_gradients = false;
+  bool fused_optimizer = false;  // of those: no copies of states while they step
 
   bool operator==(const EngineTraits&) const = default;
 };

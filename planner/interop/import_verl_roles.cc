@@ -107,6 +107,16 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
     made.offload.gradients = made.offload.parameters;
     made.offload.optimizer = in.flag(block + ".optimizer_offload", false);
     made.recompute = recompute_of(in, role);
+    for (const char* const key : {"overlap_grad_reduce", "overlap_param_gather"}) {
+      const std::string name = block + ".override_ddp_config." + key;
+      if (!megatron || !in.flag(name, false)) continue;
+      in.note(name + ": the prediction counts these bytes as exposed, which is verl's default.");
+    }
+    if (!megatron && in.flag(block + ".use_no_sync_for_gradient_accumulation", false)) {
+      in.note(block +
+              ".use_no_sync_for_gradient_accumulation: whole gradients stay on every GPU between "
+              "micro-batches, which the prediction does not count.");
+    }
     made.batching.mini_batch = in.work().sequences() / in.work().mini_batches;
   } else if (!megatron) {
     made.offload.parameters = true;  // whatever the key says

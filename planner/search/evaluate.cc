@@ -231,6 +231,8 @@ RoleCost CostEvaluator::State::cost(const Candidate& candidate, std::int64_t lim
   cost.switching = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
   cost.switching = bytes(Phase::reshard);
+  cost.may_shrink = model.trained && gradients_come_and_go(candidate) &&
+                    mini_batch_parts(in_call(candidate, true)) > 1;
   for (const Phase phase : model.phases) {
     cost.bytes[at(phase)] = bytes(phase);
     cost.peak = std::max(cost.peak, cost.bytes[at(phase)]);

@@ -27,10 +27,14 @@ struct RoleCost {
   std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
   std::array<std::int64_t, kPhaseCount> bytes{};  // of that rank in each of them; others 0
   std::int64_t switching = 0;                     // bytes while weights move (phase reshard)
+  /// A multiple of the token limit may need fewer bytes: an only micro-batch whose activations and
+  /// gradients do not meet.
+  bool may_shrink = false;
 };
 
 /// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
-/// fall when a token limit doubles or the rollout's slots grow, seconds do not with more
+/// fall when a token limit doubles (unless a cost says may_shrink) or the rollout's slots grow,
+/// seconds do not with more
 /// recomputation or offload. The reshard's seconds depend on the layouts of both candidates only,
 /// and where the rollout has ranks of its own (not `shared`) on its candidate alone. Where a cost
 /// states `bytes`, a call depends on no token limit but its own, and resident and switching on

@@ -1,5 +1,6 @@
 // Bytes of a rank in each phase of a candidate.
 #include <algorithm>
+#include <numeric>
 
 #include "planner/search/evaluate_state.h"
 #include "planner/search/full_gather.h"
@@ -25,7 +26,7 @@ MemoryUse CostEvaluator::State::on_device(MemoryUse use, const Candidate& candid
   const Offload& offload = candidate.offload;
   if (offload.parameters && !call && !moves) use.weights = 0;
   if (moves && candidate.role == Role::rollout) use.reshard += bucket_bytes();
-  if (offload.gradients && !trains) use.gradients = 0;
+  if ((offload.gradients || traits.fresh_gradients) && !trains) use.gradients = 0;
   if (offload.optimizer && (!trains || traits.streamed_optimizer || traits.host_optimizer)) {
     const std::int64_t states = use.master_weights + use.optimizer;
     if (trains && !traits.host_optimizer) use.workspace += std::min(states, kStreamBytes);
@@ -144,8 +145,7 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked
   }
   if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
   if (!in_flight) {
-    const double sequences = as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
-    const auto count = static_cast<int>(micro_batches(candidate, sequences));
+    const auto count = static_cast<int>(mini_batch_parts(candidate));
     in_flight = stage_batches_in_flight(count, candidate.pp, candidate.vpp, index);
     const std::int64_t chunks = std::int64_t{candidate.pp} * candidate.vpp;
     if (candidate.vpp > 1 && layers > 0 && model.spec.layers % chunks != 0) {
@@ -158,7 +158,41 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked
                        .tokens = tokens,
                        .sequence = as_double(longest_sequence(workload)),
                        .in_flight = *in_flight};
-  return buffers + training_memory(rank, load, candidate.recompute);
+  const MemoryUse use = buffers + training_memory(rank, load, candidate.recompute);
+  if (!gradients_come_and_go(candidate)) return use;
+  return worst_moment(model, candidate, stage, rank, load, use, buffers);
+}
+
+bool CostEvaluator::State::gradients_come_and_go(const Candidate& candidate) const {
+  return request.traits.fresh_gradients && shard_ranks(candidate, request.traits) > 1;
+}
+
+double CostEvaluator::State::mini_batch_parts(const Candidate& candidate) {
+  const Workload& workload = request.workload;
+  return micro_batches(candidate,
+                       as_double(workload.sequences() / workload.mini_batches) / candidate.dp);
+}
+
+// Where every backward pass makes its gradients: with one micro-batch there are none when all
+// activations are (the first moment), and all where one layer's are left (the second; between
+// them one grows as the other falls). Then the optimizer reads them, with copies of its own.
+MemoryUse CostEvaluator::State::worst_moment(RoleModel& model, const Candidate& candidate,
+                                             const StageClass& stage, const RankModel& rank,
+                                             const StageLoad& load, MemoryUse forward,
+                                             const MemoryUse& buffers) {
+  const MemoryUse held = resident(model, candidate, stage);
+  if (mini_batch_parts(candidate) <= 1) forward.gradients = -held.gradients;
+  const auto layers = std::accumulate(load.layers.begin(), load.layers.end(), std::int64_t{0});
+  StageLoad last = load;
+  last.in_flight = std::min(load.in_flight, 1.0 / as_double(std::max<std::int64_t>(layers, 1)));
+  const MemoryUse backward = buffers + training_memory(rank, last, candidate.recompute);
+  MemoryUse step;
+  // torch.optim.AdamW's default over lists of tensors makes the square roots of all second moments
+  // at once (_multi_tensor_adam; its documentation: "about the size of the parameters").
+  if (!request.traits.fused_optimizer && !request.traits.host_optimizer)
+    step.workspace = held.optimizer / 2;
+  const auto larger = [](const MemoryUse& a, const MemoryUse& b) { return a.total() < b.total(); };
+  return std::max({forward, backward, step}, larger);
 }
 
 // The stages whose ranks hold most in a phase.

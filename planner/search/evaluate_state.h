@@ -279,6 +279,14 @@ struct CostEvaluator::State {
   /// What a call needs besides.
   MemoryUse working(RoleModel& model, const Candidate& candidate, const StageClass& stage,
                     int index, CallKind kind, std::optional<double> in_flight = {});
+  bool gradients_come_and_go(const Candidate& candidate) const;
+  /// Micro-batches of one replica in a mini-batch.
+  double mini_batch_parts(const Candidate& candidate);
+  /// Of a call that trains, with gradients that each backward pass makes: `forward` counts all
+  /// activations. Gradients are stated less what the stage holds of them between calls.
+  MemoryUse worst_moment(RoleModel& model, const Candidate& candidate, const StageClass& stage,
+                         const RankModel& rank, const StageLoad& load, MemoryUse forward,
+                         const MemoryUse& buffers);
   std::int64_t gathered_head(RoleModel& model, const Candidate& candidate, bool gradients);
   /// `in_flight` micro-batches of a call that trains, or as many as its pipeline brings.
   MemoryUse stage_memory(RoleModel& model, const Candidate& candidate, const StageClass& stage,

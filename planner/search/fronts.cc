@@ -195,7 +195,7 @@ std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) con
       const Candidate candidate = space.at(choice, batch);
       const RoleCost cost = problem_.evaluator.role(candidate);
       if (!fits_somewhere(cost, space.limits_apart, limit)) {
-        refused = batch;
+        if (!cost.may_shrink) refused = batch;
       } else if (space.limits_apart && states_bytes(cost)) {
         priced.push_back({candidate, cost});
       } else {

@@ -11,6 +11,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/plan/shared_weights.h"
 #include "planner/search/objective.h"
 
 namespace tessera {
@@ -117,6 +118,13 @@ std::string roles_part(const Plan& plan, std::int64_t limit) {
               bytes_text(limit).c_str(),
               100.0 * static_cast<double>(plan.prediction.peak_bytes) /
                   static_cast<double>(std::max<std::int64_t>(1, limit)));
+  const std::int64_t shared = plan.engine == "tessera" ? least_shared_weight_bytes(plan) : 0;
+  if (shared > 0) {
+    out += text(
+        "  less %s where training weights are views of the rollout's: the search counts "
+        "both\n",
+        bytes_text(shared).c_str());
+  }
   return out;
 }
 

@@ -54,11 +54,16 @@ EngineTraits traits_of(std::string_view engine, EngineChoices choices) {
   traits.logit_rows = choices.fused_loss ? kFusedLogitRows : 0;
   traits.host_optimizer = choices.host_optimizer;
   traits.reduces_in_place = engine == "verl-megatron" || engine == "megatron";
-  traits.overlapped_replicas = traits.overlapped_parameters = true;
+  // verl's Megatron reduces gradients after the last backward pass and gathers parameters after the
+  // step unless override_ddp_config says otherwise (verl 0.9.1, utils/megatron_utils.py).
+  const bool exposes = engine == "verl-megatron";
+  traits.overlapped_gradients = traits.overlapped_replicas = !exposes;
+  traits.overlapped_parameters = !exposes;
   traits.scattered_hops = engine != "verl";
   if (engine == "verl") traits.loss = LossKernel::in_place;
   traits.context_shards = engine == "verl";     // one mesh of all GPUs, Ulysses' groups inside
   traits.master_parameters = engine == "verl";  // model_dtype fp32, mixed precision
+  traits.fresh_gradients = engine == "verl";
   traits.keeps_cache = engine == "verl" || engine == "verl-megatron";
   traits.streamed_optimizer = !traits.keeps_cache;
   return traits;

@@ -113,7 +113,9 @@ EngineTraits traits_of_row(const SweepRow& row) {
       .merged_dispatch = merges_dispatch(row),
       .eager_expert_bias = !shards_of_torch(row),
       .product_speed = product_speed(row),
-      .graphed_decode = true};
+      .graphed_decode = true,
+      .fresh_gradients = shards_of_torch(row),
+      .fused_optimizer = true};
 }
 
 // Tables of attention kernels hold the device's best (FlashAttention 2 on Ampere, 3 or cuDNN's on

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "executor/reshard/shared_arena.h"
+#include "planner/plan/shared_weights.h"
 #include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {
@@ -59,6 +63,46 @@ TEST(WeightMemory, IsTwoWhereAViewWouldBeWrong) {
     change(plan, config);
     EXPECT_FALSE(shares_memory(plan, config)) << name;
   }
+}
+
+// Oracle: the memory that the executor lays out.
+TEST(WeightMemory, SparesWhatTheExecutorsArenaSpares) {
+  struct Pair {
+    int tp, pp, dp, rollout_tp, rollout_dp;
+    RankOrder order;
+  };
+  int spared_on_all = 0;
+  for (const Pair& pair : {Pair{2, 2, 1, 2, 2, RankOrder::strided},
+                           {2, 2, 1, 2, 2, RankOrder::contiguous},
+                           {4, 1, 1, 2, 2, RankOrder::strided},
+                           {4, 1, 1, 2, 2, RankOrder::contiguous},
+                           {1, 4, 1, 1, 4, RankOrder::contiguous},
+                           {1, 1, 4, 4, 1, RankOrder::contiguous},
+                           {2, 1, 2, 2, 2, RankOrder::contiguous}}) {
+    Plan plan = bf16_plan();
+    const RolePlan actor = sample_role(Role::actor, {0, 1, 2, 3}, pair.tp, pair.pp, pair.dp, 16);
+    RolePlan& trained = role_of(plan, Role::actor);
+    trained.layout = actor.layout;
+    RolePlan& rollout = role_of(plan, Role::rollout);
+    rollout.layout =
+        sample_role(Role::rollout, {0, 1, 2, 3}, pair.rollout_tp, 1, pair.rollout_dp, 16).layout;
+    rollout.rank_order = pair.order;
+    ASSERT_TRUE(shares_memory(plan, {}));
+    const ParameterTable table = parameter_table(plan.model_of(Role::actor));
+    const RankMap from = rank_map_of(plan, Role::actor), to = rank_map_of(plan, Role::rollout);
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (int rank = 0; rank < 4; ++rank) {
+      const std::int64_t spared = spared_bytes(shared_arena_on(table, from, to, rank, DType::bf16));
+      EXPECT_EQ(shared_weight_bytes(plan, rank), spared) << rank;
+      least = std::min(least, spared);
+    }
+    EXPECT_EQ(least_shared_weight_bytes(plan), least);
+    spared_on_all += least > 0 ? 1 : 0;
+  }
+  EXPECT_GE(spared_on_all, 4);
+  Plan unmapped = bf16_plan();
+  unmapped.reshard[0].keep = false;
+  EXPECT_EQ(least_shared_weight_bytes(unmapped), 0);
 }
 
 TEST(WeightMemory, OfFp32IsOneOnlyBesideMasterWeightsOfTheirOwn) {

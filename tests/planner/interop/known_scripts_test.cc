@@ -134,6 +134,20 @@ TEST(KnownScripts, AreAllAccepted) {
       "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=8 "
       "actor_rollout_ref.rollout.tensor_model_parallel_size=8 "
       "actor_rollout_ref.rollout.gpu_memory_utilization=0.6 trainer.n_gpus_per_node=8\n";
+  // examples/tuning/scaling/run_qwen2_5_72b_fsdp.sh
+  const std::string scaled_72b =
+      kFsdp + kOffloaded +
+      "actor_rollout_ref.model.path=Qwen/Qwen2.5-72B-Instruct data.train_batch_size=1024 "
+      "actor_rollout_ref.actor.ppo_mini_batch_size=256 data.max_prompt_length=1024 "
+      "data.max_response_length=2048 trainer.n_gpus_per_node=8 trainer.nnodes=4 "
+      "actor_rollout_ref.actor.use_dynamic_bsz=True "
+      "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=24576 "
+      "actor_rollout_ref.rollout.log_prob_use_dynamic_bsz=True "
+      "actor_rollout_ref.rollout.log_prob_max_token_len_per_gpu=24576 "
+      "actor_rollout_ref.ref.log_prob_use_dynamic_bsz=True "
+      "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu=24576 "
+      "actor_rollout_ref.rollout.tensor_model_parallel_size=16 "
+      "actor_rollout_ref.rollout.gpu_memory_utilization=0.6\n";
   struct Known {
     const char *name, *cluster, *calibration;
     std::string text;
@@ -150,6 +164,7 @@ TEST(KnownScripts, AreAllAccepted) {
       {"32B, 8 x H20, Megatron TP8, micro-batch 1", "h20-8", "h20", megatron_32b, 0},
       {"72B, 32 x H800, TP16, 24000 tokens, gsm8k", "h800-64", "h800",
        full_script("Qwen/Qwen2-72B-Instruct", 8, 4, 16, "0.6", 512, by_tokens), kGsm8k},
+      {"72B, 32 x H800, TP16, 24576 tokens, gsm8k", "h800-64", "h800", scaled_72b, kGsm8k},
       {"7B LoRA, 1 x H100, any lengths", "h100-8", "h100", lora_7b(), 0},
       {"14B LoRA, 2 x H100, gsm8k", "h100-8", "h100",
        lora_script("Qwen/Qwen2.5-14B-Instruct", 2, 116, 116, 2, 2, "0.25"), kGsm8k},

@@ -226,5 +226,76 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
   }
 }
 
+// 32 sequences of at most 1,536 tokens on each of 16 GPUs that hold 1/16 of all gradients.
+TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
+  PlanRequest request = small_request();
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  PlanRequest buffered = request;
+  buffered.traits.fresh_gradients = false;
+  const CostEvaluator costs(request), persistent(buffered);
+  Candidate candidate{Role::actor, 16, 1, 1, 16};
+  candidate.zero = 3;
+  candidate.dp_shard = 16;
+  candidate.recompute = Recompute::full;
+  const auto update = [&](const CostEvaluator& by, std::int64_t sequences) {
+    candidate.tokens = sequences * 1536;
+    return by.memory(candidate, Phase::update_actor);
+  };
+  const MemoryUse several = update(costs, 8), always = update(persistent, 8);
+  EXPECT_EQ(several, always);  // the second micro-batch has the first one's gradients beside it
+  EXPECT_TRUE(costs.cost(candidate).may_shrink);
+  const MemoryUse one = update(costs, 32), both = update(persistent, 32);
+  EXPECT_EQ(one.gradients, 0);
+  EXPECT_EQ(one.total(), both.total() - both.gradients);
+  EXPECT_FALSE(costs.cost(candidate).may_shrink);
+  EXPECT_GT(both.gradients, 8'000'000'000LL * 4 / 16);
+  // Between the steps there are none.
+  EXPECT_EQ(costs.memory(candidate, Phase::gen).gradients, 0);
+  EXPECT_EQ(persistent.memory(candidate, Phase::gen).gradients, both.gradients);
+}
+
+TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
+  PlanRequest request = small_request();
+  request.workload.prompts_per_step = 16;
+  request.workload.samples_per_prompt = 1;
+  request.engine = "verl";
+  request.traits = traits_of("verl");
+  const CostEvaluator costs(request);
+  const auto update = [&](int gpus) {
+    Candidate candidate{Role::actor, gpus, 1, 1, gpus};
+    candidate.zero = 3;
+    candidate.dp_shard = gpus;
+    candidate.recompute = Recompute::full;
+    candidate.tokens = 16 / gpus * 1536;
+    return costs.memory(candidate, Phase::update_actor);
+  };
+  // The backward pass needs most: a layer's activations, the head's and a layer's whole gradients.
+  const MemoryUse backward = update(16);
+  EXPECT_EQ(backward.gradients, backward.optimizer / 2);  // fp32, as each of the moments
+  EXPECT_GT(backward.communication, 0);
+  // With large shards the step does: AdamW's square roots of all second moments.
+  const MemoryUse step = update(2);
+  EXPECT_EQ(step.gradients, step.optimizer / 2);
+  EXPECT_EQ(step.workspace, step.optimizer / 2);
+  EXPECT_EQ(step.activations, 0);
+}
+
+// verl's Megatron sums gradients after the last backward pass; Megatron-LM beside it.
+TEST(Time, OfVerlsMegatronShowsTheReductionOfGradients) {
+  PlanRequest request = small_request();
+  Candidate candidate{Role::actor, 16, 4, 1, 4};
+  candidate.zero = 1;
+  candidate.tokens = 8192;
+  const auto update_s = [&](const char* engine) {
+    request.engine = engine;
+    request.traits = traits_of(engine);
+    return CostEvaluator(request)
+        .cost(candidate)
+        .seconds[static_cast<std::size_t>(Phase::update_actor)];
+  };
+  EXPECT_GT(update_s("verl-megatron"), 1.001 * update_s("megatron"));
+}
+
 }  // namespace
 }  // namespace tessera
