@@ -10,7 +10,12 @@
 namespace tessera {
 namespace {
 
-std::int64_t rounded(double bytes) { return static_cast<std::int64_t>(std::ceil(bytes)); }
+// More than any memory holds, and little enough that sums of them stay integers.
+constexpr double kMostBytes = 1LL << 56;
+
+std::int64_t rounded(double bytes) {
+  return static_cast<std::int64_t>(std::ceil(std::min(bytes, kMostBytes)));
+}
 
 bool holds_first(const ParallelLayout&, int stage) { return stage == 0; }
 bool holds_last(const ParallelLayout& layout, int stage) { return stage == layout.pp - 1; }
@@ -397,8 +402,8 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
     kept =
         shape.full_share * kept + (1 - shape.full_share) * std::min(kept, as_double(shape.window));
   }
-  use.kv_cache =
-      static_cast<std::int64_t>(as_double(cache_bytes_per_token(rank, kv) * layers * slots) * kept);
+  const double cached = as_double(cache_bytes_per_token(rank, kv) * layers) * as_double(slots);
+  use.kv_cache = static_cast<std::int64_t>(std::min(cached * kept, kMostBytes));
   use.activations =
       rounded(layer_buffers(rank, rank.layer(), std::max(prefill_tokens, 1.0 * slots)));
   use.logits = rounded(static_cast<double>(slots) * 2.0 * size_of(DType::fp32) *

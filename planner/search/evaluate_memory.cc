@@ -129,8 +129,14 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked
     return rollout_memory(rank, model.dtypes.kv, candidate.max_sequences,
                           longest_sequence(workload), as_double(candidate.tokens), layers);
   }
-  // A sequence that is alone in its micro-batch may be longer than the limit.
-  const auto tokens = as_double(std::max(candidate.tokens, longest_sequence(workload)));
+  // A sequence that is alone in its micro-batch may be longer than the limit, and all of a
+  // replica's may be shorter.
+  const std::int64_t longest = longest_sequence(workload);
+  const std::int64_t calls = trains ? workload.mini_batches : 1;
+  const std::int64_t present =
+      std::max<std::int64_t>(1, (workload.sequences() / calls + candidate.dp - 1) / candidate.dp);
+  const double most = as_double(present) * as_double(longest);
+  const double tokens = std::max(std::min(as_double(candidate.tokens), most), as_double(longest));
   const auto& by_kind = shards(model, candidate.tp, candidate.ep, candidate.etp).layer;
   Elements fullest_layer;
   for (const auto& kind : by_kind) {
@@ -153,6 +159,7 @@ MemoryUse CostEvaluator::State::working(RoleModel& model, const Candidate& asked
       in_flight = layers_in_flight(cut, count, index) / as_double(layers);
     }
   }
+  in_flight = std::min(*in_flight, most / tokens);  // the last micro-batch is what is left
   const StageLoad load{.layers = stage.layers,
                        .last = stage.last,
                        .tokens = tokens,

@@ -102,6 +102,19 @@ TEST(RolloutMemory, Holds57344BytesOfCachePerTokenOfQwen2_7B) {
   EXPECT_EQ(rollout_memory(eighth, DType::bf16, 1, 1, 1).kv_cache, 57'344 / 4);
 }
 
+TEST(RolloutMemory, BeyondAllNumbersIsMoreThanAnyMemoryHolds) {
+  const RankModel eighth{qwen2_7b(), 8, DType::bf16};
+  std::int64_t before = 0;
+  for (std::int64_t slots = 1; slots <= std::int64_t{1} << 40; slots *= 2) {
+    const MemoryUse use = rollout_memory(eighth, DType::bf16, slots, 2'000'000'000, 1e9);
+    EXPECT_GE(use.kv_cache, before) << slots;
+    EXPECT_GE(use.total(), use.kv_cache) << slots;
+    EXPECT_GT(5 * use.total(), use.total()) << slots;  // as the roles of a rank are summed
+    before = use.kv_cache;
+  }
+  EXPECT_GT(before, std::int64_t{1} << 55);
+}
+
 TEST(LogitsMemory, StopsGrowingAtTheRowsThatExistAtATime) {
   const RankModel rank{qwen2_7b(), 1, DType::bf16};
   const auto logits = [&](double tokens) {

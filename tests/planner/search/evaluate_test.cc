@@ -124,6 +124,23 @@ TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
   EXPECT_EQ(costs.memory(rollout, Phase::update_actor).weights, gen.weights);  // kept
 }
 
+// 512 sequences in two mini-batches: a replica of eight has 32 of a mini-batch's, 64 of all.
+TEST(Memory, CountsNoMoreTokensThanACallHas) {
+  PlanRequest request = small_request();
+  request.workload.mini_batches = 2;
+  const CostEvaluator costs(request);
+  const auto use = [&](Phase phase, std::int64_t tokens) {
+    return costs.memory({Role::actor, 8, 1, 1, 8, 1, tokens}, phase);
+  };
+  for (const auto& [phase, sequences] :
+       {std::pair{Phase::update_actor, 32}, {Phase::old_log_prob, 64}}) {
+    const std::int64_t all = sequences * 1536LL;
+    EXPECT_EQ(use(phase, all), use(phase, 1000 * all));
+    EXPECT_LT(use(phase, all / 2).total(), use(phase, all).total());
+    EXPECT_EQ(use(phase, 1), use(phase, 1536));
+  }
+}
+
 // The search leaves out larger batches of what does not fit.
 TEST(Memory, DoesNotFallWhenTokensDoubleOrSlotsGrow) {
   Workload workload = workload_of("ppo", KlPlace::reward, false);
