@@ -399,6 +399,22 @@ TEST(DerivedCalibration, TakesRatesFromTheClusterAndRatiosFromTheNearestDevice) 
   EXPECT_NEAR(derived->collectives[0].bandwidth, a100->collectives[0].bandwidth * 16 / 300, 1);
 }
 
+// 1822 and 1745 TFLOP/s by one measurement, where the data sheets promise 2500 and 2250.
+TEST(DerivedCalibration, TakesProductsOfGraceBlackwellAsTheyWereMeasured) {
+  ClusterSpec cluster;
+  cluster.device = {"GB200-NVL72-186GB", from_gib(186), tflop_per_s(2500), gb_per_s(8000)};
+  cluster.intra_per_gpu = gb_per_s(900);
+  cluster.gpus_per_node = 64;
+  cluster.nodes = 1;
+  Problems problems;
+  const auto grace = calibration_for_cluster(cluster, problems);
+  const auto b200 = find_calibration("b200", problems);
+  ASSERT_TRUE(grace && b200);
+  EXPECT_DOUBLE_EQ(grace->matmul_flops.value, b200->matmul_flops.value * 1822 / 1745);
+  cluster.device.name = "GB300-NVL72-279GB";  // nobody measured it: the sheet's
+  EXPECT_DOUBLE_EQ(calibration_for_cluster(cluster, problems)->matmul_flops.value, 2500e12);
+}
+
 TEST(DerivedCalibration, LeavesShippedDevicesAlone) {
   Problems problems;
   const auto cluster = read_cluster_spec("h100-8", problems);
