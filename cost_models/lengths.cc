@@ -56,6 +56,19 @@ double survival(const LengthSpec& lengths, double tokens) {
 double mean_length(const LengthSpec& lengths) { return clipped_moment(lengths, 1); }
 double mean_square_length(const LengthSpec& lengths) { return clipped_moment(lengths, 2); }
 
+double unclipped_mean(double mean, double cv, std::int64_t max) {
+  if (cv <= 0 || static_cast<double>(max) <= mean) return mean;
+  double low = mean, high = mean;
+  const auto clipped = [&](double whole) { return mean_length({whole, cv, max}); };
+  constexpr double kMost = 1e6;  // nearly all at the cap
+  while (clipped(high) < mean && high < kMost * mean) high *= 2;
+  for (int halving = 0; halving < 60; ++halving) {
+    const double middle = (low + high) / 2;
+    (clipped(middle) < mean ? low : high) = middle;
+  }
+  return high;
+}
+
 double length_horizon(const LengthSpec& lengths, double sequences) {
   if (!lengths.quantiles.empty()) return static_cast<double>(lengths.quantiles.back());
   if (lengths.cv <= 0) return std::min(lengths.mean, cap(lengths));

@@ -49,6 +49,13 @@ double on_ladder(DecodeLadder& ladder, double most, double sequences, std::size_
   return at(upper + 1) + part * (at(upper) - at(upper + 1));
 }
 
+// What the device of a serving engine waits for between two replayed steps: drawn tokens come to
+// the host, which schedules and prepares the next step. A 1B model's step of one sequence takes 2.7
+// ms on a GPU that reads it in 0.75 (vllm-project/vllm#17866, V1); scheduling takes 12.7 us a
+// sequence (openfabric-systems/simllm#204, vLLM 0.27). Together 4.8 ms at 256 sequences, where 5 to
+// 6 were seen (vllm-project/vllm#10634) and 5 to 13 in 2024 (#6854).
+constexpr double kStepWait = 1.5e-3, kSequenceWait = 12.7e-6;
+
 }  // namespace
 
 // Device and host time of one decode step of `alive` sequences. With p stages, p batches of alive /
@@ -68,7 +75,10 @@ double CostEvaluator::State::decode_compute(RoleModel& model, const Candidate& c
   const RankModel& rank = rank_model(model, run, model.last_kind);
   work += embedding_forward(rank, batch, calibration());
   work += sample(rank, batch_size, calibration());
-  return work.total(calibration());
+  const double wait = request.traits.graphed_decode && calibration().overlapped_dispatch
+                          ? kStepWait + batch_size * kSequenceWait
+                          : 0;
+  return work.total(calibration()) + wait;
 }
 
 // What the same step communicates.

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "cost_models/compute.h"
+#include "cost_models/lengths.h"
 #include "planner/search/fixed.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
 #include "planner/sweep/completions.h"
+#include "planner/sweep/refit.h"
 #include "planner/sweep/row_request.h"
 #include "planner/sweep/row_search.h"
 
@@ -196,7 +198,8 @@ class RowPricing {
                       : gpus + rollout->candidate.gpus;
     }
     if (actor != nullptr && rollout != nullptr) {
-      result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together);
+      result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together) +
+                         software_of_switch(actor->candidate);
     }
     if (actor != nullptr && row_.reference.value_or(false)) {
       result.log_prob_s =
@@ -230,6 +233,9 @@ class RowPricing {
       result.log_prob_s = with_reference(actor, solution.seconds[at(Phase::old_log_prob)]);
       result.step_s = step_of(result, solution.policy_lag > 0);
     }
+    const double software = software_of_switch(actor);
+    *result.reshard_s += software;
+    *result.step_s += software;
     result.gpus = solution.gpus();
     set_rates(result, solution.gpus(), actor.gpus);
     const auto schedule =
@@ -240,6 +246,13 @@ class RowPricing {
     result.why = chosen_text(row_, solution, longest_sequence(request_.workload));
     add_assumptions(result, actor.dp);
     return result;
+  }
+
+  // Of published trainers. DeepSpeed's hybrid engine of 2023 generates with what it trains.
+  double software_of_switch(const Candidate& actor) const {
+    if (!row_.engine.empty() || row_.attention == SweepAttention::unfused) return 0;
+    return refit_seconds(model(), actor, !on_own_gpus(row_), request_.cluster,
+                         request_.calibration);
   }
 
   static double step_of(const SweepResult& result, bool overlapped) {
@@ -293,7 +306,7 @@ class RowPricing {
   void set_rates(SweepResult& result, double gpus, double train_gpus) const {
     const Workload& workload = request_.workload;
     const double sequence =
-        static_cast<double>(workload.prompt_tokens) + workload.response_tokens.mean;
+        static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
     const double tokens = static_cast<double>(workload.sequences()) * sequence;
     result.tokens_per_s_per_gpu = tokens / *result.step_s / gpus;
     if (!result.update_s) return;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/search.h"
 #include "planner/search/space.h"
@@ -167,8 +168,15 @@ RowLengths lengths_of(const SweepRow& row) {
   }
   lengths.max = std::max(row.max_response_tokens.value_or(0),
                          static_cast<std::int64_t>(std::llround(lengths.response)));
-  constexpr double kSpread = 0.5;  // as configs/workloads: a mean below its limit has a tail
-  if (static_cast<double>(lengths.max) > 1.5 * lengths.response) lengths.cv = kSpread;
+  // As configs/workloads: a mean below its limit has a spread, and what is published is the mean of
+  // what was generated, the limit in it.
+  constexpr double kSpread = 0.5;
+  const double least = row.engine.empty() ? 1.0 : 1.5;
+  if (static_cast<double>(lengths.max) > least * lengths.response) {
+    lengths.cv = kSpread;
+    lengths.unclipped = row.engine.empty() ? unclipped_mean(lengths.response, kSpread, lengths.max)
+                                           : lengths.response;
+  }
   return lengths;
 }
 
@@ -291,7 +299,8 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Ro
   workload.dataflow = dataflow_of(row.kind);
   workload.prompts_per_step = row.global_batch.value_or(1);
   workload.prompt_tokens = std::llround(lengths.prompt);
-  workload.response_tokens = {lengths.response, lengths.cv, lengths.max};
+  workload.response_tokens = {lengths.cv > 0 ? lengths.unclipped : lengths.response, lengths.cv,
+                              lengths.max};
   workload.mini_batches = std::max<std::int64_t>(
       1, workload.prompts_per_step / row.mini_batch.value_or(workload.prompts_per_step));
   return request;

@@ -16,6 +16,7 @@ namespace tessera {
 /// Lengths of a row, and how those that it leaves open were filled.
 struct RowLengths {
   double prompt = 0, response = 0, cv = 0;
+  double unclipped = 0;  // with a spread: the mean that no limit cuts (cost_models/lengths.h)
   std::int64_t max = 0;
   std::string assumed;
 };

@@ -182,6 +182,16 @@ TEST(Lengths, MomentsAndLongestAgreeWithMonteCarlo) {
 }
 
 // P(longest of n <= k) = P(length <= k)^n, summed over a table's lengths.
+TEST(Lengths, OfAPublishedMeanAreThoseBeforeTheLimitCutThem) {
+  for (const double mean : {200.0, 891.0, 3075.0, 3900.0}) {
+    const double whole = unclipped_mean(mean, 0.5, 3968);
+    EXPECT_GE(whole, mean);
+    EXPECT_NEAR(mean_length({whole, 0.5, 3968}), mean, 1e-6 * mean);
+  }
+  EXPECT_EQ(unclipped_mean(512, 0, 4096), 512);
+  EXPECT_EQ(unclipped_mean(512, 0.5, 512), 512);
+}
+
 TEST(Lengths, TheSlowestReplicaHasTheLongestOfAll) {
   const std::vector<std::int64_t> table = {11, 21, 31, 41, 61, 61, 81, 101};
   const LengthSpec lengths{51, 0.56, 101, table};

@@ -125,7 +125,7 @@ TEST(Validation, NemoRlSteps) {
   const Score score =
       printed("NeMo RL, GRPO on DGX-H100 (colocated)", score_of(swept_table("nemo_rl")));
   EXPECT_EQ(score.compared, 8);
-  EXPECT_LE(score.mean_error, 0.30);
+  EXPECT_LE(score.mean_error, 0.20);
   EXPECT_EQ(score.refused_but_ran, 0);
 }
 
@@ -134,7 +134,7 @@ TEST(Validation, NemoRlStepsOfOwnPoolsAndOnGb200) {
   const Score score = printed("NeMo RL, GRPO apart on DGX-H100 and colocated on GB200",
                               score_of(swept_table("nemo_rl_more")));
   EXPECT_EQ(score.compared, 9);
-  EXPECT_LE(score.mean_error, 0.36);
+  EXPECT_LE(score.mean_error, 0.28);
   EXPECT_EQ(score.refused_but_ran, 0);
 }
 
