@@ -17,6 +17,7 @@
 #include "planner/plan/certified.h"
 #include "planner/search/advice.h"
 #include "planner/search/limits.h"
+#include "planner/search/plan_request.h"
 #include "planner/search/type_reasons.h"
 #include "planner/search/why_not.h"
 #include "simulator/rules/plan_metrics.h"
@@ -111,13 +112,13 @@ int explain_rules(const Plan& plan, const ExplainOptions& options, const Calibra
 
 void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
                   Answers& answers) {
-  const std::int64_t limit = usable_memory(plan.cluster, calibration);
   const auto reshards = reshard_limits(plan, calibration);
   if (options.json) {
-    answers.add("plan", explain_json(plan, limit, reshards, on_other_types(plan, calibration)));
+    answers.add("plan",
+                explain_json(plan, calibration, reshards, on_other_types(plan, calibration)));
     return;
   }
-  answers.add("plan", tessera::explain(plan, limit, reshards));
+  answers.add("plan", tessera::explain(plan, calibration, reshards));
   answers.add("types", describe_type_reasons(plan, calibration));
 }
 

@@ -85,11 +85,10 @@ Calibration calibration_for(const ClusterSpec& cluster, const std::string& where
 
 Calibration calibration_of(const Plan& plan, const std::string& named) {
   if (!named.empty()) return calibration_for(plan.cluster, named);
-  Problems ignored;
-  if (plan.cluster.groups.empty()) {  // else the name joins those of several
-    if (auto same = find_calibration(plan.provenance.calibration, ignored)) return *std::move(same);
-  }
-  return calibration_for(plan.cluster, "");
+  Problems problems;
+  auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, problems);
+  if (!calibration) throw Error(ExitCode::bad_input, std::move(problems));
+  return *std::move(calibration);
 }
 
 int code_of_fit(const Plan& plan, const Calibration& calibration, const char* command) {

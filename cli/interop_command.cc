@@ -110,8 +110,7 @@ void run_import(const ImportCommand& command) {
   }
   for (const std::string& note : pricing.notes) std::fprintf(stderr, "import: %s\n", note.c_str());
   if (!command.output.empty()) write_plan(plan, command.output);
-  const std::string report =
-      command.json ? to_json(plan) : describe(plan, usable_memory(plan.cluster, calibration));
+  const std::string report = command.json ? to_json(plan) : describe(plan, &calibration);
   std::printf("%s", report.c_str());
   if (!pricing.fits) throw Error(ExitCode::infeasible, pricing.notes.back());
 }

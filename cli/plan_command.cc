@@ -10,10 +10,10 @@
 #include "cli/inputs.h"
 #include "cli/progress.h"
 #include "cost_models/spec/utc_now.h"
-#include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/infeasible_json.h"
 #include "planner/search/report.h"
+#include "planner/search/request_reader.h"
 #include "planner/search/search.h"
 #include "planner/search/type_reasons.h"
 #include "planner/search/variations.h"
@@ -22,58 +22,20 @@ namespace tessera {
 namespace {
 
 struct PlanOptions {
-  std::string model, critic, reward, cluster, workload, calibration, engine = "tessera", output;
-  std::string objective = "step_s";
-  std::vector<std::string> fixed, varied;
+  RequestNames names;
+  std::string calibration, output;
+  std::vector<std::string> varied;
   bool json = false, pareto = false;
 };
 
-PlanRequest read_request(const PlanOptions& options) {
+PlanRequest request_from(const PlanOptions& options) {
   Problems problems;
-  PlanRequest request;
-  request.engine = options.engine;
-  request.fixed = parse_settings(options.fixed, problems);
-  if (const auto objective = objective_from(options.objective)) {
-    request.objective = *objective;
-  } else {
-    const std::vector<std::string> known = {"step_s", "tokens_per_s_per_gpu", "cost", "gpus"};
-    problems.push_back({"--objective", "", "'" + options.objective + "'",
-                        "step_s, tokens_per_s_per_gpu, cost or gpus",
-                        did_you_mean(options.objective, known)});
-  }
+  PlanRequest request = read_request(options.names, problems);
+  if (!problems.empty()) throw Error(std::move(problems));
   request.tessera_version = TESSERA_VERSION;
   request.created = utc_now();
-  const auto add_model = [&](const char* key, const std::string& where) {
-    if (where.empty()) return;
-    if (std::optional<ModelSource> model = read_model_source(where, problems)) {
-      request.models.emplace(key, *std::move(model));
-    }
-  };
-  add_model("actor", options.model);
-  if (std::optional<ClusterSpec> cluster = read_cluster_spec(options.cluster, problems)) {
-    request.cluster = *std::move(cluster);
-  }
-  if (std::optional<Workload> workload = read_workload(options.workload, problems)) {
-    request.workload = *std::move(workload);
-    add_model("critic", options.critic.empty() ? request.workload.critic_model : options.critic);
-    add_model("reward", options.reward.empty() ? request.workload.reward_model : options.reward);
-  }
-  if (!problems.empty()) throw Error(std::move(problems));
   request.calibration = calibration_for(request.cluster, options.calibration);
   return request;
-}
-
-// The fastest plan of all combinations, for -o.
-const Plan* best_of(const std::vector<VariedPlan>& plans) {
-  const Plan* best = nullptr;
-  for (const VariedPlan& varied : plans) {
-    const Plan* found = std::get_if<Plan>(&varied.outcome);
-    if (found != nullptr &&
-        (best == nullptr || found->prediction.step_s < best->prediction.step_s)) {
-      best = found;
-    }
-  }
-  return best;
 }
 
 void plan_varied(const PlanOptions& options, const PlanRequest& request) {
@@ -90,12 +52,13 @@ void plan_varied(const PlanOptions& options, const PlanRequest& request) {
   if (best == nullptr) throw Error(ExitCode::infeasible, "no variation has a feasible plan");
   if (!options.output.empty()) {
     write_plan(*best, options.output);
-    std::fprintf(stderr, "plan: the fastest is written to %s\n", options.output.c_str());
+    std::fprintf(stderr, "plan: the best by %s is written to %s\n", options.names.objective.c_str(),
+                 options.output.c_str());
   }
 }
 
 void plan(const PlanOptions& options) {
-  const PlanRequest request = read_request(options);
+  const PlanRequest request = request_from(options);
   if (!options.varied.empty()) return plan_varied(options, request);
   Problems problems;
   if (options.pareto) {
@@ -111,7 +74,7 @@ void plan(const PlanOptions& options) {
     const auto best = planner.plan(request.fixed, request.objective, problems);
     if (!best) throw Error(std::move(problems));
     write_plan(std::get<Plan>(*best), options.output);
-    std::fprintf(stderr, "plan: the best by %s is written to %s\n", options.objective.c_str(),
+    std::fprintf(stderr, "plan: the best by %s is written to %s\n", options.names.objective.c_str(),
                  options.output.c_str());
     return;
   }
@@ -126,11 +89,10 @@ void plan(const PlanOptions& options) {
   }
   const Plan& found = std::get<Plan>(*outcome);
   if (!options.output.empty()) write_plan(found, options.output);
-  std::printf("%s",
-              (options.json ? to_json(found)
-                            : describe(found, usable_memory(request.cluster, request.calibration)) +
-                                  describe_type_reasons(found, request.calibration))
-                  .c_str());
+  std::printf("%s", (options.json ? to_json(found)
+                                  : describe(found, &request.calibration) +
+                                        describe_type_reasons(found, request.calibration))
+                        .c_str());
   if (!options.output.empty())
     std::fprintf(stderr, "plan: written to %s\n", options.output.c_str());
 }
@@ -140,21 +102,21 @@ void plan(const PlanOptions& options) {
 void add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Search the best mapping and placement");
   auto options = std::make_shared<PlanOptions>();
-  command->add_option("--model", options->model, "Hugging Face folder, config.json or preset")
+  command->add_option("--model", options->names.model, "Hugging Face folder, config.json or preset")
       ->required();
-  command->add_option("--critic", options->critic, "Critic's model; default: the workload's");
-  command->add_option("--reward", options->reward, "Reward model; default: the workload's");
-  command->add_option("--cluster", options->cluster, "Cluster YAML or preset")->required();
-  command->add_option("--workload", options->workload, "Workload YAML or preset")->required();
+  command->add_option("--critic", options->names.critic, "Critic's model; default: the workload's");
+  command->add_option("--reward", options->names.reward, "Reward model; default: the workload's");
+  command->add_option("--cluster", options->names.cluster, "Cluster YAML or preset")->required();
+  command->add_option("--workload", options->names.workload, "Workload YAML or preset")->required();
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the one shipped for the device");
-  command->add_option("--fix", options->fixed,
+  command->add_option("--fix", options->names.fixed,
                       "ROLE.FIELD=VALUE ..., ROLE.gpu=TYPE or placement=...");
   CLI::Option* vary = command->add_option("--vary", options->varied,
                                           "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
-  command->add_option("--engine", options->engine, "Engine whose abilities limit the search");
+  command->add_option("--engine", options->names.engine, "Engine whose abilities limit the search");
   command->add_option("-o,--output", options->output, "Where to write plan.json");
-  command->add_option("--objective", options->objective,
+  command->add_option("--objective", options->names.objective,
                       "step_s (default), tokens_per_s_per_gpu, cost or gpus (the fewest that fit)");
   command
       ->add_flag("--pareto", options->pareto,

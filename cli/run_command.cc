@@ -16,8 +16,7 @@
 #include "cli/dispatch.h"
 #include "cli/supervise.h"
 #include "cost_models/spec/preset.h"
-#include "planner/engines/capabilities.h"
-#include "planner/plan/model_source.h"
+#include "planner/engines/executable_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 #include "planner/plan/transports.h"
@@ -35,13 +34,7 @@ struct RunOptions {
 
 Plan checked_plan(const std::string& file) {
   Problems problems;
-  const std::optional<Plan> plan = read_plan(file, problems);
-  if (plan) {
-    for (Problem& problem : outside_capabilities(*plan, file, "tessera")) {
-      problems.push_back(std::move(problem));
-    }
-    check_model_sources(*plan, file, problems);
-  }
+  const std::optional<Plan> plan = read_executable_plan(file, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return *plan;
 }

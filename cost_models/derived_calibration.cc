@@ -198,4 +198,13 @@ std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, P
   return calibration;
 }
 
+std::optional<Calibration> calibration_named(const std::string& name, const ClusterSpec& cluster,
+                                             Problems& problems) {
+  Problems ignored;
+  if (cluster.groups.empty()) {
+    if (auto same = find_calibration(name, ignored)) return same;
+  }
+  return calibration_for_cluster(cluster, problems);
+}
+
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "cost_models/calibration.h"
 
@@ -19,5 +20,10 @@ namespace tessera {
 /// where the shipped file itself is missing. With several GPU types: of each view, and a name that
 /// joins those of the types.
 std::optional<Calibration> calibration_for_cluster(const ClusterSpec& cluster, Problems& problems);
+
+/// The calibration of that name (a plan's provenance), where it can still be found; else, and with
+/// several GPU types, whose names are joined, calibration_for_cluster.
+std::optional<Calibration> calibration_named(const std::string& name, const ClusterSpec& cluster,
+                                             Problems& problems);
 
 }  // namespace tessera

@@ -18,9 +18,7 @@
 #include "executor/run/save_model.h"
 #include "executor/run/share.h"
 #include "executor/run/training_loop.h"
-#include "planner/engines/capabilities.h"
-#include "planner/plan/model_source.h"
-#include "planner/plan/plan_json.h"
+#include "planner/engines/executable_plan.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera {
@@ -47,12 +45,8 @@ Inputs read_inputs(const TrainOptions& options) {
   const fs::path config_file =
       options.run.empty() ? fs::path(options.config) : fs::path(options.run) / "run.yaml";
   Problems problems;
-  std::optional<Plan> plan = read_plan(plan_file, problems);
+  std::optional<Plan> plan = read_executable_plan(plan_file, problems);
   if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
-  for (Problem& problem : outside_capabilities(*plan, plan_file.string(), "tessera")) {
-    problems.push_back(std::move(problem));
-  }
-  check_model_sources(*plan, plan_file.string(), problems);
   std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
   for (Problem& problem : problems) {
     if (!options.config_name.empty() && problem.file == config_file) {

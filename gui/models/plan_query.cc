@@ -4,54 +4,28 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "cost_models/derived_calibration.h"
 #include "cost_models/spec/utc_now.h"
-#include "planner/plan/model_source.h"
+#include "planner/search/plan_request.h"
+#include "planner/search/request_reader.h"
 
 namespace tessera::gui {
 namespace {
 
-void add_model(PlanRequest& request, const char* key, const std::string& where,
-               Problems& problems) {
-  if (where.empty()) return;
-  if (auto model = read_model_source(where, problems)) {
-    request.models.emplace(key, *std::move(model));
-  }
-}
-
-void find_device_calibration(PlanRequest& request, Problems& problems) {
-  if (!request.cluster.groups.empty()) {  // several GPU types: of each
-    if (auto all = calibration_for_cluster(request.cluster, problems)) {
-      request.calibration = *std::move(all);
-    }
-    return;
-  }
-  const auto name = shipped_calibration(request.cluster.device);
-  if (!name) {
-    problems.push_back({request.cluster.name, "gpu", "'" + request.cluster.device.name + "'",
-                        "a device with a shipped calibration", ""});
-    return;
-  }
-  if (auto calibration = find_calibration(*name, problems)) {
-    request.calibration = *std::move(calibration);
-  }
-}
-
-PlanRequest read_request(const PlanQuery& query, Problems& problems) {
-  PlanRequest request;
+PlanRequest request_from(const PlanQuery& query, Problems& problems) {
+  PlanRequest request = read_request({.model = query.model,
+                                      .cluster = query.cluster,
+                                      .workload = query.workload,
+                                      .fixed = query.fixed},
+                                     problems);
+  if (!problems.empty()) return request;
   request.created = utc_now();
   request.tessera_version = TESSERA_VERSION;
-  request.fixed = parse_settings(query.fixed, problems);
-  add_model(request, "actor", query.model, problems);
-  if (auto cluster = read_cluster_spec(query.cluster, problems)) {
-    request.cluster = resized(*std::move(cluster), query.nodes, query.gpus_per_node);
-    find_device_calibration(request, problems);
-  }
-  if (auto workload = read_workload(query.workload, problems)) {
-    request.workload = *std::move(workload);
-    add_model(request, "critic", request.workload.critic_model, problems);
-    add_model(request, "reward", request.workload.reward_model, problems);
+  request.cluster = resized(std::move(request.cluster), query.nodes, query.gpus_per_node);
+  if (auto calibration = calibration_for_cluster(request.cluster, problems)) {
+    request.calibration = *std::move(calibration);
   }
   return request;
 }
@@ -112,7 +86,7 @@ ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_p
 PlanAnswer answer(const PlanQuery& query) {
   return without_exceptions([&] {
     Problems problems;
-    const PlanRequest request = read_request(query, problems);
+    const PlanRequest request = request_from(query, problems);
     return search(request, std::move(problems));
   });
 }
@@ -120,7 +94,7 @@ PlanAnswer answer(const PlanQuery& query) {
 PlanAnswer KeptPlanner::answer(const PlanQuery& query) {
   return without_exceptions([&] {
     Problems problems;
-    const PlanRequest request = read_request(query, problems);
+    const PlanRequest request = request_from(query, problems);
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!problems.empty() || !lock.owns_lock()) return search(request, std::move(problems));
     return timed(std::move(problems), [&](Problems& found) { return replan(request, found); });
@@ -144,18 +118,11 @@ std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Probl
 PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
   return without_exceptions([&] {
     Problems problems;
-    PlanRequest request;
-    request.models = plan.models;
-    request.cluster = plan.cluster;
-    request.workload = plan.workload;
-    request.engine = plan.engine;
+    auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, problems);
+    if (!calibration) return PlanAnswer{std::move(problems)};
+    PlanRequest request = request_of(plan, *std::move(calibration));
     request.tessera_version = TESSERA_VERSION;
     request.created = utc_now();
-    const bool several = !plan.cluster.groups.empty();
-    if (auto calibration = several ? calibration_for_cluster(plan.cluster, problems)
-                                   : find_calibration(plan.provenance.calibration, problems)) {
-      request.calibration = *std::move(calibration);
-    }
     request.fixed = parse_settings(settings_of(other), problems);
     return search(request, std::move(problems));
   });

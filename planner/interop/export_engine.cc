@@ -112,7 +112,7 @@ Words vllm_arguments(const Plan& plan, const RolePlan& rollout) {
   put(words, "--max-model-len", plan.workload.prompt_tokens + plan.workload.response_tokens.max);
   put(words, "--dtype", torch_dtype(rollout.dtypes.param));
   words.emplace_back("--enable-prefix-caching");
-  if (rollout.lora.used() && !rollout.lora.merged) {
+  if (rollout.lora.moves_adapters()) {
     words.emplace_back("--enable-lora");
     put(words, "--max-lora-rank", rollout.lora.rank);
   }

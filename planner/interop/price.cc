@@ -2,14 +2,11 @@
 #include <algorithm>
 
 #include "planner/interop/import.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/search/amounts.h"
 #include "planner/search/fixed.h"
 #include "planner/search/full_gather.h"
-#include "planner/search/role_operations.h"
+#include "planner/search/plan_request.h"
 #include "planner/search/search.h"
-#include "planner/search/space.h"
-#include "planner/search/why_not.h"
 
 namespace tessera {
 namespace {
@@ -96,24 +93,15 @@ void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, dou
 
 Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   Pricing pricing;
-  PlanRequest request = request_of(plan, calibration);
-  request.traits = traits_of(plan.engine, request.choices);
-  for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
+  const PlanRequest request = priced_request_of(plan, calibration);
   const CostEvaluator costs(request);
-  Solution solution;
-  solution.placement = placement_of(plan);
-  for (const std::vector<Role>& block : solution.placement) {
-    const std::vector<int>& ranks = plan.find(block.front())->ranks;
-    solution.sizes.push_back(static_cast<int>(ranks.size()));
-    solution.first_rank.push_back(*std::min_element(ranks.begin(), ranks.end()));
-  }
+  Solution solution = solution_of(plan);
   std::vector<std::string> left_out;
   for (const RolePlan& role : plan.roles) {
-    const Candidate candidate = candidate_of(plan, role);
+    const Candidate& candidate = solution.choice.at(role.role);
     if (role.layout.stages != layout_of(candidate, plan.model_of(role.role).layers).stages) {
       left_out.push_back("the " + std::string(name_of(role.role)) + "'s uneven stages");
     }
-    solution.choice.emplace(role.role, candidate);
   }
   limit_slots(plan, costs, solution, memory_share, pricing);
   const RolePlan& first = plan.roles.front();
@@ -129,7 +117,6 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
     }
     return again;
   }
-  solution.policy_lag = is_one_step_off(plan.schedule) ? 1 : 0;
   const FixedIteration fixed =
       price_iteration(costs, solution.choice, solution.placement, solution.policy_lag);
   pricing.fits = pricing.fits && fixed.fits();
@@ -144,7 +131,7 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   const Plan priced = compose_plan(request, costs, solution);
   for (RolePlan& role : plan.roles) role.memory = priced.find(role.role)->memory;
   for (PlannedReshard& pair : plan.reshard) {
-    if (const Lora& lora = plan.find(pair.to)->lora; lora.used() && !lora.merged) {
+    if (plan.find(pair.to)->lora.moves_adapters()) {
       pair.bytes_received = pair.lower_bound_bytes =
           costs.reshard_bytes(solution.choice.at(Role::actor), solution.choice.at(Role::rollout));
       pair.total_received_bytes =
@@ -157,11 +144,7 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
                    costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
       continue;
     }
-    const ReshardPlan exact = reshard_plan_of(plan, pair);
-    pair.digest = digest_text(exact.digest);
-    pair.bytes_received = exact.bytes_received.value;
-    pair.lower_bound_bytes = exact.lower_bound.value;
-    pair.total_received_bytes = exact.total_received.value;
+    set_exact(pair, reshard_plan_of(plan, pair));
   }
   plan.prediction = priced.prediction;
   if (plan.environment.empty())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "planner/plan/one_step_off.h"
 
@@ -38,6 +39,23 @@ int Plan::world_size() const {
     for (const int rank : role.ranks) highest = std::max(highest, rank);
   }
   return highest + 1;
+}
+
+Placement placement_of(const Plan& plan) {
+  Placement placement;
+  std::vector<std::vector<int>> ranks;
+  for (const RolePlan& role : plan.roles) {
+    std::vector<int> sorted = role.ranks;
+    std::sort(sorted.begin(), sorted.end());
+    const auto same = std::find(ranks.begin(), ranks.end(), sorted);
+    if (same == ranks.end()) {
+      ranks.push_back(std::move(sorted));
+      placement.push_back({role.role});
+    } else {
+      placement[static_cast<std::size_t>(same - ranks.begin())].push_back(role.role);
+    }
+  }
+  return placement;
 }
 
 RankMap rank_map_of(const Plan& plan, Role role) {

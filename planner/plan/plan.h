@@ -152,6 +152,12 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+/// Roles of each block of GPUs, in the order of their first roles; the rollout is in the actor's,
+/// or alone in one of its own (disaggregated).
+using Placement = std::vector<std::vector<Role>>;
+/// Roles on the same ranks, in whatever order, are one block.
+Placement placement_of(const Plan& plan);
+
 /// The rank map of a role of the plan (strided maps look at the actor's). Precondition: the plan is
 /// valid and has the role.
 RankMap rank_map_of(const Plan& plan, Role role);
@@ -162,6 +168,9 @@ ReshardOptions reshard_options(const Plan& plan);
 ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair);
 /// Its totals and digest without the list of transfers, faster.
 ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair);
+
+/// Writes digest, bytes and lower bound of an exact reshard into the pair.
+void set_exact(PlannedReshard& pair, const ReshardPlan& exact);
 
 /// A digest as plan files write it: 16 hexadecimal digits.
 std::string digest_text(std::uint64_t digest);

@@ -42,11 +42,17 @@ void set_reshard_mode(Plan& plan, ReshardMode mode) {
   for (PlannedReshard& pair : plan.reshard) {
     if (pair.mode == mode) continue;
     pair.mode = mode;
-    const ReshardPlan moved = reshard_plan_of(plan, pair);
-    pair.digest = digest_text(moved.digest);
-    pair.bytes_received = moved.bytes_received.value;
-    pair.total_received_bytes = moved.total_received.value;
+    const std::int64_t least = pair.lower_bound_bytes;  // of the layouts, whatever the mode moves
+    set_exact(pair, reshard_plan_of(plan, pair));
+    pair.lower_bound_bytes = least;
   }
+}
+
+void set_exact(PlannedReshard& pair, const ReshardPlan& exact) {
+  pair.digest = digest_text(exact.digest);
+  pair.bytes_received = exact.bytes_received.value;
+  pair.lower_bound_bytes = exact.lower_bound.value;
+  pair.total_received_bytes = exact.total_received.value;
 }
 
 std::string digest_text(std::uint64_t digest) {

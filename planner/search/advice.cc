@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "cost_models/spec/strict_json.h"
-#include "planner/plan/one_step_off.h"
 #include "planner/search/amounts.h"
 #include "planner/search/engine_limits.h"
 #include "planner/search/fixed.h"
 #include "planner/search/objective.h"
-#include "planner/search/role_operations.h"
+#include "planner/search/plan_request.h"
 #include "planner/search/space.h"
 
 namespace tessera {
@@ -22,18 +21,11 @@ namespace {
 // The plan under the cost models, and what becomes of it when one role's candidate is another.
 class Ladder {
  public:
-  Ladder(const Plan& plan, PlanRequest request)
-      : plan_(plan), request_(priced_as(plan, std::move(request))), costs_(request_) {
-    solution_.placement = placement_of(plan);
-    for (const std::vector<Role>& block : solution_.placement) {
-      const std::vector<int>& ranks = plan.find(block.front())->ranks;
-      solution_.sizes.push_back(static_cast<int>(ranks.size()));
-      solution_.first_rank.push_back(*std::min_element(ranks.begin(), ranks.end()));
-    }
-    for (const RolePlan& role : plan.roles) {
-      solution_.choice.emplace(role.role, candidate_of(plan, role));
-    }
-    solution_.policy_lag = is_one_step_off(plan.schedule) ? 1 : 0;
+  Ladder(const Plan& plan, const Calibration& calibration)
+      : plan_(plan),
+        request_(priced_request_of(plan, calibration)),
+        costs_(request_),
+        solution_(solution_of(plan)) {
     for (const RolePlan& role : plan.roles) own_[role.role] = own_bytes(role.role, solution_);
   }
 
@@ -61,13 +53,6 @@ class Ladder {
   }
 
  private:
-  static PlanRequest priced_as(const Plan& plan, PlanRequest request) {
-    request.traits = traits_of(plan.engine, request.choices);
-    request.fixed = {};
-    for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
-    return request;
-  }
-
   // Of the role's fullest rank in the phase of its own that needs most.
   std::int64_t own_bytes(Role role, const Solution& solution) const {
     std::int64_t most = 0;
@@ -161,7 +146,7 @@ void add_actor_rungs(const Plan& plan, Ladder& ladder, Advice& advice) {
 
 // What practice tries in this order when memory runs out.
 void add_ladder(const Plan& plan, const PlanRequest& request, Advice& advice) {
-  Ladder ladder(plan, request);
+  Ladder ladder(plan, request.calibration);
   if (plan.find(Role::rollout) != nullptr) add_rollout_rungs(ladder, advice);
   if (plan.find(Role::actor) != nullptr) add_actor_rungs(plan, ladder, advice);
 }

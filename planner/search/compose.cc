@@ -121,8 +121,7 @@ PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
   pair.keep = !rollout.offload.parameters;
   const std::size_t ranks =
       plan.find(Role::actor)->ranks.size() + plan.find(Role::rollout)->ranks.size();
-  const Lora& lora = plan.find(Role::rollout)->lora;
-  const bool adapters = lora.used() && !lora.merged;  // no ranges of the table
+  const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();  // no ranges of the table
   // Layouts know no shards of Ulysses' groups.
   const Candidate& actor = solution.choice.at(Role::actor);
   const bool over_context = shard_ranks(actor, costs.request().traits) > actor.dp_shard;
@@ -134,10 +133,7 @@ PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
     return pair;
   }
   const ReshardPlan exact = reshard_totals_of(plan, pair);
-  pair.digest = digest_text(exact.digest);
-  pair.bytes_received = exact.bytes_received.value;
-  pair.lower_bound_bytes = exact.lower_bound.value;
-  pair.total_received_bytes = exact.total_received.value;
+  set_exact(pair, exact);
   for (const RankTraffic& traffic : exact.traffic) {
     pair.peak_bytes = std::max(pair.peak_bytes, traffic.kept + traffic.received);
   }
@@ -149,8 +145,7 @@ PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
 PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
                                const Solution& solution) {
   PlannedReshard pair = minimal_reshard(plan, costs, solution);
-  const Lora& lora = plan.find(Role::rollout)->lora;
-  const bool adapters = lora.used() && !lora.merged;
+  const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();
   if (!gathers_whole(plan.engine) || adapters) return pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
   const Candidate whole = whole_copies(rollout);

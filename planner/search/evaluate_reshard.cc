@@ -207,7 +207,7 @@ bool shards_within_parts(const PlanRequest& request, const Candidate& actor,
 SwitchBytes CostEvaluator::State::switch_bytes(const Candidate& actor, const Candidate& rollout) {
   RoleModel& model = models.at(Role::actor);
   const std::int64_t wire = size_of(model.dtypes.wire);
-  if (const Lora& lora = models.at(Role::rollout).lora; lora.used() && !lora.merged) {
+  if (models.at(Role::rollout).lora.moves_adapters()) {
     // Every GPU gathers the adapters whole (verl's collect_lora_params).
     if (actor.gpus == 1) return {};
     LayerCounts layers{};
@@ -297,7 +297,7 @@ double CostEvaluator::State::reshard_seconds(const Candidate& actor, const Candi
     // tree (checkpoint engines, NCCL's broadcast): the actor's layout does not matter.
     constexpr int kMessages = 8;
     RoleModel& model = models.at(Role::rollout);
-    if (model.lora.used() && !model.lora.merged) {
+    if (model.lora.moves_adapters()) {
       const auto adapters = static_cast<double>(reshard_bytes(actor, rollout));
       return barriers + tessera::reshard_seconds(cluster.nodes == 1 ? adapters : 0,
                                                  cluster.nodes == 1 ? 0 : adapters, kMessages,
@@ -313,7 +313,7 @@ double CostEvaluator::State::reshard_seconds(const Candidate& actor, const Candi
                                                kMessages, cluster, calibration);
   }
   const Lora& lora = models.at(Role::rollout).lora;
-  if (gathers_whole(request.engine) && !(lora.used() && !lora.merged)) {
+  if (gathers_whole(request.engine) && !lora.moves_adapters()) {
     const double held = as_double(switch_bytes(actor, whole_copies(rollout)).received);
     const int group = gathering_ranks(actor);
     if (held <= 0 || group == 1) return 0;

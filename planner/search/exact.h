@@ -29,6 +29,7 @@ namespace tessera {
 /// "step_s", "tokens_per_s_per_gpu", "cost", "gpus".
 std::string_view name_of(Objective objective);
 std::optional<Objective> objective_from(std::string_view name);
+std::vector<std::string> objective_names();
 
 /// "actor+reference | critic"; one block of all roles is "colocated". The
 /// rollout is named only where it has a block of its own.

@@ -16,10 +16,6 @@
 
 namespace tessera {
 
-/// Roles of each block of GPUs, in the order of their first roles; the rollout
-/// is in the actor's, or alone in one of its own (disaggregated).
-using Placement = std::vector<std::vector<Role>>;
-
 /// True when the rollout has a block of its own.
 bool rollout_apart(const Placement& placement);
 

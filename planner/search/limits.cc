@@ -47,7 +47,7 @@ std::string memory_by_role(const Plan& plan) {
   return out.empty() ? out : out + "\n";
 }
 
-// FORMATS' prediction: times, rates, and memory per role, phase and class.
+// The prediction as plan.json has it: times, rates, and memory per role, phase and class.
 Node prediction_node(const Plan& plan) {
   const Prediction& prediction = plan.prediction;
   Node root = map_node(), phases = map_node(), memory = map_node();
@@ -98,9 +98,9 @@ Node types_node(const std::vector<OnOtherType>& types) {
 
 }  // namespace
 
-PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes) {
+PlanLimits limits_of(const Plan& plan, const Calibration& calibration) {
   const Prediction& prediction = plan.prediction;
-  PlanLimits limits{.peak_bytes = prediction.peak_bytes, .limit_bytes = limit_bytes};
+  PlanLimits limits{.peak_bytes = prediction.peak_bytes};
   double longest = -1;
   for (const auto& [phase, seconds] : prediction.phases_s) {
     if (seconds <= longest) continue;
@@ -121,19 +121,16 @@ PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes) {
       limits.fullest = use;
     }
   }
-  if (!plan.cluster.groups.empty()) {  // of that role's GPU type
-    const int view = view_of(plan.cluster, plan.find(limits.fullest_role)->ranks);
-    const double part =
-        static_cast<double>(limit_bytes) / static_cast<double>(plan.cluster.device.memory.value);
-    limits.limit_bytes = static_cast<std::int64_t>(
-        part * static_cast<double>(seen_from(plan.cluster, view).device.memory.value));
-  }
+  const int view = plan.cluster.groups.empty()  // else of that role's GPU type
+                       ? 0
+                       : view_of(plan.cluster, plan.find(limits.fullest_role)->ranks);
+  limits.limit_bytes = usable_memory(seen_from(plan.cluster, view), seen_from(calibration, view));
   return limits;
 }
 
-std::string explain(const Plan& plan, std::int64_t limit_bytes,
+std::string explain(const Plan& plan, const Calibration& calibration,
                     const std::vector<ReshardLimit>& reshards) {
-  const PlanLimits limits = limits_of(plan, limit_bytes);
+  const PlanLimits limits = limits_of(plan, calibration);
   std::string out = "time: " + std::string(name_of(limits.longest)) + " takes " +
                     percent(limits.longest_share) + " of the step; communication that nothing " +
                     "hides takes " + percent(limits.communication_share) + "\n";
@@ -152,10 +149,10 @@ std::string explain(const Plan& plan, std::int64_t limit_bytes,
          "with --run on a run)\n";
 }
 
-std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
+std::string explain_json(const Plan& plan, const Calibration& calibration,
                          const std::vector<ReshardLimit>& reshards,
                          const std::vector<OnOtherType>& types) {
-  const PlanLimits limits = limits_of(plan, limit_bytes);
+  const PlanLimits limits = limits_of(plan, calibration);
   Node root = map_node();
   add(root, "longest_phase", node_of(name_of(limits.longest)));
   add(root, "longest_share", node_of(limits.longest_share));

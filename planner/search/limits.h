@@ -23,14 +23,14 @@ struct PlanLimits {
   std::int64_t peak_bytes = 0, limit_bytes = 0;  // of all roles on the fullest rank
 };
 
-/// `limit_bytes` as usable_memory (evaluate.h). Precondition: the plan has a prediction.
-PlanLimits limits_of(const Plan& plan, std::int64_t limit_bytes);
+/// Memory against usable_memory (evaluate.h). Precondition: the plan has a prediction.
+PlanLimits limits_of(const Plan& plan, const Calibration& calibration);
 
 /// The limits, the reshards against their bounds, the certificate and what else can be asked.
-std::string explain(const Plan& plan, std::int64_t limit_bytes,
+std::string explain(const Plan& plan, const Calibration& calibration,
                     const std::vector<ReshardLimit>& reshards = {});
 /// For programs, with the reasons for the pools' GPU types where there are several.
-std::string explain_json(const Plan& plan, std::int64_t limit_bytes,
+std::string explain_json(const Plan& plan, const Calibration& calibration,
                          const std::vector<ReshardLimit>& reshards = {},
                          const std::vector<OnOtherType>& types = {});
 

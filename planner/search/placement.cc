@@ -37,6 +37,8 @@ std::optional<Objective> objective_from(std::string_view name) {
   return static_cast<Objective>(found - kObjectives.begin());
 }
 
+std::vector<std::string> objective_names() { return {kObjectives.begin(), kObjectives.end()}; }
+
 int Solution::gpus() const { return std::accumulate(sizes.begin(), sizes.end(), 0); }
 
 double value_of(Objective objective, double step_s, int gpus) {

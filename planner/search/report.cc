@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <utility>
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
+#include "cost_models/spec/strict_json.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/shared_weights.h"
@@ -60,8 +62,19 @@ std::string layout_text(const Plan& plan, const RolePlan& role) {
   return layout;
 }
 
-// The fullest rank of every pool, where their GPUs differ. `usable`: part of a device's memory.
-std::string pools_part(const Plan& plan, double usable) {
+double percent_of(std::int64_t part, std::int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(1, whole));
+}
+
+// Bytes that a rank of a pool may fill.
+std::int64_t limit_of(const Plan& plan, const Calibration* calibration, int view) {
+  const ClusterSpec seen = seen_from(plan.cluster, view);
+  return calibration == nullptr ? seen.device.memory.value
+                                : usable_memory(seen, seen_from(*calibration, view));
+}
+
+// The fullest rank of every pool, where their GPUs differ.
+std::string pools_part(const Plan& plan, const Calibration* calibration) {
   std::string out;
   for (const std::vector<Role>& block : placement_of(plan)) {
     std::int64_t peak = 0;
@@ -74,11 +87,9 @@ std::string pools_part(const Plan& plan, double usable) {
       peak = std::max(peak, sum);
     }
     const RolePlan& first = *plan.find(block.front());
-    const ClusterSpec seen = seen_from(plan.cluster, view_of(plan.cluster, first.ranks));
-    const double limit = usable * static_cast<double>(seen.device.memory.value);
+    const std::int64_t limit = limit_of(plan, calibration, view_of(plan.cluster, first.ranks));
     out += text("  fullest rank on %s %s of %s (%.1f %%)\n", joined(first.gpu_types, "+").c_str(),
-                bytes_text(peak).c_str(), bytes_text(static_cast<std::int64_t>(limit)).c_str(),
-                100 * static_cast<double>(peak) / std::max(1.0, limit));
+                bytes_text(peak).c_str(), bytes_text(limit).c_str(), percent_of(peak, limit));
   }
   return out;
 }
@@ -96,7 +107,7 @@ std::string batching_text(const Batching& batching) {
   return each + text(", %lld where it does not train", static_cast<long long>(tokens));
 }
 
-std::string roles_part(const Plan& plan, std::int64_t limit) {
+std::string roles_part(const Plan& plan, const Calibration* calibration) {
   std::size_t width = 28;
   for (const RolePlan& role : plan.roles) width = std::max(width, layout_text(plan, role).size());
   const auto columns = static_cast<int>(width);
@@ -109,15 +120,10 @@ std::string roles_part(const Plan& plan, std::int64_t limit) {
                 ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
                 bytes_text(peak).c_str(), batching_text(role.batching).c_str());
   }
-  if (limit == 0) limit = plan.cluster.device.memory.value;
-  if (!plan.cluster.groups.empty()) {
-    return out + pools_part(plan, static_cast<double>(limit) /
-                                      static_cast<double>(plan.cluster.device.memory.value));
-  }
+  if (!plan.cluster.groups.empty()) return out + pools_part(plan, calibration);
+  const std::int64_t limit = limit_of(plan, calibration, 0);
   out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
-              bytes_text(limit).c_str(),
-              100.0 * static_cast<double>(plan.prediction.peak_bytes) /
-                  static_cast<double>(std::max<std::int64_t>(1, limit)));
+              bytes_text(limit).c_str(), percent_of(plan.prediction.peak_bytes, limit));
   const std::int64_t shared = plan.engine == "tessera" ? least_shared_weight_bytes(plan) : 0;
   if (shared > 0) {
     out += text(
@@ -238,12 +244,12 @@ std::string constants_part(const Plan& plan) {
 
 std::string describe_certificate(const Plan& plan) { return certificate_part(plan); }
 
-std::string describe(const Plan& plan, std::int64_t memory_limit) {
+std::string describe(const Plan& plan, const Calibration* calibration) {
   std::string out = text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
                          plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
                          static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
   out += describe_placement(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
-  return out + roles_part(plan, memory_limit) + phases_part(plan) + reshard_part(plan) +
+  return out + roles_part(plan, calibration) + phases_part(plan) + reshard_part(plan) +
          certificate_part(plan) + constants_part(plan);
 }
 
@@ -314,25 +320,28 @@ std::string describe_front(const std::vector<Solution>& front, const PlanRequest
 }
 
 std::string front_json(const std::vector<Solution>& front, const PlanRequest& request) {
-  std::string out =
-      "{\"objective\": \"" + std::string(name_of(request.objective)) + "\", \"pareto\": [";
+  Node root = map_node(), plans = list_node(), tried = list_node();
   const Solution* const best = best_of(front, request.objective);
   for (const Solution& solution : front) {
     const FrontFigures figures = figures_of(solution, request);
-    out += text("%s\n  {\"gpus\": %d, \"step_s\": %.9g, \"tokens_per_s_per_gpu\": %.9g, ",
-                &solution == front.data() ? "" : ",", solution.gpus(), solution.step_s,
-                figures.tokens_per_s_per_gpu);
-    out += text("\"gpu_s\": %.9g, \"best\": %s, ", figures.gpu_seconds,
-                &solution == best ? "true" : "false");
-    if (figures.price > 0) out += text("\"price\": %.9g, ", figures.price);
-    out +=
-        "\"placement\": \"" + figures.placement + "\", \"layouts\": \"" + figures.layouts + "\"}";
+    Node each = map_node();
+    add(each, "gpus", node_of(std::int64_t{solution.gpus()}));
+    add(each, "step_s", node_of(solution.step_s));
+    add(each, "tokens_per_s_per_gpu", node_of(figures.tokens_per_s_per_gpu));
+    add(each, "gpu_s", node_of(figures.gpu_seconds));
+    add(each, "best", node_of(&solution == best));
+    if (figures.price > 0) add(each, "price", node_of(figures.price));
+    add(each, "placement", node_of(figures.placement));
+    add(each, "layouts", node_of(figures.layouts));
+    plans.items.push_back(std::move(each));
   }
-  out += "\n], \"tried\": [";
   for (const int count : pareto_counts(request.cluster)) {
-    out += (out.back() == '[' ? "" : ", ") + std::to_string(count);
+    tried.items.push_back(node_of(std::int64_t{count}));
   }
-  return out + "]}\n";
+  add(root, "objective", node_of(name_of(request.objective)));
+  add(root, "pareto", std::move(plans));
+  add(root, "tried", std::move(tried));
+  return json_text(root);
 }
 
 }  // namespace tessera

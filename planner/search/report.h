@@ -10,10 +10,10 @@
 
 namespace tessera {
 
-/// Roles with ranks, layout and memory against the limit (usable_memory; 0 = the device's memory);
-/// phases with seconds and share; reshard bytes against the full gather; runner-ups; certificate
-/// and margin; which constants are measured.
-std::string describe(const Plan& plan, std::int64_t memory_limit = 0);
+/// Roles with ranks, layout and memory against the limit (usable_memory under the calibration; the
+/// device's memory without one); phases with seconds and share; reshard bytes against the full
+/// gather; runner-ups; certificate and margin; which constants are measured.
+std::string describe(const Plan& plan, const Calibration* calibration = nullptr);
 
 /// The certificate alone: runner-ups and margin, in the objective's unit.
 std::string describe_certificate(const Plan& plan);

@@ -126,10 +126,7 @@ RoleOperations::RoleOperations(const CostEvaluator& costs, const Plan& plan, con
       plan_(plan),
       role_(role),
       candidate_(candidate_of(plan, role)),
-      groups_(groups_of(plan, role, map)) {
-  costs_.state(candidate_.view).models.at(role.role).dtypes =
-      role.dtypes;  // as the plan states them
-}
+      groups_(groups_of(plan, role, map)) {}
 
 Candidate RoleOperations::candidate_in(Phase phase) const {
   Candidate candidate = candidate_;

@@ -40,7 +40,7 @@ CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap&
 
 class RoleOperations {
  public:
-  /// Precondition: `costs` was made for this plan, of request_of(plan) with the engine's traits.
+  /// Precondition: `costs` was made of priced_request_of(plan).
   RoleOperations(const CostEvaluator& costs, const Plan& plan, const RolePlan& role,
                  const RankMap& map);
 

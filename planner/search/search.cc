@@ -323,23 +323,6 @@ std::string describe_layouts(const Plan& plan) {
   return text;
 }
 
-Placement placement_of(const Plan& plan) {
-  Placement placement;
-  std::vector<std::vector<int>> ranks;
-  for (const RolePlan& role : plan.roles) {
-    std::vector<int> sorted = role.ranks;
-    std::sort(sorted.begin(), sorted.end());
-    const auto same = std::find(ranks.begin(), ranks.end(), sorted);
-    if (same == ranks.end()) {
-      ranks.push_back(std::move(sorted));
-      placement.push_back({role.role});
-    } else {
-      placement[static_cast<std::size_t>(same - ranks.begin())].push_back(role.role);
-    }
-  }
-  return placement;
-}
-
 std::string describe_placement(const Plan& plan) { return describe(placement_of(plan)); }
 
 std::vector<std::string> settings_of(const std::string& layouts) {

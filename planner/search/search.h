@@ -126,8 +126,6 @@ std::vector<std::string> settings_of(const Solution& solution);
 /// Those that ask for the whole plan of a runner-up: its layouts and its placement.
 std::vector<std::string> settings_of(const RunnerUp& other);
 
-/// Roles on the same ranks, in whatever order, are one block.
-Placement placement_of(const Plan& plan);
 /// "colocated", "actor+reference | critic".
 std::string describe_placement(const Plan& plan);
 

@@ -8,10 +8,9 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/amounts.h"
 #include "planner/search/place_pools.h"
+#include "planner/search/plan_request.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/search.h"
-#include "planner/search/space.h"
-#include "planner/search/why_not.h"
 
 namespace tessera {
 namespace {
@@ -41,10 +40,7 @@ std::string line_of(const OnOtherType& one) {
 std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& calibration) {
   std::vector<OnOtherType> all;
   if (plan.cluster.groups.empty()) return all;
-  PlanRequest request = request_of(plan, calibration);
-  request.traits = traits_of(plan.engine, request.choices);
-  for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
-  const CostEvaluator costs(request);
+  const CostEvaluator costs(priced_request_of(plan, calibration));
   const auto views = pool_views(plan.cluster);
   for (const RolePlan& role : plan.roles) {
     const Candidate own = candidate_of(plan, role);

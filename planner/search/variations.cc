@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 
 #include "cost_models/spec/document.h"
 #include "cost_models/spec/strict_json.h"
 #include "planner/search/infeasible_json.h"
+#include "planner/search/objective.h"
 
 namespace tessera {
 namespace {
@@ -55,17 +55,8 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-double best_step(const std::vector<VariedPlan>& plans) {
-  double best = std::numeric_limits<double>::infinity();
-  for (const VariedPlan& varied : plans) {
-    if (const Plan* plan = std::get_if<Plan>(&varied.outcome)) {
-      best = std::min(best, plan->prediction.step_s);
-    }
-  }
-  return best;
-}
-
-std::string row_text(const VariedPlan& varied, std::size_t width, double best) {
+// `best`: of all rows; there is one where a row has a plan.
+std::string row_text(const VariedPlan& varied, std::size_t width, const Plan* best) {
   std::string line = "  " + joined(varied.words);
   line.resize(std::max(line.size(), width + 2), ' ');
   if (const Infeasible* none = std::get_if<Infeasible>(&varied.outcome)) {
@@ -82,7 +73,7 @@ std::string row_text(const VariedPlan& varied, std::size_t width, double best) {
   };
   std::snprintf(
       text.data(), text.size(), "  %10s %+7.1f %%  %10s %10s %10s  %7.2f GiB  ",
-      seconds_text(plan.prediction.step_s).c_str(), 100 * (plan.prediction.step_s / best - 1),
+      seconds_text(plan.prediction.step_s).c_str(), 100 * worse_by(*best, priced(plan)),
       seconds_text(phase(Phase::gen)).c_str(), seconds_text(phase(Phase::reshard)).c_str(),
       seconds_text(phase(Phase::update_actor)).c_str(), gib(Bytes{plan.prediction.peak_bytes}));
   return line + text.data() + describe_layouts(plan) + "\n";
@@ -144,6 +135,16 @@ std::optional<std::vector<VariedPlan>> plan_variations(const PlanRequest& reques
   return plans;
 }
 
+const Plan* best_of(const std::vector<VariedPlan>& plans) {
+  const Plan* best = nullptr;
+  for (const VariedPlan& varied : plans) {
+    const Plan* found = std::get_if<Plan>(&varied.outcome);
+    if (found == nullptr) continue;
+    if (best == nullptr || worse_by(*best, priced(*found)) < 0) best = found;
+  }
+  return best;
+}
+
 std::string describe(const std::vector<VariedPlan>& plans) {
   std::size_t width = 8;
   for (const VariedPlan& varied : plans) width = std::max(width, joined(varied.words).size());
@@ -153,7 +154,7 @@ std::string describe(const std::vector<VariedPlan>& plans) {
   std::snprintf(text.data(), text.size(), "  %10s %9s  %10s %10s %10s  %11s  ", "step", "to best",
                 "gen", "reshard", "update", "peak");
   std::string out = head + text.data() + "layouts\n";
-  const double best = best_step(plans);
+  const Plan* const best = best_of(plans);
   for (const VariedPlan& varied : plans) out += row_text(varied, width, best);
   return out;
 }

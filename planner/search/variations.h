@@ -34,8 +34,12 @@ std::optional<std::vector<VariedPlan>> plan_variations(const PlanRequest& reques
                                                        const std::vector<Variation>& variations,
                                                        Problems& problems);
 
-/// A table: settings, step, change against the best row, phases, memory, layouts; "no plan: ..."
-/// where nothing fits.
+/// The plan that is best by the objective of the search, the first of equal ones; nullptr where no
+/// row has a plan.
+const Plan* best_of(const std::vector<VariedPlan>& plans);
+
+/// A table: settings, step, by how much the objective is worse than the best row's, phases, memory,
+/// layouts; "no plan: ..." where nothing fits.
 std::string describe(const std::vector<VariedPlan>& plans);
 /// The same facts as a JSON list.
 std::string to_json(const std::vector<VariedPlan>& plans);

@@ -45,23 +45,6 @@ std::string changes_text(const Plan& chosen, const Plan& other) {
 
 }  // namespace
 
-PlanRequest request_of(const Plan& plan, Calibration calibration) {
-  PlanRequest request;
-  request.models = plan.models;
-  request.cluster = plan.cluster;
-  request.workload = plan.workload;
-  request.calibration = std::move(calibration);
-  request.engine = plan.engine;
-  request.objective = objective_of(plan);
-  request.tessera_version = plan.provenance.tessera_version;
-  request.created = plan.provenance.created;
-  for (const RolePlan& role : plan.roles) {
-    if (role.lora.used()) request.lora.emplace(role.role, role.lora);
-    if (role.role == Role::actor) request.choices = {role.fused_loss, role.host_optimizer};
-  }
-  return request;
-}
-
 std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
                               const std::vector<std::string>& choice, Problems& problems) {
   const std::size_t before = problems.size();

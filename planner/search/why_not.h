@@ -14,10 +14,6 @@
 
 namespace tessera {
 
-/// The request that `plan` answers, its objective too, with nothing fixed. `calibration` must be
-/// the plan's.
-PlanRequest request_of(const Plan& plan, Calibration calibration);
-
 struct WhyNot {
   std::vector<std::string> choice;        // the words, as --fix reads them
   PlanOutcome outcome;                    // the best plan with the choice, or why there is none

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/search/space.h"
-#include "planner/search/why_not.h"
+#include "planner/search/plan_request.h"
 
 namespace tessera {
 namespace {
@@ -18,9 +17,7 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 std::shared_ptr<const CostEvaluator> evaluator_of(const Plan& plan,
                                                   const Calibration& calibration) {
-  PlanRequest request = request_of(plan, calibration);
-  request.traits = traits_of(plan.engine, request.choices);
-  return std::make_shared<const CostEvaluator>(request);
+  return std::make_shared<const CostEvaluator>(priced_request_of(plan, calibration));
 }
 
 RoleCosts::RoleCosts(const Plan& plan, const RolePlan& role,

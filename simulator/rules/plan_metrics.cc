@@ -6,7 +6,6 @@
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/search.h"
 
 namespace tessera {
 namespace {

@@ -12,6 +12,7 @@
 #include <future>
 #include <thread>
 
+#include "cost_models/derived_calibration.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {
@@ -104,6 +105,53 @@ TEST(PlannerJob, WhatIsCancelledIsNotHeard) {
 
 PlanQuery small_query() {
   return {.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"};
+}
+
+PlanRequest request_for(const std::string& cluster) {
+  Problems problems;
+  PlanRequest request;
+  request.models["actor"] = {*read_model_spec("qwen2.5-0.5b", problems), "qwen2.5-0.5b", ""};
+  request.cluster = *read_cluster_spec(cluster, problems);
+  request.workload = *read_workload("grpo-7b-1k", problems);
+  request.calibration = *calibration_for_cluster(request.cluster, problems);
+  EXPECT_TRUE(problems.empty());
+  return request;
+}
+
+TEST(PlanQuery, IsPricedAsTheCommandLinePricesIt) {
+  QTemporaryDir folder;
+  const std::string unknown = folder.filePath("unknown.yaml").toStdString();
+  std::ofstream(unknown) << "version: 1\nname: unknown\ngpu: Nobody-96GB\nmemory_gib: 96\n"
+                            "peak_tflops_bf16: 500\nhbm_gb_s: 2500\ngpus_per_node: 4\nnodes: 1\n"
+                            "intra_node:\n  link: NVLink\n  gb_s_per_gpu_one_way: 200\n";
+  for (const std::string& cluster : {std::string("a100-pcie-8"), unknown}) {
+    const PlanAnswer shown =
+        answer({.model = "qwen2.5-0.5b", .cluster = cluster, .workload = "grpo-7b-1k"});
+    ASSERT_TRUE(std::holds_alternative<Plan>(shown.result)) << cluster;
+    Problems problems;
+    const Plan expected = std::get<Plan>(*make_plan(request_for(cluster), problems));
+    const Plan& plan = std::get<Plan>(shown.result);
+    EXPECT_EQ(plan.prediction, expected.prediction) << cluster;
+    EXPECT_EQ(plan.provenance.calibration, expected.provenance.calibration);
+  }
+}
+
+TEST(PlanQuery, OfARunnerUpKeepsWhatThePlanWasAskedWith) {
+  PlanRequest request = request_for("h100-8");
+  request.engine = "verl";
+  request.objective = Objective::cost;
+  request.lora.emplace(Role::actor, Lora{.rank = 32});
+  request.lora.emplace(Role::rollout, Lora{.rank = 32});
+  Problems problems;
+  const Plan plan = std::get<Plan>(*make_plan(request, problems));
+  ASSERT_FALSE(plan.certificate.runner_up.empty());
+  const RunnerUp& other = plan.certificate.runner_up.front();
+  const PlanAnswer detail = answer(plan, other);
+  ASSERT_TRUE(std::holds_alternative<Plan>(detail.result));
+  const Plan& shown = std::get<Plan>(detail.result);
+  EXPECT_EQ(shown.certificate.objective, "cost");
+  EXPECT_EQ(shown.find(Role::actor)->lora, plan.find(Role::actor)->lora);
+  EXPECT_NEAR(shown.prediction.step_s, other.step_s, 1e-9 * other.step_s);
 }
 
 TEST(Session, AskingShowsTheWinnerWithoutBlocking) {

@@ -152,9 +152,9 @@ TEST(ReshardLimits, ExplainSaysBoundPredictionAndRatio) {
   const double ratio = limits[0].predicted_s / limits[0].bound.seconds;
   EXPECT_GE(ratio, 1);
   EXPECT_LT(ratio, 1.2);
-  const std::string text = explain(*plan, 1LL << 36, limits);
+  const std::string text = explain(*plan, request.calibration, limits);
   EXPECT_NE(text.find("direct copies take at least"), std::string::npos) << text;
-  const std::string json = explain_json(*plan, 1LL << 36, limits);
+  const std::string json = explain_json(*plan, request.calibration, limits);
   EXPECT_NE(json.find("\"bound_s\""), std::string::npos) << json;
 }
 

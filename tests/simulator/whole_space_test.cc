@@ -164,7 +164,7 @@ TEST(WholeSpaceTasks, PlanAndSimulationReportTheSameLimit) {
   std::snprintf(
       share, sizeof share, "%.1f",
       100.0 * static_cast<double>(plan.prediction.peak_bytes) / static_cast<double>(limit));
-  EXPECT_NE(describe(plan, limit).find(std::string(share) + " %"), std::string::npos);
+  EXPECT_NE(describe(plan, &asked.calibration).find(std::string(share) + " %"), std::string::npos);
   const std::string simulated = to_text(simulate(plan, asked.calibration), plan, asked.calibration);
   EXPECT_NE(simulated.find(std::string(share) + "%"), std::string::npos);
 }

@@ -12,10 +12,10 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/limits.h"
+#include "planner/search/plan_request.h"
 #include "planner/search/report.h"
 #include "planner/search/search.h"
 #include "planner/search/type_reasons.h"
-#include "planner/search/why_not.h"
 
 namespace tessera {
 namespace {
@@ -237,8 +237,7 @@ TEST(MixedPlan, ProgramsReadTheReasonsForItsTypes) {
   const Calibration calibration = of_verl().calibration;
   const auto reasons = on_other_types(plan, calibration);
   ASSERT_GE(reasons.size(), 2U);
-  const std::string json =
-      explain_json(plan, usable_memory(plan.cluster, calibration), {}, reasons);
+  const std::string json = explain_json(plan, calibration, {}, reasons);
   Problems problems;
   const auto read = parse_json(json, "explain", problems);
   ASSERT_TRUE(read) << to_string(problems.at(0));

@@ -10,6 +10,7 @@
 
 #include "cost_models/derived_calibration.h"
 #include "planner/search/advice.h"
+#include "planner/search/plan_request.h"
 #include "planner/search/role_operations.h"
 #include "planner/search/space.h"
 #include "planner/search/variations.h"
@@ -72,6 +73,33 @@ TEST(Variations, OverEveryTpHoldTheOptimum) {
   }
   EXPECT_DOUBLE_EQ(best, best_plan().prediction.step_s);
   EXPECT_THAT(describe(*plans), HasSubstr("+0.0 %"));
+}
+
+TEST(Variations, AreRankedByTheObjectiveAndNotByTheStep) {
+  Problems problems;
+  PlanRequest request = request_for("h200-8");
+  request.objective = Objective::cost;
+  request.fixed = parse_settings({"placement=colocated", "actor.tp=1", "actor.pp=1"}, problems);
+  const std::vector<std::string> words = {"actor.dp=2,4,8"};
+  const auto plans = plan_variations(request, parse_variations(words, problems), problems);
+  ASSERT_TRUE(plans);
+  const auto gpu_seconds = [](const Plan& plan) {
+    return plan.prediction.step_s * plan.world_size();
+  };
+  const Plan *cheapest = nullptr, *fastest = nullptr;
+  for (const VariedPlan& varied : *plans) {
+    const Plan* plan = std::get_if<Plan>(&varied.outcome);
+    if (plan == nullptr) continue;
+    if (cheapest == nullptr || gpu_seconds(*plan) < gpu_seconds(*cheapest)) cheapest = plan;
+    if (fastest == nullptr || plan->prediction.step_s < fastest->prediction.step_s) fastest = plan;
+  }
+  ASSERT_NE(cheapest, nullptr);
+  ASSERT_NE(cheapest, fastest);
+  EXPECT_EQ(best_of(*plans), cheapest);
+  char dearer[32];
+  std::snprintf(dearer, sizeof dearer, "%+.1f %%",
+                100 * (gpu_seconds(*fastest) / gpu_seconds(*cheapest) - 1));
+  EXPECT_THAT(describe(*plans), HasSubstr(dearer));
 }
 
 TEST(Variations, SayWhyARowHasNoPlan) {
