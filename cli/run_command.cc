@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 #include "cli/supervise.h"
+#include "cost_models/spec/document.h"
 #include "cost_models/spec/preset.h"
 #include "planner/engines/executable_plan.h"
 #include "planner/plan/plan_json.h"
@@ -86,12 +87,6 @@ std::string default_output(const std::string& plan) {
   return "runs/" + fs::path(plan).stem().string() + "-" + time;
 }
 
-void write_text(const fs::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  if (!out.flush()) throw Error(ExitCode::io, "cannot write " + file.string());
-}
-
 /// A run never overwrites another.
 void create_folder(const fs::path& run) {
   std::error_code error;
@@ -127,7 +122,7 @@ int run(RunOptions options) {
   const fs::path folder = fs::absolute(options.output);
   create_folder(folder);
   write_plan(plan, folder / "plan.json");
-  write_text(folder / "run.yaml", config);
+  write_text_file(folder / "run.yaml", config);
 
   const bool gpu = options.device == "cuda" ||
                    (options.device == "auto" && plan.cluster.device.name != "CPU" &&

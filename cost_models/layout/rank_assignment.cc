@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "cost_models/layout/min_cost_flow.h"
 #include "cost_models/layout/sharding.h"
-#include "cost_models/layout/transport.h"
 
 namespace tessera {
 namespace {
@@ -261,7 +261,7 @@ class Assignment {
     std::vector<std::vector<std::int64_t>> cost(static_cast<std::size_t>(types_));
     if (types_ > 1) fill_costs(kinds, cost);
     if (types_ == 1) cost[0].assign(kinds.size(), 0);
-    left_ = cheapest_transport(blocks, room, cost);
+    left_ = min_cost_assignment(blocks, room, cost);
   }
 
   /// Bytes across nodes decide, bytes within break ties as far as 64 bits allow.
@@ -336,7 +336,7 @@ class Assignment {
     }
     for (const auto& [source, them] : alike_members)
       demand.push_back(static_cast<int>(them.size()));
-    const auto flow = cheapest_transport(supply, demand, cost, most_);
+    const auto flow = min_cost_assignment(supply, demand, cost, most_);
     takes.resize(indices.size());
     std::vector<std::size_t> used(alike_members.size(), 0);
     std::size_t row = 0;

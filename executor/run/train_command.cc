@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "cost_models/spec/document.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/reshard/shared_arena.h"
 #include "executor/rl/samples.h"
@@ -113,10 +113,7 @@ void print_step(std::int64_t step, const Metrics& numbers) {
 
 void write_trace(const Timeline& mine, const fs::path& file, Communicator& host) {
   const Timeline all = share_spans(host, mine);
-  if (host.rank() != 0) return;
-  std::ofstream out(file, std::ios::binary);
-  out << to_chrome_trace({&all});
-  if (!out.flush()) throw Error(ExitCode::io, "cannot write " + file.string());
+  if (host.rank() == 0) write_text_file(file, to_chrome_trace({&all}));
 }
 
 class Rank {

@@ -118,12 +118,16 @@ std::optional<PlanOutcome> KeptPlanner::replan(const PlanRequest& request, Probl
 PlanAnswer answer(const Plan& plan, const RunnerUp& other) {
   return without_exceptions([&] {
     Problems problems;
+    if (other.settings.empty()) {
+      return PlanAnswer{Problems{{"the plan's certificate", "runner_up", "no settings",
+                                  "a plan of this version", "plan again"}}};
+    }
     auto calibration = calibration_named(plan.provenance.calibration, plan.cluster, problems);
     if (!calibration) return PlanAnswer{std::move(problems)};
     PlanRequest request = request_of(plan, *std::move(calibration));
     request.tessera_version = TESSERA_VERSION;
     request.created = utc_now();
-    request.fixed = parse_settings(settings_of(other), problems);
+    request.fixed = parse_settings(other.settings, problems);
     return search(request, std::move(problems));
   });
 }

@@ -48,7 +48,8 @@ class KeptPlanner {
   std::unique_ptr<Planner> planner_;
 };
 
-/// The whole plan of a runner-up of `plan`: a search with its placement and degrees fixed.
+/// The whole plan of a runner-up of `plan`: a search with its settings fixed, which
+/// plans of earlier versions do not state: Problems then.
 PlanAnswer answer(const Plan& plan, const RunnerUp& other);
 
 }  // namespace tessera::gui

@@ -1,6 +1,7 @@
 // What about a plan contradicts itself.
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -25,6 +26,9 @@ struct Checker {
   void check_dataflow();
   bool rollout_apart() const;
   void check_schedule();
+  void check_call_list();
+  /// `ended`: phases that have, before the call.
+  void check_order(const Call& call, const std::set<Phase>& ended);
   void check_roles();
   void check_ranks(const RolePlan& role, const std::string& place);
   void check_types(const RolePlan& role, const std::string& place);
@@ -104,7 +108,7 @@ bool Checker::rollout_apart() const {
   });
 }
 
-void Checker::check_schedule() {
+void Checker::check_call_list() {
   std::set<Phase> before;
   for (std::size_t i = 0; i < plan.schedule.size(); ++i) {
     const ScheduledCall& scheduled = plan.schedule[i];
@@ -133,9 +137,12 @@ void Checker::check_schedule() {
                      scheduled.phase == Phase::save_checkpoint;
     if (!own) refuse(place + "/call", in_quotes(name), "a call of the dataflow");
   }
-  // What must have ended before each phase, transitively.
+}
+
+// What must have ended before each phase, transitively.
+std::map<Phase, std::set<Phase>> ended_before(const std::vector<ScheduledCall>& schedule) {
   std::map<Phase, std::set<Phase>> ended;
-  for (const ScheduledCall& scheduled : plan.schedule) {
+  for (const ScheduledCall& scheduled : schedule) {
     std::set<Phase>& mine = ended[scheduled.phase];
     for (const Phase phase : scheduled.after) {
       mine.insert(phase);
@@ -144,33 +151,41 @@ void Checker::check_schedule() {
       }
     }
   }
-  for (const Call& call : plan.workload.dataflow) {
-    const std::string name(name_of(call.phase));
-    if (!before.contains(call.phase)) {
-      refuse("/schedule", "no call '" + name + "'", "every call of the dataflow");
-      continue;
-    }
-    for (const Call& other : plan.workload.dataflow) {
-      for (const std::string& output : other.outputs) {
-        const bool needed =
-            std::find(call.inputs.begin(), call.inputs.end(), output) != call.inputs.end();
-        if (!needed || ended[call.phase].contains(other.phase)) continue;
-        // One step off policy: the responses are those of the step before, made on other ranks
-        // while this step trains; weights move in between.
-        if (other.kind == CallKind::generate && rollout_apart() &&
-            ended[call.phase].contains(Phase::reshard)) {
-          continue;
-        }
-        refuse("/schedule",
-               in_quotes(name) + " without waiting for '" + std::string(name_of(other.phase)) + "'",
-               "an order in which '" + output + "' is made before it is used");
+  return ended;
+}
+
+void Checker::check_order(const Call& call, const std::set<Phase>& ended) {
+  const std::string name = in_quotes(name_of(call.phase));
+  for (const Call& other : plan.workload.dataflow) {
+    for (const std::string& output : other.outputs) {
+      const bool needed =
+          std::find(call.inputs.begin(), call.inputs.end(), output) != call.inputs.end();
+      if (!needed || ended.contains(other.phase)) continue;
+      // One step off policy: the responses are those of the step before, made on other ranks
+      // while this step trains; weights move in between.
+      if (other.kind == CallKind::generate && rollout_apart() && ended.contains(Phase::reshard)) {
+        continue;
       }
+      refuse("/schedule", name + " without waiting for '" + std::string(name_of(other.phase)) + "'",
+             "an order in which '" + output + "' is made before it is used");
     }
-    const bool resharded = plan.find(Role::actor) != nullptr && !plan.reshard.empty();
-    if (call.kind == CallKind::generate && resharded &&
-        !ended[call.phase].contains(Phase::reshard)) {
-      refuse("/schedule", in_quotes(name) + " without waiting for 'reshard'",
-             "weights that have arrived before they are used");
+  }
+  const bool resharded = plan.find(Role::actor) != nullptr && !plan.reshard.empty();
+  if (call.kind == CallKind::generate && resharded && !ended.contains(Phase::reshard)) {
+    refuse("/schedule", name + " without waiting for 'reshard'",
+           "weights that have arrived before they are used");
+  }
+}
+
+void Checker::check_schedule() {
+  check_call_list();
+  auto ended = ended_before(plan.schedule);
+  for (const Call& call : plan.workload.dataflow) {
+    if (ended.contains(call.phase)) {
+      check_order(call, ended[call.phase]);
+    } else {
+      refuse("/schedule", "no call '" + std::string(name_of(call.phase)) + "'",
+             "every call of the dataflow");
     }
   }
 }

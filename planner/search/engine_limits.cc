@@ -52,8 +52,9 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
       return outside(table.recompute, static_cast<Recompute>(value),
                      [](Recompute mode) { return std::string(name_of(mode)); });
     case Field::offload:
-      if (value == 0 && role == Role::reference && table.engine == "verl") return "all";
-      if (value == 0 || (role == Role::rollout ? table.unmap : table.offload)) return std::nullopt;
+      if (value == kOffloadNone && role == Role::reference && table.engine == "verl") return "all";
+      if (value == kOffloadNone || (role == Role::rollout ? table.unmap : table.offload))
+        return std::nullopt;
       return "none";
     case Field::context:
       if (table.ulysses.value_or(value == 1) == (value == 1)) return std::nullopt;

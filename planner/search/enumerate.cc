@@ -4,7 +4,7 @@
 
 #include "cost_models/layer_shape.h"
 #include "cost_models/spec/context_parallel.h"
-#include "planner/search/request.h"
+#include "planner/search/settings_of_candidate.h"
 #include "planner/search/space.h"
 
 namespace tessera {
@@ -267,7 +267,7 @@ class Enumeration {
     for (const Recompute recompute : trained_ ? table_.recompute : std::vector{Recompute::none}) {
       if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
       for (const Offload& offload : offloads) {
-        if (!fixed(Field::offload, offload.parameters ? 2 : (offload.optimizer ? 1 : 0))) continue;
+        if (!fixed(Field::offload, offload_value(offload))) continue;
         choices.push_back({zero, recompute, offload});
       }
     }
@@ -277,7 +277,7 @@ class Enumeration {
     std::vector<MemoryChoice> choices;
     for (const bool unmap : {false, true}) {
       if (unmap && !table_.unmap) continue;
-      if (fixed(Field::offload, unmap ? 2 : 0)) choices.push_back({.offload = {unmap}});
+      if (fixed(Field::offload, offload_value({unmap}))) choices.push_back({.offload = {unmap}});
     }
     return choices;
   }

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cost_models/layout/min_cost_flow.h"
 #include "cost_models/layout/sharding.h"
-#include "cost_models/layout/transport.h"
 #include "planner/search/evaluate_state.h"
 #include "planner/search/full_gather.h"
 
@@ -57,7 +57,7 @@ ListedSwitch listed_volume(const RankVolumes& volumes, int slots, std::int64_t m
           cost[part].push_back(volumes[part][static_cast<std::size_t>(source)]);
         }
       }
-      const auto flow = cheapest_transport(supply, demand, cost, most);
+      const auto flow = min_cost_assignment(supply, demand, cost, most);
       for (std::size_t part = 0; part < parts; ++part) {
         for (std::size_t i = 0; i < held.size(); ++i) {
           node.sum += flow[part][i] * cost[part][i];

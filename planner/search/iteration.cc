@@ -80,91 +80,114 @@ std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedul
   return block_of;
 }
 
-Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
+namespace {
+
+// The calls of a schedule, and what each waits for.
+struct CallGraph {
+  Graph edges;
+  std::vector<int> previous;  // the call before on the same block, -1 = none
+  std::vector<int> block;
+};
+
+CallGraph call_graph(const std::vector<ScheduledCall>& schedule,
                      const std::array<int, kPhaseCount>& block_of) {
-  Graph calls(schedule.size());
+  CallGraph calls{Graph(schedule.size()), std::vector<int>(schedule.size(), -1), {}};
   std::array<int, kPhaseCount> call_of{};
   call_of.fill(-1);
-  std::vector<int> previous(schedule.size(),
-                            -1);  // the call before on the same block
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     call_of[at(schedule[i].phase)] = static_cast<int>(i);
+    calls.block.push_back(block_of[at(schedule[i].phase)]);
     for (std::size_t j = i; j-- > 0;) {
-      if (block_of[at(schedule[j].phase)] != block_of[at(schedule[i].phase)]) continue;
-      previous[i] = static_cast<int>(j);
-      boost::add_edge(j, i, calls);
+      if (calls.block[j] != calls.block[i]) continue;
+      calls.previous[i] = static_cast<int>(j);
+      boost::add_edge(j, i, calls.edges);
       break;
     }
   }
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     for (const Phase phase : schedule[i].after) {
       if (const int j = call_of[at(phase)]; j >= 0) {
-        boost::add_edge(static_cast<std::size_t>(j), i, calls);
+        boost::add_edge(static_cast<std::size_t>(j), i, calls.edges);
       }
     }
   }
-  reduce_transitively(calls);
-  const std::vector<std::size_t> order = order_of(calls);
-  const auto block = [&](std::size_t call) { return block_of[at(schedule[call].phase)]; };
-  const auto crosses_out = [&](std::size_t call) {
-    const auto [begin, end] = boost::out_edges(call, calls);
-    return std::any_of(begin, end, [&](const auto& edge) {
-      return block(boost::target(edge, calls)) != block(call);
-    });
-  };
-  const auto crosses_in = [&](std::size_t call) {
-    const auto [begin, end] = boost::in_edges(call, calls);
-    return std::any_of(begin, end, [&](const auto& edge) {
-      return block(boost::source(edge, calls)) != block(call);
-    });
-  };
-  chunk_of_.fill(-1);
-  for (const std::size_t call : order) {
-    const int before = previous[call];
+  reduce_transitively(calls.edges);
+  return calls;
+}
+
+// True where another block waits for the call, or the call for another block.
+bool crosses_out(const CallGraph& calls, std::size_t call) {
+  const auto [begin, end] = boost::out_edges(call, calls.edges);
+  return std::any_of(begin, end, [&](const auto& edge) {
+    return calls.block[boost::target(edge, calls.edges)] != calls.block[call];
+  });
+}
+bool crosses_in(const CallGraph& calls, std::size_t call) {
+  const auto [begin, end] = boost::in_edges(call, calls.edges);
+  return std::any_of(begin, end, [&](const auto& edge) {
+    return calls.block[boost::source(edge, calls.edges)] != calls.block[call];
+  });
+}
+
+// Neighbours of a block between which nothing goes to another or comes from it are one chunk.
+// `chunk_of`: by call.
+std::vector<Chunk> merge_into_chunks(const std::vector<ScheduledCall>& schedule,
+                                     const CallGraph& calls, std::vector<std::size_t>& chunk_of) {
+  std::vector<Chunk> chunks;
+  chunk_of.assign(schedule.size(), 0);
+  for (const std::size_t call : order_of(calls.edges)) {
+    const auto before = static_cast<std::size_t>(calls.previous[call]);
     const bool merges =
-        before >= 0 && !crosses_in(call) && !crosses_out(static_cast<std::size_t>(before));
-    if (merges) {
-      const int chunk = chunk_of_[at(schedule[static_cast<std::size_t>(before)].phase)];
-      chunks_[static_cast<std::size_t>(chunk)].phases.push_back(schedule[call].phase);
-      chunk_of_[at(schedule[call].phase)] = chunk;
-      continue;
-    }
-    chunk_of_[at(schedule[call].phase)] = static_cast<int>(chunks_.size());
-    chunks_.push_back({block(call), {schedule[call].phase}, {}});
+        calls.previous[call] >= 0 && !crosses_in(calls, call) && !crosses_out(calls, before);
+    chunk_of[call] = merges ? chunk_of[before] : chunks.size();
+    if (!merges) chunks.push_back({calls.block[call], {}, {}});
+    chunks[chunk_of[call]].phases.push_back(schedule[call].phase);
   }
-  // Edges between chunks, in an order of chunks that respects them.
-  Graph graph(chunks_.size());
-  const auto [begin, end] = boost::edges(calls);
+  return chunks;
+}
+
+// The chunks in an order that respects the edges between them; `chunk_of` follows.
+std::vector<Chunk> sort_chunks(std::vector<Chunk> chunks, const CallGraph& calls,
+                               std::vector<std::size_t>& chunk_of) {
+  Graph graph(chunks.size());
+  const auto [begin, end] = boost::edges(calls.edges);
   for (auto edge = begin; edge != end; ++edge) {
-    const int from = chunk_of_[at(schedule[boost::source(*edge, calls)].phase)];
-    const int to = chunk_of_[at(schedule[boost::target(*edge, calls)].phase)];
-    if (from != to)
-      boost::add_edge(static_cast<std::size_t>(from), static_cast<std::size_t>(to), graph);
+    const std::size_t from = chunk_of[boost::source(*edge, calls.edges)];
+    const std::size_t to = chunk_of[boost::target(*edge, calls.edges)];
+    if (from != to) boost::add_edge(from, to, graph);
   }
-  const std::vector<std::size_t> chunk_order = order_of(graph);
-  std::vector<int> position(chunks_.size());
-  for (std::size_t i = 0; i < chunk_order.size(); ++i) {
-    position[chunk_order[i]] = static_cast<int>(i);
-  }
-  std::vector<Chunk> sorted(chunks_.size());
-  for (std::size_t old = 0; old < chunks_.size(); ++old) {
-    Chunk& chunk = sorted[static_cast<std::size_t>(position[old])];
-    chunk = chunks_[old];
+  const std::vector<std::size_t> order = order_of(graph);
+  std::vector<std::size_t> position(chunks.size());
+  for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+  std::vector<Chunk> sorted(chunks.size());
+  for (std::size_t old = 0; old < chunks.size(); ++old) {
+    Chunk& chunk = sorted[position[old]];
+    chunk = std::move(chunks[old]);
     const auto [in, in_end] = boost::in_edges(old, graph);
     for (auto edge = in; edge != in_end; ++edge) {
-      chunk.before.push_back(position[boost::source(*edge, graph)]);
+      chunk.before.push_back(static_cast<int>(position[boost::source(*edge, graph)]));
     }
     std::sort(chunk.before.begin(), chunk.before.end());
   }
-  chunks_ = std::move(sorted);
-  for (int& chunk : chunk_of_) {
-    if (chunk >= 0) chunk = position[static_cast<std::size_t>(chunk)];
+  for (std::size_t& chunk : chunk_of) chunk = position[chunk];
+  return sorted;
+}
+
+}  // namespace
+
+Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
+                     const std::array<int, kPhaseCount>& block_of) {
+  const CallGraph calls = call_graph(schedule, block_of);
+  std::vector<std::size_t> chunk_of;
+  chunks_ = sort_chunks(merge_into_chunks(schedule, calls, chunk_of), calls, chunk_of);
+  chunk_of_.fill(-1);
+  for (std::size_t call = 0; call < schedule.size(); ++call) {
+    chunk_of_[at(schedule[call].phase)] = static_cast<int>(chunk_of[call]);
   }
 }
 
 double Iteration::step_seconds(const double* seconds) const {
-  constexpr std::size_t kMost = kPhaseCount;
-  std::array<double, kMost> end{};
+  std::array<double, kPhaseCount> end{};
   double step = 0;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     double start = 0;

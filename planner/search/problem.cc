@@ -1,8 +1,10 @@
 // The search problem that a request poses.
 #include <algorithm>
+#include <array>
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/search.h"
+#include "planner/search/settings_of_candidate.h"
 #include "planner/search/space.h"
 
 namespace tessera {
@@ -13,31 +15,11 @@ std::string without_spaces(std::string text) {
   return text;
 }
 
-// The member of a candidate that a field fixes, where it is one of the layout's degrees that are
-// tried whether they are fixed or not.
-int Candidate::*degree_of(Field field) {
-  switch (field) {
-    case Field::gpus:
-      return &Candidate::gpus;
-    case Field::tp:
-      return &Candidate::tp;
-    case Field::pp:
-      return &Candidate::pp;
-    case Field::dp:
-      return &Candidate::dp;
-    case Field::cp:
-      return &Candidate::cp;
-    case Field::ep:
-      return &Candidate::ep;
-    case Field::etp:
-      return &Candidate::etp;
-    case Field::dp_shard:
-      return &Candidate::dp_shard;
-    case Field::head_layers:
-      return &Candidate::head_layers;
-    default:
-      return nullptr;
-  }
+// Degrees of a layout that are tried whether they are fixed or not; cp apart.
+bool is_tried(Field field) {
+  constexpr std::array kTried = {Field::gpus, Field::tp,  Field::pp,       Field::dp,
+                                 Field::ep,   Field::etp, Field::dp_shard, Field::head_layers};
+  return std::find(kTried.begin(), kTried.end(), field) != kTried.end();
 }
 
 // One pool of GPUs for all that trains; the rollout and the reward model may have their own, the
@@ -107,8 +89,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   PlanRequest enumerated = request;
   FixedSettings degrees;
   for (const auto& [key, value] : request.fixed.values) {
-    const bool tried = key.second == Field::cp ? tries_context(request.workload, value)
-                                               : degree_of(key.second) != nullptr;
+    const bool tried =
+        key.second == Field::cp ? tries_context(request.workload, value) : is_tried(key.second);
     if (replanned && tried) degrees.values[key] = value;
   }
   for (const auto& [key, value] : degrees.values) enumerated.fixed.values.erase(key);
@@ -120,7 +102,7 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     problem.allows = [degrees](const Candidate& candidate) {
       return std::all_of(degrees.values.begin(), degrees.values.end(), [&](const auto& entry) {
         const auto& [role, field] = entry.first;
-        return role != candidate.role || candidate.*degree_of(field) == entry.second;
+        return role != candidate.role || value_of(candidate, field) == entry.second;
       });
     };
   }

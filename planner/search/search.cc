@@ -1,8 +1,6 @@
 #include "planner/search/search.h"
 
 #include <algorithm>
-#include <set>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "planner/plan/certified.h"
 #include "planner/search/fixed.h"
 #include "planner/search/role_operations.h"
+#include "planner/search/settings_of_candidate.h"
 #include "planner/search/slots.h"
 #include "planner/search/space.h"
 #include "planner/search/uncertainty.h"
@@ -200,14 +199,28 @@ double deviations_between(const PlanRequest& request, const SearchProblem& probl
   return deviation > 0 ? std::max(0.0, value(other) - value(winner)) / deviation : 0;
 }
 
+// Value, bound and gap of `plan`, made of the winner, in the objective's unit.
+void set_value(Certificate& certificate, const SolvedSearch& solved, Objective objective,
+               const Plan& plan) {
+  const Solution& winner = solved.result.best.front();
+  certificate.gap = solved.gap;
+  if (objective == Objective::tokens_per_gpu) {  // the only one of which more is better
+    certificate.value = plan.prediction.tokens_per_s_per_gpu;
+    certificate.lower_bound = certificate.value / (1 - solved.gap);
+    return;
+  }
+  const bool counts = objective == Objective::fewest_gpus;
+  certificate.value = counts ? winner.gpus() : value_of(objective, winner);
+  certificate.lower_bound = certificate.value * (1 - solved.gap);
+}
+
 Certificate certificate_of(const PlanRequest& request, const SearchProblem& problem,
-                           const SearchResult& result, FrontStore& store) {
+                           const SolvedSearch& solved, const Plan& plan, FrontStore& store) {
+  const SearchResult& result = solved.result;
   const Solution& winner = result.best.front();
   Certificate certificate;
   certificate.objective = name_of(problem.objective);
-  certificate.value = certificate.lower_bound = problem.objective == Objective::fewest_gpus
-                                                    ? winner.gpus()
-                                                    : value_of(problem.objective, winner);
+  set_value(certificate, solved, problem.objective, plan);
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
   const std::vector<Beaten> others = beaten_by(request, problem, result, store);
@@ -234,16 +247,6 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
     certificate.margin_deviations = deviations_between(request, problem, winner, *nearest);
   }
   return certificate;
-}
-
-/// A word of a description as --fix says it.
-std::string setting_of(const std::string& word) {
-  if (word == "unmap") return "offload=all";
-  const std::size_t digits = word.find_first_of("0123456789=");
-  std::string field = word.substr(0, digits);
-  if (field == "fsdp") field = "dp_shard";
-  if (field == "ulysses") field = "cp";
-  return field + "=" + word.substr(word[digits] == '=' ? digits + 1 : digits);
 }
 
 }  // namespace
@@ -325,70 +328,15 @@ std::string describe_layouts(const Plan& plan) {
 
 std::string describe_placement(const Plan& plan) { return describe(placement_of(plan)); }
 
-std::vector<std::string> settings_of(const std::string& layouts) {
-  std::vector<std::string> settings;
-  std::istringstream roles(layouts);
-  for (std::string role; std::getline(roles, role, ',');) {
-    std::istringstream words(role);
-    std::string name;
-    words >> name;
-    std::set<std::string> said;
-    for (std::string word; words >> word;) {
-      const std::string setting = setting_of(word);
-      said.insert(setting.substr(0, setting.find('=')));
-      settings.push_back(name + "." + setting);
-      if (word.rfind("ulysses", 0) == 0) settings.push_back(name + ".context=ulysses");
-    }
-    if (name != name_of(Role::actor) && name != name_of(Role::critic)) continue;
-    // What a description leaves unsaid of those that train.
-    if (!said.contains("zero")) {
-      settings.push_back(name + (said.contains("dp_shard") ? ".zero=3" : ".zero=0"));
-    }
-    if (!said.contains("recompute")) settings.push_back(name + ".recompute=none");
-    if (!said.contains("vpp")) settings.push_back(name + ".vpp=1");
-    if (!said.contains("offload")) settings.push_back(name + ".offload=none");
-  }
-  return settings;
-}
-
 std::vector<std::string> settings_of(const Solution& solution) {
   FixedSettings settings;
   settings.placement = describe(solution.placement);
   for (const auto& [role, candidate] : solution.choice) {
-    const auto fix = [&, role = role](Field field, std::int64_t value) {
-      settings.values[{role, field}] = value;
-    };
-    fix(Field::gpus, candidate.gpus);
-    fix(Field::tp, candidate.tp);
-    fix(Field::pp, candidate.pp);
-    fix(Field::dp, candidate.dp);
-    fix(Field::ep, candidate.ep);
-    fix(Field::etp, candidate.etp);
-    fix(Field::offload, candidate.offload.parameters ? 2 : candidate.offload.optimizer ? 1 : 0);
-    if (role == Role::rollout) {
-      fix(Field::max_sequences, candidate.max_sequences);
-      continue;
+    for (const Field field : fields_of(candidate)) {
+      settings.values[{role, field}] = value_of(candidate, field);
     }
-    fix(Field::tokens, candidate.tokens);
-    fix(Field::cp, candidate.cp);
-    if (candidate.cp > 1) fix(Field::context, candidate.ulysses ? 1 : 0);
-    fix(Field::head_layers, candidate.head_layers);
-    fix(Field::vpp, candidate.vpp);
-    fix(Field::dp_shard, candidate.dp_shard);
-    if (role != Role::actor && role != Role::critic) continue;
-    fix(Field::zero, candidate.zero);
-    if (candidate.update_tokens > 0) fix(Field::update_tokens, candidate.update_tokens);
-    fix(Field::recompute, static_cast<int>(candidate.recompute));
   }
   return words_of(settings);
-}
-
-std::vector<std::string> settings_of(const RunnerUp& other) {
-  if (!other.settings.empty()) return other.settings;
-  std::vector<std::string> settings = settings_of(other.description);
-  // Behind a comma follow the certificate's notes: "one step off", "another layout".
-  settings.push_back("placement=" + other.placement.substr(0, other.placement.find(',')));
-  return settings;
 }
 
 struct Planner::State {
@@ -408,17 +356,9 @@ struct Planner::State {
                                   const std::optional<Evaluator>& evaluator, bool replanned) {
     const SearchProblem problem = search_problem(request, table, costs, evaluator, replanned);
     const SolvedSearch solved = search_with_slots(problem, request, store);
-    const SearchResult& result = solved.result;
-    if (result.best.empty()) return explain_infeasible(request, table, costs);
-    Plan plan = compose_plan(request, costs, result.best.front(), &reshards);
-    plan.certificate = certificate_of(request, problem, result, store);
-    plan.certificate.gap = solved.gap;
-    if (request.objective == Objective::tokens_per_gpu) {
-      plan.certificate.value = plan.prediction.tokens_per_s_per_gpu;
-      plan.certificate.lower_bound = plan.certificate.value / (1 - solved.gap);
-    } else {
-      plan.certificate.lower_bound = plan.certificate.value * (1 - solved.gap);
-    }
+    if (solved.result.best.empty()) return explain_infeasible(request, table, costs);
+    Plan plan = compose_plan(request, costs, solved.result.best.front(), &reshards);
+    plan.certificate = certificate_of(request, problem, solved, plan, store);
     plan.certificate.digest = certified_digest(plan);
     return plan;
   }

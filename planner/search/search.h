@@ -119,12 +119,8 @@ std::string describe_layout(const Plan& plan, const RolePlan& role);
 /// "actor tp2 pp2 dp1 zero1, rollout tp2 dp2" of a solution, and of the plan made of it.
 std::string describe(const Solution& solution);
 std::string describe_layouts(const Plan& plan);
-/// The words for --fix that say the same: "actor.tp=2", "rollout.dp=2" and so on.
-std::vector<std::string> settings_of(const std::string& layouts);
-/// Those of a solution: every layout, its batches and the placement.
+/// The words for --fix that ask for a solution: every layout, its batches and the placement.
 std::vector<std::string> settings_of(const Solution& solution);
-/// Those that ask for the whole plan of a runner-up: its layouts and its placement.
-std::vector<std::string> settings_of(const RunnerUp& other);
 
 /// "colocated", "actor+reference | critic".
 std::string describe_placement(const Plan& plan);

@@ -42,6 +42,9 @@ enum class Field {
 };
 std::string_view name_of(Field field);
 
+/// Values of Field::offload.
+inline constexpr std::int64_t kOffloadNone = 0, kOffloadOptimizer = 1, kOffloadAll = 2;
+
 struct FixedSettings {
   std::map<std::pair<Role, Field>, std::int64_t> values;
   /// "actor | critic": roles of one block joined by '+', blocks by '|'; empty = free. The rollout

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "cost_models/layout/transport.h"
+#include "cost_models/layout/min_cost_flow.h"
 #include "sample_models.h"
 
 namespace tessera {
@@ -287,7 +287,7 @@ RC_GTEST_PROP(Transport, CostsAsLittleAsTheBestPermutation, ()) {
                                                          rc::gen::inRange<std::int64_t>(0, 50));
   }
   const std::vector<int> ones(static_cast<std::size_t>(n), 1);
-  const auto flow = cheapest_transport(ones, ones, cost);
+  const auto flow = min_cost_assignment(ones, ones, cost);
   std::int64_t paid = 0;
   for (std::size_t i = 0; i < flow.size(); ++i) {
     RC_ASSERT(std::accumulate(flow[i].begin(), flow[i].end(), 0) == 1);
@@ -307,7 +307,7 @@ RC_GTEST_PROP(Transport, CostsAsLittleAsTheBestPermutation, ()) {
 
 TEST(Transport, FillsDemandsOfSeveralUnits) {
   // Supplies 3 and 2, demands 1 and 4: the second supply's units are cheaper at the second demand.
-  const auto flow = cheapest_transport({3, 2}, {1, 4}, {{5, 7}, {9, 2}});
+  const auto flow = min_cost_assignment({3, 2}, {1, 4}, {{5, 7}, {9, 2}});
   EXPECT_EQ(flow, (std::vector<std::vector<int>>{{1, 2}, {0, 2}}));
 }
 

@@ -148,7 +148,7 @@ TEST(MixedPlan, TheCertificateNamesTheBestPlanOnOtherTypes) {
   ASSERT_NE(other, others.end());
   EXPECT_GE(other->step_s, plan.prediction.step_s);
   // What it says fixes that very plan.
-  PlanRequest asked = of_verl(settings_of(*other));
+  PlanRequest asked = of_verl(other->settings);
   EXPECT_NEAR(plan_of(asked).prediction.step_s, other->step_s, 1e-9 * other->step_s);
 }
 

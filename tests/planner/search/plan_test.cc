@@ -224,7 +224,7 @@ TEST(Certificate, SettingsOfARunnerUpFindItAgain) {
   for (const RunnerUp& other : best.certificate.runner_up) {
     Problems problems;
     const auto again =
-        planner.plan(parse_settings(settings_of(other), problems), Objective::step_time, problems);
+        planner.plan(parse_settings(other.settings, problems), Objective::step_time, problems);
     ASSERT_TRUE(problems.empty()) << to_string(problems[0]);
     ASSERT_TRUE(std::holds_alternative<Plan>(*again)) << other.description;
     const Plan& plan = std::get<Plan>(*again);
@@ -446,8 +446,8 @@ TEST(Request, MayBringItsOwnEvaluator) {
   EXPECT_NEAR(plan.prediction.phases_s.at(Phase::reshard), 0.5, 1e-12);
 }
 
-// verl's docs/perf/device_tuning.rst: scripts that are known to run (bf16, lengths as stated there).
-// Weights and fp32 gradients alone are more than one GPU of 40 GB.
+// verl's docs/perf/device_tuning.rst: scripts that are known to run (bf16, lengths as stated
+// there). Weights and fp32 gradients alone are more than one GPU of 40 GB.
 TEST(MemoryFit, AcceptsQwen7BGrpoOnOneH200NodeAndRefusesItOnOneGpu) {
   ModelSpec model = llama_8b();
   Workload workload = workload_of("grpo", KlPlace::loss, false);

@@ -231,20 +231,43 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
   }
 }
 
-TEST(Settings, OfADescriptionAreThoseItWasMadeFrom) {
-  const std::vector<std::string> sharded{"actor.tp=4",       "actor.pp=2",           "actor.dp=4",
-                                         "actor.dp_shard=2", "actor.recompute=full", "actor.zero=3",
-                                         "actor.vpp=1",      "actor.offload=none",   "rollout.tp=2",
-                                         "rollout.dp=4"};
-  EXPECT_EQ(settings_of("actor tp4 pp2 dp4 fsdp2 recompute=full, rollout tp2 dp4"), sharded);
-  const std::vector<std::string> plain{
-      "critic.tp=1",           "critic.pp=1",  "critic.dp=2",        "critic.zero=0",
-      "critic.recompute=none", "critic.vpp=1", "critic.offload=none"};
-  EXPECT_EQ(settings_of("critic tp1 pp1 dp2"), plain);
-  const std::vector<std::string> context{"reference.tp=1", "reference.dp=2", "reference.cp=2",
-                                         "reference.context=ulysses"};
-  EXPECT_EQ(settings_of("reference tp1 dp2 ulysses2"), context);
-  EXPECT_TRUE(settings_of("").empty());
+TEST(Settings, OfASolutionFixEveryLayoutOfIt) {
+  Solution solution;
+  solution.placement = {{Role::actor, Role::rollout}, {Role::reference}};
+  solution.choice[Role::actor] = {.role = Role::actor,
+                                  .gpus = 32,
+                                  .tp = 4,
+                                  .pp = 2,
+                                  .dp = 4,
+                                  .zero = 3,
+                                  .tokens = 4096,
+                                  .dp_shard = 2,
+                                  .recompute = Recompute::full,
+                                  .offload = {.optimizer = true}};
+  solution.choice[Role::rollout] = {.role = Role::rollout,
+                                    .gpus = 32,
+                                    .tp = 2,
+                                    .dp = 16,
+                                    .max_sequences = 64,
+                                    .offload = {.parameters = true}};
+  solution.choice[Role::reference] = {
+      .role = Role::reference, .gpus = 4, .dp = 2, .tokens = 8192, .cp = 2, .ulysses = true};
+  Problems problems;
+  const FixedSettings fixed = parse_settings(settings_of(solution), problems);
+  ASSERT_TRUE(problems.empty()) << to_string(problems[0]);
+  EXPECT_EQ(fixed.placement, "actor | reference");
+  const std::map<std::pair<Role, Field>, std::int64_t> named = {
+      {{Role::actor, Field::dp_shard}, 2},      {{Role::actor, Field::zero}, 3},
+      {{Role::actor, Field::recompute}, 2},     {{Role::actor, Field::offload}, 1},
+      {{Role::actor, Field::tokens}, 4096},     {{Role::rollout, Field::max_sequences}, 64},
+      {{Role::rollout, Field::offload}, 2},     {{Role::reference, Field::cp}, 2},
+      {{Role::reference, Field::context}, 1},   {{Role::reference, Field::head_layers}, 0},
+      {{Role::reference, Field::tokens}, 8192}, {{Role::actor, Field::vpp}, 1}};
+  for (const auto& [field, value] : named) {
+    EXPECT_EQ(fixed.find(field.first, field.second), value) << name_of(field.second);
+  }
+  EXPECT_FALSE(fixed.find(Role::reference, Field::zero));
+  EXPECT_FALSE(fixed.find(Role::rollout, Field::tokens));
 }
 
 }  // namespace

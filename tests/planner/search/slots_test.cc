@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cost_models/derived_calibration.h"
+#include "planner/search/plan_request.h"
 #include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
 
@@ -69,7 +70,7 @@ TEST(SequencesAtOnce, FillsTheCacheInsteadOfAHalvingOfTheSequences) {
   const auto free = planned(request, 0), halved = planned(request, 160);
   ASSERT_TRUE(free && halved);
   EXPECT_LT(free->prediction.step_s, 0.96 * halved->prediction.step_s);
-  std::vector<std::string> words = settings_of(describe_layouts(*free));
+  std::vector<std::string> words = settings_of(solution_of(*free));
   const auto same = planned(request, at_once(*free), words);
   ASSERT_TRUE(same);
   EXPECT_NEAR(same->prediction.step_s, free->prediction.step_s, 1e-9 * free->prediction.step_s);

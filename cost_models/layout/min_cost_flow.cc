@@ -1,4 +1,4 @@
-#include "cost_models/layout/transport.h"
+#include "cost_models/layout/min_cost_flow.h"
 
 #include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
@@ -35,10 +35,9 @@ Edge connect(Graph& graph, std::size_t from, std::size_t to, std::int64_t capaci
 
 }  // namespace
 
-std::vector<std::vector<int>> cheapest_transport(const std::vector<int>& supply,
-                                                 const std::vector<int>& demand,
-                                                 const std::vector<std::vector<std::int64_t>>& cost,
-                                                 std::int64_t most) {
+std::vector<std::vector<int>> min_cost_assignment(
+    const std::vector<int>& supply, const std::vector<int>& demand,
+    const std::vector<std::vector<std::int64_t>>& cost, std::int64_t most) {
   const std::int64_t units = std::accumulate(supply.begin(), supply.end(), std::int64_t{0});
   TESSERA_CHECK(units == std::accumulate(demand.begin(), demand.end(), std::int64_t{0}));
   TESSERA_CHECK(cost.size() == supply.size());
