@@ -132,7 +132,7 @@ TEST(SequencesAtOnce, OfTheNearestLayoutAreSolvedToo) {
   const auto free = planned(request, 0);
   ASSERT_TRUE(free && !free->certificate.runner_up.empty());
   const RunnerUp& nearest = free->certificate.runner_up.front();
-  std::vector<std::string> words = settings_of(nearest);
+  std::vector<std::string> words = nearest.settings;
   std::erase_if(words,
                 [](const std::string& word) { return word.starts_with("rollout.max_sequences="); });
   const auto best = planned(request, 0, words);

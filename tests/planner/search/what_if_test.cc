@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <utility>
@@ -79,7 +80,8 @@ TEST(Variations, AreRankedByTheObjectiveAndNotByTheStep) {
   Problems problems;
   PlanRequest request = request_for("h200-8");
   request.objective = Objective::cost;
-  request.fixed = parse_settings({"placement=colocated", "actor.tp=1", "actor.pp=1"}, problems);
+  const std::vector<std::string> fixed = {"placement=colocated", "actor.tp=1", "actor.pp=1"};
+  request.fixed = parse_settings(fixed, problems);
   const std::vector<std::string> words = {"actor.dp=2,4,8"};
   const auto plans = plan_variations(request, parse_variations(words, problems), problems);
   ASSERT_TRUE(plans);
