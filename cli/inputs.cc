@@ -80,6 +80,13 @@ Calibration calibration_for(const ClusterSpec& cluster, const std::string& where
   if (!where.empty() && !cluster.groups.empty()) {
     return with_measured(cluster, *std::move(calibration), where);
   }
+  if (!where.empty() && !same_kind(cluster.device.name, calibration->device)) {
+    std::fprintf(
+        stderr,
+        "tessera: warning: the calibration %s was measured on '%s', the cluster's GPUs are "
+        "'%s'\n",
+        where.c_str(), calibration->device.c_str(), cluster.device.name.c_str());
+  }
   return *std::move(calibration);
 }
 

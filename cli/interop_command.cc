@@ -84,6 +84,7 @@ int run_export(const ExportCommand& command) {
 
 struct ImportCommand {
   std::string file, cluster, calibration, output;
+  std::vector<std::string> types;  // POOL=TYPE
   ImportOptions options;
   bool json = false;
 };
@@ -95,6 +96,14 @@ void run_import(const ImportCommand& command) {
   if (!text || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
   ImportOptions options = command.options;
   options.cluster = *cluster;
+  for (const std::string& word : command.types) {
+    const auto equals = word.find('=');
+    if (equals == word.npos) {
+      throw Error(ExitCode::usage,
+                  {Problem{"--types", "", "'" + word + "'", "POOL=TYPE", "trainer=H100-SXM-80GB"}});
+    }
+    options.gpu_types[word.substr(0, equals)] = word.substr(equals + 1);
+  }
   auto imported = import_config(*text, command.file, options, problems);
   if (!imported) throw Error(ExitCode::bad_input, std::move(problems));
   Plan& plan = imported->plan;
@@ -133,6 +142,10 @@ void add_import(CLI::App& app) {
   command->add_option("--reward", options.reward, "Reward model instead of the file's");
   command->add_option("--set", options.settings,
                       "KEY=VALUE instead of the file's, for what only a run would tell");
+  command
+      ->add_option("--types", all->types,
+                   "POOL=TYPE,... of a cluster with several GPU types: trainer, rollout, reward")
+      ->delimiter(',');
   command->add_option("--response-mean", options.response_mean,
                       "Mean response in tokens; default: as long as the longest");
   command->add_option(

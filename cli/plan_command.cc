@@ -38,15 +38,23 @@ PlanRequest request_from(const PlanOptions& options) {
   return request;
 }
 
+// Settings that both options take are refused under the name of --fix.
+[[noreturn]] void refuse_variations(Problems problems) {
+  for (Problem& problem : problems) {
+    if (problem.file == "--fix") problem.file = "--vary";
+  }
+  throw Error(std::move(problems));
+}
+
 void plan_varied(const PlanOptions& options, const PlanRequest& request) {
   Problems problems;
   const std::vector<Variation> variations = parse_variations(options.varied, problems);
-  if (!problems.empty()) throw Error(std::move(problems));
+  if (!problems.empty()) refuse_variations(std::move(problems));
   const auto plans = [&] {
     const Progress progress("planning");
     return plan_variations(request, variations, problems);
   }();
-  if (!plans) throw Error(std::move(problems));
+  if (!plans) refuse_variations(std::move(problems));
   std::printf("%s", (options.json ? to_json(*plans) : describe(*plans)).c_str());
   const Plan* best = best_of(*plans);
   if (best == nullptr) throw Error(ExitCode::infeasible, "no variation has a feasible plan");

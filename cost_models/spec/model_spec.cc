@@ -102,7 +102,12 @@ class ConfigReader {
     reader_.required("intermediate_size", spec_.ffn, kConfigSize);
     reader_.required("vocab_size", spec_.vocab, kConfigSize);
     spec_.kv_heads = facts_->default_kv_heads > 0 ? facts_->default_kv_heads : spec_.query_heads;
-    reader_.optional("num_key_value_heads", spec_.kv_heads, kConfigSize);
+    const Node* const kv_heads = reader_.find("num_key_value_heads");
+    if (kv_heads != nullptr && kv_heads->is(Node::Kind::null)) {
+      unstated_kv_heads();
+    } else {
+      reader_.optional("num_key_value_heads", spec_.kv_heads, kConfigSize);
+    }
     reader_.optional("head_dim", spec_.head_dim, kConfigSize);
     if (spec_.head_dim == 0) default_head_dim();
     spec_.max_positions = facts_->default_positions;
@@ -111,6 +116,16 @@ class ConfigReader {
     const bool rms = spec_.norm == NormKind::rms;
     reader_.optional(rms ? "rms_norm_eps" : "norm_eps", spec_.norm_epsilon, kAboveZero);
     tied();
+  }
+
+  /// null is not the class's default: __post_init__ takes as many as there are query heads, but for
+  /// the classes that take no null (configuration_{mistral,mixtral,qwen2_moe,qwen3_moe}.py).
+  void unstated_kv_heads() {
+    spec_.kv_heads = spec_.query_heads;
+    if (is(ModelFamily::mistral) || is(ModelFamily::mixtral) || is(ModelFamily::qwen2_moe) ||
+        is(ModelFamily::qwen3_moe)) {
+      reader_.refuse("num_key_value_heads", "a whole number of at least 1");
+    }
   }
 
   void default_head_dim() {

@@ -229,6 +229,12 @@ void export_server(const Plan& plan, ExportTarget target, const ExportOptions& o
   }
   const std::string model =
       options.model.empty() ? weights_of(plan.models.at(rollout->model)) : options.model;
+  if (model.starts_with('-')) {
+    problems.push_back({"plan", "/models/" + rollout->model, "'" + model + "'",
+                        "a name that does not begin with '-'",
+                        "the server would read it as an option; ./" + model + " names a folder"});
+    return;
+  }
   const bool vllm = target == ExportTarget::vllm;
   const Words words = vllm ? vllm_arguments(plan, *rollout) : sglang_arguments(plan, *rollout);
   const std::string command = vllm

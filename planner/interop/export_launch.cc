@@ -5,6 +5,16 @@
 namespace tessera {
 namespace {
 
+// Kubernetes replaces $(NAME) in arguments and values by a variable; "$$" stands for "$".
+std::string unexpanded(const std::string& text) {
+  std::string escaped;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    escaped += text[i];
+    if (text[i] == '$') escaped += '$';
+  }
+  return escaped;
+}
+
 std::string train_words(const ExportOptions& options) {
   return "train plan.json --config " + shell_word(options.run_config) + " -o " +
          shell_word(options.run_folder);
@@ -119,14 +129,14 @@ std::string train_job(const Plan& plan, const ExportOptions& options, JobShape s
        {std::string(kPlanFolder) + "/plan.json", std::string("--config"),
         std::string(kPlanFolder) + "/run.yaml", std::string("-o"),
         (absolute ? "" : std::string(kRunsFolder) + "/") + options.run_folder}) {
-    text += "      - " + yaml_text(word) + "\n";
+    text += "      - " + yaml_text(unexpanded(word)) + "\n";
   }
   const auto environment = environment_of(plan, ExportTarget::kubernetes);
   if (!environment.empty()) text += "    env:\n";
   for (const EnvironmentVariable& variable : environment) {
     text += comment_lines(variable.reason, "      # ");
-    text +=
-        "      - name: " + variable.name + "\n        value: " + yaml_string(variable.value) + "\n";
+    text += "      - name: " + variable.name +
+            "\n        value: " + yaml_string(unexpanded(variable.value)) + "\n";
   }
   return text + pod_patch(plan, options, shape);
 }

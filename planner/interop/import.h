@@ -5,6 +5,7 @@
 // reading the models that the file names.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct ImportOptions {
   double response_mean = 0;           // tokens; 0 = as long as the longest
   double prompt_mean = 0;             // of micro-batches that count sequences; 0 likewise
   bool allow_unknown = false;         // unknown keys are notes
+  /// Of clusters with several GPU types, by pool ("trainer", "rollout", "reward"): the type on
+  /// which it lies. Pools without one follow each other from the first rank on.
+  std::map<std::string, std::string> gpu_types;
 };
 
 struct IgnoredKey {

@@ -238,6 +238,20 @@ void read_models(VerlImport& in) {
   work.reward_model = reward;
 }
 
+// What verl itself would stop at, and the plan does not depend on.
+void note_refused(VerlImport& in) {
+  const std::string key = "actor_rollout_ref.rollout.name", engine = in.text(key, "vllm");
+  if (engine != "vllm" && engine != "sglang" && engine != "trtllm") {
+    in.note(key + " = " + engine + ": verl 0.9.1 has vllm, sglang and trtllm alone.");
+  }
+  const std::int64_t most = context_length(in.plan().models.at("actor").spec);
+  if (most > 0 && in.longest() > most) {
+    in.note("prompt and response of " + std::to_string(in.longest()) +
+            " tokens are longer than the actor's " + std::to_string(most) +
+            " positions: inference engines refuse it.");
+  }
+}
+
 PlannedReshard read_reshard(const VerlImport& in) {
   PlannedReshard pair;
   pair.mode = ReshardMode::full;  // verl gathers every tensor whole
@@ -282,11 +296,18 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
   read_models(in);
   if (problems.size() != before) return std::nullopt;
   read_verl_roles(in);
+  if (problems.size() == before) place_pools(in);
+  if (problems.size() == before) note_refused(in);
   if (problems.size() != before) return std::nullopt;
   plan.schedule =
       schedule_of(default_schedule(plan.workload), placement_of(plan), in.rollout_gpus > 0 ? 1 : 0);
   plan.reshard.push_back(read_reshard(in));
   in.out.memory_share = in.number("actor_rollout_ref.rollout.gpu_memory_utilization", 0.5);
+  if (in.out.memory_share <= 0 || in.out.memory_share > 1) {
+    in.refuse("actor_rollout_ref.rollout.gpu_memory_utilization",
+              describe(*config.find("actor_rollout_ref.rollout.gpu_memory_utilization")),
+              "a share above 0, at most 1");
+  }
   state_gpu_types(plan);
   validate(plan, config.file, problems);
   if (problems.size() != before) return std::nullopt;

@@ -58,6 +58,10 @@ ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::
 ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
                                const ModelSpec& model);
 
+/// Moves pools to the GPU types that the options name, and notes what the file does not say of
+/// types and of the number of GPUs.
+void place_pools(VerlImport& in);
+
 /// plan().roles, from the workload and the models.
 void read_verl_roles(VerlImport& in);
 

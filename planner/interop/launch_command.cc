@@ -168,15 +168,20 @@ void read_override(const ShellWord& word, ConfigValues& out, Problems& problems)
                         "key=value", hint});
   };
   if (equals == text.npos) {
-    if (text.empty() || text[0] != '~') refuse("an override of Hydra");  // "~key" deletes
+    if (text.empty() || text[0] != '~') return refuse("an override of Hydra");
+    out.values.erase(std::string(text.substr(1)));
+    return;
+  }
+  if (text[0] == '~') {  // deletes the key that has this value
+    out.values.erase(std::string(text.substr(1, equals - 1)));
     return;
   }
   ConfigValue value;
   value.place = std::to_string(word.line);
   std::string key(text.substr(0, equals));
   if (!word.known && key.empty()) return;
-  while (!key.empty() && (key[0] == '+' || key[0] == '~')) {
-    value.added = key[0] == '+';
+  while (!key.empty() && key[0] == '+') {
+    value.added = true;
     key.erase(0, 1);
   }
   if (key.empty()) return refuse("");

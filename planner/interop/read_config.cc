@@ -97,14 +97,18 @@ bool is_override(std::string_view line) {
   return key.find('.') != key.npos || key == "model_engine";
 }
 
+// Lines of overrides; what is among them and none must be a word alone, as no script has it: it is
+// refused by its line.
 bool is_override_list(std::string_view text) {
   bool any = false;
   for (std::size_t at = 0; at < text.size();) {
     std::string_view line = next_line(text, at);
     const auto first = line.find_first_not_of(" \t\r");
     if (first == line.npos || line[first] == '#') continue;
-    if (!is_override(line.substr(first))) return false;
-    any = true;
+    line = line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
+    const bool one = is_override(line);
+    if (!one && line.find_first_of(" \t\\()$\"'`;{}<>|&") != line.npos) return false;
+    any = any || one;
   }
   return any;
 }

@@ -115,9 +115,9 @@ std::int64_t VerlWriter::per_gpu(const RolePlan& role, std::int64_t tokens, cons
   if (tokens % cp != 0) {
     note(std::string(name_of(role.role)) + "." + field + " = " + std::to_string(tokens) +
          " is no multiple of the context-parallel degree " + std::to_string(cp) +
-         "; verl's limit per GPU is rounded down.");
+         "; verl's limit per GPU is rounded up, so that a longest sequence fits.");
   }
-  return tokens / cp;
+  return (tokens + cp - 1) / cp;
 }
 
 VerlSettings verl_settings(const Plan& plan, const VerlOptions& options, Problems& problems) {

@@ -282,7 +282,8 @@ class Enumeration {
     return choices;
   }
 
-  // In whole longest sequences, doubling until one micro-batch holds everything.
+  // In whole longest sequences, doubling until one micro-batch holds everything; a multiple of the
+  // context-parallel degree, as every rank of a group takes as many tokens.
   std::vector<BatchLimit> token_limits() const {
     const auto tokens = request_.fixed.find(next_.role, Field::tokens);
     const auto update = request_.fixed.find(next_.role, Field::update_tokens);
@@ -290,12 +291,16 @@ class Enumeration {
     if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
     const std::int64_t longest = longest_sequence(request_.workload);
     const std::int64_t replica = batch_ / next_.dp;
+    const std::int64_t cp = next_.cp;
+    const auto limit = [&](std::int64_t count) {
+      return BatchLimit{(count * longest + cp - 1) / cp * cp};
+    };
     std::vector<BatchLimit> limits;
     for (std::int64_t count = 1; count < replica; count *= 2) {
-      if (count > 1 && count * longest > kMostTokens * next_.cp) return limits;
-      limits.push_back({count * longest});
+      if (count > 1 && count * longest > kMostTokens * cp) return limits;
+      limits.push_back(limit(count));
     }
-    limits.push_back({replica * longest});
+    limits.push_back(limit(replica));
     return limits;
   }
 

@@ -244,13 +244,36 @@ std::string constants_part(const Plan& plan) {
 
 std::string describe_certificate(const Plan& plan) { return certificate_part(plan); }
 
+namespace {
+
+// "7.62 billion", "494.03 million".
+std::string count_text(std::int64_t parameters) {
+  const double count = static_cast<double>(parameters);
+  return count < 1e9 ? text("%.2f million", count / 1e6) : text("%.2f billion", count / 1e9);
+}
+
+// Every model with its parameters, and those that a token uses where it has experts.
+std::string models_part(const Plan& plan) {
+  std::string out;
+  for (const auto& [name, source] : plan.models) {
+    const ModelSpec& spec = source.spec;
+    out += "  model " + name + ", " + source.path + ": " + count_text(parameter_count(spec)) +
+           " parameters";
+    if (spec.moe) out += ", " + count_text(active_parameter_count(spec)) + " of them per token";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string describe(const Plan& plan, const Calibration* calibration) {
   std::string out = text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
                          plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
                          static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
   out += describe_placement(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
-  return out + roles_part(plan, calibration) + phases_part(plan) + reshard_part(plan) +
-         certificate_part(plan) + constants_part(plan);
+  return out + models_part(plan) + roles_part(plan, calibration) + phases_part(plan) +
+         reshard_part(plan) + certificate_part(plan) + constants_part(plan);
 }
 
 std::string describe(const Infeasible& infeasible) {

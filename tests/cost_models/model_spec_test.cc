@@ -194,6 +194,28 @@ TEST(ModelSpec, YarnResolvesItsAttentionFactor) {
   EXPECT_NEAR(model->rope.attention_factor, 0.1 * std::log(4.0) + 1, 1e-12);
 }
 
+/// transformers 5.17: null is num_attention_heads where a class takes it, whatever its default is.
+TEST(ModelSpec, NullKeyValueHeadsAreAsManyAsQueryHeads) {
+  nlohmann::json config = valid();
+  config["num_key_value_heads"] = nullptr;
+  for (const auto& [type, name] : {std::pair{"qwen2", "Qwen2ForCausalLM"},
+                                   {"qwen3", "Qwen3ForCausalLM"},
+                                   {"llama", "LlamaForCausalLM"}}) {
+    config["model_type"] = type;
+    config["architectures"] = {name};
+    Problems problems;
+    const auto model = parse(config, problems);
+    ASSERT_TRUE(model) << type << Error(ExitCode::bad_input, problems).what();
+    EXPECT_EQ(model->kv_heads, 4) << type;
+  }
+  config["model_type"] = "mistral";
+  config["architectures"] = {"MistralForCausalLM"};
+  Problems problems;
+  EXPECT_FALSE(parse(config, problems).has_value());
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].found, "null");
+}
+
 TEST(ModelSpec, QwenSlidesOnlyWhenItsSwitchIsOn) {
   nlohmann::json config = valid();
   config["sliding_window"] = 16;

@@ -102,6 +102,42 @@ TEST(Export, WritesVerlKeysInTheirUnits) {
   EXPECT_THAT(script, HasSubstr("\n  actor_rollout_ref.actor.fsdp_config.fsdp_size=-1\n"));
 }
 
+/// utils/seqlen_balancing.py asserts that the limit of all of a sequence's GPUs holds the longest.
+TEST(Export, LimitsOfVerlHoldALongestSequenceOfOddLength) {
+  for (const char* engine : {"verl", "verl-megatron"}) {
+    RandomPlans plans(engine, 40);
+    int cut = 0;
+    for (int i = 0; i < 40; ++i) {
+      Plan plan = plans.next();
+      plan.workload.prompt_tokens = 777;
+      const std::int64_t longest = 777 + plan.workload.response_tokens.max;
+      RolePlan& actor = plan.roles[0];
+      actor.batching.update_tokens = longest;
+      for (RolePlan& role : plan.roles) {
+        std::int64_t& tokens = role.batching.log_prob_tokens;
+        if (tokens > 0) tokens = longest;
+        if (role.batching.values_tokens > 0) {
+          role.batching.values_tokens = role.batching.update_tokens = longest;
+        }
+      }
+      Problems problems;
+      const ExportTarget target =
+          plan.engine == "verl" ? ExportTarget::verl : ExportTarget::verl_megatron;
+      const auto made = export_plan(plan, target, {}, problems);
+      ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+      const std::string script = text_of(*made, "run.sh");
+      const std::string key = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=";
+      const auto at = script.find(key);
+      ASSERT_NE(at, script.npos);
+      const std::int64_t limit = std::stoll(script.substr(at + key.size()));
+      EXPECT_GE(limit * actor.layout.cp, longest);
+      EXPECT_LT((limit - 1) * actor.layout.cp, longest);
+      cut += actor.layout.cp > 1 ? 1 : 0;
+    }
+    EXPECT_GT(cut, 5) << engine;
+  }
+}
+
 TEST(Export, GivesEveryKeyOneValue) {
   for (const char* engine : {"verl", "verl-megatron"}) {
     RandomPlans plans(engine, 11);

@@ -488,6 +488,70 @@ TEST(Import, RefusesUnknownKeysWithASuggestion) {
                   .has_value());
 }
 
+/// Overrides of a GRPO job, one a line.
+const char* const kOverrides =
+    "actor_rollout_ref.model.path=qwen2.5-7b\nalgorithm.adv_estimator=grpo\n"
+    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1\n"
+    "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1\n"
+    "actor_rollout_ref.rollout.tensor_model_parallel_size=4\n";
+
+TEST(Import, NamesTheLineOfAListThatIsNoOverride) {
+  const Problems bad = refusals(std::string(kOverrides) + "noequals\n", "l.txt");
+  ASSERT_EQ(bad.size(), 1U);
+  EXPECT_EQ(bad[0].place, "6");
+  EXPECT_THAT(bad[0].found, HasSubstr("noequals"));
+  // ~key deletes, so verl's own default (2) stands.
+  const std::string text = std::string(kOverrides) +
+                           "~actor_rollout_ref.rollout.tensor_model_parallel_size\n"
+                           "~data.train_files\n";
+  const Imported read = must_import(text, "l.txt", on(RandomPlans("verl", 4).next()));
+  EXPECT_EQ(read.plan.find(Role::rollout)->layout.tp, 2);
+}
+
+TEST(Import, SaysWhereAJobIsLargerThanTheCluster) {
+  Problems problems;
+  ImportOptions options;
+  options.cluster = *read_cluster_spec("h800-8", problems);
+  const std::string job = std::string(kOverrides) + "trainer.n_gpus_per_node=8\ntrainer.nnodes=";
+  const auto notes = [&](const char* nodes) {
+    std::string all;
+    for (const std::string& note : must_import(job + nodes + "\n", "l.txt", options).notes) {
+      all += note + "\n";
+    }
+    return all;
+  };
+  EXPECT_THAT(notes("2"), HasSubstr("takes 16 GPUs, the cluster h800-8 has 8: planned on 2"));
+  EXPECT_THAT(notes("1"), Not(HasSubstr("planned on")));
+}
+
+TEST(Import, PutsPoolsOnTheGpuTypesThatAreNamed) {
+  Problems problems;
+  ImportOptions options;
+  options.cluster = *read_cluster_spec("a100-h100-64", problems);
+  const std::string job =
+      std::string(kOverrides) +
+      "actor_rollout_ref.actor.ppo_mini_batch_size=64\ndata.train_batch_size=256\n"
+      "trainer.n_gpus_per_node=8\ntrainer.nnodes=4\n"
+      "trainer.v1.trainer_mode=separate_async\nactor_rollout_ref.hybrid_engine=False\n"
+      "actor_rollout_ref.rollout.nnodes=4\nactor_rollout_ref.rollout.n_gpus_per_node=8\n";
+  const Imported given = must_import(job, "l.txt", options);
+  const std::string first = options.cluster.groups[0].device.name,
+                    second = options.cluster.groups[1].device.name;
+  EXPECT_EQ(given.plan.find(Role::actor)->gpu_types, std::vector<std::string>{first});
+  EXPECT_TRUE(std::any_of(given.notes.begin(), given.notes.end(), [&](const std::string& note) {
+    return note.find("trainer on " + first + ", rollout on " + second) != note.npos;
+  }));
+  options.gpu_types = {{"trainer", second}, {"rollout", first}};
+  const Imported moved = must_import(job, "l.txt", options);
+  EXPECT_EQ(moved.plan.find(Role::actor)->gpu_types, std::vector<std::string>{second});
+  EXPECT_EQ(moved.plan.find(Role::actor)->ranks.front(), 32);
+  EXPECT_EQ(moved.plan.find(Role::rollout)->gpu_types, std::vector<std::string>{first});
+  options.gpu_types = {{"trainer", second}, {"rollout", second}};
+  EXPECT_FALSE(import_config(job, "l.txt", options, problems).has_value());
+  ASSERT_FALSE(problems.empty());
+  EXPECT_THAT(problems[0].found, HasSubstr("too few GPUs of " + second));
+}
+
 TEST(Import, FollowsReferencesAndRefusesCyclesAndUnknowableValues) {
   const std::string head = "actor_rollout_ref:\n  model: {path: qwen2.5-7b}\n  rollout:\n    n: ";
   EXPECT_EQ(must_import(head + "\"${oc.select:data.copies,7}\"\nalgorithm: {adv_estimator: grpo}\n",
