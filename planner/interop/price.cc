@@ -95,6 +95,7 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   Pricing pricing;
   const PlanRequest request = priced_request_of(plan, calibration);
   const CostEvaluator costs(request);
+  RoleOperations::deal_as(plan, costs);
   Solution solution = solution_of(plan);
   std::vector<std::string> left_out;
   for (const RolePlan& role : plan.roles) {

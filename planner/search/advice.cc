@@ -26,6 +26,7 @@ class Ladder {
         request_(priced_request_of(plan, calibration)),
         costs_(request_),
         solution_(solution_of(plan)) {
+    RoleOperations::deal_as(plan, costs_);
     for (const RolePlan& role : plan.roles) own_[role.role] = own_bytes(role.role, solution_);
   }
 

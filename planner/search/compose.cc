@@ -83,7 +83,7 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
       plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate);
     }
   } else {
-    plan.rank_order = training_order(candidate);
+    plan.rank_order = dealt_order(candidate, request.engine);
   }
   if (!request.cluster.groups.empty()) {
     plan.gpu_types = types_of(request.cluster, candidate.view);
@@ -305,8 +305,9 @@ std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Soluti
         for (std::size_t r = 0; r < candidates.size(); ++r) {
           const Candidate& c = candidates[r];
           const int inner = c.tp * c.cp;
-          const int stage = training_order(c) == RankOrder::megatron ? rank / (inner * c.dp)
-                                                                     : rank / inner % c.pp;
+          const int stage = dealt_order(c, costs.request().engine) == RankOrder::megatron
+                                ? rank / (inner * c.dp)
+                                : rank / inner % c.pp;
           total += by_stage[r][static_cast<std::size_t>(stage)];
         }
         peak = std::max(peak, total);

@@ -20,11 +20,18 @@ std::size_t index_of(int zero, bool flag) {
 
 }  // namespace
 
+CandidateGroups CostEvaluator::State::groups(const Candidate& candidate) const {
+  const CandidateGroups groups = groups_of(candidate, request);
+  const auto own = dealt.find(candidate.role);
+  if (own == dealt.end() || !same_degrees(own->second.layout, candidate)) return groups;
+  return with_nodes(groups, own->second.nodes);
+}
+
 LayoutCosts& CostEvaluator::State::of_layout(RoleModel& model, const Candidate& candidate) {
   LayoutCosts& known = model.latest;
   if (known.stages != nullptr && same_degrees(known.layout, candidate)) return known;
   known.layout = candidate;
-  known.groups = groups_of(candidate, cluster(), request.traits);
+  known.groups = groups(candidate);
   known.stages = &stages(model, candidate);
   known.passes.clear();
   known.working.clear();

@@ -90,15 +90,13 @@ const MicroBatchCost& CostEvaluator::State::micro_batch(RoleModel& model,
   whole.zero = 0;
   if (layer_run(whole) != run) {
     entry->second = micro_batch(model, whole, sequences, training);
-    add_shards(entry->second, model, candidate, groups_of(candidate, cluster(), request.traits),
-               training);
+    add_shards(entry->second, model, candidate, groups(candidate), training);
     return entry->second;
   }
   const TokenBatch batch{sequences * sequence, sequences, sequences * squared};
   const TokenBatch scored{sequences * response, sequences, 0};  // only responses are scored
   return entry->second =
-             price_micro_batch(model, candidate, groups_of(candidate, cluster(), request.traits),
-                               batch, scored, training);
+             price_micro_batch(model, candidate, groups(candidate), batch, scored, training);
 }
 
 MicroBatchCost CostEvaluator::State::price_micro_batch(RoleModel& model, const Candidate& candidate,

@@ -79,10 +79,10 @@ ListedSwitch listed_volume(const RankVolumes& volumes, int slots, std::int64_t m
 
 /// The part of the model that the ranks of a node hold together: its stages, which are neighbours
 /// unless the pipeline is the slowest axis, and of them shards or experts.
-double share_of_node(const Candidate& actor, const ClusterSpec& cluster) {
-  const auto node = static_cast<double>(cluster.gpus_per_node);
+double share_of_node(const Candidate& actor, const PlanRequest& request) {
+  const auto node = static_cast<double>(request.cluster.gpus_per_node);
   const double block = static_cast<double>(actor.tp) * actor.cp;
-  const bool apart = training_order(actor) == RankOrder::megatron;
+  const bool apart = dealt_order(actor, request.engine) == RankOrder::megatron;
   const double stages =
       std::clamp(node / (apart ? block * actor.dp : block), 1.0, static_cast<double>(actor.pp));
   const double copy = std::max(block * actor.dp_shard,
@@ -325,7 +325,7 @@ double CostEvaluator::State::reshard_seconds(const Candidate& actor, const Candi
   const SwitchBytes bytes = switch_bytes(actor, rollout);
   const auto received = as_double(bytes.received), sent = as_double(bytes.sent);
   if (received <= 0) return 0;
-  const double local = share_of_node(actor, cluster);
+  const double local = share_of_node(actor, request);
   // Who holds single experts or shards may send all its copies to other nodes, and the fullest
   // stage has more of them than the mean.
   const auto layers = as_double(models.at(Role::actor).spec.layers);

@@ -210,7 +210,7 @@ std::array<double, 2> CostEvaluator::State::prefills(RoleModel& model, const Can
 Timed CostEvaluator::State::generate(RoleModel& model, const Candidate& candidate) {
   const double sequences = most_sequences(request.workload, candidate);
   const auto slots = std::min(candidate.max_sequences, static_cast<std::int64_t>(sequences));
-  const CandidateGroups groups = groups_of(candidate, cluster(), request.traits);
+  const CandidateGroups groups = this->groups(candidate);
   const DecodeProfile& profile = decode_profile(sequences, slots);
   const auto [compute, communication] = prefills(model, candidate, groups, profile);
   const Timed decoded = decode(model, candidate, groups, profile);

@@ -165,6 +165,11 @@ struct RoleModel {
 struct CostEvaluator::State {
   PlanRequest request;
   std::map<Role, RoleModel> models;
+  struct Dealt {
+    Candidate layout;  // whose degrees a candidate has
+    GroupNodes nodes;
+  };
+  std::map<Role, Dealt> dealt;                     // RoleOperations::deal_as
   double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
   std::optional<ExpectedPacking> packing;
   std::map<std::int64_t, double> packed_sequences;  // of a micro-batch, by token limit
@@ -199,6 +204,8 @@ struct CostEvaluator::State {
   Timed phase_time(RoleModel& model, const Candidate& candidate, Phase phase);
 
   // evaluate_layout.cc
+  /// Of ranks in dealt_order, or as the plan that is priced deals them.
+  CandidateGroups groups(const Candidate& candidate) const;
   /// Kept for the latest layout of a model: candidates of one layout follow one another.
   LayoutCosts& of_layout(RoleModel& model, const Candidate& candidate);
   /// All micro-batches of `sequences` sequences of one replica.

@@ -5,6 +5,7 @@
 
 #include "planner/search/amounts.h"
 #include "planner/search/chunk_seconds.h"
+#include "planner/search/groups.h"
 
 namespace tessera {
 namespace {
@@ -23,9 +24,9 @@ std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
   return {std::string(most->first), most->second};
 }
 
-int first_rank_of_stage(const Candidate& candidate, int stage) {
+int first_rank_of_stage(const Candidate& candidate, std::string_view engine, int stage) {
   const int below = candidate.tp * candidate.cp;
-  const bool stages_apart = training_order(candidate) == RankOrder::megatron;
+  const bool stages_apart = dealt_order(candidate, engine) == RankOrder::megatron;
   return stage * (stages_apart ? below * candidate.dp : below);
 }
 
@@ -93,7 +94,8 @@ FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
   }
   if (fixed.peak <= fixed.limit) return fixed;
   const auto [name, bytes] = largest_class(fixed.memory.at(fixed.worst));
-  const int rank = first_rank_of_stage(candidate, costs.fullest_stage(candidate, fixed.worst));
+  const int rank =
+      first_rank_of_stage(candidate, seen.engine, costs.fullest_stage(candidate, fixed.worst));
   fixed.why = "rank " + number(rank) + " in phase " + std::string(name_of(fixed.worst)) +
               " needs " + of_usable(seen, fixed.peak) + "; largest part " + name + ", " +
               in_gib(bytes);

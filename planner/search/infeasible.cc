@@ -60,7 +60,8 @@ MemoryShortage shortage_of(const PlanRequest& request, const CostEvaluator& cost
   shortage.role = candidate.role;
   shortage.phase = worst_phase(request, costs, candidate);
   const MemoryUse use = costs.memory(candidate, shortage.phase);
-  shortage.rank = first_rank_of_stage(candidate, costs.fullest_stage(candidate, shortage.phase));
+  shortage.rank = first_rank_of_stage(candidate, costs.request().engine,
+                                      costs.fullest_stage(candidate, shortage.phase));
   shortage.layout = describe_layout(candidate) + " on " + std::to_string(candidate.gpus);
   std::tie(shortage.tensor_class, shortage.class_bytes) = largest_class(use);
   // With the reserve, as every peak that is shown.

@@ -1,6 +1,8 @@
 #include "planner/search/role_operations.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <set>
 
 #include "cost_models/spec/node_groups.h"
@@ -89,35 +91,77 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
 }
 
 CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap& map) {
-  const auto shape = [&](const std::vector<int>& ranks) {
-    std::set<std::int64_t> nodes;
-    for (const int rank : ranks) nodes.insert(rank / plan.cluster.gpus_per_node);
-    return GroupShape{static_cast<int>(ranks.size()), static_cast<int>(nodes.size())};
+  using Key = std::array<int, 5>;
+  // Of all groups of ranks with equal keys, the one on most nodes.
+  const auto widest = [&](const auto& key_of) {
+    std::map<Key, std::pair<int, std::set<std::int64_t>>> groups;
+    for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+      auto& [count, nodes] = groups[key_of(map.coords[i])];
+      ++count;
+      nodes.insert(map.ranks[i] / plan.cluster.gpus_per_node);
+    }
+    GroupShape shape{0, 0};
+    for (const auto& [key, group] : groups) {
+      shape.ranks = std::max(shape.ranks, group.first);
+      shape.nodes = std::max(shape.nodes, static_cast<int>(group.second.size()));
+    }
+    return shape;
   };
-  const auto along = [&](Axis axis) { return shape(group_of(map, axis, map.ranks.front())); };
+  const ParallelLayout& layout = role.layout;
+  const bool context_shards = traits_of(plan.engine, {}).context_shards;
   CandidateGroups groups;
-  groups.tp = along(Axis::tp);
-  groups.cp = along(Axis::cp);
-  groups.shard = along(Axis::dp_shard);
-  groups.replicated = along(Axis::dp_replicate);
-  groups.ep = along(Axis::ep);
-  groups.expert_replicas = along(Axis::edp);
-  const RankCoord& own = map.coords.front();
-  std::vector<int> replicas, shard, pipeline;
-  for (std::size_t i = 0; i < map.ranks.size(); ++i) {
-    const RankCoord& other = map.coords[i];
-    if (other.tp == own.tp && other.pp == own.pp) {
-      replicas.push_back(map.ranks[i]);
-      if (other.dp_replicate == own.dp_replicate) shard.push_back(map.ranks[i]);
-    }
-    if (other.dp_replicate == own.dp_replicate && other.dp_shard == own.dp_shard) {
-      pipeline.push_back(map.ranks[i]);
-    }
-  }
-  groups.replicas = shape(replicas);
-  if (traits_of(plan.engine, {}).context_shards) groups.shard = shape(shard);
-  groups.hop_nodes = role.layout.pp > 1 && shape(pipeline).nodes > 1 ? 2 : 1;
+  groups.tp = widest([](const RankCoord& at) {
+    return Key{at.cp, at.pp, at.dp_replicate, at.dp_shard};
+  });
+  groups.cp = widest([](const RankCoord& at) {
+    return Key{at.tp, at.pp, at.dp_replicate, at.dp_shard};
+  });
+  groups.shard = widest([&](const RankCoord& at) {
+    return Key{at.tp, at.pp, at.dp_replicate, context_shards ? 0 : at.cp};
+  });
+  groups.replicated = widest([](const RankCoord& at) {
+    return Key{at.tp, at.cp, at.pp, at.dp_shard};
+  });
+  groups.replicas = widest([](const RankCoord& at) { return Key{at.tp, at.pp}; });
+  groups.ep = widest([&](const RankCoord& at) {
+    const ExpertCoord expert = expert_coord(layout, at);
+    return Key{at.pp, expert.etp, expert.edp};
+  });
+  groups.expert_replicas = widest([&](const RankCoord& at) {
+    const ExpertCoord expert = expert_coord(layout, at);
+    return Key{at.pp, expert.etp, expert.ep};
+  });
+  const GroupShape replica = widest([](const RankCoord& at) {
+    return Key{at.dp_replicate, at.dp_shard};
+  });
+  groups.hop_nodes = layout.pp > 1 && replica.nodes > 1 ? 2 : 1;
   return groups;
+}
+
+GroupNodes nodes_of(const Plan& plan, const RolePlan& role, const PlanRequest& request) {
+  // A strided rollout's groups lie inside the actor's, as the search takes them to.
+  if (role.ranks.empty() || role.rank_order == RankOrder::strided) return {};
+  const Candidate candidate = candidate_of(plan, role);
+  const std::int64_t node = plan.cluster.gpus_per_node;
+  const int first = role.ranks.front(), last = role.ranks.back();
+  const bool dealt = role.rank_order == dealt_order(candidate, plan.engine) &&
+                     last - first + 1 == candidate.gpus &&
+                     (first % node == 0 || first / node == last / node);
+  if (dealt) return {};
+  Problems problems;
+  const RankMap map =
+      make_rank_map(role.rank_order, role.layout, role.ranks, nullptr, "", problems);
+  if (!problems.empty()) return {};
+  return nodes_of(groups_of(plan, role, map), groups_of(candidate, request));
+}
+
+void RoleOperations::deal_as(const Plan& plan, const CostEvaluator& costs) {
+  for (const RolePlan& role : plan.roles) {
+    const GroupNodes nodes = nodes_of(plan, role, costs.request());
+    if (nodes == GroupNodes{}) continue;
+    const Candidate layout = candidate_of(plan, role);
+    costs.state(layout.view).dealt[role.role] = {layout, nodes};
+  }
 }
 
 RoleOperations::RoleOperations(const CostEvaluator& costs, const Plan& plan, const RolePlan& role,

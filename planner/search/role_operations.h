@@ -35,11 +35,19 @@ std::int64_t token_limit(const Batching& batching, Phase phase);
 /// train, and the largest of the others.
 Candidate candidate_of(const Plan& plan, const RolePlan& role);
 
-/// Where the groups of a role lie whose ranks are in this order.
+/// Where the groups of a role lie whose ranks are in this order: of each kind the one on most
+/// nodes.
 CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap& map);
+
+/// What of it differs from the order that candidates are priced in.
+GroupNodes nodes_of(const Plan& plan, const RolePlan& role, const PlanRequest& request);
 
 class RoleOperations {
  public:
+  /// From now on `costs` prices candidates with the degrees of the plan's roles as the plan deals
+  /// their ranks. Precondition: it has priced none yet.
+  static void deal_as(const Plan& plan, const CostEvaluator& costs);
+
   /// Precondition: `costs` was made of priced_request_of(plan).
   RoleOperations(const CostEvaluator& costs, const Plan& plan, const RolePlan& role,
                  const RankMap& map);

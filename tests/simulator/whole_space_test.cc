@@ -176,11 +176,11 @@ TEST(WholeSpaceTasks, ARoleHasTheGroupsOfItsCandidate) {
                                              {"actor.zero=3"},
                                              {"actor.tp=8"},
                                              {"actor.pp=4", "actor.tp=4"}}) {
-    const Plan plan = planned(request_for(llama_8b(), fixed));
+    const PlanRequest asked = request_for(llama_8b(), fixed);
+    const Plan plan = planned(asked);
     for (const RolePlan& role : plan.roles) {
       const CandidateGroups ours = groups_of(plan, role, rank_map_of(plan, role.role));
-      const CandidateGroups theirs =
-          groups_of(candidate_of(plan, role), plan.cluster, traits_of(plan.engine, {}));
+      const CandidateGroups theirs = groups_of(candidate_of(plan, role), asked);
       EXPECT_EQ(ours.tp, theirs.tp);
       EXPECT_EQ(ours.cp, theirs.cp);
       EXPECT_EQ(ours.shard, theirs.shard);
@@ -198,14 +198,60 @@ TEST(WholeSpaceTasks, ARolloutOfExpertsHasTheGroupsOfItsCandidate) {
                                              {"rollout.ep=8", "rollout.tp=4", "rollout.pp=1"},
                                              {"rollout.ep=4", "rollout.tp=2", "rollout.pp=1"},
                                              {"rollout.ep=2", "rollout.tp=1", "rollout.pp=4"}}) {
-    const Plan plan = planned(request_for(sparse_model(), fixed));
+    const PlanRequest asked = request_for(sparse_model(), fixed);
+    const Plan plan = planned(asked);
     const RolePlan& role = *plan.find(Role::rollout);
     const CandidateGroups ours = groups_of(plan, role, rank_map_of(plan, role.role));
-    const CandidateGroups theirs =
-        groups_of(candidate_of(plan, role), plan.cluster, traits_of(plan.engine, {}));
+    const CandidateGroups theirs = groups_of(candidate_of(plan, role), asked);
     EXPECT_EQ(ours.ep, theirs.ep) << fixed[0] << " " << fixed[1];
     EXPECT_EQ(ours.tp, theirs.tp);
     EXPECT_EQ(ours.hop_nodes, theirs.hop_nodes);
+  }
+}
+
+// Every group of tensor parallelism over both nodes: what the simulator plays is what the plan's
+// candidate costs, and no longer what it costs in the search's own order.
+TEST(WholeSpaceTasks, APlansOwnOrderOfRanksIsPricedAsItIsSimulated) {
+  const PlanRequest asked =
+      request_for(llama_8b(), {"actor.tp=8", "actor.pp=1", "placement=colocated"});
+  Plan plan = planned(asked);
+  RolePlan& actor = *std::find_if(plan.roles.begin(), plan.roles.end(),
+                                  [](const RolePlan& role) { return role.role == Role::actor; });
+  PlanRequest request = asked;
+  request.traits = traits_of(asked.engine, {});
+  EXPECT_EQ(nodes_of(plan, actor, request), GroupNodes{});
+  actor.rank_order = RankOrder::list;
+  EXPECT_EQ(nodes_of(plan, actor, request), GroupNodes{});  // the same order, listed
+  for (std::size_t i = 0; i < actor.ranks.size(); ++i) {
+    actor.ranks[i] = static_cast<int>(i % 2 * 8 + i / 2);
+  }
+  EXPECT_EQ(nodes_of(plan, actor, request).tp, 2);
+  const CostEvaluator costs(request);
+  RoleOperations::deal_as(plan, costs);
+  const PhaseSeconds seconds = costs.seconds(candidate_of(plan, actor));
+  const Simulation simulated = simulate(plan, asked.calibration);
+  for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
+    const double planned = seconds[static_cast<std::size_t>(phase)];
+    EXPECT_GT(planned, 1.2 * plan.prediction.phases_s.at(phase)) << name_of(phase);
+    EXPECT_NEAR(simulated.phases_s.at(phase) / planned, 1, 0.05) << name_of(phase);
+  }
+}
+
+// Megatron deals pipelines slowest: its replicas are neighbours and its stages lie apart.
+TEST(WholeSpaceTasks, MegatronsOrderIsPricedAsItIsSimulated) {
+  PlanRequest asked = request_for(llama_8b(), {"actor.pp=2", "actor.tp=2", "actor.vpp=1"});
+  asked.engine = "verl-megatron";
+  const Plan plan = planned(asked);
+  ASSERT_FALSE(plan.roles.empty());
+  const RolePlan& actor = *plan.find(Role::actor);
+  EXPECT_EQ(actor.rank_order, RankOrder::megatron);
+  EXPECT_EQ(nodes_of(plan, actor, asked), GroupNodes{});
+  const CandidateGroups groups = groups_of(plan, actor, rank_map_of(plan, Role::actor));
+  EXPECT_EQ(groups.replicas.nodes, 1);  // 8 ranks of one stage
+  EXPECT_EQ(groups.hop_nodes, 2);
+  const Simulation simulated = simulate(plan, asked.calibration);
+  for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
+    EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase), 1, 0.05);
   }
 }
 

@@ -125,7 +125,7 @@ TEST(RoundTrip, OfPlansOfTheSearchKeepsSwitchRanksAndEnvironment) {
     request.workload = *read_workload("grpo-7b-1k", problems);
     request.calibration = *calibration_for_cluster(request.cluster, problems);
     request.engine = engine;
-    const char* cut = request.engine == "verl" ? "actor.zero=3" : "actor.tp=2";
+    const char* cut = request.engine == "verl" ? "actor.zero=3" : "actor.pp=2";
     request.fixed = parse_settings(
         std::vector<std::string>{cut, "rollout.tp=2", "rollout.offload=all"}, problems);
     const Plan plan = std::get<Plan>(*make_plan(request, problems));
@@ -140,7 +140,10 @@ TEST(RoundTrip, OfPlansOfTheSearchKeepsSwitchRanksAndEnvironment) {
       Imported back = must_import(file.text, file.name, on(plan));
       price(back.plan, request.calibration, back.memory_share);
       EXPECT_EQ(back.plan.reshard, plan.reshard) << file.name;
-      EXPECT_EQ(back.plan.find(Role::rollout)->rank_order, plan.find(Role::rollout)->rank_order);
+      for (const RolePlan& role : plan.roles) {
+        EXPECT_EQ(back.plan.find(role.role)->rank_order, role.rank_order) << name_of(role.role);
+        EXPECT_EQ(nodes_of(plan, role, request), GroupNodes{}) << name_of(role.role);
+      }
       EXPECT_EQ(back.plan.environment, plan.environment);
       EXPECT_DOUBLE_EQ(back.plan.prediction.phases_s.at(Phase::reshard),
                        plan.prediction.phases_s.at(Phase::reshard));
