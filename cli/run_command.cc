@@ -15,12 +15,12 @@
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 #include "cli/supervise.h"
+#include "cost_models/layout/reshard_transport.h"
 #include "cost_models/spec/document.h"
 #include "cost_models/spec/preset.h"
 #include "planner/engines/executable_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
-#include "planner/plan/transports.h"
 
 namespace tessera {
 namespace {

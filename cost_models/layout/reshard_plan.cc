@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/overlay.h"
 #include "cost_models/layout/sender_balance.h"
 #include "cost_models/layout/sharding.h"
@@ -17,9 +18,6 @@
 
 namespace tessera {
 namespace {
-
-constexpr std::array<std::string_view, 6> kTransports{"automatic",  "copy_engine", "window",
-                                                      "all_gather", "send_recv",   "host"};
 
 constexpr int kKept = -1;
 constexpr int kElsewhere = -1;  // a node without holders
@@ -104,12 +102,12 @@ class Digest {
 
 /// Tensors that lie alike share one overlay; demands with the same holders and the same node of the
 /// destination share one class. Both make a model of thousands of tensors a small problem.
-class Planner {
+class ReshardPlanner {
  public:
   /// `kind_of[t]` is the index in `tensors` of what lies as tensor t does; `listed`: with the
   /// transfers, not only their digest.
-  Planner(std::span<const ShardedTensor> tensors, std::vector<int> kind_of, bool listed,
-          const ReshardOptions& options)
+  ReshardPlanner(std::span<const ShardedTensor> tensors, std::vector<int> kind_of, bool listed,
+                 const ReshardOptions& options)
       : tensors_(tensors), kind_of_(std::move(kind_of)), listed_(listed), options_(options) {
     int top = -1;
     for (const ShardedTensor& tensor : tensors) {
@@ -390,65 +388,12 @@ class Planner {
   Digest digest_;
 };
 
-ShardedTensor sharded(const Parameter& parameter, DType dtype) {
-  return {.name = parameter.name,
-          .shape = parameter.shape,
-          .element_bytes = size_of(dtype),
-          .outer_dim = shard_dim(parameter)};
-}
-
-std::vector<Holding> stored(const Parameter& parameter, const RankMap& map) {
-  std::vector<Holding> holdings;
-  for (size_t i = 0; i < map.ranks.size(); ++i) {
-    if (const auto box = stored_box(parameter, map.layout, map.coords[i])) {
-      holdings.push_back({map.ranks[i], *box});
-    }
-  }
-  return holdings;
-}
-
-ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, const RankMap& to,
-                           DType dtype) {
-  ShardedTensor tensor = sharded(parameter, dtype);
-  tensor.source = stored(parameter, from);
-  for (size_t i = 0; i < to.ranks.size(); ++i) {
-    if (const auto box = compute_box(parameter, to.layout, to.coords[i])) {
-      tensor.destination.push_back({to.ranks[i], *box});
-    }
-  }
-  return tensor;
-}
-
 }  // namespace
-
-std::string_view name_of(ReshardMode mode) {
-  return mode == ReshardMode::minimal ? "minimal" : "full";
-}
-
-std::string_view name_of(ReshardTransport transport) {
-  return kTransports[static_cast<std::size_t>(transport)];
-}
-
-std::optional<ReshardTransport> transport_from(std::string_view name) {
-  for (std::size_t i = 0; i < kTransports.size(); ++i) {
-    if (kTransports[i] == name) return static_cast<ReshardTransport>(i);
-  }
-  return std::nullopt;
-}
 
 ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors, const ReshardOptions& options) {
   std::vector<int> kinds(tensors.size());
   std::iota(kinds.begin(), kinds.end(), 0);
-  return Planner(tensors, std::move(kinds), true, options).plan();
-}
-
-std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const RankMap& from,
-                                         const RankMap& to, DType dtype) {
-  std::vector<ShardedTensor> tensors;
-  for (const Parameter& parameter : table.rows) {
-    tensors.push_back(model_tensor(parameter, from, to, dtype));
-  }
-  return tensors;
+  return ReshardPlanner(tensors, std::move(kinds), true, options).plan();
 }
 
 ReshardPlan reshard_totals(const ParameterTable& table, const RankMap& from, const RankMap& to,
@@ -458,18 +403,7 @@ ReshardPlan reshard_totals(const ParameterTable& table, const RankMap& from, con
   for (const int row : alike.first) {
     tensors.push_back(model_tensor(table.rows[static_cast<size_t>(row)], from, to, dtype));
   }
-  return Planner(tensors, std::move(alike.kind), false, options).plan();
-}
-
-std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, const RankMap& from,
-                                               const RankMap& to, DType dtype) {
-  std::vector<ShardedTensor> tensors;
-  for (const Parameter& parameter : table.rows) {
-    ShardedTensor& tensor = tensors.emplace_back(sharded(parameter, dtype));
-    tensor.source = stored(parameter, from);
-    for (const int rank : to.ranks) tensor.destination.push_back({rank, whole(parameter.shape)});
-  }
-  return tensors;
+  return ReshardPlanner(tensors, std::move(alike.kind), false, options).plan();
 }
 
 }  // namespace tessera

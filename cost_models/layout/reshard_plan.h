@@ -1,22 +1,21 @@
 // Who sends which bytes to whom when tensors change from one layout to another.
 //
-// Resharding is interval intersection: for every destination rank, what it holds already and what it
-// must receive, from which replica. The same ReshardPlan is priced, drawn, simulated and executed.
-// Planning is a pure function of its arguments, so every rank computes the same plan and compares
-// the digest. Counts are elements and bytes; ranks are global.
+// Resharding is interval intersection: for every destination rank, what it holds already and what
+// it must receive, from which replica. The same ReshardPlan is priced, drawn, simulated and
+// executed. Planning is a pure function of its arguments, so every rank computes the same plan and
+// compares the digest. Counts are elements and bytes; ranks are global.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cost_models/layout/box.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
+#include "cost_models/layout/reshard_transport.h"
 #include "cost_models/spec/units.h"
 
 namespace tessera {
@@ -34,7 +33,8 @@ struct ShardedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::int64_t element_bytes = 2;
-  /// The only dim along which the planner cuts a block between two senders: the outermost in memory.
+  /// The only dim along which the planner cuts a block between two senders: the outermost in
+  /// memory.
   int outer_dim = 0;
   std::vector<Holding> source, destination;
 };
@@ -62,21 +62,10 @@ struct ReshardPlan {
   /// |destination(g)| - |destination(g) intersect source(g)|.
   Bytes bytes_received, lower_bound;
   Bytes total_received;
-  Bytes bytes_sent;   // of the busiest sender
-  Bytes min_max_sent; // fractional optimum of the busiest sender, rounded up
+  Bytes bytes_sent;          // of the busiest sender
+  Bytes min_max_sent;        // fractional optimum of the busiest sender, rounded up
   std::uint64_t digest = 0;  // xxh3 of the transfers
 };
-
-/// Moves only what a destination lacks, or gathers every tensor whole and slices it there.
-enum class ReshardMode { minimal, full };
-std::string_view name_of(ReshardMode mode);
-
-/// How the bytes travel. copy_engine: every rank reads its peers' memory (GPUs of one host);
-/// window: NCCL all-gather over symmetric windows without multiprocessors; all_gather: NCCL or MPI
-/// in micro data-parallel groups; send_recv: messages; host: shared memory between processes.
-enum class ReshardTransport { automatic, copy_engine, window, all_gather, send_recv, host };
-std::string_view name_of(ReshardTransport transport);
-std::optional<ReshardTransport> transport_from(std::string_view name);
 
 struct ReshardOptions {
   /// Node of a rank: replicas on the destination's node are preferred. Default: one node.
@@ -86,19 +75,12 @@ struct ReshardOptions {
 /// Plans the switch of all tensors together: nobody receives what it holds, every destination byte
 /// arrives once, and no rank sends more than the min-max optimum plus one block. A destination that
 /// the sources do not cover is an internal error of the caller (Error, internal).
-ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors, const ReshardOptions& options = {});
+ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors,
+                         const ReshardOptions& options = {});
 
-/// The switch of a whole model: `from` holds stored_box of every parameter, `to` needs compute_box.
-std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const RankMap& from,
-                                         const RankMap& to, DType dtype);
-
-/// plan_reshard of model_tensors without its list of transfers: equal totals and an equal digest, at
-/// a small part of the time and memory.
+/// plan_reshard of model_tensors (model_tensors.h) without its list of transfers: equal totals and
+/// an equal digest, at a small part of the time and memory.
 ReshardPlan reshard_totals(const ParameterTable& table, const RankMap& from, const RankMap& to,
                            DType dtype, const ReshardOptions& options = {});
-
-/// Tensors gathered whole by every destination and sliced there: what `reshard.mode: full` moves.
-std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, const RankMap& from,
-                                               const RankMap& to, DType dtype);
 
 }  // namespace tessera

@@ -84,12 +84,6 @@ std::optional<LengthSpec> lengths_in(const CsvTable& table, Problems& problems) 
 
 }  // namespace
 
-std::optional<LengthSpec> parse_length_table(std::string_view text, const std::string& file,
-                                             Problems& problems) {
-  const auto table = parse_csv(text, file, problems);
-  return table ? lengths_in(*table, problems) : std::nullopt;
-}
-
 std::optional<LengthSpec> read_length_table(const std::filesystem::path& file, Problems& problems) {
   const auto table = read_csv(file, problems);
   return table ? lengths_in(*table, problems) : std::nullopt;

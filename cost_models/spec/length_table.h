@@ -18,8 +18,6 @@ inline constexpr std::size_t kMostQuantiles = 512;
 
 /// The column response_tokens, or the only one. nullopt and Problems (line and column) for a table
 /// without it, without rows, or with a cell that is no whole number of tokens.
-std::optional<LengthSpec> parse_length_table(std::string_view text, const std::string& file,
-                                             Problems& problems);
 std::optional<LengthSpec> read_length_table(const std::filesystem::path& file, Problems& problems);
 
 }  // namespace tessera

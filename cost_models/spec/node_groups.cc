@@ -104,12 +104,4 @@ std::string type_name(const ClusterSpec& cluster, int view) {
   return name;
 }
 
-int view_named(const ClusterSpec& cluster, const std::string& name) {
-  const auto views = static_cast<int>(pool_views(cluster).size());
-  for (int view = 0; view < views; ++view) {
-    if (type_name(cluster, view) == name) return view;
-  }
-  return -1;
-}
-
 }  // namespace tessera

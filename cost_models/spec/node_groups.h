@@ -52,7 +52,5 @@ const DeviceSpec& device_of(const ClusterSpec& cluster, int rank);
 std::vector<std::string> types_of(const ClusterSpec& cluster, int view);
 /// "H100-SXM-80GB", "A100-SXM-80GB+H100-SXM-80GB".
 std::string type_name(const ClusterSpec& cluster, int view);
-/// The view of that name, or -1.
-int view_named(const ClusterSpec& cluster, const std::string& name);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "cost_models/spec/problem.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "cost_models/layout/model_tensors.h"
 #include "cost_models/spec/problem.h"
 
 namespace tessera {

@@ -50,12 +50,6 @@ std::string_view name_of(AdvantageEstimator estimator) {
   return estimator == AdvantageEstimator::gae ? "gae" : "grpo";
 }
 
-std::optional<AdvantageEstimator> advantage_estimator_from(std::string_view name) {
-  if (name == "gae") return AdvantageEstimator::gae;
-  if (name == "grpo") return AdvantageEstimator::grpo;
-  return std::nullopt;
-}
-
 Advantages gae(const Rows& rows, View rewards, View values, double gamma, double lam) {
   Advantages result{Array(rewards.size(), 0.0), Array(rewards.size(), 0.0)};
   for (std::int64_t row = 0; row < rows.count(); ++row) {

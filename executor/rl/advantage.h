@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +15,6 @@ namespace tessera {
 
 enum class AdvantageEstimator : std::uint8_t { gae, grpo };
 std::string_view name_of(AdvantageEstimator estimator);
-std::optional<AdvantageEstimator> advantage_estimator_from(std::string_view name);
 
 struct AdvantageOptions {
   AdvantageEstimator estimator = AdvantageEstimator::gae;

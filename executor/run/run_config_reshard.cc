@@ -1,9 +1,9 @@
+#include "cost_models/layout/reshard_transport.h"
 #include "executor/run/run_config_reshard.h"
 
 #include <string>
 
 #include "executor/run/run_config_keys.h"
-#include "planner/plan/transports.h"
 #include "simulator/timeline/wire_options.h"
 
 namespace tessera {

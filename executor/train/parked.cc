@@ -65,12 +65,6 @@ void Parked::come_back() {
   away_ = false;
 }
 
-std::int64_t Parked::host_bytes() const {
-  std::int64_t sum = 0;
-  for (const Entry& entry : entries_) sum += entry.host.defined() ? entry.host.numel() : 0;
-  return sum;
-}
-
 std::int64_t Parked::bytes() const {
   std::int64_t sum = 0;
   for (const Entry& entry : entries_) sum += size_of(entry.storage);

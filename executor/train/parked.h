@@ -22,8 +22,7 @@ class Parked {
   /// Memory as it was before leave(). Nothing where nothing is away.
   void come_back();
   bool away() const { return away_; }
-  /// Of host memory; of device memory that leave() frees.
-  std::int64_t host_bytes() const;
+  /// Of device memory that leave() frees.
   std::int64_t bytes() const;
 
  private:

@@ -8,6 +8,7 @@
 #include "executor/model/scores.h"
 #include "executor/model/to_device.h"
 #include "executor/train/micro_batches.h"
+#include "executor/train/share_results.h"
 
 namespace tessera {
 namespace {
@@ -206,22 +207,6 @@ std::int64_t Trainer::row_multiple() const {
   return weights_.layout.sequence_parallel ? groups_.tp_size : 1;
 }
 
-/// Values of all of a micro-batch's tokens, on every rank that holds some of them.
-torch::Tensor Trainer::whole_values(const torch::Tensor& mine,
-                                    const std::vector<int>& owners) const {
-  if (options_.context.alone()) return mine;
-  std::vector<std::int64_t> counts(index(groups_.cp_size), 0), places;
-  for (const int owner : owners) places.push_back(counts[index(owner)]++);
-  const std::int64_t most = *std::max_element(counts.begin(), counts.end());
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] += owners[i] * most;
-  torch::Tensor block = torch::zeros({most}, mine.options().requires_grad(false));
-  block.narrow(0, 0, mine.size(0)).copy_(mine.detach());
-  torch::Tensor all = torch::empty({groups_.cp_size * most}, block.options());
-  groups_.cp->all_gather(block.data_ptr(), all.data_ptr(), static_cast<std::size_t>(most),
-                         dtype_of(block.scalar_type()));
-  return all.index_select(0, to_device(torch::tensor(places, torch::kInt64), all.device()));
-}
-
 std::vector<Trainer::MicroBatches> Trainer::plan(std::span<const TokenSequence> batch,
                                                  std::int64_t limit) const {
   std::vector<std::int64_t> lengths;
@@ -281,12 +266,12 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
     if (wanted == Wanted::log_probs) {
       const TokenScores scores = scored(hidden.index_select(0, packed.rows), packed,
                                         {.temperature = options.temperature, .entropy = entropy});
-      outputs.push_back(whole_values(scores.log_prob, packed.row_owners));
-      if (entropy) outputs.push_back(whole_values(scores.entropy, packed.row_owners));
+      outputs.push_back(whole_values(groups_, scores.log_prob, packed.row_owners));
+      if (entropy) outputs.push_back(whole_values(groups_, scores.entropy, packed.row_owners));
     } else {
       const bool each = wanted == Wanted::values;
       const torch::Tensor& rows = each ? packed.rows : packed.last_rows;
-      outputs.push_back(whole_values(token_values(weights_, hidden.index_select(0, rows)),
+      outputs.push_back(whole_values(groups_, token_values(weights_, hidden.index_select(0, rows)),
                                      each ? packed.row_owners : packed.last_owners));
     }
     return torch::Tensor();
@@ -304,7 +289,8 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
       for (const int s : sequences) values += count(s) * channels;
     largest = std::max(largest, values);
   }
-  const std::vector<float> all = share_results(outputs, static_cast<std::int64_t>(largest));
+  const std::vector<float> all =
+      share_results(groups_, outputs, static_cast<std::int64_t>(largest), weights_.device());
   std::vector<TokenValues> result(channels, TokenValues(batch.size()));
   for (std::size_t r = 0; r < plans.size(); ++r) {
     const float* next = all.data() + r * largest;
@@ -316,27 +302,6 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
         }
   }
   return result;
-}
-
-/// Everybody's outputs, `largest` per replica, on every rank: from the last stage to the others of
-/// its replica, then over the replicas.
-std::vector<float> Trainer::share_results(const std::vector<torch::Tensor>& mine,
-                                          std::int64_t largest) const {
-  const auto options = torch::TensorOptions().dtype(torch::kFloat32).device(weights_.device());
-  torch::Tensor block = torch::zeros({largest}, options);
-  if (!mine.empty()) {
-    const torch::Tensor values = torch::cat(mine);
-    block.narrow(0, 0, values.numel()).copy_(values);
-  }
-  const std::size_t size = static_cast<std::size_t>(largest);
-  if (groups_.pp) groups_.pp->broadcast(block.data_ptr(), size, DType::fp32, groups_.pp_size - 1);
-  torch::Tensor all = block;
-  if (groups_.dp) {
-    all = torch::empty({groups_.dp_size * largest}, options);
-    groups_.dp->all_gather(block.data_ptr(), all.data_ptr(), size, DType::fp32);
-  }
-  all = all.cpu();
-  return {all.const_data_ptr<float>(), all.const_data_ptr<float>() + all.numel()};
 }
 
 UpdateResult Trainer::update(std::span<const TokenSequence> batch, const LossFunction& loss,
@@ -374,7 +339,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   train_pipeline(links_, shape(batch, mine), stage);
   end_pass();
   if (step_follows_) optimizer_->sharded().end_bucket(optimizer_->map().front());
-  return mean_over_replicas(share_parts(parts), groups_.dp_size);
+  return mean_over_replicas(share_parts(groups_, parts, weights_.device()), groups_.dp_size);
 }
 
 /// Of the rows before this rank's response tokens, of which a context-parallel rank may have none.
@@ -395,7 +360,8 @@ StageOutput Trainer::differentiate(const torch::Tensor& hidden, const PackedMicr
       scored(hidden.index_select(0, packed.rows), packed,
              {.temperature = options.temperature, .entropy = options.entropy});
   const auto on_host = [&](const torch::Tensor& values) {
-    return whole_values(values.detach(), packed.row_owners).to(torch::kCPU, torch::kFloat64);
+    return whole_values(groups_, values.detach(), packed.row_owners)
+        .to(torch::kCPU, torch::kFloat64);
   };
   const torch::Tensor host_scores = on_host(scores.log_prob);
   torch::Tensor host_entropy = torch::empty({0}, torch::kFloat64);
@@ -415,38 +381,6 @@ StageOutput Trainer::differentiate(const torch::Tensor& hidden, const PackedMicr
     output.gradients.push_back(own(gradient.entropy_gradient, scores.entropy));
   }
   return output;
-}
-
-/// The sum over replicas, on every rank of the role. One rank of each replica speaks for it.
-LossParts Trainer::share_parts(const LossParts& mine) const {
-  if (!groups_.role) return mine;
-  const bool speaks = groups_.last_stage && groups_.coord.tp == 0 && groups_.coord.cp == 0;
-  const std::string bytes = speaks ? to_bytes(mine) : std::string();
-  const auto on_device = torch::TensorOptions().device(weights_.device());
-  const int ranks = groups_.role->size();
-  torch::Tensor sizes = torch::zeros({ranks}, torch::kInt64);
-  torch::Tensor own =
-      torch::full({1}, static_cast<std::int64_t>(bytes.size()), on_device.dtype(torch::kInt64));
-  sizes = sizes.to(weights_.device());
-  groups_.role->all_gather(own.data_ptr(), sizes.data_ptr(), 1, DType::int64);
-  sizes = sizes.cpu();
-  const std::int64_t largest = sizes.max().item<std::int64_t>();
-  torch::Tensor block = torch::zeros({largest}, torch::kUInt8);
-  std::copy(bytes.begin(), bytes.end(), block.mutable_data_ptr<std::uint8_t>());
-  block = block.to(weights_.device());
-  torch::Tensor all = torch::empty({ranks * largest}, on_device.dtype(torch::kUInt8));
-  groups_.role->all_gather(block.data_ptr(), all.data_ptr(), static_cast<std::size_t>(largest),
-                           DType::uint8);
-  all = all.cpu();
-  LossParts sum;
-  for (int r = 0; r < ranks; ++r) {
-    const std::int64_t size = sizes.const_data_ptr<std::int64_t>()[r];
-    if (size == 0) continue;
-    sum.add(loss_parts_from(
-        {reinterpret_cast<const char*>(all.const_data_ptr<std::uint8_t>()) + r * largest,
-         static_cast<std::size_t>(size)}));
-  }
-  return sum;
 }
 
 }  // namespace tessera

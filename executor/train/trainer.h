@@ -116,7 +116,6 @@ class Trainer : private LayerAccess {
   std::int64_t row_multiple() const;
   TokenScores scored(const torch::Tensor& rows, const PackedMicroBatch& packed,
                      const ScoreOptions& options) const;
-  torch::Tensor whole_values(const torch::Tensor& mine, const std::vector<int>& owners) const;
 
   using MicroBatches = std::vector<std::vector<int>>;
   enum class Wanted { log_probs, values, last_value };
@@ -125,12 +124,9 @@ class Trainer : private LayerAccess {
   PipelineShape shape(std::span<const TokenSequence> batch, const MicroBatches& mine) const;
   std::vector<TokenValues> infer(std::span<const TokenSequence> batch, Wanted wanted,
                                  const InferOptions& options);
-  std::vector<float> share_results(const std::vector<torch::Tensor>& mine,
-                                   std::int64_t largest) const;
   StageOutput differentiate(const torch::Tensor& hidden, const PackedMicroBatch& packed,
                             std::span<const int> sequences, const LossFunction& loss,
                             const UpdateOptions& options, LossParts& parts) const;
-  LossParts share_parts(const LossParts& mine) const;
 
   Weights& weights_;
   const ParallelGroups& groups_;

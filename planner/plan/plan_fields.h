@@ -8,9 +8,9 @@
 
 #include <array>
 
+#include "cost_models/layout/reshard_transport.h"
 #include "cost_models/spec/object_reader.h"
 #include "planner/plan/plan.h"
-#include "planner/plan/transports.h"
 
 namespace tessera {
 

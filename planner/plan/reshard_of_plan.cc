@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 
+#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/parameter_table.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/reshard_mode.h"

@@ -1,3 +1,4 @@
+#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/rank_assignment.h"
 
 #include <gmock/gmock.h>

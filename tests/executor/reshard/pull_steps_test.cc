@@ -1,4 +1,5 @@
 // Steps of reads and proportional buckets against brute sums, closed forms and random traffic.
+#include "cost_models/layout/model_tensors.h"
 #include "executor/reshard/pull_steps.h"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "executor/rl/advantage.h"
-#include "executor/rl/logits.h"
+#include "tests/executor/rl/reference_logits.h"
 #include "executor/rl/losses.h"
 #include "tests/executor/rl/golden.h"
 

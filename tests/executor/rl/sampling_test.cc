@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cost_models/spec/problem.h"
-#include "executor/rl/logits.h"
+#include "tests/executor/rl/reference_logits.h"
 
 namespace tessera {
 namespace {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cost_models/derived_calibration.h"
+#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "planner/search/search.h"
 

@@ -1,4 +1,4 @@
-#include "executor/rl/logits.h"
+#include "tests/executor/rl/reference_logits.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,24 @@
+// A model's parameters as tensors that change from one layout to another. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "cost_models/layout/parameter_table.h"
+#include "cost_models/layout/rank_map.h"
+#include "cost_models/layout/reshard_plan.h"
+
+namespace tessera {
+
+/// `from` holds the parameter's stored_box, `to` needs its compute_box.
+ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, const RankMap& to,
+                           DType dtype);
+
+/// The switch of a whole model: model_tensor of every row of the table, in its order.
+std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const RankMap& from,
+                                         const RankMap& to, DType dtype);
+
+/// Tensors gathered whole by every destination and sliced there: what `reshard.mode: full` moves.
+std::vector<ShardedTensor> full_gather_tensors(const ParameterTable& table, const RankMap& from,
+                                               const RankMap& to, DType dtype);
+
+}  // namespace tessera
