@@ -5,9 +5,9 @@
 #include <set>
 
 #include "executor/rl/advantage.h"
-#include "tests/executor/rl/reference_logits.h"
 #include "executor/rl/losses.h"
 #include "tests/executor/rl/golden.h"
+#include "tests/executor/rl/reference_logits.h"
 
 namespace tessera {
 namespace {
