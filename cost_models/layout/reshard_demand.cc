@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/overlay.h"
 #include "cost_models/layout/sharding.h"
 
