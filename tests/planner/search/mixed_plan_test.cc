@@ -16,6 +16,7 @@
 #include "planner/search/report.h"
 #include "planner/search/search.h"
 #include "planner/search/type_reasons.h"
+#include "planner/search/why_not.h"
 
 namespace tessera {
 namespace {
