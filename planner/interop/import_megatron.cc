@@ -114,8 +114,9 @@ class Importer {
     plan.engine = "megatron";
     check_flags();
     read_model();
+    const std::int64_t world = read_world();
     if (problems_.size() != before_) return std::nullopt;
-    read_layout();
+    read_layout(world);
     if (problems_.size() != before_) return std::nullopt;
     state_gpu_types(plan);
     validate(plan, config_.file, problems_);
@@ -201,7 +202,8 @@ class Importer {
     }
   }
 
-  void read_layout();
+  std::int64_t read_world();  // GPUs
+  void read_layout(std::int64_t world);
   bool read_stages(ParallelLayout& layout, std::int64_t layers);
 
   const ConfigValues& config_;
@@ -247,7 +249,17 @@ bool Importer::read_stages(ParallelLayout& layout, std::int64_t layers) {
   return true;
 }
 
-void Importer::read_layout() {
+std::int64_t Importer::read_world() {
+  const ClusterSpec& cluster = options_.cluster;
+  if (config_.has("nproc-per-node") || config_.has("nnodes")) {
+    return integer("nnodes", 1) * integer("nproc-per-node", cluster.gpus_per_node);
+  }
+  out_.notes.push_back("no --nproc-per-node: the plan takes all of the cluster's " +
+                       std::to_string(cluster.gpus()) + " GPUs.");
+  return cluster.gpus();
+}
+
+void Importer::read_layout(std::int64_t world) {
   Plan& plan = out_.plan;
   plan.cluster = options_.cluster;
   ParallelLayout layout;
@@ -260,13 +272,6 @@ void Importer::read_layout() {
   }
   layout.sequence_parallel = config_.boolean("sequence-parallel", false, problems_);
   layout.zero = config_.boolean("use-distributed-optimizer", false, problems_) ? 1 : 0;
-  std::int64_t world = plan.cluster.gpus();
-  if (config_.has("nproc-per-node") || config_.has("nnodes")) {
-    world = integer("nnodes", 1) * integer("nproc-per-node", plan.cluster.gpus_per_node);
-  } else {
-    out_.notes.push_back("no --nproc-per-node: the plan takes all of the cluster's " +
-                         std::to_string(world) + " GPUs.");
-  }
   const std::int64_t product = std::int64_t{layout.tp} * layout.pp * layout.cp;
   const ModelSource& model = plan.models.at("actor");
   if (product > world || world % product != 0 || world > plan.cluster.gpus()) {

@@ -6,6 +6,7 @@
 #include "planner/search/fixed.h"
 #include "planner/search/full_gather.h"
 #include "planner/search/plan_request.h"
+#include "planner/search/role_operations.h"
 #include "planner/search/search.h"
 
 namespace tessera {

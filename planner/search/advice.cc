@@ -13,6 +13,7 @@
 #include "planner/search/fixed.h"
 #include "planner/search/objective.h"
 #include "planner/search/plan_request.h"
+#include "planner/search/role_operations.h"
 #include "planner/search/space.h"
 
 namespace tessera {
