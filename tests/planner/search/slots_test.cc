@@ -142,13 +142,13 @@ TEST(SequencesAtOnce, OfTheNearestLayoutAreSolvedToo) {
 }
 
 TEST(SequencesAtOnce, OfTheParetoFrontAreThoseOfThePlanOnAsManyGpus) {
-  PlanRequest request = preset_request("qwen2.5-32b", "h800-8", "grpo-reasoning-671b", "verl");
+  PlanRequest request = preset_request("qwen2.5-32b", "h800-16", "grpo-reasoning-671b", "verl");
   Problems problems;
   const auto front = Planner(request).pareto({}, problems);
   ASSERT_TRUE(problems.empty() && !front.empty());
   const auto free = planned(request, 0);
   ASSERT_TRUE(free);
-  EXPECT_EQ(front.back().gpus(), 8);
+  EXPECT_EQ(front.back().gpus(), 16);
   EXPECT_NEAR(front.back().step_s, free->prediction.step_s, 1e-9 * free->prediction.step_s);
 }
 

@@ -79,10 +79,9 @@ TEST(Variations, OverEveryTpHoldTheOptimum) {
 TEST(Variations, AreRankedByTheObjectiveAndNotByTheStep) {
   Problems problems;
   PlanRequest request = request_for("h200-8");
+  request.models["actor"] = {*read_model_spec("qwen2.5-0.5b", problems), "qwen2.5-0.5b", ""};
   request.objective = Objective::cost;
-  const std::vector<std::string> fixed = {"placement=colocated", "actor.tp=1", "actor.pp=1"};
-  request.fixed = parse_settings(fixed, problems);
-  const std::vector<std::string> words = {"actor.dp=2,4,8"};
+  const std::vector<std::string> words = {"actor.gpus=1,8"};
   const auto plans = plan_variations(request, parse_variations(words, problems), problems);
   ASSERT_TRUE(plans);
   const auto gpu_seconds = [](const Plan& plan) {
@@ -278,8 +277,8 @@ TEST(Infeasible, OfRolesTogetherNamesTheSwitchAndNoMoreBytesThanAreMissing) {
   Problems problems;
   PlanRequest request = request_for("h800-8");
   request.models["actor"] = {*read_model_spec("qwen2.5-32b", problems), "qwen2.5-32b", ""};
-  request.engine = "verl";
-  const std::vector<std::string> words = {"rollout.tp=1"};
+  const std::vector<std::string> words = {"actor.tp=4", "actor.dp=2", "actor.zero=1",
+                                          "rollout.tp=1", "placement=colocated"};
   request.fixed = parse_settings(words, problems);
   const std::int64_t memory = request.cluster.device.memory.value;
   const auto outcome_with = [&](double factor) {
