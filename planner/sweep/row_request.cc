@@ -219,6 +219,11 @@ std::string contradictions(const SweepRow& row, const ModelSpec& model, std::int
     refuse("max_response_tokens", static_cast<double>(*row.max_response_tokens),
            "at least the mean, response_tokens");
   }
+  const double tokens = row.prompt_tokens.value_or(0) + row.response_tokens.value_or(0) +
+                        static_cast<double>(row.max_response_tokens.value_or(0));
+  if (row.kind != SweepKind::rollout && tokens == 0) {
+    refuse("prompt_tokens", 0, "with response_tokens at least one");
+  }
   if (row.mini_batch && row.global_batch && *row.global_batch % *row.mini_batch != 0) {
     refuse("mini_batch", static_cast<double>(*row.mini_batch),
            "a divisor of global_batch = " + std::to_string(*row.global_batch));

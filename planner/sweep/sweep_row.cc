@@ -169,6 +169,16 @@ class RowReader {
     row.*column.member = static_cast<std::int64_t>(*value);
   }
 
+  /// Degrees, of which `first` names the first, together make no more ranks than there may be.
+  void read_product(std::string_view first, std::initializer_list<SweepRow::Count> degrees) {
+    double ranks = 1;
+    for (const SweepRow::Count& degree : degrees) {
+      ranks *= static_cast<double>(degree.value_or(1));
+    }
+    if (ranks <= static_cast<double>(kMostRanks)) return;
+    refuse(first, "degrees whose product is at most " + std::to_string(kMostRanks) + " ranks");
+  }
+
   void read_switch(std::string_view column, std::optional<bool>& out) {
     const std::string_view text = cell(column);
     if (text.empty()) return;
@@ -220,6 +230,8 @@ SweepRow read_row(RowReader& reader) {
   if (row.cluster.empty()) reader.refuse("cluster", "a preset or a path relative to the CSV");
   if (const auto kind = reader.choice("kind", kKinds)) row.kind = SweepKind(*kind);
   for (const CountColumn& column : kCounts) reader.read(column, row);
+  reader.read_product("tp", {row.tp, row.pp, row.dp, row.cp});
+  reader.read_product("gen_tp", {row.gen_tp, row.gen_pp, row.gen_dp});
   reader.read_tokens("prompt_tokens", row.prompt_tokens);
   reader.read_tokens("response_tokens", row.response_tokens);
   if (!reader.cell("recompute").empty()) {

@@ -229,6 +229,14 @@ TEST(SweepRows, RefuseFreeTextThatSaysNothingKnown) {
                                  HasSubstr("in.csv:2 (attention): found 'warp'")));
 }
 
+TEST(SweepRows, RefuseDegreesOfMoreRanksThanThereMayBe) {
+  const auto lines = refusals(
+      "model,cluster,kind,tp,pp,dp,cp,gen_tp,gen_dp\n"
+      "llama3.1-8b,h100-8,train,8,1048576,1048576,1048576,1048576,2\n");
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("in.csv:2 (tp): found '8', expected degrees whose"),
+                                 HasSubstr("in.csv:2 (gen_tp): found '1048576'")));
+}
+
 CsvTable swept_rollouts(const std::string& rows) {
   Problems problems;
   auto table = parse_csv(
