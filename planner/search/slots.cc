@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/search/fixed.h"
+#include "planner/search/refined_limits.h"
 #include "planner/search/search.h"
 
 namespace tessera {
@@ -241,8 +242,10 @@ Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
   return best;
 }
 
-SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
-                               FrontStore& store, int rounds) {
+namespace {
+
+SolvedSearch solve_slots(const SearchProblem& problem, const PlanRequest& request,
+                         FrontStore& store, int rounds) {
   constexpr double kSmallGap = 1e-3;
   SolvedSearch solved{search_exactly(problem, store)};
   std::vector<Solution>& best = solved.result.best;
@@ -272,6 +275,28 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
     if (is_better(problem, next)) take_up(problem, std::move(next), best);
   }
   if (problem.objective == Objective::fewest_gpus) solved.gap = 0;
+  return solved;
+}
+
+void refine_limits(const SearchProblem& problem, const PlanRequest& request, SolvedSearch& solved) {
+  std::vector<Solution>& best = solved.result.best;
+  if (best.empty()) return;
+  const auto value = [&](const Solution& solution) {
+    return value_of(problem.objective, solution);
+  };
+  const double bound = value(best.front()) * (1 - solved.gap);
+  for (Solution& solution : best) solution = with_refined_limits(problem, request, solution);
+  std::stable_sort(best.begin(), best.end(),
+                   [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
+  if (solved.gap > 0) solved.gap = std::max(0.0, 1 - bound / value(best.front()));
+}
+
+}  // namespace
+
+SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
+                               FrontStore& store, int rounds) {
+  SolvedSearch solved = solve_slots(problem, request, store, rounds);
+  refine_limits(problem, request, solved);
   return solved;
 }
 

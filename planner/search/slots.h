@@ -19,7 +19,8 @@ struct SolvedSearch {
   double gap = 0;       // no plan of the space is better than (1 - gap) of the first one's value
 };
 
-/// `request`: the problem's. A number that is fixed stays. After `rounds` of closer numbers the
+/// `request`: the problem's. A number that is fixed stays. Token limits between the doublings are
+/// tried in what is found (refined_limits.h). After `rounds` of closer numbers the
 /// rest is the gap.
 SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
                                FrontStore& store, int rounds = 32);
