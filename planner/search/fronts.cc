@@ -6,17 +6,15 @@
 #include <optional>
 #include <utility>
 
-#include "planner/pricing/chunk_seconds.h"
-#include "planner/search/pareto.h"
-#include "planner/search/token_limits.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
+#include "planner/search/pareto.h"
+#include "planner/search/token_limits.h"
 #include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {
 
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // True when a candidate with `batch` needs no fewer bytes than one with `other` that differs in
@@ -43,10 +41,6 @@ std::vector<BatchLimit> bounding(const LayoutSpace& space) {
     }
   }
   return chosen;
-}
-
-void lower(PhaseSeconds& least, const PhaseSeconds& seconds) {
-  for (std::size_t p = 0; p < least.size(); ++p) least[p] = std::min(least[p], seconds[p]);
 }
 
 }  // namespace
@@ -79,7 +73,7 @@ const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
   auto [entry, added] = stored(role).bounds->try_emplace({gpus, apart});
   if (!added) return entry->second;
   entry->second = bound(role, gpus);
-  if (paired(role, apart)) add(entry->second, bound(Role::rollout, gpus));
+  if (paired(role, apart)) entry->second += bound(Role::rollout, gpus);
   return entry->second;
 }
 
@@ -123,7 +117,7 @@ RoleOptions& Fronts::bounded(Role role, int gpus) {
       all.layouts.push_back({.space = std::move(space), .least = least});
     }
   }
-  seen_[static_cast<std::size_t>(role)][gpus].bounds = all.evaluated;
+  seen_[role][gpus].bounds = all.evaluated;
   return all;
 }
 
@@ -151,7 +145,7 @@ Selection Fronts::select(Role role, int gpus,
   selection.least.fill(kInfinity);
   selection.least_resident = problem_.memory_limit;
   selection.whole = whole;
-  Seen& seen = seen_[static_cast<std::size_t>(role)][gpus];
+  Seen& seen = seen_[role][gpus];
   for (const int l : layouts) {
     const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(l)];
     seen.layouts[l] = layout.space.size();
@@ -224,7 +218,7 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
   if (role == Role::rollout) {
     Candidate source;
     source.view = option.candidate.view;
-    option.seconds[at(Phase::reshard)] =
+    option.seconds[Phase::reshard] =
         problem_.evaluator.reshard_seconds(source, option.candidate, false);
   }
   return option;
@@ -260,16 +254,15 @@ std::int64_t Fronts::evaluated() const {
 void Fronts::keep_best(std::vector<Option>& options) const {
   std::vector<Phase> used;
   for (const Phase phase : phases_) {
-    const bool any = std::any_of(options.begin(), options.end(), [&](const Option& option) {
-      return option.seconds[at(phase)] != 0;
-    });
+    const bool any = std::any_of(options.begin(), options.end(),
+                                 [&](const Option& option) { return option.seconds[phase] != 0; });
     if (any) used.push_back(phase);
   }
   std::vector<FrontPoint> points;
   for (std::size_t i = 0; i < options.size(); ++i) {
     FrontPoint& point = points.emplace_back();
     for (std::size_t p = 0; p < used.size(); ++p) {
-      point.seconds[p] = options[i].seconds[at(used[p])];
+      point.seconds[ChunkIndex{p}] = options[i].seconds[used[p]];
     }
     point.resident = options[i].resident;
     point.transient = options[i].transient;

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/exact.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
+#include "planner/search/exact.h"
 #include "planner/space/layout_space.h"
 
 namespace tessera {
@@ -102,7 +102,7 @@ class Fronts {
     std::map<int, std::int64_t> layouts;  // candidates by layout
   };
 
-  Stored& stored(Role role) { return roles_[static_cast<std::size_t>(role)]; }
+  Stored& stored(Role role) { return roles_[role]; }
   RoleOptions& bounded(Role role, int gpus);
   PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
@@ -112,10 +112,10 @@ class Fronts {
   void keep_best(std::vector<Option>& options) const;
 
   const SearchProblem& problem_;
-  std::array<Stored, kRoleCount> roles_;
+  EnumArray<Role, Stored> roles_;
   std::map<int, std::vector<std::vector<double>>>* reshards_ = nullptr;
   std::vector<Phase> phases_;
-  std::array<std::map<int, Seen>, kRoleCount> seen_;  // by GPUs
+  EnumArray<Role, std::map<int, Seen>> seen_;  // by GPUs
 };
 
 }  // namespace tessera

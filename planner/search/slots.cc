@@ -5,22 +5,20 @@
 #include <set>
 #include <utility>
 
-#include "planner/pricing/fixed.h"
-#include "planner/search/refined_limits.h"
 #include "planner/plan/phase_seconds.h"
-#include "planner/request/objective.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/iteration.h"
 #include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
-#include "planner/request/describe.h"
-#include "planner/pricing/iteration.h"
 #include "planner/search/incumbent.h"
+#include "planner/search/refined_limits.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -98,7 +96,7 @@ Solution priced_with(const SearchProblem& problem, const Workload& workload, std
                      Solution solution) {
   Candidate& rollout = solution.choice.at(Role::rollout);
   rollout = with_slots(workload, rollout, slots);
-  solution.seconds[at(Phase::gen)] = problem.evaluator.role(rollout).seconds[at(Phase::gen)];
+  solution.seconds[Phase::gen] = problem.evaluator.role(rollout).seconds[Phase::gen];
   const auto schedule = schedule_of(problem.schedule, solution.placement, solution.policy_lag);
   solution.step_s =
       Iteration(schedule, blocks_of(schedule, solution.placement)).step_seconds(solution.seconds);
@@ -161,7 +159,7 @@ class Between {
 
   RoleCost least_cost(const Candidate& candidate) {
     RoleCost cost = problem_.evaluator.role(candidate);
-    if (candidate.role != Role::rollout || cost.seconds[at(Phase::gen)] == 0) return cost;
+    if (candidate.role != Role::rollout || cost.seconds[Phase::gen] == 0) return cost;
     const std::set<std::int64_t>& numbers = numbers_of(candidate);
     const auto next = numbers.upper_bound(candidate.max_sequences);
     if (next == numbers.end()) return cost;
@@ -169,8 +167,8 @@ class Between {
     const PhaseSeconds seconds = problem_.evaluator.seconds
                                      ? problem_.evaluator.seconds(other)
                                      : problem_.evaluator.role(other).seconds;
-    double& own = cost.seconds[at(Phase::gen)];
-    own = std::min(own, seconds[at(Phase::gen)]);
+    double& own = cost.seconds[Phase::gen];
+    own = std::min(own, seconds[Phase::gen]);
     return cost;
   }
 

@@ -7,11 +7,11 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/layout/sharding.h"
 #include "planner/engines/space.h"
-#include "tests/planner/search/sample_requests.h"
 #include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
-#include "planner/request/request.h"
 #include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/space/layout_space.h"
+#include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -88,7 +88,7 @@ TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
   const CostEvaluator costs(request);
   const auto update = [&](int tp, int pp, int dp, std::int64_t tokens) {
     const Candidate candidate{Role::actor, tp * pp * dp, tp, pp, dp, 1, tokens};
-    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::update_actor)];
+    return costs.cost(candidate).seconds[Phase::update_actor];
   };
   EXPECT_LT(update(8, 1, 4, 6144), update(8, 1, 2, 6144));
   // One micro-batch per replica: every stage waits for the others.
@@ -103,7 +103,7 @@ TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
   const std::int64_t limit = 4 * 1536;
   const auto infer = [&](int pp, std::int64_t tokens) {
     const Candidate candidate{Role::reference, pp, 1, pp, 1, 0, tokens};
-    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::ref)];
+    return costs.cost(candidate).seconds[Phase::ref];
   };
   // (m + p - 1) / m of the work of one stage, and a stage is a quarter: 512 sequences of about 995
   // tokens in micro-batches of 6,144 tokens, m about 83.
@@ -198,7 +198,7 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
                               request.calibration);
   };
   const auto ref = [&](const Candidate& candidate) {
-    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::ref)];
+    return costs.cost(candidate).seconds[Phase::ref];
   };
   for (const int cp : {1, 2, 4, 8}) {
     Candidate whole{Role::reference, 8, 1, 1, 8 / cp, 0, 512 * 1536};  // one micro-batch
@@ -311,9 +311,7 @@ TEST(Time, OfVerlsMegatronShowsTheReductionOfGradients) {
   const auto update_s = [&](const char* engine) {
     request.engine = engine;
     request.traits = traits_of(engine);
-    return CostEvaluator(request)
-        .cost(candidate)
-        .seconds[static_cast<std::size_t>(Phase::update_actor)];
+    return CostEvaluator(request).cost(candidate).seconds[Phase::update_actor];
   };
   EXPECT_GT(update_s("verl-megatron"), 1.001 * update_s("megatron"));
 }

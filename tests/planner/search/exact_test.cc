@@ -10,24 +10,24 @@
 #include <set>
 #include <thread>
 
-#include "planner/search/search.h"
+#include "planner/engines/capabilities.h"
 #include "planner/engines/space.h"
+#include "planner/explain/planner.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/search/search.h"
+#include "planner/space/layout_space.h"
+#include "planner/space/place_pools.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"
 #include "tests/planner/search/sample_requests.h"
-#include "planner/plan/phase_seconds.h"
-#include "planner/request/objective.h"
-#include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
-#include "planner/space/place_pools.h"
-#include "planner/request/request.h"
-#include "planner/request/solution.h"
-#include "planner/request/describe.h"
-#include "planner/request/plan_value.h"
-#include "planner/request/plan_request.h"
-#include "planner/pricing/iteration.h"
-#include "planner/explain/planner.h"
-#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {
@@ -121,12 +121,12 @@ class BruteForce {
     PhaseSeconds seconds = problem_.fixed_seconds;
     const Candidate *actor = nullptr, *rollout = nullptr;
     for (const Priced* option : chosen_) {
-      for (std::size_t p = 0; p < seconds.size(); ++p) seconds[p] += option->cost.seconds[p];
+      seconds += option->cost.seconds;
       if (option->candidate.role == Role::actor) actor = &option->candidate;
       if (option->candidate.role == Role::rollout) rollout = &option->candidate;
     }
     if (rollout != nullptr) {
-      seconds[static_cast<std::size_t>(Phase::reshard)] =
+      seconds[Phase::reshard] =
           problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
     }
     const double step = played(problem_, *placement_, lag_, seconds);
@@ -198,7 +198,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
     return layouts;
   };
   costs.price(problem);
-  problem.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.05;
+  problem.fixed_seconds[Phase::adv] = 0.05;
   return problem;
 }
 
@@ -513,17 +513,17 @@ TEST(PlaceBlocks, NeverCrossesANodeUnlessItFillsWholeOnes) {
 TEST(Iteration, MergesCallsThatOnlyFollowOneAnother) {
   const Workload ppo = workload_of("ppo", KlPlace::reward, true);
   const auto schedule = default_schedule(ppo);
-  std::array<int, kPhaseCount> blocks{};
+  EnumArray<Phase, int> blocks;
   EXPECT_EQ(Iteration(schedule, blocks).chunks().size(), 1);
   for (const Phase phase : {Phase::values, Phase::update_critic}) {
-    blocks[static_cast<std::size_t>(phase)] = 1;
+    blocks[phase] = 1;
   }
   const Iteration split(schedule, blocks);
   EXPECT_EQ(split.chunk_of(Phase::reshard), split.chunk_of(Phase::gen));
   EXPECT_NE(split.chunk_of(Phase::gen), split.chunk_of(Phase::values));
   PhaseSeconds seconds{};
   seconds.fill(1);
-  seconds[static_cast<std::size_t>(Phase::update_critic)] = 10;
+  seconds[Phase::update_critic] = 10;
   // reshard, gen, then old_log_prob, ref, reward, adv on the actor's block; the critic ends last.
   EXPECT_DOUBLE_EQ(split.step_seconds(seconds), 2 + 4 + 10);
 }

@@ -7,19 +7,19 @@
 #include <limits>
 
 #include "planner/engines/capabilities.h"
-#include "planner/plan/one_step_off.h"
-#include "planner/plan/plan_json.h"
-#include "planner/explain/report.h"
-#include "planner/search/search.h"
-#include "tests/planner/search/sample_requests.h"
-#include "planner/request/objective.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
-#include "planner/request/describe.h"
-#include "planner/request/plan_request.h"
-#include "planner/search/exact.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/plan/one_step_off.h"
+#include "planner/plan/plan_json.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/search/exact.h"
+#include "planner/search/search.h"
+#include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -440,7 +440,7 @@ TEST(Request, MayBringItsOwnEvaluator) {
   flat.role = [&](const Candidate& candidate) {
     RoleCost cost;
     for (const Phase phase : phases_of(request.workload, candidate.role)) {
-      cost.seconds[static_cast<std::size_t>(phase)] = candidate.tp == 4 ? 1 : 2;
+      cost.seconds[phase] = candidate.tp == 4 ? 1 : 2;
     }
     return cost;
   };

@@ -6,12 +6,12 @@
 
 #include <cstdio>
 
-#include "planner/pricing/fixed.h"
 #include "planner/engines/space.h"
-#include "tests/planner/search/sample_requests.h"
+#include "planner/pricing/fixed.h"
 #include "planner/request/candidate.h"
-#include "planner/request/request.h"
 #include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -170,9 +170,8 @@ TEST(FixedIteration, OverlapsARolloutOfItsOwnOnlyOneStepOff) {
   };
   EXPECT_NEAR(together.step_s, sum(together), 1e-9);
   EXPECT_NEAR(apart.step_s, sum(apart), 1e-9);
-  const auto at = [](Phase phase) { return static_cast<std::size_t>(phase); };
-  const double gen = lagging.seconds[at(Phase::gen)];
-  const double reshard = lagging.seconds[at(Phase::reshard)];
+  const double gen = lagging.seconds[Phase::gen];
+  const double reshard = lagging.seconds[Phase::reshard];
   EXPECT_NEAR(lagging.step_s, reshard + std::max(gen, sum(lagging) - gen - reshard), 1e-9);
   EXPECT_LT(lagging.step_s, apart.step_s);
 }
