@@ -48,7 +48,7 @@ double update_seconds(PlanRequest request) {
   request.workload.prompts_per_step = gpus * request.workload.mini_batches;
   request.workload.samples_per_prompt = 2;
   const CostEvaluator costs(request);
-  Candidate actor{Role::actor, gpus, 1, 1, gpus, 1, 16384};
+  Candidate actor{{.dp = gpus}, Role::actor, gpus, 1, 16384};
   return price_fixed(costs, actor).seconds[Phase::update_actor];
 }
 

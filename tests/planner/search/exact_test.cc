@@ -191,7 +191,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.spaces = [options, costs](Role role, int gpus) {
     std::vector<LayoutSpace> layouts;
     for (int i = 0; i < options; ++i) {
-      const Candidate layout{role, gpus, 1 + i % 2, 1 + i / 2, 1};
+      const Candidate layout{{.tp = 1 + i % 2, .pp = 1 + i / 2}, role, gpus};
       if (costs.draw(layout, 99, 0, 1) < 0.85)
         layouts.push_back({layout, {{}}, {{}}});  // some missing
     }

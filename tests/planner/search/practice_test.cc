@@ -58,7 +58,7 @@ PlanRequest request_of(const Script& script) {
 
 // FSDP over all GPUs, `sequences` per micro-batch.
 Candidate fsdp(int gpus, std::int64_t tokens) {
-  Candidate actor{Role::actor, gpus, 1, 1, gpus, 3, tokens};
+  Candidate actor{{.dp = gpus}, Role::actor, gpus, 3, tokens};
   actor.dp_shard = gpus;
   actor.recompute = Recompute::full;
   actor.offload = {true, true, true};
@@ -66,7 +66,7 @@ Candidate fsdp(int gpus, std::int64_t tokens) {
 }
 
 Candidate megatron(int tp, int pp, int ep, std::int64_t tokens) {
-  Candidate actor{Role::actor, tp * pp, tp, pp, 1, 1, tokens};
+  Candidate actor{{.tp = tp, .pp = pp}, Role::actor, tp * pp, 1, tokens};
   actor.ep = ep;
   actor.sequence_parallel = tp > 1;
   actor.recompute = Recompute::full;
@@ -75,7 +75,7 @@ Candidate megatron(int tp, int pp, int ep, std::int64_t tokens) {
 }
 
 Candidate rollout(int gpus, int tp, std::int64_t slots) {
-  Candidate candidate{Role::rollout, gpus, tp, 1, gpus / tp, 0, 8192, slots};
+  Candidate candidate{{.tp = tp, .dp = gpus / tp}, Role::rollout, gpus, 0, 8192, slots};
   candidate.offload.parameters = true;
   return candidate;
 }
@@ -141,7 +141,7 @@ TEST(FixedLayout, ThatIsImpossibleSaysWhy) {
   Candidate candidate = scripts()[0].actor;
   candidate.gpus = 3;
   EXPECT_NE(price_fixed(costs, candidate).why.find("number of ranks"), std::string::npos);
-  candidate = Candidate{Role::actor, 2, 1, 1, 2, 0, 4096};
+  candidate = Candidate{{.dp = 2}, Role::actor, 2, 0, 4096};
   candidate.ep = 2;
   EXPECT_NE(price_fixed(costs, candidate).why.find("experts"), std::string::npos);
 }

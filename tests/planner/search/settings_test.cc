@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "planner/engines/capabilities.h"
-#include "planner/plan/engine_names.h"
-#include "planner/request/request.h"
 #include "planner/engines/space.h"
-#include "tests/planner/search/sample_requests.h"
+#include "planner/explain/planner.h"
+#include "planner/plan/engine_names.h"
 #include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
-#include "planner/request/solution.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_request.h"
-#include "planner/explain/planner.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/space/layout_space.h"
+#include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -239,24 +239,17 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
 TEST(Settings, OfASolutionFixEveryLayoutOfIt) {
   Solution solution;
   solution.placement = {{Role::actor, Role::rollout}, {Role::reference}};
-  solution.choice[Role::actor] = {.role = Role::actor,
-                                  .gpus = 32,
-                                  .tp = 4,
-                                  .pp = 2,
-                                  .dp = 4,
-                                  .zero = 3,
-                                  .tokens = 4096,
-                                  .dp_shard = 2,
-                                  .recompute = Recompute::full,
-                                  .offload = {.optimizer = true}};
-  solution.choice[Role::rollout] = {.role = Role::rollout,
-                                    .gpus = 32,
-                                    .tp = 2,
-                                    .dp = 16,
-                                    .max_sequences = 64,
-                                    .offload = {.parameters = true}};
-  solution.choice[Role::reference] = {
-      .role = Role::reference, .gpus = 4, .dp = 2, .tokens = 8192, .cp = 2, .ulysses = true};
+  Candidate& actor = solution.choice[Role::actor];
+  actor = {{.tp = 4, .pp = 2, .dp = 4, .dp_shard = 2}, Role::actor, 32, 3, 4096};
+  actor.recompute = Recompute::full;
+  actor.offload.optimizer = true;
+  Candidate& rollout = solution.choice[Role::rollout];
+  rollout = {{.tp = 2, .dp = 16}, Role::rollout, 32};
+  rollout.max_sequences = 64;
+  rollout.offload.parameters = true;
+  Candidate& reference = solution.choice[Role::reference];
+  reference = {{.cp = 2, .dp = 2}, Role::reference, 4, 0, 8192};
+  reference.ulysses = true;
   Problems problems;
   const FixedSettings fixed = parse_settings(settings_of(solution), problems);
   ASSERT_TRUE(problems.empty()) << to_string(problems[0]);
