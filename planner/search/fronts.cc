@@ -25,11 +25,6 @@ bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) 
                                : batch.tokens % other.tokens == 0;
 }
 
-std::string name_in(const std::map<Role, std::string>& names, Role role) {
-  const auto found = names.find(role);
-  return found == names.end() ? std::string() : found->second;
-}
-
 // The batches that bound a layout's seconds: of a rollout's, which may be many, one for every
 // doubling of the sequences at once.
 std::vector<BatchLimit> bounding(const LayoutSpace& space) {
@@ -50,16 +45,15 @@ FrontStore::~FrontStore() = default;
 
 Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store) : problem_(problem) {
   for (const Role role : kEveryRole) {
-    const std::string setting = name_in(problem.settings, role);
-    std::string layouts = setting + "; " + name_in(problem.layouts, role);
-    if (role == Role::actor) {  // bounds are of both where they share a block
-      layouts += "; " + name_in(problem.settings, Role::rollout) + "; " +
-                 name_in(problem.layouts, Role::rollout);
+    FrontStore::State::BoundKey key{.role = role, .settings = problem.settings[role]};
+    key.layouts = problem.layouts[role];
+    if (role == Role::actor) {
+      key.rollout_settings = problem.settings[Role::rollout];
+      key.rollout_layouts = problem.layouts[Role::rollout];
     }
-    stored(role) = {&store.priced[{role, setting}], &store.bounds[{role, layouts}]};
+    stored(role) = {&store.priced[{role, problem.settings[role]}], &store.bounds[key]};
   }
-  reshards_ = &store.reshards[name_in(problem.settings, Role::actor) + "; " +
-                              name_in(problem.settings, Role::rollout)];
+  reshards_ = &store.reshards[{problem.settings[Role::actor], problem.settings[Role::rollout]}];
   for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
 }
 
@@ -81,7 +75,7 @@ PhaseSeconds Fronts::bound(Role role, int gpus) {
   PhaseSeconds bound;
   bound.fill(kInfinity);
   for (const LayoutOptions& layout : bounded(role, gpus).layouts) {
-    if (!problem_.allows || problem_.allows(layout.space.layout)) lower(bound, layout.least);
+    if (allows(layout.space.layout)) lower(bound, layout.least);
   }
   return bound;
 }
@@ -128,7 +122,7 @@ Selection Fronts::select(Role role, int gpus,
   std::vector<std::pair<double, int>> wanted;
   for (std::size_t l = 0; l < all.layouts.size(); ++l) {
     const LayoutOptions& layout = all.layouts[l];
-    if (problem_.allows && !problem_.allows(layout.space.layout)) continue;
+    if (!allows(layout.space.layout)) continue;
     const double seconds = step(layout.least);
     if (seconds < limit) wanted.emplace_back(seconds, static_cast<int>(l));
   }

@@ -29,19 +29,6 @@ Candidate with_slots(const Workload& workload, Candidate candidate, std::int64_t
   return candidate;
 }
 
-// What all candidates of one layout have in common.
-Candidate layout_alone(const Candidate& candidate) {
-  Candidate layout;
-  layout.role = candidate.role;
-  layout.gpus = candidate.gpus;
-  layout.tp = candidate.tp;
-  layout.pp = candidate.pp;
-  layout.dp = candidate.dp;
-  layout.ep = candidate.ep;
-  layout.etp = candidate.etp;
-  return layout;
-}
-
 // Whether a solution's rollout may decode so many sequences at once.
 class Fit {
  public:
@@ -111,7 +98,7 @@ class Between {
 
   SearchProblem open() {
     SearchProblem open = problem_;
-    open.settings[Role::rollout] += " between numbers" + splits_;
+    open.settings[Role::rollout].between = added_;
     open.spaces = [this](Role role, int gpus) {
       std::vector<LayoutSpace> spaces = problem_.spaces(role, gpus);
       if (role != Role::rollout) return spaces;
@@ -132,19 +119,22 @@ class Between {
     std::set<std::int64_t>& numbers = numbers_of(candidate);
     const auto next = numbers.upper_bound(slots);
     const std::int64_t end = next == numbers.end() ? slots + 1 : *next;
-    splits_ +=
-        "; " + describe_layout(layout_alone(candidate)) + " on " + std::to_string(candidate.gpus);
+    std::set<std::int64_t>& added = added_[key_of(candidate)];
     for (const std::int64_t number :
          {slots, slots + 1, slots + (end - slots) / 4, slots + (end - slots) / 2}) {
-      if (number < end) numbers.insert(number);
-      splits_ += " " + std::to_string(number);
+      if (number < end && numbers.insert(number).second) added.insert(number);
     }
   }
 
  private:
+  // Of a rollout's layout, whatever its batches and its view.
+  static std::pair<int, Degrees> key_of(const Candidate& candidate) {
+    return {candidate.gpus, candidate.degrees()};
+  }
+
   std::set<std::int64_t>& numbers_of(const Candidate& candidate) {
     constexpr int kPerOctave = 32;
-    auto [entry, added] = numbers_.try_emplace(layout_alone(candidate));
+    auto [entry, added] = numbers_.try_emplace(key_of(candidate));
     std::set<std::int64_t>& numbers = entry->second;
     if (!added) return numbers;
     const std::int64_t sequences = divided_up(workload_.sequences(), candidate.dp);
@@ -174,8 +164,7 @@ class Between {
 
   const SearchProblem& problem_;
   const Workload& workload_;
-  std::map<Candidate, std::set<std::int64_t>> numbers_;  // by layout
-  std::string splits_;
+  RoleSettings::Numbers numbers_, added_;  // added: by splits
 };
 
 bool same_place(const Solution& a, const Solution& b) {
