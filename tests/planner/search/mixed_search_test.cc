@@ -21,9 +21,9 @@
 #include "planner/search/exact.h"
 #include "planner/space/layout_space.h"
 #include "planner/space/place_pools.h"
+#include "tests/planner/sample_requests.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"
-#include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {

@@ -11,7 +11,7 @@
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
-#include "tests/planner/search/sample_requests.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
