@@ -117,7 +117,7 @@ TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
     for (int n = 1; n <= problem.cluster.gpus(); ++n) counts.push_back(n);
     const auto front = pareto_front(
         problem, counts, [](const SearchProblem& limited) { return search_exactly(limited); });
-    double least = kNone;
+    double least = std::numeric_limits<double>::infinity();
     std::size_t at = 0;
     for (const int gpus : counts) {
       SearchProblem limited = problem;
