@@ -330,7 +330,7 @@ TEST(ExactSearch, FindsNothingButWhatIsBetterThanTheStepItIsToBeat) {
     const SearchResult all = search_exactly(problem);
     if (all.best.empty()) continue;
     const Solution& best = all.best.front();
-    problem.better_than = best.as_incumbent();
+    problem.better_than = incumbent_of(best);
     problem.better_than.step_s *= 1 - 1e-9;
     EXPECT_TRUE(search_exactly(problem).best.empty());
     problem.better_than.step_s = best.step_s * (1 + 1e-9);
