@@ -234,8 +234,8 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.memory_limit = problem.views[0].memory_limit;
   problem.fixed_seconds = problem.views[0].fixed_seconds;
   problem.spaces = [](Role role, int gpus) {
-    return std::vector<LayoutSpace>{{{role, gpus, 1, 1, 1}, {{}}, {{}}},
-                                    {{role, gpus, 2, 1, 1}, {{}}, {{}}}};
+    return std::vector<LayoutSpace>{{{{.tp = 1}, role, gpus}, {{}}, {{}}},
+                                    {{{.tp = 2}, role, gpus}, {{}}, {{}}}};
   };
   costs.price(problem);
   return problem;
