@@ -1,5 +1,7 @@
 #include "tests/planner/malformed_cases.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <fstream>
 #include <functional>
