@@ -35,6 +35,6 @@ struct Infeasible {
 
 /// Why nothing fits, and the smallest single change that makes it fit.
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
-                              const CostEvaluator& costs);
+                              CostEvaluator& costs);
 
 }  // namespace tessera

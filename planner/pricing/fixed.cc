@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "planner/plan/amounts.h"
-#include "planner/pricing/chunk_seconds.h"
-#include "planner/pricing/groups.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/chunk_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
-#include "planner/pricing/iteration.h"
 
 namespace tessera {
 namespace {
@@ -80,7 +80,7 @@ std::int64_t bytes_together(const std::vector<RoleCost>& roles) {
   return resident + std::max(transient, switching);
 }
 
-FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
+FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate) {
   FixedCost fixed;
   const PlanRequest& seen = costs.request(candidate.view);
   fixed.limit = memory_limit(seen);
@@ -109,14 +109,14 @@ FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
 namespace {
 
 // Of calls without a model, which run beside the actor.
-PhaseSeconds call_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice) {
+PhaseSeconds call_seconds(CostEvaluator& costs, const std::map<Role, Candidate>& choice) {
   const auto actor = choice.find(Role::actor);
   return compute_call_seconds(costs.request(actor == choice.end() ? 0 : actor->second.view));
 }
 
 }  // namespace
 
-PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+PhaseSeconds iteration_seconds(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                bool apart) {
   PhaseSeconds seconds = call_seconds(costs, choice);
   for (const auto& [role, candidate] : choice) add(seconds, costs.seconds(candidate));
@@ -127,7 +127,7 @@ PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, 
   return seconds;
 }
 
-FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+FixedIteration price_iteration(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                const Placement& placement, int policy_lag) {
   const PlanRequest& request = costs.request();
   FixedIteration result;

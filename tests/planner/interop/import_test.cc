@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/planner.h"
 #include "planner/interop/export.h"
 #include "planner/interop/shell_words.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/pricing/role_operations.h"
-#include "tests/planner/interop/random_plans.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
-#include "planner/request/plan_request.h"
 #include "planner/pricing/iteration.h"
-#include "planner/explain/planner.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "tests/planner/interop/random_plans.h"
 
 namespace tessera {
 namespace {
@@ -155,7 +155,7 @@ TEST(RoundTrip, OfPlansOfTheSearchKeepsSwitchRanksAndEnvironment) {
     // Less moves for an engine that moves only what is missing.
     PlanRequest other = request;
     other.engine = "any";
-    const CostEvaluator verl(request), any(other);
+    CostEvaluator verl(request), any(other);
     const Candidate actor = candidate_of(plan, *plan.find(Role::actor));
     const Candidate rollout = candidate_of(plan, *plan.find(Role::rollout));
     EXPECT_GT(verl.reshard_seconds(actor, rollout, true),

@@ -27,7 +27,7 @@ PlanRequest small_request() {
 
 TEST(ReshardBytes, AreHybridFlowsClosedFormWhereDegreesDivide) {
   const PlanRequest request = small_request();
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const Candidate actor{Role::actor, 16, 8, 2, 1};
   const Candidate rollout{Role::rollout, 16, 2, 1, 8};
   // (tp - tg pg) / (tg pg tp) M over the layers (HybridFlow Table 2); embedding and head sit on one
@@ -49,7 +49,7 @@ TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
   odd.kv_heads = 2;
   odd.vocab = 131;
   request.models["actor"].spec = odd;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const ParameterTable table = parameter_table(odd);
   for (const auto& [t, p, d] : {std::array{2, 2, 2}, {4, 1, 2}, {1, 4, 2}, {4, 2, 1}, {2, 1, 4}}) {
     for (const int tg : {1, 2, 4, 8}) {
@@ -85,7 +85,7 @@ TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
 
 TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
   const PlanRequest request = small_request();
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto update = [&](int tp, int pp, int dp, std::int64_t tokens) {
     const Candidate candidate{Role::actor, tp * pp * dp, tp, pp, dp, 1, tokens};
     return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::update_actor)];
@@ -99,7 +99,7 @@ TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
 TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
   PlanRequest request = small_request();
   request.calibration.call_s.value = 0;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const std::int64_t limit = 4 * 1536;
   const auto infer = [&](int pp, std::int64_t tokens) {
     const Candidate candidate{Role::reference, pp, 1, pp, 1, 0, tokens};
@@ -112,7 +112,7 @@ TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
 
 TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
   const PlanRequest request = small_request();
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const Candidate actor{Role::actor, 8, 2, 2, 2, 1, 6144};
   const RoleCost cost = costs.cost(actor);
   const MemoryUse idle = costs.memory(actor, Phase::gen);
@@ -132,7 +132,7 @@ TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
 TEST(Memory, CountsNoMoreTokensThanACallHas) {
   PlanRequest request = small_request();
   request.workload.mini_batches = 2;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto use = [&](Phase phase, std::int64_t tokens) {
     return costs.memory({Role::actor, 8, 1, 1, 8, 1, tokens}, phase);
   };
@@ -152,7 +152,7 @@ TEST(Memory, DoesNotFallWhenTokensDoubleOrSlotsGrow) {
   workload.response_tokens = {5, 0.5, 8};
   PlanRequest request = request_of(tiny_model(4), workload, cluster_of(4, 2, 80));
   Problems problems;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   std::size_t compared = 0;
   for (const char* engine : {"tessera", "any"}) {
     const auto table = *space_of(engine, problems);
@@ -190,7 +190,7 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
   request.engine = "verl";
   request.traits = traits_of("verl");
   request.calibration.overlapped_dispatch = false;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const double layer = 2.0 * (4096LL * (32 + 16) * 128 + 4096LL * 4096 + 3LL * 4096 * 14336 + 8192);
   const double embedding = 2.0 * 128256 * 4096;
   const auto gathered = [&](double bytes) {
@@ -233,7 +233,7 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
     request.traits = traits_of(engine);
     for (const bool unmapped : {false, true}) {
       rollout.offload.parameters = unmapped;
-      const CostEvaluator costs(request);
+      CostEvaluator costs(request);
       const RoleCost cost = costs.cost(rollout);
       const MemoryUse generating = costs.memory(rollout, Phase::gen);
       // The cache and the working memory of an engine that does not sleep stay, too.
@@ -254,12 +254,12 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
   request.traits = traits_of("verl");
   PlanRequest buffered = request;
   buffered.traits.fresh_gradients = false;
-  const CostEvaluator costs(request), persistent(buffered);
+  CostEvaluator costs(request), persistent(buffered);
   Candidate candidate{Role::actor, 16, 1, 1, 16};
   candidate.zero = 3;
   candidate.dp_shard = 16;
   candidate.recompute = Recompute::full;
-  const auto update = [&](const CostEvaluator& by, std::int64_t sequences) {
+  const auto update = [&](CostEvaluator& by, std::int64_t sequences) {
     candidate.tokens = sequences * 1536;
     return by.memory(candidate, Phase::update_actor);
   };
@@ -282,7 +282,7 @@ TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
   request.workload.samples_per_prompt = 1;
   request.engine = "verl";
   request.traits = traits_of("verl");
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto update = [&](int gpus) {
     Candidate candidate{Role::actor, gpus, 1, 1, gpus};
     candidate.zero = 3;

@@ -304,7 +304,7 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     request.cluster.device.memory = {kib * 1024};
     Problems problems;
     const auto table = space_of(request.engine, problems);
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, *table, costs);
     thin_out(problem, engine(), ppo ? 4 : 8);
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
@@ -347,7 +347,7 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
     request.cluster.device.memory = {(2048 + mib) << 20};  // beside the switch's bucket
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, *table, costs);
     problem.policy_lags = {0};
     std::erase_if(problem.placements, rollout_apart);
@@ -392,7 +392,7 @@ TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
     request.cluster.device.memory = {kib * 1024};
     Problems problems;
     const auto table = space_of(request.engine, problems);
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, *table, costs);
     keep_one_layout(problem, engine());
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
@@ -423,7 +423,7 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     request.cluster.device.memory = {kib * 1024};
     Problems problems;
     const auto table = capabilities_of("tessera", problems);
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, *table, costs);
     thin_out(problem, engine(), trial % 4 == 3 ? (ppo ? 9 : 40) : (ppo ? 6 : 16));
     expect_equals_brute_force(problem, "trial " + std::to_string(trial));

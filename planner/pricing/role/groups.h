@@ -5,9 +5,11 @@
 // another way GroupNodes says so.
 #pragma once
 
+#include <map>
+
 #include "cost_models/collective.h"
-#include "planner/request/request.h"
 #include "planner/request/candidate.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 
@@ -27,6 +29,14 @@ struct GroupNodes {
   int tp = 0, cp = 0, replicas = 0, shard = 0, replicated = 0, ep = 0, expert_replicas = 0, hop = 0;
   bool operator==(const GroupNodes&) const = default;
 };
+
+/// A layout whose ranks a plan deals in its own way, and what its groups span there.
+struct DealtRanks {
+  Candidate layout;
+  GroupNodes nodes;
+};
+/// Those of a plan: layouts whose ranks lie otherwise than those of a candidate of these degrees.
+using Deal = std::map<Role, DealtRanks>;
 
 /// training_order, or megatron for roles of Megatron-LM, which has no other
 /// (core/parallel_state.py, RankGenerator); served reward models lie as rollouts do.

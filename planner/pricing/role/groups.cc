@@ -1,4 +1,4 @@
-#include "planner/pricing/groups.h"
+#include "planner/pricing/role/groups.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "planner/pricing/pipeline_time.h"
+#include "planner/pricing/role/pipeline_time.h"
 
 #include <algorithm>
 #include <vector>

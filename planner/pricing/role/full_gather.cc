@@ -1,6 +1,6 @@
 // Sources: verl 0.9.1's fsdp and megatron workers (full_tensor of each parameter; all-gather over
 // tp and ep, broadcast over pp) and workers/rollout (update_weights_bucket_megabytes: 2048).
-#include "planner/pricing/full_gather.h"
+#include "planner/pricing/role/full_gather.h"
 
 #include <algorithm>
 

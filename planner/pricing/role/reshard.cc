@@ -1,15 +1,14 @@
-// Bytes and time of moving the actor's weights into the rollout's layout.
-#include <algorithm>
-#include <map>
-#include <numeric>
-#include <utility>
+#include "planner/pricing/role/reshard.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "cost_models/compute.h"
 #include "cost_models/layout/min_cost_flow.h"
 #include "cost_models/layout/sharding.h"
-#include "planner/pricing/evaluate_state.h"
-#include "planner/pricing/full_gather.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
+#include "planner/pricing/role/full_gather.h"
+#include "planner/pricing/role/groups.h"
 
 namespace tessera {
 namespace {
@@ -18,6 +17,9 @@ double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 // Ranks that take each part of the rollout, by [part][training class].
 using TakenParts = std::vector<std::vector<std::int64_t>>;
+
+// Elements that a rank receives, by [rollout tp rank][training tp rank + tp x stage].
+using RankVolumes = std::vector<std::vector<std::int64_t>>;
 
 // Cuts by tensor and pipeline parallelism only, as the closed form below counts them exactly.
 bool plain(const Candidate& candidate) {
@@ -92,14 +94,8 @@ double share_of_node(const Candidate& actor, const PlanRequest& request) {
   return stages / actor.pp * std::min(1.0, std::max(node / stages, block) / copy);
 }
 
-}  // namespace
-
-const ShardOverlap& CostEvaluator::State::overlap(int training_tp, int rollout_tp) {
-  auto [entry, added] = overlaps.try_emplace({training_tp, rollout_tp});
-  ShardOverlap& result = entry->second;
-  if (!added) return result;
-  RoleModel& model = models.at(Role::actor);
-  const ParameterTable& table = *model.table;
+ShardOverlap shard_overlap(const ParameterTable& table, int training_tp, int rollout_tp) {
+  ShardOverlap result;
   const auto layers = table.model.layers;
   const ParallelLayout from{.tp = training_tp, .stages = even_stages(layers, 1)};
   const ParallelLayout to{.tp = rollout_tp, .stages = even_stages(layers, 1)};
@@ -137,12 +133,11 @@ const ShardOverlap& CostEvaluator::State::overlap(int training_tp, int rollout_t
 }
 
 // What a rank of the actor (tp fastest, then stage) receives as a part of the rollout's TP group,
-// by [part][rank].
-RankVolumes CostEvaluator::State::rank_volumes(const Candidate& actor, const Candidate& rollout,
-                                               RankVolumes& common_volumes) {
-  RoleModel& model = models.at(Role::actor);
-  const ShardOverlap& common = overlap(actor.tp, rollout.tp);
-  const ShardElements& wanted = shards(model, rollout.tp, 1, 1);
+// by [part][rank]; `common_volumes`: what it has of that part.
+RankVolumes rank_volumes(ModelParts& parts, const ShardOverlap& common, const Candidate& actor,
+                         const Candidate& rollout, RankVolumes& common_volumes) {
+  const RoleModel& model = parts.model();
+  const ShardElements& wanted = parts.shards(rollout.tp, 1, 1);
   const ParallelLayout layout = layout_of(actor, model.spec.layers);
   std::vector<LayerCounts> by_stage;
   LayerCounts whole{};
@@ -170,8 +165,6 @@ RankVolumes CostEvaluator::State::rank_volumes(const Candidate& actor, const Can
   }
   return volumes;
 }
-
-namespace {
 
 // Elements that the busiest holder sends: what the ranks of the period lack of its part, dealt
 // evenly to the ranks of its class. Elements that several classes hold (norms, shared KV heads) are
@@ -206,50 +199,63 @@ bool shards_within_parts(const PlanRequest& request, const Candidate& actor,
 
 }  // namespace
 
-SwitchBytes CostEvaluator::State::switch_bytes(const Candidate& actor, const Candidate& rollout) {
-  RoleModel& model = models.at(Role::actor);
+ReshardPricer::ReshardPricer(const Assumptions& assumed, ModelParts* actor, ModelParts& rollout)
+    : assumed_(assumed), actor_(actor), rollout_(rollout) {}
+
+const ShardOverlap& ReshardPricer::overlap(int training_tp, int rollout_tp) {
+  const auto [entry, added] = overlaps_.try_emplace({training_tp, rollout_tp});
+  if (added) entry->second = shard_overlap(*actor_->model().table, training_tp, rollout_tp);
+  return entry->second;
+}
+
+// Cuts along different axes are independent: a rank keeps its part of what it wants. Counts no more
+// than a rank may keep, so the bytes are an upper bound of the mean. Shards are dealt evenly, so
+// that everybody sends what it receives.
+SwitchBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& rollout) {
+  const PlanRequest& request = assumed_.request;
+  const RoleModel& model = actor_->model();
+  Elements wanted, held;
+  for (const StageClass& stage : rollout_.stages(rollout)) {
+    if (stage.elements.total() > wanted.total()) wanted = stage.elements;
+  }
+  for (const StageClass& stage : actor_->stages(actor)) {
+    if (held.total() == 0 || stage.elements.total() < held.total()) held = stage.elements;
+  }
+  const double whole = as_double(model.elements);
+  const double share =
+      shards_within_parts(request, actor, rollout) ? 1 : as_double(wanted.total()) / whole;
+  const double kept = as_double(held.total()) / shard_ranks(actor, request.traits) * share;
+  const std::int64_t received =
+      static_cast<std::int64_t>(as_double(wanted.total()) - kept) * size_of(model.dtypes.wire);
+  return {received, received};
+}
+
+SwitchBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollout) {
+  const RoleModel& model = actor_->model();
   const std::int64_t wire = size_of(model.dtypes.wire);
-  if (models.at(Role::rollout).lora.moves_adapters()) {
+  if (rollout_.model().lora.moves_adapters()) {
     // Every GPU gathers the adapters whole (verl's collect_lora_params).
     if (actor.gpus == 1) return {};
     LayerCounts layers{};
     for (std::int64_t i = 0; i < model.spec.layers; ++i) {
       ++layers[static_cast<std::size_t>(kind_of_layer(model.spec, i))];
     }
-    const std::int64_t moved = adapters_of(model, 1, layers).total() * wire;
+    const std::int64_t moved = adapter_sum(actor_->adapters(1), layers).total() * wire;
     return {moved, moved};
   }
-  if (!plain(actor) || !plain(rollout) || rollout.pp > 1) {
-    // Cuts along different axes are independent: a rank keeps its part of what it wants. Counts no
-    // more than a rank may keep, so the bytes are an upper bound of the mean. Shards are dealt
-    // evenly, so that everybody sends what it receives.
-    Elements wanted, held;
-    for (const StageClass& stage : stages(models.at(Role::rollout), rollout)) {
-      if (stage.elements.total() > wanted.total()) wanted = stage.elements;
-    }
-    for (const StageClass& stage : stages(model, actor)) {
-      if (held.total() == 0 || stage.elements.total() < held.total()) held = stage.elements;
-    }
-    const double whole = as_double(model.elements);
-    const double share =
-        shards_within_parts(request, actor, rollout) ? 1 : as_double(wanted.total()) / whole;
-    const double kept = as_double(held.total()) / shard_ranks(actor, request.traits) * share;
-    const std::int64_t received =
-        static_cast<std::int64_t>(as_double(wanted.total()) - kept) * wire;
-    return {received, received};
-  }
+  if (!plain(actor) || !plain(rollout) || rollout.pp > 1) return cut_evenly(actor, rollout);
   const bool strided = rollout_order(actor, rollout) == RankOrder::strided;
-  const auto node = static_cast<int>(request.cluster.gpus_per_node);
+  const auto node = static_cast<int>(assumed_.cluster().gpus_per_node);
   const int slots = std::min(actor.gpus, node);
-  const bool listed = !strided && takes_rank_lists(request.engine) && actor.gpus == rollout.gpus &&
-                      actor.gpus % slots == 0 && slots % rollout.tp == 0;
-  auto [entry, added] = reshard_volumes.try_emplace({actor.tp, actor.pp, rollout.tp,
-                                                     strided  ? -1
-                                                     : listed ? slots
-                                                              : 0});
+  const bool listed = !strided && takes_rank_lists(assumed_.request.engine) &&
+                      actor.gpus == rollout.gpus && actor.gpus % slots == 0 &&
+                      slots % rollout.tp == 0;
+  const int order = strided ? -1 : listed ? slots : 0;
+  auto [entry, added] = volumes_.try_emplace({actor.tp, actor.pp, rollout.tp, order});
   if (!added) return entry->second;
   RankVolumes common;
-  const RankVolumes volumes = rank_volumes(actor, rollout, common);
+  const RankVolumes volumes =
+      rank_volumes(*actor_, overlap(actor.tp, rollout.tp), actor, rollout, common);
   const int classes = actor.tp * actor.pp;
   const int period = std::lcm(classes, rollout.tp);
   std::int64_t most = 0, sum = 0;
@@ -274,68 +280,69 @@ SwitchBytes CostEvaluator::State::switch_bytes(const Candidate& actor, const Can
   return entry->second = {most * wire, sent * wire};
 }
 
-std::int64_t CostEvaluator::State::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
-  return switch_bytes(actor, rollout).received;
+namespace {
+
+// Weights are final before anybody reads them, and nobody changes them before all have read.
+double barriers_of(const Assumptions& assumed, int ranks) {
+  return 2 * barrier_seconds(group_shape(assumed.cluster(), ranks, 1), assumed.cluster(),
+                             assumed.calibration());
 }
 
-double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
-                                      bool shared) const {
-  const double own = state(rollout.view).reshard_seconds(actor, rollout, shared);
-  if (actor.view == rollout.view) return own;
-  return std::max(own, state(actor.view).reshard_seconds(actor, rollout, shared));
-}
+}  // namespace
 
-double CostEvaluator::State::reshard_seconds(const Candidate& actor, const Candidate& rollout,
-                                             bool shared) {
-  const ClusterSpec& cluster = request.cluster;
-  const Calibration& calibration = request.calibration;
-  // Weights are final before anybody reads them, and nobody changes them before all have read.
-  // Apart, the actor is taken to be as large as the rollout: the search prices every role's share
-  // of such a switch without knowing the other's.
-  const int ranks = shared ? actor.gpus : 2 * rollout.gpus;
-  const double barriers = 2 * barrier_seconds(group_shape(cluster, ranks, 1), cluster, calibration);
-  if (!shared) {
-    // Every destination receives its whole shard from other ranks, which pass it on as a ring or
-    // tree (checkpoint engines, NCCL's broadcast): the actor's layout does not matter.
-    constexpr int kMessages = 8;
-    RoleModel& model = models.at(Role::rollout);
-    if (model.lora.moves_adapters()) {
-      const auto adapters = static_cast<double>(reshard_bytes(actor, rollout));
-      return barriers + tessera::reshard_seconds(cluster.nodes == 1 ? adapters : 0,
-                                                 cluster.nodes == 1 ? 0 : adapters, kMessages,
-                                                 cluster, calibration);
-    }
-    double wanted = 0;
-    const bool whole = gathers_whole(request.engine);
-    for (const StageClass& stage : stages(model, whole ? whole_copies(rollout) : rollout)) {
-      wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
-    }
-    const bool one_node = cluster.nodes == 1;
-    return barriers + tessera::reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted,
-                                               kMessages, cluster, calibration);
-  }
-  const Lora& lora = models.at(Role::rollout).lora;
-  if (gathers_whole(request.engine) && !lora.moves_adapters()) {
-    const double held = as_double(switch_bytes(actor, whole_copies(rollout)).received);
-    const int group = gathering_ranks(actor);
-    if (held <= 0 || group == 1) return 0;
-    // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
-    return barriers + collective_seconds(Collective::all_gather, held * group / (group - 1),
-                                         group_shape(cluster, group, 1), cluster, calibration);
+double ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout, bool shared) {
+  if (!shared) return seconds_apart(actor, rollout);
+  const double barriers = barriers_of(assumed_, actor.gpus);
+  if (gathers_whole(assumed_.request.engine) && !rollout_.model().lora.moves_adapters()) {
+    return seconds_of_gather(actor, rollout, barriers);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
-  const SwitchBytes bytes = switch_bytes(actor, rollout);
-  const auto received = as_double(bytes.received), sent = as_double(bytes.sent);
+  const SwitchBytes moved = bytes(actor, rollout);
+  const auto received = as_double(moved.received), sent = as_double(moved.sent);
   if (received <= 0) return 0;
-  const double local = share_of_node(actor, request);
+  const double local = share_of_node(actor, assumed_.request);
   // Who holds single experts or shards may send all its copies to other nodes, and the fullest
   // stage has more of them than the mean.
-  const auto layers = as_double(models.at(Role::actor).spec.layers);
+  const auto layers = as_double(actor_->model().spec.layers);
   const bool single = local < 1 && (actor.ep > 1 || actor.dp_shard > 1 || rollout.pp > 1);
   const double sent_far =
       single ? sent * std::ceil(layers / actor.pp) * actor.pp / layers : sent * (1 - local);
   return barriers + arrival_seconds({received * local, received * (1 - local)}, peers,
-                                    {sent * local, sent_far}, cluster, calibration);
+                                    {sent * local, sent_far}, assumed_.cluster(),
+                                    assumed_.calibration());
+}
+
+double ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
+                                        double barriers) {
+  const double held = as_double(bytes(actor, whole_copies(rollout)).received);
+  const int group = gathering_ranks(actor);
+  if (held <= 0 || group == 1) return 0;
+  // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
+  return barriers + collective_seconds(Collective::all_gather, held * group / (group - 1),
+                                       group_shape(assumed_.cluster(), group, 1),
+                                       assumed_.cluster(), assumed_.calibration());
+}
+
+// Every destination receives its whole shard from other ranks, which pass it on as a ring or tree
+// (checkpoint engines, NCCL's broadcast): the actor's layout does not matter, and the actor is
+// taken to be as large as the rollout, as the search prices every role's share of such a switch
+// without knowing the other's.
+double ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& rollout) {
+  constexpr int kMessages = 8;
+  const double barriers = barriers_of(assumed_, 2 * rollout.gpus);
+  const RoleModel& model = rollout_.model();
+  double wanted = 0;
+  if (model.lora.moves_adapters()) {
+    wanted = as_double(bytes(actor, rollout).received);
+  } else {
+    const bool whole = gathers_whole(assumed_.request.engine);
+    for (const StageClass& stage : rollout_.stages(whole ? whole_copies(rollout) : rollout)) {
+      wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
+    }
+  }
+  const bool one_node = assumed_.cluster().nodes == 1;
+  return barriers + reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted, kMessages,
+                                    assumed_.cluster(), assumed_.calibration());
 }
 
 }  // namespace tessera

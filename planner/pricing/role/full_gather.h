@@ -9,7 +9,6 @@
 
 #include "planner/request/candidate.h"
 
-
 namespace tessera {
 
 /// verl with either trainer: on the actor's GPUs every rank gathers, to others all is broadcast.
