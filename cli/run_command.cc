@@ -180,7 +180,7 @@ void add_run(CLI::App& app) {
   };
   shorthand("--reshard-verify", "reshard.verify=true", "Compare checksums at both ends");
   shorthand("--reshard-incremental", "reshard.incremental=true",
-            "Move only what changed since the last switch");
+            "Move only what changed since the last reshard");
   shorthand("--reshard-overlap", "reshard.overlap=true",
             "Tensors leave as soon as the optimizer has written them");
   command

@@ -31,13 +31,12 @@ constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective"
 constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
 constexpr std::array<std::string_view, 2> kContextWords = {"ring", "ulysses"};
 
-// Fields that are named by words rather than counted.
-std::span<const std::string_view> words_of_field(Field field) {
-  if (field == Field::recompute) return kRecomputeWords;
-  if (field == Field::offload) return kOffloadWords;
-  if (field == Field::context) return kContextWords;
-  return {};
-}
+constexpr auto kEveryField = [] {
+  std::array<Field, kFields.size()> every{};
+  for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<Field>(i);
+  return every;
+}();
+
 constexpr std::string_view kFile = "--fix";
 constexpr std::string_view kGpu = "gpu";  // names a type: no number as the fields
 
@@ -51,20 +50,6 @@ std::optional<Field> field_from(std::string_view name) {
   const auto found = std::find(kFields.begin(), kFields.end(), name);
   if (found == kFields.end()) return std::nullopt;
   return static_cast<Field>(found - kFields.begin());
-}
-
-// Fields that mean something for a role.
-bool applies(Role role, Field field) {
-  if (field == Field::max_sequences) return role == Role::rollout;
-  if (field == Field::zero || field == Field::sequence_parallel || field == Field::tokens ||
-      field == Field::cp || field == Field::vpp || field == Field::dp_shard ||
-      field == Field::context || field == Field::head_layers) {
-    return role != Role::rollout;
-  }
-  if (field == Field::recompute || field == Field::update_tokens) {
-    return role == Role::actor || role == Role::critic;
-  }
-  return true;
 }
 
 // "gpus, tp, ..., gpu": what can be fixed of a role.
@@ -81,7 +66,7 @@ void add(Role role, Field field, std::int64_t value, const std::string& text,
          FixedSettings& settings, const Refuse& refuse) {
   const auto [entry, added] = settings.values.emplace(std::pair(role, field), value);
   if (added || entry->second == value) return;
-  const auto words = words_of_field(field);
+  const auto words = words_of(field);
   refuse(text, "the value it was fixed to before, " +
                    (words.empty() ? std::to_string(entry->second)
                                   : std::string(words[static_cast<std::size_t>(entry->second)])));
@@ -126,8 +111,8 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
     known += kGpu;
     refuse("field '" + field_name + "'", known, did_you_mean(field_name, fields));
   }
-  if (field && !words_of_field(*field).empty()) {
-    const auto words = words_of_field(*field);
+  if (field && !words_of(*field).empty()) {
+    const auto words = words_of(*field);
     const auto found = std::find(words.begin(), words.end(), text);
     if (found == words.end()) {
       std::string known;
@@ -165,6 +150,28 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
 
 std::string_view name_of(Field field) { return kFields[static_cast<std::size_t>(field)]; }
 
+std::span<const Field> every_field() { return kEveryField; }
+
+bool applies(Role role, Field field) {
+  if (field == Field::max_sequences) return role == Role::rollout;
+  if (field == Field::zero || field == Field::sequence_parallel || field == Field::tokens ||
+      field == Field::cp || field == Field::vpp || field == Field::dp_shard ||
+      field == Field::context || field == Field::head_layers) {
+    return role != Role::rollout;
+  }
+  if (field == Field::recompute || field == Field::update_tokens) {
+    return role == Role::actor || role == Role::critic;
+  }
+  return true;
+}
+
+std::span<const std::string_view> words_of(Field field) {
+  if (field == Field::recompute) return kRecomputeWords;
+  if (field == Field::offload) return kOffloadWords;
+  if (field == Field::context) return kContextWords;
+  return {};
+}
+
 std::optional<std::int64_t> FixedSettings::find(Role role, Field field) const {
   const auto found = values.find({role, field});
   if (found == values.end()) return std::nullopt;
@@ -184,7 +191,7 @@ FixedSettings parse_settings(std::span<const std::string> words, Problems& probl
 std::vector<std::string> words_of(const FixedSettings& settings) {
   std::vector<std::string> words;
   for (const auto& [key, value] : settings.values) {
-    const auto names = words_of_field(key.second);
+    const auto names = words_of(key.second);
     words.push_back(std::string(name_of(key.first)) + "." + std::string(name_of(key.second)) + "=" +
                     (names.empty() ? std::to_string(value)
                                    : std::string(names[static_cast<std::size_t>(value)])));
