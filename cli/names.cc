@@ -1,8 +1,8 @@
 #include "cli/names.h"
 
 #include "planner/engines/capabilities.h"
-#include "planner/search/settings.h"
-#include "planner/search/space.h"
+#include "planner/engines/space.h"
+#include "planner/request/settings.h"
 
 namespace tessera {
 

@@ -9,7 +9,7 @@
 
 #include "gui/models/colours.h"
 #include "gui/models/text.h"
-#include "planner/search/report.h"
+#include "planner/explain/report.h"
 
 namespace tessera::gui {
 namespace {

@@ -8,8 +8,9 @@
 #include <QVBoxLayout>
 #include <array>
 
-#include "cost_models/spec/preset.h"
-#include "planner/search/request.h"
+#include "cost_models/documents/preset.h"
+#include "planner/request/request.h"
+#include "planner/search/exact.h"
 
 namespace tessera::gui {
 namespace {

@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cost_models/spec/preset.h"
+#include "cost_models/documents/preset.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 
