@@ -140,8 +140,9 @@ int run(RunOptions options) {
                                  .ranks = plan.world_size(),
                                  .gpu = gpu,
                                  .run = folder};
-  std::fprintf(stderr, "run: %d %s ranks, in %s\n", supervised.ranks, gpu ? "GPU" : "CPU",
-               options.output.c_str());
+  std::fprintf(stderr, "run: %d %s ranks, in %s; every step's line in %s\n", supervised.ranks,
+               gpu ? "GPU" : "CPU", options.output.c_str(),
+               (fs::path(options.output) / "log.txt").c_str());
   return supervise(supervised, std::cerr);
 }
 
