@@ -6,8 +6,8 @@
 #include <QTabWidget>
 
 #include "gui/models/session.h"
-#include "gui/views/explore_page.h"
-#include "gui/views/run_page.h"
+#include "gui/pages/explore_page.h"
+#include "gui/pages/run_page.h"
 
 namespace tessera::gui {
 

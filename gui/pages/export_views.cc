@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/export_views.h"
+#include "gui/pages/export_views.h"
 
 #include <QCoreApplication>
 #include <QDir>
 #include <QElapsedTimer>
 #include <QPixmap>
+
+#include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
@@ -19,13 +21,15 @@ void save(QWidget& widget, const QString& file, QStringList& written) {
 }
 
 void save_page(MainWindow& window, QWidget& page, const QString& name, const QDir& folder,
-               const QStringList& views, QStringList& written) {
+               std::initializer_list<Place> places, QStringList& written) {
   window.showPage(&page);
   QCoreApplication::processEvents();
   save(window, folder.filePath(name + ".png"), written);
-  for (const QString& view : views) {
-    if (auto* widget = page.findChild<QWidget*>(view)) {
-      save(*widget, folder.filePath(view + ".png"), written);
+  for (const Place place : places) {
+    for (const ViewKind& kind : viewsOf(place)) {
+      if (auto* view = page.findChild<QWidget*>(kind.name)) {
+        save(*view, folder.filePath(QString(kind.name) + ".png"), written);
+      }
     }
   }
 }
@@ -39,13 +43,10 @@ QStringList exportViews(MainWindow& window, const QString& folder) {
   QStringList written;
   if (window.session().plan()) {
     save_page(window, window.explore(), "explore", target,
-              {"plans", "mesh", "memory", "phases", "certificate"}, written);
+              {Place::plans, Place::left, Place::right}, written);
   }
   if (!window.session().run()->folder().empty()) {
-    save_page(window, window.run(), "run", target,
-              {"reward", "kl", "throughput", "step_phases", "reshard_rate", "reshard_bytes",
-               "comparison", "ranks"},
-              written);
+    save_page(window, window.run(), "run", target, {Place::charts, Place::tables}, written);
   }
   return written;
 }

@@ -5,7 +5,7 @@
 #include <QString>
 #include <QStringList>
 
-#include "gui/views/main_window.h"
+#include "gui/pages/main_window.h"
 
 namespace tessera::gui {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/arguments.h"
+#include "gui/pages/arguments.h"
 
 #include <QCommandLineParser>
 

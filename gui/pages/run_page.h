@@ -4,11 +4,9 @@
 
 #include <QLabel>
 #include <QPushButton>
-#include <QTableView>
 #include <QWidget>
 
 #include "gui/models/session.h"
-#include "gui/views/chart.h"
 
 namespace tessera::gui {
 
@@ -25,17 +23,12 @@ class RunPage : public QWidget {
   QWidget* header();
   QWidget* charts();
   QWidget* tables();
-  void showSteps();
-  void showPhases();
-  void showReshard();
   void showState();
   void askToStop();
 
   Session& session_;
   QLabel *folder_, *message_;
   QPushButton* stop_;
-  Chart *reward_, *kl_, *throughput_, *phases_, *rate_, *bytes_;
-  QTableView *ranks_, *comparison_;
 };
 
 }  // namespace tessera::gui

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/main_window.h"
+#include "gui/pages/main_window.h"
 
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QMenuBar>
 #include <QStatusBar>
 
-#include "gui/views/export_views.h"
+#include "gui/pages/export_views.h"
 
 namespace tessera::gui {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/request_form.h"
+#include "gui/pages/request_form.h"
 
 #include <QFileDialog>
 #include <QLabel>
@@ -9,6 +9,7 @@
 #include <array>
 
 #include "cost_models/documents/preset.h"
+#include "planner/request/describe.h"
 #include "planner/request/request.h"
 #include "planner/search/exact.h"
 
