@@ -14,7 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/search.h"
+#include "planner/request/objective.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
+#include "planner/explain/planner.h"
+
 
 namespace {
 

@@ -15,13 +15,14 @@
 #include "cli/progress.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
-#include "planner/search/advice.h"
-#include "planner/search/limits.h"
-#include "planner/search/plan_request.h"
-#include "planner/search/type_reasons.h"
-#include "planner/search/why_not.h"
+#include "planner/explain/advice.h"
+#include "planner/explain/limits.h"
+#include "planner/request/plan_request.h"
+#include "planner/explain/type_reasons.h"
+#include "planner/explain/why_not.h"
 #include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/metrics.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 namespace {

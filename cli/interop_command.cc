@@ -7,11 +7,11 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/report.h"
+#include "planner/explain/report.h"
 
 namespace tessera {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
-#include "cost_models/spec/command_line.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/command_line.h"
+#include "cost_models/documents/problem.h"
 
 namespace {
 

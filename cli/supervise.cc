@@ -15,7 +15,7 @@
 #include <optional>
 #include <thread>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

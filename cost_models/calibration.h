@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cost_models/spec/cluster_spec.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cost_models/lengths.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cost_models/spec/parallel_layout.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 #include "cost_models/layout/overlay.h"
 #include "cost_models/layout/sender_balance.h"
 #include "cost_models/layout/sharding.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "cost_models/spec/model_spec.h"
-#include "cost_models/spec/object_reader.h"
+#include "cost_models/documents/object_reader.h"
 
 namespace tessera {
 

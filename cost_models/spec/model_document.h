@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cost_models/spec/model_spec.h"
-#include "cost_models/spec/object_reader.h"
+#include "cost_models/documents/object_reader.h"
 
 namespace tessera {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cost_models/spec/model_config.h"
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 
 namespace tessera {
 namespace {

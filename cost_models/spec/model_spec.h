@@ -14,7 +14,7 @@
 
 #include "cost_models/spec/dtype.h"
 #include "cost_models/spec/model_parts.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 

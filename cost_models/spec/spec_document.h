@@ -6,7 +6,7 @@
 
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/model_spec.h"
-#include "cost_models/spec/object_reader.h"
+#include "cost_models/documents/object_reader.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cost_models/spec/dtype.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/checkpoint/mapped_file.h"
 

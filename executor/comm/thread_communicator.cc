@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/split.h"
 #include "executor/comm/reduce.h"
 

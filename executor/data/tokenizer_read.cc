@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "executor/data/tokenizer_tables.h"
 #include "executor/data/unicode.h"
 

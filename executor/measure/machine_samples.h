@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "cost_models/calibration_fit.h"
+#include "cost_models/fit/calibration_fit.h"
 #include "executor/comm/communicator.h"
 #include "executor/model/side_stream.h"
 

@@ -6,7 +6,7 @@
 
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

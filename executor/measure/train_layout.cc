@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cost_models/spec/context_parallel.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/split.h"
 #include "executor/reshard/arena_layout.h"
 

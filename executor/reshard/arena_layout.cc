@@ -1,6 +1,6 @@
 #include "executor/reshard/arena_layout.h"
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

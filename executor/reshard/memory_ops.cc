@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

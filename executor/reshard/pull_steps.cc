@@ -4,7 +4,7 @@
 #include <functional>
 #include <set>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/reshard/pulls.h"
 
 namespace tessera {

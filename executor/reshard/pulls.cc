@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/split.h"
 
 namespace tessera {

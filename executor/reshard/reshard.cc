@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cost_models/layout/model_tensors.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

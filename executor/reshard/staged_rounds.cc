@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/reshard/byte_address.h"
 
 namespace tessera {

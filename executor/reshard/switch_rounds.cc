@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/reshard/pull_steps.h"
 
 namespace tessera {

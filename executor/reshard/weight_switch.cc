@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/comm/stopwatch.h"
 #include "executor/reshard/buffered_switch.h"
 #include "executor/reshard/gather_path.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

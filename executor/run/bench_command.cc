@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/measure/collectives_bench.h"
 #include "executor/measure/reshard_bench.h"
 #include "executor/run/bench_run.h"

@@ -20,9 +20,9 @@
 #include <variant>
 #include <vector>
 
-#include "cost_models/derived_calibration.h"
-#include "cost_models/spec/problem.h"
-#include "cost_models/spec/utc_now.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/utc_now.h"
 #include "executor/data/digit_tasks.h"
 #include "executor/data/init_model.h"
 #include "executor/run/bench_run.h"
@@ -32,7 +32,9 @@
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
-#include "planner/search/search.h"
+#include "planner/request/request.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

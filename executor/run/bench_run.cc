@@ -10,9 +10,9 @@
 #include <thread>
 #include <utility>
 
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/problem.h"
-#include "cost_models/spec/utc_now.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/utc_now.h"
 #include "executor/run/relaunch.h"
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cost_models/spec/cluster_spec.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/measure/kernels_bench.h"
 #include "executor/measure/train_bench.h"
 #include "executor/measure/train_layout.h"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cost_models/calibration_fit.h"
-#include "cost_models/spec/utc_now.h"
+#include "cost_models/fit/calibration_fit.h"
+#include "cost_models/documents/utc_now.h"
 #include "executor/measure/machine_samples.h"
 #include "executor/run/commands.h"
 #include "executor/run/device_setup.h"

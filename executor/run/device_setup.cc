@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/run/host_staged_communicator.h"
 #include "executor/run/rendezvous.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

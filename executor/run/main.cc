@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "cost_models/spec/command_line.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/command_line.h"
+#include "cost_models/documents/problem.h"
 #include "executor/comm/communicator.h"
 #include "executor/run/commands.h"
 #include "executor/run/launch_environment.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/spec/preset.h"
+#include "cost_models/documents/preset.h"
 #include "executor/data/digit_tasks.h"
 #include "executor/data/init_model.h"
 #include "executor/data/tokenizer.h"

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/run/launch_environment.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/comm/mpi_world.h"
 #include "executor/comm/thread_communicator.h"
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/run/share.h"
 #include "executor/run/weight_memory.h"
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <utility>
 
-#include "cost_models/spec/object_reader.h"
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "executor/run/run_config_keys.h"
 #include "executor/run/run_config_reshard.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cost_models/spec/object_reader.h"
+#include "cost_models/documents/object_reader.h"
 #include "executor/run/run_config.h"
 
 namespace tessera {

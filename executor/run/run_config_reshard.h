@@ -1,7 +1,7 @@
 // The section `reshard` of run.yaml. Problems go to the reader; pure otherwise.
 #pragma once
 
-#include "cost_models/spec/object_reader.h"
+#include "cost_models/documents/object_reader.h"
 #include "executor/run/run_config.h"
 
 namespace tessera {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/document.h"
+#include "cost_models/documents/document.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/reshard/shared_arena.h"
 #include "executor/rl/samples.h"

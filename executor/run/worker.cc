@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/model/deterministic.h"
 #include "executor/model/placed_weights.h"
 #include "executor/model/range_copies.h"

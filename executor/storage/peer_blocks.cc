@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

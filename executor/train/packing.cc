@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/model/to_device.h"
 
 namespace tessera {

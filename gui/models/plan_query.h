@@ -9,7 +9,10 @@
 #include <variant>
 #include <vector>
 
-#include "planner/search/search.h"
+#include "planner/request/request.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+
 
 namespace tessera::gui {
 

@@ -3,7 +3,8 @@
 
 #include "gui/models/text.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/report.h"
+#include "planner/explain/report.h"
+#include "planner/explain/infeasible.h"
 
 namespace tessera::gui {
 

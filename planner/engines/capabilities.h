@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cost_models/memory.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/object_reader.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/object_reader.h"
 
 namespace tessera {
 

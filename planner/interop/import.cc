@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "cost_models/spec/node_groups.h"
-#include "cost_models/spec/preset.h"
+#include "cost_models/documents/preset.h"
 #include "planner/engines/capabilities.h"
 #include "planner/interop/launch_command.h"
 

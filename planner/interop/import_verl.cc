@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "planner/search/iteration.h"
-#include "planner/search/search.h"
+#include "planner/pricing/iteration.h"
+#include "planner/space/place_pools.h"
 
 namespace tessera {
 namespace {

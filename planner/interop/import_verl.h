@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/interop/import.h"
+#include "planner/space/place_pools.h"
 
 namespace tessera {
 

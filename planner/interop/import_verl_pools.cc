@@ -5,6 +5,7 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/interop/import_verl.h"
+#include "planner/space/place_pools.h"
 
 namespace tessera {
 namespace {

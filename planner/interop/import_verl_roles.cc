@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "planner/interop/import_verl.h"
-#include "planner/search/iteration.h"
 
 namespace tessera {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/interop/megatron_model.h"
 
 namespace tessera {

@@ -2,12 +2,15 @@
 #include <algorithm>
 
 #include "planner/interop/import.h"
-#include "planner/search/amounts.h"
-#include "planner/search/fixed.h"
-#include "planner/search/full_gather.h"
-#include "planner/search/plan_request.h"
-#include "planner/search/role_operations.h"
+#include "planner/plan/amounts.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/full_gather.h"
+#include "planner/request/plan_request.h"
+#include "planner/pricing/role_operations.h"
 #include "planner/search/search.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 namespace {

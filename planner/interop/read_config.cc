@@ -1,7 +1,7 @@
 // Which form a configuration has, and its keys and values.
 #include <algorithm>
 
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "planner/interop/launch_command.h"
 
 namespace tessera {

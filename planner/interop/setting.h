@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/document.h"
+#include "cost_models/documents/document.h"
 
 namespace tessera {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "planner/interop/shell_words.h"
 
 namespace tessera {

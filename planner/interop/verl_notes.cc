@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "planner/interop/verl_writer.h"
-#include "planner/search/amounts.h"
+#include "planner/plan/amounts.h"
 
 namespace tessera {
 namespace {

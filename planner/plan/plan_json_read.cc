@@ -3,7 +3,7 @@
 #include <concepts>
 
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
 

@@ -9,7 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "planner/search/incumbent.h"
 #include "planner/search/placement_frame.h"
 
 namespace tessera {

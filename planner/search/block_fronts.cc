@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "planner/search/pairs.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/search/incumbent.h"
 
 namespace tessera {
 namespace {

@@ -13,6 +13,8 @@
 
 #include "planner/search/block_bounds.h"
 #include "planner/search/pareto.h"
+#include "planner/search/exact.h"
+#include "planner/search/incumbent.h"
 
 namespace tessera {
 

@@ -11,10 +11,18 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/full_gather.h"
-#include "planner/search/groups.h"
+#include "planner/pricing/peak_memory.h"
+#include "planner/pricing/full_gather.h"
+#include "planner/pricing/groups.h"
 #include "planner/search/search.h"
-#include "planner/search/uncertainty.h"
+#include "planner/pricing/uncertainty.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/request/plan_value.h"
+#include "planner/pricing/iteration.h"
+#include "planner/engines/space.h"
 
 namespace tessera {
 namespace {
@@ -200,12 +208,6 @@ void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solutio
   plan.reshard.push_back(mapped.pair);
 }
 
-int gpus_of(const Plan& plan) {
-  std::set<int> ranks;
-  for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
-  return static_cast<int>(ranks.size());
-}
-
 /// Of a rank of the block with most: blocks work at the same time.
 double communication_of_a_rank(const CostEvaluator& costs, const Solution& solution) {
   double most = 0;
@@ -233,9 +235,7 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;
-  // Ranks count all GPUs before the plan's where other types come first.
-  const int gpus = request.cluster.groups.empty() ? plan.world_size() : gpus_of(plan);
-  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus;
+  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus_of(plan);
   const double update = solution.seconds[at(Phase::update_actor)];
   if (update > 0) {
     const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
@@ -283,39 +283,6 @@ std::vector<EnvironmentVariable> environment_of(const PlanRequest& request,
 }
 
 }  // namespace
-
-std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
-                        const CostEvaluator& costs, const CostEvaluator& generating) {
-  std::int64_t peak = 0;
-  for (std::size_t block = 0; block < solution.placement.size(); ++block) {
-    for (const ScheduledCall& call : schedule) {
-      std::vector<std::vector<std::int64_t>> by_stage;  // of each role of the block
-      std::vector<Candidate> candidates;
-      for (const Role role : solution.placement[block]) {
-        const Candidate& candidate = solution.choice.at(role);
-        const CostEvaluator& own = role == Role::rollout ? generating : costs;
-        candidates.push_back(candidate);
-        by_stage.emplace_back();
-        for (int stage = 0; stage < candidate.pp; ++stage) {
-          by_stage.back().push_back(own.memory(candidate, call.phase, stage).total());
-        }
-      }
-      for (int rank = 0; rank < solution.sizes[block]; ++rank) {
-        std::int64_t total = reserve_of(costs, candidates.front());
-        for (std::size_t r = 0; r < candidates.size(); ++r) {
-          const Candidate& c = candidates[r];
-          const int inner = c.tp * c.cp;
-          const int stage = dealt_order(c, costs.request().engine) == RankOrder::megatron
-                                ? rank / (inner * c.dp)
-                                : rank / inner % c.pp;
-          total += by_stage[r][static_cast<std::size_t>(stage)];
-        }
-        peak = std::max(peak, total);
-      }
-    }
-  }
-  return peak;
-}
 
 Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
                   KnownReshards* known) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/pricing/iteration.h"
 #include "planner/search/placement_search.h"
 #include "planner/search/view_fronts.h"
+#include "planner/request/objective.h"
 
 namespace tessera {
 
@@ -23,7 +25,7 @@ void improve(const PlacementSearch& search, Pass pass, Rivals& rivals, Solution&
   Solution next = search.run(rivals, pass, pruned);
   if (!next.found()) return;
   best = std::move(next);
-  rivals.own = best.as_incumbent();
+  rivals.own = incumbent_of(best);
 }
 
 // The best of all placements with the rollout apart that the step waits for:
@@ -79,7 +81,7 @@ SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
   const auto by_value = [&](const Solution& a, const Solution& b) { return value(a) < value(b); };
   std::stable_sort(result.best.begin(), result.best.end(), by_value);
   if (std::count(problem.policy_lags.begin(), problem.policy_lags.end(), 0) > 0) {
-    const Incumbent best = result.best.empty() ? Incumbent{} : result.best.front().as_incumbent();
+    const Incumbent best = result.best.empty() ? Incumbent{} : incumbent_of(result.best.front());
     add(best_apart(problem, best, fronts, result.pruned));
     std::stable_sort(result.best.begin(), result.best.end(), by_value);
   }
@@ -95,7 +97,7 @@ std::vector<Solution> pareto_front(
   limited.objective = Objective::step_time;
   for (const int gpus : counts) {
     limited.gpus = gpus;
-    if (!front.empty()) limited.better_than = front.back().as_incumbent();
+    if (!front.empty()) limited.better_than = incumbent_of(front.back());
     SearchResult result = best_of(limited);
     if (!result.best.empty()) front.push_back(std::move(result.best.front()));
   }

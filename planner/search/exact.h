@@ -20,20 +20,15 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/search/incumbent.h"
-#include "planner/search/iteration.h"
+#include "planner/request/solution.h"
+#include "planner/space/layout_space.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/objective.h"
+#include "planner/request/candidate.h"
 
 namespace tessera {
-
-/// "step_s", "tokens_per_s_per_gpu", "cost", "gpus".
-std::string_view name_of(Objective objective);
-std::optional<Objective> objective_from(std::string_view name);
-std::vector<std::string> objective_names();
-
-/// "actor+reference | critic"; one block of all roles is "colocated". The
-/// rollout is named only where it has a block of its own.
-std::string describe(const Placement& placement);
 
 struct SearchProblem {
   ClusterSpec cluster;
@@ -71,27 +66,6 @@ struct SearchProblem {
 /// with the actor. With `disaggregated`, each of them again with the rollout in
 /// a block of its own.
 std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated = false);
-
-struct Solution {
-  Placement placement;
-  std::vector<int> sizes, first_rank;  // by block
-  std::vector<int> views;              // by block: Candidate::view of its roles
-  std::map<Role, Candidate> choice;
-  PhaseSeconds seconds{};  // of every scheduled phase
-  double step_s = std::numeric_limits<double>::infinity();
-  int policy_lag = 0;
-  double billed_gpus = 0;  // GPUs by their price, in units of the cluster's mean price
-
-  int gpus() const;  // of all blocks
-  bool found() const { return !sizes.empty(); }
-  Incumbent as_incumbent() const { return {step_s, {gpus(), billed_gpus}}; }
-};
-
-/// Smaller is better: step, GPU seconds, or GPUs (with the step as a tie-break
-/// below one GPU).
-double value_of(Objective objective, double step_s, int gpus);
-/// The cost by the prices of the solution's GPU types.
-double value_of(Objective objective, const Solution& solution);
 
 /// What may be left of the value of a rollout apart that the step waits for, where it is not best.
 inline constexpr double kApartSlack = 0.03;

@@ -6,9 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "planner/search/chunk_seconds.h"
+#include "planner/pricing/chunk_seconds.h"
 #include "planner/search/pareto.h"
 #include "planner/search/token_limits.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {

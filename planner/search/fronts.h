@@ -16,6 +16,9 @@
 #include <vector>
 
 #include "planner/search/exact.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 

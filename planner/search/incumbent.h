@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/search/request.h"
+#include "planner/request/solution.h"
+#include "planner/request/objective.h"
 
 namespace tessera {
 
@@ -40,6 +41,10 @@ struct Incumbent {
     return least.gpus == bill.gpus ? step_s : kInfinity;
   }
 };
+
+inline Incumbent incumbent_of(const Solution& solution) {
+  return {solution.step_s, {solution.gpus(), solution.billed_gpus}};
+}
 
 /// What a search has to beat: the best plan of its own placements, which it looks for, and the best
 /// of all placements so far.

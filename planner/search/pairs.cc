@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/pricing/iteration.h"
+
 namespace tessera {
 namespace {
 

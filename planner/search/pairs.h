@@ -10,9 +10,10 @@
 #include <limits>
 #include <vector>
 
-#include "planner/search/chunk_seconds.h"
+#include "planner/pricing/chunk_seconds.h"
 #include "planner/search/fronts.h"
 #include "planner/search/pareto.h"
+#include "planner/pricing/iteration.h"
 
 namespace tessera {
 

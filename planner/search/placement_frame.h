@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/chunk_seconds.h"
-#include "planner/search/place_pools.h"
+#include "planner/pricing/chunk_seconds.h"
+#include "planner/space/place_pools.h"
 #include "planner/search/view_fronts.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/search/exact.h"
 
 namespace tessera {
 

@@ -6,6 +6,9 @@
 
 #include "planner/search/block_bounds.h"
 #include "planner/search/block_fronts.h"
+#include "planner/space/place_pools.h"
+#include "planner/request/solution.h"
+#include "planner/search/incumbent.h"
 
 namespace tessera {
 
@@ -275,7 +278,7 @@ class Branching {
     best_.views = views_;
     best_.billed_gpus = placed.billed_gpus;
     best_.step_s = step;
-    rivals_.own = best_.as_incumbent();
+    rivals_.own = incumbent_of(best_);
     Recorder(frame_, fronts_, views_).record(points, best_);
   }
 

@@ -9,6 +9,8 @@
 
 #include "planner/search/exact.h"
 #include "planner/search/view_fronts.h"
+#include "planner/request/solution.h"
+#include "planner/search/incumbent.h"
 
 namespace tessera {
 

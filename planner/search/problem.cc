@@ -4,8 +4,14 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/search.h"
-#include "planner/search/settings_of_candidate.h"
-#include "planner/search/space.h"
+#include "planner/request/settings_of_candidate.h"
+#include "planner/engines/space.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/request/request.h"
+#include "planner/search/exact.h"
+#include "planner/request/describe.h"
+#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/search/fixed.h"
+#include "planner/pricing/fixed.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/pricing/iteration.h"
 
 namespace tessera {
 namespace {

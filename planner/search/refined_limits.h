@@ -4,6 +4,8 @@
 #pragma once
 
 #include "planner/search/exact.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 

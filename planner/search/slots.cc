@@ -5,9 +5,17 @@
 #include <set>
 #include <utility>
 
-#include "planner/search/fixed.h"
+#include "planner/pricing/fixed.h"
 #include "planner/search/refined_limits.h"
-#include "planner/search/search.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/objective.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/request/describe.h"
+#include "planner/pricing/iteration.h"
+#include "planner/search/incumbent.h"
 
 namespace tessera {
 namespace {
@@ -194,7 +202,7 @@ void take_up(const SearchProblem& problem, Solution next, std::vector<Solution>&
 // Than the plan that the problem says is known.
 bool is_better(const SearchProblem& problem, const Solution& solution) {
   return solution.step_s <
-         problem.better_than.step_limit(problem.objective, solution.as_incumbent().bill);
+         problem.better_than.step_limit(problem.objective, incumbent_of(solution).bill);
 }
 
 bool solves_slots(const SearchProblem& problem, const PlanRequest& request) {
@@ -258,7 +266,7 @@ SolvedSearch solve_slots(const SearchProblem& problem, const PlanRequest& reques
   Between between(problem, workload);
   for (int round = 0; round < rounds; ++round) {
     SearchProblem open = between.open();
-    if (!best.empty()) open.better_than = best.front().as_incumbent();
+    if (!best.empty()) open.better_than = incumbent_of(best.front());
     const SearchResult found = search_exactly(open, store);
     solved.result.evaluated += found.evaluated;
     solved.result.pruned += found.pruned;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+
 namespace tessera {
 namespace {
 

@@ -3,6 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "planner/space/layout_space.h"
+#include "planner/search/exact.h"
+
 namespace tessera {
 
 ViewFronts::ViewFronts(const SearchProblem& problem, FrontStore::State& store) : whole_(problem) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/search/fronts.h"
+#include "planner/search/exact.h"
 
 namespace tessera {
 

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "planner/plan/plan.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {

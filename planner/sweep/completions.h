@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "cost_models/spec/cluster_spec.h"
-#include "planner/search/request.h"
 #include "planner/sweep/sweep_row.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/sweep/row_pricing.h"
 #include "planner/sweep/row_request.h"
 

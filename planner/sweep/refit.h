@@ -7,7 +7,8 @@
 #include "cost_models/calibration.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/model_spec.h"
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/candidate.h"
 
 namespace tessera {
 

@@ -10,13 +10,18 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
-#include "planner/search/fixed.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/pricing/peak_memory.h"
+#include "planner/pricing/fixed.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/refit.h"
 #include "planner/sweep/row_request.h"
 #include "planner/sweep/row_search.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/plan_request.h"
+#include "planner/pricing/iteration.h"
 
 namespace tessera {
 namespace {

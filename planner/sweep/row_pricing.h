@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {

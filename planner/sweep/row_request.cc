@@ -7,8 +7,8 @@
 
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/engines/space.h"
+#include "planner/request/check_request.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "planner/search/request.h"
+#include "planner/request/request.h"
 #include "planner/sweep/sweep_inputs.h"
 
 namespace tessera {

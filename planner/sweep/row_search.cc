@@ -6,9 +6,17 @@
 
 #include "planner/search/search.h"
 #include "planner/search/slots.h"
-#include "planner/search/space.h"
+#include "planner/engines/space.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/row_request.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {

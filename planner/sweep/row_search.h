@@ -6,10 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "planner/search/evaluate.h"
-#include "planner/search/exact.h"
-#include "planner/search/settings.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/settings.h"
 #include "planner/sweep/sweep_row.h"
+#include "planner/request/solution.h"
+#include "planner/request/describe.h"
 
 namespace tessera {
 

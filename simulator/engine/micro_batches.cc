@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "cost_models/packing.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

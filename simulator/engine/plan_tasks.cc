@@ -15,10 +15,11 @@
 #include "cost_models/layout/box.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
-#include "planner/search/space.h"
+#include "planner/engines/space.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"
 #include "simulator/rollout/draw_lengths.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/search/plan_request.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {

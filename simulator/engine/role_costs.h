@@ -1,6 +1,6 @@
 // Costs of one role of a plan with the ranks that bear them.
 //
-// What the planner's evaluator sums in closed form (planner/search/role_operations.h), operation by
+// What the planner's evaluator sums in closed form (planner/pricing/role_operations.h), operation by
 // operation, with the plan's own stages and ranks. Seconds and bytes; built once per role, then
 // only read by one thread.
 #pragma once
@@ -11,9 +11,10 @@
 #include "cost_models/calibration.h"
 #include "cost_models/memory.h"
 #include "planner/plan/plan.h"
-#include "planner/search/role_operations.h"
+#include "planner/pricing/role_operations.h"
 #include "simulator/engine/micro_batches.h"
 #include "simulator/rollout/replica.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 

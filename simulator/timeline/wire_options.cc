@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/strict_yaml.h"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "cost_models/spec/dtype.h"
-#include "cost_models/spec/object_reader.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cost_models/compute.h"
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/linear_communication.h"
 
 namespace tessera {

@@ -16,7 +16,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 
 namespace tessera {
 namespace {

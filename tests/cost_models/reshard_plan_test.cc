@@ -11,7 +11,7 @@
 #include <set>
 
 #include "cost_models/layout/sharding.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "tests/cost_models/reshard_oracle.h"
 #include "tests/cost_models/sample_models.h"
 

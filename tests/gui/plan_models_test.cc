@@ -14,8 +14,9 @@
 #include "gui/models/mesh_model.h"
 #include "gui/models/phase_model.h"
 #include "gui/models/plan_table_model.h"
-#include "planner/search/search.h"
 #include "tests/gui/sample_plans.h"
+#include "planner/request/describe.h"
+#include "planner/explain/infeasible.h"
 
 namespace tessera::gui {
 namespace {

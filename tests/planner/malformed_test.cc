@@ -11,13 +11,13 @@
 #include <functional>
 
 #include "cost_models/calibration.h"
-#include "cost_models/spec/csv.h"
-#include "cost_models/spec/strict_json.h"
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/csv.h"
+#include "cost_models/documents/strict_json.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "executor/run/run_config.h"
 #include "planner/interop/import.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/settings.h"
+#include "planner/request/settings.h"
 #include "planner/sweep/sweep_row.h"
 #include "simulator/rules/rules.h"
 #include "simulator/timeline/metrics.h"

@@ -8,11 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/engines/space.h"
 #include "simulator/engine/role_costs.h"
 #include "tests/simulator/sample_plans.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

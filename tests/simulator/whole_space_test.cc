@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/search/report.h"
-#include "planner/search/role_operations.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/explain/report.h"
+#include "planner/pricing/role_operations.h"
+#include "planner/engines/space.h"
 #include "simulator/engine/report.h"
 #include "simulator/engine/simulate.h"
 #include "tests/simulator/sample_plans.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

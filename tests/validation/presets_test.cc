@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <set>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/fixed.h"
-#include "planner/search/search.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/pricing/fixed.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {

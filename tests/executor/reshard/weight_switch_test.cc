@@ -8,7 +8,7 @@
 #include <cmath>
 #include <thread>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/comm/thread_communicator.h"
 #include "executor/reshard/gathers.h"
 #include "tests/executor/reshard/switch_cases.h"

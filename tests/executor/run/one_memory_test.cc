@@ -18,6 +18,7 @@
 #include "tests/executor/reshard/layout_cases.h"
 #include "tests/executor/train/small_models.h"
 #include "tests/planner/plan/sample_plan.h"
+#include "planner/request/candidate.h"
 
 namespace tessera {
 namespace {

@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
 #include "planner/interop/megatron_model.h"

@@ -10,16 +10,19 @@
 #include <fstream>
 #include <sstream>
 
-#include "cost_models/derived_calibration.h"
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "planner/engines/capabilities.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/one_step_off.h"
-#include "planner/search/report.h"
+#include "planner/explain/report.h"
 #include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/engines/space.h"
 #include "tests/planner/interop/random_plans.h"
+#include "planner/request/request.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

@@ -7,14 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "planner/interop/export.h"
 #include "planner/interop/shell_words.h"
 #include "planner/plan/one_step_off.h"
-#include "planner/search/evaluate.h"
-#include "planner/search/role_operations.h"
-#include "planner/search/search.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/pricing/role_operations.h"
 #include "tests/planner/interop/random_plans.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
+#include "planner/pricing/iteration.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

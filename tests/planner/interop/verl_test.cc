@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
 #include "planner/interop/verl_settings.h"
 #include "tests/planner/interop/random_plans.h"

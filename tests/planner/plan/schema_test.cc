@@ -11,9 +11,9 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "planner/plan/plan_json.h"
 #include "tests/planner/plan/sample_plan.h"
 

@@ -1,13 +1,17 @@
 // Oracles: hand counts of pipelines and volumes, HybridFlow's closed forms.
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
 
 #include <gtest/gtest.h>
 
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/layout/sharding.h"
-#include "planner/search/space.h"
+#include "planner/engines/space.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {

@@ -11,10 +11,23 @@
 #include <thread>
 
 #include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/engines/space.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/objective.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/space/place_pools.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/plan_request.h"
+#include "planner/pricing/iteration.h"
+#include "planner/explain/planner.h"
+#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {

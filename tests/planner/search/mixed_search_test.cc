@@ -10,11 +10,20 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/exact.h"
-#include "planner/search/request.h"
-#include "planner/search/search.h"
+#include "planner/request/request.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/objective.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/space/place_pools.h"
+#include "planner/request/solution.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/pricing/iteration.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

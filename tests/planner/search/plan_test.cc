@@ -9,10 +9,17 @@
 #include "planner/engines/capabilities.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/report.h"
-#include "planner/search/role_operations.h"
+#include "planner/explain/report.h"
 #include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/objective.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/search/exact.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "planner/search/exact.h"
+#include "planner/plan/phase_seconds.h"
 
 namespace tessera {
 

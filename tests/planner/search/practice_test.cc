@@ -6,9 +6,12 @@
 
 #include <cstdio>
 
-#include "planner/search/fixed.h"
-#include "planner/search/space.h"
+#include "planner/pricing/fixed.h"
+#include "planner/engines/space.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {

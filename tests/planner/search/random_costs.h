@@ -13,7 +13,11 @@
 #include <utility>
 
 #include "planner/search/exact.h"
-#include "planner/search/search.h"
+#include "planner/request/objective.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/pricing/iteration.h"
 
 namespace tessera {
 

@@ -7,9 +7,11 @@
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/role_operations.h"
-#include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

@@ -1,9 +1,15 @@
 // Re-planning against fresh planning; candidates against the tables of their engines.
 #include <gtest/gtest.h>
 
-#include "planner/search/search.h"
-#include "planner/search/space.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/objective.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {

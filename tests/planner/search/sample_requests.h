@@ -4,7 +4,8 @@
 #include <string>
 
 #include "cost_models/calibration.h"
-#include "planner/search/request.h"
+#include "planner/request/request.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 

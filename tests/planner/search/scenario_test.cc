@@ -5,10 +5,11 @@
 #include <cstdio>
 #include <numeric>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
-#include "planner/search/search.h"
+#include "planner/request/request.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

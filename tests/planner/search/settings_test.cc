@@ -1,4 +1,4 @@
-#include "planner/search/settings.h"
+#include "planner/request/settings.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,15 @@
 
 #include "planner/engines/capabilities.h"
 #include "planner/plan/engine_names.h"
-#include "planner/search/request.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/request/request.h"
+#include "planner/engines/space.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/candidate.h"
+#include "planner/space/layout_space.h"
+#include "planner/request/solution.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/plan_request.h"
-#include "planner/search/search.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/request/plan_request.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/request.h"
+#include "planner/request/describe.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

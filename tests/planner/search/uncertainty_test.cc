@@ -1,14 +1,17 @@
 // A step's deviation from the covariance of constants: against Euler's theorem, the closed form on
 // a block by hand, and samples drawn from the covariance.
-#include "planner/search/uncertainty.h"
+#include "planner/pricing/uncertainty.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "planner/search/search.h"
 #include "tests/planner/search/sample_requests.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

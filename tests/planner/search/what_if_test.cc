@@ -9,13 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/advice.h"
-#include "planner/search/plan_request.h"
-#include "planner/search/role_operations.h"
-#include "planner/search/space.h"
-#include "planner/search/variations.h"
-#include "planner/search/why_not.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/advice.h"
+#include "planner/request/plan_request.h"
+#include "planner/engines/space.h"
+#include "planner/explain/variations.h"
+#include "planner/explain/why_not.h"
+#include "planner/request/objective.h"
+#include "planner/request/request.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

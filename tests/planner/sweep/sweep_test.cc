@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {
