@@ -103,6 +103,14 @@ TEST_F(Usage, EveryPresetIsListed) {
   }
 }
 
+TEST_F(Usage, TheTutorialsVerlScriptIsReadAndFits) {
+  const Called called = call("import " + std::string(TESSERA_SOURCE_DIR) +
+                             "/examples/verl_grpo/run_qwen2_5_7b_grpo.sh --cluster h200-8 "
+                             "--response-mean 1600");
+  EXPECT_EQ(called.code, 0) << called.out;
+  EXPECT_THAT(called.out, HasSubstr("rollout    0-7          tp4 dp2"));
+}
+
 TEST_F(Usage, FilesThatDoNotReadAre65) {
   EXPECT_EQ(call("plan --model qwen2.5-0.5b --cluster none --workload grpo-7b-1k").code, 65);
 }
