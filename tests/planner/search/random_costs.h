@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/request/describe.h"
 #include "planner/search/exact.h"
 #include "planner/request/objective.h"
 #include "planner/request/candidate.h"
