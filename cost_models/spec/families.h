@@ -41,7 +41,7 @@ struct ExpertFacts {
   bool normalised = false;    // chosen scores sum to 1, where norm_topk_prob does not say
   bool router_bias = false;   // on the logits
   bool gated_shared = false;  // one shared expert of shared_expert_intermediate_size, with a gate
-  // Of ExpertKeys::deepseek: what the class takes where the file is silent.
+  // ExpertKeys::deepseek alone: the class's parts, and its defaults where the file is silent.
   RouterScore score = RouterScore::softmax;
   bool correction_bias = false;  // on the scores for the choice alone
   std::int64_t default_shared = 0, default_dense = 0, default_groups = 1,
@@ -104,8 +104,9 @@ enum class BiasPlaces : unsigned { none = 1, qkv = 2, all = 4, none_or_all = 5, 
 /// The expert that every token uses.
 enum class SharedExpert { any, none, gated };
 
-/// What a description without a family (Megatron-LM's arguments) must state to be of this one,
-/// besides its norms, activation, positions, sinks, experts and latent attention; empty = either.
+/// A description without a family (Megatron-LM's arguments) is of this one when it states these
+/// too, besides its norms, activation, positions, sinks, experts and latent attention; empty =
+/// either.
 struct Signature {
   BiasPlaces biases = BiasPlaces::any;
   std::optional<bool> qk_norm, sliding_window;
