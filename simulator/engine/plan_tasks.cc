@@ -16,15 +16,15 @@
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
 #include "planner/engines/space.h"
+#include "planner/request/plan_request.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"
 #include "simulator/rollout/draw_lengths.h"
-#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {
 
-/// What one destination rank of a reshard receives.
+/// Bytes that one destination rank of a reshard receives.
 struct Arrival {
   int rank = 0;
   std::int64_t bytes = 0;
@@ -73,7 +73,7 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   }
   std::vector<int> ranks = plan.find(pair.from)->ranks;
   if (plan.find(pair.to)->ranks != ranks) ranks = united(ranks, plan.find(pair.to)->ranks);
-  // What moves between pools of different GPU types goes at the rate of the slower.
+  // Bytes between pools of different GPU types go at the rate of the slower.
   std::vector<Machines> ends = {machines_of(plan, plan.find(pair.to)->ranks, calibration)};
   if (!plan.cluster.groups.empty()) {
     ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
