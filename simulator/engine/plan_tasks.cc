@@ -166,7 +166,7 @@ class Builder {
     call.end = join("end", call.phase, std::move(tails));
     const auto id = static_cast<int>(result_.calls.size());
     for (const int rank : call.ranks) last_call_[static_cast<std::size_t>(rank)] = id;
-    call_of_phase_[static_cast<std::size_t>(call.phase)] = id;
+    call_of_phase_[call.phase] = id;
     result_.calls.push_back(std::move(call));
   }
 
@@ -177,7 +177,7 @@ class Builder {
   std::vector<TaskId> ends_before(const ScheduledCall& scheduled, const std::vector<int>& ranks) {
     std::set<int> calls;
     for (const Phase phase : scheduled.after) {
-      calls.insert(call_of_phase_[static_cast<std::size_t>(phase)]);
+      calls.insert(call_of_phase_[phase]);
     }
     for (const int rank : ranks) calls.insert(last_call_[static_cast<std::size_t>(rank)]);
     calls.erase(-1);
@@ -375,7 +375,7 @@ class Builder {
   std::map<Role, std::unique_ptr<RoleCosts>> costs_;
   std::vector<std::vector<Arrival>> arrivals_;  // of each reshard
   std::vector<int> last_call_;                  // by rank, -1 = none
-  std::array<int, kPhaseCount> call_of_phase_{};
+  EnumArray<Phase, int> call_of_phase_;
   std::int64_t step_ = 0;
   std::vector<std::int64_t> lengths_;
   IterationTasks result_;

@@ -74,8 +74,7 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int wa
     result.phases.push_back({phase, predicted, measured.mean, measured.deviation,
                              step.mean > 0 ? measured.mean / step.mean : 0});
   };
-  for (int i = 0; i < kPhaseCount; ++i) {
-    const auto phase = static_cast<Phase>(i);
+  for (const Phase phase : kEveryPhase) {
     const std::string name(name_of(phase));
     const auto predicted = plan.prediction.phases_s.find(phase);
     const Summary measured = summarise(run, first, "timing_s/" + name);

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cost_models/calibration.h"
-#include "planner/request/request.h"
 #include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 

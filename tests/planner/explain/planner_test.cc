@@ -7,67 +7,23 @@
 #include <limits>
 
 #include "planner/engines/capabilities.h"
-#include "planner/plan/one_step_off.h"
-#include "planner/plan/plan_json.h"
-#include "planner/explain/report.h"
-#include "planner/search/search.h"
-#include "tests/planner/search/sample_requests.h"
-#include "planner/request/objective.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
-#include "planner/request/describe.h"
-#include "planner/request/plan_request.h"
-#include "planner/search/exact.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/plan/one_step_off.h"
+#include "planner/plan/plan_json.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/search/exact.h"
+#include "planner/search/search.h"
+#include "tests/planner/planned.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
-
-Plan planned(const PlanRequest& request) {
-  Problems problems;
-  const auto outcome = make_plan(request, problems);
-  EXPECT_TRUE(problems.empty()) << to_string(problems[0]);
-  if (!outcome) return {};
-  if (const auto* infeasible = std::get_if<Infeasible>(&*outcome)) {
-    ADD_FAILURE() << describe(*infeasible);
-    return {};
-  }
-  return std::get<Plan>(*outcome);
-}
-
-Infeasible refused(const PlanRequest& request) {
-  Problems problems;
-  const auto outcome = make_plan(request, problems);
-  EXPECT_TRUE(problems.empty());
-  const auto* infeasible = outcome ? std::get_if<Infeasible>(&*outcome) : nullptr;
-  EXPECT_NE(infeasible, nullptr);
-  return infeasible != nullptr ? *infeasible : Infeasible{};
-}
-
-PlanRequest digits_request() {
-  Workload workload = workload_of("grpo", KlPlace::none, false);
-  workload.prompts_per_step = 32;
-  workload.samples_per_prompt = 16;
-  ClusterSpec cluster = cluster_of(4, 1, 4);
-  cluster.device.name = "cpu";
-  PlanRequest request = request_of(tiny_model(), workload, cluster, "cpu");
-  Problems problems;
-  const std::vector<std::string> words = {"actor.tp=2", "actor.pp=2", "rollout.tp=2",
-                                          "rollout.dp=2"};
-  request.fixed = parse_settings(words, problems);
-  return request;
-}
-
-PlanRequest ppo_request(int nodes) {
-  Workload workload = workload_of("ppo", KlPlace::reward, true);
-  workload.prompts_per_step = 1024;
-  workload.samples_per_prompt = 1;
-  workload.prompt_tokens = 1024;
-  workload.response_tokens = {1024, 0, 1024};
-  workload.mini_batches = 4;
-  return request_of(llama_8b(), workload, cluster_of(8, nodes, 80));
-}
 
 TEST(Plan, OfEveryRequestValidatesAndSurvivesItsFile) {
   for (const PlanRequest& request : {digits_request(), ppo_request(2)}) {
@@ -200,125 +156,6 @@ TEST(Plan, AnUnmappedRolloutCountsOnlyWhereItsWeightsArePresent) {
   EXPECT_FALSE(read->reshard[0].keep);
 }
 
-TEST(Certificate, ListsTheBestOfEveryOtherPlacementAndItsMargin) {
-  const Plan plan = planned(ppo_request(2));
-  const Certificate& certificate = plan.certificate;
-  EXPECT_EQ(certificate.gap, 0);
-  EXPECT_EQ(certificate.lower_bound, certificate.value);
-  EXPECT_GT(certificate.evaluated, 100);
-  ASSERT_FALSE(certificate.runner_up.empty());
-  double last = certificate.value;
-  for (const RunnerUp& other : certificate.runner_up) {
-    EXPECT_GE(other.step_s, last);
-    last = other.step_s;
-  }
-  EXPECT_TRUE(std::any_of(certificate.runner_up.begin(), certificate.runner_up.end(),
-                          [](const RunnerUp& other) {
-                            return other.placement.find("another layout") != std::string::npos;
-                          }));
-  for (const RunnerUp& other : certificate.runner_up) EXPECT_GT(other.gpus, 0);
-  EXPECT_GT(certificate.margin_deviations, 0);
-  const double next = certificate.runner_up[0].step_s;
-  EXPECT_NEAR(certificate.value * (1 + certificate.margin), next * (1 - certificate.margin),
-              1e-9 * next);
-}
-
-TEST(Certificate, SettingsOfARunnerUpFindItAgain) {
-  const PlanRequest request = ppo_request(2);
-  const Plan best = planned(request);
-  Planner planner(request);
-  int found = 0;
-  for (const RunnerUp& other : best.certificate.runner_up) {
-    Problems problems;
-    const auto again =
-        planner.plan(parse_settings(other.settings, problems), Objective::step_time, problems);
-    ASSERT_TRUE(problems.empty()) << to_string(problems[0]);
-    ASSERT_TRUE(std::holds_alternative<Plan>(*again)) << other.description;
-    const Plan& plan = std::get<Plan>(*again);
-    EXPECT_NEAR(plan.prediction.step_s, other.step_s, 1e-9 * other.step_s) << other.description;
-    EXPECT_EQ(describe_layouts(plan), other.description);
-    ++found;
-  }
-  EXPECT_GT(found, 3);
-}
-
-TEST(Certificate, NoLayoutsOfTwoRolesAreNearerThanTheOneItNames) {
-  const PlanRequest request = ppo_request(1);
-  const Plan best = planned(request);
-  const auto named = std::find_if(
-      best.certificate.runner_up.begin(), best.certificate.runner_up.end(),
-      [](const RunnerUp& other) { return other.placement.ends_with(", another layout"); });
-  ASSERT_NE(named, best.certificate.runner_up.end());
-  // Every other tp of one role or of two, with the degrees that the plan chose for the others.
-  std::vector<std::pair<int, int>> degrees;
-  for (const int of_a : {1, 2, 4, 8}) {
-    for (const int of_b : {1, 2, 4, 8}) degrees.emplace_back(of_a, of_b);
-  }
-  Planner planner(request);
-  double nearest = std::numeric_limits<double>::infinity();
-  for (std::size_t a = 0; a < best.roles.size(); ++a) {
-    for (std::size_t b = a; b < best.roles.size(); ++b) {
-      for (const auto& [of_a, of_b] : degrees) {
-        if ((a == b && of_a != of_b) || of_a == best.roles[a].layout.tp ||
-            of_b == best.roles[b].layout.tp) {
-          continue;
-        }
-        FixedSettings fixed;
-        fixed.placement = describe_placement(best);
-        for (std::size_t r = 0; r < best.roles.size(); ++r) {
-          const RolePlan& role = best.roles[r];
-          fixed.values[{role.role, Field::gpus}] = static_cast<int>(role.ranks.size());
-          const bool changed = r == a || r == b;
-          if (!changed) fixed.values[{role.role, Field::pp}] = role.layout.pp;
-          fixed.values[{role.role, Field::tp}] = r == a ? of_a : r == b ? of_b : role.layout.tp;
-        }
-        Problems problems;
-        const auto outcome = planner.plan(fixed, Objective::step_time, problems);
-        const Plan* plan = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
-        if (plan != nullptr) nearest = std::min(nearest, plan->prediction.step_s);
-      }
-    }
-  }
-  EXPECT_LT(nearest, std::numeric_limits<double>::infinity());
-  EXPECT_LE(named->step_s, nearest * (1 + 1e-9));
-}
-
-TEST(Certificate, OfTheFewestGpusComparesPlansOnAsManyGpusByTime) {
-  PlanRequest request = digits_request();
-  request.fixed = {};
-  request.objective = Objective::fewest_gpus;
-  const Plan plan = planned(request);
-  EXPECT_EQ(plan.certificate.value, plan.world_size());
-  const std::string text = describe(plan);
-  EXPECT_NE(text.find("certificate: gpus = " + std::to_string(plan.world_size()) + " GPUs, step"),
-            std::string::npos);
-  for (const RunnerUp& other : plan.certificate.runner_up) {
-    EXPECT_GE(other.gpus, plan.world_size());
-  }
-}
-
-TEST(Certificate, ComparesActorLayoutsWhereThereIsOnePlacement) {
-  PlanRequest request = digits_request();
-  request.fixed = {};
-  const Plan plan = planned(request);
-  ASSERT_FALSE(plan.certificate.runner_up.empty());
-  EXPECT_TRUE(plan.certificate.runner_up[0].placement.starts_with("colocated"));
-  EXPECT_GE(plan.certificate.runner_up[0].step_s, plan.certificate.value);
-}
-
-TEST(Infeasible, NamesTheEnginesLimitAndWhoHasTheSetting) {
-  PlanRequest request = ppo_request(1);
-  Problems problems;
-  request.fixed = parse_settings(std::vector<std::string>{"actor.ep=2", "critic.tp=2"}, problems);
-  const Infeasible none = refused(request);
-  ASSERT_EQ(none.reasons.size(), 1u);
-  EXPECT_EQ(
-      none.reasons[0],
-      "actor.ep=2 is beyond engine 'tessera', which has 1 there; plan with --engine megatron, "
-      "verl-megatron or any");
-  EXPECT_EQ(none.nearest_fix.find("leave out actor.ep=2"), 0u);
-}
-
 TEST(Lengths, BeyondTheModelsPositionsAreProblems) {
   PlanRequest request = ppo_request(1);
   request.models.at("actor").spec.max_positions = 2047;
@@ -353,72 +190,6 @@ TEST(Report, NamesAPlanOneStepOff) {
   EXPECT_NE(describe(plan).find("one step off"), std::string::npos);
 }
 
-TEST(Infeasible, NamesRankPhaseClassAndBytesAndAFixThatWorks) {
-  PlanRequest request = ppo_request(1);
-  ModelSpec large = llama_8b();
-  large.layers = 160;  // more than one node holds with the optimizer on the host
-  large.hidden = 8192;
-  large.query_heads = 64;
-  large.ffn = 28672;
-  request.models["actor"].spec = large;
-  const Infeasible infeasible = refused(request);
-  ASSERT_FALSE(infeasible.shortages.empty());
-  const MemoryShortage& shortage = infeasible.shortages[0];
-  EXPECT_EQ(shortage.role, Role::actor);
-  EXPECT_GT(shortage.missing(), 0);
-  EXPECT_GT(shortage.class_bytes, 0);
-  EXPECT_FALSE(shortage.tensor_class.empty());
-  ASSERT_TRUE(infeasible.nearest_fix.starts_with("use ")) << infeasible.nearest_fix;
-  const std::int64_t nodes = std::stoll(infeasible.nearest_fix.substr(4));
-  request.cluster.nodes = nodes;
-  planned(request);
-  request.cluster.nodes = nodes - 1;
-  refused(request);
-  EXPECT_NE(describe(infeasible).find("nearest fix"), std::string::npos);
-}
-
-TEST(Infeasible, ProposesTheRungOfPracticesLadderThatFits) {
-  PlanRequest request = digits_request();
-  request.models["actor"].spec = llama_8b();
-  request.workload.prompt_tokens = 512;
-  request.workload.response_tokens = {512, 0, 512};
-  request.cluster = cluster_of(8, 1, 80);
-  Problems problems;
-  request.calibration = *find_calibration("h100", problems);
-  // Micro-batches of 64 sequences, nothing recomputed.
-  const FixedSettings fixed = parse_settings(
-      std::vector<std::string>{"actor.tokens=65536", "actor.recompute=none", "actor.offload=none"},
-      problems);
-  int rungs = 0;
-  for (const double memory : {24.0, 32.0, 40.0, 48.0}) {
-    request.cluster.device.memory = from_gib(memory);
-    request.fixed = fixed;
-    auto outcome = make_plan(request, problems);
-    const auto* none = std::get_if<Infeasible>(&*outcome);
-    const std::size_t end =
-        none == nullptr ? std::string::npos : none->nearest_fix.find(" instead of ");
-    if (end == std::string::npos) continue;
-    ++rungs;
-    const std::string word = none->nearest_fix.substr(0, end);
-    const FixedSettings rung = parse_settings(std::vector<std::string>{word}, problems);
-    ASSERT_EQ(rung.values.size(), 1u) << word;
-    request.fixed.values[rung.values.begin()->first] = rung.values.begin()->second;
-    outcome = make_plan(request, problems);
-    EXPECT_TRUE(std::holds_alternative<Plan>(*outcome)) << memory << " GiB, " << word;
-  }
-  EXPECT_GT(rungs, 0);
-}
-
-TEST(Infeasible, BlamesTheFixedSettingThatStandsInTheWay) {
-  PlanRequest request = ppo_request(1);
-  Problems problems;
-  const std::vector<std::string> words = {"actor.tp=1", "actor.dp=1", "actor.pp=1", "rollout.tp=2"};
-  request.fixed = parse_settings(words, problems);
-  request.cluster.device.memory = from_gib(24);  // no way to save memory is enough on one GPU
-  EXPECT_TRUE(refused(request).nearest_fix.starts_with("leave out actor."))
-      << refused(request).nearest_fix;
-}
-
 TEST(Request, ThatContradictsItselfIsRefusedWithEveryDefect) {
   PlanRequest request = digits_request();
   request.fixed.values[{Role::critic, Field::tp}] = 2;
@@ -440,7 +211,7 @@ TEST(Request, MayBringItsOwnEvaluator) {
   flat.role = [&](const Candidate& candidate) {
     RoleCost cost;
     for (const Phase phase : phases_of(request.workload, candidate.role)) {
-      cost.seconds[static_cast<std::size_t>(phase)] = candidate.tp == 4 ? 1 : 2;
+      cost.seconds[phase] = candidate.tp == 4 ? 1 : 2;
     }
     return cost;
   };

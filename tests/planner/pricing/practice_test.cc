@@ -6,12 +6,12 @@
 
 #include <cstdio>
 
-#include "planner/pricing/fixed.h"
 #include "planner/engines/space.h"
-#include "tests/planner/search/sample_requests.h"
+#include "planner/pricing/fixed.h"
 #include "planner/request/candidate.h"
-#include "planner/request/request.h"
 #include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -58,7 +58,7 @@ PlanRequest request_of(const Script& script) {
 
 // FSDP over all GPUs, `sequences` per micro-batch.
 Candidate fsdp(int gpus, std::int64_t tokens) {
-  Candidate actor{Role::actor, gpus, 1, 1, gpus, 3, tokens};
+  Candidate actor{{.dp = gpus}, Role::actor, gpus, 3, tokens};
   actor.dp_shard = gpus;
   actor.recompute = Recompute::full;
   actor.offload = {true, true, true};
@@ -66,7 +66,7 @@ Candidate fsdp(int gpus, std::int64_t tokens) {
 }
 
 Candidate megatron(int tp, int pp, int ep, std::int64_t tokens) {
-  Candidate actor{Role::actor, tp * pp, tp, pp, 1, 1, tokens};
+  Candidate actor{{.tp = tp, .pp = pp}, Role::actor, tp * pp, 1, tokens};
   actor.ep = ep;
   actor.sequence_parallel = tp > 1;
   actor.recompute = Recompute::full;
@@ -75,7 +75,7 @@ Candidate megatron(int tp, int pp, int ep, std::int64_t tokens) {
 }
 
 Candidate rollout(int gpus, int tp, std::int64_t slots) {
-  Candidate candidate{Role::rollout, gpus, tp, 1, gpus / tp, 0, 8192, slots};
+  Candidate candidate{{.tp = tp, .dp = gpus / tp}, Role::rollout, gpus, 0, 8192, slots};
   candidate.offload.parameters = true;
   return candidate;
 }
@@ -141,7 +141,7 @@ TEST(FixedLayout, ThatIsImpossibleSaysWhy) {
   Candidate candidate = scripts()[0].actor;
   candidate.gpus = 3;
   EXPECT_NE(price_fixed(costs, candidate).why.find("number of ranks"), std::string::npos);
-  candidate = Candidate{Role::actor, 2, 1, 1, 2, 0, 4096};
+  candidate = Candidate{{.dp = 2}, Role::actor, 2, 0, 4096};
   candidate.ep = 2;
   EXPECT_NE(price_fixed(costs, candidate).why.find("experts"), std::string::npos);
 }
@@ -170,9 +170,8 @@ TEST(FixedIteration, OverlapsARolloutOfItsOwnOnlyOneStepOff) {
   };
   EXPECT_NEAR(together.step_s, sum(together), 1e-9);
   EXPECT_NEAR(apart.step_s, sum(apart), 1e-9);
-  const auto at = [](Phase phase) { return static_cast<std::size_t>(phase); };
-  const double gen = lagging.seconds[at(Phase::gen)];
-  const double reshard = lagging.seconds[at(Phase::reshard)];
+  const double gen = lagging.seconds[Phase::gen];
+  const double reshard = lagging.seconds[Phase::reshard];
   EXPECT_NEAR(lagging.step_s, reshard + std::max(gen, sum(lagging) - gen - reshard), 1e-9);
   EXPECT_LT(lagging.step_s, apart.step_s);
 }

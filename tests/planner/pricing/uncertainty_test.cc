@@ -7,11 +7,11 @@
 #include <cmath>
 #include <random>
 
-#include "tests/planner/search/sample_requests.h"
+#include "planner/explain/planner.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
-#include "planner/explain/planner.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -35,8 +35,8 @@ Solution sharing(int actor_tp, int rollout_tp) {
   solution.placement = {{Role::actor, Role::rollout}};
   solution.sizes = {16};
   solution.first_rank = {0};
-  Candidate actor{Role::actor, 16, actor_tp, 1, 16 / actor_tp, 1, 8192};
-  Candidate rollout{Role::rollout, 16, rollout_tp, 1, 16 / rollout_tp, 0, 8192, 32};
+  Candidate actor{{.tp = actor_tp, .dp = 16 / actor_tp}, Role::actor, 16, 1, 8192};
+  Candidate rollout{{.tp = rollout_tp, .dp = 16 / rollout_tp}, Role::rollout, 16, 0, 8192, 32};
   solution.choice = {{Role::actor, actor}, {Role::rollout, rollout}};
   return solution;
 }

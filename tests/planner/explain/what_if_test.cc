@@ -10,15 +10,16 @@
 #include <vector>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/explain/advice.h"
-#include "planner/request/plan_request.h"
 #include "planner/engines/space.h"
+#include "planner/explain/advice.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
 #include "planner/explain/variations.h"
 #include "planner/explain/why_not.h"
 #include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
 #include "planner/request/request.h"
-#include "planner/explain/infeasible.h"
-#include "planner/explain/planner.h"
+#include "tests/planner/planned.h"
 
 namespace tessera {
 namespace {
@@ -26,17 +27,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-PlanRequest request_for(const std::string& cluster) {
-  Problems problems;
-  PlanRequest request;
-  request.models["actor"] = {*read_model_spec("qwen2.5-7b", problems), "qwen2.5-7b", ""};
-  request.cluster = *read_cluster_spec(cluster, problems);
-  request.workload = *read_workload("grpo-7b-1k", problems);
-  request.calibration = *calibration_for_cluster(request.cluster, problems);
-  EXPECT_TRUE(problems.empty());
-  return request;
-}
 
 const Plan& best_plan() {
   static const Plan plan = [] {
@@ -255,69 +245,6 @@ TEST(Advice, TheRolloutsShareOfAGpuIsThatOfItsOwnWeights) {
   rollout.memory.at(Phase::gen).weights = plan.cluster.device.memory.value / 4;
   const Advice advice = advice_for(plan, request_of(plan, request_for("h200-8").calibration));
   EXPECT_THAT(advice.hints.back().verdict, HasSubstr("25.0 % of a GPU"));
-}
-
-/// A node of three has blocks of one and of three: two GPUs are none, whatever the model.
-TEST(Infeasible, NamesBlocksThatANodeDoesNotHave) {
-  PlanRequest request = request_for("h200-8");
-  request.cluster.gpus_per_node = 3;
-  request.cluster.nodes = 1;
-  const auto reason = [&](const std::vector<std::string>& words) {
-    Problems problems;
-    request.fixed = parse_settings(words, problems);
-    const auto outcome = make_plan(request, problems);
-    EXPECT_TRUE(outcome.has_value());
-    const Infeasible* none = outcome ? std::get_if<Infeasible>(&*outcome) : nullptr;
-    return none == nullptr || none->reasons.empty() ? std::string() : none->reasons[0];
-  };
-  EXPECT_THAT(reason({"actor.gpus=2"}), HasSubstr("actor.gpus=2: the planner's blocks of GPUs "
-                                                  "divide a node of 3 (1, 3)"));
-  EXPECT_THAT(reason({"actor.tp=2"}), HasSubstr("actor.tp=2 does not divide a node of 3 GPUs"));
-}
-
-/// Every role fits alone: the shortage is that of the plan which comes nearest to fitting.
-TEST(Infeasible, OfRolesTogetherNamesTheSwitchAndNoMoreBytesThanAreMissing) {
-  Problems problems;
-  PlanRequest request = request_for("h800-8");
-  request.models["actor"] = {*read_model_spec("qwen2.5-32b", problems), "qwen2.5-32b", ""};
-  const std::vector<std::string> words = {"actor.tp=4", "actor.dp=2", "actor.zero=1",
-                                          "rollout.tp=1", "placement=colocated"};
-  request.fixed = parse_settings(words, problems);
-  const std::int64_t memory = request.cluster.device.memory.value;
-  const auto outcome_with = [&](double factor) {
-    request.cluster.device.memory.value =
-        static_cast<std::int64_t>(factor * static_cast<double>(memory));
-    return *make_plan(request, problems);
-  };
-  const auto none = outcome_with(1);
-  ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
-  ASSERT_THAT(std::get<Infeasible>(none).shortages, SizeIs(1));
-  const MemoryShortage shortage = std::get<Infeasible>(none).shortages.front();
-  EXPECT_EQ(shortage.phase, Phase::reshard);
-  EXPECT_EQ(shortage.role, Role::rollout);
-  EXPECT_EQ(shortage.tensor_class, "weights");
-  const double more =
-      static_cast<double>(shortage.needed) / static_cast<double>(shortage.limit) - 1;
-  EXPECT_LT(more, 0.1);
-  EXPECT_TRUE(std::holds_alternative<Plan>(outcome_with(1 + more + 0.005)));
-  EXPECT_TRUE(std::holds_alternative<Infeasible>(outcome_with(1 + more / 2)));
-}
-
-/// Logits are on the last of two stages of four ranks each.
-TEST(Infeasible, NamesARankOfTheStageThatNeedsMost) {
-  Problems problems;
-  PlanRequest request = request_for("l40s-8");
-  request.workload = *read_workload("ppo-7b-1k", problems);
-  request.engine = "any";
-  const std::vector<std::string> words = {"actor.pp=2",   "actor.cp=2",
-                                          "actor.tp=2",   "actor.tokens=2000000",
-                                          "actor.gpus=8", "actor.update_tokens=2048"};
-  request.fixed = parse_settings(words, problems);
-  const auto outcome = make_plan(request, problems);
-  ASSERT_TRUE(problems.empty() && std::holds_alternative<Infeasible>(*outcome));
-  const MemoryShortage shortage = std::get<Infeasible>(*outcome).shortages.front();
-  EXPECT_EQ(shortage.tensor_class, "logits");
-  EXPECT_EQ(shortage.rank, 4);
 }
 
 TEST(Prediction, CommunicationOfPoolsThatWorkAtTheSameTimeIsThatOfOne) {

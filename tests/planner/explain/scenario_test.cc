@@ -8,8 +8,8 @@
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
-#include "planner/request/request.h"
 #include "planner/explain/planner.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 namespace {

@@ -7,11 +7,11 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/layout/sharding.h"
 #include "planner/engines/space.h"
-#include "tests/planner/search/sample_requests.h"
 #include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
-#include "planner/request/request.h"
 #include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/space/layout_space.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -28,8 +28,8 @@ PlanRequest small_request() {
 TEST(ReshardBytes, AreHybridFlowsClosedFormWhereDegreesDivide) {
   const PlanRequest request = small_request();
   const CostEvaluator costs(request);
-  const Candidate actor{Role::actor, 16, 8, 2, 1};
-  const Candidate rollout{Role::rollout, 16, 2, 1, 8};
+  const Candidate actor{{.tp = 8, .pp = 2}, Role::actor, 16};
+  const Candidate rollout{{.tp = 2, .dp = 8}, Role::rollout, 16};
   // (tp - tg pg) / (tg pg tp) M over the layers (HybridFlow Table 2); embedding and head sit on one
   // stage each, norms are whole everywhere.
   const std::int64_t layers =
@@ -53,8 +53,8 @@ TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
   const ParameterTable table = parameter_table(odd);
   for (const auto& [t, p, d] : {std::array{2, 2, 2}, {4, 1, 2}, {1, 4, 2}, {4, 2, 1}, {2, 1, 4}}) {
     for (const int tg : {1, 2, 4, 8}) {
-      const Candidate actor{Role::actor, 8, t, p, d};
-      const Candidate rollout{Role::rollout, 8, tg, 1, 8 / tg};
+      const Candidate actor{{.tp = t, .pp = p, .dp = d}, Role::actor, 8};
+      const Candidate rollout{{.tp = tg, .dp = 8 / tg}, Role::rollout, 8};
       Problems problems;
       const std::vector<int> ranks = {0, 1, 2, 3, 4, 5, 6, 7};
       const RankMap from =
@@ -87,8 +87,8 @@ TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
   const PlanRequest request = small_request();
   const CostEvaluator costs(request);
   const auto update = [&](int tp, int pp, int dp, std::int64_t tokens) {
-    const Candidate candidate{Role::actor, tp * pp * dp, tp, pp, dp, 1, tokens};
-    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::update_actor)];
+    const Candidate candidate{{.tp = tp, .pp = pp, .dp = dp}, Role::actor, tp * pp * dp, 1, tokens};
+    return costs.cost(candidate).seconds[Phase::update_actor];
   };
   EXPECT_LT(update(8, 1, 4, 6144), update(8, 1, 2, 6144));
   // One micro-batch per replica: every stage waits for the others.
@@ -102,8 +102,8 @@ TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
   const CostEvaluator costs(request);
   const std::int64_t limit = 4 * 1536;
   const auto infer = [&](int pp, std::int64_t tokens) {
-    const Candidate candidate{Role::reference, pp, 1, pp, 1, 0, tokens};
-    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::ref)];
+    const Candidate candidate{{.pp = pp}, Role::reference, pp, 0, tokens};
+    return costs.cost(candidate).seconds[Phase::ref];
   };
   // (m + p - 1) / m of the work of one stage, and a stage is a quarter: 512 sequences of about 995
   // tokens in micro-batches of 6,144 tokens, m about 83.
@@ -113,7 +113,7 @@ TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
 TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
   const PlanRequest request = small_request();
   const CostEvaluator costs(request);
-  const Candidate actor{Role::actor, 8, 2, 2, 2, 1, 6144};
+  const Candidate actor{{.tp = 2, .pp = 2, .dp = 2}, Role::actor, 8, 1, 6144};
   const RoleCost cost = costs.cost(actor);
   const MemoryUse idle = costs.memory(actor, Phase::gen);
   EXPECT_EQ(idle.total(), cost.resident);
@@ -121,7 +121,7 @@ TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
   const MemoryUse update = costs.memory(actor, Phase::update_actor);
   EXPECT_EQ(update.total(), cost.peak);
   EXPECT_GT(update.activations, 0);
-  const Candidate rollout{Role::rollout, 8, 2, 1, 4, 0, 8192, 16};
+  const Candidate rollout{{.tp = 2, .dp = 4}, Role::rollout, 8, 0, 8192, 16};
   const MemoryUse gen = costs.memory(rollout, Phase::gen);
   // 2 x 8 KV heads x 128 x 32 layers x 2 bytes = 131,072 per token, half of it at TP2.
   EXPECT_EQ(gen.kv_cache, 65'536LL * 16 * (512 + 1024));
@@ -175,7 +175,7 @@ TEST(Memory, DoesNotFallWhenTokensDoubleOrSlotsGrow) {
 TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {
   PlanRequest request = request_of(tiny_model(), workload_of("grpo", KlPlace::none, false),
                                    cluster_of(4, 1, 4), "cpu");
-  const Candidate candidate{Role::actor, 4, 1, 1, 4, 0, 1000};
+  const Candidate candidate{{.dp = 4}, Role::actor, 4, 0, 1000};
   request.calibration.cores = 4;
   const double alone = CostEvaluator(request).cost(candidate).seconds[1 + 2];
   request.calibration.cores = 2;
@@ -198,10 +198,10 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
                               request.calibration);
   };
   const auto ref = [&](const Candidate& candidate) {
-    return costs.cost(candidate).seconds[static_cast<std::size_t>(Phase::ref)];
+    return costs.cost(candidate).seconds[Phase::ref];
   };
   for (const int cp : {1, 2, 4, 8}) {
-    Candidate whole{Role::reference, 8, 1, 1, 8 / cp, 0, 512 * 1536};  // one micro-batch
+    Candidate whole{{.dp = 8 / cp}, Role::reference, 8, 0, 512 * 1536};  // one micro-batch
     whole.cp = cp;
     whole.ulysses = cp > 1;
     Candidate sharded = whole;
@@ -224,7 +224,7 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
 // under FSDP are 2004 MiB.
 TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
   PlanRequest request = small_request();
-  Candidate rollout{Role::rollout, 16, 2, 1, 8};
+  Candidate rollout{{.tp = 2, .dp = 8}, Role::rollout, 16};
   rollout.tokens = 4096;
   rollout.max_sequences = 16;
   for (const auto& [engine, expected] :
@@ -255,7 +255,7 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
   PlanRequest buffered = request;
   buffered.traits.fresh_gradients = false;
   const CostEvaluator costs(request), persistent(buffered);
-  Candidate candidate{Role::actor, 16, 1, 1, 16};
+  Candidate candidate{{.dp = 16}, Role::actor, 16};
   candidate.zero = 3;
   candidate.dp_shard = 16;
   candidate.recompute = Recompute::full;
@@ -284,7 +284,7 @@ TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
   request.traits = traits_of("verl");
   const CostEvaluator costs(request);
   const auto update = [&](int gpus) {
-    Candidate candidate{Role::actor, gpus, 1, 1, gpus};
+    Candidate candidate{{.dp = gpus}, Role::actor, gpus};
     candidate.zero = 3;
     candidate.dp_shard = gpus;
     candidate.recompute = Recompute::full;
@@ -305,15 +305,13 @@ TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
 // verl's Megatron sums gradients after the last backward pass; Megatron-LM beside it.
 TEST(Time, OfVerlsMegatronShowsTheReductionOfGradients) {
   PlanRequest request = small_request();
-  Candidate candidate{Role::actor, 16, 4, 1, 4};
+  Candidate candidate{{.tp = 4, .dp = 4}, Role::actor, 16};
   candidate.zero = 1;
   candidate.tokens = 8192;
   const auto update_s = [&](const char* engine) {
     request.engine = engine;
     request.traits = traits_of(engine);
-    return CostEvaluator(request)
-        .cost(candidate)
-        .seconds[static_cast<std::size_t>(Phase::update_actor)];
+    return CostEvaluator(request).cost(candidate).seconds[Phase::update_actor];
   };
   EXPECT_GT(update_s("verl-megatron"), 1.001 * update_s("megatron"));
 }

@@ -5,21 +5,21 @@
 #include <cstdio>
 #include <set>
 
+#include "cost_models/documents/strict_json.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/documents/strict_json.h"
-#include "planner/plan/certified.h"
-#include "planner/plan/plan_json.h"
+#include "planner/explain/infeasible.h"
 #include "planner/explain/limits.h"
-#include "planner/request/plan_request.h"
+#include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/explain/type_reasons.h"
 #include "planner/explain/why_not.h"
+#include "planner/plan/certified.h"
+#include "planner/plan/plan_json.h"
 #include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
 #include "planner/request/request.h"
-#include "planner/explain/infeasible.h"
-#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {
