@@ -2,7 +2,7 @@
 // `run` checks plans against.
 //
 // Plain values. Tessera's own table follows executor/train (Trainer) and executor/model
-// (CachedDecoder); the others state the limits of the versions in `version` (docs/interop.md).
+// (CachedDecoder); the others state the limits of the versions in `version` (docs/commands/interop.md).
 #pragma once
 
 #include <limits>

@@ -11,12 +11,6 @@
 #include "planner/pricing/role/role_pricer.h"
 
 namespace tessera {
-namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
-
-}  // namespace
-
 /// The pricers of one view of the cluster.
 struct CostEvaluator::View {
   Assumptions assumed;
@@ -89,7 +83,7 @@ PhaseSeconds CostEvaluator::seconds(const Candidate& candidate) {
   RolePricer& own = pricer(candidate.role, candidate.view);
   PhaseSeconds seconds{};
   for (const Phase phase : own.model().phases) {
-    seconds[at(phase)] = own.time(candidate, phase).seconds;
+    seconds[phase] = own.time(candidate, phase).seconds;
   }
   return seconds;
 }
@@ -165,11 +159,11 @@ double host_call_seconds(const Workload& workload, const Calibration& calibratio
          (1 + static_cast<double>(workload.sequences()) / kSequencesPerDispatch);
 }
 
-std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request) {
-  std::array<double, kPhaseCount> seconds{};
+PhaseSeconds compute_call_seconds(const PlanRequest& request) {
+  PhaseSeconds seconds;
   for (const Call& call : request.workload.dataflow) {
     if (call.kind == CallKind::compute) {
-      seconds[at(call.phase)] = host_call_seconds(request.workload, request.calibration);
+      seconds[call.phase] = host_call_seconds(request.workload, request.calibration);
     }
   }
   return seconds;

@@ -114,6 +114,6 @@ std::string of_usable(const PlanRequest& request, std::int64_t bytes);
 double host_call_seconds(const Workload& workload, const Calibration& calibration);
 
 /// Seconds of the calls that run no model, by phase.
-std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request);
+PhaseSeconds compute_call_seconds(const PlanRequest& request);
 
 }  // namespace tessera

@@ -5,7 +5,6 @@
 
 #include "planner/plan/amounts.h"
 #include "planner/plan/phase_seconds.h"
-#include "planner/pricing/chunk_seconds.h"
 #include "planner/pricing/iteration.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
@@ -13,8 +12,6 @@
 
 namespace tessera {
 namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
@@ -119,9 +116,9 @@ PhaseSeconds call_seconds(CostEvaluator& costs, const std::map<Role, Candidate>&
 PhaseSeconds iteration_seconds(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                bool apart) {
   PhaseSeconds seconds = call_seconds(costs, choice);
-  for (const auto& [role, candidate] : choice) add(seconds, costs.seconds(candidate));
+  for (const auto& [role, candidate] : choice) seconds += costs.seconds(candidate);
   if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
-    seconds[at(Phase::reshard)] =
+    seconds[Phase::reshard] =
         costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
   }
   return seconds;
@@ -140,13 +137,13 @@ FixedIteration price_iteration(CostEvaluator& costs, const std::map<Role, Candid
     FixedCost cost = price_fixed(costs, candidate);
     note(cost.why);
     if (cost.limit > 0 && !cost.memory.empty()) priced[role] = costs.cost(candidate);
-    for (std::size_t p = 0; p < result.seconds.size(); ++p) result.seconds[p] += cost.seconds[p];
+    result.seconds += cost.seconds;
     result.roles[role] = std::move(cost);
   }
   if (priced.size() != choice.size()) return result;
   const bool apart = rollout_apart(placement);
   if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
-    result.seconds[at(Phase::reshard)] =
+    result.seconds[Phase::reshard] =
         costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
   }
   for (const auto& block : placement) {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/pricing/evaluate.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 

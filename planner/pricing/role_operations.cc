@@ -12,8 +12,6 @@
 namespace tessera {
 namespace {
 
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
-
 LayerCounts layers_in(const ModelSpec& model, const LayerRange& range) {
   LayerCounts counts{};
   for (std::int64_t layer = range.first; layer < range.last; ++layer) {
@@ -31,8 +29,8 @@ RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const Rol
   layout_ =
       role_layout(pricer.assumed(), pricer.parts(), candidate_, groups_of(plan, role, map), true);
   for (const Phase phase : pricer.model().phases) {
-    if (pricer.model().calls[at(phase)] != CallKind::train) continue;
-    mini_batch_parts_[at(phase)] = pricer.mini_batch_parts(candidate_in(phase));
+    if (pricer.model().calls[phase] != CallKind::train) continue;
+    mini_batch_parts_[phase] = pricer.mini_batch_parts(candidate_in(phase));
   }
 }
 
@@ -145,7 +143,7 @@ double RoleOperations::call_seconds() const {
 
 MemoryUse RoleOperations::memory(Phase phase, int stage, double in_flight) const {
   return stage_memory(layout_, candidate_in(phase), stage_of(stage), stage, phase,
-                      {.count = mini_batch_parts_[at(phase)], .in_flight = in_flight});
+                      {.count = mini_batch_parts_[phase], .in_flight = in_flight});
 }
 
 Elements RoleOperations::elements(int stage) const { return stage_of(stage).elements; }

@@ -6,7 +6,6 @@
 // made of, which outlive it.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -82,7 +81,7 @@ class RoleOperations {
   const RolePlan& role_;
   Candidate candidate_;
   RoleLayout layout_;
-  std::array<double, kPhaseCount> mini_batch_parts_{};  // of phases that train
+  EnumArray<Phase, double> mini_batch_parts_;  // of phases that train
 };
 
 }  // namespace tessera

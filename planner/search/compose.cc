@@ -27,8 +27,6 @@
 namespace tessera {
 namespace {
 
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
-
 std::size_t block_of(const Solution& solution, Role role) {
   for (std::size_t block = 0; block < solution.placement.size(); ++block) {
     const auto& roles = solution.placement[block];
@@ -122,7 +120,8 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
 // ours will run; its bytes are the evaluator's estimate then, without a digest.
 constexpr std::size_t kMostRanges = 4'000'000;
 
-PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Solution& solution) {
+PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs,
+                               const Solution& solution) {
   PlannedReshard pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
   pair.keep = !rollout.offload.parameters;
@@ -149,7 +148,8 @@ PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Sol
 
 // The least that could move is still told; what moves are whole tensors, in buckets, without ranges
 // of our own.
-PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Solution& solution) {
+PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs,
+                               const Solution& solution) {
   PlannedReshard pair = minimal_reshard(plan, costs, solution);
   const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();
   if (!gathers_whole(plan.engine) || adapters) return pair;
@@ -187,7 +187,8 @@ void assign_rollout(Plan& plan, RolePlan& rollout, const Solution& solution) {
 }
 
 // Sets the rollout's rank map and adds the reshard.
-void add_reshard(Plan& plan, CostEvaluator& costs, const Solution& solution, KnownReshards& known) {
+void add_reshard(Plan& plan, CostEvaluator& costs, const Solution& solution,
+                 KnownReshards& known) {
   RolePlan& rollout = *std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     return role.role == Role::rollout;
   });
@@ -225,15 +226,15 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvalu
   Prediction prediction;
   prediction.step_s = solution.step_s;
   for (const ScheduledCall& call : plan.schedule) {
-    prediction.phases_s[call.phase] = solution.seconds[at(call.phase)];
+    prediction.phases_s[call.phase] = solution.seconds[call.phase];
   }
   prediction.exposed_comm_s =
-      solution.seconds[at(Phase::reshard)] + communication_of_a_rank(costs, solution);
+      solution.seconds[Phase::reshard] + communication_of_a_rank(costs, solution);
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;
   prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus_of(plan);
-  const double update = solution.seconds[at(Phase::update_actor)];
+  const double update = solution.seconds[Phase::update_actor];
   if (update > 0) {
     const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
                          tokens * static_cast<double>(workload.epochs);

@@ -234,7 +234,7 @@ TEST(WholeSpaceTasks, APlansOwnOrderOfRanksIsPricedAsItIsSimulated) {
   const PhaseSeconds seconds = costs.seconds(candidate_of(plan, actor));
   const Simulation simulated = simulate(plan, asked.calibration);
   for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
-    const double planned = seconds[static_cast<std::size_t>(phase)];
+    const double planned = seconds[phase];
     EXPECT_GT(planned, 1.2 * plan.prediction.phases_s.at(phase)) << name_of(phase);
     EXPECT_NEAR(simulated.phases_s.at(phase) / planned, 1, 0.05) << name_of(phase);
   }

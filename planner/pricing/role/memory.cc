@@ -75,7 +75,7 @@ std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<Call
 MemoryUse stage_memory(const RoleLayout& layout, const Candidate& candidate,
                        const StageClass& stage, int index, Phase phase,
                        const TrainedBatches& batches) {
-  const std::optional<CallKind> call = layout.model->calls[static_cast<std::size_t>(phase)];
+  const std::optional<CallKind> call = layout.model->calls[phase];
   const MemoryUse held =
       on_device(layout, resident(layout, candidate, stage), candidate, phase, call);
   const std::optional<CallKind> held_by = in_memory(layout.assumed->traits(), call, candidate);

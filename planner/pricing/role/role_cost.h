@@ -3,7 +3,6 @@
 // Plain values; seconds, bytes of one rank.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "planner/plan/phase_seconds.h"
@@ -17,12 +16,12 @@ struct OperationTime {
 
 /// Cost of one role under one candidate.
 struct RoleCost {
-  std::array<double, kPhaseCount> seconds{};        // of the role's phases; others 0
-  std::array<double, kPhaseCount> communication{};  // the part of `seconds` that is communication
-  std::int64_t resident = 0;  // bytes of the fullest rank outside the role's phases
-  std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
-  std::array<std::int64_t, kPhaseCount> bytes{};  // of that rank in each of them; others 0
-  std::int64_t switching = 0;                     // bytes while weights move (phase reshard)
+  PhaseSeconds seconds;        // of the role's phases; others 0
+  PhaseSeconds communication;  // the part of `seconds` that is communication
+  std::int64_t resident = 0;   // bytes of the fullest rank outside the role's phases
+  std::int64_t peak = 0;       // bytes of the fullest rank in the worst of the role's phases
+  EnumArray<Phase, std::int64_t> bytes;  // of that rank in each of them; others 0
+  std::int64_t switching = 0;            // bytes while weights move (phase reshard)
   /// A multiple of the token limit may need fewer bytes: an only micro-batch whose activations and
   /// gradients do not meet.
   bool may_shrink = false;

@@ -7,12 +7,13 @@
 namespace tessera {
 
 LayerRun layer_run(const Candidate& candidate, bool dealt) {
-  LayerRun run{.tp = candidate.tp,
-               .cp = candidate.cp,
-               .sequence_parallel = candidate.sequence_parallel,
-               .ulysses = candidate.ulysses,
-               .dealt = dealt,
-               .recompute = candidate.recompute};
+  LayerRun run;
+  run.tp = candidate.tp;
+  run.cp = candidate.cp;
+  run.sequence_parallel = candidate.sequence_parallel;
+  run.ulysses = candidate.ulysses;
+  run.dealt = dealt;
+  run.recompute = candidate.recompute;
   // Groups that lie elsewhere cost something else.
   if (candidate.ep * candidate.etp > 1) {
     run.ep = candidate.ep;
@@ -33,21 +34,17 @@ LayerRun layer_run(const Candidate& candidate, bool dealt) {
   return run;
 }
 
-ParallelLayout degrees_of(const Candidate& candidate) {
-  return {.tp = candidate.tp,
-          .cp = candidate.cp,
-          .pp = candidate.pp,
-          .vpp = candidate.vpp,
-          .dp_replicate = candidate.dp / candidate.dp_shard,
-          .dp_shard = candidate.dp_shard,
-          .ep = candidate.ep,
-          .etp = candidate.etp,
-          .zero = candidate.zero,
-          .stages = {}};
-}
-
 ParallelLayout shard_degrees(const Candidate& candidate, const EngineTraits& traits) {
-  ParallelLayout layout = degrees_of(candidate);
+  ParallelLayout layout{.tp = candidate.tp,
+                        .cp = candidate.cp,
+                        .pp = candidate.pp,
+                        .vpp = candidate.vpp,
+                        .dp_replicate = candidate.dp / candidate.dp_shard,
+                        .dp_shard = candidate.dp_shard,
+                        .ep = candidate.ep,
+                        .etp = candidate.etp,
+                        .zero = candidate.zero,
+                        .stages = {}};
   if (traits.context_shards && layout.zero == 3) {
     layout.dp_shard *= layout.cp;
     layout.cp = 1;
@@ -56,10 +53,8 @@ ParallelLayout shard_degrees(const Candidate& candidate, const EngineTraits& tra
 }
 
 bool same_degrees(const Candidate& a, const Candidate& b) {
-  return a.gpus == b.gpus && a.tp == b.tp && a.pp == b.pp && a.dp == b.dp && a.cp == b.cp &&
-         a.vpp == b.vpp && a.ep == b.ep && a.etp == b.etp && a.dp_shard == b.dp_shard &&
-         a.head_layers == b.head_layers && a.sequence_parallel == b.sequence_parallel &&
-         a.ulysses == b.ulysses;
+  return a.gpus == b.gpus && a.degrees() == b.degrees() && a.head_layers == b.head_layers &&
+         a.sequence_parallel == b.sequence_parallel && a.ulysses == b.ulysses;
 }
 
 Candidate in_call(Candidate candidate, bool trains) {
@@ -84,7 +79,7 @@ RoleLayout role_layout(const Assumptions& assumed, ModelParts& parts, const Cand
   layout.ranks = &parts.ranks(candidate);
   if (model.role == Role::rollout) {
     layout.decoding_ranks =
-        &parts.ranks({.tp = candidate.tp, .ep = candidate.ep, .etp = candidate.etp});
+        &parts.ranks({{.tp = candidate.tp, .ep = candidate.ep, .etp = candidate.etp}});
   }
   return layout;
 }

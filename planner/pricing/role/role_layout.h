@@ -10,9 +10,9 @@
 
 namespace tessera {
 
-/// How a layer runs: everything but the tokens that its costs depend on.
-struct LayerRun {
-  int tp = 1, cp = 1, ep = 1, etp = 1, dp = 1, dp_shard = 1, pp = 1;
+/// How a layer runs: everything but the tokens that its costs depend on. Degrees that they do not
+/// depend on are 1.
+struct LayerRun : Degrees {
   bool sequence_parallel = false, ulysses = false;
   bool reduces_layers = false;  // ZeRO-2
   bool sharded = false;         // FSDP
@@ -23,9 +23,8 @@ struct LayerRun {
 
 LayerRun layer_run(const Candidate& candidate, bool dealt);
 
-/// The candidate's degrees without its stages.
-ParallelLayout degrees_of(const Candidate& candidate);
-/// The same with FSDP's shards as resident bytes are cut (shard_ranks).
+/// The candidate's layout without its stages, and with FSDP's shards as resident bytes are cut
+/// (shard_ranks).
 ParallelLayout shard_degrees(const Candidate& candidate, const EngineTraits& traits);
 
 /// Whether two candidates of a role have one RoleLayout.

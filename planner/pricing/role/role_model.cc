@@ -76,7 +76,7 @@ RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables)
   for (const Call& call : workload.dataflow) {
     const Role runs = call.kind == CallKind::generate ? Role::rollout : call.role;
     if (runs == role && call.kind != CallKind::compute) {
-      model.calls[static_cast<std::size_t>(call.phase)] = call.kind;
+      model.calls[call.phase] = call.kind;
     }
   }
   return model;

@@ -67,10 +67,10 @@ struct RoleModel {
   LayerKind last_kind = LayerKind::dense;    // of the last layer
   bool trained = false;
   Lora lora;
-  std::int64_t adapter_rank = 0;                           // of those that its passes run
-  std::int64_t bucket_bytes = 0;                           // in which gathered weights arrive
-  std::vector<Phase> phases;                               // in which it computes
-  std::array<std::optional<CallKind>, kPhaseCount> calls;  // of these phases
+  std::int64_t adapter_rank = 0;                    // of those that its passes run
+  std::int64_t bucket_bytes = 0;                    // in which gathered weights arrive
+  std::vector<Phase> phases;                        // in which it computes
+  EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases
 };
 
 RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables);

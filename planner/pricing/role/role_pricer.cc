@@ -11,8 +11,6 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
-
 std::size_t index_of(int zero, bool flag) {
   return static_cast<std::size_t>(zero) * 2 + (flag ? 1 : 0);
 }
@@ -64,21 +62,21 @@ RoleCost RolePricer::cost(const Candidate& candidate, std::int64_t limit) {
   cost.may_shrink = model_.trained && gradients_come_and_go(assumed_.traits(), candidate) &&
                     mini_batch_parts(candidate) > 1;
   for (const Phase phase : model_.phases) {
-    cost.bytes[at(phase)] = most_bytes(candidate, phase);
-    cost.peak = std::max(cost.peak, cost.bytes[at(phase)]);
+    cost.bytes[phase] = most_bytes(candidate, phase);
+    cost.peak = std::max(cost.peak, cost.bytes[phase]);
   }
   if (cost.switching > limit) return cost;
   for (const Phase phase : model_.phases) {
-    if (cost.bytes[at(phase)] > limit) continue;
+    if (cost.bytes[phase] > limit) continue;
     const OperationTime timed = time(candidate, phase);
-    cost.seconds[at(phase)] = timed.seconds;
-    cost.communication[at(phase)] = timed.communication_s;
+    cost.seconds[phase] = timed.seconds;
+    cost.communication[phase] = timed.communication_s;
   }
   return cost;
 }
 
 OperationTime RolePricer::time(const Candidate& candidate, Phase phase) {
-  switch (model_.calls[at(phase)].value_or(CallKind::compute)) {
+  switch (model_.calls[phase].value_or(CallKind::compute)) {
     case CallKind::generate: {
       const RoleLayout& layout = of_layout(candidate).layout;
       OperationTime time = generate(layout, candidate, cache_.decoding);
@@ -202,7 +200,7 @@ MemoryUse RolePricer::memory(const Candidate& candidate, Phase phase, int stage)
     if (each.layers == layers && each.first == (stage == 0) &&
         each.last == (stage == candidate.pp - 1)) {
       return stage_memory(layout, candidate, each, stage, phase,
-                          batches(candidate, model_.calls[at(phase)]));
+                          batches(candidate, model_.calls[phase]));
     }
   }
   return {};
@@ -210,7 +208,7 @@ MemoryUse RolePricer::memory(const Candidate& candidate, Phase phase, int stage)
 
 FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {
   const RoleLayout& layout = of_layout(candidate).layout;
-  const TrainedBatches trained = batches(candidate, model_.calls[at(phase)]);
+  const TrainedBatches trained = batches(candidate, model_.calls[phase]);
   FullestStage best;
   std::int64_t most = -1;
   for (const StageClass& stage : *layout.stages) {
@@ -223,7 +221,7 @@ FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {
 }
 
 std::int64_t RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
-  const std::optional<CallKind> call = model_.calls[at(phase)];
+  const std::optional<CallKind> call = model_.calls[phase];
   const std::vector<MemoryUse>& held = resident_of_stages(candidate);
   const std::optional<CallKind> held_by = in_memory(assumed_.traits(), call, candidate);
   const std::vector<std::int64_t>* needed =
