@@ -39,7 +39,7 @@ TEST(ReshardBytes, AreHybridFlowsClosedFormWhereDegreesDivide) {
   // Half of the layers are on the other stage; of its own half a rank holds 1/8 and needs 1/2.
   const std::int64_t expected = layers / 2 - layers / 16 + norms / 2 + 2 * ends / 2 - ends / 8;
   EXPECT_EQ(costs.reshard_bytes(actor, rollout), 2 * (expected + 4096));  // + final norm, stage 0
-  EXPECT_EQ(costs.reshard_bytes({Role::actor, 16, 2, 1, 8}, rollout), 0);
+  EXPECT_EQ(costs.reshard_bytes({{.tp = 2, .dp = 8}, Role::actor, 16}, rollout), 0);
 }
 
 TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
@@ -134,7 +134,7 @@ TEST(Memory, CountsNoMoreTokensThanACallHas) {
   request.workload.mini_batches = 2;
   CostEvaluator costs(request);
   const auto use = [&](Phase phase, std::int64_t tokens) {
-    return costs.memory({Role::actor, 8, 1, 1, 8, 1, tokens}, phase);
+    return costs.memory({{.dp = 8}, Role::actor, 8, 1, tokens}, phase);
   };
   for (const auto& [phase, sequences] :
        {std::pair{Phase::update_actor, 32}, {Phase::old_log_prob, 64}}) {

@@ -157,8 +157,8 @@ TEST(FixedIteration, OverlapsARolloutOfItsOwnOnlyOneStepOff) {
   const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 2, 80));
   CostEvaluator costs(request);
   std::map<Role, Candidate> choice;
-  choice[Role::actor] = {Role::actor, 8, 8, 1, 1, 0, 1024};
-  choice[Role::rollout] = {Role::rollout, 8, 2, 1, 4, 0, 8192, 64};
+  choice[Role::actor] = {{.tp = 8}, Role::actor, 8, 0, 1024};
+  choice[Role::rollout] = {{.tp = 2, .dp = 4}, Role::rollout, 8, 0, 8192, 64};
   const FixedIteration together = price_iteration(costs, choice, {{Role::actor, Role::rollout}});
   const FixedIteration apart = price_iteration(costs, choice, {{Role::actor}, {Role::rollout}});
   const FixedIteration lagging =

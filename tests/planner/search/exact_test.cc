@@ -117,7 +117,7 @@ TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
     for (int n = 1; n <= problem.cluster.gpus(); ++n) counts.push_back(n);
     const auto front = pareto_front(
         problem, counts, [](const SearchProblem& limited) { return search_exactly(limited); });
-    double least = kNone;
+    double least = std::numeric_limits<double>::infinity();
     std::size_t at = 0;
     for (const int gpus : counts) {
       SearchProblem limited = problem;
@@ -330,7 +330,7 @@ TEST(ExactSearch, FindsNothingButWhatIsBetterThanTheStepItIsToBeat) {
     const SearchResult all = search_exactly(problem);
     if (all.best.empty()) continue;
     const Solution& best = all.best.front();
-    problem.better_than = best.as_incumbent();
+    problem.better_than = incumbent_of(best);
     problem.better_than.step_s *= 1 - 1e-9;
     EXPECT_TRUE(search_exactly(problem).best.empty());
     problem.better_than.step_s = best.step_s * (1 + 1e-9);
