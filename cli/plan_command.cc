@@ -125,7 +125,8 @@ void add_plan(CLI::App& app) {
                       "ROLE.FIELD=VALUE ..., ROLE.gpu=TYPE or placement=...");
   CLI::Option* vary = command->add_option("--vary", options->varied,
                                           "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
-  command->add_option("--engine", options->names.engine, "Engine whose abilities limit the search");
+  command->add_option("--engine", options->names.engine,
+                      "Engine whose abilities limit the search: " + requestable_engines());
   command->add_option("-o,--output", options->output, "Where to write plan.json");
   command->add_option("--objective", options->names.objective,
                       "step_s (default), tokens_per_s_per_gpu, cost or gpus (the fewest that fit)");

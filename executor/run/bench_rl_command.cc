@@ -30,6 +30,7 @@
 #include "executor/run/share.h"
 #include "executor/run/training_loop.h"
 #include "planner/plan/model_source.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 #include "planner/request/request.h"

@@ -18,7 +18,7 @@
 #include "executor/run/save_model.h"
 #include "executor/run/share.h"
 #include "executor/run/training_loop.h"
-#include "planner/engines/executable_plan.h"
+#include "planner/engines/read_plan.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera {

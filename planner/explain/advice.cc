@@ -13,7 +13,7 @@
 #include "planner/pricing/fixed.h"
 #include "planner/request/plan_request.h"
 #include "planner/pricing/role_operations.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
@@ -72,11 +72,10 @@ class Ladder {
 
   std::string beyond_engine(const std::vector<std::string>& words) const {
     Problems problems;
-    const auto table = space_of(plan_.engine, problems);
     PlanRequest asked = request_;
     asked.fixed = parse_settings(words, problems);
     if (!problems.empty()) return "needs " + problems[0].expected;
-    const auto limits = engine_limits(asked, *table);
+    const auto limits = engine_limits(asked, engine_named(plan_.engine).capabilities);
     return limits.empty() ? "" : describe(limits.front(), plan_.engine);
   }
 

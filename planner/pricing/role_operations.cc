@@ -7,7 +7,7 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/pricing/evaluate_state.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/plan_request.h"

@@ -6,7 +6,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/request/plan_value.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {

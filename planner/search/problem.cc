@@ -5,7 +5,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/search/search.h"
 #include "planner/request/settings_of_candidate.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 #include "planner/space/layout_space.h"
 #include "planner/request/request.h"
@@ -54,12 +54,11 @@ std::string words_about(Role role, const FixedSettings& settings) {
 }  // namespace
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
-  Problems none;
-  const auto table = space_of(request.engine, none);
+  const Capabilities& table = engine_named(request.engine).capabilities;
   const std::string wanted = without_spaces(request.fixed.placement);
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), table && !table->own_pool_lags.empty());
-  if (table && table->colocated) {
+      all_placements(roles_of(request.workload), !table.own_pool_lags.empty());
+  if (table.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;

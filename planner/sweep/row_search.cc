@@ -6,7 +6,7 @@
 
 #include "planner/search/search.h"
 #include "planner/search/slots.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/row_request.h"
 #include "planner/plan/phase_seconds.h"
@@ -153,9 +153,8 @@ std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEva
   PlanRequest trained = costs.request(), generated = generating.request();
   trained.fixed = generated.fixed =
       settings_of(row, trained.models.at("actor").spec, longest_sequence(trained.workload));
-  Problems none;
-  const Capabilities table =
-      space_of(row.engine.empty() ? kAnyEngine : std::string_view(row.engine), none).value();
+  const Capabilities& table =
+      engine_named(row.engine.empty() ? kAnyEngine : std::string_view(row.engine)).capabilities;
   SearchProblem problem = search_problem(trained, table, costs);
   problem.placements = apart ? std::vector<Placement>{{{Role::actor}, {Role::rollout}}}
                              : std::vector<Placement>{{{Role::actor, Role::rollout}}};

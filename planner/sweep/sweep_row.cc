@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <span>
 #include <utility>
+#include <vector>
 
-#include "planner/plan/engine_names.h"
+#include "planner/engines/engine.h"
 
 namespace tessera {
 namespace {
@@ -199,11 +201,10 @@ class RowReader {
   }
 
   // The index of the name that the cell is.
-  template <std::size_t N>
   std::optional<std::size_t> choice(std::string_view column,
-                                    const std::array<std::string_view, N>& names) {
+                                    std::span<const std::string_view> names) {
     const std::string_view text = cell(column);
-    for (std::size_t i = 0; i < N; ++i) {
+    for (std::size_t i = 0; i < names.size(); ++i) {
       if (text == names[i]) return i;
     }
     std::string expected;
@@ -258,9 +259,9 @@ SweepRow read_row(RowReader& reader) {
     }
   }
   if (!reader.cell("plan_engine").empty()) {
-    if (const auto engine = reader.choice("plan_engine", kPlanEngines)) {
-      row.engine = kPlanEngines[*engine];
-    }
+    std::vector<std::string_view> names;
+    for (const Engine& engine : every_engine()) names.push_back(engine.name);
+    if (const auto engine = reader.choice("plan_engine", names)) row.engine = names[*engine];
   }
   if (!reader.cell("grad_precision").empty()) {
     if (const auto precision = reader.choice("grad_precision", kGradPrecisions)) {

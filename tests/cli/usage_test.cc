@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 

@@ -6,7 +6,7 @@
 
 #include "planner/explain/report.h"
 #include "planner/pricing/role_operations.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "simulator/engine/report.h"
 #include "simulator/engine/simulate.h"
 #include "tests/simulator/sample_plans.h"

@@ -10,6 +10,7 @@
 #include "cost_models/spec/spec_document.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/plan/certified.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/explain/limits.h"
 #include "planner/request/plan_request.h"

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "planner/pricing/fixed.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "tests/planner/search/sample_requests.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"

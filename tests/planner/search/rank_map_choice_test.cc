@@ -6,6 +6,7 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/planner/search/sample_requests.h"
 #include "planner/request/candidate.h"

@@ -9,7 +9,7 @@
 #include "planner/request/plan_request.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
-#include "planner/engines/capabilities.h"
+#include "planner/engines/engine_check.h"
 
 namespace tessera {
 namespace {
@@ -119,8 +119,8 @@ TEST(Candidates, OfEveryEngineAreWhatItsTableAllows) {
       dense.kv_heads = 3;
       PlanRequest request =
           request_of(sparse ? awkward_model() : dense, workload, cluster_of(8, 2, 80));
-      Problems problems;
-      const auto table = *capabilities_of(engine, problems);
+      const Engine& named = engine_named(engine);
+      const Capabilities& table = named.capabilities;
       std::size_t count = 0;
       for (const Role role : table.roles) {
         const ModelSpec model = model_of(request, role);
@@ -128,7 +128,7 @@ TEST(Candidates, OfEveryEngineAreWhatItsTableAllows) {
           for (const Candidate& candidate : enumerate_candidates(request, table, role, gpus)) {
             ++count;
             for (const Problem& problem :
-                 outside_capabilities(table, model, role, layout_of(candidate, model.layers))) {
+                 outside_capabilities(named, model, role, layout_of(candidate, model.layers))) {
               ADD_FAILURE() << engine << " " << name_of(role) << " " << to_string(problem);
             }
           }
@@ -144,8 +144,7 @@ TEST(Candidates, OfAServedRewardModelHaveTensorParallelism) {
   Workload workload = workload_of("grpo", KlPlace::none, true);
   const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 1, 80));
   for (const char* engine : {"verl", "verl-megatron"}) {
-    Problems problems;
-    const auto table = *capabilities_of(engine, problems);
+    const Capabilities& table = engine_named(engine).capabilities;
     int most = 1;
     for (const Candidate& candidate : enumerate_candidates(request, table, Role::reward, 8)) {
       most = std::max(most, candidate.tp);
@@ -159,8 +158,7 @@ TEST(Candidates, OfAServedRewardModelHaveTensorParallelism) {
 TEST(Candidates, ObeyTheLargestDegreesOfATable) {
   const PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
-  Problems problems;
-  Capabilities table = *capabilities_of("tessera", problems);
+  Capabilities table = engine_named("tessera").capabilities;
   table.most_tp = 4;
   table.most_pp = 2;
   int tp = 0, pp = 0;

@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/engines/capabilities.h"
-#include "planner/plan/engine_names.h"
+#include "planner/engines/engine_check.h"
 #include "planner/request/request.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "tests/planner/search/sample_requests.h"
 #include "planner/request/candidate.h"
 #include "planner/space/layout_space.h"
@@ -73,7 +72,7 @@ TEST(Candidates, ShardTheReferenceAndScatterSequencesWhereAsked) {
   PlanRequest request =
       request_of(tiny_model(), workload_of("grpo", KlPlace::loss, false), cluster_of(8, 1, 80));
   Problems problems;
-  const auto table = *capabilities_of("tessera", problems);
+  const Capabilities& table = engine_named("tessera").capabilities;
   request.fixed = parsed({"reference.zero=3", "actor.sequence_parallel=1"}, problems);
   const auto references = enumerate_candidates(request, table, Role::reference, 8);
   const auto actors = enumerate_candidates(request, table, Role::actor, 8);
@@ -94,7 +93,7 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
   PlanRequest request =
       request_of(tiny_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
   Problems problems;
-  const auto table = *capabilities_of("tessera", problems);
+  const Capabilities& table = engine_named("tessera").capabilities;
   for (const Candidate& c : enumerate_candidates(request, table, Role::actor, 8)) {
     EXPECT_EQ(c.tp * c.pp * c.dp, 8);
     EXPECT_LE(c.tp, 4);  // heads
@@ -142,7 +141,7 @@ TEST(Candidates, LimitTheTokensOfCallsThatTrainApart) {
     request.fixed = parsed(std::move(words), problems);
     std::set<std::pair<bool, bool>> kinds;  // calls that train take less, or more
     for (const Candidate& c :
-         candidates_of(enumerate_layouts(request, *capabilities_of(engine, problems), role, 8))) {
+         candidates_of(enumerate_layouts(request, engine_named(engine).capabilities, role, 8))) {
       kinds.insert({c.update_tokens > 0 && c.update_tokens<c.tokens, c.update_tokens> c.tokens});
     }
     return kinds;
@@ -163,9 +162,8 @@ TEST(Candidates, LimitTheTokensOfCallsThatTrainApart) {
 TEST(Candidates, NeverPutATensorParallelGroupAcrossNodes) {
   const PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(4, 4, 80));
-  Problems problems;
   for (const Candidate& c :
-       enumerate_candidates(request, *capabilities_of("tessera", problems), Role::actor, 16)) {
+       enumerate_candidates(request, engine_named("tessera").capabilities, Role::actor, 16)) {
     EXPECT_EQ(4 % c.tp, 0);
   }
 }
@@ -197,12 +195,14 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   EXPECT_TRUE(outside_capabilities(plan).empty());
 }
 
-TEST(Capabilities, HaveATableForEveryEngineThatAPlanMayName) {
-  std::vector<std::string> named(kPlanEngines.begin(), kPlanEngines.end());
-  std::vector<std::string> known = engine_names();
+TEST(Engines, AreSortedByNameAndAllMayBeNamedByAPlan) {
+  std::vector<std::string> named, rules, known = engine_names();
+  for (const Engine& engine : every_engine()) named.push_back(engine.name);
+  for (const EngineRule& rule : engine_rules()) rules.emplace_back(rule.name);
   known.emplace_back(kAnyEngine);
   std::sort(known.begin(), known.end());
   EXPECT_EQ(named, known);
+  EXPECT_EQ(rules, known);
 }
 
 TEST(Capabilities, ARunJudgesAPlanByTesserasOwnTable) {

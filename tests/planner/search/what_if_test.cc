@@ -12,7 +12,7 @@
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/advice.h"
 #include "planner/request/plan_request.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/variations.h"
 #include "planner/explain/why_not.h"
 #include "planner/request/objective.h"
