@@ -9,12 +9,12 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cost_models/documents/strict_json.h"
+#include "planner/explain/report.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
 #include "planner/interop/price.h"
 #include "planner/interop/verl/verl.h"
 #include "planner/plan/plan_json.h"
-#include "planner/explain/report.h"
 
 namespace tessera {
 namespace {

@@ -164,4 +164,45 @@ TEST(Structure, EveryHeaderSaysFirstWhatItIs) {
   }
 }
 
+/// True when the line asks which family a model is of: it names an enumerator of ModelFamily other
+/// than to set a value.
+bool compares_a_family(const std::string& line) {
+  static const std::regex set(R"re((^|[^=!<>])= *$)re");
+  if (line.find("using enum ModelFamily") != std::string::npos) return true;
+  for (std::size_t at = line.find("ModelFamily::"); at != std::string::npos;
+       at = line.find("ModelFamily::", at + 1)) {
+    const std::string after = line.substr(at);
+    static const std::regex compared(R"re(^ModelFamily::\w+ *(==|!=))re");
+    if (!std::regex_search(line.substr(0, at), set) || std::regex_search(after, compared)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(Structure, FactsOfModelFamiliesStandInTheirTable) {
+  for (const char* line :
+       {"if (model.family == ModelFamily::gpt2) {", "return spec.family != ModelFamily::llama;",
+        "case ModelFamily::qwen2:", "if (is(ModelFamily::mixtral)) return;",
+        "using enum ModelFamily;", "const bool sparse = ModelFamily::mixtral == family;",
+        "    ModelFamily::qwen3};"}) {
+    EXPECT_TRUE(compares_a_family(line)) << line;
+  }
+  for (const char* line :
+       {"ModelFamily family = ModelFamily::llama;", "return {.family = ModelFamily::qwen2,",
+        "ModelFamily family() const;"}) {
+    EXPECT_FALSE(compares_a_family(line)) << line;
+  }
+  for (const Source& source : sources()) {
+    // The enum and the table; and the families that an engine can run, a fact of the engine.
+    if (source.path == "cost_models/spec/model_spec.h" ||
+        source.path == "cost_models/spec/families.cc" || source.folder == "planner/engines") {
+      continue;
+    }
+    for (const std::string& line : source.lines) {
+      EXPECT_FALSE(compares_a_family(line)) << source.path << ": " << line;
+    }
+  }
+}
+
 }  // namespace

@@ -17,6 +17,7 @@
 #include "executor/run/run_log.h"
 #include "executor/run/save_model.h"
 #include "executor/run/share.h"
+#include "executor/run/step_progress.h"
 #include "executor/run/training_loop.h"
 #include "planner/engines/read_plan.h"
 #include "simulator/timeline/rank_status.h"
@@ -92,23 +93,19 @@ void create_folder(const fs::path& folder, Communicator& host) {
   }
 }
 
-/// verl's trainer counts a step's first digits; ours says what moved, too.
-void print_step(std::int64_t step, const Metrics& numbers) {
-  const auto value = [&](const char* name) {
+/// Says of a step whose updates were skipped that they were.
+void note_skipped(std::int64_t step, const Metrics& numbers, StepProgress& progress) {
+  double skipped = 0;
+  for (const char* name : {"actor/skipped_share", "critic/skipped_share"}) {
     const auto found = numbers.find(name);
-    return found == numbers.end() ? 0.0 : found->second;
-  };
-  const double skipped = std::max(value("actor/skipped_share"), value("critic/skipped_share"));
-  if (skipped > 0) {
-    std::fprintf(stderr, "step %lld: %.0f %% of the updates skipped: the gradient is not finite\n",
-                 static_cast<long long>(step), 100 * skipped);
+    if (found != numbers.end()) skipped = std::max(skipped, found->second);
   }
-  std::fprintf(
-      stderr,
-      "step %lld: reward %.3f, loss %.4f, grad norm %.3f, %.0f ms (gen %.0f, update %.0f)\n",
-      static_cast<long long>(step), value("critic/score/mean"), value("actor/pg_loss"),
-      value("actor/grad_norm"), value("timing_s/step") * 1e3, value("timing_s/gen") * 1e3,
-      (value("timing_s/update_actor") + value("timing_s/update_critic")) * 1e3);
+  if (skipped <= 0) return;
+  char text[120];
+  std::snprintf(text, sizeof text,
+                "step %lld: %.0f %% of the updates skipped: the gradient is not finite",
+                static_cast<long long>(step), 100 * skipped);
+  progress.note(text);
 }
 
 void write_trace(const Timeline& mine, const fs::path& file, Communicator& host) {
@@ -124,7 +121,10 @@ class Rank {
         setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s)) {
     if (options.run.empty()) create_folder(folder_, setup_.host());
     status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank);
-    if (setup_.rank == 0) log_ = std::make_unique<RunLog>(folder_);
+    if (setup_.rank != 0) return;
+    log_ = std::make_unique<RunLog>(folder_);
+    progress_ = std::make_unique<StepProgress>(folder_, inputs_.config.trainer.total_training_steps,
+                                               shown_on_terminal());
   }
 
   /// Marks the rank as finished with the code that the process will exit with.
@@ -181,11 +181,13 @@ class Rank {
     std::int64_t least = -spared_bytes(*worker.memory.shared);
     setup_.host().all_reduce(&least, 1, DType::int64, ReduceOp::max);
     if (!log_ || least == 0) return;
-    std::fprintf(stderr,
-                 "[Memory] training weights are views of the rollout's: %.4g GB less per rank, "
-                 "%.4g GB lie twice\n",
-                 static_cast<double>(-least) * 1e-9,
-                 static_cast<double>(worker.memory.shared->held_twice) * 1e-9);
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "[Memory] training weights are views of the rollout's: %.4g GB less per rank, "
+                  "%.4g GB lie twice",
+                  static_cast<double>(-least) * 1e-9,
+                  static_cast<double>(worker.memory.shared->held_twice) * 1e-9);
+    progress_->note(text);
   }
 
   RunObserver observer(const PromptSet& prompts, CommTimes& times) {
@@ -197,8 +199,8 @@ class Rank {
     observer.communication = [&times] { return times.metrics(); };
     observer.should_stop = [this] { return setup_.rank == 0 && stop_requested(folder_); };
     if (!log_) return observer;
-    observer.weights_moved = [](std::int64_t step, const ReshardReport& report) {
-      if (step <= 3 || step % 20 == 0) std::fprintf(stderr, "%s\n", to_string(report).c_str());
+    observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
+      progress_->detail(to_string(report));
     };
     observer.step_finished = [this, &prompts](std::int64_t step, const Metrics& numbers,
                                               const Experience& experience) {
@@ -207,7 +209,8 @@ class Rank {
         const SequenceText text = text_of(prompts, step - 1, sequence);
         log_->add_sample(sample_line(step, sequence, {text.prompt, text.response, text.truth}));
       }
-      print_step(step, numbers);
+      note_skipped(step, numbers, *progress_);
+      progress_->step(step, numbers);
     };
     return observer;
   }
@@ -217,6 +220,7 @@ class Rank {
   RankSetup setup_;
   std::unique_ptr<RankStatusFile> status_;
   std::unique_ptr<RunLog> log_;
+  std::unique_ptr<StepProgress> progress_;
 };
 
 }  // namespace

@@ -63,9 +63,6 @@ const std::vector<Engine>& every_engine();
 /// Names of the engines that exist: without kAnyEngine, sorted.
 std::vector<std::string> engine_names();
 
-/// "megatron, sglang, ... or any": what requested_engine takes.
-std::string requestable_engines();
-
 /// The engine of that name; nullptr and a Problem with did-you-mean where there is none. kAnyEngine
 /// is none.
 const Engine* engine_of(std::string_view name, Problems& problems);

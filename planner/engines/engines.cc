@@ -48,10 +48,6 @@ std::vector<std::string> engine_names() {
   return names;
 }
 
-std::string requestable_engines() {
-  return listed(engine_names()) + " or " + std::string(kAnyEngine);
-}
-
 const Engine* engine_of(std::string_view name, Problems& problems) {
   const Engine* const found = find_engine(name);
   if (found != nullptr && name != kAnyEngine) return found;
@@ -70,7 +66,7 @@ const Engine* requested_engine(std::string_view name, Problems& problems) {
   Problem& problem = problems.back();
   problem.file = "--engine";
   problem.place.clear();
-  problem.expected = requestable_engines();
+  problem.expected += " or " + std::string(kAnyEngine);
   problem.hint = did_you_mean(name, names);
   return nullptr;
 }

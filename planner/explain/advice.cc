@@ -179,7 +179,7 @@ Searched searched(const PlanRequest& request, const std::vector<std::string>& wo
 }
 
 // What practice says about clusters of this size and jobs of this kind (sources in
-// docs/claims.md), and what the plan does.
+// docs/notes/claims.md), and what the plan does.
 void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
   const RolePlan* actor = plan.find(Role::actor);
   const RolePlan* rollout = plan.find(Role::rollout);

@@ -10,7 +10,6 @@
 
 #include "planner/request/request.h"
 
-
 namespace tessera {
 
 struct Rung {

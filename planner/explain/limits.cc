@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "cost_models/spec/node_groups.h"
 #include "cost_models/documents/strict_json.h"
-#include "planner/plan/certified.h"
-#include "planner/plan/amounts.h"
+#include "cost_models/spec/node_groups.h"
 #include "planner/explain/report.h"
+#include "planner/plan/amounts.h"
+#include "planner/plan/certified.h"
 #include "planner/request/describe.h"
 
 namespace tessera {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/plan.h"
 #include "planner/explain/reshard_limits.h"
 #include "planner/explain/type_reasons.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 

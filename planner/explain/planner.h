@@ -14,9 +14,9 @@
 #include "planner/explain/infeasible.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/request/solution.h"
 #include "planner/request/objective.h"
 #include "planner/request/request.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 

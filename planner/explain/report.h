@@ -5,10 +5,10 @@
 
 #include <string>
 
+#include "planner/explain/infeasible.h"
 #include "planner/plan/plan.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
-#include "planner/explain/infeasible.h"
 
 namespace tessera {
 

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/request/request.h"
 #include "planner/explain/planner.h"
-
+#include "planner/request/request.h"
 
 namespace tessera {
 

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "cost_models/documents/strict_json.h"
-#include "planner/explain/infeasible_json.h"
-#include "planner/request/objective.h"
-#include "planner/request/request.h"
-#include "planner/request/describe.h"
-#include "planner/request/plan_value.h"
 #include "planner/explain/infeasible.h"
+#include "planner/explain/infeasible_json.h"
 #include "planner/explain/planner.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 namespace {

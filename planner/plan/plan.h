@@ -182,8 +182,8 @@ inline bool has_exact_reshard(const PlannedReshard& pair) { return !pair.digest.
 /// Appends a Problem for every reshard whose digest is not that of the plan's layouts.
 void check_reshard_digests(const Plan& plan, const std::string& file, Problems& problems);
 
-/// The ranks' own schedule: phases after which weights move (gen needs a reshard before it).
-/// Default schedule of a dataflow on this placement.
+/// The workload's calls in an order that its dataflow allows, each after those that make its
+/// inputs, with a reshard before the responses are generated; as if all roles shared their ranks.
 std::vector<ScheduledCall> default_schedule(const Workload& workload);
 
 /// Appends everything about a plan that contradicts itself: layouts against ranks and models,

@@ -335,8 +335,8 @@ double host_call_seconds(const Workload& workload, const Calibration& calibratio
          (1 + static_cast<double>(workload.sequences()) / kSequencesPerDispatch);
 }
 
-std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request) {
-  std::array<double, kPhaseCount> seconds{};
+PhaseSeconds compute_call_seconds(const PlanRequest& request) {
+  PhaseSeconds seconds;
   for (const Call& call : request.workload.dataflow) {
     if (call.kind == CallKind::compute) {
       seconds[at(call.phase)] = host_call_seconds(request.workload, request.calibration);

@@ -22,12 +22,12 @@ namespace tessera {
 
 /// Cost of one role under one candidate.
 struct RoleCost {
-  std::array<double, kPhaseCount> seconds{};        // of the role's phases; others 0
-  std::array<double, kPhaseCount> communication{};  // the part of `seconds` that is communication
+  PhaseSeconds seconds;        // of the role's phases; others 0
+  PhaseSeconds communication;  // the part of `seconds` that is communication
   std::int64_t resident = 0;  // bytes of the fullest rank outside the role's phases
   std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
-  std::array<std::int64_t, kPhaseCount> bytes{};  // of that rank in each of them; others 0
-  std::int64_t switching = 0;                     // bytes while weights move (phase reshard)
+  EnumArray<Phase, std::int64_t> bytes;  // of that rank in each of them; others 0
+  std::int64_t switching = 0;            // bytes while weights move (phase reshard)
   /// A multiple of the token limit may need fewer bytes: an only micro-batch whose activations and
   /// gradients do not meet.
   bool may_shrink = false;
@@ -130,6 +130,6 @@ std::string of_usable(const PlanRequest& request, std::int64_t bytes);
 double host_call_seconds(const Workload& workload, const Calibration& calibration);
 
 /// Seconds of the calls that run no model, by phase.
-std::array<double, kPhaseCount> compute_call_seconds(const PlanRequest& request);
+PhaseSeconds compute_call_seconds(const PlanRequest& request);
 
 }  // namespace tessera

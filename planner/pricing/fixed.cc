@@ -5,7 +5,6 @@
 
 #include "planner/engines/engine.h"
 #include "planner/plan/amounts.h"
-#include "planner/pricing/chunk_seconds.h"
 #include "planner/pricing/groups.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
@@ -121,7 +120,7 @@ PhaseSeconds call_seconds(const CostEvaluator& costs, const std::map<Role, Candi
 PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                bool apart) {
   PhaseSeconds seconds = call_seconds(costs, choice);
-  for (const auto& [role, candidate] : choice) add(seconds, costs.seconds(candidate));
+  for (const auto& [role, candidate] : choice) seconds += costs.seconds(candidate);
   if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
     seconds[at(Phase::reshard)] =
         costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
@@ -142,7 +141,7 @@ FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, 
     FixedCost cost = price_fixed(costs, candidate);
     note(cost.why);
     if (cost.limit > 0 && !cost.memory.empty()) priced[role] = costs.cost(candidate);
-    for (std::size_t p = 0; p < result.seconds.size(); ++p) result.seconds[p] += cost.seconds[p];
+    result.seconds += cost.seconds;
     result.roles[role] = std::move(cost);
   }
   if (priced.size() != choice.size()) return result;

@@ -10,8 +10,6 @@ namespace {
 
 using Graph = boost::adjacency_list<boost::setS, boost::vecS, boost::bidirectionalS>;
 
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
-
 // Calls in topological order.
 std::vector<std::size_t> order_of(const Graph& graph) {
   std::vector<std::size_t> order;
@@ -61,9 +59,9 @@ std::vector<ScheduledCall> schedule_of(std::vector<ScheduledCall> schedule,
   return schedule;
 }
 
-std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedule,
-                                       const Placement& placement) {
-  std::array<int, kPhaseCount> block_of{};
+EnumArray<Phase, int> blocks_of(const std::vector<ScheduledCall>& schedule,
+                                const Placement& placement) {
+  EnumArray<Phase, int> block_of{};
   for (std::size_t block = 0; block < placement.size(); ++block) {
     if (std::count(placement[block].begin(), placement[block].end(), Role::actor) > 0) {
       block_of.fill(static_cast<int>(block));
@@ -73,7 +71,7 @@ std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedul
     for (std::size_t block = 0; block < placement.size(); ++block) {
       const auto& roles = placement[block];
       if (std::find(roles.begin(), roles.end(), call.role) != roles.end()) {
-        block_of[at(call.phase)] = static_cast<int>(block);
+        block_of[call.phase] = static_cast<int>(block);
       }
     }
   }
@@ -90,13 +88,13 @@ struct CallGraph {
 };
 
 CallGraph call_graph(const std::vector<ScheduledCall>& schedule,
-                     const std::array<int, kPhaseCount>& block_of) {
+                     const EnumArray<Phase, int>& block_of) {
   CallGraph calls{Graph(schedule.size()), std::vector<int>(schedule.size(), -1), {}};
-  std::array<int, kPhaseCount> call_of{};
+  EnumArray<Phase, int> call_of{};
   call_of.fill(-1);
   for (std::size_t i = 0; i < schedule.size(); ++i) {
-    call_of[at(schedule[i].phase)] = static_cast<int>(i);
-    calls.block.push_back(block_of[at(schedule[i].phase)]);
+    call_of[schedule[i].phase] = static_cast<int>(i);
+    calls.block.push_back(block_of[schedule[i].phase]);
     for (std::size_t j = i; j-- > 0;) {
       if (calls.block[j] != calls.block[i]) continue;
       calls.previous[i] = static_cast<int>(j);
@@ -106,7 +104,7 @@ CallGraph call_graph(const std::vector<ScheduledCall>& schedule,
   }
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     for (const Phase phase : schedule[i].after) {
-      if (const int j = call_of[at(phase)]; j >= 0) {
+      if (const int j = call_of[phase]; j >= 0) {
         boost::add_edge(static_cast<std::size_t>(j), i, calls.edges);
       }
     }
@@ -176,36 +174,44 @@ std::vector<Chunk> sort_chunks(std::vector<Chunk> chunks, const CallGraph& calls
 }  // namespace
 
 Iteration::Iteration(const std::vector<ScheduledCall>& schedule,
-                     const std::array<int, kPhaseCount>& block_of) {
+                     const EnumArray<Phase, int>& block_of) {
   const CallGraph calls = call_graph(schedule, block_of);
   std::vector<std::size_t> chunk_of;
   chunks_ = sort_chunks(merge_into_chunks(schedule, calls, chunk_of), calls, chunk_of);
-  chunk_of_.fill(-1);
   for (std::size_t call = 0; call < schedule.size(); ++call) {
-    chunk_of_[at(schedule[call].phase)] = static_cast<int>(chunk_of[call]);
+    chunk_of_[schedule[call].phase] = ChunkIndex{chunk_of[call]};
   }
 }
 
-double Iteration::step_seconds(const double* seconds) const {
-  std::array<double, kPhaseCount> end{};
+ChunkSeconds Iteration::by_chunk(int block, const PhaseSeconds& seconds) const {
+  ChunkSeconds sums;
+  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    if (chunks_[c].block != block) continue;
+    for (const Phase phase : chunks_[c].phases) sums[ChunkIndex{c}] += seconds[phase];
+  }
+  return sums;
+}
+
+double Iteration::step_seconds(const ChunkSeconds& seconds) const {
+  ChunkSeconds end;
   double step = 0;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     double start = 0;
     for (const int before : chunks_[c].before) {
-      start = std::max(start, end[static_cast<std::size_t>(before)]);
+      start = std::max(start, end.values[static_cast<std::size_t>(before)]);
     }
-    end[c] = start + seconds[c];
-    step = std::max(step, end[c]);
+    end.values[c] = start + seconds.values[c];
+    step = std::max(step, end.values[c]);
   }
   return step;
 }
 
 double Iteration::step_seconds(const PhaseSeconds& seconds) const {
-  std::array<double, kPhaseCount> by_chunk{};
+  ChunkSeconds by_chunk;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    for (const Phase phase : chunks_[c].phases) by_chunk[c] += seconds[at(phase)];
+    for (const Phase phase : chunks_[c].phases) by_chunk[ChunkIndex{c}] += seconds[phase];
   }
-  return step_seconds(by_chunk.data());
+  return step_seconds(by_chunk);
 }
 
 }  // namespace tessera

@@ -8,12 +8,12 @@
 // values; seconds.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <vector>
 
+#include "cost_models/spec/enum_array.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/chunk_seconds.h"
 
 namespace tessera {
 
@@ -28,8 +28,8 @@ std::vector<ScheduledCall> schedule_of(std::vector<ScheduledCall> schedule,
                                        const Placement& placement, int policy_lag);
 
 /// The block of every scheduled phase; what runs no model is on the actor's.
-std::array<int, kPhaseCount> blocks_of(const std::vector<ScheduledCall>& schedule,
-                                       const Placement& placement);
+EnumArray<Phase, int> blocks_of(const std::vector<ScheduledCall>& schedule,
+                                const Placement& placement);
 
 struct Chunk {
   int block = 0;
@@ -41,21 +41,22 @@ class Iteration {
  public:
   /// `block_of[phase]` of every scheduled phase. Precondition: the schedule's
   /// dependencies have no cycle and its order respects them.
-  Iteration(const std::vector<ScheduledCall>& schedule,
-            const std::array<int, kPhaseCount>& block_of);
+  Iteration(const std::vector<ScheduledCall>& schedule, const EnumArray<Phase, int>& block_of);
 
   /// In topological order.
   const std::vector<Chunk>& chunks() const { return chunks_; }
   /// Chunk of a scheduled phase.
-  int chunk_of(Phase phase) const { return chunk_of_[static_cast<std::size_t>(phase)]; }
+  ChunkIndex chunk_of(Phase phase) const { return chunk_of_[phase]; }
+  /// Of the phases of one block's chunks, by chunk.
+  ChunkSeconds by_chunk(int block, const PhaseSeconds& seconds) const;
 
   /// Longest path when chunk c takes seconds[c].
-  double step_seconds(const double* seconds) const;
+  double step_seconds(const ChunkSeconds& seconds) const;
   double step_seconds(const PhaseSeconds& seconds) const;
 
  private:
   std::vector<Chunk> chunks_;
-  std::array<int, kPhaseCount> chunk_of_{};
+  EnumArray<Phase, ChunkIndex> chunk_of_{};
 };
 
 }  // namespace tessera

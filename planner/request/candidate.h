@@ -13,15 +13,13 @@
 namespace tessera {
 
 /// One way to run one role on `gpus` ranks; gpus = tp cp pp dp.
-struct Candidate {
+struct Candidate : Degrees {
   Role role = Role::actor;
   int gpus = 1;
-  int tp = 1, pp = 1, dp = 1, zero = 0;
+  int zero = 0;
   std::int64_t tokens = 0;         // limit of a micro-batch; of a prefill batch for the rollout
   std::int64_t max_sequences = 0;  // rollout: decoded at once per replica
-  int cp = 1, vpp = 1, ep = 1, etp = 1;
-  int dp_shard = 1;     // FSDP; divides dp, then zero is 3
-  int head_layers = 0;  // layers that the cut counts for the last stage's head
+  int head_layers = 0;             // layers that the cut counts for the last stage's head
   bool sequence_parallel = false, ulysses = false;
   Recompute recompute = Recompute::none;
   /// What leaves the device outside the role's own phases. For the rollout, parameters = unmap.

@@ -1,27 +1,21 @@
 #include "planner/request/objective.h"
 
-#include <algorithm>
-#include <array>
+#include "cost_models/spec/enum_names.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 4> kObjectives = {"step_s", "tokens_per_s_per_gpu", "cost",
-                                                         "gpus"};
+constexpr auto kObjectives =
+    enum_names<Objective>({{Objective::step_time, "step_s"},
+                           {Objective::tokens_per_gpu, "tokens_per_s_per_gpu"},
+                           {Objective::cost, "cost"},
+                           {Objective::fewest_gpus, "gpus"}});
 
 }  // namespace
 
-std::string_view name_of(Objective objective) {
-  return kObjectives[static_cast<std::size_t>(objective)];
-}
-
-std::optional<Objective> objective_from(std::string_view name) {
-  const auto found = std::find(kObjectives.begin(), kObjectives.end(), name);
-  if (found == kObjectives.end()) return std::nullopt;
-  return static_cast<Objective>(found - kObjectives.begin());
-}
-
-std::vector<std::string> objective_names() { return {kObjectives.begin(), kObjectives.end()}; }
+std::string_view name_of(Objective objective) { return kObjectives[objective]; }
+std::optional<Objective> objective_from(std::string_view name) { return kObjectives.find(name); }
+std::vector<std::string> objective_names() { return kObjectives.names(); }
 
 double value_of(Objective objective, double step_s, int gpus) {
   switch (objective) {

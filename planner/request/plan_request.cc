@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/plan/one_step_off.h"
-#include "planner/request/plan_value.h"
 #include "planner/engines/engine.h"
+#include "planner/plan/one_step_off.h"
 #include "planner/request/candidate.h"
+#include "planner/request/plan_value.h"
 
 namespace tessera {
 
@@ -50,14 +50,7 @@ Candidate candidate_of(const Plan& plan, const RolePlan& role) {
   Candidate candidate;
   candidate.role = role.role;
   candidate.gpus = static_cast<int>(role.ranks.size());
-  candidate.tp = layout.tp;
-  candidate.pp = layout.pp;
-  candidate.dp = layout.dp();
-  candidate.cp = layout.cp;
-  candidate.vpp = layout.vpp;
-  candidate.ep = layout.ep;
-  candidate.etp = layout.etp;
-  candidate.dp_shard = layout.dp_shard;
+  candidate.degrees() = degrees_of(layout);
   candidate.zero = layout.zero;
   candidate.sequence_parallel = layout.sequence_parallel;
   candidate.ulysses = layout.ulysses;

@@ -1,9 +1,11 @@
 #include "planner/request/request.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace tessera {
+
 std::string model_key(const PlanRequest& request, Role role) {
   const std::string own(name_of(role));
   const bool scores = role == Role::critic || role == Role::reward;
@@ -27,17 +29,16 @@ RoleDTypes dtypes_of(const PlanRequest& request, Role role) {
 }
 
 std::vector<Role> roles_of(const Workload& workload) {
-  std::array<bool, kRoleCount> present{};
+  EnumArray<Role, bool> present;
   for (const Call& call : workload.dataflow) {
     if (call.kind == CallKind::compute) continue;
     const Role role = call.kind == CallKind::generate ? Role::rollout : call.role;
-    present[static_cast<std::size_t>(role)] = true;
+    present[role] = true;
   }
-  if (present[static_cast<std::size_t>(Role::rollout)]) present[0] = true;  // its weights' source
+  if (present[Role::rollout]) present[Role::actor] = true;  // its weights' source
   std::vector<Role> roles;
-  for (int i = 0; i < kRoleCount; ++i) {
-    if (present[static_cast<std::size_t>(i)]) roles.push_back(static_cast<Role>(i));
-  }
+  std::copy_if(kEveryRole.begin(), kEveryRole.end(), std::back_inserter(roles),
+               [&](Role role) { return present[role]; });
   return roles;
 }
 

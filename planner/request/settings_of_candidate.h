@@ -6,7 +6,6 @@
 #include "planner/request/candidate.h"
 #include "planner/request/settings.h"
 
-
 namespace tessera {
 
 /// The value of Field::offload that says it.

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "planner/search/block_bounds.h"
-#include "planner/search/pareto.h"
 #include "planner/search/exact.h"
 #include "planner/search/incumbent.h"
+#include "planner/search/pareto.h"
 
 namespace tessera {
 

@@ -1,23 +1,28 @@
 #include "planner/search/certificate.h"
 
 #include <algorithm>
-#include <tuple>
+#include <array>
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/certified.h"
 #include "planner/pricing/fixed.h"
-#include "planner/request/settings_of_candidate.h"
-#include "planner/search/slots.h"
 #include "planner/pricing/uncertainty.h"
-#include "planner/request/objective.h"
 #include "planner/request/candidate.h"
-#include "planner/request/solution.h"
 #include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/settings_of_candidate.h"
+#include "planner/request/solution.h"
 #include "planner/search/incumbent.h"
+#include "planner/search/slots.h"
 
 namespace tessera {
 namespace {
+
+// Two candidates that agree in these have one layout.
+constexpr std::array kLayoutFields{Field::gpus, Field::tp,  Field::cp,         Field::context,
+                                   Field::pp,   Field::vpp, Field::dp,         Field::dp_shard,
+                                   Field::ep,   Field::etp, Field::head_layers};
 
 // The best plans of a part of the space. Numbers of sequences between halvings are looked at where
 // the winner has one: where the memory holds as many as there are, so it does for those near it.
@@ -33,24 +38,9 @@ std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& requ
 // Where there is only one placement the runner-up is the best plan with another actor layout.
 std::vector<Solution> other_layouts(SearchProblem problem, const PlanRequest& request,
                                     const Solution& winner, FrontStore& store) {
-  const auto all = problem.allows;
-  const Candidate& chosen = winner.choice.at(Role::actor);
-  problem.allows = [all, chosen](const Candidate& candidate) {
-    const bool same = candidate.role == Role::actor && candidate.gpus == chosen.gpus &&
-                      candidate.tp == chosen.tp && candidate.pp == chosen.pp;
-    return !same && (!all || all(candidate));
-  };
-  problem.layouts[Role::actor] += "not tp" + std::to_string(chosen.tp) + " pp" +
-                                  std::to_string(chosen.pp) + " on " + std::to_string(chosen.gpus);
+  constexpr std::array kDegrees{Field::gpus, Field::tp, Field::pp};
+  problem.layouts[Role::actor].excluded.insert(values_of(winner.choice.at(Role::actor), kDegrees));
   return best_of(problem, request, winner, store);
-}
-
-bool same_layout(const Candidate& a, const Candidate& b) {
-  const auto degrees = [](const Candidate& c) {
-    return std::tuple(c.gpus, c.tp, c.cp, c.ulysses, c.pp, c.vpp, c.dp, c.dp_shard, c.ep, c.etp,
-                      c.head_layers);
-  };
-  return degrees(a) == degrees(b);
 }
 
 // The best plan of the winner's placement in which some role has another layout, however many
@@ -62,13 +52,8 @@ std::optional<Solution> nearest_layout(const SearchProblem& problem, const PlanR
   near.policy_lags = {winner.policy_lag};
   std::optional<Solution> nearest;
   for (const auto& [role, chosen] : winner.choice) {
-    near.allows = [&, role = role, chosen = chosen](const Candidate& candidate) {
-      return (candidate.role != role || !same_layout(candidate, chosen)) &&
-             (!problem.allows || problem.allows(candidate));
-    };
     near.layouts = problem.layouts;
-    near.layouts[role] += "not " + describe_layout(chosen) + " on " + std::to_string(chosen.gpus) +
-                          " head" + std::to_string(chosen.head_layers);
+    near.layouts[role].excluded.insert(values_of(chosen, kLayoutFields));
     std::vector<Solution> best = best_of(near, request, winner, store);
     if (best.empty()) continue;
     nearest = std::move(best.front());

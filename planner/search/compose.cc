@@ -11,23 +11,21 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/pricing/peak_memory.h"
+#include "planner/engines/engine.h"
+#include "planner/plan/phase_seconds.h"
 #include "planner/pricing/full_gather.h"
 #include "planner/pricing/groups.h"
-#include "planner/search/search.h"
+#include "planner/pricing/iteration.h"
+#include "planner/pricing/peak_memory.h"
 #include "planner/pricing/uncertainty.h"
-#include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
+#include "planner/request/plan_value.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
-#include "planner/request/plan_value.h"
-#include "planner/pricing/iteration.h"
-#include "planner/engines/engine.h"
+#include "planner/search/search.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::size_t block_of(const Solution& solution, Role role) {
   for (std::size_t block = 0; block < solution.placement.size(); ++block) {
@@ -229,15 +227,15 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
   Prediction prediction;
   prediction.step_s = solution.step_s;
   for (const ScheduledCall& call : plan.schedule) {
-    prediction.phases_s[call.phase] = solution.seconds[at(call.phase)];
+    prediction.phases_s[call.phase] = solution.seconds[call.phase];
   }
   prediction.exposed_comm_s =
-      solution.seconds[at(Phase::reshard)] + communication_of_a_rank(costs, solution);
+      solution.seconds[Phase::reshard] + communication_of_a_rank(costs, solution);
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;
   prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus_of(plan);
-  const double update = solution.seconds[at(Phase::update_actor)];
+  const double update = solution.seconds[Phase::update_actor];
   if (update > 0) {
     const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
                          tokens * static_cast<double>(workload.epochs);

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "planner/pricing/iteration.h"
+#include "planner/request/objective.h"
 #include "planner/search/placement_search.h"
 #include "planner/search/view_fronts.h"
-#include "planner/request/objective.h"
 
 namespace tessera {
 
@@ -28,10 +28,9 @@ void improve(const PlacementSearch& search, Pass pass, Rivals& rivals, Solution&
   rivals.own = incumbent_of(best);
 }
 
-// The best of all placements with the rollout apart that the step waits for:
-// GPUs of such a rollout are idle in every other phase, so that there are many
-// plans of nearly the same step, of which hardly ever one is the best of all.
-// Each has to beat those before it, few blocks first.
+// The best of all placements with the rollout apart that the step waits for: GPUs of such a rollout
+// are idle in every other phase, so that there are many plans of nearly the same step, of which
+// hardly ever one is the best of all. Each has to beat those before it, few blocks first.
 Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, ViewFronts& fronts,
                     std::int64_t& pruned) {
   std::vector<PlacementSearch> searches;
@@ -87,6 +86,16 @@ SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
   }
   result.evaluated = fronts.evaluated();
   return result;
+}
+
+std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store) {
+  const std::vector<Placement> placements = std::move(problem.placements);
+  for (const Placement& placement : placements) {
+    problem.placements = {placement};
+    SearchResult result = search_exactly(problem, store);
+    if (!result.best.empty()) return std::move(result.best.front());
+  }
+  return std::nullopt;
 }
 
 std::vector<Solution> pareto_front(

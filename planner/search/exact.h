@@ -1,14 +1,12 @@
-// The exact search: every placement of the roles, every split of the GPUs,
-// every candidate per role.
+// The exact search: every placement of the roles, every split of the GPUs, every candidate per
+// role.
 //
-// Cost evaluation of every candidate -> Pareto fronts per (role, GPUs) in
-// (seconds of each phase, resident bytes, bytes in the worst phase) -> per
-// placement branch and bound over the sizes of its blocks, whose roles' fronts
-// are merged lazily. Dominance and bounds only discard what cannot win, so the
-// result is the optimum of the space under the evaluator. A rank fits when, in
-// every phase, the bytes of each colocated role's fullest rank together stay
-// within the limit. Deterministic: equal steps go to the placement, sizes and
-// candidates that come first.
+// Cost evaluation of every candidate -> Pareto fronts per (role, GPUs) in (seconds of each phase,
+// resident bytes, bytes in the worst phase) -> per placement branch and bound over the sizes of its
+// blocks, whose roles' fronts are merged lazily. Dominance and bounds only discard what cannot win,
+// so the result is the optimum of the space under the evaluator. A rank fits when, in every phase,
+// the bytes of each colocated role's fullest rank together stay within the limit. Deterministic:
+// equal steps go to the placement, sizes and candidates that come first.
 #pragma once
 
 #include <functional>
@@ -20,13 +18,14 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/pricing/evaluate.h"
-#include "planner/search/incumbent.h"
-#include "planner/request/solution.h"
-#include "planner/space/layout_space.h"
 #include "planner/plan/phase_seconds.h"
-#include "planner/request/objective.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
+#include "planner/request/objective.h"
+#include "planner/request/solution.h"
+#include "planner/search/incumbent.h"
+#include "planner/search/layout_filter.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 
@@ -48,12 +47,10 @@ struct SearchProblem {
   int gpus = 0;            // at most so many in all; 0 = the cluster's
   std::vector<int> sizes;  // that a block may have, ascending; empty = block_sizes of the cluster
   Objective objective = Objective::step_time;
-  /// Names what is fixed for a role, for a FrontStore; equal names give equal candidates.
-  std::map<Role, std::string> settings;
-  /// Layouts that may be used, all where it is empty; alike for all candidates of one layout. What
-  /// it leaves of a role is named in `layouts`. Prices do not depend on it.
-  std::function<bool(const Candidate&)> allows;
-  std::map<Role, std::string> layouts;
+  /// What is fixed for a role, for a FrontStore.
+  EnumArray<Role, RoleSettings> settings;
+  /// Layouts of a role that may be used. Prices do not depend on it.
+  EnumArray<Role, LayoutFilter> layouts;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
   /// Only plans that are better than this one are looked for.
   Incumbent better_than;
@@ -92,9 +89,15 @@ class FrontStore {
 
  private:
   friend SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
+
+  /// A plan of the first placement that has one: what tells whether anything fits.
+  std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store);
   std::unique_ptr<State> state_;
 };
 SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
+
+/// A plan of the first placement that has one: what tells whether anything fits.
+std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store);
 
 /// The best plans that are not beaten in both GPUs and step: `best_of` with
 /// each number of GPUs of `counts` as its limit (ascending), those that bring

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/exact.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
+#include "planner/search/exact.h"
 #include "planner/space/layout_space.h"
 
 namespace tessera {
@@ -54,12 +54,21 @@ struct Selection {
 };
 
 struct FrontStore::State {
-  using Key = std::pair<Role, std::string>;
-  std::map<Key, std::map<int, RoleOptions>> priced;                    // by GPUs
-  std::map<Key, std::map<std::pair<int, bool>, PhaseSeconds>> bounds;  // by GPUs; bool: apart
-  /// Seconds of a switch on shared ranks by layout of the actor, then of the rollout; negative: not
-  /// worked out yet.
-  std::map<std::string, std::map<int, std::vector<std::vector<double>>>> reshards;
+  using Priced = std::map<int, RoleOptions>;  // by GPUs
+  std::map<std::pair<Role, RoleSettings>, Priced> priced;
+  /// What a role's bounds depend on: for the actor also the rollout's, which may share its block.
+  struct BoundKey {
+    Role role = Role::actor;
+    RoleSettings settings, rollout_settings;
+    LayoutFilter layouts, rollout_layouts;
+    auto operator<=>(const BoundKey&) const = default;
+  };
+  using Bounds = std::map<std::pair<int, bool>, PhaseSeconds>;  // by GPUs; bool: apart
+  std::map<BoundKey, Bounds> bounds;
+  /// By GPUs, the seconds of a switch on shared ranks by layout of the actor, then of the rollout;
+  /// negative: not worked out yet.
+  using Reshards = std::map<int, std::vector<std::vector<double>>>;
+  std::map<std::pair<RoleSettings, RoleSettings>, Reshards> reshards;  // of actor and rollout
 };
 
 class Fronts {
@@ -94,15 +103,16 @@ class Fronts {
 
  private:
   struct Stored {
-    std::map<int, RoleOptions>* priced = nullptr;
-    std::map<std::pair<int, bool>, PhaseSeconds>* bounds = nullptr;
+    FrontStore::State::Priced* priced = nullptr;
+    FrontStore::State::Bounds* bounds = nullptr;
   };
   struct Seen {
     std::int64_t bounds = 0;
     std::map<int, std::int64_t> layouts;  // candidates by layout
   };
 
-  Stored& stored(Role role) { return roles_[static_cast<std::size_t>(role)]; }
+  Stored& stored(Role role) { return roles_[role]; }
+  bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
   RoleOptions& bounded(Role role, int gpus);
   PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
@@ -112,10 +122,10 @@ class Fronts {
   void keep_best(std::vector<Option>& options) const;
 
   const SearchProblem& problem_;
-  std::array<Stored, kRoleCount> roles_;
-  std::map<int, std::vector<std::vector<double>>>* reshards_ = nullptr;
+  EnumArray<Role, Stored> roles_;
+  FrontStore::State::Reshards* reshards_ = nullptr;
   std::vector<Phase> phases_;
-  std::array<std::map<int, Seen>, kRoleCount> seen_;  // by GPUs
+  EnumArray<Role, std::map<int, Seen>> seen_;  // by GPUs
 };
 
 }  // namespace tessera

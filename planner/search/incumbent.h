@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/request/solution.h"
 #include "planner/request/objective.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 

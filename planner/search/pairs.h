@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "planner/pricing/chunk_seconds.h"
+#include "planner/pricing/iteration.h"
 #include "planner/search/fronts.h"
 #include "planner/search/pareto.h"
-#include "planner/pricing/iteration.h"
 
 namespace tessera {
 

@@ -3,15 +3,14 @@
 #include <array>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/search.h"
-#include "planner/request/settings_of_candidate.h"
 #include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
-#include "planner/request/request.h"
-#include "planner/search/exact.h"
 #include "planner/request/describe.h"
-#include "planner/engines/capabilities.h"
+#include "planner/request/request.h"
+#include "planner/request/settings_of_candidate.h"
+#include "planner/search/exact.h"
+#include "planner/search/search.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {
@@ -41,14 +40,12 @@ bool has_one_pool(const Placement& placement) {
   return placement.size() == std::size_t{1} + (rollout ? 1 : 0) + (alone(Role::reward) ? 1 : 0);
 }
 
-std::string words_about(Role role, const FixedSettings& settings) {
-  FixedSettings own;
+FieldValues values_about(Role role, const FixedSettings& settings) {
+  FieldValues own;
   for (const auto& [key, value] : settings.values) {
-    if (key.first == role) own.values[key] = value;
+    if (key.first == role) own[key.second] = value;
   }
-  std::string text;
-  for (const std::string& word : words_of(own)) text += word + " ";
-  return text;
+  return own;
 }
 
 }  // namespace
@@ -100,16 +97,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   }
   for (const auto& [key, value] : degrees.values) enumerated.fixed.values.erase(key);
   for (const Role role : problem.roles) {
-    problem.settings[role] = words_about(role, enumerated.fixed);
-    problem.layouts[role] = words_about(role, degrees);
-  }
-  if (!degrees.values.empty()) {
-    problem.allows = [degrees](const Candidate& candidate) {
-      return std::all_of(degrees.values.begin(), degrees.values.end(), [&](const auto& entry) {
-        const auto& [role, field] = entry.first;
-        return role != candidate.role || value_of(candidate, field) == entry.second;
-      });
-    };
+    problem.settings[role].fixed = values_about(role, enumerated.fixed);
+    problem.layouts[role].required = values_about(role, degrees);
   }
   problem.spaces = [enumerated, capabilities](Role role, int gpus) {
     return enumerate_layouts(enumerated, capabilities, role, gpus);

@@ -3,9 +3,9 @@
 // Pure; tokens, seconds and bytes of a rank.
 #pragma once
 
-#include "planner/search/exact.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
+#include "planner/search/exact.h"
 
 namespace tessera {
 

@@ -8,18 +8,18 @@
 #include <tuple>
 #include <vector>
 
+#include "planner/engines/capabilities.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/search/exact.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
-#include "planner/engines/capabilities.h"
+#include "planner/search/exact.h"
 
 namespace tessera {
 
 /// The search problem of a request. `costs` must outlive it. `replanned`: prices are to serve other
-/// settings as well, so fixed degrees do not limit the candidates but SearchProblem::allows.
+/// settings as well, so fixed degrees do not limit the candidates but SearchProblem::layouts.
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
                              const CostEvaluator& costs,
                              const std::optional<Evaluator>& evaluator = std::nullopt,

@@ -10,9 +10,9 @@
 // Sequences; one thread.
 #pragma once
 
-#include "planner/search/exact.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
+#include "planner/search/exact.h"
 
 namespace tessera {
 

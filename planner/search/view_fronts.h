@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "planner/search/fronts.h"
 #include "planner/search/exact.h"
+#include "planner/search/fronts.h"
 
 namespace tessera {
 

@@ -8,7 +8,6 @@
 #include "planner/request/candidate.h"
 #include "planner/space/layout_space.h"
 #include "planner/request/request.h"
-#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {

@@ -26,7 +26,6 @@
 namespace tessera {
 namespace {
 
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::string in_gib(double bytes) {
   std::array<char, 32> text{};
@@ -177,7 +176,7 @@ class RowPricing {
     }
     for (Priced& option : options) {
       option.seconds /= static_cast<double>(batches_under_way(row_));
-      option.cost.seconds[at(Phase::gen)] /= static_cast<double>(batches_under_way(row_));
+      option.cost.seconds[Phase::gen] /= static_cast<double>(batches_under_way(row_));
     }
     return options;
   }
@@ -188,16 +187,16 @@ class RowPricing {
     double train_gpus = 0, gpus = 0;
     if (actor != nullptr) {
       if (row_.kind != SweepKind::train) {
-        result.log_prob_s = actor->cost.seconds[at(Phase::old_log_prob)];
+        result.log_prob_s = actor->cost.seconds[Phase::old_log_prob];
       }
       if (row_.kind != SweepKind::logprob) {
-        result.update_s = actor->cost.seconds[at(Phase::update_actor)];
+        result.update_s = actor->cost.seconds[Phase::update_actor];
       }
       append(chosen, actor->chosen);
       gpus = train_gpus = actor->candidate.gpus;
     }
     if (rollout != nullptr) {
-      result.gen_s = rollout->cost.seconds[at(Phase::gen)];
+      result.gen_s = rollout->cost.seconds[Phase::gen];
       append(chosen, rollout->chosen);
       gpus = together ? std::max<double>(gpus, rollout->candidate.gpus)
                       : gpus + rollout->candidate.gpus;
@@ -208,7 +207,7 @@ class RowPricing {
     }
     if (actor != nullptr && row_.reference.value_or(false)) {
       result.log_prob_s =
-          with_reference(actor->candidate, actor->cost.seconds[at(Phase::old_log_prob)]);
+          with_reference(actor->candidate, actor->cost.seconds[Phase::old_log_prob]);
     }
     result.step_s = step_of(result, actor != nullptr && rollout != nullptr && !together &&
                                         row_.policy_lag.value_or(1) > 0);
@@ -229,13 +228,13 @@ class RowPricing {
   SweepResult result_of(const Solution& solution) const {
     const Candidate& actor = solution.choice.at(Role::actor);
     SweepResult result;
-    result.gen_s = solution.seconds[at(Phase::gen)];
-    result.reshard_s = solution.seconds[at(Phase::reshard)];
-    result.log_prob_s = solution.seconds[at(Phase::old_log_prob)];
-    result.update_s = solution.seconds[at(Phase::update_actor)];
+    result.gen_s = solution.seconds[Phase::gen];
+    result.reshard_s = solution.seconds[Phase::reshard];
+    result.log_prob_s = solution.seconds[Phase::old_log_prob];
+    result.update_s = solution.seconds[Phase::update_actor];
     result.step_s = solution.step_s;
     if (row_.reference.value_or(false)) {
-      result.log_prob_s = with_reference(actor, solution.seconds[at(Phase::old_log_prob)]);
+      result.log_prob_s = with_reference(actor, solution.seconds[Phase::old_log_prob]);
       result.step_s = step_of(result, solution.policy_lag > 0);
     }
     const double software = software_of_switch(actor);

@@ -4,19 +4,18 @@
 #include <utility>
 #include <vector>
 
-#include "planner/search/search.h"
-#include "planner/search/slots.h"
 #include "planner/engines/engine.h"
-#include "planner/sweep/completions.h"
-#include "planner/sweep/row_request.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
-#include "planner/request/request.h"
-#include "planner/request/solution.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_request.h"
-#include "planner/engines/capabilities.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/search/search.h"
+#include "planner/search/slots.h"
+#include "planner/space/layout_space.h"
+#include "planner/sweep/completions.h"
+#include "planner/sweep/row_request.h"
 
 namespace tessera {
 namespace {
@@ -85,7 +84,7 @@ Evaluator evaluator_of(const CostEvaluator& costs, const CostEvaluator& generati
   Evaluator evaluator = costs.evaluator();
   if (batches == 1) return evaluator;
   const auto part = [batches](PhaseSeconds seconds) {
-    seconds[static_cast<std::size_t>(Phase::gen)] /= static_cast<double>(batches);
+    seconds[Phase::gen] /= static_cast<double>(batches);
     return seconds;
   };
   const Evaluator own = evaluator, all = generating.evaluator();

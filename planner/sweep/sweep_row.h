@@ -1,6 +1,6 @@
 // One line of a sweep: a fixed layout and workload, with whatever is left to the planner.
 //
-// Plain values read from a CSV whose columns docs list (FORMATS.md "Sweep CSV"). Batches count
+// Plain values read from a CSV whose columns docs/sweep.md lists. Batches count
 // sequences, lengths tokens per sequence, degrees and GPUs ranks. An empty cell is an empty
 // optional.
 #pragma once
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/documents/csv.h"
 #include "cost_models/engine_traits.h"
 #include "cost_models/memory.h"
-#include "cost_models/documents/csv.h"
 
 namespace tessera {
 

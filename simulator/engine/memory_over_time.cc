@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-/// What changes on a rank at a time, in the order in which it happens within a call.
+/// A change of a rank's memory at a time, in the order in which changes happen within a call.
 struct Change {
   std::int64_t time_ns = 0;
   enum Kind { call_begins, backward_ends, forward_begins, call_ends } kind = call_begins;

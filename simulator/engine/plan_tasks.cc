@@ -16,15 +16,15 @@
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
 #include "planner/engines/engine.h"
+#include "planner/request/plan_request.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"
 #include "simulator/rollout/draw_lengths.h"
-#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {
 
-/// What one destination rank of a reshard receives.
+/// Bytes that one destination rank of a reshard receives.
 struct Arrival {
   int rank = 0;
   std::int64_t bytes = 0;
@@ -73,7 +73,7 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   }
   std::vector<int> ranks = plan.find(pair.from)->ranks;
   if (plan.find(pair.to)->ranks != ranks) ranks = united(ranks, plan.find(pair.to)->ranks);
-  // What moves between pools of different GPU types goes at the rate of the slower.
+  // Bytes between pools of different GPU types go at the rate of the slower.
   std::vector<Machines> ends = {machines_of(plan, plan.find(pair.to)->ranks, calibration)};
   if (!plan.cluster.groups.empty()) {
     ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
@@ -166,7 +166,7 @@ class Builder {
     call.end = join("end", call.phase, std::move(tails));
     const auto id = static_cast<int>(result_.calls.size());
     for (const int rank : call.ranks) last_call_[static_cast<std::size_t>(rank)] = id;
-    call_of_phase_[static_cast<std::size_t>(call.phase)] = id;
+    call_of_phase_[call.phase] = id;
     result_.calls.push_back(std::move(call));
   }
 
@@ -177,7 +177,7 @@ class Builder {
   std::vector<TaskId> ends_before(const ScheduledCall& scheduled, const std::vector<int>& ranks) {
     std::set<int> calls;
     for (const Phase phase : scheduled.after) {
-      calls.insert(call_of_phase_[static_cast<std::size_t>(phase)]);
+      calls.insert(call_of_phase_[phase]);
     }
     for (const int rank : ranks) calls.insert(last_call_[static_cast<std::size_t>(rank)]);
     calls.erase(-1);
@@ -375,7 +375,7 @@ class Builder {
   std::map<Role, std::unique_ptr<RoleCosts>> costs_;
   std::vector<std::vector<Arrival>> arrivals_;  // of each reshard
   std::vector<int> last_call_;                  // by rank, -1 = none
-  std::array<int, kPhaseCount> call_of_phase_{};
+  EnumArray<Phase, int> call_of_phase_;
   std::int64_t step_ = 0;
   std::vector<std::int64_t> lengths_;
   IterationTasks result_;

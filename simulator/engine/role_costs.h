@@ -1,8 +1,8 @@
 // Costs of one role of a plan with the ranks that bear them.
 //
-// What the planner's evaluator sums in closed form (planner/pricing/role_operations.h), operation by
-// operation, with the plan's own stages and ranks. Seconds and bytes; built once per role, then
-// only read by one thread.
+// The planner's evaluator sums these in closed form (planner/pricing/role_operations.h); here they
+// stand operation by operation, with the plan's own stages and ranks. Seconds and bytes; built once
+// per role, then only read by one thread.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 #include "cost_models/memory.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/role_operations.h"
+#include "planner/request/plan_request.h"
 #include "simulator/engine/micro_batches.h"
 #include "simulator/rollout/replica.h"
-#include "planner/request/plan_request.h"
 
 namespace tessera {
 
@@ -33,7 +33,7 @@ class RoleCosts {
   const RoleOperations& operations() const { return operations_; }
   /// Ranks of one stage of one replica: its tensor and context parallel group.
   const std::vector<int>& stage_ranks(int replica, int stage) const;
-  /// The same of all stages, ascending.
+  /// Ranks of all stages of a replica, ascending.
   std::vector<int> replica_ranks(int replica) const;
   /// Tokens that a micro-batch of the phase may have, 0 where the phase has no micro-batches.
   std::int64_t token_limit(Phase phase) const;

@@ -82,8 +82,7 @@ class Summary {
     for (const CallTasks& call : tasks_.calls) {
       const std::int64_t length = run_of(call.end).end_ns - run_of(call.start).end_ns;
       result_.phases_s[call.phase] += static_cast<double>(length) * 1e-9 / steps_;
-      rank_ns_[at(static_cast<int>(call.phase))] +=
-          static_cast<double>(length) * static_cast<double>(call.ranks.size());
+      rank_ns_[call.phase] += static_cast<double>(length) * static_cast<double>(call.ranks.size());
     }
   }
 
@@ -97,8 +96,7 @@ class Summary {
     }
     for (RankSummary& rank : result_.ranks) rank.exposed_comm_s /= steps_;
     for (const auto& [phase, seconds] : result_.phases_s) {
-      const auto index = at(static_cast<int>(phase));
-      result_.phases_idle[phase] = rank_ns_[index] > 0 ? 1 - busy_ns_[index] / rank_ns_[index] : 0;
+      result_.phases_idle[phase] = rank_ns_[phase] > 0 ? 1 - busy_ns_[phase] / rank_ns_[phase] : 0;
     }
   }
 
@@ -112,7 +110,7 @@ class Summary {
     Coverage all, computing;
     for (const Span* span : working) {
       const std::int64_t fresh = all.add(span->start_ns, span->end_ns);
-      busy_ns_[at(static_cast<int>(span->phase))] += static_cast<double>(fresh);
+      busy_ns_[span->phase] += static_cast<double>(fresh);
       if (span->stream == Stream::compute) computing.add(span->start_ns, span->end_ns);
     }
     RankSummary& rank = result_.ranks[at(spans.front().rank)];
@@ -155,7 +153,7 @@ class Summary {
   IterationTasks tasks_;
   std::vector<TaskRun> runs_;
   std::int64_t end_ns_ = 0;
-  std::array<double, kPhaseCount> rank_ns_{}, busy_ns_{};  // of all ranks of a phase's calls
+  EnumArray<Phase, double> rank_ns_, busy_ns_;  // of all ranks of a phase's calls
   Simulation result_;
 };
 

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/explain/report.h"
-#include "planner/pricing/role_operations.h"
 #include "planner/engines/engine.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/role_operations.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 #include "simulator/engine/report.h"
 #include "simulator/engine/simulate.h"
 #include "tests/simulator/sample_plans.h"
-#include "planner/plan/phase_seconds.h"
-#include "planner/request/request.h"
-#include "planner/request/plan_request.h"
-#include "planner/explain/infeasible.h"
-#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {
@@ -235,7 +235,7 @@ TEST(WholeSpaceTasks, APlansOwnOrderOfRanksIsPricedAsItIsSimulated) {
   const PhaseSeconds seconds = costs.seconds(candidate_of(plan, actor));
   const Simulation simulated = simulate(plan, asked.calibration);
   for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
-    const double planned = seconds[static_cast<std::size_t>(phase)];
+    const double planned = seconds[phase];
     EXPECT_GT(planned, 1.2 * plan.prediction.phases_s.at(phase)) << name_of(phase);
     EXPECT_NEAR(simulated.phases_s.at(phase) / planned, 1, 0.05) << name_of(phase);
   }

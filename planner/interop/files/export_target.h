@@ -37,7 +37,7 @@ struct Export {
 enum class ExportedProgram { tessera_run, verl, megatron, server };
 
 struct ExportTarget {
-  std::string_view name;
+  std::string_view name, meaning;  // meaning: what is exported, in a few words
   /// Engines whose plans it takes. A plan for another one is held to what the first can run.
   std::vector<std::string_view> engines;
   ExportedProgram program = ExportedProgram::tessera_run;

@@ -119,6 +119,7 @@ std::string type_advice(const Plan& plan) {
 
 ExportTarget kubernetes_target() {
   return {.name = "kubernetes",
+          .meaning = "Tessera's executor as a Kubeflow TrainJob",
           .engines = {kOwnEngine},
           .program = ExportedProgram::tessera_run,
           .write = write_kubernetes,

@@ -55,6 +55,7 @@ std::string type_advice(const Plan& plan) {
 
 ExportTarget slurm_target() {
   return {.name = "slurm",
+          .meaning = "Tessera's executor under srun",
           .engines = {kOwnEngine},
           .program = ExportedProgram::tessera_run,
           .write = write_slurm,

@@ -37,6 +37,7 @@ std::string type_advice(const Plan& plan) {
 
 ExportTarget torchrun_target() {
   return {.name = "torchrun",
+          .meaning = "Tessera's executor under torchrun",
           .engines = {kOwnEngine},
           .program = ExportedProgram::tessera_run,
           .write = write_torchrun,

@@ -108,6 +108,7 @@ void write_megatron(const Plan& plan, const ExportTarget& target, const ExportOp
 
 ExportTarget megatron_target() {
   return {.name = "megatron",
+          .meaning = "Megatron-LM's arguments",
           .engines = {"megatron"},
           .program = ExportedProgram::megatron,
           .write = write_megatron,

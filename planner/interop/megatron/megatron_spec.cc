@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/spec/families.h"
 #include "planner/interop/megatron/megatron_model.h"
 
 namespace tessera {
@@ -268,54 +269,9 @@ class SpecReader {
                             yarn_scale(rope.factor, number("mscale-all-dim", 0));
   }
 
-  // A family whose checkpoints have these parts and no others.
-  std::optional<ModelFamily> family() const {
-    const bool rms = spec_.norm == NormKind::rms, rope = !spec_.learned_positions;
-    const bool biased = spec_.output_bias, swiglu = spec_.mlp == MlpKind::swiglu;
-    if (!rope && spec_.norm == NormKind::layer_norm && spec_.mlp == MlpKind::gelu && biased &&
-        !spec_.moe && !spec_.mla) {
-      return ModelFamily::gpt2;
-    }
-    if (!rope) return std::nullopt;
-    if (spec_.mlp == MlpKind::clamped_swiglu) {
-      const bool known = rms && spec_.moe && spec_.attention_sinks && biased;
-      return known ? std::optional(ModelFamily::gpt_oss) : std::nullopt;
-    }
-    if (spec_.attention_sinks) return std::nullopt;
-    if (spec_.mlp == MlpKind::squared_relu) {
-      const bool known = spec_.norm == NormKind::layer_norm_1p && !spec_.moe && !spec_.mla;
-      return known ? std::optional(ModelFamily::nemotron) : std::nullopt;
-    }
-    if (!rms || !swiglu || (spec_.moe && spec_.moe->router_bias)) return std::nullopt;
-    return spec_.moe || spec_.mla ? of_experts() : of_dense();
-  }
-
-  std::optional<ModelFamily> of_experts() const {
-    if (!spec_.moe) return std::nullopt;
-    const MoeSpec& moe = *spec_.moe;
-    if (spec_.mla) {
-      const bool third = moe.score == RouterScore::sigmoid;
-      return third ? ModelFamily::deepseek_v3 : ModelFamily::deepseek_v2;
-    }
-    if (moe.score == RouterScore::sigmoid || moe.correction_bias || moe.groups > 1) {
-      return std::nullopt;
-    }
-    if (moe.shared_gate) return ModelFamily::qwen2_moe;
-    if (moe.shared_ffn > 0) return std::nullopt;
-    if (spec_.qk_norm) return ModelFamily::qwen3_moe;
-    if (!moe.dense_layers.empty() || spec_.qkv_bias) return std::nullopt;
-    return ModelFamily::mixtral;
-  }
-
-  ModelFamily of_dense() const {
-    if (spec_.qk_norm) return ModelFamily::qwen3;
-    if (spec_.qkv_bias && !spec_.output_bias) return ModelFamily::qwen2;
-    return spec_.sliding_window > 0 ? ModelFamily::mistral : ModelFamily::llama;
-  }
-
   void choose_family() {
     if (failed()) return;
-    if (const auto found = family()) {
+    if (const auto found = family_with_parts_of(spec_)) {
       spec_.family = *found;
       return;
     }

@@ -148,8 +148,9 @@ void write_server(const Plan& plan, const ExportTarget& target, const ExportOpti
   note_server(plan, *rollout, vllm, out);
 }
 
-ExportTarget server_target(std::string_view name) {
+ExportTarget server_target(std::string_view name, std::string_view meaning) {
   return {.name = name,
+          .meaning = meaning,
           .engines = {name},
           .program = ExportedProgram::server,
           .write = write_server,
@@ -158,8 +159,8 @@ ExportTarget server_target(std::string_view name) {
 
 }  // namespace
 
-ExportTarget vllm_target() { return server_target(kVllm); }
+ExportTarget vllm_target() { return server_target(kVllm, "one vLLM server of the rollout"); }
 
-ExportTarget sglang_target() { return server_target(kSglang); }
+ExportTarget sglang_target() { return server_target(kSglang, "one SGLang server of the rollout"); }
 
 }  // namespace tessera

@@ -169,6 +169,7 @@ std::string type_advice(const Plan&) {
 
 ExportTarget verl_target() {
   return {.name = "verl",
+          .meaning = "verl with FSDP",
           .engines = {"verl"},
           .program = ExportedProgram::verl,
           .write = write_verl,
@@ -179,6 +180,7 @@ ExportTarget verl_target() {
 ExportTarget verl_megatron_target() {
   ExportTarget target = verl_target();
   target.name = "verl-megatron";
+  target.meaning = "verl with Megatron";
   target.engines = {"verl-megatron"};
   target.megatron_kernels = true;
   return target;
@@ -187,6 +189,7 @@ ExportTarget verl_megatron_target() {
 ExportTarget ray_target() {
   ExportTarget target = verl_target();
   target.name = "ray";
+  target.meaning = "the verl job on a Ray cluster";
   target.engines = {"verl", "verl-megatron"};
   target.write = write_ray;
   return target;

@@ -1,3 +1,4 @@
+#include "planner/request/describe.h"
 #include "planner/interop/export.h"
 
 #include <gmock/gmock.h>

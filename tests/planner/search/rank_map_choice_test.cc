@@ -6,13 +6,13 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
+#include "planner/explain/planner.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
-#include "tests/planner/search/sample_requests.h"
 #include "planner/request/candidate.h"
-#include "planner/request/request.h"
 #include "planner/request/plan_request.h"
-#include "planner/explain/planner.h"
+#include "planner/request/request.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -136,8 +136,8 @@ TEST(RankMapChoice, ThePriceIsThatOfTheMapInThePlan) {
       const Plan plan =
           planned(request, {"actor.gpus=" + std::to_string(gpus), "actor.tp=" + std::to_string(tp),
                             "actor.pp=" + std::to_string(pp), "rollout.tp=8"});
-      const Candidate actor{Role::actor, gpus, tp, pp, gpus / tp / pp};
-      const Candidate rollout{Role::rollout, gpus, 8, 1, nodes};
+      const Candidate actor{{.tp = tp, .pp = pp, .dp = gpus / tp / pp}, Role::actor, gpus};
+      const Candidate rollout{{.tp = 8, .dp = nodes}, Role::rollout, gpus};
       EXPECT_EQ(costs.reshard_bytes(actor, rollout), plan.reshard[0].bytes_received)
           << nodes << " nodes, tp" << tp << " pp" << pp;
       const ReshardPlan before = reshard_totals_of(contiguous(plan), plan.reshard[0]);

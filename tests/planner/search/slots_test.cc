@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/request/plan_request.h"
-#include "tests/planner/search/sample_requests.h"
-#include "planner/request/request.h"
-#include "planner/request/describe.h"
 #include "planner/explain/planner.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {

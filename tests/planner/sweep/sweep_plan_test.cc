@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/sweep/price.h"
-#include "planner/request/request.h"
 #include "planner/explain/planner.h"
+#include "planner/request/request.h"
+#include "planner/sweep/price.h"
 
 namespace tessera {
 namespace {
