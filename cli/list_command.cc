@@ -15,8 +15,7 @@
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/layout/reshard_transport.h"
-#include "planner/engines/capabilities.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/interop/export.h"
 #include "planner/request/objective.h"
 #include "planner/request/settings.h"
@@ -89,41 +88,16 @@ std::string_view meaning_of(Field field) {
   return "";
 }
 
-std::string_view meaning_of(ExportTarget target) {
-  switch (target) {
-    case ExportTarget::verl:
-      return "verl with FSDP";
-    case ExportTarget::verl_megatron:
-      return "verl with Megatron";
-    case ExportTarget::megatron:
-      return "Megatron-LM's arguments";
-    case ExportTarget::vllm:
-      return "one vLLM server of the rollout";
-    case ExportTarget::sglang:
-      return "one SGLang server of the rollout";
-    case ExportTarget::torchrun:
-      return "Tessera's executor under torchrun";
-    case ExportTarget::slurm:
-      return "Tessera's executor under srun";
-    case ExportTarget::kubernetes:
-      return "Tessera's executor as a Kubeflow TrainJob";
-    case ExportTarget::ray:
-      return "the verl job on a Ray cluster";
-  }
-  return "";
-}
-
 Listing engines() {
   Listing list{{"engine", "version", "roles", "models"}, {}};
   for (const std::string& name : engine_names()) {
-    Problems ignored;
-    const auto table = capabilities_of(name, ignored);
-    if (!table) continue;
+    const Engine& engine = engine_named(name);
+    const Capabilities& can = engine.capabilities;
     std::vector<std::string> families;
-    for (const ModelFamily family : table->families) families.emplace_back(name_of(family));
-    const bool every = table->roles.size() == kEveryRole.size();
-    list.rows.push_back({name, table->version.empty() ? TESSERA_VERSION : table->version,
-                         every ? "every role" : names_of(table->roles),
+    for (const ModelFamily family : can.families) families.emplace_back(name_of(family));
+    const bool every = can.roles.size() == kEveryRole.size();
+    list.rows.push_back({name, engine.version.empty() ? TESSERA_VERSION : engine.version,
+                         every ? "every role" : names_of(can.roles),
                          families.empty() ? "every family" : joined(families)});
   }
   list.rows.push_back({std::string(kAnyEngine), "-", "every role", "every family"});
@@ -162,8 +136,8 @@ Listing objectives() {
 
 Listing targets() {
   Listing list{{"target", "writes"}, {}};
-  for (const ExportTarget target : kEveryExportTarget) {
-    list.rows.push_back({std::string(name_of(target)), std::string(meaning_of(target))});
+  for (const ExportTarget& target : every_export_target()) {
+    list.rows.push_back({std::string(target.name), std::string(target.meaning)});
   }
   return list;
 }

@@ -1,7 +1,6 @@
 #include "cli/names.h"
 
-#include "planner/engines/capabilities.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/settings.h"
 
 namespace tessera {

@@ -18,7 +18,7 @@
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/layout/reshard_transport.h"
-#include "planner/engines/executable_plan.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 

@@ -106,6 +106,44 @@ TEST(Structure, FoldersIncludeOneWayOnly) {
   EXPECT_THAT(left, testing::IsEmpty());
 }
 
+/// Of the two rooms that know engines by name.
+bool knows_engines(const std::string& folder) {
+  return folder == "planner/engines" || folder.starts_with("planner/interop");
+}
+
+/// What of a line compares an engine's name: a comparison with it or with a constant that holds
+/// it, or a search for it; empty = nothing.
+std::string compared_engine(const std::string& line) {
+  static const std::string name =
+      R"re(("(tessera|verl|verl-megatron|megatron|vllm|sglang|any)"(s|sv)?|k(Own|Any)Engine\b))re";
+  static const std::string in_call =
+      R"re(\b(compare|starts_with|ends_with|contains|find|count|strcmp)\([^()]*)re";
+  static const std::regex found(R"re([=!]= *(std::string(_view)?[({])?)re" + name +  // x == "verl"
+                                "|" + name + R"re([)}]? *[=!]=)re" +                 // "verl" == x
+                                "|" + in_call + name + R"re(|\bcase +)re" + name);
+  std::smatch match;
+  const std::string code = line.substr(0, line.find("//"));
+  return std::regex_search(code, match, found) ? match.str() : "";
+}
+
+TEST(Structure, EnginesAreComparedByNameInTheirOwnRoomsAlone) {
+  EXPECT_NE(compared_engine("if (plan.engine == \"tessera\") {"), "");
+  EXPECT_NE(compared_engine("return \"verl-megatron\" != engine;"), "");
+  EXPECT_NE(compared_engine("if (table.engine == kAnyEngine) {"), "");
+  EXPECT_NE(compared_engine("return engine.starts_with(\"verl\");"), "");
+  EXPECT_NE(compared_engine("case \"vllm\"_hash:"), "");
+  EXPECT_EQ(compared_engine("row.engine = \"tessera\";"), "");
+  EXPECT_EQ(compared_engine("// engine == \"verl\""), "");
+  for (const Source& source : sources()) {
+    if (knows_engines(source.folder)) continue;
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string found = compared_engine(source.lines[i]);
+      EXPECT_EQ(found, "") << source.path << ":" << i + 1
+                           << ": ask a property of the engine (planner/engines/engine.h)";
+    }
+  }
+}
+
 TEST(Structure, TorchStaysInItsFoldersAndQtInTheWindow) {
   for (const Source& source : sources()) {
     for (const std::string& file : source.angled) {

@@ -15,6 +15,7 @@
 #include "executor/commands/bench_run.h"
 #include "executor/commands/commands.h"
 #include "planner/plan/plan.h"
+#include "planner/engines/choices.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {
@@ -65,7 +66,7 @@ json predict(const SweepInputs& inputs, const TrainBenchOptions& o, int ranks) {
   SweepRow row{.model = inputs.models.begin()->first,
                .cluster = inputs.clusters.begin()->first,
                .kind = SweepKind::train};
-  row.engine = "tessera";
+  row.engine = kOwnEngine;
   row.gpus = ranks, row.tp = layout.tp, row.pp = layout.pp, row.dp = layout.dp();
   row.cp = layout.cp, row.vpp = layout.vpp, row.zero = layout.zero;
   row.micro_batch = o.micro_batch_tokens / o.sequence;

@@ -19,7 +19,7 @@
 #include "executor/records/run_log.h"
 #include "executor/records/step_progress.h"
 #include "executor/rl/samples.h"
-#include "planner/engines/executable_plan.h"
+#include "planner/engines/read_plan.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera {

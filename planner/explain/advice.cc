@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cost_models/documents/strict_json.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/amounts.h"
@@ -71,11 +71,10 @@ class Ladder {
 
   std::string beyond_engine(const std::vector<std::string>& words) const {
     Problems problems;
-    const auto table = space_of(plan_.engine, problems);
     PlanRequest asked = request_;
     asked.fixed = parse_settings(words, problems);
     if (!problems.empty()) return "needs " + problems[0].expected;
-    const auto limits = engine_limits(asked, *table);
+    const auto limits = engine_limits(asked, engine_named(plan_.engine).capabilities);
     return limits.empty() ? "" : describe(limits.front(), plan_.engine);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/engines/engine.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/iteration.h"
@@ -59,8 +60,9 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
   const bool trains = is_trained(workload, candidate.role);
   const std::int64_t batch =
       trains ? workload.sequences() / workload.mini_batches : workload.sequences();
-  const bool dealt = candidate.role == Role::rollout && request.engine != "tessera";
-  if (candidate.dp > batch || (!dealt && batch % candidate.dp != 0)) {
+  const bool requests = candidate.role == Role::rollout &&
+                        engine_named(request.engine).prompts == PromptDealing::requests;
+  if (candidate.dp > batch || (!requests && batch % candidate.dp != 0)) {
     return role + ": dp " + number(candidate.dp) + " does not divide its batch of " +
            number(batch) + " sequences";
   }

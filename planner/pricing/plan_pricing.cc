@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/plan_request.h"
 
 namespace tessera {

@@ -11,7 +11,7 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/iteration.h"
 #include "planner/pricing/peak_memory.h"
@@ -116,8 +116,8 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
   return plan;
 }
 
-// Tensors and ranks beyond which the exact ranges are not worked out for a plan that no executor of
-// ours will run; its bytes are the evaluator's estimate then, without a digest.
+// Tensors and ranks beyond which the exact ranges are not worked out for a plan whose engine reads
+// none; its bytes are the evaluator's estimate then, without a digest.
 constexpr std::size_t kMostRanges = 4'000'000;
 
 PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs,
@@ -132,7 +132,8 @@ PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs,
   const Candidate& actor = solution.choice.at(Role::actor);
   const bool over_context = shard_ranks(actor, costs.request().traits) > actor.dp_shard;
   if (adapters || over_context ||
-      (plan.engine != "tessera" && costs.tensors(Role::actor) * ranks > kMostRanges)) {
+      (!engine_named(plan.engine).weights.exact_ranges &&
+       costs.tensors(Role::actor) * ranks > kMostRanges)) {
     pair.bytes_received = pair.lower_bound_bytes = costs.reshard_bytes(actor, rollout);
     pair.total_received_bytes = pair.bytes_received * rollout.gpus;
     pair.peak_bytes = costs.memory(rollout, Phase::gen).weights;

@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/engines/capabilities.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
@@ -152,9 +151,8 @@ std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& gene
   PlanRequest trained = costs.request(), generated = generating.request();
   trained.fixed = generated.fixed =
       settings_of(row, trained.models.at("actor").spec, longest_sequence(trained.workload));
-  Problems none;
-  const Capabilities table =
-      space_of(row.engine.empty() ? kAnyEngine : std::string_view(row.engine), none).value();
+  const Capabilities& table =
+      engine_named(row.engine.empty() ? kAnyEngine : std::string_view(row.engine)).capabilities;
   SearchProblem problem = search_problem(trained, table, costs);
   problem.placements = apart ? std::vector<Placement>{{{Role::actor}, {Role::rollout}}}
                              : std::vector<Placement>{{{Role::actor, Role::rollout}}};

@@ -14,7 +14,7 @@
 #include "cost_models/layout/box.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/plan_request.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"

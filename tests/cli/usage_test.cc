@@ -14,6 +14,7 @@
 #include <string>
 
 #include "cost_models/documents/preset.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 

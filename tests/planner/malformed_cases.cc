@@ -10,6 +10,7 @@
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config.h"
 #include "planner/interop/import.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/settings.h"
 #include "planner/sweep/sweep_row.h"

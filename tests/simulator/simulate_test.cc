@@ -9,7 +9,7 @@
 #include <set>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "simulator/engine/role_costs.h"
 #include "tests/simulator/sample_plans.h"
 #include "planner/request/request.h"

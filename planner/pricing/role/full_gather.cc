@@ -1,15 +1,14 @@
-// Sources: verl 0.9.1's fsdp and megatron workers (full_tensor of each parameter; all-gather over
-// tp and ep, broadcast over pp) and workers/rollout (update_weights_bucket_megabytes: 2048).
 #include "planner/pricing/role/full_gather.h"
 
 #include <algorithm>
 
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
 
 bool gathers_whole(std::string_view engine) {
-  return engine == "verl" || engine == "verl-megatron";
+  return engine_named(engine).weights.gather.has_value();
 }
 
 Candidate whole_copies(Candidate rollout) {
@@ -27,7 +26,8 @@ namespace {
 
 std::int64_t largest_tensor_bytes(std::string_view engine, const ModelSpec& actor,
                                   const RoleDTypes& dtypes) {
-  const DType type = engine == "verl" ? dtypes.master : dtypes.param;
+  const auto& gather = engine_named(engine).weights.gather;
+  const DType type = gather && gather->master_weights ? dtypes.master : dtypes.param;
   return std::max(actor.vocab, actor.ffn) * actor.hidden * size_of(type);
 }
 
@@ -41,10 +41,12 @@ std::int64_t largest_tensor_bytes(const Plan& plan) {
 
 std::int64_t gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
                                  const RoleDTypes& dtypes) {
-  constexpr std::int64_t kMebibyte = 1 << 20, kDefault = 2048;
+  constexpr std::int64_t kMebibyte = 1 << 20;
+  const std::int64_t usual =
+      engine_named(engine).weights.gather.value_or(WholeGather{}).bucket_mebibytes;
   const std::int64_t largest =
       (largest_tensor_bytes(engine, actor, dtypes) + kMebibyte - 1) / kMebibyte;
-  return std::max(kDefault, largest) * kMebibyte;
+  return std::max(usual, largest) * kMebibyte;
 }
 
 std::int64_t gather_bucket_bytes(const Plan& plan) {

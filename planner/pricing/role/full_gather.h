@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// verl with either trainer: on the actor's GPUs every rank gathers, to others all is broadcast.
+/// WholeGather of the engine: on the actor's GPUs every rank gathers, to others all is broadcast.
 /// Replicas of the rollout lie on neighbouring ranks.
 bool gathers_whole(std::string_view engine);
 
@@ -22,14 +22,13 @@ Candidate whole_copies(Candidate rollout);
 /// Ranks over which one copy of the actor's weights lies: who gathers together.
 int gathering_ranks(const Candidate& actor);
 
-/// Buckets in which gathered tensors are handed over (update_weights_bucket_megabytes): verl's
-/// default, or the largest tensor in whole MiB, as stored.
+/// Buckets in which gathered tensors are handed over (verl's update_weights_bucket_megabytes): the
+/// engine's default, or the largest tensor in whole MiB, as stored.
 std::int64_t gather_bucket_bytes(const Plan& plan);
 std::int64_t gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
                                  const RoleDTypes& dtypes);
 
-/// The largest tensor of the actor in bytes, in the type in which it is gathered: FSDP's shards are
-/// the master weights.
+/// The largest tensor of the actor in bytes, in the type in which it is gathered.
 std::int64_t largest_tensor_bytes(const Plan& plan);
 
 /// Makes `pair`, the minimal switch of the plan's layouts, a gather that brings `received` bytes to

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
 
 RankOrder dealt_order(const Candidate& candidate, std::string_view engine) {
-  const bool megatron = engine == "verl-megatron" || engine == "megatron";
   const bool trained = candidate.role != Role::rollout && candidate.role != Role::reward;
+  const bool megatron = engine_named(engine).trained_ranks == TrainedRanks::megatron;
   return megatron && trained ? RankOrder::megatron : training_order(candidate);
 }
 

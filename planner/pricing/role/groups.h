@@ -38,8 +38,8 @@ struct DealtRanks {
 /// Those of a plan: layouts whose ranks lie otherwise than those of a candidate of these degrees.
 using Deal = std::map<Role, DealtRanks>;
 
-/// training_order, or megatron for roles of Megatron-LM, which has no other
-/// (core/parallel_state.py, RankGenerator); served reward models lie as rollouts do.
+/// training_order, or megatron where the engine has no other (TrainedRanks); served reward models
+/// lie as rollouts do.
 RankOrder dealt_order(const Candidate& candidate, std::string_view engine);
 
 /// In dealt_order, on the request's cluster and for its engine.

@@ -6,11 +6,12 @@
 #include <iostream>
 #include <limits>
 
-#include "planner/engines/capabilities.h"
+#include "planner/engines/engine_check.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
@@ -240,8 +241,7 @@ TEST(MemoryFit, AcceptsQwen7BGrpoOnOneH200NodeAndRefusesItOnOneGpu) {
 TEST(Planning, OfFourRolesReportsItsSpeed) {
   for (const int nodes : {2, 16, 128}) {
     const PlanRequest request = ppo_request(nodes);
-    Problems problems;
-    const auto table = *capabilities_of("tessera", problems);
+    const Capabilities& table = engine_named("tessera").capabilities;
     const auto start = std::chrono::steady_clock::now();
     CostEvaluator costs(request);
     const SearchResult result = search_exactly(search_problem(request, table, costs));

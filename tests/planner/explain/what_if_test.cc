@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/advice.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"

@@ -6,7 +6,7 @@
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/layout/sharding.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -151,11 +151,10 @@ TEST(Memory, DoesNotFallWhenTokensDoubleOrSlotsGrow) {
   workload.prompts_per_step = 48;
   workload.response_tokens = {5, 0.5, 8};
   PlanRequest request = request_of(tiny_model(4), workload, cluster_of(4, 2, 80));
-  Problems problems;
   CostEvaluator costs(request);
   std::size_t compared = 0;
   for (const char* engine : {"tessera", "any"}) {
-    const auto table = *space_of(engine, problems);
+    const Capabilities& table = engine_named(engine).capabilities;
     for (const Role role : roles_of(workload)) {
       for (const Candidate& candidate : enumerate_candidates(request, table, role, 8)) {
         Candidate larger = candidate;

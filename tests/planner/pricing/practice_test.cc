@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/pricing/fixed.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
