@@ -13,16 +13,16 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/progress.h"
-#include "planner/interop/repriced.h"
-#include "planner/plan/certified.h"
 #include "planner/explain/advice.h"
 #include "planner/explain/limits.h"
-#include "planner/request/plan_request.h"
 #include "planner/explain/type_reasons.h"
 #include "planner/explain/why_not.h"
+#include "planner/interop/repriced.h"
+#include "planner/plan/certified.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 #include "simulator/rules/plan_metrics.h"
 #include "simulator/timeline/metrics.h"
-#include "planner/request/request.h"
 
 namespace tessera {
 namespace {

@@ -8,7 +8,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
-#include "planner/plan/plan_json.h"
+#include "planner/engines/read_plan.h"
 #include "planner/request/describe.h"
 
 namespace tessera {

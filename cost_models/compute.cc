@@ -28,8 +28,8 @@ double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
                     activation * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     const double copies = as_double(shape.experts_per_token) / rank.tp;
-    // What an all-to-all brought lies by rank: sorted by expert, and back (Megatron-LM's alltoall
-    // dispatcher), unless one expert is held.
+    // Tokens that an all-to-all brought lie by rank: they are sorted by expert, and back
+    // (Megatron-LM's alltoall dispatcher), unless one expert is held.
     const bool sorted = rank.ep > 1 && shape.experts > rank.ep && !rank.traits.merged_dispatch;
     // Bias: its product with a probability is written in fp32 (4 bytes), the sum reads 6 and writes
     // 4, parts are joined 8 and cast back 6; backward 40, for which twice 24 forward stand.
@@ -41,8 +41,8 @@ double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   return static_cast<double>(size_of(rank.dtype)) * elements;
 }
 
-// What selective recomputation with flash attention makes again per token: both norms, 4 h, and the
-// gated product, 3 f (2 f without gate).
+// Bytes that selective recomputation with flash attention makes again per token: both norms, 4 h,
+// and the gated product, 3 f (2 f without gate).
 double remade_bytes(const RankModel& rank, const LayerShape& shape) {
   const double activation = shape.gated ? 3.0 : 2.0;
   double elements = 4.0 * as_double(shape.hidden) / rank.stream_parts() +
@@ -73,7 +73,7 @@ double routing_wait(const RankModel& rank, const LayerShape& shape,
   return kRouterOperators * calibration.dispatch_s.value;
 }
 
-// What context parallelism dispatches in a layer beside the attention of one rank.
+// Operators that context parallelism dispatches in a layer beside the attention of one rank.
 double context_operators(const RankModel& rank, bool backward) {
   if (rank.cp <= 1) return 0;
   if (rank.ulysses) return kOperators.ulysses;

@@ -82,8 +82,8 @@ double linear_tp_seconds(const RankModel& rank, double tokens, bool backward, Gr
   };
   const LayerMatmuls layer = layer_matmuls(rank, shape);
   const Products products(rank, rows, calibration);
-  // Of attention and of the dense MLP (or the shared experts): a product that needs all tokens and
-  // one that leaves partial sums of them.
+  // Attention and the dense MLP (or the shared experts) have each a product that needs all tokens
+  // and one that leaves partial sums of them.
   double seconds = 0;
   for (std::size_t first = 0; first < (shape.ffn > 0 ? 4U : 2U); first += 2) {
     const MatmulShape &in = layer.shapes[first], &out = layer.shapes[first + 1];

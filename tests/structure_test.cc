@@ -27,8 +27,10 @@ const std::map<std::string, std::set<std::string>> kTiers = {
     {"gui", {"cost_models", "planner", "simulator", "gui"}}};
 
 /// Folders that know torch.
-const std::set<std::string> kTorch = {"executor/model", "executor/train", "executor/rollout",
-                                      "executor/measure", "executor/run"};
+const std::set<std::string> kTorch = {"executor/tensor",  "executor/weights",  "executor/attention",
+                                      "executor/model",   "executor/sharding", "executor/train",
+                                      "executor/rollout", "executor/measure",  "executor/launch",
+                                      "executor/loop",    "executor/bench",    "executor/commands"};
 
 struct Source {
   std::string path, folder, tier;  // relative to the root
@@ -104,6 +106,44 @@ TEST(Structure, FoldersIncludeOneWayOnly) {
   EXPECT_THAT(left, testing::IsEmpty());
 }
 
+/// Of the two rooms that know engines by name.
+bool knows_engines(const std::string& folder) {
+  return folder == "planner/engines" || folder.starts_with("planner/interop");
+}
+
+/// What of a line compares an engine's name: a comparison with it or with a constant that holds
+/// it, or a search for it; empty = nothing.
+std::string compared_engine(const std::string& line) {
+  static const std::string name =
+      R"re(("(tessera|verl|verl-megatron|megatron|vllm|sglang|any)"(s|sv)?|k(Own|Any)Engine\b))re";
+  static const std::string in_call =
+      R"re(\b(compare|starts_with|ends_with|contains|find|count|strcmp)\([^()]*)re";
+  static const std::regex found(R"re([=!]= *(std::string(_view)?[({])?)re" + name +  // x == "verl"
+                                "|" + name + R"re([)}]? *[=!]=)re" +                 // "verl" == x
+                                "|" + in_call + name + R"re(|\bcase +)re" + name);
+  std::smatch match;
+  const std::string code = line.substr(0, line.find("//"));
+  return std::regex_search(code, match, found) ? match.str() : "";
+}
+
+TEST(Structure, EnginesAreComparedByNameInTheirOwnRoomsAlone) {
+  EXPECT_NE(compared_engine("if (plan.engine == \"tessera\") {"), "");
+  EXPECT_NE(compared_engine("return \"verl-megatron\" != engine;"), "");
+  EXPECT_NE(compared_engine("if (table.engine == kAnyEngine) {"), "");
+  EXPECT_NE(compared_engine("return engine.starts_with(\"verl\");"), "");
+  EXPECT_NE(compared_engine("case \"vllm\"_hash:"), "");
+  EXPECT_EQ(compared_engine("row.engine = \"tessera\";"), "");
+  EXPECT_EQ(compared_engine("// engine == \"verl\""), "");
+  for (const Source& source : sources()) {
+    if (knows_engines(source.folder)) continue;
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string found = compared_engine(source.lines[i]);
+      EXPECT_EQ(found, "") << source.path << ":" << i + 1
+                           << ": ask a property of the engine (planner/engines/engine.h)";
+    }
+  }
+}
+
 TEST(Structure, TorchStaysInItsFoldersAndQtInTheWindow) {
   for (const Source& source : sources()) {
     for (const std::string& file : source.angled) {
@@ -123,6 +163,47 @@ TEST(Structure, EveryHeaderSaysFirstWhatItIs) {
     EXPECT_TRUE(source.lines[0].starts_with("// ")) << source.path;
     const auto pragma = std::find(source.lines.begin(), source.lines.end(), "#pragma once");
     EXPECT_TRUE(pragma != source.lines.end()) << source.path;
+  }
+}
+
+/// True when the line asks which family a model is of: it names an enumerator of ModelFamily other
+/// than to set a value.
+bool compares_a_family(const std::string& line) {
+  static const std::regex set(R"re((^|[^=!<>])= *$)re");
+  if (line.find("using enum ModelFamily") != std::string::npos) return true;
+  for (std::size_t at = line.find("ModelFamily::"); at != std::string::npos;
+       at = line.find("ModelFamily::", at + 1)) {
+    const std::string after = line.substr(at);
+    static const std::regex compared(R"re(^ModelFamily::\w+ *(==|!=))re");
+    if (!std::regex_search(line.substr(0, at), set) || std::regex_search(after, compared)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(Structure, FactsOfModelFamiliesStandInTheirTable) {
+  for (const char* line :
+       {"if (model.family == ModelFamily::gpt2) {", "return spec.family != ModelFamily::llama;",
+        "case ModelFamily::qwen2:", "if (is(ModelFamily::mixtral)) return;",
+        "using enum ModelFamily;", "const bool sparse = ModelFamily::mixtral == family;",
+        "    ModelFamily::qwen3};"}) {
+    EXPECT_TRUE(compares_a_family(line)) << line;
+  }
+  for (const char* line :
+       {"ModelFamily family = ModelFamily::llama;", "return {.family = ModelFamily::qwen2,",
+        "ModelFamily family() const;"}) {
+    EXPECT_FALSE(compares_a_family(line)) << line;
+  }
+  for (const Source& source : sources()) {
+    // The enum and the table; and the families that an engine can run, a fact of the engine.
+    if (source.path == "cost_models/spec/model_spec.h" ||
+        source.path == "cost_models/spec/families.cc" || source.folder == "planner/engines") {
+      continue;
+    }
+    for (const std::string& line : source.lines) {
+      EXPECT_FALSE(compares_a_family(line)) << source.path << ": " << line;
+    }
   }
 }
 

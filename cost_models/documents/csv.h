@@ -35,8 +35,9 @@ struct CsvTable {
 std::optional<CsvTable> parse_csv(std::string_view text, const std::string& file,
                                   Problems& problems);
 
-/// The same, but a row of another width is a Problem and stays, cut or filled with empty cells, so
-/// that what else is wrong with the table can be told as well. Callers look at `problems`.
+/// Parses as parse_csv does, but a row of another width is a Problem and stays, cut or filled with
+/// empty cells, so that what else is wrong with the table can be told as well. Callers look at
+/// `problems`.
 std::optional<CsvTable> parse_csv_as_far(std::string_view text, const std::string& file,
                                          Problems& problems);
 std::optional<CsvTable> read_csv(const std::filesystem::path& file, Problems& problems);

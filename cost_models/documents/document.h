@@ -46,7 +46,7 @@ Node map_node();
 /// Appends a member to a map. Precondition: `map` has no such key.
 void add(Node& map, std::string_view key, Node value);
 
-/// What a value looks like in a message: "null", "true", "-1", "\"text\"", "a list of 3 items".
+/// A value as a message shows it: "null", "true", "-1", "\"text\"", "a list of 3 items".
 std::string describe(const Node& node);
 
 enum class Syntax : std::uint8_t { json, yaml };

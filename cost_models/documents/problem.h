@@ -1,4 +1,4 @@
-// What is wrong with an input, and how the program ends because of it.
+// Faults of an input, and how the program ends because of them.
 //
 // Readers never throw for user input: they return what they could read and append every Problem of
 // the file to a list. Whoever owns the boundary (a main function, a GUI action) throws or shows one

@@ -17,8 +17,9 @@ namespace tessera {
 std::optional<Document> parse_json(std::string_view text, const std::string& file,
                                    Problems& problems, const ParseLimits& limits = {});
 
-/// The same, but an integer outside 64 bits is a Problem and stays, marked Node::refused, so that
-/// what else is wrong with the file can be told as well. Callers look at `problems`.
+/// Parses as parse_json does, but an integer outside 64 bits is a Problem and stays, marked
+/// Node::refused, so that what else is wrong with the file can be told as well. Callers look at
+/// `problems`.
 std::optional<Document> parse_json_as_far(std::string_view text, const std::string& file,
                                           Problems& problems, const ParseLimits& limits = {});
 

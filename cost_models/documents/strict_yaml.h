@@ -19,9 +19,9 @@ std::optional<Document> parse_yaml(std::string_view text, const std::string& fil
                                    Problems& problems,
                                    const ParseLimits& limits = {.bytes = std::size_t{1} << 20});
 
-/// The same, but a value that is no number of 64 bits or not finite is a Problem and stays, marked
-/// Node::refused, so that what else is wrong with the file can be told as well. Callers look at
-/// `problems`.
+/// Parses as parse_yaml does, but a value that is no number of 64 bits or not finite is a Problem
+/// and stays, marked Node::refused, so that what else is wrong with the file can be told as well.
+/// Callers look at `problems`.
 std::optional<Document> parse_yaml_as_far(std::string_view text, const std::string& file,
                                           Problems& problems,
                                           const ParseLimits& limits = {.bytes = std::size_t{1}

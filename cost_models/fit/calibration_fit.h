@@ -68,11 +68,4 @@ Calibration fit_calibration(const Calibration& base, std::span<const Calibration
                             const FitContext& context, std::vector<FitReport>& report,
                             Problems& problems);
 
-/// Least squares with coefficients >= 0 for at most 4 columns (row major `rows`): the best of the
-/// unconstrained solutions on all supports that is feasible, which is the exact optimum.
-/// `covariance` receives that of the coefficients, row major.
-std::vector<double> non_negative_least_squares(std::span<const double> rows, std::size_t columns,
-                                               std::span<const double> target,
-                                               std::vector<double>& covariance);
-
 }  // namespace tessera

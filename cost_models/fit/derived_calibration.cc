@@ -26,8 +26,8 @@ constexpr std::array<Kinship, 26> kKinships = {{
     {"mi300", "h100"},
 }};
 
-// What the machine behind a shipped calibration has: 16-bit peak, memory rate and one-way NVLink or
-// PCIe rate per GPU (data sheets; PCIe 4 x16 for L40S).
+// Rates of the machine behind a shipped calibration: 16-bit peak, memory and one-way NVLink or PCIe
+// per GPU (data sheets; PCIe 4 x16 for L40S).
 struct Figures {
   std::string_view name;
   double peak, hbm, link;
@@ -91,8 +91,8 @@ void set_rate(Constant& constant, double value, const std::string& origin) {
   widen(constant, 0.15);
 }
 
-// Of a device that is not shipped: the fitted machine's rate by what both were seen to reach, or
-// the stated peak.
+// The product rate of a device that is not shipped: the fitted machine's by what both were seen to
+// reach, or the stated peak.
 double product_rate(const DeviceSpec& device, double shipped) {
   const std::string name = lower(device.name);
   for (const Reached& seen : kReached) {

@@ -197,7 +197,7 @@ Calibration fit_shipped(const Calibration& base, const PublishedTables& tables,
                                "non-negative least squares on aiconfigurator 0.4.0 "
                                "(Apache-2.0, copyright NVIDIA CORPORATION & AFFILIATES)"};
   Calibration fitted = fit_calibration(cut, samples, context, report, problems);
-  // What the data do not show stays the base's, and so do the circumstances.
+  // Constants that the data do not show stay the base's, and so do the circumstances.
   fitted.cores = base.cores;
   fitted.ranks = base.ranks;
   fitted.created = base.created;

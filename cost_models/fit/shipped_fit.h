@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "cost_models/fit/calibration_fit.h"
 #include "cost_models/documents/document.h"
+#include "cost_models/fit/calibration_fit.h"
 
 namespace tessera {
 

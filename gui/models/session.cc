@@ -2,6 +2,7 @@
 #include "gui/models/session.h"
 
 #include "gui/models/text.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/explain/report.h"
 #include "planner/explain/infeasible.h"

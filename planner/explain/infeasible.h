@@ -36,6 +36,6 @@ struct Infeasible {
 
 /// The reasons why nothing fits, and the smallest single change that makes it fit.
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
-                              const CostEvaluator& costs);
+                              CostEvaluator& costs);
 
 }  // namespace tessera

@@ -8,8 +8,8 @@
 #include "planner/request/objective.h"
 #include "planner/request/request.h"
 #include "planner/search/exact.h"
-#include "planner/engines/space.h"
-#include "planner/engines/capabilities.h"
+#include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
 
 namespace tessera {
 
@@ -26,11 +26,12 @@ struct Planner::State {
     return asked;
   }
 
-  std::optional<PlanOutcome> plan(const Capabilities& table,
+  std::optional<PlanOutcome> plan(const Capabilities& capabilities,
                                   const std::optional<Evaluator>& evaluator, bool replanned) {
-    const SearchProblem problem = search_problem(request, table, costs, evaluator, replanned);
+    const SearchProblem problem =
+        search_problem(request, capabilities, costs, evaluator, replanned);
     const SolvedSearch solved = search_with_slots(problem, request, store);
-    if (solved.result.best.empty()) return explain_infeasible(request, table, costs);
+    if (solved.result.best.empty()) return explain_infeasible(request, capabilities, costs);
     Plan plan = compose_plan(request, costs, solved.result.best.front(), &reshards);
     plan.certificate = certificate_of(request, problem, solved, plan, store);
     plan.certificate.digest = certified_digest(plan);
@@ -40,22 +41,23 @@ struct Planner::State {
 
 namespace {
 
-std::optional<Capabilities> checked(const PlanRequest& request, Problems& problems) {
+// The request's engine; nullptr and Problems where the request contradicts itself.
+const Engine* checked(const PlanRequest& request, Problems& problems) {
   const std::size_t before = problems.size();
-  const auto table = space_of(request.engine, problems);
+  const Engine* const engine = requested_engine(request.engine, problems);
   check_models(request, problems);
   check_lengths(request, problems);
-  if (table) {
+  if (engine != nullptr) {
     for (const auto& [name, model] : request.models) {
-      refuse_model(*table, model.spec, model.path.empty() ? name : model.path, "model_type",
+      refuse_model(*engine, model.spec, model.path.empty() ? name : model.path, "model_type",
                    problems);
     }
   }
-  if (problems.size() != before) return std::nullopt;
+  if (problems.size() != before) return nullptr;
   check_settings(request, problems);
   allowed_placements(request, problems);
-  if (problems.size() != before) return std::nullopt;
-  return table;
+  if (problems.size() != before) return nullptr;
+  return engine;
 }
 
 }  // namespace
@@ -67,9 +69,9 @@ std::optional<PlanOutcome> Planner::plan(const FixedSettings& fixed, Objective o
                                          Problems& problems) {
   state_->request.fixed = fixed;
   state_->request.objective = objective;
-  const auto table = checked(state_->request, problems);
-  if (!table) return std::nullopt;
-  return state_->plan(*table, std::nullopt, true);
+  const Engine* const engine = checked(state_->request, problems);
+  if (engine == nullptr) return std::nullopt;
+  return state_->plan(engine->capabilities, std::nullopt, true);
 }
 
 std::vector<int> pareto_counts(const ClusterSpec& cluster) {
@@ -88,10 +90,11 @@ std::vector<int> pareto_counts(const ClusterSpec& cluster) {
 
 std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& problems) {
   state_->request.fixed = fixed;
-  const auto table = checked(state_->request, problems);
-  if (!table) return {};
+  const Engine* const engine = checked(state_->request, problems);
+  if (engine == nullptr) return {};
   const std::vector<int> counts = pareto_counts(state_->request.cluster);
-  const SearchProblem problem = search_problem(state_->request, *table, state_->costs);
+  const SearchProblem problem =
+      search_problem(state_->request, engine->capabilities, state_->costs);
   return pareto_front(problem, counts, [&](const SearchProblem& limited) {
     return search_with_slots(limited, state_->request, state_->store).result;
   });
@@ -99,10 +102,10 @@ std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& prob
 
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
                                      const std::optional<Evaluator>& evaluator) {
-  const auto table = checked(request, problems);
-  if (!table) return std::nullopt;
+  const Engine* const engine = checked(request, problems);
+  if (engine == nullptr) return std::nullopt;
   Planner::State state(request);
-  return state.plan(*table, evaluator, false);
+  return state.plan(engine->capabilities, evaluator, false);
 }
 
 }  // namespace tessera

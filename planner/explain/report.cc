@@ -11,6 +11,7 @@
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/documents/strict_json.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/shared_weights.h"
@@ -130,7 +131,8 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
   const std::int64_t limit = limit_of(plan, calibration, 0);
   out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
               bytes_text(limit).c_str(), percent_of(plan.prediction.peak_bytes, limit));
-  const std::int64_t shared = plan.engine == "tessera" ? least_shared_weight_bytes(plan) : 0;
+  const std::int64_t shared =
+      engine_named(plan.engine).weights.shares_memory ? least_shared_weight_bytes(plan) : 0;
   if (shared > 0) {
     out += text(
         "  less %s where training weights are views of the rollout's: the search counts "

@@ -23,6 +23,7 @@
 #include "cost_models/spec/parallel_layout.h"
 #include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
+#include "planner/plan/engine_rule.h"
 
 namespace tessera {
 
@@ -131,7 +132,7 @@ struct Provenance {
 
 struct Plan {
   std::map<std::string, ModelSource> models;  // "actor", and "critic", "reward" where they differ
-  std::string engine;                         // "tessera"
+  std::string engine;                         // a name of EngineRules
   ClusterSpec cluster;
   Workload workload;
   std::vector<ScheduledCall> schedule;
@@ -186,7 +187,7 @@ void check_reshard_digests(const Plan& plan, const std::string& file, Problems& 
 std::vector<ScheduledCall> default_schedule(const Workload& workload);
 
 /// Appends everything about a plan that contradicts itself: layouts against ranks and models,
-/// schedule against dataflow, batching that does not divide.
-void validate(const Plan& plan, const std::string& file, Problems& problems);
+/// schedule against dataflow, batching that does not divide. `engines`: those that it may name.
+void validate(const Plan& plan, const std::string& file, EngineRules engines, Problems& problems);
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/engines/engine.h"
 #include "planner/request/request.h"
 
 namespace tessera {
@@ -44,7 +45,9 @@ RankOrder rollout_order(const Candidate& actor, const Candidate& rollout) {
   return divides ? RankOrder::strided : RankOrder::contiguous;
 }
 
-bool takes_rank_lists(std::string_view engine) { return engine == "tessera"; }
+bool takes_rank_lists(std::string_view engine) {
+  return engine_named(engine).weights.any_rank_list;
+}
 
 // Tokens of a prefill batch where no sequence is longer.
 constexpr std::int64_t kPrefillTokens = 16384;

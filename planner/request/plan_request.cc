@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_value.h"

@@ -12,7 +12,7 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/memory.h"
-#include "planner/engines/space.h"
+#include "planner/engines/choices.h"
 #include "planner/plan/plan.h"
 #include "planner/request/objective.h"
 #include "planner/request/settings.h"
@@ -24,7 +24,7 @@ struct PlanRequest {
   ClusterSpec cluster;
   Workload workload;  // resolved: with its dataflow
   Calibration calibration;
-  std::string engine = "tessera";
+  std::string engine{kOwnEngine};
   EngineChoices choices;
   EngineTraits traits;                // of that engine (traits_of)
   std::map<Role, Lora> lora;          // of roles with adapters

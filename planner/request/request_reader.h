@@ -13,7 +13,7 @@ namespace tessera {
 /// Presets or paths; an empty critic or reward model is the workload's.
 struct RequestNames {
   std::string model, critic, reward, cluster, workload;
-  std::string engine = "tessera", objective = "step_s";
+  std::string engine{kOwnEngine}, objective = "step_s";
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
 };
 

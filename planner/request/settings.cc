@@ -1,6 +1,7 @@
 #include "planner/request/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <span>
 #include <string_view>
@@ -33,13 +34,12 @@ constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective"
 constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
 constexpr std::array<std::string_view, 2> kContextWords = {"ring", "ulysses"};
 
-// Fields that are named by words rather than counted.
-std::span<const std::string_view> words_of_field(Field field) {
-  if (field == Field::recompute) return kRecomputeWords;
-  if (field == Field::offload) return kOffloadWords;
-  if (field == Field::context) return kContextWords;
-  return {};
-}
+constexpr auto kEveryField = [] {
+  std::array<Field, kFields.pairs.size()> every{};
+  for (std::size_t i = 0; i < every.size(); ++i) every[i] = kFields.pairs[i].first;
+  return every;
+}();
+
 constexpr std::string_view kFile = "--fix";
 constexpr std::string_view kGpu = "gpu";  // names a type: no number as the fields
 
@@ -47,20 +47,6 @@ std::vector<std::string> role_names() {
   std::vector<std::string> names;
   for (const Role role : kEveryRole) names.emplace_back(name_of(role));
   return names;
-}
-
-// Fields that mean something for a role.
-bool applies(Role role, Field field) {
-  if (field == Field::max_sequences) return role == Role::rollout;
-  if (field == Field::zero || field == Field::sequence_parallel || field == Field::tokens ||
-      field == Field::cp || field == Field::vpp || field == Field::dp_shard ||
-      field == Field::context || field == Field::head_layers) {
-    return role != Role::rollout;
-  }
-  if (field == Field::recompute || field == Field::update_tokens) {
-    return role == Role::actor || role == Role::critic;
-  }
-  return true;
 }
 
 // "gpus, tp, ..., gpu": what can be fixed of a role.
@@ -87,7 +73,7 @@ void add(Role role, Field field, std::int64_t value, const std::string& text,
          FixedSettings& settings, const Refusal& refuse) {
   const auto [entry, added] = settings.values.emplace(std::pair(role, field), value);
   if (added || entry->second == value) return;
-  const auto words = words_of_field(field);
+  const auto words = words_of(field);
   refuse(text, "the value it was fixed to before, " +
                    (words.empty() ? std::to_string(entry->second)
                                   : std::string(words[static_cast<std::size_t>(entry->second)])));
@@ -180,12 +166,34 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   if (role && parts.field == kGpu) return read_gpu_type(*role, parts.value, settings, refuse);
   const auto field = kFields.find(parts.field);
   refuse_names(parts, role, field, refuse);
-  const auto words = field ? words_of_field(*field) : std::span<const std::string_view>{};
+  const auto words = field ? words_of(*field) : std::span<const std::string_view>{};
   if (!words.empty()) return read_named(parts, role, *field, words, settings, refuse);
   read_counted(parts, role, field, settings, refuse);
 }
 
 }  // namespace
+
+std::span<const Field> every_field() { return kEveryField; }
+
+bool applies(Role role, Field field) {
+  if (field == Field::max_sequences) return role == Role::rollout;
+  if (field == Field::zero || field == Field::sequence_parallel || field == Field::tokens ||
+      field == Field::cp || field == Field::vpp || field == Field::dp_shard ||
+      field == Field::context || field == Field::head_layers) {
+    return role != Role::rollout;
+  }
+  if (field == Field::recompute || field == Field::update_tokens) {
+    return role == Role::actor || role == Role::critic;
+  }
+  return true;
+}
+
+std::span<const std::string_view> words_of(Field field) {
+  if (field == Field::recompute) return kRecomputeWords;
+  if (field == Field::offload) return kOffloadWords;
+  if (field == Field::context) return kContextWords;
+  return {};
+}
 
 std::string_view name_of(Field field) { return kFields[field]; }
 
@@ -208,7 +216,7 @@ FixedSettings parse_settings(std::span<const std::string> words, Problems& probl
 std::vector<std::string> words_of(const FixedSettings& settings) {
   std::vector<std::string> words;
   for (const auto& [key, value] : settings.values) {
-    const auto names = words_of_field(key.second);
+    const auto names = words_of(key.second);
     words.push_back(std::string(name_of(key.first)) + "." + std::string(name_of(key.second)) + "=" +
                     (names.empty() ? std::to_string(value)
                                    : std::string(names[static_cast<std::size_t>(value)])));

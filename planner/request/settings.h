@@ -41,6 +41,12 @@ enum class Field {
   update_tokens
 };
 std::string_view name_of(Field field);
+/// Every field, in the order of the enum.
+std::span<const Field> every_field();
+/// Whether the field means something for the role.
+bool applies(Role role, Field field);
+/// The words that the field's values are named by, from 0; empty: they are whole numbers.
+std::span<const std::string_view> words_of(Field field);
 
 /// Values of Field::offload.
 inline constexpr std::int64_t kOffloadNone = 0, kOffloadOptimizer = 1, kOffloadAll = 2;

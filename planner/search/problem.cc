@@ -3,8 +3,7 @@
 #include <array>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/engines/capabilities.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
@@ -52,12 +51,11 @@ FieldValues values_about(Role role, const FixedSettings& settings) {
 }  // namespace
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
-  Problems none;
-  const auto table = space_of(request.engine, none);
+  const Capabilities& table = engine_named(request.engine).capabilities;
   const std::string wanted = without_spaces(request.fixed.placement);
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), table && !table->own_pool_lags.empty());
-  if (table && table->colocated) {
+      all_placements(roles_of(request.workload), !table.own_pool_lags.empty());
+  if (table.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;
@@ -74,7 +72,7 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
 }
 
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
-                             const CostEvaluator& costs, const std::optional<Evaluator>& evaluator,
+                             CostEvaluator& costs, const std::optional<Evaluator>& evaluator,
                              bool replanned) {
   Problems none;
   SearchProblem problem;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 
 namespace tessera {
 namespace {
@@ -39,10 +39,10 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
       return degree(table.virtual_stages);
     case Field::ep:
     case Field::etp:
-      return beyond(value, (served && table.engine != kAnyEngine ? table.rollout_expert_parallel
-                                                                 : table.expert_parallel)
-                               ? kAny
-                               : 1);
+      return beyond(
+          value, (served ? table.served_experts != ServedExperts::together : table.expert_parallel)
+                     ? kAny
+                     : 1);
     case Field::dp_shard:
       return degree(table.fully_sharded);
     case Field::zero:
@@ -52,7 +52,7 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
       return outside(table.recompute, static_cast<Recompute>(value),
                      [](Recompute mode) { return std::string(name_of(mode)); });
     case Field::offload:
-      if (value == kOffloadNone && role == Role::reference && table.engine == "verl") return "all";
+      if (value == kOffloadNone && role == Role::reference && table.reference_on_host) return "all";
       if (value == kOffloadNone || (role == Role::rollout ? table.unmap : table.offload))
         return std::nullopt;
       return "none";
@@ -87,12 +87,10 @@ std::vector<EngineLimit> engine_limits(const PlanRequest& request, const Capabil
     own.values[key] = value;
     EngineLimit limit{role, field, words_of(own).front(), *has, {}};
     for (const std::string& engine : engines) {
-      Problems ignored;
-      const auto other = space_of(engine, ignored);
-      const bool runs =
-          other && (other->roles.empty() || std::find(other->roles.begin(), other->roles.end(),
-                                                      role) != other->roles.end());
-      if (runs && !instead(*other, role, field, value)) limit.engines.push_back(engine);
+      const Capabilities& other = engine_named(engine).capabilities;
+      const bool runs = other.roles.empty() || std::find(other.roles.begin(), other.roles.end(),
+                                                         role) != other.roles.end();
+      if (runs && !instead(other, role, field, value)) limit.engines.push_back(engine);
     }
     limits.push_back(std::move(limit));
   }

@@ -5,11 +5,9 @@
 #include "cost_models/layer_shape.h"
 #include "cost_models/spec/context_parallel.h"
 #include "planner/request/settings_of_candidate.h"
-#include "planner/engines/space.h"
 #include "planner/request/candidate.h"
 #include "planner/space/layout_space.h"
 #include "planner/request/request.h"
-#include "planner/engines/capabilities.h"
 
 namespace tessera {
 namespace {
@@ -50,7 +48,7 @@ class Enumeration {
         served_(rollout_ || (role == Role::reward && table.serves_reward)),
         trained_(is_trained(request.workload, role)),
         fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
-        context_shards_(traits_of(table.engine, {}).context_shards),
+        context_shards_(request.traits.context_shards),
         batch_(batch_of(request.workload, role)) {
     next_.role = role;
     next_.gpus = gpus;
@@ -187,18 +185,17 @@ class Enumeration {
                               }) == stages.end() - 1;
   }
 
-  // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas;
-  // "any" stands for no engine's rule.
+  // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
   bool experts_allowed() const {
-    if (!served_ || table_.engine == kAnyEngine) return true;
+    if (!served_ || table_.served_experts == ServedExperts::any_degree) return true;
     return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
   }
 
   void experts() {
     next_.ep = next_.etp = 1;
     const int ranks = next_.tp * next_.cp * next_.dp;
-    const bool parallel = served_ && table_.engine != kAnyEngine ? table_.rollout_expert_parallel
-                                                                 : table_.expert_parallel;
+    const bool parallel =
+        served_ ? table_.served_experts != ServedExperts::together : table_.expert_parallel;
     if (shape_.experts == 0 || !parallel) {
       if (fixed(Field::ep, 1) && fixed(Field::etp, 1)) sharding();
       return;
@@ -257,9 +254,8 @@ class Enumeration {
 
   void add_choices(int zero, std::vector<MemoryChoice>& choices) const {
     std::vector<Offload> offloads = {{}};
-    // A FSDP reference of verl waits in host memory whatever its configuration says
-    // (workers/engine/fsdp/transformer_impl.py); with adapters it is the actor itself.
-    const bool on_host = table_.engine == "verl" && next_.role == Role::reference &&
+    // With adapters the reference is the actor itself.
+    const bool on_host = table_.reference_on_host && next_.role == Role::reference &&
                          !request_.lora.contains(Role::reference);
     if (on_host) {
       offloads = {{.parameters = true}};

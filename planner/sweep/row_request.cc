@@ -7,7 +7,7 @@
 
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/request/check_request.h"
 
 namespace tessera {

@@ -4,8 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "planner/engines/capabilities.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
@@ -28,7 +27,7 @@ bool allowed(const Candidate& layout, const ModelSpec& model) {
 }
 
 // The completions of a row as spaces, with every way to save memory beside their own.
-std::vector<LayoutSpace> train_spaces(const SweepRow& row, const CostEvaluator& costs) {
+std::vector<LayoutSpace> train_spaces(const SweepRow& row, CostEvaluator& costs) {
   const PlanRequest& request = costs.request();
   const ModelSpec& model = request.models.at("actor").spec;
   std::vector<LayoutSpace> spaces;
@@ -48,7 +47,7 @@ std::vector<LayoutSpace> train_spaces(const SweepRow& row, const CostEvaluator& 
   return spaces;
 }
 
-std::vector<LayoutSpace> gen_spaces(const SweepRow& row, const CostEvaluator& generating) {
+std::vector<LayoutSpace> gen_spaces(const SweepRow& row, CostEvaluator& generating) {
   const PlanRequest& request = generating.request();
   const ModelSpec& model = request.models.at("actor").spec;
   std::vector<LayoutSpace> spaces;
@@ -80,8 +79,7 @@ SweepRow as_published(SweepRow row) {
 }
 
 // Generation is priced for all batches that are under way at once, and takes its part of it.
-Evaluator evaluator_of(const CostEvaluator& costs, const CostEvaluator& generating,
-                       std::int64_t batches) {
+Evaluator evaluator_of(CostEvaluator& costs, CostEvaluator& generating, std::int64_t batches) {
   Evaluator evaluator = costs.evaluator();
   if (batches == 1) return evaluator;
   const auto part = [batches](PhaseSeconds seconds) {
@@ -144,7 +142,7 @@ FixedSettings settings_of(const SweepRow& stated, const ModelSpec& model, std::i
   return settings;
 }
 
-std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEvaluator& generating,
+std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& generating,
                                        const SweepRow& row) {
   const bool apart = on_own_gpus(row);
   const auto train_gpus = static_cast<int>(train_ranks(row));
@@ -153,9 +151,8 @@ std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEva
   PlanRequest trained = costs.request(), generated = generating.request();
   trained.fixed = generated.fixed =
       settings_of(row, trained.models.at("actor").spec, longest_sequence(trained.workload));
-  Problems none;
-  const Capabilities table =
-      space_of(row.engine.empty() ? kAnyEngine : std::string_view(row.engine), none).value();
+  const Capabilities& table =
+      engine_named(row.engine.empty() ? kAnyEngine : std::string_view(row.engine)).capabilities;
   SearchProblem problem = search_problem(trained, table, costs);
   problem.placements = apart ? std::vector<Placement>{{{Role::actor}, {Role::rollout}}}
                              : std::vector<Placement>{{{Role::actor, Role::rollout}}};

@@ -7,9 +7,10 @@
 #include <cmath>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "cost_models/spec/enum_names.h"
-#include "planner/plan/engine_names.h"
+#include "planner/engines/engine.h"
 
 namespace tessera {
 namespace {
@@ -264,8 +265,9 @@ SweepRow read_row(RowReader& reader) {
   reader.read_if_any("loss", kLosses, row.loss);
   reader.read_if_any("rollout_weights", kRolloutWeights, row.rollout_weights);
   if (!reader.cell("plan_engine").empty()) {
-    const auto engine = reader.choice("plan_engine", {kPlanEngines.begin(), kPlanEngines.end()});
-    row.engine = engine.value_or("");
+    std::vector<std::string> names;
+    for (const Engine& engine : every_engine()) names.push_back(engine.name);
+    row.engine = reader.choice("plan_engine", names).value_or("");
   }
   if (!reader.cell("grad_precision").empty()) {
     const auto precision =

@@ -62,7 +62,7 @@ struct SweepRow {
   std::optional<RolloutWeights> rollout_weights;  // of an iteration; empty = the quicker that fits
   bool narrow_gradients = false;                  // grad_precision bf16 or fp16, else fp32
   /// The column plan_engine: whose rules and traits price the row, as `plan --engine` has them
-  /// (planner/engines/space.h); empty = every layout, with what published engines do.
+  /// (planner/engines/engine.h); empty = every layout, with what published engines do.
   std::string engine;
   bool offload_optimizer = false;  // likewise set by programs
   std::string notes;               // how free text was read; ends with "; "

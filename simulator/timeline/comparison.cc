@@ -41,7 +41,7 @@ BytesComparison compare_bytes(const Plan& plan, const PlannedReshard& pair,
       .at_most = options.incremental};
   double predicted = 0, measured = 0;
   for (size_t i = first; i < run.size(); ++i) {
-    const std::int64_t foreseen = switch_bytes(plan, pair, options, run[i].step);
+    const std::int64_t foreseen = reshard_bytes(plan, pair, options, run[i].step);
     const auto found = run[i].data.find("reshard/bytes");
     const bool counted = found != run[i].data.end();
     const std::int64_t moved = counted ? std::llround(found->second) : 0;

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "cost_models/documents/preset.h"
-#include "cost_models/spec/spec_document.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/spec_document.h"
 #include "tests/cost_models/malformed.h"
 
 namespace tessera {

@@ -1,5 +1,5 @@
 // What plans are refused by the tables of their engines.
-#include "planner/engines/capabilities.h"
+#include "planner/engines/engine_check.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/planner.h"
-#include "planner/plan/engine_names.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "tests/planner/sample_requests.h"
@@ -44,12 +43,14 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   EXPECT_TRUE(outside_capabilities(plan).empty());
 }
 
-TEST(Capabilities, HaveATableForEveryEngineThatAPlanMayName) {
-  std::vector<std::string> named(kPlanEngines.begin(), kPlanEngines.end());
-  std::vector<std::string> known = engine_names();
+TEST(Engines, AreSortedByNameAndAllMayBeNamedByAPlan) {
+  std::vector<std::string> named, rules, known = engine_names();
+  for (const Engine& engine : every_engine()) named.push_back(engine.name);
+  for (const EngineRule& rule : engine_rules()) rules.emplace_back(rule.name);
   known.emplace_back(kAnyEngine);
   std::sort(known.begin(), known.end());
   EXPECT_EQ(named, known);
+  EXPECT_EQ(rules, known);
 }
 
 TEST(Capabilities, ARunJudgesAPlanByTesserasOwnTable) {

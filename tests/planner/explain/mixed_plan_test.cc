@@ -16,6 +16,7 @@
 #include "planner/explain/type_reasons.h"
 #include "planner/explain/why_not.h"
 #include "planner/plan/certified.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_request.h"

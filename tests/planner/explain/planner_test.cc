@@ -6,11 +6,12 @@
 #include <iostream>
 #include <limits>
 
-#include "planner/engines/capabilities.h"
+#include "planner/engines/engine_check.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
@@ -68,7 +69,7 @@ TEST(Plan, CarriesTheExactReshardAndItsVolumeInClosedForm) {
   EXPECT_EQ(plan.reshard[0].bytes_received, exact.bytes_received.value);
   EXPECT_EQ(plan.reshard[0].bytes_received, plan.reshard[0].lower_bound_bytes);
   EXPECT_EQ(plan.reshard[0].digest.size(), 16);
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto candidate = [&](Role role) { return candidate_of(plan, *plan.find(role)); };
   EXPECT_EQ(costs.reshard_bytes(candidate(Role::actor), candidate(Role::rollout)),
             exact.bytes_received.value);
@@ -240,10 +241,9 @@ TEST(MemoryFit, AcceptsQwen7BGrpoOnOneH200NodeAndRefusesItOnOneGpu) {
 TEST(Planning, OfFourRolesReportsItsSpeed) {
   for (const int nodes : {2, 16, 128}) {
     const PlanRequest request = ppo_request(nodes);
-    Problems problems;
-    const auto table = *capabilities_of("tessera", problems);
+    const Capabilities& table = engine_named("tessera").capabilities;
     const auto start = std::chrono::steady_clock::now();
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     const SearchResult result = search_exactly(search_problem(request, table, costs));
     const double ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

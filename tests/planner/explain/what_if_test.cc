@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/advice.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
@@ -256,7 +256,7 @@ TEST(Prediction, CommunicationOfPoolsThatWorkAtTheSameTimeIsThatOfOne) {
   request.fixed = parse_settings(words, problems);
   const Plan plan = std::get<Plan>(*make_plan(request, problems));
   request.traits = traits_of(request.engine, request.choices);
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   double sum = 0, most = 0;
   for (const RolePlan& role : plan.roles) {
     const RoleCost cost = costs.cost(candidate_of(plan, role));

@@ -1,3 +1,4 @@
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 
 #include <gtest/gtest.h>

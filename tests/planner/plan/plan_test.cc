@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "planner/engines/read_plan.h"
 #include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {

@@ -9,8 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "planner/engines/capabilities.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/iteration.h"
@@ -177,10 +176,9 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 10000)(engine);
     request.cluster.device.memory = {kib * 1024};
-    Problems problems;
-    const auto table = space_of(request.engine, problems);
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    const Capabilities& table = engine_named(request.engine).capabilities;
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     thin_out(problem, engine(), ppo ? 4 : 8);
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
     for (const Solution& solution : search_exactly(problem).best) {
@@ -217,13 +215,12 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   request.traits = traits_of(request.engine);
   request.calibration.fragmentation.value = 0;
   request.calibration.reserve_bytes.value = 0;
-  Problems problems;
-  const auto table = space_of(request.engine, problems);
+  const Capabilities& table = engine_named(request.engine).capabilities;
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
     request.cluster.device.memory = {(2048 + mib) << 20};  // beside the switch's bucket
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     problem.policy_lags = {0};
     std::erase_if(problem.placements, rollout_apart);
     if (!expect_equals_brute_force(problem, std::to_string(mib) + " MiB")) continue;
@@ -265,10 +262,9 @@ TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = {kib * 1024};
-    Problems problems;
-    const auto table = space_of(request.engine, problems);
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    const Capabilities& table = engine_named(request.engine).capabilities;
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     keep_one_layout(problem, engine());
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
     for (const Solution& solution : search_exactly(problem).best) {
@@ -296,10 +292,9 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = {kib * 1024};
-    Problems problems;
-    const auto table = capabilities_of("tessera", problems);
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    const Capabilities& table = engine_named("tessera").capabilities;
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     thin_out(problem, engine(), trial % 4 == 3 ? (ppo ? 9 : 40) : (ppo ? 6 : 16));
     expect_equals_brute_force(problem, "trial " + std::to_string(trial));
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/request/describe.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/candidate.h"
 #include "planner/request/objective.h"

@@ -1,7 +1,6 @@
 // Re-planning against fresh planning.
 #include <gtest/gtest.h>
 
-#include "planner/engines/capabilities.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/request/objective.h"

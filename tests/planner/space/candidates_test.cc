@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/engines/capabilities.h"
-#include "planner/engines/space.h"
+#include "planner/engines/engine_check.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -40,7 +40,7 @@ TEST(Candidates, ShardTheReferenceAndScatterSequencesWhereAsked) {
   PlanRequest request =
       request_of(tiny_model(), workload_of("grpo", KlPlace::loss, false), cluster_of(8, 1, 80));
   Problems problems;
-  const auto table = *capabilities_of("tessera", problems);
+  const Capabilities& table = engine_named("tessera").capabilities;
   request.fixed = parsed({"reference.zero=3", "actor.sequence_parallel=1"}, problems);
   const auto references = enumerate_candidates(request, table, Role::reference, 8);
   const auto actors = enumerate_candidates(request, table, Role::actor, 8);
@@ -61,7 +61,7 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
   PlanRequest request =
       request_of(tiny_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
   Problems problems;
-  const auto table = *capabilities_of("tessera", problems);
+  const Capabilities& table = engine_named("tessera").capabilities;
   for (const Candidate& c : enumerate_candidates(request, table, Role::actor, 8)) {
     EXPECT_EQ(c.tp * c.pp * c.dp, 8);
     EXPECT_LE(c.tp, 4);  // heads
@@ -109,7 +109,7 @@ TEST(Candidates, LimitTheTokensOfCallsThatTrainApart) {
     request.fixed = parsed(std::move(words), problems);
     std::set<std::pair<bool, bool>> kinds;  // calls that train take less, or more
     for (const Candidate& c :
-         candidates_of(enumerate_layouts(request, *capabilities_of(engine, problems), role, 8))) {
+         candidates_of(enumerate_layouts(request, engine_named(engine).capabilities, role, 8))) {
       kinds.insert({c.update_tokens > 0 && c.update_tokens<c.tokens, c.update_tokens> c.tokens});
     }
     return kinds;
@@ -130,9 +130,8 @@ TEST(Candidates, LimitTheTokensOfCallsThatTrainApart) {
 TEST(Candidates, NeverPutATensorParallelGroupAcrossNodes) {
   const PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(4, 4, 80));
-  Problems problems;
   for (const Candidate& c :
-       enumerate_candidates(request, *capabilities_of("tessera", problems), Role::actor, 16)) {
+       enumerate_candidates(request, engine_named("tessera").capabilities, Role::actor, 16)) {
     EXPECT_EQ(4 % c.tp, 0);
   }
 }
@@ -147,8 +146,8 @@ TEST(Candidates, OfEveryEngineAreWhatItsTableAllows) {
       dense.kv_heads = 3;
       PlanRequest request =
           request_of(sparse ? awkward_model() : dense, workload, cluster_of(8, 2, 80));
-      Problems problems;
-      const auto table = *capabilities_of(engine, problems);
+      const Engine& named = engine_named(engine);
+      const Capabilities& table = named.capabilities;
       std::size_t count = 0;
       for (const Role role : table.roles) {
         const ModelSpec model = model_of(request, role);
@@ -156,7 +155,7 @@ TEST(Candidates, OfEveryEngineAreWhatItsTableAllows) {
           for (const Candidate& candidate : enumerate_candidates(request, table, role, gpus)) {
             ++count;
             for (const Problem& problem :
-                 outside_capabilities(table, model, role, layout_of(candidate, model.layers))) {
+                 outside_capabilities(named, model, role, layout_of(candidate, model.layers))) {
               ADD_FAILURE() << engine << " " << name_of(role) << " " << to_string(problem);
             }
           }
@@ -172,8 +171,7 @@ TEST(Candidates, OfAServedRewardModelHaveTensorParallelism) {
   Workload workload = workload_of("grpo", KlPlace::none, true);
   const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 1, 80));
   for (const char* engine : {"verl", "verl-megatron"}) {
-    Problems problems;
-    const auto table = *capabilities_of(engine, problems);
+    const Capabilities& table = engine_named(engine).capabilities;
     int most = 1;
     for (const Candidate& candidate : enumerate_candidates(request, table, Role::reward, 8)) {
       most = std::max(most, candidate.tp);
@@ -187,8 +185,7 @@ TEST(Candidates, OfAServedRewardModelHaveTensorParallelism) {
 TEST(Candidates, ObeyTheLargestDegreesOfATable) {
   const PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
-  Problems problems;
-  Capabilities table = *capabilities_of("tessera", problems);
+  Capabilities table = engine_named("tessera").capabilities;
   table.most_tp = 4;
   table.most_pp = 2;
   int tp = 0, pp = 0;
