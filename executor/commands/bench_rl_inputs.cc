@@ -12,6 +12,7 @@
 #include "executor/data/digit_tasks.h"
 #include "executor/data/init_model.h"
 #include "executor/loop/share.h"
+#include "planner/engines/read_plan.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/model_source.h"
