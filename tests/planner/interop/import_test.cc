@@ -9,19 +9,19 @@
 
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/engines/read_plan.h"
+#include "planner/explain/planner.h"
 #include "planner/interop/export.h"
 #include "planner/interop/price.h"
 #include "planner/interop/shell/shell_words.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/iteration.h"
 #include "planner/pricing/role_operations.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 #include "tests/planner/interop/random_plans.h"
 #include "tests/planner/interop/target_of.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
-#include "planner/request/plan_request.h"
-#include "planner/pricing/iteration.h"
-#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {
