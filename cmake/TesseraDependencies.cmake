@@ -67,11 +67,11 @@ if(NOT TESSERA_EXECUTOR STREQUAL "OFF")
     tessera_compile_settings(tessera_torch_header)
     target_link_libraries(tessera_torch_header PRIVATE tessera_torch)
     target_compile_options(tessera_torch_header PRIVATE -fPIC -fpch-preprocess)
-    target_precompile_headers(tessera_torch_header PRIVATE "${PROJECT_SOURCE_DIR}/executor/model/torch.h")
+    target_precompile_headers(tessera_torch_header PRIVATE "${PROJECT_SOURCE_DIR}/executor/tensor/torch.h")
     # Not through ccache: 700 MB, and of use to this build tree only.
     set_target_properties(tessera_torch_header PROPERTIES CXX_COMPILER_LAUNCHER "")
     file(READ "${TESSERA_TORCH_DIR}/version.py" TESSERA_TORCH_VERSION)
-    file(SHA256 "${PROJECT_SOURCE_DIR}/executor/model/torch.h" TESSERA_TORCH_HEADER_HASH)
+    file(SHA256 "${PROJECT_SOURCE_DIR}/executor/tensor/torch.h" TESSERA_TORCH_HEADER_HASH)
     file(WRITE "${PROJECT_BINARY_DIR}/CMakeFiles/tessera_torch_header.dir/cmake_pch.hxx.gch.sum"
          "${TESSERA_TORCH_VERSION}${TESSERA_TORCH_HEADER_HASH} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${TESSERA_SANITIZE}")
     tessera_tier("executor: torch in ${TESSERA_TORCH_DIR}")

@@ -27,7 +27,7 @@ struct OperatorCounts {
   int head_forward = 22, head_backward = 24;  // per kLogitRows rows
   int sample = 24;
   // Context parallelism beside the layer's own, per layer: what a ring does once and with every
-  // block that arrives (executor/model/context_attention.cc), and Ulysses' exchanges.
+  // block that arrives (executor/attention/context_attention.cc), and Ulysses' exchanges.
   int ring_forward = 4, ring_forward_step = 31, ring_backward = 6, ring_backward_step = 34;
   int ulysses = 28;
   int optimizer_per_step = 24, optimizer_per_tensor = 1;

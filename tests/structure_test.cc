@@ -27,8 +27,10 @@ const std::map<std::string, std::set<std::string>> kTiers = {
     {"gui", {"cost_models", "planner", "simulator", "gui"}}};
 
 /// Folders that know torch.
-const std::set<std::string> kTorch = {"executor/model", "executor/train", "executor/rollout",
-                                      "executor/measure", "executor/run"};
+const std::set<std::string> kTorch = {"executor/tensor",  "executor/weights",  "executor/attention",
+                                      "executor/model",   "executor/sharding", "executor/train",
+                                      "executor/rollout", "executor/measure",  "executor/launch",
+                                      "executor/loop",    "executor/bench",    "executor/commands"};
 
 struct Source {
   std::string path, folder, tier;  // relative to the root

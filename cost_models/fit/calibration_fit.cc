@@ -9,9 +9,25 @@
 #include "cost_models/collective.h"
 #include "cost_models/compute.h"
 #include "cost_models/fit/linear_fit.h"
+#include "cost_models/spec/enum_names.h"
 
 namespace tessera {
 namespace {
+
+constexpr auto kSampleKinds =
+    enum_names<SampleKind>({{SampleKind::matmul, "matmul"},
+                            {SampleKind::stream, "stream"},
+                            {SampleKind::dispatch, "dispatch"},
+                            {SampleKind::backward_dispatch, "backward_dispatch"},
+                            {SampleKind::collective, "collective"},
+                            {SampleKind::host_copy, "host_copy"},
+                            {SampleKind::decode_step, "decode_step"},
+                            {SampleKind::call, "call"},
+                            {SampleKind::attention, "attention"},
+                            {SampleKind::attention_backward, "attention_backward"},
+                            {SampleKind::waiting, "waiting"},
+                            {SampleKind::sustained, "sustained"},
+                            {SampleKind::beside, "beside"}});
 
 // State of one call of fit_calibration.
 class Fitting {
@@ -310,13 +326,7 @@ class Fitting {
 
 }  // namespace
 
-std::string_view name_of(SampleKind kind) {
-  static constexpr std::array<std::string_view, 13> kNames = {
-      "matmul",    "stream",      "dispatch", "backward_dispatch", "collective",
-      "host_copy", "decode_step", "call",     "attention",         "attention_backward",
-      "waiting",   "sustained",   "beside"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
+std::string_view name_of(SampleKind kind) { return kSampleKinds[kind]; }
 
 Calibration fit_calibration(const Calibration& base, std::span<const CalibrationSample> samples,
                             const FitContext& context, std::vector<FitReport>& report,

@@ -14,7 +14,7 @@ namespace tessera {
 /// by `left` and `room`.
 class SenderFlow {
  public:
-  /// Of `classes` those that `active` names, without the holders that are `closed`.
+  /// The flow from those of `classes` that `active` names to the holders that are not `closed`.
   SenderFlow(const std::vector<DemandClass>& classes, const std::vector<int>& active,
              const std::vector<char>& closed);
 

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "cost_models/spec/enum_names.h"
+
 namespace tessera {
 namespace {
 
@@ -160,14 +162,16 @@ constexpr FamilyFacts kFamilies[] = {
      .rope = {.default_theta = 1e6, .sections = true}},
 };
 
-constexpr bool every_family_has_its_row() {
-  if (std::size(kFamilies) != kEveryFamily.size()) return false;
+static_assert(has_enumerators<ModelFamily, std::size(kFamilies)>(), "a ModelFamily has no row");
+static_assert(std::size(kFamilies) == kEveryFamily.size());
+
+constexpr bool rows_stand_in_their_order() {
   for (std::size_t i = 0; i < kEveryFamily.size(); ++i) {
     if (kFamilies[i].family != kEveryFamily[i] || kFamilies[i].name.empty()) return false;
   }
   return true;
 }
-static_assert(every_family_has_its_row(), "one row for each ModelFamily, in the enum's order");
+static_assert(rows_stand_in_their_order(), "a row is not in its enumerator's place");
 
 bool allows(const std::optional<bool>& asked, bool has) { return !asked || *asked == has; }
 

@@ -116,7 +116,7 @@ struct Signature {
   SharedExpert shared = SharedExpert::any;
 };
 
-/// One family. Fields that a row does not state are Llama's.
+/// One family. A row states what it has otherwise than most.
 struct FamilyFacts {
   ModelFamily family = ModelFamily::llama;
   std::string_view name;  // also the model_type of its config.json

@@ -2,27 +2,36 @@
 #include "cost_models/spec/model_spec.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include "cost_models/spec/enum_names.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 2> kHeads{"language_model", "value"};
-constexpr std::array<std::string_view, 4> kScalings{"none", "linear", "llama3", "yarn"};
-constexpr std::array<std::string_view, kEveryNorm.size()> kNorms{"rms", "layer_norm",
-                                                                 "layer_norm_1p"};
-constexpr std::array<std::string_view, kEveryMlp.size()> kMlps{"swiglu", "clamped_swiglu", "gelu",
-                                                               "squared_relu"};
-constexpr std::array<std::string_view, 2> kScores{"softmax", "sigmoid"};
+constexpr auto kHeads = enum_names<ModelHead>(
+    {{ModelHead::language_model, "language_model"}, {ModelHead::value, "value"}});
+constexpr auto kScalings = enum_names<RopeScalingKind>({{RopeScalingKind::none, "none"},
+                                                        {RopeScalingKind::linear, "linear"},
+                                                        {RopeScalingKind::llama3, "llama3"},
+                                                        {RopeScalingKind::yarn, "yarn"}});
+constexpr auto kNorms = enum_names<NormKind>({{NormKind::rms, "rms"},
+                                              {NormKind::layer_norm, "layer_norm"},
+                                              {NormKind::layer_norm_1p, "layer_norm_1p"}});
+constexpr auto kMlps = enum_names<MlpKind>({{MlpKind::swiglu, "swiglu"},
+                                            {MlpKind::clamped_swiglu, "clamped_swiglu"},
+                                            {MlpKind::gelu, "gelu"},
+                                            {MlpKind::squared_relu, "squared_relu"}});
+constexpr auto kScores =
+    enum_names<RouterScore>({{RouterScore::softmax, "softmax"}, {RouterScore::sigmoid, "sigmoid"}});
 
 }  // namespace
 
-std::string_view name_of(ModelHead head) { return kHeads[static_cast<std::size_t>(head)]; }
-std::string_view name_of(RopeScalingKind kind) { return kScalings[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(NormKind kind) { return kNorms[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(MlpKind kind) { return kMlps[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(RouterScore score) { return kScores[static_cast<std::size_t>(score)]; }
+std::string_view name_of(ModelHead head) { return kHeads[head]; }
+std::string_view name_of(RopeScalingKind kind) { return kScalings[kind]; }
+std::string_view name_of(NormKind kind) { return kNorms[kind]; }
+std::string_view name_of(MlpKind kind) { return kMlps[kind]; }
+std::string_view name_of(RouterScore score) { return kScores[score]; }
 
 std::int64_t context_length(const ModelSpec& model) {
   const auto scaled = [&](std::int64_t positions) {

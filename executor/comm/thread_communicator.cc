@@ -18,7 +18,7 @@ namespace {
 
 class Group;
 
-/// What a rank shows to the others during one operation.
+/// Pointers that a rank shows to the others during one operation.
 struct Posted {
   std::string_view op;
   std::size_t count = 0;

@@ -40,7 +40,7 @@ struct Admission {
   std::vector<double> uniforms;     // for the first token of each
 };
 
-/// What batching needs of a model; slots are numbered from 0.
+/// A model as batching sees it; slots are numbered from 0.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;

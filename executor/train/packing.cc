@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "cost_models/documents/problem.h"
-#include "executor/model/to_device.h"
+#include "executor/tensor/to_device.h"
 
 namespace tessera {
 namespace {

@@ -8,19 +8,19 @@
 #include <utility>
 
 #include "cost_models/documents/strict_json.h"
-#include "planner/plan/amounts.h"
-#include "planner/space/engine_limits.h"
-#include "planner/pricing/fixed.h"
-#include "planner/request/plan_request.h"
-#include "planner/pricing/role_operations.h"
 #include "planner/engines/engine.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
-#include "planner/request/solution.h"
-#include "planner/request/plan_value.h"
-#include "planner/search/search.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/amounts.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/search/search.h"
+#include "planner/space/engine_limits.h"
 
 namespace tessera {
 namespace {
@@ -31,9 +31,8 @@ class Ladder {
   Ladder(const Plan& plan, const Calibration& calibration)
       : plan_(plan),
         request_(priced_request_of(plan, calibration)),
-        costs_(request_),
+        costs_(evaluator_of(plan, calibration)),
         solution_(solution_of(plan)) {
-    RoleOperations::deal_as(plan, costs_);
     for (const RolePlan& role : plan.roles) own_[role.role] = own_bytes(role.role, solution_);
   }
 
@@ -62,7 +61,7 @@ class Ladder {
 
  private:
   // Of the role's fullest rank in the phase of its own that needs most.
-  std::int64_t own_bytes(Role role, const Solution& solution) const {
+  std::int64_t own_bytes(Role role, const Solution& solution) {
     std::int64_t most = 0;
     for (const Phase phase : phases_of(request_.workload, role)) {
       most = std::max(most, costs_.memory(solution.choice.at(role), phase).total());

@@ -24,7 +24,7 @@ namespace {
 // The candidate of a role on `gpus` ranks that needs the least memory, with that need.
 std::optional<std::pair<Candidate, RoleCost>> leanest(const PlanRequest& request,
                                                       const Capabilities& capabilities,
-                                                      const CostEvaluator& costs, Role role,
+                                                      CostEvaluator& costs, Role role,
                                                       int gpus, int view = 0) {
   std::optional<std::pair<Candidate, RoleCost>> best;
   for (Candidate& candidate : enumerate_candidates(request, capabilities, role, gpus)) {
@@ -35,7 +35,7 @@ std::optional<std::pair<Candidate, RoleCost>> leanest(const PlanRequest& request
   return best;
 }
 
-Phase worst_phase(const PlanRequest& request, const CostEvaluator& costs,
+Phase worst_phase(const PlanRequest& request, CostEvaluator& costs,
                   const Candidate& candidate) {
   Phase worst = Phase::save_checkpoint;
   std::int64_t most = -1;
@@ -60,7 +60,7 @@ std::string least_memory_type(const PlanRequest& request, int view) {
       ->device.name;
 }
 
-MemoryShortage shortage_of(const PlanRequest& request, const CostEvaluator& costs,
+MemoryShortage shortage_of(const PlanRequest& request, CostEvaluator& costs,
                            const Candidate& candidate, std::int64_t others) {
   MemoryShortage shortage;
   shortage.role = candidate.role;
@@ -145,7 +145,7 @@ std::string two_types(const PlanRequest& request) {
 }
 
 // Shortages of roles that do not even fit alone, each at its leanest over all sizes.
-void alone(const PlanRequest& request, const Capabilities& capabilities, const CostEvaluator& costs,
+void alone(const PlanRequest& request, const Capabilities& capabilities, CostEvaluator& costs,
            Infeasible& result) {
   for (const Role role : roles_of(request.workload)) {
     std::optional<std::pair<Candidate, RoleCost>> best;
@@ -203,7 +203,7 @@ std::optional<Solution> leanest_plan(const SearchProblem& problem) {
 
 // What binds where roles share GPUs: a phase of the role that adds most to what all keep, or the
 // switch, in which the rollout's weights are there as well.
-MemoryShortage shortage_together(const PlanRequest& request, const CostEvaluator& costs,
+MemoryShortage shortage_together(const PlanRequest& request, CostEvaluator& costs,
                                  const std::vector<Candidate>& block) {
   std::vector<RoleCost> roles;
   for (const Candidate& candidate : block) roles.push_back(costs.cost(candidate));
@@ -232,7 +232,7 @@ MemoryShortage shortage_together(const PlanRequest& request, const CostEvaluator
 
 // Every role fits alone: the plan that comes nearest to fitting.
 void together(const PlanRequest& request, const Capabilities& capabilities,
-              const CostEvaluator& costs, Infeasible& result) {
+              CostEvaluator& costs, Infeasible& result) {
   const SearchProblem problem = search_problem(request, capabilities, costs);
   if (const auto leanest = leanest_plan(problem)) {
     std::optional<MemoryShortage> most;
@@ -255,7 +255,7 @@ void together(const PlanRequest& request, const Capabilities& capabilities,
 }  // namespace
 
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
-                              const CostEvaluator& costs) {
+                              CostEvaluator& costs) {
   Infeasible result;
   const std::vector<EngineLimit> beyond = engine_limits(request, capabilities);
   for (const EngineLimit& limit : beyond) {

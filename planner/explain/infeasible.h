@@ -1,4 +1,5 @@
-// Why nothing fits: the rank that comes closest, what is too much there, and the nearest fix.
+// The reasons why nothing fits: the rank that comes closest, what is too much there, and the
+// nearest fix.
 //
 // Plain values; bytes of a rank.
 #pragma once
@@ -33,8 +34,8 @@ struct Infeasible {
   std::string nearest_fix;           // empty: none was found
 };
 
-/// Why nothing fits, and the smallest single change that makes it fit.
+/// The reasons why nothing fits, and the smallest single change that makes it fit.
 Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
-                              const CostEvaluator& costs);
+                              CostEvaluator& costs);
 
 }  // namespace tessera

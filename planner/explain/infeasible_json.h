@@ -1,4 +1,4 @@
-// Why nothing fits, for programs.
+// The reasons why nothing fits, for programs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What limits a plan: the phase that takes longest, the rank's memory, communication.
+// The limits of a plan: the phase that takes longest, the rank's memory, communication.
 //
 // Pure functions over the plan's own numbers; nothing is searched again.
 #pragma once

@@ -15,7 +15,7 @@ namespace tessera {
 namespace {
 
 bool feasible(const PlanRequest& request, const Capabilities& capabilities) {
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   FrontStore store;
   return any_plan(search_problem(request, capabilities, costs), store).has_value();
 }

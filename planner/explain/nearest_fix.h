@@ -13,8 +13,8 @@
 
 namespace tessera {
 
-/// In this order: another value of a fixed setting, as practice tries them, one setting left free,
-/// more nodes, more memory on every GPU.
+/// The first that helps of these: another value of a fixed setting, as practice tries them, one
+/// setting left free, more nodes, more memory on every GPU.
 std::string nearest_fix(const PlanRequest& request, const Capabilities& capabilities);
 
 /// The settings beyond the engine left out, and whether anything fits then.

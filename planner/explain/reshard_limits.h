@@ -19,7 +19,7 @@ struct ReshardLimit {
   double predicted_s = 0;
 };
 
-/// One for each reshard of the plan.
+/// One limit for each reshard of the plan.
 std::vector<ReshardLimit> reshard_limits(const Plan& plan, const Calibration& calibration);
 
 /// "reshard actor -> rollout: 16.1 ms predicted, at least 15.2 ms (1.06x): ..."; one line each.

@@ -7,12 +7,12 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/amounts.h"
-#include "planner/pricing/evaluate.h"
-#include "planner/request/plan_request.h"
-#include "planner/space/place_pools.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/plan_pricing.h"
 #include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
 #include "planner/request/request.h"
+#include "planner/space/place_pools.h"
 
 namespace tessera {
 namespace {
@@ -42,7 +42,7 @@ std::string line_of(const OnOtherType& one) {
 std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& calibration) {
   std::vector<OnOtherType> all;
   if (plan.cluster.groups.empty()) return all;
-  const CostEvaluator costs(priced_request_of(plan, calibration));
+  CostEvaluator costs = evaluator_of(plan, calibration);
   const auto views = pool_views(plan.cluster);
   for (const RolePlan& role : plan.roles) {
     const Candidate own = candidate_of(plan, role);

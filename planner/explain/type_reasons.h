@@ -1,4 +1,5 @@
-// Why each pool of a plan lies on the GPU types it has: the same layouts on every other type.
+// The reasons why each pool of a plan lies on the GPU types it has: the same layouts on every other
+// type.
 //
 // Of clusters with several types; nothing where all GPUs are alike. Pure; seconds of the phases
 // that the pool's roles compute in.

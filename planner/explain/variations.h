@@ -42,7 +42,7 @@ const Plan* best_of(const std::vector<VariedPlan>& plans);
 /// A table: settings, step, by how much the objective is worse than the best row's, phases, memory,
 /// layouts; "no plan: ..." where nothing fits.
 std::string describe(const std::vector<VariedPlan>& plans);
-/// The same facts as a JSON list.
+/// The table's facts as a JSON list.
 std::string to_json(const std::vector<VariedPlan>& plans);
 
 }  // namespace tessera

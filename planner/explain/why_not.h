@@ -1,4 +1,5 @@
-// Why a plan was not chosen: what a hand-written choice costs, or what makes it impossible.
+// The reason why a plan was not chosen: the cost of a hand-written choice, or what makes it
+// impossible.
 //
 // Pure functions over a plan that the search found; the same request is searched again with the
 // choice fixed, so the answer is the best plan that has the choice, not the plan with one number

@@ -5,8 +5,8 @@
 #include "planner/engines/engine.h"
 #include "planner/plan/amounts.h"
 #include "planner/pricing/fixed.h"
-#include "planner/pricing/full_gather.h"
-#include "planner/pricing/role_operations.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/role/full_gather.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -20,7 +20,7 @@ namespace {
 // there are, nor than its cache holds beside what the other roles of its ranks keep and within its
 // share of the memory, and queues the rest. What one sequence does not fit is left as it is, to be
 // reported; of a share alone, `tight` says it.
-std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, const Workload& work,
+std::int64_t admitted(CostEvaluator& costs, const Solution& solution, const Workload& work,
                       double share, bool& tight) {
   Candidate rollout = solution.choice.at(Role::rollout);
   std::int64_t others = 0;
@@ -57,14 +57,14 @@ std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, cons
 }
 
 // Every role's layout is possible at all.
-bool all_possible(const CostEvaluator& costs, const Solution& solution) {
+bool all_possible(CostEvaluator& costs, const Solution& solution) {
   return std::all_of(solution.choice.begin(), solution.choice.end(), [&](const auto& entry) {
     return impossible(costs.request(), entry.second).empty();
   });
 }
 
 // The slots of a serving engine as far as they are used.
-void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, double share,
+void limit_slots(Plan& plan, CostEvaluator& costs, Solution& solution, double share,
                  Pricing& pricing) {
   const auto rollout = std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     return role.role == Role::rollout;
@@ -134,8 +134,7 @@ void set_reshards(Plan& plan, const Plan& priced, const CostEvaluator& costs,
 Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   Pricing pricing;
   const PlanRequest request = priced_request_of(plan, calibration);
-  const CostEvaluator costs(request);
-  RoleOperations::deal_as(plan, costs);
+  CostEvaluator costs = evaluator_of(plan, calibration);
   Solution solution = solution_of(plan);
   const std::string left_out = uneven_stages(plan, solution);
   limit_slots(plan, costs, solution, memory_share, pricing);

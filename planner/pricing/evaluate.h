@@ -1,37 +1,30 @@
 // Time and memory of a candidate under the cost models, and the interface that any other evaluator
 // (simulated, measured) implements.
 //
-// Formulas: a forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s, 1F1B what
-// pipeline_time.h says; gradients and, under
-// ZeRO-1, parameters move 2 (d - 1) / d of their bytes per optimizer step (Rajbhandari et al.
-// 2020); decoding is the sum of steps over the length distribution (lengths.h). Nothing overlaps:
-// the executor reduces after the last backward. One CostEvaluator belongs to one thread (it
-// caches).
+// A CostEvaluator is the pricers of all roles under all views of the cluster (role/role_pricer.h;
+// formulas and what overlaps with what are told there, by what is priced). It is made of a request
+// and, to price an existing plan, of how that plan deals its ranks (plan_pricing.h). It caches and
+// belongs to one thread. Seconds, bytes of one rank.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "cost_models/layout/parameter_table.h"
-#include "planner/request/request.h"
+#include "cost_models/memory.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/role/groups.h"
+#include "planner/pricing/role/role_cost.h"
 #include "planner/request/candidate.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 
-/// Cost of one role under one candidate.
-struct RoleCost {
-  PhaseSeconds seconds;        // of the role's phases; others 0
-  PhaseSeconds communication;  // the part of `seconds` that is communication
-  std::int64_t resident = 0;  // bytes of the fullest rank outside the role's phases
-  std::int64_t peak = 0;      // bytes of the fullest rank in the worst of the role's phases
-  EnumArray<Phase, std::int64_t> bytes;  // of that rank in each of them; others 0
-  std::int64_t switching = 0;            // bytes while weights move (phase reshard)
-  /// A multiple of the token limit may need fewer bytes: an only micro-batch whose activations and
-  /// gradients do not meet.
-  bool may_shrink = false;
-};
+class ModelTables;      // role/role_model.h
+class RolePricer;       // role/role_pricer.h
+struct SwitchBytes;     // role/reshard.h
+class PackedSequences;  // role/role_model.h
 
 /// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
 /// fall when a token limit doubles (unless a cost says may_shrink) or the rollout's slots grow,
@@ -49,67 +42,58 @@ struct Evaluator {
       reshard_seconds;
 };
 
-/// Parameter tables of the models that several evaluators ask for.
-class ModelTables {
- public:
-  std::shared_ptr<const ParameterTable> of(const ModelSpec& model);
-
- private:
-  std::vector<std::shared_ptr<const ParameterTable>> tables_;
-};
-
-/// Bytes of a switch on the same ranks: of the rank that receives most, and of the one that sends
-/// most.
-struct SwitchBytes {
-  std::int64_t received = 0, sent = 0;
-};
-
 class CostEvaluator {
  public:
-  explicit CostEvaluator(const PlanRequest& request);
-  CostEvaluator(const PlanRequest& request, ModelTables& tables);
+  explicit CostEvaluator(const PlanRequest& request, Deal deal = {});
+  CostEvaluator(const PlanRequest& request, ModelTables& tables, Deal deal = {});
+  CostEvaluator(CostEvaluator&&) noexcept;
   ~CostEvaluator();
 
   const PlanRequest& request() const;
   /// The same with cluster and constants as a pool of that view (Candidate::view) sees them.
   const PlanRequest& request(int view) const;
+  const Deal& deal() const { return deal_; }
   /// Prices by these constants from now on; what depends on none stays known.
   void recalibrate(const Calibration& calibration);
 
-  RoleCost cost(const Candidate& candidate) const;
+  /// Precondition: the workload has the role.
+  RolePricer& pricer(Role role, int view);
+
+  RoleCost cost(const Candidate& candidate);
   /// Of the role's phases, without the memory.
-  PhaseSeconds seconds(const Candidate& candidate) const;
+  PhaseSeconds seconds(const Candidate& candidate);
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
   /// pools have other GPU types at the rate of the slower.
-  double reshard_seconds(const Candidate& actor, const Candidate& rollout,
-                         bool shared = true) const;
+  double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
 
   /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
-  MemoryUse memory(const Candidate& candidate, Phase phase) const;
+  MemoryUse memory(const Candidate& candidate, Phase phase);
   /// The same of a rank of a given stage, and the stage of the fullest rank.
-  MemoryUse memory(const Candidate& candidate, Phase phase, int stage) const;
-  int fullest_stage(const Candidate& candidate, Phase phase) const;
+  MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
+  int fullest_stage(const Candidate& candidate, Phase phase);
 
   /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
   /// the exact ReshardPlan says, in closed form over the parameter table.
-  std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout) const;
+  std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
   /// The same, with those of the busiest sender.
-  SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout) const;
+  SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout);
 
   /// Rows of the parameter table of a role's model.
   std::size_t tensors(Role role) const;
 
   /// Keeps a reference to this object. Candidates that exceed memory_limit alone have no seconds.
-  Evaluator evaluator() const;
-
-  struct State;  // planner/pricing/evaluate_state.h
+  Evaluator evaluator();
 
  private:
-  friend class RoleOperations;  // role_operations.h
-  void add_states(const PlanRequest& request, ModelTables& tables);
-  State& state(int view) const { return *states_[static_cast<std::size_t>(view)]; }
+  struct View;
 
-  std::vector<std::unique_ptr<State>> states_;  // by view
+  void add_views(const PlanRequest& request, ModelTables& tables);
+  const View& seen_by(int view) const { return *views_[static_cast<std::size_t>(view)]; }
+  View& seen_by(int view) { return *views_[static_cast<std::size_t>(view)]; }
+
+  Deal deal_;
+  std::unique_ptr<PackedSequences> packed_;
+  std::vector<std::unique_ptr<View>> views_;
 };
 
 /// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks

@@ -5,16 +5,14 @@
 
 #include "planner/engines/engine.h"
 #include "planner/plan/amounts.h"
-#include "planner/pricing/groups.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
-#include "planner/pricing/iteration.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
@@ -81,7 +79,7 @@ std::int64_t bytes_together(const std::vector<RoleCost>& roles) {
   return resident + std::max(transient, switching);
 }
 
-FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
+FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate) {
   FixedCost fixed;
   const PlanRequest& seen = costs.request(candidate.view);
   fixed.limit = memory_limit(seen);
@@ -110,25 +108,25 @@ FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate) {
 namespace {
 
 // Of calls without a model, which run beside the actor.
-PhaseSeconds call_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice) {
+PhaseSeconds call_seconds(CostEvaluator& costs, const std::map<Role, Candidate>& choice) {
   const auto actor = choice.find(Role::actor);
   return compute_call_seconds(costs.request(actor == choice.end() ? 0 : actor->second.view));
 }
 
 }  // namespace
 
-PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+PhaseSeconds iteration_seconds(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                bool apart) {
   PhaseSeconds seconds = call_seconds(costs, choice);
   for (const auto& [role, candidate] : choice) seconds += costs.seconds(candidate);
   if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
-    seconds[at(Phase::reshard)] =
+    seconds[Phase::reshard] =
         costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
   }
   return seconds;
 }
 
-FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+FixedIteration price_iteration(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                const Placement& placement, int policy_lag) {
   const PlanRequest& request = costs.request();
   FixedIteration result;
@@ -147,7 +145,7 @@ FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, 
   if (priced.size() != choice.size()) return result;
   const bool apart = rollout_apart(placement);
   if (choice.contains(Role::rollout) && choice.contains(Role::actor)) {
-    result.seconds[at(Phase::reshard)] =
+    result.seconds[Phase::reshard] =
         costs.reshard_seconds(choice.at(Role::actor), choice.at(Role::rollout), !apart);
   }
   for (const auto& block : placement) {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/pricing/evaluate.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 
@@ -34,7 +34,7 @@ struct FixedCost {
 
 /// A layout that is impossible is not priced. The workload says which phases the role has: one with
 /// a single training call prices pre-training (response_tokens are the positions that are scored).
-FixedCost price_fixed(const CostEvaluator& costs, const Candidate& candidate);
+FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate);
 
 /// One iteration: every role of the workload with its layout and block.
 struct FixedIteration {
@@ -48,13 +48,13 @@ struct FixedIteration {
 };
 
 /// Its seconds by phase alone, whatever memory it needs. `apart`: the rollout has ranks of its own.
-PhaseSeconds iteration_seconds(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+PhaseSeconds iteration_seconds(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                bool apart);
 
 /// `placement`: as exact.h; a rollout in a block of its own receives its weights from other ranks.
 /// `policy_lag` 1 generates the next step's responses meanwhile (one step off policy).
 /// Precondition: `choice` has every role of the placement.
-FixedIteration price_iteration(const CostEvaluator& costs, const std::map<Role, Candidate>& choice,
+FixedIteration price_iteration(CostEvaluator& costs, const std::map<Role, Candidate>& choice,
                                const Placement& placement, int policy_lag = 0);
 
 /// Bytes of a rank that runs these roles, one phase after the other.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "planner/pricing/groups.h"
+#include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
 
 std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
-                        const CostEvaluator& costs, const CostEvaluator& generating) {
+                        CostEvaluator& costs, CostEvaluator& generating) {
   std::int64_t peak = 0;
   for (std::size_t block = 0; block < solution.placement.size(); ++block) {
     for (const ScheduledCall& call : schedule) {
@@ -16,7 +16,7 @@ std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Soluti
       std::vector<Candidate> candidates;
       for (const Role role : solution.placement[block]) {
         const Candidate& candidate = solution.choice.at(role);
-        const CostEvaluator& own = role == Role::rollout ? generating : costs;
+        CostEvaluator& own = role == Role::rollout ? generating : costs;
         candidates.push_back(candidate);
         by_stage.emplace_back();
         for (int stage = 0; stage < candidate.pp; ++stage) {

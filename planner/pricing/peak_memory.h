@@ -14,6 +14,6 @@ namespace tessera {
 /// Bytes of the fullest rank over all phases, every rank with its own stages and the reserve of
 /// context and libraries. `generating` prices the rollout.
 std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
-                        const CostEvaluator& costs, const CostEvaluator& generating);
+                        CostEvaluator& costs, CostEvaluator& generating);
 
 }  // namespace tessera

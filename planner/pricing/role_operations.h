@@ -1,25 +1,21 @@
-// Seconds and bytes of the single operations of one role of a plan: what CostEvaluator sums in
-// closed form, for a scheduler that gives each of them its place in time.
+// Seconds and bytes of the single operations of one role of a plan: what RolePricer sums in closed
+// form, for a scheduler that gives each of them its place in time.
 //
 // The same functions with the plan's own stages, token limits and groups. Seconds, bytes and tokens
-// of one rank. Keeps references to what it was made of; one thread, as CostEvaluator.
+// of one rank. A value that nothing changes; it points into the evaluator and the plan that it was
+// made of, which outlive it.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
-#include "cost_models/compute.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
-#include "planner/pricing/groups.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
+#include "planner/pricing/role/micro_batch.h"
+#include "planner/pricing/role/optimizer.h"
+#include "planner/pricing/role/role_cost.h"
+#include "planner/pricing/role/role_layout.h"
 
 namespace tessera {
-
-/// Seconds of one operation, and the part of them that is communication.
-struct OperationTime {
-  double seconds = 0, communication_s = 0;
-};
 
 /// One micro-batch on one chunk of one stage: kernels with the collectives between them (tensor,
 /// context and expert parallelism), and what its shards move (FSDP, ZeRO-2). Where that overlaps
@@ -30,22 +26,10 @@ struct ChunkPass {
   double gather_s = 0, scatter_s = 0;
 };
 
-/// Where the groups of a role lie whose ranks are in this order: of each kind the one on most
-/// nodes.
-CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap& map);
-
-/// What of it differs from the order that candidates are priced in.
-GroupNodes nodes_of(const Plan& plan, const RolePlan& role, const PlanRequest& request);
-
 class RoleOperations {
  public:
-  /// From now on `costs` prices candidates with the degrees of the plan's roles as the plan deals
-  /// their ranks. Precondition: it has priced none yet.
-  static void deal_as(const Plan& plan, const CostEvaluator& costs);
-
-  /// Precondition: `costs` was made of priced_request_of(plan).
-  RoleOperations(const CostEvaluator& costs, const Plan& plan, const RolePlan& role,
-                 const RankMap& map);
+  /// Precondition: `costs` is evaluator_of(plan); `map` holds the role's ranks.
+  RoleOperations(CostEvaluator& costs, const Plan& plan, const RolePlan& role, const RankMap& map);
 
   /// By chunk as ParallelLayout::stages; `scored` tokens have log-probabilities or values.
   /// `micro_batches` of the pass decide how long ranks wait for one another.
@@ -64,6 +48,7 @@ class RoleOperations {
   /// From and to host memory in one step of `steps` of a call that trains, or in one that infers.
   double offload_seconds(bool training, double steps) const;
 
+  /// Precondition: the role is the rollout.
   OperationTime prefill(double prompts, double sequences) const;
   OperationTime decode(double sequences, double context) const;
 
@@ -90,12 +75,13 @@ class RoleOperations {
   std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,
                                 bool backward) const;
   Candidate candidate_in(Phase phase) const;
+  StageClass stage_of(int index) const;
+  OptimizerCost optimizer_of(int stage) const;
 
-  const CostEvaluator& costs_;
-  const Plan& plan_;
   const RolePlan& role_;
   Candidate candidate_;
-  CandidateGroups groups_;
+  RoleLayout layout_;
+  EnumArray<Phase, double> mini_batch_parts_;  // of phases that train
 };
 
 }  // namespace tessera

@@ -5,9 +5,10 @@
 #include <cmath>
 #include <map>
 
+#include "planner/pricing/evaluate.h"
 #include "planner/pricing/fixed.h"
-#include "planner/request/solution.h"
 #include "planner/pricing/iteration.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 namespace {
@@ -17,8 +18,8 @@ constexpr double kStep = 0.01;  // relative change of a constant
 // The step of fixed layouts under other constants.
 class Repricer {
  public:
-  Repricer(const PlanRequest& request, const Solution& solution)
-      : costs_(request),
+  Repricer(const PlanRequest& request, const Solution& solution, const Deal& deal)
+      : costs_(request, deal),
         solution_(solution),
         schedule_(schedule_of(default_schedule(request.workload), solution.placement,
                               solution.policy_lag)),
@@ -31,7 +32,7 @@ class Repricer {
   }
 
  private:
-  double step() const {
+  double step() {
     return iteration_.step_seconds(
         iteration_seconds(costs_, solution_.choice, rollout_apart(solution_.placement)));
   }
@@ -155,8 +156,9 @@ double variance_of(const std::map<std::string, double>& by_name, const DeviceCon
 
 }  // namespace
 
-std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const Solution& solution) {
-  Repricer repricer(request, solution);
+std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const Solution& solution,
+                                            const Deal& deal) {
+  Repricer repricer(request, solution, deal);
   std::vector<Sensitivity> result;
   for (const DeviceConstants& device : devices_of(request.calibration)) {
     add_device(repricer, request.calibration, device, result);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/pricing/role/groups.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
 
@@ -22,8 +23,10 @@ struct Sensitivity {
   double seconds = 0;
 };
 
-/// Of a solution's layouts and placement under `request`; constants without effect are left out.
-std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const Solution& solution);
+/// Of a solution's layouts and placement under `request`, of a plan's with its `deal`; constants
+/// without effect are left out.
+std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const Solution& solution,
+                                            const Deal& deal = {});
 
 /// One standard deviation of the step. For the difference of two plans pass the differences of
 /// their sensitivities: what both share cancels.

@@ -1,4 +1,4 @@
-// What a request may not contradict, checked before any search.
+// The contradictions of a request, found before any search.
 //
 // Pure functions; each contradiction is a Problem.
 #pragma once

@@ -1,4 +1,4 @@
-// What a search minimises.
+// The objectives that a search can minimise.
 //
 // Plain values; names are those of --objective.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// What the search minimises. Tokens per second and GPU, and cost at one price per GPU hour, are
+/// Tokens per second and GPU, and cost at one price per GPU hour, are
 /// both best where the iteration takes the fewest GPU seconds; the fewest GPUs that fit come with
 /// their fastest plan.
 enum class Objective { step_time, tokens_per_gpu, cost, fewest_gpus };

@@ -1,12 +1,12 @@
-// What a plan was asked with, and what it answered: the way back from a plan to the search.
+// The request and the solution that a plan stands for: the way back from a plan to the search.
 //
 // Pure functions.
 #pragma once
 
 #include "planner/plan/plan.h"
-#include "planner/request/solution.h"
-#include "planner/request/request.h"
 #include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 
@@ -14,8 +14,8 @@ namespace tessera {
 /// `calibration` must be the plan's.
 PlanRequest request_of(const Plan& plan, Calibration calibration);
 
-/// The same with the engine's traits and the element types that the plan states: to price the plan
-/// as it is.
+/// request_of with the engine's traits and the element types that the plan states: to price the
+/// plan as it is.
 PlanRequest priced_request_of(const Plan& plan, Calibration calibration);
 
 /// Placement, sizes, first ranks and candidates of a plan, without times.

@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// What a plan's value is made of.
+/// The parts of a plan's value.
 struct Priced {
   double step_s = 0;
   int gpus = 0;
@@ -26,9 +26,9 @@ Objective objective_of(const Plan& plan);
 Priced priced(const Plan& plan);
 Priced priced(const Plan& plan, const RunnerUp& other);
 
-/// In the objective's unit. `plan`: whose objective, workload and prices count.
+/// The value in the objective's unit. `plan`: whose objective, workload and prices count.
 double value_of(const Plan& plan, const Priced& other);
-/// The same with its unit: "1.25 s", "4533.9 tokens/s/GPU", "2 GPUs, step 1.25 s".
+/// The value with its unit: "1.25 s", "4533.9 tokens/s/GPU", "2 GPUs, step 1.25 s".
 std::string value_text(const Plan& plan, const Priced& other);
 
 /// By how much another plan is worse, as a part of the plan's value; of equal GPUs the step, where

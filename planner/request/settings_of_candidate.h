@@ -11,7 +11,7 @@ namespace tessera {
 /// The value of Field::offload that says it.
 std::int64_t offload_value(const Offload& offload);
 
-/// What the field of the candidate's role is, as FixedSettings counts it.
+/// The field's value in the candidate, as FixedSettings counts it.
 std::int64_t value_of(const Candidate& candidate, Field field);
 
 /// The fields that fix a candidate of its role.

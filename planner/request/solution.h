@@ -1,4 +1,4 @@
-// What a search answers: a placement, the sizes of its blocks, a candidate for every role.
+// The answer of a search: a placement, the sizes of its blocks, a candidate for every role.
 //
 // Plain values and pure functions. Values of an objective are seconds, GPU seconds or GPUs; smaller
 // is better.

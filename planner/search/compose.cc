@@ -13,10 +13,10 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
-#include "planner/pricing/full_gather.h"
-#include "planner/pricing/groups.h"
 #include "planner/pricing/iteration.h"
 #include "planner/pricing/peak_memory.h"
+#include "planner/pricing/role/full_gather.h"
+#include "planner/pricing/role/groups.h"
 #include "planner/pricing/uncertainty.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_value.h"
@@ -71,11 +71,11 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
   return batching;
 }
 
-std::int64_t reserve_of(const CostEvaluator& costs, const Candidate& candidate) {
+std::int64_t reserve_of(CostEvaluator& costs, const Candidate& candidate) {
   return static_cast<std::int64_t>(costs.request(candidate.view).calibration.reserve_bytes.value);
 }
 
-RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solution& solution,
                    const Candidate& candidate, const std::vector<ScheduledCall>& schedule) {
   const Role role = candidate.role;
   const std::size_t block = block_of(solution, role);
@@ -120,7 +120,7 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
 // none; its bytes are the evaluator's estimate then, without a digest.
 constexpr std::size_t kMostRanges = 4'000'000;
 
-PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
+PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs,
                                const Solution& solution) {
   PlannedReshard pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
@@ -149,7 +149,7 @@ PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
 
 // The least that could move is still told; what moves are whole tensors, in buckets, without ranges
 // of our own.
-PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
+PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs,
                                const Solution& solution) {
   PlannedReshard pair = minimal_reshard(plan, costs, solution);
   const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();
@@ -188,7 +188,7 @@ void assign_rollout(Plan& plan, RolePlan& rollout, const Solution& solution) {
 }
 
 // Sets the rollout's rank map and adds the reshard.
-void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solution,
+void add_reshard(Plan& plan, CostEvaluator& costs, const Solution& solution,
                  KnownReshards& known) {
   RolePlan& rollout = *std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     return role.role == Role::rollout;
@@ -208,7 +208,7 @@ void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solutio
 }
 
 /// Of a rank of the block with most: blocks work at the same time.
-double communication_of_a_rank(const CostEvaluator& costs, const Solution& solution) {
+double communication_of_a_rank(CostEvaluator& costs, const Solution& solution) {
   double most = 0;
   for (const std::vector<Role>& block : solution.placement) {
     double seconds = 0;
@@ -221,7 +221,7 @@ double communication_of_a_rank(const CostEvaluator& costs, const Solution& solut
   return most;
 }
 
-Prediction prediction_of(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
+Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvaluator& costs,
                          const Solution& solution) {
   const Workload& workload = request.workload;
   Prediction prediction;
@@ -251,7 +251,7 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
   }
   prediction.peak_bytes = peak_bytes(plan.schedule, solution, costs, costs);
   prediction.step_error_s =
-      step_deviation(step_sensitivities(request, solution), request.calibration);
+      step_deviation(step_sensitivities(request, solution, costs.deal()), request.calibration);
   prediction.measured_constants = constant_names(request.calibration, true);
   prediction.assumed_constants = constant_names(request.calibration, false);
   return prediction;
@@ -283,7 +283,7 @@ std::vector<EnvironmentVariable> environment_of(const PlanRequest& request,
 
 }  // namespace
 
-Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+Plan compose_plan(const PlanRequest& request, CostEvaluator& costs, const Solution& solution,
                   KnownReshards* known) {
   Plan plan;
   plan.engine = request.engine;

@@ -64,13 +64,14 @@ struct SearchProblem {
 /// a block of its own.
 std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated = false);
 
-/// What may be left of the value of a rollout apart that the step waits for, where it is not best.
+/// The part that may be left of the value of a rollout apart that the step waits for, where it is
+/// not best.
 inline constexpr double kApartSlack = 0.03;
 
 struct SearchResult {
-  /// Of each feasible placement (and lag), ascending by value. Placements with the rollout apart
-  /// that the step waits for count as one, and only where its best is first it is exact: else up
-  /// to kApartSlack of its value may be left.
+  /// The best of each feasible placement (and lag), ascending by value. Placements with the rollout
+  /// apart that the step waits for count as one, and only where its best is first it is exact: else
+  /// up to kApartSlack of its value may be left.
   std::vector<Solution> best;
   std::int64_t evaluated = 0;  // candidates whose prices were compared
   std::int64_t pruned = 0;     // branches cut off by a bound

@@ -38,7 +38,7 @@ struct LayoutOptions {
   std::vector<int> options;  // once priced: indices into RoleOptions::options
 };
 
-/// Of one (role, GPUs); layouts in the problem's order.
+/// All that is known of one (role, GPUs); layouts in the problem's order.
 struct RoleOptions {
   std::vector<LayoutOptions> layouts;
   std::vector<Option> options;  // of priced layouts, in the order in which they were priced
@@ -78,7 +78,7 @@ class Fronts {
   /// No more than the least seconds of each phase over all options, for the actor with its rollout
   /// where they share a block. `apart`: they are in different blocks.
   const PhaseSeconds& bound(Role role, int gpus, bool apart);
-  /// The same of the role alone.
+  /// The bound of the role alone.
   PhaseSeconds bound(Role role, int gpus);
 
   /// True for an actor whose options are paired with the rollout's (pairs.h).
@@ -90,9 +90,9 @@ class Fronts {
                    double limit, std::size_t most);
 
   const Option& option(Role role, int gpus, int index);
-  /// The same with what changes where actor and rollout are in different blocks: weights come from
-  /// elsewhere, which takes as long whatever the actor's layout is, and both roles have their peak
-  /// while they move.
+  /// The option with what changes where actor and rollout are in different blocks: weights come
+  /// from elsewhere, which takes as long whatever the actor's layout is, and both roles have their
+  /// peak while they move.
   Option option(Role role, int gpus, int index, bool apart);
 
   /// Seconds of the switch between two options that share their ranks.

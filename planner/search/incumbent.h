@@ -46,8 +46,8 @@ inline Incumbent incumbent_of(const Solution& solution) {
   return {solution.step_s, {solution.gpus(), solution.billed_gpus}};
 }
 
-/// What a search has to beat: the best plan of its own placements, which it looks for, and the best
-/// of all placements so far.
+/// The plans that a search has to beat: the best plan of its own placements, which it looks for,
+/// and the best of all placements so far.
 struct Rivals {
   Incumbent own, all;
   /// The relative error that is allowed in the best of these placements where it is not the best of

@@ -1,4 +1,5 @@
-// Which layouts of a role a search may use: the question and its key in one.
+// The layouts of a role that a search may use, as one value: it answers for a layout, and serves as
+// a key.
 //
 // Plain values; fields as FixedSettings counts them.
 #pragma once
@@ -9,6 +10,7 @@
 #include <set>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "planner/request/candidate.h"
 #include "planner/request/settings.h"
@@ -17,7 +19,7 @@ namespace tessera {
 
 using FieldValues = std::map<Field, std::int64_t>;
 
-/// Those of a candidate.
+/// The values of these fields of a candidate.
 FieldValues values_of(const Candidate& candidate, std::span<const Field> fields);
 
 /// Equal filters allow the same layouts. All candidates of one layout are answered alike.
@@ -29,15 +31,20 @@ struct LayoutFilter {
   auto operator<=>(const LayoutFilter&) const = default;
 };
 
-/// What decides which candidates a search lists for a role, and what it takes for their prices:
+/// All that decides which candidates a search lists for a role, and what it takes for their prices:
 /// searches of one request with equal settings of a role share them (FrontStore).
 struct RoleSettings {
   FieldValues fixed;  // that the enumeration keeps to
   int view = 0;       // GPU types of the role's pool (spec/node_groups.h)
   /// Of a rollout whose seconds are the least up to the next number of sequences that is listed:
-  /// the numbers that were added, by GPUs and degrees of the layout.
-  using Numbers = std::map<std::pair<int, Degrees>, std::set<std::int64_t>>;
-  std::optional<Numbers> between;
+  /// the numbers that were added to the list of a layout (GPUs and degrees), in the order of
+  /// adding.
+  struct Split {
+    std::pair<int, Degrees> layout;
+    std::vector<std::int64_t> numbers;
+    auto operator<=>(const Split&) const = default;
+  };
+  std::optional<std::vector<Split>> splits;
 
   auto operator<=>(const RoleSettings&) const = default;
 };

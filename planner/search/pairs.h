@@ -25,7 +25,7 @@ struct PairQuery {
   std::int64_t bytes = 0;  // for the two roles
   bool alone = false;      // no other role shares the ranks: what the pair leaves does not matter
   Selection actors, rollouts;  // on these GPUs
-  // Of a narrow search: the most promising actors, and the quickest pairs of each.
+  // A narrow search takes only the most promising actors, and the quickest pairs of each.
   std::size_t most_actors = std::numeric_limits<std::size_t>::max();
   std::size_t most_pairs_each = std::numeric_limits<std::size_t>::max();
 };

@@ -72,7 +72,7 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
 }
 
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
-                             const CostEvaluator& costs, const std::optional<Evaluator>& evaluator,
+                             CostEvaluator& costs, const std::optional<Evaluator>& evaluator,
                              bool replanned) {
   Problems none;
   SearchProblem problem;

@@ -21,7 +21,7 @@ namespace tessera {
 /// The search problem of a request. `costs` must outlive it. `replanned`: prices are to serve other
 /// settings as well, so fixed degrees do not limit the candidates but SearchProblem::layouts.
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
-                             const CostEvaluator& costs,
+                             CostEvaluator& costs,
                              const std::optional<Evaluator>& evaluator = std::nullopt,
                              bool replanned = false);
 
@@ -42,7 +42,7 @@ using KnownReshards = std::map<std::tuple<Candidate, Candidate, int, int>, Mappe
 
 /// The whole plan of a solution: ranks, memory of every phase, exact reshard, environment,
 /// prediction. `known` serves and takes up the reshard.
-Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+Plan compose_plan(const PlanRequest& request, CostEvaluator& costs, const Solution& solution,
                   KnownReshards* known = nullptr);
 
 }  // namespace tessera

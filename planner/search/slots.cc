@@ -98,7 +98,7 @@ class Between {
 
   SearchProblem open() {
     SearchProblem open = problem_;
-    open.settings[Role::rollout].between = added_;
+    open.settings[Role::rollout].splits = splits_;
     open.spaces = [this](Role role, int gpus) {
       std::vector<LayoutSpace> spaces = problem_.spaces(role, gpus);
       if (role != Role::rollout) return spaces;
@@ -119,10 +119,11 @@ class Between {
     std::set<std::int64_t>& numbers = numbers_of(candidate);
     const auto next = numbers.upper_bound(slots);
     const std::int64_t end = next == numbers.end() ? slots + 1 : *next;
-    std::set<std::int64_t>& added = added_[key_of(candidate)];
-    for (const std::int64_t number :
-         {slots, slots + 1, slots + (end - slots) / 4, slots + (end - slots) / 2}) {
-      if (number < end && numbers.insert(number).second) added.insert(number);
+    const std::vector<std::int64_t> tried{slots, slots + 1, slots + (end - slots) / 4,
+                                          slots + (end - slots) / 2};
+    splits_.push_back({key_of(candidate), tried});
+    for (const std::int64_t number : tried) {
+      if (number < end) numbers.insert(number);
     }
   }
 
@@ -164,7 +165,8 @@ class Between {
 
   const SearchProblem& problem_;
   const Workload& workload_;
-  RoleSettings::Numbers numbers_, added_;  // added: by splits
+  std::map<std::pair<int, Degrees>, std::set<std::int64_t>> numbers_;  // by layout
+  std::vector<RoleSettings::Split> splits_;
 };
 
 bool same_place(const Solution& a, const Solution& b) {

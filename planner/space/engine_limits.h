@@ -19,7 +19,7 @@ struct EngineLimit {
   std::vector<std::string> engines;  // that have it, "any" last
 };
 
-/// One per fixed setting of the request beyond the engine's table, in the settings' order.
+/// One limit per fixed setting of the request beyond the engine's table, in the settings' order.
 std::vector<EngineLimit> engine_limits(const PlanRequest& request, const Capabilities& table);
 
 /// "actor.recompute=full is beyond engine 'tessera', which has none; plan with --engine megatron or

@@ -43,7 +43,7 @@ bool tries_context(const Workload& workload, std::int64_t cp);
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus);
 std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts);
-/// Those with one token limit for all calls of a role.
+/// The candidates with one token limit for all calls of a role.
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus);
 

@@ -1,4 +1,4 @@
-// Where the pools of a placement lie in the cluster, and what their GPUs count by their prices.
+// The places of a placement's pools in the cluster, and the weights of their GPUs by price.
 //
 // Pools are contiguous ranges of ranks. With several GPU types a pool lies in the groups of its
 // view and touches each of them. Pure functions; ranks are global.
@@ -31,7 +31,7 @@ PlacedPools place_pools(const std::vector<int>& sizes, const std::vector<int>& v
 /// True where a pool of that size can touch all groups of the view, and no other.
 bool fits_view(const ClusterSpec& cluster, int size, int view);
 
-/// What a GPU of each group counts: its price over the mean, 1 where not all state one.
+/// The weight of a GPU of each group: its price over the mean, 1 where not all state one.
 std::vector<double> billing_weights(const ClusterSpec& cluster);
 
 /// The least that a GPU of each view counts.

@@ -28,7 +28,7 @@ struct GenLayout : Degrees {
   int gpus() const { return tp * pp * dp; }
 };
 
-/// What the completions of one row are, or why there is none.
+/// The completions of one row, or why there is none.
 template <class Layout>
 struct Completions {
   std::vector<Layout> layouts;

@@ -1,5 +1,5 @@
-// What published RL trainers (NeMo RL, verl) do between an update and the next generation beside
-// the bytes that a minimal switch would move.
+// The work that published RL trainers (NeMo RL, verl) do between an update and the next generation
+// beside the bytes that a minimal switch would move.
 //
 // Pure function; seconds. Tessera's own switch has none of it.
 #pragma once

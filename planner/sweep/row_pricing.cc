@@ -43,7 +43,7 @@ struct Priced {
 
 class RowPricing {
  public:
-  RowPricing(const CostEvaluator& costs, const CostEvaluator& generating, const SweepRow& row,
+  RowPricing(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
              std::string assumed)
       : costs_(costs),
         generating_(generating),
@@ -123,7 +123,7 @@ class RowPricing {
   }
 
   // Layouts that contradict themselves or the model are left out; the last reason is kept.
-  void add(const CostEvaluator& costs, std::vector<Priced>& options, const Candidate& candidate,
+  void add(CostEvaluator& costs, std::vector<Priced>& options, const Candidate& candidate,
            std::string chosen) {
     Problems problems;
     validate(layout_of(candidate, model().layers), model().layers, candidate.gpus, "",
@@ -340,8 +340,8 @@ class RowPricing {
            in_gib(static_cast<double>(bytes));
   }
 
-  const CostEvaluator& costs_;
-  const CostEvaluator& generating_;
+  CostEvaluator& costs_;
+  CostEvaluator& generating_;
   const PlanRequest& request_;
   const SweepRow& row_;
   std::string assumed_, impossible_;
@@ -349,8 +349,8 @@ class RowPricing {
 
 }  // namespace
 
-SweepResult price_row(const CostEvaluator& costs, const CostEvaluator& generating,
-                      const SweepRow& row, const std::string& assumed) {
+SweepResult price_row(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
+                      const std::string& assumed) {
   return RowPricing(costs, generating, row, assumed).run();
 }
 

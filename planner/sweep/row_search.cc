@@ -27,7 +27,7 @@ bool allowed(const Candidate& layout, const ModelSpec& model) {
 }
 
 // The completions of a row as spaces, with every way to save memory beside their own.
-std::vector<LayoutSpace> train_spaces(const SweepRow& row, const CostEvaluator& costs) {
+std::vector<LayoutSpace> train_spaces(const SweepRow& row, CostEvaluator& costs) {
   const PlanRequest& request = costs.request();
   const ModelSpec& model = request.models.at("actor").spec;
   std::vector<LayoutSpace> spaces;
@@ -47,7 +47,7 @@ std::vector<LayoutSpace> train_spaces(const SweepRow& row, const CostEvaluator& 
   return spaces;
 }
 
-std::vector<LayoutSpace> gen_spaces(const SweepRow& row, const CostEvaluator& generating) {
+std::vector<LayoutSpace> gen_spaces(const SweepRow& row, CostEvaluator& generating) {
   const PlanRequest& request = generating.request();
   const ModelSpec& model = request.models.at("actor").spec;
   std::vector<LayoutSpace> spaces;
@@ -79,8 +79,7 @@ SweepRow as_published(SweepRow row) {
 }
 
 // Generation is priced for all batches that are under way at once, and takes its part of it.
-Evaluator evaluator_of(const CostEvaluator& costs, const CostEvaluator& generating,
-                       std::int64_t batches) {
+Evaluator evaluator_of(CostEvaluator& costs, CostEvaluator& generating, std::int64_t batches) {
   Evaluator evaluator = costs.evaluator();
   if (batches == 1) return evaluator;
   const auto part = [batches](PhaseSeconds seconds) {
@@ -143,7 +142,7 @@ FixedSettings settings_of(const SweepRow& stated, const ModelSpec& model, std::i
   return settings;
 }
 
-std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEvaluator& generating,
+std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& generating,
                                        const SweepRow& row) {
   const bool apart = on_own_gpus(row);
   const auto train_gpus = static_cast<int>(train_ranks(row));

@@ -24,7 +24,7 @@ FixedSettings settings_of(const SweepRow& row, const ModelSpec& model, std::int6
 /// engine. Layouts that only a row may ask for (degrees that divide nothing, tp over nodes) are
 /// taken from completions.h. nullopt where nothing fits, or where training and generation share
 /// GPUs of which one has more.
-std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEvaluator& generating,
+std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& generating,
                                        const SweepRow& row);
 
 /// What was chosen for the row's empty cells: "tp2 dp8 zero1 micro_batch=4 offload=all; gen_tp2;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <set>
 #include <span>
@@ -110,7 +109,7 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
 
 // A plan too large for exact ranges states its busiest rank's bytes: all receive as much.
 std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& pair,
-                                        const CostEvaluator& evaluator) {
+                                        CostEvaluator& evaluator) {
   const RolePlan& from = *plan.find(pair.from);
   const RolePlan& to = *plan.find(pair.to);
   const double seconds = evaluator.reshard_seconds(candidate_of(plan, from), candidate_of(plan, to),
@@ -122,16 +121,13 @@ std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& 
 
 class Builder {
  public:
-  Builder(const Plan& plan, const Calibration& calibration, const SimulationOptions& options)
-      : plan_(plan), calibration_(calibration), options_(options) {
-    const auto evaluator = evaluator_of(plan, calibration);
-    for (const RolePlan& role : plan.roles) {
-      costs_.emplace(role.role, std::make_unique<RoleCosts>(plan, role, evaluator));
-    }
+  Builder(const Plan& plan, const Calibration& calibration, const SimulationOptions& options,
+          PlanCosts& costs)
+      : plan_(plan), calibration_(calibration), options_(options), costs_(costs) {
     for (const PlannedReshard& pair : plan.reshard) {
       arrivals_.push_back(has_exact_reshard(pair) || pair.bytes_received == 0
                               ? exact_arrivals(plan, pair, calibration)
-                              : estimated_arrivals(plan, pair, *evaluator));
+                              : estimated_arrivals(plan, pair, costs.evaluator()));
     }
     last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
   }
@@ -161,7 +157,7 @@ class Builder {
       }
     }
     call.start = join("start", call.phase, ends_before(scheduled, call.ranks));
-    std::vector<TaskId> tails = body(scheduled, *costs_.at(role.role), call);
+    std::vector<TaskId> tails = body(scheduled, costs_.of(role.role), call);
     tails.push_back(call.start);
     call.end = join("end", call.phase, std::move(tails));
     const auto id = static_cast<int>(result_.calls.size());
@@ -372,7 +368,7 @@ class Builder {
   const Plan& plan_;
   const Calibration& calibration_;
   const SimulationOptions& options_;
-  std::map<Role, std::unique_ptr<RoleCosts>> costs_;
+  const PlanCosts& costs_;
   std::vector<std::vector<Arrival>> arrivals_;  // of each reshard
   std::vector<int> last_call_;                  // by rank, -1 = none
   EnumArray<Phase, int> call_of_phase_;
@@ -385,7 +381,13 @@ class Builder {
 
 IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
                                const SimulationOptions& options) {
-  return Builder(plan, calibration, options).build();
+  PlanCosts costs(plan, calibration);
+  return build_iteration(plan, calibration, options, costs);
+}
+
+IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
+                               const SimulationOptions& options, PlanCosts& costs) {
+  return Builder(plan, calibration, options, costs).build();
 }
 
 }  // namespace tessera

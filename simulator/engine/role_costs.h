@@ -5,6 +5,7 @@
 // per role, then only read by one thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -18,15 +19,10 @@
 
 namespace tessera {
 
-/// The evaluator that priced a plan, for all of its roles.
-std::shared_ptr<const CostEvaluator> evaluator_of(const Plan& plan, const Calibration& calibration);
-
 class RoleCosts {
  public:
-  /// Keeps references to plan and role.
-  RoleCosts(const Plan& plan, const RolePlan& role, std::shared_ptr<const CostEvaluator> evaluator);
-  RoleCosts(const Plan& plan, const RolePlan& role, const Calibration& calibration)
-      : RoleCosts(plan, role, evaluator_of(plan, calibration)) {}
+  /// Keeps references to plan and role, and into `evaluator`: evaluator_of the plan.
+  RoleCosts(const Plan& plan, const RolePlan& role, CostEvaluator& evaluator);
 
   const RolePlan& role() const { return role_; }
   const RankMap& map() const { return map_; }
@@ -68,11 +64,24 @@ class RoleCosts {
 
   const Plan& plan_;
   const RolePlan& role_;
-  std::shared_ptr<const CostEvaluator> evaluator_;
   RankMap map_;
   RoleOperations operations_;
   std::vector<std::int64_t> elements_;  // by stage, that optimizer steps of a rank exchange
   std::vector<std::vector<std::vector<int>>> stage_ranks_;  // [replica][stage]
+};
+
+/// The costs of all roles of a plan, from one evaluator (planner/pricing/plan_pricing.h).
+class PlanCosts {
+ public:
+  /// Keeps a reference to the plan.
+  PlanCosts(const Plan& plan, const Calibration& calibration);
+
+  const RoleCosts& of(Role role) const { return *roles_.at(role); }
+  CostEvaluator& evaluator() { return evaluator_; }
+
+ private:
+  CostEvaluator evaluator_;
+  std::map<Role, std::unique_ptr<RoleCosts>> roles_;
 };
 
 /// The role that runs a scheduled call: the rollout generates, the actor stands in for a role

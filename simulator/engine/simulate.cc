@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "simulator/engine/memory_over_time.h"
+#include "simulator/engine/role_costs.h"
 
 namespace tessera {
 namespace {
@@ -32,20 +33,21 @@ class Summary {
  public:
   Summary(const Plan& plan, const Calibration& calibration, const SimulationOptions& options)
       : steps_(static_cast<double>(options.steps)),
-        tasks_(build_iteration(plan, calibration, options)),
+        costs_(plan, calibration),
+        tasks_(build_iteration(plan, calibration, options, costs_)),
         runs_(run(tasks_.graph)) {
     result_.ranks.resize(at(plan.world_size()));
     result_.timeline.source = "predicted";
     for (const TaskRun& one : runs_) end_ns_ = std::max(end_ns_, one.end_ns);
   }
 
-  Simulation make(const Plan& plan, const Calibration& calibration) {
+  Simulation make(const Plan& plan) {
     result_.step_s = static_cast<double>(end_ns_) * 1e-9 / steps_;
     for (std::size_t call = 0; call < tasks_.calls.size(); ++call) add_spans(call);
     sort(result_.timeline);
     summarize_phases();
     summarize_ranks();
-    result_.timeline.memory = memory_over_time(plan, calibration, tasks_, runs_);
+    result_.timeline.memory = memory_over_time(plan, costs_, tasks_, runs_);
     find_peaks();
     add_critical_path();
     return std::move(result_);
@@ -150,6 +152,7 @@ class Summary {
   }
 
   double steps_ = 1;
+  PlanCosts costs_;
   IterationTasks tasks_;
   std::vector<TaskRun> runs_;
   std::int64_t end_ns_ = 0;
@@ -173,7 +176,7 @@ std::int64_t Simulation::peak_bytes() const {
 
 Simulation simulate(const Plan& plan, const Calibration& calibration,
                     const SimulationOptions& options) {
-  return Summary(plan, calibration, options).make(plan, calibration);
+  return Summary(plan, calibration, options).make(plan);
 }
 
 }  // namespace tessera

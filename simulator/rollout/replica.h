@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/pricing/role_operations.h"
+#include "planner/pricing/role/role_cost.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
-#include "executor/run/run_config.h"
+#include "executor/config/run_config.h"
 #include "planner/interop/import.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"

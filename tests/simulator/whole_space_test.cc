@@ -9,7 +9,7 @@
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/plan/phase_seconds.h"
-#include "planner/pricing/role_operations.h"
+#include "planner/pricing/plan_pricing.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "simulator/engine/report.h"
@@ -230,8 +230,7 @@ TEST(WholeSpaceTasks, APlansOwnOrderOfRanksIsPricedAsItIsSimulated) {
     actor.ranks[i] = static_cast<int>(i % 2 * 8 + i / 2);
   }
   EXPECT_EQ(nodes_of(plan, actor, request).tp, 2);
-  const CostEvaluator costs(request);
-  RoleOperations::deal_as(plan, costs);
+  CostEvaluator costs = evaluator_of(plan, asked.calibration);
   const PhaseSeconds seconds = costs.seconds(candidate_of(plan, actor));
   const Simulation simulated = simulate(plan, asked.calibration);
   for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {

@@ -47,7 +47,7 @@ double update_seconds(PlanRequest request) {
   const auto gpus = static_cast<int>(request.cluster.gpus());
   request.workload.prompts_per_step = gpus * request.workload.mini_batches;
   request.workload.samples_per_prompt = 2;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   Candidate actor{{.dp = gpus}, Role::actor, gpus, 1, 16384};
   return price_fixed(costs, actor).seconds[Phase::update_actor];
 }

@@ -69,7 +69,7 @@ TEST(Plan, CarriesTheExactReshardAndItsVolumeInClosedForm) {
   EXPECT_EQ(plan.reshard[0].bytes_received, exact.bytes_received.value);
   EXPECT_EQ(plan.reshard[0].bytes_received, plan.reshard[0].lower_bound_bytes);
   EXPECT_EQ(plan.reshard[0].digest.size(), 16);
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto candidate = [&](Role role) { return candidate_of(plan, *plan.find(role)); };
   EXPECT_EQ(costs.reshard_bytes(candidate(Role::actor), candidate(Role::rollout)),
             exact.bytes_received.value);
@@ -243,7 +243,7 @@ TEST(Planning, OfFourRolesReportsItsSpeed) {
     const PlanRequest request = ppo_request(nodes);
     const Capabilities& table = engine_named("tessera").capabilities;
     const auto start = std::chrono::steady_clock::now();
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     const SearchResult result = search_exactly(search_problem(request, table, costs));
     const double ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -256,7 +256,7 @@ TEST(Prediction, CommunicationOfPoolsThatWorkAtTheSameTimeIsThatOfOne) {
   request.fixed = parse_settings(words, problems);
   const Plan plan = std::get<Plan>(*make_plan(request, problems));
   request.traits = traits_of(request.engine, request.choices);
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   double sum = 0, most = 0;
   for (const RolePlan& role : plan.roles) {
     const RoleCost cost = costs.cost(candidate_of(plan, role));

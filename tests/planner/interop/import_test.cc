@@ -16,7 +16,7 @@
 #include "planner/plan/one_step_off.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/iteration.h"
-#include "planner/pricing/role_operations.h"
+#include "planner/pricing/plan_pricing.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -158,7 +158,7 @@ TEST(RoundTrip, OfPlansOfTheSearchKeepsSwitchRanksAndEnvironment) {
     // Less moves for an engine that moves only what is missing.
     PlanRequest other = request;
     other.engine = "any";
-    const CostEvaluator verl(request), any(other);
+    CostEvaluator verl(request), any(other);
     const Candidate actor = candidate_of(plan, *plan.find(Role::actor));
     const Candidate rollout = candidate_of(plan, *plan.find(Role::rollout));
     EXPECT_GT(verl.reshard_seconds(actor, rollout, true),

@@ -27,7 +27,7 @@ PlanRequest small_request() {
 
 TEST(ReshardBytes, AreHybridFlowsClosedFormWhereDegreesDivide) {
   const PlanRequest request = small_request();
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const Candidate actor{{.tp = 8, .pp = 2}, Role::actor, 16};
   const Candidate rollout{{.tp = 2, .dp = 8}, Role::rollout, 16};
   // (tp - tg pg) / (tg pg tp) M over the layers (HybridFlow Table 2); embedding and head sit on one
@@ -39,7 +39,7 @@ TEST(ReshardBytes, AreHybridFlowsClosedFormWhereDegreesDivide) {
   // Half of the layers are on the other stage; of its own half a rank holds 1/8 and needs 1/2.
   const std::int64_t expected = layers / 2 - layers / 16 + norms / 2 + 2 * ends / 2 - ends / 8;
   EXPECT_EQ(costs.reshard_bytes(actor, rollout), 2 * (expected + 4096));  // + final norm, stage 0
-  EXPECT_EQ(costs.reshard_bytes({Role::actor, 16, 2, 1, 8}, rollout), 0);
+  EXPECT_EQ(costs.reshard_bytes({{.tp = 2, .dp = 8}, Role::actor, 16}, rollout), 0);
 }
 
 TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
@@ -49,7 +49,7 @@ TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
   odd.kv_heads = 2;
   odd.vocab = 131;
   request.models["actor"].spec = odd;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const ParameterTable table = parameter_table(odd);
   for (const auto& [t, p, d] : {std::array{2, 2, 2}, {4, 1, 2}, {1, 4, 2}, {4, 2, 1}, {2, 1, 4}}) {
     for (const int tg : {1, 2, 4, 8}) {
@@ -85,7 +85,7 @@ TEST(ReshardBytes, AreTheBusiestRanksMissingBoxesForAnyDegrees) {
 
 TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
   const PlanRequest request = small_request();
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto update = [&](int tp, int pp, int dp, std::int64_t tokens) {
     const Candidate candidate{{.tp = tp, .pp = pp, .dp = dp}, Role::actor, tp * pp * dp, 1, tokens};
     return costs.cost(candidate).seconds[Phase::update_actor];
@@ -99,7 +99,7 @@ TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
 TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
   PlanRequest request = small_request();
   request.calibration.call_s.value = 0;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const std::int64_t limit = 4 * 1536;
   const auto infer = [&](int pp, std::int64_t tokens) {
     const Candidate candidate{{.pp = pp}, Role::reference, pp, 0, tokens};
@@ -112,7 +112,7 @@ TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
 
 TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
   const PlanRequest request = small_request();
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const Candidate actor{{.tp = 2, .pp = 2, .dp = 2}, Role::actor, 8, 1, 6144};
   const RoleCost cost = costs.cost(actor);
   const MemoryUse idle = costs.memory(actor, Phase::gen);
@@ -132,9 +132,9 @@ TEST(Memory, CountsEveryPhaseOfTheFullestRank) {
 TEST(Memory, CountsNoMoreTokensThanACallHas) {
   PlanRequest request = small_request();
   request.workload.mini_batches = 2;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto use = [&](Phase phase, std::int64_t tokens) {
-    return costs.memory({Role::actor, 8, 1, 1, 8, 1, tokens}, phase);
+    return costs.memory({{.dp = 8}, Role::actor, 8, 1, tokens}, phase);
   };
   for (const auto& [phase, sequences] :
        {std::pair{Phase::update_actor, 32}, {Phase::old_log_prob, 64}}) {
@@ -151,7 +151,7 @@ TEST(Memory, DoesNotFallWhenTokensDoubleOrSlotsGrow) {
   workload.prompts_per_step = 48;
   workload.response_tokens = {5, 0.5, 8};
   PlanRequest request = request_of(tiny_model(4), workload, cluster_of(4, 2, 80));
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   std::size_t compared = 0;
   for (const char* engine : {"tessera", "any"}) {
     const Capabilities& table = engine_named(engine).capabilities;
@@ -189,7 +189,7 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
   request.engine = "verl";
   request.traits = traits_of("verl");
   request.calibration.overlapped_dispatch = false;
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const double layer = 2.0 * (4096LL * (32 + 16) * 128 + 4096LL * 4096 + 3LL * 4096 * 14336 + 8192);
   const double embedding = 2.0 * 128256 * 4096;
   const auto gathered = [&](double bytes) {
@@ -232,7 +232,7 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
     request.traits = traits_of(engine);
     for (const bool unmapped : {false, true}) {
       rollout.offload.parameters = unmapped;
-      const CostEvaluator costs(request);
+      CostEvaluator costs(request);
       const RoleCost cost = costs.cost(rollout);
       const MemoryUse generating = costs.memory(rollout, Phase::gen);
       // The cache and the working memory of an engine that does not sleep stay, too.
@@ -253,12 +253,12 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
   request.traits = traits_of("verl");
   PlanRequest buffered = request;
   buffered.traits.fresh_gradients = false;
-  const CostEvaluator costs(request), persistent(buffered);
+  CostEvaluator costs(request), persistent(buffered);
   Candidate candidate{{.dp = 16}, Role::actor, 16};
   candidate.zero = 3;
   candidate.dp_shard = 16;
   candidate.recompute = Recompute::full;
-  const auto update = [&](const CostEvaluator& by, std::int64_t sequences) {
+  const auto update = [&](CostEvaluator& by, std::int64_t sequences) {
     candidate.tokens = sequences * 1536;
     return by.memory(candidate, Phase::update_actor);
   };
@@ -281,7 +281,7 @@ TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
   request.workload.samples_per_prompt = 1;
   request.engine = "verl";
   request.traits = traits_of("verl");
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   const auto update = [&](int gpus) {
     Candidate candidate{{.dp = gpus}, Role::actor, gpus};
     candidate.zero = 3;

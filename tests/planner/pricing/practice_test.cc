@@ -110,7 +110,7 @@ std::vector<Script> scripts() {
 TEST(MemoryFit, AcceptsEveryScriptThatIsKnownToRun) {
   for (const Script& script : scripts()) {
     const PlanRequest request = request_of(script);
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     const FixedCost actor = price_fixed(costs, script.actor);
     std::printf("%-64s actor %6.1f GiB in %s of %5.1f GiB\n", script.name, gib(Bytes{actor.peak}),
                 std::string(name_of(actor.worst)).c_str(), gib(Bytes{actor.limit}));
@@ -128,7 +128,7 @@ TEST(MemoryFit, AcceptsEveryScriptThatIsKnownToRun) {
 TEST(MemoryFit, RefusesTheSameScriptsOnGpusOfAThirdOfTheMemory) {
   for (Script script : scripts()) {
     script.memory_gib /= 3;
-    const CostEvaluator costs(request_of(script));
+    CostEvaluator costs(request_of(script));
     const FixedCost actor = price_fixed(costs, script.actor);
     EXPECT_FALSE(actor.fits()) << script.name;
     EXPECT_NE(actor.why.find("needs"), std::string::npos) << actor.why;
@@ -137,7 +137,7 @@ TEST(MemoryFit, RefusesTheSameScriptsOnGpusOfAThirdOfTheMemory) {
 
 TEST(FixedLayout, ThatIsImpossibleSaysWhy) {
   const PlanRequest request = request_of(scripts()[0]);
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   Candidate candidate = scripts()[0].actor;
   candidate.gpus = 3;
   EXPECT_NE(price_fixed(costs, candidate).why.find("number of ranks"), std::string::npos);
@@ -155,10 +155,10 @@ TEST(FixedIteration, OverlapsARolloutOfItsOwnOnlyOneStepOff) {
   workload.prompt_tokens = 512;
   workload.response_tokens = {512, 0, 512};
   const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 2, 80));
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   std::map<Role, Candidate> choice;
-  choice[Role::actor] = {Role::actor, 8, 8, 1, 1, 0, 1024};
-  choice[Role::rollout] = {Role::rollout, 8, 2, 1, 4, 0, 8192, 64};
+  choice[Role::actor] = {{.tp = 8}, Role::actor, 8, 0, 1024};
+  choice[Role::rollout] = {{.tp = 2, .dp = 4}, Role::rollout, 8, 0, 8192, 64};
   const FixedIteration together = price_iteration(costs, choice, {{Role::actor, Role::rollout}});
   const FixedIteration apart = price_iteration(costs, choice, {{Role::actor}, {Role::rollout}});
   const FixedIteration lagging =

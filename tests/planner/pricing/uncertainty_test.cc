@@ -52,7 +52,7 @@ double sum_of(const std::vector<Sensitivity>& all, const std::string& name) {
 TEST(Uncertainty, DerivativesByDurationsLessThoseByRatesAreTheStep) {
   const PlanRequest request = small_request();
   const Solution solution = sharing(2, 1);
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   double priced = 0;
   for (const auto& [role, candidate] : solution.choice) {
     for (const double seconds : costs.cost(candidate).seconds) priced += seconds;

@@ -11,6 +11,7 @@
 #include "planner/pricing/iteration.h"
 #include "planner/request/describe.h"
 #include "planner/search/exact.h"
+#include "planner/space/place_pools.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"
 

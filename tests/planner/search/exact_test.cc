@@ -116,7 +116,7 @@ TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
     for (int n = 1; n <= problem.cluster.gpus(); ++n) counts.push_back(n);
     const auto front = pareto_front(
         problem, counts, [](const SearchProblem& limited) { return search_exactly(limited); });
-    double least = kNone;
+    double least = std::numeric_limits<double>::infinity();
     std::size_t at = 0;
     for (const int gpus : counts) {
       SearchProblem limited = problem;
@@ -177,7 +177,7 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 10000)(engine);
     request.cluster.device.memory = {kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
     thin_out(problem, engine(), ppo ? 4 : 8);
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
@@ -219,7 +219,7 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
     request.cluster.device.memory = {(2048 + mib) << 20};  // beside the switch's bucket
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
     problem.policy_lags = {0};
     std::erase_if(problem.placements, rollout_apart);
@@ -263,7 +263,7 @@ TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = {kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
     keep_one_layout(problem, engine());
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
@@ -293,7 +293,7 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = {kib * 1024};
     const Capabilities& table = engine_named("tessera").capabilities;
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
     thin_out(problem, engine(), trial % 4 == 3 ? (ppo ? 9 : 40) : (ppo ? 6 : 16));
     expect_equals_brute_force(problem, "trial " + std::to_string(trial));
@@ -325,7 +325,7 @@ TEST(ExactSearch, FindsNothingButWhatIsBetterThanTheStepItIsToBeat) {
     const SearchResult all = search_exactly(problem);
     if (all.best.empty()) continue;
     const Solution& best = all.best.front();
-    problem.better_than = best.as_incumbent();
+    problem.better_than = incumbent_of(best);
     problem.better_than.step_s *= 1 - 1e-9;
     EXPECT_TRUE(search_exactly(problem).best.empty());
     problem.better_than.step_s = best.step_s * (1 + 1e-9);

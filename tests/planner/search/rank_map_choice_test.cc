@@ -9,6 +9,7 @@
 #include "planner/explain/planner.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/pricing/role/reshard.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -54,7 +55,7 @@ Plan contiguous(Plan plan) {
 }
 
 SwitchBytes price_of(const Plan& plan, const PlanRequest& request) {
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   return costs.switch_bytes(candidate_of(plan, *plan.find(Role::actor)),
                             candidate_of(plan, *plan.find(Role::rollout)));
 }
@@ -130,7 +131,7 @@ TEST(RankMapChoice, UnevenStagesAndPartsThatDoNotDivideMoveLess) {
 TEST(RankMapChoice, ThePriceIsThatOfTheMapInThePlan) {
   for (const int nodes : {1, 2, 3}) {
     const PlanRequest request = request_on(nodes);
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     for (const auto& [tp, pp] : {std::pair{2, 1}, {1, 2}, {2, 2}, {1, 4}, {4, 2}, {1, 8}}) {
       const int gpus = 8 * nodes;
       const Plan plan =
