@@ -6,9 +6,9 @@
 
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/read_plan.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
-#include "planner/engines/read_plan.h"
 #include "planner/request/describe.h"
 
 namespace tessera {

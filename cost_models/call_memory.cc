@@ -21,10 +21,11 @@ double as_double(std::int64_t value) { return static_cast<double>(value); }
 std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
   if (rank.model.head == ModelHead::value) return 0;
   const double columns = as_double(rank.vocab());
-  if (rank.traits.logit_rows == 0) {
-    return rounded(tokens * columns * bytes_per_logit(rank.traits.loss, rank.dtype, training));
+  if (rank.traits.loss.rows == 0) {
+    return rounded(tokens * columns *
+                   bytes_per_logit(rank.traits.loss.kernel, rank.dtype, training));
   }
-  const double rows = std::min(tokens, as_double(rank.traits.logit_rows));
+  const double rows = std::min(tokens, as_double(rank.traits.loss.rows));
   const double element = size_of(rank.dtype), fp32 = size_of(DType::fp32);
   return rounded(rows * columns * (training ? 2 * element + 3 * fp32 : element + 2 * fp32));
 }
@@ -33,7 +34,7 @@ std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
 // each work on all with a part of the columns; without sequence parallelism the tokens are dealt to
 // the t ranks that hold copies of them.
 double expert_copies(const RankModel& rank, const LayerShape& shape) {
-  return as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.expert_imbalance;
+  return as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.experts.imbalance;
 }
 
 // Widths of what attention and MLP make besides the residual stream, per token.
@@ -70,17 +71,19 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
   const auto bytes = static_cast<double>(size_of(rank.dtype));
   const double hidden = as_double(shape.hidden) / rank.stream_parts();
   if (recompute == Recompute::full) return bytes * hidden;
-  const bool selective = recompute == Recompute::selective, flash = rank.traits.flash_attention;
+  const bool selective = recompute == Recompute::selective,
+             flash = rank.traits.kernels.flash_attention;
   double softmax = 0;
   if (!flash && !selective) {
     // Scores are whole whatever the mask is.
     const double seen = sequence;
-    softmax = as_double(rank.query_heads()) * seen * (rank.traits.dropout ? 2 * bytes + 1 : bytes);
+    softmax = as_double(rank.query_heads()) * seen *
+              (rank.traits.kernels.dropout ? 2 * bytes + 1 : bytes);
   }
-  const bool remade = rank.traits.remade_elementwise;
+  const bool remade = rank.traits.kernels.elementwise == ElementwiseKernels::remade;
   const bool product = !(flash && shape.gated && (selective || remade));
   const double stream =
-      bytes * (remade ? 2.0 : 4.0) * hidden + (rank.traits.dropout ? 2.0 * hidden : 0.0);
+      bytes * (remade ? 2.0 : 4.0) * hidden + (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
   return stream +
          bytes *
              (attention_elements(rank, shape, !selective) + mlp_elements(rank, shape, product)) +
@@ -164,7 +167,7 @@ MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recomput
   if (load.last) use.logits = logits_bytes(rank, tokens, true);
   // All rows of logits and their gradient are gone when the backward pass reaches the last layer:
   // what that needs besides takes their place.
-  std::int64_t gone = rank.traits.logit_rows == 0 ? use.logits : 0;
+  std::int64_t gone = rank.traits.loss.rows == 0 ? use.logits : 0;
   const auto beside = [&gone](std::int64_t bytes) {
     const std::int64_t shared = std::min(bytes, gone);
     gone -= shared;
@@ -227,7 +230,7 @@ MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layo
   if (layout.dp_shard > 1) {
     const auto layer = as_double(fullest_layer.total());
     const double gathered =
-        training && rank.traits.keeps_gathered ? std::max(2.0, as_double(layers)) : 2.0;
+        training && rank.traits.shards.kept_gathered ? std::max(2.0, as_double(layers)) : 2.0;
     bytes += layer * (gathered * size_of(dtypes.param) + (training ? size_of(dtypes.grad) : 0));
   }
   if (rank.cp > 1) {

@@ -2,7 +2,7 @@
 // plans against.
 //
 // Plain values, one in each Engine (planner/engines/engine.h); the limits are those of the version
-// that the engine names (docs/commands/interop.md).
+// that the engine names (docs/interop.md).
 #pragma once
 
 #include <limits>
@@ -22,31 +22,54 @@ enum class HeadRule { any, query_heads, all_heads };
 /// trained model's.
 enum class ServedExperts { together, whole_replica, any_degree };
 
-struct Capabilities {
-  std::vector<Role> roles;           // that it runs
-  std::vector<int> zero;             // stages of trained roles
-  std::vector<Recompute> recompute;  // of trained roles
-  /// Largest degrees of roles other than the rollout, and of the rollout.
+/// Of roles that are not served: how their layouts may be.
+struct TrainingLimits {
+  std::vector<int> zero;             // stages, of roles that train
+  std::vector<Recompute> recompute;  // of roles that train
   int most_tp = std::numeric_limits<int>::max(), most_pp = std::numeric_limits<int>::max();
-  int most_rollout_pp = 1;
-  bool context_parallel = false, expert_parallel = false, virtual_stages = false;
-  bool fully_sharded = false, sequence_parallel = false, offload = false, unmap = false;
+  bool context_parallel = false;
   std::optional<bool> ulysses;  // how context parallelism runs; nullopt = as a ring too
-  ServedExperts served_experts = ServedExperts::together;
+  bool expert_parallel = false, fully_sharded = false, sequence_parallel = false;
+  bool virtual_stages = false;
   /// Stages as Megatron states them: equal, but for a first and a last one of their own.
   bool equal_middle_stages = false;
-  HeadRule training_heads = HeadRule::any, rollout_heads = HeadRule::any;
+  HeadRule heads = HeadRule::any;
   bool one_critic_limit = false;  // of tokens: for the critic's values and its update alike
+};
+
+/// Of the rollout, and of a reward model that is served.
+struct ServingLimits {
+  int most_pp = 1;
+  ServedExperts experts = ServedExperts::together;
+  HeadRule heads = HeadRule::any;
+  bool reward = false;  // the reward model runs as the rollout does, not as trained ones
+};
+
+/// What may leave the device between a role's phases.
+struct OffloadLimits {
+  bool trained = false;            // what roles other than the rollout keep
+  bool rollout = false;            // the rollout's weights, which are unmapped
+  bool reference_on_host = false;  // its weights always wait there; adapters' is the actor itself
+};
+
+/// Which GPUs roles may have.
+struct PoolLimits {
   /// Actor, rollout, critic and reference share all of the job's GPUs; the reward model may have
   /// its own.
   bool colocated = false;
   /// Steps ahead (0, 1) that a rollout with GPUs of its own may generate; empty = it has none.
-  std::vector<int> own_pool_lags;
-  bool serves_reward = false;      // the reward model runs as the rollout does, not as trained ones
-  bool reference_on_host = false;  // its weights always wait there; adapters' is the actor itself
-  bool lora = false;               // adapters beside frozen weights
+  std::vector<int> rollout_lags;
+};
+
+struct Capabilities {
+  std::vector<Role> roles;  // that it runs
   std::vector<DType> params;
   std::vector<ModelFamily> families;  // empty = every one
+  bool lora = false;                  // adapters beside frozen weights
+  TrainingLimits training;
+  ServingLimits serving;
+  OffloadLimits offload;
+  PoolLimits pools;
 };
 
 }  // namespace tessera

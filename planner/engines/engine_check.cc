@@ -28,11 +28,13 @@ class LayoutCheck {
 
   void run() {
     const bool rollout = served();
-    if (!rollout && layout_.tp > can_.most_tp) too_much("tp", layout_.tp, can_.most_tp);
-    const int most_pp = rollout ? can_.most_rollout_pp : can_.most_pp;
+    if (!rollout && layout_.tp > can_.training.most_tp)
+      too_much("tp", layout_.tp, can_.training.most_tp);
+    const int most_pp = rollout ? can_.serving.most_pp : can_.training.most_pp;
     if (layout_.pp > most_pp) too_much("pp", layout_.pp, most_pp);
-    if (layout_.cp > 1 && (rollout || !can_.context_parallel)) too_much("cp", layout_.cp, 1);
-    if (layout_.cp > 1 && can_.ulysses.value_or(layout_.ulysses) != layout_.ulysses) {
+    if (layout_.cp > 1 && (rollout || !can_.training.context_parallel))
+      too_much("cp", layout_.cp, 1);
+    if (layout_.cp > 1 && can_.training.ulysses.value_or(layout_.ulysses) != layout_.ulysses) {
       refuse("ulysses", layout_.ulysses ? "true" : "false", layout_.ulysses ? "false" : "true");
     }
     if (const std::string why = context_refusal(model_, layout_); !why.empty()) {
@@ -40,23 +42,24 @@ class LayoutCheck {
              layout_.ulysses ? std::to_string(layout_.cp) : "false",
              layout_.ulysses ? "a degree that heads divide by" : "true", why);
     }
-    if (layout_.vpp > 1 && (rollout || !can_.virtual_stages)) too_much("vpp", layout_.vpp, 1);
-    if (layout_.dp_shard > 1 && (rollout || !can_.fully_sharded)) {
+    if (layout_.vpp > 1 && (rollout || !can_.training.virtual_stages))
+      too_much("vpp", layout_.vpp, 1);
+    if (layout_.dp_shard > 1 && (rollout || !can_.training.fully_sharded)) {
       too_much("dp_shard", layout_.dp_shard, 1);
     }
-    if (layout_.sequence_parallel && (rollout || !can_.sequence_parallel)) {
+    if (layout_.sequence_parallel && (rollout || !can_.training.sequence_parallel)) {
       refuse("sequence_parallel", "true", "false");
     }
     check_experts();
     check_zero();
-    check_heads(rollout ? can_.rollout_heads : can_.training_heads);
-    if (can_.equal_middle_stages && !rollout) check_stages();
+    check_heads(rollout ? can_.serving.heads : can_.training.heads);
+    if (can_.training.equal_middle_stages && !rollout) check_stages();
   }
 
  private:
   // By an inference engine: the rollout, and verl's reward model.
   bool served() const {
-    return role_ == Role::rollout || (role_ == Role::reward && can_.serves_reward);
+    return role_ == Role::rollout || (role_ == Role::reward && can_.serving.reward);
   }
   void refuse(std::string field, std::string found, std::string expected, std::string why = {}) {
     if (why.empty()) {
@@ -71,18 +74,18 @@ class LayoutCheck {
 
   void check_experts() {
     if (!served()) {
-      if (layout_.ep > 1 && !can_.expert_parallel) too_much("ep", layout_.ep, 1);
+      if (layout_.ep > 1 && !can_.training.expert_parallel) too_much("ep", layout_.ep, 1);
       return;
     }
     if (layout_.ep == 1) {
-      if (can_.served_experts == ServedExperts::whole_replica && model_.moe &&
+      if (can_.serving.experts == ServedExperts::whole_replica && model_.moe &&
           layout_.etp != layout_.tp) {
         refuse("etp", std::to_string(layout_.etp), "tp = " + std::to_string(layout_.tp),
                "the servers of '" + name_ + "' cut experts as they cut the rest");
       }
       return;
     }
-    if (can_.served_experts == ServedExperts::together) return too_much("ep", layout_.ep, 1);
+    if (can_.serving.experts == ServedExperts::together) return too_much("ep", layout_.ep, 1);
     if (layout_.ep % layout_.tp != 0 || layout_.etp != 1) {
       refuse("ep", std::to_string(layout_.ep), "a multiple of tp = " + std::to_string(layout_.tp),
              "the servers of '" + name_ + "' spread experts over tp x data parallel ranks");
@@ -90,10 +93,10 @@ class LayoutCheck {
   }
 
   void check_zero() {
-    if (served() || contains(can_.zero, layout_.zero)) return;
+    if (served() || contains(can_.training.zero, layout_.zero)) return;
     if (layout_.dp() == 1 && layout_.zero <= 1) return;  // nothing to cut
     std::string stages;
-    for (const int stage : can_.zero) {
+    for (const int stage : can_.training.zero) {
       stages += (stages.empty() ? "" : " or ") + std::to_string(stage);
     }
     refuse("zero", std::to_string(layout_.zero), stages);
@@ -152,15 +155,15 @@ void check_memory_options(const Engine& engine, const RolePlan& role, const std:
         {file, place + "/" + field, std::move(found), std::move(expected),
          "engine '" + engine.name + "' cannot run the " + std::string(name_of(role.role)) + " so"});
   };
-  if (!contains(engine.capabilities.recompute, role.recompute)) {
+  if (!contains(engine.capabilities.training.recompute, role.recompute)) {
     std::string known;
-    for (const Recompute mode : engine.capabilities.recompute) {
+    for (const Recompute mode : engine.capabilities.training.recompute) {
       known += (known.empty() ? "" : " or ") + std::string(name_of(mode));
     }
     refuse("recompute", std::string(name_of(role.recompute)), known);
   }
-  const bool may =
-      engine.capabilities.offload && (role.role != Role::rollout || engine.capabilities.unmap);
+  const bool may = engine.capabilities.offload.trained &&
+                   (role.role != Role::rollout || engine.capabilities.offload.rollout);
   if (!may && role.offload != Offload{}) refuse("offload", "true", "false");
   if (role.lora.used() && !engine.capabilities.lora) {
     refuse("lora", "adapters of rank " + std::to_string(role.lora.rank),
@@ -199,7 +202,7 @@ void check_placement(const Engine& engine, const Plan& plan, const std::string& 
     std::sort(mine.begin(), mine.end());
     std::sort(all.begin(), all.end());
     if (mine == all) continue;
-    const bool apart = !engine.capabilities.own_pool_lags.empty() && has_own_ranks(plan, role);
+    const bool apart = !engine.capabilities.pools.rollout_lags.empty() && has_own_ranks(plan, role);
     if (apart && is_one_step_off(plan.schedule)) continue;
     if (apart) {
       problems.push_back({file, "/schedule", "a rollout on GPUs of its own that the step waits for",
@@ -224,7 +227,7 @@ void check_schedule(const Engine& engine, const Plan& plan, const std::string& f
   const bool runs_both = contains(engine.capabilities.roles, Role::actor) &&
                          contains(engine.capabilities.roles, Role::rollout);
   if (!runs_both || !is_one_step_off(plan.schedule) ||
-      contains(engine.capabilities.own_pool_lags, 1))
+      contains(engine.capabilities.pools.rollout_lags, 1))
     return;
   problems.push_back({file, "/schedule", "generation one step ahead", "generation in step",
                       "'" + engine.name +
@@ -280,12 +283,12 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
     check_memory_options(*engine, role, place, file, problems);
   }
   for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
-    if (!plan.reshard[i].keep && !engine->capabilities.unmap) {
+    if (!plan.reshard[i].keep && !engine->capabilities.offload.rollout) {
       problems.push_back({file, "/reshard/" + std::to_string(i) + "/keep", "false", "true",
                           "engine '" + engine->name + "' keeps the rollout shard mapped"});
     }
   }
-  if (engine->capabilities.colocated) check_placement(*engine, plan, file, problems);
+  if (engine->capabilities.pools.colocated) check_placement(*engine, plan, file, problems);
   check_schedule(*engine, plan, file, problems);
   return problems;
 }

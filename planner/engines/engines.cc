@@ -79,9 +79,9 @@ const Engine& engine_named(std::string_view name) {
 EngineTraits traits_of(const Engine& engine, EngineChoices choices) {
   EngineTraits traits = engine.traits;
   if (!engine.has_choices) return traits;
-  traits.fused_loss = choices.fused_loss;
-  if (choices.fused_loss) traits.logit_rows = kFusedLogitRows;
-  traits.host_optimizer = choices.host_optimizer;
+  traits.loss.fused_with_head = choices.fused_loss;
+  if (choices.fused_loss) traits.loss.rows = kFusedLogitRows;
+  if (choices.host_optimizer) traits.optimizer.offloaded = OffloadedStates::on_host;
   return traits;
 }
 

@@ -9,9 +9,9 @@ Engine verl_megatron_engine() {
   engine.capabilities.params = {DType::bf16, DType::fp16};
   // Gradients are reduced after the last backward pass and parameters gathered after the step
   // unless override_ddp_config says otherwise (utils/megatron_utils.py).
-  engine.traits.overlapped_gradients = false;
-  engine.traits.overlapped_replicas = false;
-  engine.traits.overlapped_parameters = false;
+  engine.traits.gradients.overlapped = false;
+  engine.traits.gradients.overlapped_replicas = false;
+  engine.traits.optimizer.overlapped_parameters = false;
   return engine;
 }
 

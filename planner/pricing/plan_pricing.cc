@@ -28,7 +28,7 @@ CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap&
     return shape;
   };
   const ParallelLayout& layout = role.layout;
-  const bool context_shards = traits_of(plan.engine, {}).context_shards;
+  const bool context_shards = traits_of(plan.engine, {}).shards.over_context;
   CandidateGroups groups;
   groups.tp = widest([](const RankCoord& at) {
     return Key{at.cp, at.pp, at.dp_replicate, at.dp_shard};

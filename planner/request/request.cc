@@ -24,7 +24,7 @@ RoleDTypes dtypes_of(const PlanRequest& request, Role role) {
   RoleDTypes dtypes;
   dtypes.param = model_of(request, role).dtype;
   dtypes.kv = dtypes.wire = dtypes.param;
-  if (request.traits.narrow_gradients) dtypes.grad = dtypes.param;
+  if (request.traits.gradients.narrow) dtypes.grad = dtypes.param;
   return dtypes;
 }
 

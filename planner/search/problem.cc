@@ -54,8 +54,8 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
   const Capabilities& table = engine_named(request.engine).capabilities;
   const std::string wanted = without_spaces(request.fixed.placement);
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), !table.own_pool_lags.empty());
-  if (table.colocated) {
+      all_placements(roles_of(request.workload), !table.pools.rollout_lags.empty());
+  if (table.pools.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;
@@ -118,7 +118,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
       return true;
     };
   }
-  if (!capabilities.own_pool_lags.empty()) problem.policy_lags = capabilities.own_pool_lags;
+  if (!capabilities.pools.rollout_lags.empty())
+    problem.policy_lags = capabilities.pools.rollout_lags;
   problem.evaluator = evaluator.value_or(costs.evaluator());
   return problem;
 }

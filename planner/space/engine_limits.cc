@@ -26,41 +26,43 @@ std::optional<std::string> outside(const std::vector<T>& known, T value, const N
 std::optional<std::string> instead(const Capabilities& table, Role role, Field field,
                                    std::int64_t value) {
   constexpr int kAny = std::numeric_limits<int>::max();
-  const bool served = role == Role::rollout || (role == Role::reward && table.serves_reward);
+  const bool served = role == Role::rollout || (role == Role::reward && table.serving.reward);
   const auto degree = [&](bool has) { return beyond(value, has && !served ? kAny : 1); };
   switch (field) {
     case Field::tp:
-      return beyond(value, served ? kAny : table.most_tp);
+      return beyond(value, served ? kAny : table.training.most_tp);
     case Field::pp:
-      return beyond(value, served ? table.most_rollout_pp : table.most_pp);
+      return beyond(value, served ? table.serving.most_pp : table.training.most_pp);
     case Field::cp:
-      return degree(table.context_parallel);
+      return degree(table.training.context_parallel);
     case Field::vpp:
-      return degree(table.virtual_stages);
+      return degree(table.training.virtual_stages);
     case Field::ep:
     case Field::etp:
-      return beyond(
-          value, (served ? table.served_experts != ServedExperts::together : table.expert_parallel)
-                     ? kAny
-                     : 1);
+      return beyond(value, (served ? table.serving.experts != ServedExperts::together
+                                   : table.training.expert_parallel)
+                               ? kAny
+                               : 1);
     case Field::dp_shard:
-      return degree(table.fully_sharded);
+      return degree(table.training.fully_sharded);
     case Field::zero:
-      return outside(table.zero, static_cast<int>(value),
+      return outside(table.training.zero, static_cast<int>(value),
                      [](int stage) { return std::to_string(stage); });
     case Field::recompute:
-      return outside(table.recompute, static_cast<Recompute>(value),
+      return outside(table.training.recompute, static_cast<Recompute>(value),
                      [](Recompute mode) { return std::string(name_of(mode)); });
     case Field::offload:
-      if (value == kOffloadNone && role == Role::reference && table.reference_on_host) return "all";
-      if (value == kOffloadNone || (role == Role::rollout ? table.unmap : table.offload))
+      if (value == kOffloadNone && role == Role::reference && table.offload.reference_on_host)
+        return "all";
+      if (value == kOffloadNone ||
+          (role == Role::rollout ? table.offload.rollout : table.offload.trained))
         return std::nullopt;
       return "none";
     case Field::context:
-      if (table.ulysses.value_or(value == 1) == (value == 1)) return std::nullopt;
-      return *table.ulysses ? "ulysses" : "ring";
+      if (table.training.ulysses.value_or(value == 1) == (value == 1)) return std::nullopt;
+      return *table.training.ulysses ? "ulysses" : "ring";
     case Field::sequence_parallel:
-      if (value == 0 || (table.sequence_parallel && !served)) return std::nullopt;
+      if (value == 0 || (table.training.sequence_parallel && !served)) return std::nullopt;
       return "0";
     case Field::head_layers:
     case Field::gpus:

@@ -45,16 +45,16 @@ class Enumeration {
         model_(model_of(request, role)),
         shape_(layer_shape(model_, kind_of_layer(model_, model_.layers - 1))),
         rollout_(role == Role::rollout),
-        served_(rollout_ || (role == Role::reward && table.serves_reward)),
+        served_(rollout_ || (role == Role::reward && table.serving.reward)),
         trained_(is_trained(request.workload, role)),
         fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
-        context_shards_(request.traits.context_shards),
+        context_shards_(request.traits.shards.over_context),
         batch_(batch_of(request.workload, role)) {
     next_.role = role;
     next_.gpus = gpus;
     const auto tokens = request.fixed.find(role, Field::tokens);
     const auto update = request.fixed.find(role, Field::update_tokens);
-    one_limit_ = role == Role::critic && table.one_critic_limit;
+    one_limit_ = role == Role::critic && table.training.one_critic_limit;
     limits_apart_ = trained_ && !one_limit_ && !tokens && !update;
     if (update && !one_limit_ && update != tokens) next_.update_tokens = *update;
   }
@@ -65,9 +65,9 @@ class Enumeration {
     for (const int tp : divisors(std::gcd(next_.gpus, per_node))) {
       if (tp > model_.query_heads || tp > model_.vocab || !fixed(Field::tp, tp)) continue;
       if (shape_.ffn > 0 && tp > shape_.ffn) continue;
-      if (!divides_heads(tp) || (!served_ && tp > table_.most_tp)) continue;
+      if (!divides_heads(tp) || (!served_ && tp > table_.training.most_tp)) continue;
       next_.tp = tp;
-      const bool can_scatter = table_.sequence_parallel && tp > 1 && !served_;
+      const bool can_scatter = table_.training.sequence_parallel && tp > 1 && !served_;
       const auto scatters = request_.fixed.find(next_.role, Field::sequence_parallel);
       next_.sequence_parallel = can_scatter && scatters.value_or(1) != 0;
       if (!fixed(Field::sequence_parallel, next_.sequence_parallel ? 1 : 0)) continue;
@@ -91,13 +91,14 @@ class Enumeration {
   }
 
   bool runs_context(int tp, int cp, bool ulysses) const {
-    return table_.ulysses.value_or(ulysses) == ulysses && fixed(Field::context, ulysses ? 1 : 0) &&
+    return table_.training.ulysses.value_or(ulysses) == ulysses &&
+           fixed(Field::context, ulysses ? 1 : 0) &&
            context_refusal(model_, {.tp = tp, .cp = cp, .ulysses = ulysses}).empty();
   }
 
   // What the engine asks of heads and columns (HeadRule).
   bool divides_heads(int tp) const {
-    const HeadRule rule = served_ ? table_.rollout_heads : table_.training_heads;
+    const HeadRule rule = served_ ? table_.serving.heads : table_.training.heads;
     if (rule == HeadRule::any || tp == 1) return true;
     if (model_.query_heads % tp != 0 || model_.ffn % tp != 0) return false;
     return model_.kv_heads % tp == 0 ||
@@ -106,12 +107,12 @@ class Enumeration {
 
   std::vector<int> context_degrees(int ranks) const {
     std::vector<int> degrees = {1};
-    if (!table_.context_parallel || served_) return degrees;
+    if (!table_.training.context_parallel || served_) return degrees;
     if (const auto asked = request_.fixed.find(next_.role, Field::cp)) {
       if (ranks % *asked != 0) return {};
       return {static_cast<int>(*asked)};
     }
-    const std::int64_t deepest = std::min<std::int64_t>(table_.most_pp, model_.layers);
+    const std::int64_t deepest = std::min<std::int64_t>(table_.training.most_pp, model_.layers);
     const auto tried = [&](int cp) {
       return tries_context(request_.workload, cp) || batch_ * deepest < ranks / (cp / 2);
     };
@@ -120,7 +121,7 @@ class Enumeration {
   }
 
   void pipelines() {
-    const int most_pp = served_ ? table_.most_rollout_pp : table_.most_pp;
+    const int most_pp = served_ ? table_.serving.most_pp : table_.training.most_pp;
     for (const int pp : divisors(next_.gpus / next_.tp / next_.cp)) {
       const int dp = next_.gpus / next_.tp / next_.cp / pp;
       if (pp > most_pp || pp > model_.layers || batch_ % dp != 0 || !fixed(Field::pp, pp) ||
@@ -146,7 +147,7 @@ class Enumeration {
   // Chunks must be equal for the interleaved schedule to gain anything.
   std::vector<int> virtual_stages(int pp) const {
     std::vector<int> counts = {1};
-    if (!table_.virtual_stages || pp == 1 || served_) return counts;
+    if (!table_.training.virtual_stages || pp == 1 || served_) return counts;
     for (int v = 2; v <= kMostVirtualStages && pp * v <= model_.layers; ++v) {
       if (model_.layers % (pp * v) == 0) counts.push_back(v);
     }
@@ -174,8 +175,8 @@ class Enumeration {
   // Stages as Megatron states them. Where all roles share their GPUs the reference inherits the
   // actor's stages, so that uneven ones cannot be chosen apart: they are all equal there.
   bool stages_allowed() const {
-    if (!table_.equal_middle_stages || served_ || next_.pp * next_.vpp == 1) return true;
-    if (table_.colocated || next_.vpp > 1) {
+    if (!table_.training.equal_middle_stages || served_ || next_.pp * next_.vpp == 1) return true;
+    if (table_.pools.colocated || next_.vpp > 1) {
       return next_.head_layers == 0 && model_.layers % (next_.pp * next_.vpp) == 0;
     }
     const auto stages = cut_stages(model_.layers, next_.pp, 1, next_.head_layers);
@@ -187,15 +188,15 @@ class Enumeration {
 
   // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
   bool experts_allowed() const {
-    if (!served_ || table_.served_experts == ServedExperts::any_degree) return true;
+    if (!served_ || table_.serving.experts == ServedExperts::any_degree) return true;
     return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
   }
 
   void experts() {
     next_.ep = next_.etp = 1;
     const int ranks = next_.tp * next_.cp * next_.dp;
-    const bool parallel =
-        served_ ? table_.served_experts != ServedExperts::together : table_.expert_parallel;
+    const bool parallel = served_ ? table_.serving.experts != ServedExperts::together
+                                  : table_.training.expert_parallel;
     if (shape_.experts == 0 || !parallel) {
       if (fixed(Field::ep, 1) && fixed(Field::etp, 1)) sharding();
       return;
@@ -215,7 +216,7 @@ class Enumeration {
   void sharding() {
     if (rollout_) return add(rollout_choices(), slots());
     std::vector<MemoryChoice> choices;  // of all stages but FSDP
-    for (const int zero : table_.zero) {
+    for (const int zero : table_.training.zero) {
       const bool held = zero == 0 || (trained_ && (next_.dp * next_.cp > 1 || fixed_zero_));
       if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1)) {
         add_choices(zero, choices);
@@ -224,8 +225,9 @@ class Enumeration {
     const std::vector<BatchLimit> limits = token_limits();
     add(std::move(choices), limits);
     const int mesh = next_.dp * (context_shards_ ? next_.cp : 1);
-    if (!table_.fully_sharded || mesh == 1 || served_ || !fixed(Field::zero, 3) ||
-        std::find(table_.zero.begin(), table_.zero.end(), 3) == table_.zero.end()) {
+    if (!table_.training.fully_sharded || mesh == 1 || served_ || !fixed(Field::zero, 3) ||
+        std::find(table_.training.zero.begin(), table_.training.zero.end(), 3) ==
+            table_.training.zero.end()) {
       return;
     }
     for (const int shard : shards()) {
@@ -255,15 +257,16 @@ class Enumeration {
   void add_choices(int zero, std::vector<MemoryChoice>& choices) const {
     std::vector<Offload> offloads = {{}};
     // With adapters the reference is the actor itself.
-    const bool on_host = table_.reference_on_host && next_.role == Role::reference &&
+    const bool on_host = table_.offload.reference_on_host && next_.role == Role::reference &&
                          !request_.lora.contains(Role::reference);
     if (on_host) {
       offloads = {{.parameters = true}};
-    } else if (table_.offload) {
+    } else if (table_.offload.trained) {
       if (trained_) offloads.push_back({.optimizer = true});
       offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
     }
-    for (const Recompute recompute : trained_ ? table_.recompute : std::vector{Recompute::none}) {
+    for (const Recompute recompute :
+         trained_ ? table_.training.recompute : std::vector{Recompute::none}) {
       if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
       for (const Offload& offload : offloads) {
         if (!fixed(Field::offload, offload_value(offload))) continue;
@@ -275,7 +278,7 @@ class Enumeration {
   std::vector<MemoryChoice> rollout_choices() const {
     std::vector<MemoryChoice> choices;
     for (const bool unmap : {false, true}) {
-      if (unmap && !table_.unmap) continue;
+      if (unmap && !table_.offload.rollout) continue;
       if (fixed(Field::offload, offload_value({unmap}))) choices.push_back({.offload = {unmap}});
     }
     return choices;

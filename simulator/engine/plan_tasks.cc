@@ -235,7 +235,7 @@ class Builder {
                                    .max_sequences = role.batching.max_sequences,
                                    .prefill_tokens = role.batching.prefill_tokens,
                                    .stages = role.layout.pp,
-                                   .refills_alone = traits_of(plan_.engine).refills_alone};
+                                   .refills_alone = traits_of(plan_.engine).decode.refills_alone};
     std::vector<TaskId> tails;
     for (int replica = 0; replica < role.layout.dp(); ++replica) {
       const Interval prompts = split(workload.prompts_per_step, role.layout.dp(), replica);

@@ -29,7 +29,7 @@ CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes) {
 }
 
 int shard_ranks(const Candidate& candidate, const EngineTraits& traits) {
-  if (!traits.context_shards) return candidate.dp_shard;
+  if (!traits.shards.over_context) return candidate.dp_shard;
   return candidate.zero == 3 ? candidate.dp_shard * candidate.cp : 1;
 }
 
@@ -52,7 +52,7 @@ CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request
     groups.replicas.nodes = std::min(groups.replicas.ranks, last / per_node + 1);
   }
   groups.shard = shape(candidate.dp_shard, stride);
-  if (request.traits.context_shards && candidate.cp > 1) {
+  if (request.traits.shards.over_context && candidate.cp > 1) {
     const int last = (candidate.dp_shard - 1) * stride + (candidate.cp - 1) * candidate.tp;
     const int ranks = candidate.dp_shard * candidate.cp;
     groups.shard = {ranks, std::min(ranks, last / per_node + 1)};

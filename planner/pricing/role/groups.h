@@ -50,7 +50,7 @@ GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt);
 CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes);
 
 /// Ranks over which FSDP cuts each parameter; 1 = they are whole. With one mesh of all GPUs
-/// (EngineTraits::context_shards) Ulysses' groups are among them.
+/// (ShardTraits::over_context) Ulysses' groups are among them.
 int shard_ranks(const Candidate& candidate, const EngineTraits& traits);
 
 }  // namespace tessera

@@ -24,10 +24,11 @@ MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& ca
   const Offload& offload = candidate.offload;
   if (offload.parameters && !call && !moves) use.weights = 0;
   if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes;
-  if ((offload.gradients || traits.fresh_gradients) && !trains) use.gradients = 0;
-  if (offload.optimizer && (!trains || traits.streamed_optimizer || traits.host_optimizer)) {
+  if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = 0;
+  if (offload.optimizer && (!trains || traits.optimizer.offloaded != OffloadedStates::whole)) {
     const std::int64_t states = use.master_weights + use.optimizer;
-    if (trains && !traits.host_optimizer) use.workspace += std::min(states, kStreamBytes);
+    if (trains && traits.optimizer.offloaded != OffloadedStates::on_host)
+      use.workspace += std::min(states, kStreamBytes);
     use.master_weights = use.optimizer = 0;
   }
   return use;
@@ -39,10 +40,10 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
   const EngineTraits& traits = role.assumed->traits();
   const RoleModel& model = *role.model;
   const ParallelLayout layout = shard_degrees(candidate, traits);
-  const bool masters = traits.master_parameters;
+  const bool masters = traits.shards.master_parameters;
   if (!model.lora.used()) {
     MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
-    if (layout.zero == 1 && traits.reduces_in_place) {
+    if (layout.zero == 1 && traits.gradients.reduced_in_place) {
       whole.gradients = model.trained ? stage.elements.total() * size_of(model.dtypes.grad) : 0;
     }
     if (model.trained && layout.dp_shard > 1 && masters) {
@@ -68,7 +69,7 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
 std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
                                   const Candidate& candidate) {
   const bool stays =
-      candidate.role == Role::rollout && traits.keeps_cache && !candidate.offload.parameters;
+      candidate.role == Role::rollout && traits.decode.keeps_cache && !candidate.offload.parameters;
   return stays ? CallKind::generate : call;
 }
 
@@ -83,7 +84,7 @@ MemoryUse stage_memory(const RoleLayout& layout, const Candidate& candidate,
 }
 
 bool gradients_come_and_go(const EngineTraits& traits, const Candidate& candidate) {
-  return traits.fresh_gradients && shard_ranks(candidate, traits) > 1;
+  return traits.gradients.fresh && shard_ranks(candidate, traits) > 1;
 }
 
 double mini_batch_sequences(const Workload& workload, const Candidate& candidate) {
@@ -138,7 +139,7 @@ MemoryUse communication_buffers(const RoleLayout& role, const Candidate& candida
   }
   MemoryUse buffers = communication_memory(rank, layout, fullest_layer, tokens, role.model->dtypes,
                                            whole_gradients, layers);
-  const bool whole_head = traits.logit_rows == 0 || traits.fused_loss;
+  const bool whole_head = traits.loss.rows == 0 || traits.loss.fused_with_head;
   if (whole_head && stage.last && layout.dp_shard > 1) {
     buffers.communication += gathered_head(*role.model, candidate, whole_gradients);
   }
@@ -174,7 +175,8 @@ MemoryUse worst_moment(const RoleLayout& layout, const Candidate& candidate,
   MemoryUse step;
   // torch.optim.AdamW's default over lists of tensors makes the square roots of all second moments
   // at once (_multi_tensor_adam; its documentation: "about the size of the parameters").
-  if (!traits.fused_optimizer && !traits.host_optimizer) step.workspace = held.optimizer / 2;
+  if (!traits.optimizer.fused && traits.optimizer.offloaded != OffloadedStates::on_host)
+    step.workspace = held.optimizer / 2;
   const auto larger = [](const MemoryUse& a, const MemoryUse& b) { return a.total() < b.total(); };
   return std::max({forward, backward, step}, larger);
 }

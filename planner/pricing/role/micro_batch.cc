@@ -13,7 +13,7 @@ namespace {
 // pairs of products.
 double tensor_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
                       const ClusterSpec& cluster, const Calibration& calibration) {
-  const bool since = rank.traits.flash_attention || rank.sequence_parallel;
+  const bool since = rank.traits.kernels.flash_attention || rank.sequence_parallel;
   if (megatron_core(rank.traits) && since && calibration.overlapped_dispatch && !rank.model.mla) {
     return linear_tp_seconds(rank, tokens, backward, group, cluster, calibration);
   }
@@ -23,8 +23,8 @@ double tensor_seconds(const RankModel& rank, double tokens, bool backward, Group
 // Whether this candidate's expert parallelism runs beside the layers of another micro-batch.
 bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, GroupShape group) {
   if (candidate.recompute == Recompute::full) return false;
-  return traits.expert_overlap == ExpertOverlap::always ||
-         (traits.expert_overlap == ExpertOverlap::across_nodes && group.nodes > 1 &&
+  return traits.experts.overlap == ExpertOverlap::always ||
+         (traits.experts.overlap == ExpertOverlap::across_nodes && group.nodes > 1 &&
           candidate.pp > 1);
 }
 

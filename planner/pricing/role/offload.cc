@@ -23,9 +23,10 @@ double offload_seconds(const RoleLayout& layout, const Candidate& candidate, boo
     const MemoryUse use = resident(layout, candidate, stage);
     double here = 0;
     if (candidate.offload.parameters) here += as_double(use.weights) * (training ? 2 : 1);
-    if (training && candidate.offload.optimizer && !traits.host_optimizer) {
+    if (training && candidate.offload.optimizer &&
+        traits.optimizer.offloaded != OffloadedStates::on_host) {
       here += 2 * as_double(use.master_weights + use.optimizer) *
-              (traits.streamed_optimizer ? steps : 1.0);
+              (traits.optimizer.offloaded == OffloadedStates::streamed ? steps : 1.0);
     }
     bytes = std::max(bytes, here);
   }

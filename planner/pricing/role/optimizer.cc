@@ -13,7 +13,8 @@ Work update_work(const RoleLayout& layout, const Candidate& candidate, std::int6
   const Assumptions& assumed = *layout.assumed;
   const Calibration& calibration = assumed.calibration();
   const RoleDTypes& dtypes = layout.model->dtypes;
-  const bool by_host = candidate.offload.optimizer && assumed.traits().host_optimizer &&
+  const bool by_host = candidate.offload.optimizer &&
+                       assumed.traits().optimizer.offloaded == OffloadedStates::on_host &&
                        calibration.cores == 0;  // else the device is the host
   const Work here = optimizer_step(as_double(count), shards, held, dtypes, calibration);
   if (!by_host) return here;
@@ -77,8 +78,8 @@ StepExposed exposed_of(const Assumptions& assumed, const OptimizerCost& cost,
   const bool beside = assumed.calibration().overlapped_dispatch;
   const bool sharded = candidate.zero >= 1 && shard_ranks(candidate, traits) == 1;
   const bool reduces =
-      beside && (sharded ? traits.overlapped_gradients : traits.overlapped_replicas);
-  const bool gathers = beside && traits.overlapped_parameters;
+      beside && (sharded ? traits.gradients.overlapped : traits.gradients.overlapped_replicas);
+  const bool gathers = beside && traits.optimizer.overlapped_parameters;
   MovedShards hidden;
   if (reduces) hidden = hidden + cost.reduce;
   if (gathers) hidden = hidden + cost.gather;

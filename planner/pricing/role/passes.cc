@@ -61,7 +61,7 @@ double hop_bytes(const RoleLayout& layout, const Candidate& candidate, double to
   const RoleModel& model = *layout.model;
   const double bytes =
       tokens / candidate.cp * as_double(model.spec.hidden * size_of(model.dtypes.param));
-  return layout.assumed->traits().scattered_hops ? bytes / candidate.tp : bytes;
+  return layout.assumed->traits().pipeline.cut_by_tp ? bytes / candidate.tp : bytes;
 }
 
 OperationTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
@@ -71,7 +71,7 @@ OperationTime pipeline_time(const RoleLayout& layout, const Candidate& candidate
   const double hop = hop_seconds(layout, candidate, each * assumed.sequence);
   // Interleaved stages send what the next one needs while they compute (Megatron-LM's
   // overlap_p2p_comm); only filling and draining the pipeline waits for messages.
-  const bool hidden_hops = assumed.traits().overlapped_hops && candidate.vpp > 1;
+  const bool hidden_hops = assumed.traits().pipeline.overlapped && candidate.vpp > 1;
   OperationTime sum, slowest;
   std::vector<double> forward(at(candidate.pp)), backward(at(candidate.pp));
   for (const StageClass& stage : *layout.stages) {

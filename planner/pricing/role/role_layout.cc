@@ -45,7 +45,7 @@ ParallelLayout shard_degrees(const Candidate& candidate, const EngineTraits& tra
                         .etp = candidate.etp,
                         .zero = candidate.zero,
                         .stages = {}};
-  if (traits.context_shards && layout.zero == 3) {
+  if (traits.shards.over_context && layout.zero == 3) {
     layout.dp_shard *= layout.cp;
     layout.cp = 1;
   }

@@ -14,8 +14,8 @@ Assumptions assumptions_of(PlanRequest request) {
   Assumptions assumed{.request = std::move(request)};
   EngineTraits& traits = assumed.request.traits;
   const Workload& workload = assumed.workload();
-  if (traits.loss == LossKernel::in_place && workload.entropy) {
-    traits.loss = LossKernel::with_entropy;
+  if (traits.loss.kernel == LossKernel::in_place && workload.entropy) {
+    traits.loss.kernel = LossKernel::with_entropy;
   }
   const auto prompt = static_cast<double>(workload.prompt_tokens);
   assumed.response = mean_length(workload.response_tokens);

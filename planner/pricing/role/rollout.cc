@@ -81,7 +81,7 @@ double decode_compute(const RoleLayout& layout, const Candidate& candidate, doub
   const RankModel& rank = ranks[static_cast<std::size_t>(layout.model->last_kind)];
   work += embedding_forward(rank, batch, calibration);
   work += sample(rank, batch_size, calibration);
-  const double wait = assumed.traits().graphed_decode && calibration.overlapped_dispatch
+  const double wait = assumed.traits().decode.graphed && calibration.overlapped_dispatch
                           ? kStepWait + batch_size * kSequenceWait
                           : 0;
   return work.total(calibration) + wait;
@@ -207,7 +207,8 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
     const double passes = (batches + candidate.pp - 1) / candidate.pp;
     return {passes * batch.compute_s, passes * batch.communication_s};
   };
-  const double later = layout.assumed->traits().refills_alone ? sequences - profile.slots : 0;
+  const double later =
+      layout.assumed->traits().decode.refills_alone ? sequences - profile.slots : 0;
   const double first = sequences - later;
   PrefillSeconds seconds = in_batches(std::ceil(first / samples), first);
   if (later <= 0 || profile.refills <= 0) return seconds;

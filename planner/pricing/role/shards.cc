@@ -15,9 +15,9 @@ double tensors_of_a_layer(const ParameterTable& table) {
       [&](const Parameter& row) { return row.layer == table.model.layers - 1 && row.part == 0; }));
 }
 
-// Copies into and out of lists of one tensor per rank (EngineTraits::listed_shards).
+// Copies into and out of lists of one tensor per rank (ShardTransport::tensor_lists).
 double listed_copies(const Assumptions& assumed, double bytes, GroupShape group) {
-  if (!assumed.traits().listed_shards) return 0;
+  if (assumed.traits().shards.transport != ShardTransport::tensor_lists) return 0;
   const Calibration& calibration = assumed.calibration();
   const double copy = std::max(calibration.dispatch_s.value, calibration.kernel_floor_s.value);
   return group.ranks * copy + stream_seconds(2 * bytes, calibration);
@@ -27,17 +27,17 @@ double listed_copies(const Assumptions& assumed, double bytes, GroupShape group)
 
 bool reduces_layers(const Candidate& candidate, const EngineTraits& traits) {
   return candidate.zero == 2 && candidate.dp * candidate.cp > 1 &&
-         (candidate.pp == 1 || traits.reduces_every_batch);
+         (candidate.pp == 1 || traits.shards.reduced_every_batch);
 }
 
 bool shards_overlap(const Assumptions& assumed) {
-  return assumed.traits().overlapped_shards && assumed.calibration().overlapped_dispatch;
+  return assumed.traits().shards.overlapped && assumed.calibration().overlapped_dispatch;
 }
 
 MovedShards gather_shards(const Assumptions& assumed, double bytes, GroupShape group) {
   if (group.ranks <= 1 || bytes <= 0) return {};
   const double slowdown = assumed.calibration().overlap_slowdown.value - 1;
-  if (assumed.traits().copied_shards && group.nodes == 1) {
+  if (assumed.traits().shards.transport == ShardTransport::copy_engines && group.nodes == 1) {
     return {collective_seconds(Collective::copy_engine,
                                wire_bytes(Collective::all_gather, bytes, group.ranks), group,
                                assumed.cluster(), assumed.calibration()),
@@ -50,7 +50,7 @@ MovedShards gather_shards(const Assumptions& assumed, double bytes, GroupShape g
 
 MovedShards reduce_shards(const Assumptions& assumed, double bytes, GroupShape group) {
   if (group.ranks <= 1 || bytes <= 0) return {};
-  if (assumed.traits().copied_shards && group.nodes == 1) {
+  if (assumed.traits().shards.transport == ShardTransport::copy_engines && group.nodes == 1) {
     // Everybody's parts of the own shard are fetched, then one kernel reads all and writes the sum.
     const double summed = stream_seconds(bytes * (1 + 1.0 / group.ranks), assumed.calibration());
     return {collective_seconds(Collective::copy_engine,
@@ -104,7 +104,7 @@ ShardSeconds front_shards(const RoleLayout& layout, const Candidate& candidate) 
 
 ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, LayerKind kind) {
   const Elements layer = layout.parts->layer[static_cast<std::size_t>(kind)].front();
-  const bool listed = layout.assumed->traits().listed_shards;
+  const bool listed = layout.assumed->traits().shards.transport == ShardTransport::tensor_lists;
   const double pieces = listed ? tensors_of_a_layer(*layout.model->table) : 1;
   return shard_seconds(layout, candidate, layer, pieces);
 }
@@ -126,7 +126,7 @@ ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, i
 
 double beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
                     double layer_s) {
-  const bool kept = backward && assumed.traits().keeps_gathered;
+  const bool kept = backward && assumed.traits().shards.kept_gathered;
   const MovedShards all = kept       ? moved.scatter
                           : backward ? moved.gather + moved.scatter
                                      : moved.gather;

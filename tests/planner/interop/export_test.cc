@@ -1,5 +1,5 @@
-#include "planner/request/describe.h"
 #include "planner/interop/export.h"
+#include "planner/request/describe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,23 +11,23 @@
 #include <fstream>
 #include <sstream>
 
-#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/strict_yaml.h"
-#include "planner/engines/engine_check.h"
-#include "planner/plan/hub_name.h"
-#include "planner/plan/one_step_off.h"
-#include "planner/explain/report.h"
-#include "planner/search/search.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
 #include "planner/engines/read_plan.h"
-#include "planner/interop/files/setting.h"
-#include "tests/planner/interop/random_plans.h"
-#include "tests/planner/interop/target_of.h"
-#include "planner/request/describe.h"
-#include "planner/request/request.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/interop/files/setting.h"
+#include "planner/plan/hub_name.h"
+#include "planner/plan/one_step_off.h"
+#include "planner/request/describe.h"
+#include "planner/request/request.h"
+#include "planner/search/search.h"
+#include "tests/planner/interop/random_plans.h"
+#include "tests/planner/interop/target_of.h"
 
 namespace tessera {
 namespace {

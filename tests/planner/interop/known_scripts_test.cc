@@ -10,10 +10,10 @@
 
 #include "cost_models/adapters.h"
 #include "planner/engines/engine_check.h"
+#include "planner/engines/read_plan.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
 #include "planner/interop/price.h"
-#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/planner/interop/target_of.h"
 

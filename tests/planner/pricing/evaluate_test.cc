@@ -236,7 +236,7 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
       const RoleCost cost = costs.cost(rollout);
       const MemoryUse generating = costs.memory(rollout, Phase::gen);
       // The cache and the working memory of an engine that does not sleep stay, too.
-      const bool stays = request.traits.keeps_cache && !unmapped;
+      const bool stays = request.traits.decode.keeps_cache && !unmapped;
       const std::int64_t working = generating.kv_cache + generating.activations + generating.logits;
       const std::int64_t kept = generating.weights + (stays ? working : 0);
       EXPECT_EQ(costs.memory(rollout, Phase::reshard).reshard, expected) << engine;
@@ -252,7 +252,7 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
   request.engine = "verl";
   request.traits = traits_of("verl");
   PlanRequest buffered = request;
-  buffered.traits.fresh_gradients = false;
+  buffered.traits.gradients.fresh = false;
   CostEvaluator costs(request), persistent(buffered);
   Candidate candidate{{.dp = 16}, Role::actor, 16};
   candidate.zero = 3;

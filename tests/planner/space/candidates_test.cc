@@ -186,8 +186,8 @@ TEST(Candidates, ObeyTheLargestDegreesOfATable) {
   const PlanRequest request =
       request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
   Capabilities table = engine_named("tessera").capabilities;
-  table.most_tp = 4;
-  table.most_pp = 2;
+  table.training.most_tp = 4;
+  table.training.most_pp = 2;
   int tp = 0, pp = 0;
   for (const Candidate& candidate : enumerate_candidates(request, table, Role::actor, 8)) {
     tp = std::max(tp, candidate.tp);
