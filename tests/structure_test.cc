@@ -144,6 +144,67 @@ TEST(Structure, EnginesAreComparedByNameInTheirOwnRoomsAlone) {
   }
 }
 
+constexpr std::size_t kMostSources = 30, kMostLines = 400, kMostFunctionLines = 60;
+
+TEST(Structure, RoomsHaveFewSourcesAndSourcesAreShort) {
+  std::map<std::string, std::size_t> rooms;
+  for (const Source& source : sources()) {
+    ++rooms[source.folder];
+    EXPECT_LE(source.lines.size(), kMostLines) << source.path;
+  }
+  for (const auto& [room, count] : rooms) EXPECT_LE(count, kMostSources) << room;
+}
+
+/// Functions of a source as [first line, end), told by the formatter's layout: a name and its
+/// arguments begin at namespace or class indentation, and the body's brace closes there.
+std::vector<std::pair<std::size_t, std::size_t>> functions_of(const Source& source) {
+  const std::regex opens(
+      R"(^(  )?(?!\}|//|#|namespace|class|struct|enum|union|using|extern|if|for|while|switch|else|do|try|return|EXPECT|ASSERT)[A-Za-z~].*\(.*)");
+  constexpr std::size_t kMostSignatureLines = 14;
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  const auto& lines = source.lines;
+  for (std::size_t first = 0; first < lines.size(); ++first) {
+    const std::string& text = lines[first];
+    if (!std::regex_match(text, opens)) continue;
+    if (text.substr(0, text.find('(')).find('=') != std::string::npos) continue;  // data
+    std::size_t body = first;
+    const std::size_t last = std::min(lines.size(), first + kMostSignatureLines);
+    while (body < last && !lines[body].ends_with('{') && !lines[body].ends_with(';') &&
+           !lines[body].ends_with('}')) {
+      ++body;
+    }
+    if (body == last || !lines[body].ends_with('{')) continue;
+    const std::string closing = std::string(text.starts_with("  ") ? 2 : 0, ' ') + "}";
+    std::size_t end = body + 1;
+    while (end < lines.size() && !lines[end].starts_with(closing)) ++end;
+    found.emplace_back(first, end + 1);
+    first = end;
+  }
+  return found;
+}
+
+TEST(Structure, FunctionsAreShort) {
+  std::size_t functions = 0;
+  for (const Source& source : sources()) {
+    for (const auto& [first, end] : functions_of(source)) {
+      EXPECT_LE(end - first, kMostFunctionLines) << source.path << ":" << first + 1;
+      ++functions;
+    }
+  }
+  EXPECT_GT(functions, 2500U);
+}
+
+TEST(Structure, PricingKnowsNoSearchAndSimulatorsKnowPricingAlone) {
+  for (const Source& source : sources()) {
+    const bool prices = source.folder.starts_with("planner/pricing");
+    if (!prices && source.tier != "simulator") continue;
+    for (const std::string& file : source.quoted) {
+      EXPECT_FALSE(file.starts_with("planner/search/") || file.starts_with("planner/explain/"))
+          << source.path << " includes " << file;
+    }
+  }
+}
+
 TEST(Structure, TorchStaysInItsFoldersAndQtInTheWindow) {
   for (const Source& source : sources()) {
     for (const std::string& file : source.angled) {

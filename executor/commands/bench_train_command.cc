@@ -14,8 +14,8 @@
 #include "executor/bench/train_layout.h"
 #include "executor/commands/bench_run.h"
 #include "executor/commands/commands.h"
-#include "planner/plan/plan.h"
 #include "planner/engines/choices.h"
+#include "planner/plan/plan.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {

@@ -44,8 +44,9 @@ void swiglu_backward(Real real, const void* gradient, const void* gate, const vo
                      std::int64_t row_stride, std::int64_t rows, std::int64_t columns, void* d_gate,
                      void* d_up, std::int64_t out_stride, void* stream);
 
-/// Takes of each row of x / temperature: highest, sum of e^(x - highest), sum of e^(x - highest)(x -
-/// highest), and the element at `target` (0 where target is not in [0, columns)). fp32 [rows] each.
+/// Takes of each row of x / temperature: highest, sum of e^(x - highest), sum of e^(x - highest)(x
+/// - highest), and the element at `target` (0 where target is not in [0, columns)). fp32 [rows]
+/// each.
 void vocabulary_sums(Real real, const void* logits, const std::int64_t* target, float temperature,
                      std::int64_t rows, std::int64_t columns, float* highest, float* sum,
                      float* weighted, float* picked, void* stream);

@@ -61,8 +61,8 @@ ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& group
   if (reduces()) make_memory();
 }
 
-/// Elements of buckets whose gradients stay until reduced; layers that are reduced singly take turns
-/// in the pool's.
+/// Elements of buckets whose gradients stay until reduced; layers that are reduced singly take
+/// turns in the pool's.
 void ShardedGradients::make_memory() {
   share_memory();
   for (const ShardBucket& bucket : map_.buckets) {

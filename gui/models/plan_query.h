@@ -9,10 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "planner/request/request.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
-
+#include "planner/request/request.h"
 
 namespace tessera::gui {
 

@@ -3,9 +3,9 @@
 
 #include "gui/models/text.h"
 #include "planner/engines/read_plan.h"
-#include "planner/plan/plan_json.h"
-#include "planner/explain/report.h"
 #include "planner/explain/infeasible.h"
+#include "planner/explain/report.h"
+#include "planner/plan/plan_json.h"
 
 namespace tessera::gui {
 

@@ -11,7 +11,7 @@
 #include "cost_models/documents/preset.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
-#include "planner/search/exact.h"
+#include "planner/space/placements.h"
 
 namespace tessera::gui {
 namespace {

@@ -24,8 +24,8 @@ namespace {
 // The candidate of a role on `gpus` ranks that needs the least memory, with that need.
 std::optional<std::pair<Candidate, RoleCost>> leanest(const PlanRequest& request,
                                                       const Capabilities& capabilities,
-                                                      CostEvaluator& costs, Role role,
-                                                      int gpus, int view = 0) {
+                                                      CostEvaluator& costs, Role role, int gpus,
+                                                      int view = 0) {
   std::optional<std::pair<Candidate, RoleCost>> best;
   for (Candidate& candidate : enumerate_candidates(request, capabilities, role, gpus)) {
     candidate.view = view;
@@ -35,8 +35,7 @@ std::optional<std::pair<Candidate, RoleCost>> leanest(const PlanRequest& request
   return best;
 }
 
-Phase worst_phase(const PlanRequest& request, CostEvaluator& costs,
-                  const Candidate& candidate) {
+Phase worst_phase(const PlanRequest& request, CostEvaluator& costs, const Candidate& candidate) {
   Phase worst = Phase::save_checkpoint;
   std::int64_t most = -1;
   for (const Phase phase : phases_of(request.workload, candidate.role)) {
@@ -231,8 +230,8 @@ MemoryShortage shortage_together(const PlanRequest& request, CostEvaluator& cost
 }
 
 // Every role fits alone: the plan that comes nearest to fitting.
-void together(const PlanRequest& request, const Capabilities& capabilities,
-              CostEvaluator& costs, Infeasible& result) {
+void together(const PlanRequest& request, const Capabilities& capabilities, CostEvaluator& costs,
+              Infeasible& result) {
   const SearchProblem problem = search_problem(request, capabilities, costs);
   if (const auto leanest = leanest_plan(problem)) {
     std::optional<MemoryShortage> most;

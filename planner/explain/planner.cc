@@ -1,15 +1,15 @@
 #include "planner/explain/planner.h"
 
-#include "planner/plan/certified.h"
-#include "planner/request/check_request.h"
-#include "planner/search/certificate.h"
-#include "planner/search/search.h"
-#include "planner/search/slots.h"
-#include "planner/request/objective.h"
-#include "planner/request/request.h"
-#include "planner/search/exact.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
+#include "planner/plan/certified.h"
+#include "planner/request/check_request.h"
+#include "planner/request/objective.h"
+#include "planner/request/request.h"
+#include "planner/search/certificate.h"
+#include "planner/search/exact.h"
+#include "planner/search/search.h"
+#include "planner/search/slots.h"
 
 namespace tessera {
 

@@ -7,21 +7,21 @@
 #include <cstdio>
 #include <utility>
 
+#include "cost_models/documents/strict_json.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "cost_models/documents/strict_json.h"
 #include "planner/engines/engine.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/shared_weights.h"
+#include "planner/request/describe.h"
 #include "planner/request/objective.h"
+#include "planner/request/plan_value.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
-#include "planner/request/describe.h"
-#include "planner/request/plan_value.h"
-#include "planner/explain/infeasible.h"
-#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

@@ -109,8 +109,7 @@ std::string uneven_stages(const Plan& plan, const Solution& solution) {
 }
 
 // What the plan's own layouts move; `priced` is the plan as the search would compose it.
-void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs,
-                  const Solution& solution) {
+void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs, const Solution& solution) {
   for (PlannedReshard& pair : plan.reshard) {
     if (plan.find(pair.to)->lora.moves_adapters()) {
       pair.bytes_received = pair.lower_bound_bytes =

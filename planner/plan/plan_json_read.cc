@@ -2,8 +2,8 @@
 #include <charconv>
 #include <concepts>
 
-#include "cost_models/spec/spec_document.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/spec_document.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
 

@@ -120,8 +120,7 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
 // none; its bytes are the evaluator's estimate then, without a digest.
 constexpr std::size_t kMostRanges = 4'000'000;
 
-PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs,
-                               const Solution& solution) {
+PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Solution& solution) {
   PlannedReshard pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
   pair.keep = !rollout.offload.parameters;
@@ -149,8 +148,7 @@ PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs,
 
 // The least that could move is still told; what moves are whole tensors, in buckets, without ranges
 // of our own.
-PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs,
-                               const Solution& solution) {
+PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Solution& solution) {
   PlannedReshard pair = minimal_reshard(plan, costs, solution);
   const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();
   if (!gathers_whole(plan.engine) || adapters) return pair;
@@ -188,8 +186,7 @@ void assign_rollout(Plan& plan, RolePlan& rollout, const Solution& solution) {
 }
 
 // Sets the rollout's rank map and adds the reshard.
-void add_reshard(Plan& plan, CostEvaluator& costs, const Solution& solution,
-                 KnownReshards& known) {
+void add_reshard(Plan& plan, CostEvaluator& costs, const Solution& solution, KnownReshards& known) {
   RolePlan& rollout = *std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     return role.role == Role::rollout;
   });

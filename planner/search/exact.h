@@ -59,11 +59,6 @@ struct SearchProblem {
   Evaluator evaluator;
 };
 
-/// All set partitions of `roles` (restricted growth order); the rollout stays
-/// with the actor. With `disaggregated`, each of them again with the rollout in
-/// a block of its own.
-std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated = false);
-
 /// The part that may be left of the value of a rollout apart that the step waits for, where it is
 /// not best.
 inline constexpr double kApartSlack = 0.03;

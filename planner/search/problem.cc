@@ -11,6 +11,7 @@
 #include "planner/search/exact.h"
 #include "planner/search/search.h"
 #include "planner/space/layout_space.h"
+#include "planner/space/placements.h"
 
 namespace tessera {
 namespace {

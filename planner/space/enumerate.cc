@@ -4,10 +4,10 @@
 
 #include "cost_models/layer_shape.h"
 #include "cost_models/spec/context_parallel.h"
-#include "planner/request/settings_of_candidate.h"
 #include "planner/request/candidate.h"
-#include "planner/space/layout_space.h"
 #include "planner/request/request.h"
+#include "planner/request/settings_of_candidate.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {

@@ -10,22 +10,21 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
-#include "planner/pricing/peak_memory.h"
 #include "planner/pricing/fixed.h"
+#include "planner/pricing/iteration.h"
+#include "planner/pricing/peak_memory.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/refit.h"
 #include "planner/sweep/row_request.h"
 #include "planner/sweep/row_search.h"
-#include "planner/request/candidate.h"
-#include "planner/request/request.h"
-#include "planner/request/solution.h"
-#include "planner/request/plan_value.h"
-#include "planner/request/plan_request.h"
-#include "planner/pricing/iteration.h"
 
 namespace tessera {
 namespace {
-
 
 std::string in_gib(double bytes) {
   std::array<char, 32> text{};

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "planner/pricing/evaluate.h"
-#include "planner/request/settings.h"
-#include "planner/sweep/sweep_row.h"
-#include "planner/request/solution.h"
 #include "planner/request/describe.h"
+#include "planner/request/settings.h"
+#include "planner/request/solution.h"
+#include "planner/sweep/sweep_row.h"
 
 namespace tessera {
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "cost_models/fit/derived_calibration.h"
+#include "planner/request/describe.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {

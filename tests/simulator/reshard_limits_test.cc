@@ -9,14 +9,14 @@
 #include <filesystem>
 
 #include "cost_models/collective.h"
-#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/documents/preset.h"
-#include "planner/explain/limits.h"
-#include "simulator/engine/plan_tasks.h"
-#include "planner/request/request.h"
-#include "planner/request/describe.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/infeasible.h"
+#include "planner/explain/limits.h"
 #include "planner/explain/planner.h"
+#include "planner/request/describe.h"
+#include "planner/request/request.h"
+#include "simulator/engine/plan_tasks.h"
 
 namespace tessera {
 namespace {

@@ -13,10 +13,10 @@
 #include <valijson/validator.hpp>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/pricing/evaluate.h"
-#include "simulator/rules/plan_metrics.h"
-#include "planner/request/request.h"
 #include "planner/explain/planner.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/request.h"
+#include "simulator/rules/plan_metrics.h"
 
 namespace tessera {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/engines/engine.h"
+#include "planner/explain/planner.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 #include "simulator/engine/role_costs.h"
 #include "tests/simulator/sample_plans.h"
-#include "planner/request/request.h"
-#include "planner/request/plan_request.h"
-#include "planner/explain/planner.h"
 
 namespace tessera {
 namespace {

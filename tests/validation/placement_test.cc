@@ -7,10 +7,10 @@
 #include <filesystem>
 
 #include "cost_models/fit/derived_calibration.h"
-#include "planner/request/request.h"
-#include "planner/request/plan_request.h"
-#include "planner/pricing/iteration.h"
 #include "planner/explain/planner.h"
+#include "planner/pricing/iteration.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 namespace {

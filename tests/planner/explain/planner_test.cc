@@ -7,11 +7,11 @@
 #include <limits>
 
 #include "planner/engines/engine_check.h"
+#include "planner/engines/read_plan.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/plan/one_step_off.h"
-#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"

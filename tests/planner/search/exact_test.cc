@@ -22,6 +22,7 @@
 #include "planner/request/solution.h"
 #include "planner/search/search.h"
 #include "planner/space/layout_space.h"
+#include "planner/space/placements.h"
 #include "tests/planner/sample_requests.h"
 #include "tests/planner/search/brute_force.h"
 #include "tests/planner/search/played.h"

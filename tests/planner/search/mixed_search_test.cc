@@ -21,6 +21,7 @@
 #include "planner/search/exact.h"
 #include "planner/space/layout_space.h"
 #include "planner/space/place_pools.h"
+#include "planner/space/placements.h"
 #include "tests/planner/sample_requests.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"

@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
-#include "planner/request/describe.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/candidate.h"
+#include "planner/request/describe.h"
 #include "planner/request/objective.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"

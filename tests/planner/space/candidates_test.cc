@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "planner/engines/engine_check.h"
 #include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"

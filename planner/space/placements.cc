@@ -1,9 +1,10 @@
-// Every way to share the GPUs among roles.
-#include <algorithm>
+#include "planner/space/placements.h"
 
-#include "planner/search/exact.h"
+#include <algorithm>
+#include <utility>
 
 namespace tessera {
+
 std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated) {
   std::vector<Placement> placements{{}};
   for (const Role role : roles) {
