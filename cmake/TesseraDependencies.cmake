@@ -27,19 +27,21 @@ function(tessera_tier line)
   set(TESSERA_TIERS "${TESSERA_TIERS};${line}" CACHE INTERNAL "")
 endfunction()
 
+# --- Python: brings torch, and what tests compare with -------------------------------------------
+if(NOT TESSERA_PYTHON)
+  if(DEFINED ENV{TESSERA_VENV})
+    set(TESSERA_PYTHON "$ENV{TESSERA_VENV}/bin/python3")
+  elseif(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
+    set(TESSERA_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
+  else()
+    set(TESSERA_PYTHON python3)
+  endif()
+endif()
+
 # --- executor: torch from a Python wheel, linked by path (find_package(Torch) would demand a CUDA
 # toolkit although nothing here needs one) -----------------------------------------------------
 set(TESSERA_HAVE_TORCH FALSE)
 if(NOT TESSERA_EXECUTOR STREQUAL "OFF")
-  if(NOT TESSERA_PYTHON)
-    if(DEFINED ENV{TESSERA_VENV})
-      set(TESSERA_PYTHON "$ENV{TESSERA_VENV}/bin/python3")
-    elseif(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
-      set(TESSERA_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python3")
-    else()
-      set(TESSERA_PYTHON python3)
-    endif()
-  endif()
   execute_process(
     COMMAND ${TESSERA_PYTHON} -c
       "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
@@ -49,17 +51,25 @@ if(NOT TESSERA_EXECUTOR STREQUAL "OFF")
     get_filename_component(TESSERA_SITE "${TESSERA_TORCH_DIR}" DIRECTORY)
     add_library(tessera_torch INTERFACE)
     target_include_directories(tessera_torch SYSTEM INTERFACE
-      "${TESSERA_TORCH_DIR}/include" "${TESSERA_TORCH_DIR}/include/torch/csrc/api/include"
-      "${TESSERA_SITE}/nvidia/cu13/include" "${TESSERA_SITE}/nvidia/nccl/include")
+      "${TESSERA_TORCH_DIR}/include"
+      "${TESSERA_TORCH_DIR}/include/torch/csrc/api/include"
+      "${TESSERA_SITE}/nvidia/cu13/include"
+      "${TESSERA_SITE}/nvidia/nccl/include")
     # Only what is called is linked; libtorch_cuda is kept although nothing names it directly.
     target_link_libraries(tessera_torch INTERFACE
-      "${TESSERA_TORCH_DIR}/lib/libtorch_cpu.so" "${TESSERA_TORCH_DIR}/lib/libc10.so"
-      "-Wl,--no-as-needed" "${TESSERA_TORCH_DIR}/lib/libtorch_cuda.so"
-      "${TESSERA_TORCH_DIR}/lib/libc10_cuda.so" "-Wl,--as-needed"
+      "${TESSERA_TORCH_DIR}/lib/libtorch_cpu.so"
+      "${TESSERA_TORCH_DIR}/lib/libc10.so"
+      "-Wl,--no-as-needed"
+      "${TESSERA_TORCH_DIR}/lib/libtorch_cuda.so"
+      "${TESSERA_TORCH_DIR}/lib/libc10_cuda.so"
+      "-Wl,--as-needed"
       "${TESSERA_SITE}/nvidia/nccl/lib/libnccl.so.2"
       "${TESSERA_SITE}/nvidia/cu13/lib/libcudart.so.13")
+    foreach(folder "${TESSERA_TORCH_DIR}/lib" "${TESSERA_SITE}/nvidia/nccl/lib"
+                   "${TESSERA_SITE}/nvidia/cu13/lib" "${TESSERA_SITE}/nvidia/cudnn/lib")
+      target_link_options(tessera_torch INTERFACE "-Wl,-rpath,${folder}")
+    endforeach()
     target_link_options(tessera_torch INTERFACE
-      "-Wl,-rpath,${TESSERA_TORCH_DIR}/lib:${TESSERA_SITE}/nvidia/nccl/lib:${TESSERA_SITE}/nvidia/cu13/lib:${TESSERA_SITE}/nvidia/cudnn/lib"
       "-Wl,-rpath-link,${TESSERA_TORCH_DIR}/lib" "-Wl,--allow-shlib-undefined")
     # The precompiled header of everything that includes torch (tessera_torch_settings).
     file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/torch_header.cc" CONTENT "")
@@ -67,26 +77,36 @@ if(NOT TESSERA_EXECUTOR STREQUAL "OFF")
     tessera_compile_settings(tessera_torch_header)
     target_link_libraries(tessera_torch_header PRIVATE tessera_torch)
     target_compile_options(tessera_torch_header PRIVATE -fPIC -fpch-preprocess)
-    target_precompile_headers(tessera_torch_header PRIVATE "${PROJECT_SOURCE_DIR}/executor/tensor/torch.h")
-    # Not through ccache: 700 MB, and of use to this build tree only.
-    set_target_properties(tessera_torch_header PROPERTIES CXX_COMPILER_LAUNCHER "")
+    target_precompile_headers(tessera_torch_header PRIVATE
+      "${PROJECT_SOURCE_DIR}/executor/tensor/torch.h")
+    # Not through ccache: 550 MB, and of use to this build tree only. Written to the disk at once:
+    # a header with holes is refused in every later compilation (a warning of an undefined macro
+    # whose name ends where the hole begins), and each then takes 10 s longer.
+    set_target_properties(tessera_torch_header PROPERTIES
+      CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/write_to_disk.sh")
     file(READ "${TESSERA_TORCH_DIR}/version.py" TESSERA_TORCH_VERSION)
     file(SHA256 "${PROJECT_SOURCE_DIR}/executor/tensor/torch.h" TESSERA_TORCH_HEADER_HASH)
-    file(WRITE "${PROJECT_BINARY_DIR}/CMakeFiles/tessera_torch_header.dir/cmake_pch.hxx.gch.sum"
-         "${TESSERA_TORCH_VERSION}${TESSERA_TORCH_HEADER_HASH} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${TESSERA_SANITIZE}")
+    string(JOIN " " torch_header_is "${TESSERA_TORCH_VERSION}" "${TESSERA_TORCH_HEADER_HASH}"
+      "${CMAKE_BUILD_TYPE}" "${CMAKE_CXX_FLAGS}" "${TESSERA_SANITIZE}")
+    file(WRITE
+      "${PROJECT_BINARY_DIR}/CMakeFiles/tessera_torch_header.dir/cmake_pch.hxx.gch.sum"
+      "${torch_header_is}")
     tessera_tier("executor: torch in ${TESSERA_TORCH_DIR}")
   elseif(TESSERA_EXECUTOR STREQUAL "ON")
     message(FATAL_ERROR "The executor needs the torch wheel: scripts/setup.sh installs it, or pass "
                         "-DTESSERA_PYTHON=<python with torch 2.11.0>")
   else()
-    tessera_tier("executor: missing the torch wheel (scripts/setup.sh, or pip install torch==2.11.0)")
+    string(CONCAT line "executor: missing the torch wheel "
+           "(scripts/setup.sh, or pip install torch==2.11.0)")
+    tessera_tier("${line}")
   endif()
 endif()
-# --- kernels: nvcc (a CUDA toolkit's, or the one of the venv) and cuDNN's header-only front end ----
+# --- kernels: nvcc (a CUDA toolkit's, or the one of the venv) and cuDNN's header-only front end
 set(TESSERA_HAVE_KERNELS FALSE)
 if(TESSERA_HAVE_TORCH AND NOT TESSERA_KERNELS STREQUAL "OFF")
-  find_program(TESSERA_NVCC nvcc HINTS ENV CUDA_PATH /usr/local/cuda "${TESSERA_SITE}/nvidia/cu13"
-               PATH_SUFFIXES bin)
+  find_program(TESSERA_NVCC nvcc
+    HINTS ENV CUDA_PATH /usr/local/cuda "${TESSERA_SITE}/nvidia/cu13"
+    PATH_SUFFIXES bin)
   find_path(TESSERA_CUDNN_FRONTEND cudnn_frontend.h HINTS "${TESSERA_SITE}/include")
   if(TESSERA_NVCC AND TESSERA_CUDNN_FRONTEND)
     set(TESSERA_HAVE_KERNELS TRUE)
