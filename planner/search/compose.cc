@@ -19,6 +19,7 @@
 #include "planner/pricing/role/groups.h"
 #include "planner/pricing/uncertainty.h"
 #include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
 #include "planner/request/plan_value.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
