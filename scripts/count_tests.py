@@ -12,7 +12,7 @@ import sys
 def main() -> int:
     folder, status = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     passed = failed = skipped = 0
-    for report in sorted(folder.glob("*.json")):
+    for report in sorted(folder.rglob("*.json")):
         for suite in json.loads(report.read_text())["testsuites"]:
             for case in suite["testsuite"]:
                 if case.get("failures"):

@@ -1,37 +1,105 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything that is found, runs every test and ends with
-# "N passed, M failed". Can be repeated.
+# Installs what is missing, checks the sources' format and clang-tidy's findings, builds everything
+# that is found, runs every test and ends with "N passed, M failed". Can be repeated.
 #
-# usage: scripts/test.sh [--dry-run] [--preset dev] [--no-setup]
+# Tests that need neither torch nor Qt run once, under ASan and UBSan (preset asan); the others, and
+# the programs that they call, are built without (preset test). clang-tidy's outcomes are kept, so
+# that a second run looks at what changed.
+#
+# usage: scripts/test.sh [--dry-run] [--preset NAME] [--no-setup] [--no-checks]
+#   --preset     build and test with this preset alone, e.g. dev, core, asan, tsan
+#   --no-setup   install nothing
+#   --no-checks  leave out format and clang-tidy
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-preset=dev setup=1 dry_run=0
+preset='' setup=1 checks=1 dry_run=0
 while [ $# -gt 0 ]; do
   case "$1" in
     --dry-run) dry_run=1 ;;
     --preset) preset=${2:?--preset needs a name}; shift ;;
     --no-setup) setup=0 ;;
-    -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --no-checks) checks=0 ;;
+    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test.sh: unknown argument '$1' (see --help)" >&2; exit 64 ;;
   esac
   shift
 done
-if [ "$dry_run" = 1 ]; then
-  scripts/setup.sh --test --dry-run
-  echo "+ cmake --preset $preset && cmake --build --preset $preset && ctest --preset $preset"
-  exit 0
-fi
 
-if [ "$setup" = 1 ]; then scripts/setup.sh --test; fi
+step() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
+run() {
+  echo "+ $*"
+  if [ "$dry_run" = 0 ]; then "$@"; fi
+}
+fail() {  # fail WHAT: as the last line of a run that ends before its tests
+  echo "0 passed, 1 failed: $1"
+  exit 1
+}
+
 werror=OFF
 if [ "${CI:-}" = true ]; then werror=ON; fi
-cmake --preset "$preset" -DTESSERA_WERROR=$werror
-cmake --build --preset "$preset" -j "$(nproc)"
-
-results=build/$preset/test-results
-rm -rf "$results"
-mkdir -p "$results"
+jobs=$(nproc)
+results=$PWD/build/test-results
 status=0
-GTEST_OUTPUT="json:$PWD/$results/" ctest --preset "$preset" --timeout 900 || status=$?
+
+configure() {  # configure PRESET [ARGUMENT...]
+  run cmake --preset "$1" "-DTESSERA_WERROR=$werror" "${@:2}" --log-level=WARNING ||
+    fail "cmake --preset $1"
+}
+tests_of() {  # tests_of PRESET: names, one a line
+  ctest --preset "$1" --show-only=json-v1 |
+    python3 -c 'import json, sys; [print(test["name"]) for test in json.load(sys.stdin)["tests"]]'
+}
+build() {  # build PRESET [TARGET...]
+  run cmake --build --preset "$1" -j "$jobs" ${2:+--target "${@:2}"} || fail "build of $1"
+}
+test_with() {  # test_with PRESET [CTEST ARGUMENT...]
+  run env "GTEST_OUTPUT=json:$results/$1/" ctest --preset "$1" --timeout 900 "${@:2}" || status=$?
+}
+
+if [ "$setup" = 1 ]; then
+  step "Set-up"
+  if [ "$dry_run" = 1 ]; then scripts/setup.sh --test --dry-run; else scripts/setup.sh --test; fi
+fi
+if [ "$dry_run" = 0 ]; then rm -rf "$results"; fi
+
+if [ "$checks" = 1 ]; then
+  step "Format"
+  mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.cu')
+  echo "+ clang-format-16 --dry-run -Werror (${#sources[@]} files)"
+  if [ "$dry_run" = 0 ]; then
+    clang-format-16 --dry-run -Werror "${sources[@]}" || fail "clang-format"
+  fi
+  step "clang-tidy"
+  # A folder of its own: it is never built, and its sources are not compiled in groups.
+  configure dev -B build/tidy
+  run scripts/tidy.py --build build/tidy || fail "clang-tidy"
+fi
+
+if [ -n "$preset" ]; then
+  step "Build and tests ($preset)"
+  configure "$preset"
+  build "$preset"
+  test_with "$preset"
+else
+  step "Build and tests under ASan and UBSan"
+  configure asan
+  build asan
+  test_with asan -j "$jobs"
+
+  step "Build and tests of what needs torch or Qt"
+  configure test
+  if [ "$dry_run" = 1 ]; then
+    echo "+ build and run the tests that asan has not"
+  else
+    mapfile -t done_tests < <(tests_of asan)
+    mapfile -t tests < <(comm -23 <(tests_of test | sort) <(tests_of asan | sort))
+    if [ "${#tests[@]}" -gt 0 ]; then
+      build test "${tests[@]}"
+      test_with test -E "^($(IFS='|'; echo "${done_tests[*]}"))\$"
+    fi
+  fi
+fi
+if [ "$dry_run" = 1 ]; then exit 0; fi
+step "Result"
 python3 scripts/count_tests.py "$results" "$status"
