@@ -14,7 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/search.h"
+#include "planner/explain/planner.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 
 namespace {
 

@@ -17,5 +17,6 @@ void add_doctor(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_export(CLI::App& app);
 void add_import(CLI::App& app);
+void add_list(CLI::App& app);
 
 }  // namespace tessera

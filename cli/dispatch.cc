@@ -12,7 +12,7 @@
 #include <sstream>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -24,7 +24,7 @@ struct External {
 };
 
 constexpr std::array<External, 6> kExternal{{
-    {"bench", "tessera-run", "Measure switches and collectives beside their ceilings"},
+    {"bench", "tessera-run", "Measure reshards, collectives and training beside their ceilings"},
     {"calibrate", "tessera-run", "Measure this machine and fit the cost models to it"},
     {"init-model", "tessera-run", "Write a Hugging Face folder with random weights"},
     {"make-data", "tessera-run", "Write digit tasks (reverse, copy, sort) as JSONL"},

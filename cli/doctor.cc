@@ -15,7 +15,7 @@
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

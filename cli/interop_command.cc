@@ -1,5 +1,6 @@
 // tessera export and import: a plan as files of other tools, and their files as plans.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -7,11 +8,13 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
+#include "planner/explain/report.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
+#include "planner/interop/price.h"
+#include "planner/interop/verl/verl.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/report.h"
 
 namespace tessera {
 namespace {
@@ -53,12 +56,21 @@ void print_json(const Export& made, const ExportCommand& command) {
   std::printf("%s", json_text(root).c_str());
 }
 
+// "vllm or sglang".
+std::string rollout_names() {
+  std::string all;
+  for (const std::string_view name : kVerlRollouts) {
+    all += (all.empty() ? "" : " or ") + std::string(name);
+  }
+  return all;
+}
+
 int run_export(const ExportCommand& command) {
   Problems problems;
-  const auto target = export_target_from(command.target, problems);
-  if (command.options.rollout != "vllm" && command.options.rollout != "sglang") {
-    problems.push_back(
-        {"--rollout", "", "'" + command.options.rollout + "'", "vllm or sglang", ""});
+  const ExportTarget* const target = export_target_from(command.target, problems);
+  const std::string& rollout = command.options.rollout;
+  if (std::find(kVerlRollouts.begin(), kVerlRollouts.end(), rollout) == kVerlRollouts.end()) {
+    problems.push_back({"--rollout", "", "'" + rollout + "'", rollout_names(), ""});
   }
   if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
   const Plan plan = read_plan_or_throw(command.plan);
@@ -164,13 +176,10 @@ void add_export(CLI::App& app) {
       "export", "Write a plan as files of verl, Megatron-LM, vLLM, SGLang or a launcher");
   auto all = std::make_shared<ExportCommand>();
   command->add_option("plan", all->plan, "plan.json")->required();
-  command
-      ->add_option("--to", all->target,
-                   "verl, verl-megatron, megatron, vllm, sglang, torchrun, slurm, kubernetes, ray")
-      ->required();
+  command->add_option("--to", all->target, export_target_names())->required();
   command->add_option("-o,--output", all->output, "Folder to write")->required();
   ExportOptions& options = all->options;
-  command->add_option("--rollout", options.rollout, "verl's rollout engine: vllm or sglang");
+  command->add_option("--rollout", options.rollout, "verl's rollout engine: " + rollout_names());
   command->add_option("--model,--model-path", options.model,
                       "Folder with weights or hub name; default: the plan's, where it names one");
   command->add_option("--train-files", options.train_files,

@@ -5,8 +5,8 @@
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
-#include "cost_models/spec/command_line.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/command_line.h"
+#include "cost_models/documents/problem.h"
 
 namespace {
 
@@ -20,7 +20,6 @@ int parse(int argc, char** argv) {
                "tessera"};
   app.require_subcommand(1);
   app.set_version_flag("--version", TESSERA_VERSION);
-  app.footer(tessera::external_commands_help());
   tessera::add_plan(app);
   tessera::add_explain(app);
   tessera::add_simulate(app);
@@ -30,6 +29,9 @@ int parse(int argc, char** argv) {
   tessera::add_sweep(app);
   tessera::add_export(app);
   tessera::add_import(app);
+  tessera::add_list(app);
+  // Commands inherit the footer that their parent has when they are added: theirs are their own.
+  app.footer(tessera::external_commands_help());
   return tessera::run_command_line(app, argc, argv, tessera::external_commands());
 }
 

@@ -8,15 +8,19 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/names.h"
 #include "cli/progress.h"
-#include "cost_models/spec/utc_now.h"
+#include "cost_models/documents/utc_now.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/infeasible_json.h"
+#include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/explain/type_reasons.h"
+#include "planner/explain/variations.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/infeasible_json.h"
-#include "planner/search/report.h"
-#include "planner/search/request_reader.h"
-#include "planner/search/search.h"
-#include "planner/search/type_reasons.h"
-#include "planner/search/variations.h"
+#include "planner/request/request.h"
+#include "planner/request/request_reader.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 namespace {
@@ -108,7 +112,7 @@ void plan(const PlanOptions& options) {
 }  // namespace
 
 void add_plan(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plan", "Search the best mapping and placement");
+  CLI::App* command = app.add_subcommand("plan", "Search the best layouts and placement");
   auto options = std::make_shared<PlanOptions>();
   command->add_option("--model", options->names.model, "Hugging Face folder, config.json or preset")
       ->required();
@@ -117,20 +121,26 @@ void add_plan(CLI::App& app) {
   command->add_option("--cluster", options->names.cluster, "Cluster YAML or preset")->required();
   command->add_option("--workload", options->names.workload, "Workload YAML or preset")->required();
   command->add_option("--calibration", options->calibration,
-                      "Calibration JSON or preset; default: the one shipped for the device");
+                      "Calibration JSON or preset; default: the one shipped for the GPU type");
   command->add_option("--fix", options->names.fixed,
-                      "ROLE.FIELD=VALUE ..., ROLE.gpu=TYPE or placement=...");
-  CLI::Option* vary = command->add_option("--vary", options->varied,
-                                          "ROLE.FIELD=VALUE,VALUE ...: a table of best plans");
-  command->add_option("--engine", options->names.engine, "Engine whose abilities limit the search");
+                      "Choices that the plan must keep: ROLE.FIELD=VALUE, ROLE.gpu=TYPE or "
+                      "placement='actor+reference | critic'");
+  CLI::Option* vary =
+      command->add_option("--vary", options->varied,
+                          "ROLE.FIELD=VALUE,VALUE ...: a table of the best plan of each variation");
+  command->add_option("--engine", options->names.engine,
+                      "Engine whose abilities limit the search: " + engine_choices() +
+                          " (everything that can be priced); default: tessera");
   command->add_option("-o,--output", options->output, "Where to write plan.json");
   command->add_option("--objective", options->names.objective,
-                      "step_s (default), tokens_per_s_per_gpu, cost or gpus (the fewest that fit)");
+                      "What the best plan is best in: " + joined(objective_names()) +
+                          " (the fewest that fit); default: step_s");
   command
       ->add_flag("--pareto", options->pareto,
                  "Print the best step of every number of GPUs instead of one plan")
       ->excludes(vary);
   command->add_flag("--json", options->json, "Print the plan as JSON");
+  command->footer(planning_names());
   command->callback([options] { plan(*options); });
 }
 

@@ -15,10 +15,10 @@
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 #include "cli/supervise.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/preset.h"
 #include "cost_models/layout/reshard_transport.h"
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/preset.h"
-#include "planner/engines/executable_plan.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 
@@ -140,8 +140,9 @@ int run(RunOptions options) {
                                  .ranks = plan.world_size(),
                                  .gpu = gpu,
                                  .run = folder};
-  std::fprintf(stderr, "run: %d %s ranks, in %s\n", supervised.ranks, gpu ? "GPU" : "CPU",
-               options.output.c_str());
+  std::fprintf(stderr, "run: %d %s ranks, in %s; every step's line in %s\n", supervised.ranks,
+               gpu ? "GPU" : "CPU", options.output.c_str(),
+               (fs::path(options.output) / "log.txt").c_str());
   return supervise(supervised, std::cerr);
 }
 
@@ -180,7 +181,7 @@ void add_run(CLI::App& app) {
   };
   shorthand("--reshard-verify", "reshard.verify=true", "Compare checksums at both ends");
   shorthand("--reshard-incremental", "reshard.incremental=true",
-            "Move only what changed since the last switch");
+            "Move only what changed since the last reshard");
   shorthand("--reshard-overlap", "reshard.overlap=true",
             "Tensors leave as soon as the optimizer has written them");
   command

@@ -15,7 +15,7 @@
 #include <optional>
 #include <thread>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -70,6 +70,8 @@ std::string torchrun() {
 }
 
 void prepare_environment(const SupervisedRun& run) {
+  // The ranks' standard error is the launcher's pipe, whatever stands at its other end.
+  ::setenv("TESSERA_TERMINAL", ::isatty(STDERR_FILENO) != 0 ? "1" : "0", 1);
   // Ranks usually outnumber the cores here: who waits gives its core away.
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   // Copies between processes need a permission that containers often lack; shared memory does not.
@@ -162,7 +164,10 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
     if (interrupts > 0 && !end.stopped) {
       end.stopped = true;
       request_stop(run.run);
-      log << "stopping after the current phase; interrupt again to kill\n" << std::flush;
+      // On a terminal a line of progress stands open.
+      log << (::isatty(STDERR_FILENO) != 0 ? "\n" : "")
+          << "stopping after the current phase; interrupt again to kill\n"
+          << std::flush;
     }
     if (ended) {
       end.launcher_code = code_of(status);

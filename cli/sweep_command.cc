@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "cli/commands.h"
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {

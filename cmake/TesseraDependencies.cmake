@@ -78,14 +78,14 @@ if(NOT TESSERA_EXECUTOR STREQUAL "OFF")
     target_link_libraries(tessera_torch_header PRIVATE tessera_torch)
     target_compile_options(tessera_torch_header PRIVATE -fPIC -fpch-preprocess)
     target_precompile_headers(tessera_torch_header PRIVATE
-      "${PROJECT_SOURCE_DIR}/executor/model/torch.h")
+      "${PROJECT_SOURCE_DIR}/executor/tensor/torch.h")
     # Not through ccache: 550 MB, and of use to this build tree only. Written to the disk at once:
     # a header with holes is refused in every later compilation (a warning of an undefined macro
     # whose name ends where the hole begins), and each then takes 10 s longer.
     set_target_properties(tessera_torch_header PROPERTIES
       CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/write_to_disk.sh")
     file(READ "${TESSERA_TORCH_DIR}/version.py" TESSERA_TORCH_VERSION)
-    file(SHA256 "${PROJECT_SOURCE_DIR}/executor/model/torch.h" TESSERA_TORCH_HEADER_HASH)
+    file(SHA256 "${PROJECT_SOURCE_DIR}/executor/tensor/torch.h" TESSERA_TORCH_HEADER_HASH)
     string(JOIN " " torch_header_is "${TESSERA_TORCH_VERSION}" "${TESSERA_TORCH_HEADER_HASH}"
       "${CMAKE_BUILD_TYPE}" "${CMAKE_CXX_FLAGS}" "${TESSERA_SANITIZE}")
     file(WRITE

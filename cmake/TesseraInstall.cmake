@@ -7,13 +7,15 @@ include(CMakePackageConfigHelpers)
 
 set(TESSERA_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
 
-install(TARGETS tessera_spec tessera_layout tessera_comm tessera_storage tessera_reshard
+install(TARGETS tessera_documents tessera_spec tessera_layout tessera_comm tessera_storage
+        tessera_arena tessera_transfers tessera_reshard
   EXPORT tessera-targets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera")
 install(EXPORT tessera-targets NAMESPACE tessera::
   DESTINATION "${TESSERA_PACKAGE_DIR}" COMPONENT library)
-foreach(folder cost_models/spec cost_models/layout executor/comm executor/storage executor/reshard)
+foreach(folder cost_models/documents cost_models/spec cost_models/layout executor/comm
+        executor/storage executor/arena executor/transfers executor/reshard)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera/${folder}" COMPONENT library
     FILES_MATCHING PATTERN "command_line.h" EXCLUDE PATTERN "*.h")

@@ -25,7 +25,7 @@ struct Lora {
   bool merged = false;  // the rollout receives W + B A; else the adapters alone, beside its own W
 
   bool used() const { return rank > 0; }
-  bool moves_adapters() const { return used() && !merged; }  // and no weights in a switch
+  bool moves_adapters() const { return used() && !merged; }  // and no weights in a reshard
   bool operator==(const Lora&) const = default;
 };
 

@@ -54,7 +54,7 @@ double unfused_seconds(const RankModel& rank, const LayerShape& shape, double to
   const double flops =
       2.0 * width * pairs * length * length * compute_factor(rank.dtype, calibration);
   const double scores = pairs * length * length * element;
-  const double passes = rank.traits.dropout ? 7.0 : 5.0;
+  const double passes = rank.traits.kernels.dropout ? 7.0 : 5.0;
   return flops / calibration.matmul_flops.value +
          (2.0 * element * width * pairs * length + passes * scores) /
              calibration.memory_bandwidth.value;
@@ -66,7 +66,7 @@ double attention_seconds(const RankModel& rank, const LayerShape& shape, const T
                          const Calibration& calibration) {
   if (batch.tokens <= 0) return 0;
   const double length = batch.squared / batch.tokens;
-  if (!rank.traits.flash_attention) {
+  if (!rank.traits.kernels.flash_attention) {
     return unfused_seconds(rank, shape, batch.tokens, length, calibration);
   }
   const auto over = [&](double tokens) {

@@ -6,18 +6,19 @@
 #include <cmath>
 #include <utility>
 
+#include "cost_models/spec/enum_names.h"
+
 namespace tessera {
 namespace {
 
-constexpr std::array<std::pair<Collective, std::string_view>, 7> kCollectiveNames = {{
-    {Collective::all_reduce, "all_reduce"},
-    {Collective::all_gather, "all_gather"},
-    {Collective::reduce_scatter, "reduce_scatter"},
-    {Collective::all_to_all, "all_to_all"},
-    {Collective::broadcast, "broadcast"},
-    {Collective::send_receive, "send_receive"},
-    {Collective::copy_engine, "copy_engine"},
-}};
+constexpr auto kCollectiveNames =
+    enum_names<Collective>({{Collective::all_reduce, "all_reduce"},
+                            {Collective::all_gather, "all_gather"},
+                            {Collective::reduce_scatter, "reduce_scatter"},
+                            {Collective::all_to_all, "all_to_all"},
+                            {Collective::broadcast, "broadcast"},
+                            {Collective::send_receive, "send_receive"},
+                            {Collective::copy_engine, "copy_engine"}});
 
 // Position of `value` on an ascending axis: the cell's lower index and the weight of its upper
 // edge.
@@ -37,15 +38,10 @@ AxisPosition position_on(const std::vector<double>& axis, double value) {
 
 }  // namespace
 
-std::string_view name_of(Collective collective) {
-  return kCollectiveNames[static_cast<std::size_t>(collective)].second;
-}
+std::string_view name_of(Collective collective) { return kCollectiveNames[collective]; }
 
 std::optional<Collective> collective_from(std::string_view name) {
-  for (const auto& [collective, spelling] : kCollectiveNames) {
-    if (spelling == name) return collective;
-  }
-  return std::nullopt;
+  return kCollectiveNames.find(name);
 }
 
 double RatioTable::at(std::span<const double> point) const {

@@ -1,4 +1,4 @@
-// What a machine really reaches: the constants that every cost function takes.
+// The rates and times that a machine really reaches: constants that every cost function takes.
 //
 // One value per kind of machine, read from a versioned JSON (configs/calibrations/NAME.json) that
 // stands beside the cluster. Every constant says whether it was measured on this machine or
@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/cluster_spec.h"
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 
@@ -175,7 +175,8 @@ std::vector<std::string> constant_names(const Calibration& calibration, bool mea
 
 /// Throughput of a rank's compute when `busy` ranks of its node work at once: min(1, cores / busy).
 double core_share(const Calibration& calibration, double busy);
-/// The same when `waiting` further ranks poll: they count idle_share each.
+/// Share of a core for each of `busy` ranks when `waiting` further ranks poll: those count
+/// idle_share each.
 double core_share(const Calibration& calibration, double busy, double waiting);
 
 std::string to_json(const Calibration& calibration);

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "cost_models/calibration.h"
-#include "cost_models/spec/object_reader.h"
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 
 namespace tessera {
 namespace {

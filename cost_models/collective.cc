@@ -18,7 +18,7 @@ struct Curve {
   }
 };
 
-// What stands in for a collective that nobody measured: one with the same pattern on the wire.
+// Stand-ins for a collective that nobody measured: those with the same pattern on the wire.
 std::array<Collective, 3> stand_ins(Collective collective) {
   switch (collective) {
     case Collective::broadcast:

@@ -18,22 +18,24 @@ namespace {
 // writes the stream and a mask twice; routed tokens are copied out and back, 4 h each, and sorted
 // by expert and back after an all-to-all, 4 h more, beside their experts' 5 f.
 double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
-  const bool eager = rank.traits.eager_elementwise, rms = rank.model.norm == NormKind::rms;
+  const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
+             rms = rank.model.norm == NormKind::rms;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
   const double rope = (eager && rms ? 10.0 : 2.0) * turned;
-  const double norms_and_sums = eager && rms ? 42.0 : rank.traits.dropout ? 15.0 : 10.0;
+  const double norms_and_sums = eager && rms ? 42.0 : rank.traits.kernels.dropout ? 15.0 : 10.0;
   const double activation = shape.gated ? 5.0 : 2.0;
   const double hidden = as_double(shape.hidden);
   double elements = norms_and_sums * hidden / rank.stream_parts() + rope +
                     activation * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     const double copies = as_double(shape.experts_per_token) / rank.tp;
-    // What an all-to-all brought lies by rank: sorted by expert, and back (Megatron-LM's alltoall
-    // dispatcher), unless one expert is held.
-    const bool sorted = rank.ep > 1 && shape.experts > rank.ep && !rank.traits.merged_dispatch;
+    // Tokens that an all-to-all brought lie by rank: they are sorted by expert, and back
+    // (Megatron-LM's alltoall dispatcher), unless one expert is held.
+    const bool sorted =
+        rank.ep > 1 && shape.experts > rank.ep && !rank.traits.experts.merged_dispatch;
     // Bias: its product with a probability is written in fp32 (4 bytes), the sum reads 6 and writes
     // 4, parts are joined 8 and cast back 6; backward 40, for which twice 24 forward stand.
-    const bool biased = rank.model.mlp_bias && rank.traits.eager_expert_bias;
+    const bool biased = rank.model.mlp_bias && rank.traits.experts.eager_bias;
     const double moved = (sorted ? 8.0 : 4.0) + (biased ? 12.0 : 0.0);
     elements += copies * (moved * hidden + activation * as_double(shape.expert_ffn)) +
                 2.0 * as_double(shape.experts) / rank.stream_parts();
@@ -41,8 +43,8 @@ double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   return static_cast<double>(size_of(rank.dtype)) * elements;
 }
 
-// What selective recomputation with flash attention makes again per token: both norms, 4 h, and the
-// gated product, 3 f (2 f without gate).
+// Bytes that selective recomputation with flash attention makes again per token: both norms, 4 h,
+// and the gated product, 3 f (2 f without gate).
 double remade_bytes(const RankModel& rank, const LayerShape& shape) {
   const double activation = shape.gated ? 3.0 : 2.0;
   double elements = 4.0 * as_double(shape.hidden) / rank.stream_parts() +
@@ -69,11 +71,11 @@ double layer_operators(int dense, const LayerShape& shape) {
 // launches around the wait are not hidden behind kernels.
 double routing_wait(const RankModel& rank, const LayerShape& shape,
                     const Calibration& calibration) {
-  if (!shape.sparse() || !rank.traits.synchronized_routing) return 0;
+  if (!shape.sparse() || !rank.traits.experts.synchronized_routing) return 0;
   return kRouterOperators * calibration.dispatch_s.value;
 }
 
-// What context parallelism dispatches in a layer beside the attention of one rank.
+// Operators that context parallelism dispatches in a layer beside the attention of one rank.
 double context_operators(const RankModel& rank, bool backward) {
   if (rank.cp <= 1) return 0;
   if (rank.ulysses) return kOperators.ulysses;
@@ -83,8 +85,8 @@ double context_operators(const RankModel& rank, bool backward) {
 }
 
 double head_operators(const RankModel& rank, double tokens, int operators) {
-  if (rank.traits.logit_rows == 0) return operators;
-  return std::max(1.0, tokens / static_cast<double>(rank.traits.logit_rows)) * operators;
+  if (rank.traits.loss.rows == 0) return operators;
+  return std::max(1.0, tokens / static_cast<double>(rank.traits.loss.rows)) * operators;
 }
 
 }  // namespace
@@ -140,7 +142,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   const double forward = attention_seconds(rank, shape, batch, calibration);
   double attention = calibration.attention_backward.value * forward;
   // Without flash attention the backward pass is two GEMMs and as many passes for each of forward.
-  if (!rank.traits.flash_attention) {
+  if (!rank.traits.kernels.flash_attention) {
     attention = (recompute == Recompute::selective ? 3.0 : 2.0) * forward;
   }
   const double accumulation =
@@ -149,7 +151,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
     matmuls += projected_again_seconds(rank, shape, tokens, calibration);
   }
   const double operators = layer_operators(kOperators.layer_backward, shape);
-  const bool remade = recompute == Recompute::selective && rank.traits.flash_attention;
+  const bool remade = recompute == Recompute::selective && rank.traits.kernels.flash_attention;
   const double elementwise = 2 * elementwise_bytes(rank, shape) +
                              (remade ? remade_bytes(rank, shape) : 0) +
                              cast_bytes(rank, shape, true);
@@ -164,7 +166,7 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
 Work layer_decode(const RankModel& rank, double sequences, double context,
                   const Calibration& calibration) {
   const LayerShape shape = rank.layer();
-  const bool graphed = rank.traits.graphed_decode && calibration.overlapped_dispatch;
+  const bool graphed = rank.traits.decode.graphed && calibration.overlapped_dispatch;
   const double operators = layer_operators(kOperators.layer_decode, shape);
   const double kernels =
       graphed ? kServedKernels + (shape.sparse() ? kServedRouterKernels : 0) : operators - 5;
@@ -204,7 +206,7 @@ Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
   const double operators = head_operators(rank, tokens, kOperators.head_backward);
   const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns;
-  const double again = value || rank.traits.logit_rows == 0
+  const double again = value || rank.traits.loss.rows == 0
                            ? 0
                            : matmul_seconds(tokens, columns, hidden, rank.dtype, calibration);
   const double weight = rank.adapter_rank > 0  // frozen

@@ -27,7 +27,7 @@ struct OperatorCounts {
   int head_forward = 22, head_backward = 24;  // per kLogitRows rows
   int sample = 24;
   // Context parallelism beside the layer's own, per layer: what a ring does once and with every
-  // block that arrives (executor/model/context_attention.cc), and Ulysses' exchanges.
+  // block that arrives (executor/attention/context_attention.cc), and Ulysses' exchanges.
   int ring_forward = 4, ring_forward_step = 31, ring_backward = 6, ring_backward_step = 34;
   int ulysses = 28;
   int optimizer_per_step = 24, optimizer_per_tensor = 1;
@@ -89,10 +89,10 @@ Work sample(const RankModel& rank, double sequences, const Calibration& calibrat
 Work optimizer_step(double elements, int shards, double tensors, const RoleDTypes& dtypes,
                     const Calibration& calibration);
 
-/// The same by the host, whose memory holds `elements` / shards of a rank's states: gradients come
-/// and parameters go back piece by piece beside the computation, one stream for both; the slower
-/// decides, and one piece sticks out at either end. `ranks` of a node share its cores and memory
-/// (executor/train/optimizer.h). Norm and clipping stay on the device.
+/// Seconds of an optimizer step by the host, whose memory holds `elements` / shards of a rank's
+/// states: gradients come and parameters go back piece by piece beside the computation, one stream
+/// for both; the slower decides, and one piece sticks out at either end. `ranks` of a node share
+/// its cores and memory (executor/train/optimizer.h). Norm and clipping stay on the device.
 double host_step_seconds(double elements, int shards, int ranks, const RoleDTypes& dtypes,
                          const ClusterSpec& cluster, const Calibration& calibration);
 
@@ -110,10 +110,6 @@ double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
 double layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool backward,
                         GroupShape group, const ClusterSpec& cluster,
                         const Calibration& calibration);
-/// Expert parallelism of one sparse layer, forward or backward: tokens to their experts and back,
-/// k h of the rank's tokens each way (Lepikhin et al. 2021), or, hierarchical, what expert_copies
-/// counts: network and node links work at once, the slower decides. With etp > 1 the copies are
-/// gathered and reduced in its group besides.
 /// Copies of a token that a hierarchical dispatch sends, on average over evenly used experts: to
 /// `nodes` of the group's (its own counts as one), and to `ranks`. A choice limited to some groups
 /// of experts (DeepSeek-V3: 4 of 8) reaches at most the nodes that hold those.
@@ -121,6 +117,10 @@ struct ExpertCopies {
   double nodes = 1, ranks = 1;
 };
 ExpertCopies expert_copies(const MoeSpec& moe, GroupShape group);
+/// Expert parallelism of one sparse layer, forward or backward: tokens to their experts and back,
+/// k h of the rank's tokens each way (Lepikhin et al. 2021), or, hierarchical, the tokens that
+/// expert_copies counts: network and node links work at once, the slower decides. With etp > 1 the
+/// copies are gathered and reduced in its group besides.
 double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
                         const ClusterSpec& cluster, const Calibration& calibration);
 double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,

@@ -103,7 +103,7 @@ LastEnd last_end(const DecodeProfile& profile, std::size_t part, const DecodeSte
   return end;
 }
 
-// What the completed sequences add: each its share of the steps and of its growing context.
+// Adds the completed sequences: each its share of the steps and of its growing context.
 void add_completed(const DecodeProfile& profile, const DecodeStep& step, LastEnd& end) {
   if (profile.completed <= 0) return;
   const double at_zero = step(profile.slots, 0).seconds;

@@ -47,7 +47,7 @@ class DecodeLengths {
   /// `sequences`: of all replicas. Measured lengths or the clipped log-normal.
   DecodeLengths(const LengthSpec& lengths, double sequences);
 
-  /// Of a replica of so many sequences. Precondition: 1 <= slots <= sequences.
+  /// The profile of a replica of so many sequences. Precondition: 1 <= slots <= sequences.
   DecodeProfile profile(double sequences, double slots) const;
   /// Steps of the longest sequence that is counted.
   double most_steps() const { return width_ * static_cast<double>(ending_.size() - 1); }

@@ -22,8 +22,8 @@ double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
   double mlp = 1;
   if (shape.sparse()) mlp = shape.ffn > 0 ? 1 : 0;
   double seconds = (1 + mlp) * both;
-  if (rank.traits.overlapped_tensor && calibration.overlapped_dispatch && rank.sequence_parallel &&
-      rank.tp > 1) {
+  if (rank.traits.kernels.overlapped_tensor_parallel && calibration.overlapped_dispatch &&
+      rank.sequence_parallel && rank.tp > 1) {
     // In tp pieces beside the GEMM that needs or makes them: one piece sticks out (Wang et al.
     // 2023, ASPLOS; Transformer Engine's --tp-comm-overlap).
     seconds = std::max(seconds / rank.tp,
@@ -96,15 +96,16 @@ double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
   const LayerShape shape = rank.layer();
   if (!shape.sparse()) return 0;
   const double copies = tokens / rank.cp / rank.tp * as_double(shape.experts_per_token) *
-                        rank.traits.expert_imbalance;
+                        rank.traits.experts.imbalance;
   const double bytes = copies * static_cast<double>(size_of(rank.dtype) * shape.hidden);
   double seconds = 0;
   if (rank.ep > 1) {
     const double once = bytes / as_double(shape.experts_per_token);  // one copy of every token
     const bool hierarchical =
-        rank.traits.expert_dispatch == ExpertDispatch::hierarchical && group.nodes > 1;
-    const double sent =
-        rank.traits.merged_dispatch ? once * expert_copies(*rank.model.moe, group).ranks : bytes;
+        rank.traits.experts.dispatch == ExpertDispatch::hierarchical && group.nodes > 1;
+    const double sent = rank.traits.experts.merged_dispatch
+                            ? once * expert_copies(*rank.model.moe, group).ranks
+                            : bytes;
     seconds +=
         2 * (hierarchical
                  ? hierarchical_seconds(*rank.model.moe, once, group, cluster, calibration)

@@ -72,7 +72,7 @@ LayerMatmuls layer_matmuls(const RankModel& rank, const LayerShape& shape) {
     const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
     const double held = as_double((shape.experts + rank.ep - 1) / rank.ep);
     const double rows =
-        as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.expert_imbalance;
+        as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.experts.imbalance;
     matmuls.add(as_double(shape.experts), hidden, 1.0 / rank.stream_parts());
     matmuls.add(parts * columns, hidden, rows, held);
     matmuls.add(hidden, columns, rows, held);
@@ -106,12 +106,12 @@ double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, doub
     seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration) +
                adapter_seconds(rank, matmul, tokens, false, calibration);
   }
-  return seconds / rank.traits.product_speed;
+  return seconds / rank.traits.kernels.product_speed;
 }
 
 double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
                                const Calibration& calibration) {
-  const double speed = rank.traits.product_speed;
+  const double speed = rank.traits.kernels.product_speed;
   const double input =
       grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration) / speed;
   if (rank.adapter_rank > 0) {
@@ -133,11 +133,11 @@ double projected_again_seconds(const RankModel& rank, const LayerShape& shape, d
     seconds += matmul_seconds(tokens, q * as_double(shape.key_dim), as_double(shape.query_rank),
                               rank.dtype, calibration);
   }
-  return seconds / rank.traits.product_speed;
+  return seconds / rank.traits.kernels.product_speed;
 }
 
 double cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward) {
-  if (rank.traits.product_speed <= 1) return 0;
+  if (rank.traits.kernels.product_speed <= 1) return 0;
   constexpr double kRead = 2, kWritten = 2;  // 16 bit; 8 bit and transposed
   double elements = 0;
   for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {

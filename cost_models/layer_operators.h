@@ -1,4 +1,4 @@
-// What one layer runs on a rank, operator by operator: private to cost_models/*.cc.
+// The operators that one layer runs on a rank: private to cost_models/*.cc.
 //
 // Pure functions; seconds, bytes per token where they say so. compute.h sums them up.
 #pragma once
@@ -59,8 +59,8 @@ double decode_attention_seconds(const RankModel& rank, const LayerShape& shape, 
 double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
                             const Calibration& calibration);
 
-/// Of one matrix, backward: the input's gradient, and the weight's or, where it is frozen, those of
-/// its adapter and the input's gradient through it.
+/// Seconds of one matrix's backward products: the input's gradient, and the weight's or, where it
+/// is frozen, those of its adapter and the input's gradient through it.
 double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
                                const Calibration& calibration);
 

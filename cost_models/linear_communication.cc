@@ -32,7 +32,7 @@ class Products {
  private:
   double seconds(double m, double n, double k) const {
     return calibration_.sustained.value * matmul_seconds(m, n, k, rank_.dtype, calibration_) /
-           rank_.traits.product_speed;
+           rank_.traits.kernels.product_speed;
   }
 
   const RankModel& rank_;
@@ -60,7 +60,7 @@ double bulk_loss(double collective, double product) {
 
 double accumulated_bytes(const RankModel& rank) {
   const double own = size_of(rank.dtype), sum = 2.0 * size_of(DType::fp32);
-  return megatron_core(rank.traits) && rank.traits.flash_attention ? sum - own : sum + own;
+  return megatron_core(rank.traits) && rank.traits.kernels.flash_attention ? sum - own : sum + own;
 }
 
 double linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
@@ -82,19 +82,19 @@ double linear_tp_seconds(const RankModel& rank, double tokens, bool backward, Gr
   };
   const LayerMatmuls layer = layer_matmuls(rank, shape);
   const Products products(rank, rows, calibration);
-  // Of attention and of the dense MLP (or the shared experts): a product that needs all tokens and
-  // one that leaves partial sums of them.
+  // Attention and the dense MLP (or the shared experts) have each a product that needs all tokens
+  // and one that leaves partial sums of them.
   double seconds = 0;
   for (std::size_t first = 0; first < (shape.ffn > 0 ? 4U : 2U); first += 2) {
     const MatmulShape &in = layer.shapes[first], &out = layer.shapes[first + 1];
     if (!rank.sequence_parallel) {
       seconds += backward ? beside(reduce, products.weight_gradient(in)) : reduce;
-    } else if (rank.traits.overlapped_tensor && backward) {
+    } else if (rank.traits.kernels.overlapped_tensor_parallel && backward) {
       seconds += ring_loss(gather, rank.tp, products.input_gradient(out),
                            products.input_gradient(out, 1.0 / rank.tp)) +
                  bulk_loss(gather, products.input_gradient(in)) +
                  bulk_loss(scatter, products.weight_gradient(in));
-    } else if (rank.traits.overlapped_tensor) {
+    } else if (rank.traits.kernels.overlapped_tensor_parallel) {
       seconds +=
           ring_loss(gather, rank.tp, products.forward(in), products.forward(in, 1.0 / rank.tp)) +
           pipeline_loss(scatter, products.forward(out),

@@ -9,10 +9,11 @@
 namespace tessera {
 
 /// Whether the engine's layers are Megatron-LM core's, as its experts are.
-inline bool megatron_core(const EngineTraits& traits) { return traits.eager_expert_bias; }
+inline bool megatron_core(const EngineTraits& traits) { return traits.experts.eager_bias; }
 
-/// What sticks out of a layer's collectives, and what products lose beside them. Without user
-/// buffers (EngineTraits::overlapped_tensor) the backward pass gathers an input beside its
+/// Seconds by which a layer's collectives outlast the products beside them, and that the products
+/// lose to them. Without user
+/// buffers (LayerKernels::overlapped_tensor_parallel) the backward pass gathers an input beside its
 /// gradient's product and reduces that gradient beside the weight's (Megatron-LM
 /// core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication).
 double linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,

@@ -24,7 +24,7 @@
 
 namespace tessera {
 
-/// What a training forward pass keeps for its backward pass.
+/// How much a training forward pass drops that its backward pass makes again.
 enum class Recompute { none, selective, full };
 
 /// Bytes of one rank in one phase, by class. Classes that a role does not have are zero.
@@ -64,8 +64,8 @@ struct Offload {
   auto operator<=>(const Offload&) const = default;
 };
 
-/// What one rank holds of each operator of one kind of layer, and how the layer runs. Heads and
-/// columns that do not divide count the largest part.
+/// One rank's part of each operator of one kind of layer, and how the layer runs. Heads and columns
+/// that do not divide count the largest part.
 struct RankModel {
   ModelSpec model;
   int tp = 1;
@@ -123,7 +123,7 @@ Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, 
                      int tp_rank);
 std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage,
                             int tp_rank);
-/// The same for the fullest tensor-parallel rank of the stage.
+/// Elements of the fullest tensor-parallel rank of the stage.
 Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, int stage);
 std::int64_t stage_elements(const ShardElements& shards, const ParallelLayout& layout, int stage);
 
@@ -165,10 +165,10 @@ double layer_activation_bytes(const RankModel& rank, Recompute recompute, double
 /// Micro-batches whose activations stage `stage` holds at once under 1F1B: min(m, p - stage)
 /// (Narayanan et al. 2021, sec. 2.2).
 int micro_batches_in_flight(int micro_batches, int pp, int stage);
-/// The same with v chunks per stage, in units of the whole stage's layers: min(m v, 2 (p - stage -
-/// 1)
-/// + (v - 1) p + 1) / v (Megatron-LM core/pipeline_parallel/schedules.py); on the first stage
-/// 1 + (p - 1) / (p v) times the layers of p micro-batches (Korthikanti et al. 2022, sec. 4.2.3).
+/// Micro-batches in flight with v chunks per stage, in units of the whole stage's layers:
+/// min(m v, 2 (p - stage - 1) + (v - 1) p + 1) / v (Megatron-LM
+/// core/pipeline_parallel/schedules.py); on the first stage 1 + (p - 1) / (p v) times the layers of
+/// p micro-batches (Korthikanti et al. 2022, sec. 4.2.3).
 double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage);
 
 /// Most layers, each once per micro-batch, whose activations `stage` holds at once under the same
@@ -180,7 +180,7 @@ double layers_in_flight(const ParallelLayout& layout, int micro_batches, int sta
 /// copy more, of a temperature, or what the loss makes of them.
 double bytes_per_logit(LossKernel loss, DType type, bool training);
 
-/// What one stage runs of a call.
+/// The part of a call that one stage runs.
 struct StageLoad {
   LayerCounts layers{};
   bool last = true;
@@ -194,7 +194,7 @@ struct StageLoad {
 MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recompute recompute);
 MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_stage,
                           double tokens, int in_flight, Recompute recompute);
-/// The same of a forward pass without gradients.
+/// Activations and logits of a forward pass without gradients.
 MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens);
 /// KV cache of `slots` sequences of at most `max_length` tokens on `layers` layers (0 = all), and
 /// the buffers of one step. Per token and layer 2 n_kv d e; latent attention caches (r_kv + d_rope)

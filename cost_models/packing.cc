@@ -6,8 +6,8 @@
 #include <queue>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/lengths.h"
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 namespace {

@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// What one replica, or one of its micro-batches, computes.
+/// Tokens that one replica, or one of its micro-batches, computes.
 struct PackedPart {
   std::int64_t tokens = 0;              // prompts and responses
   std::vector<std::int64_t> responses;  // tokens of each, descending

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cost_models/collective.h"
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -222,7 +222,7 @@ Reach reach_of(const ReshardDemand& demand, const Ports& ports) {
   return reach;
 }
 
-/// What arrives meets the ports of its destination from the GPU outwards, where ways join.
+/// Bytes that arrive meet the ports of their destination from the GPU outwards, where ways join.
 ReshardCut arriving(std::span<const ReshardDemand> demands, const Ports& ports) {
   std::map<std::pair<int, Reach>, std::int64_t> bytes;
   for (const ReshardDemand& demand : demands) {

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "gui/views/arguments.h"
-#include "gui/views/export_views.h"
-#include "gui/views/main_window.h"
+#include "gui/pages/arguments.h"
+#include "gui/pages/export_views.h"
+#include "gui/pages/main_window.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Lists the configuration keys of an installed verl as planner/interop/verl_keys.inc.
+"""Lists the configuration keys of an installed verl as planner/interop/verl/verl_keys.inc.
 
-usage: make_verl_keys.py FOLDER > planner/interop/verl_keys.inc
-       make_verl_keys.py FOLDER VERSION=FOLDER... > planner/interop/verl_former_keys.inc
+usage: make_verl_keys.py FOLDER > planner/interop/verl/verl_keys.inc
+       make_verl_keys.py FOLDER VERSION=FOLDER... > planner/interop/verl/verl_former_keys.inc
   FOLDER  verl/trainer/config of the wheel, with the flattened _generated_*.yaml
 Each line is {"key", engines, free}: engines 1 = FSDP, 2 = Megatron, 3 = both; free = a map that
 takes any key below. With earlier versions, oldest first: {"key", "last version that has it"}.

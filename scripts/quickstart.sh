@@ -60,11 +60,12 @@ run $tessera plan "${plan_inputs[@]}" --fix "${fixed[@]}" -o "$out/plan.json"
 run $tessera simulate "$out/plan.json" --calibration "$out/calibration.json" --trace "$out/predicted-trace.json"
 
 step "6/7 Run: GRPO, TP2 x PP2 -> TP2 x DP2, weights resharded in every step"
+echo "  on a terminal one line shows the progress; every step's line is in $out/run/log.txt"
 settings=(--config grpo-digits --set "data.train_files=[$out/prompts.jsonl]")
 run $tessera run "$out/plan.json" "${settings[@]}" \
   --set "trainer.total_training_steps=$steps" --ranks 4 -o "$out/run"
 
-step "7/7 Prediction against measurement; then the same with whole tensors gathered in every switch"
+step "7/7 Prediction against measurement; then the same with whole tensors gathered in every reshard"
 run $tessera compare "$out/plan.json" "$out/run"
 run $tessera run "$out/plan.json" "${settings[@]}" --reshard full \
   --set trainer.total_training_steps=10 --ranks 4 -o "$out/run-full"
@@ -73,6 +74,7 @@ run $tessera compare "$out/run-full/plan.json" "$out/run-full"
 cat <<EOF
 
 Where to look:
+  $out/run/log.txt             a line for every step
   $out/run/metrics.jsonl       every step's numbers (verl's names)
   $out/run/trace.json          every rank's phases, for ui.perfetto.dev (the prediction: $out/predicted-trace.json)
   $out/run/hf                  the trained model, loadable by transformers

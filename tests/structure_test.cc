@@ -27,8 +27,10 @@ const std::map<std::string, std::set<std::string>> kTiers = {
     {"gui", {"cost_models", "planner", "simulator", "gui"}}};
 
 /// Folders that know torch.
-const std::set<std::string> kTorch = {"executor/model", "executor/train", "executor/rollout",
-                                      "executor/measure", "executor/run"};
+const std::set<std::string> kTorch = {"executor/tensor",  "executor/weights",  "executor/attention",
+                                      "executor/model",   "executor/sharding", "executor/train",
+                                      "executor/rollout", "executor/measure",  "executor/launch",
+                                      "executor/loop",    "executor/bench",    "executor/commands"};
 
 struct Source {
   std::string path, folder, tier;  // relative to the root
@@ -104,6 +106,105 @@ TEST(Structure, FoldersIncludeOneWayOnly) {
   EXPECT_THAT(left, testing::IsEmpty());
 }
 
+/// Of the two rooms that know engines by name.
+bool knows_engines(const std::string& folder) {
+  return folder == "planner/engines" || folder.starts_with("planner/interop");
+}
+
+/// What of a line compares an engine's name: a comparison with it or with a constant that holds
+/// it, or a search for it; empty = nothing.
+std::string compared_engine(const std::string& line) {
+  static const std::string name =
+      R"re(("(tessera|verl|verl-megatron|megatron|vllm|sglang|any)"(s|sv)?|k(Own|Any)Engine\b))re";
+  static const std::string in_call =
+      R"re(\b(compare|starts_with|ends_with|contains|find|count|strcmp)\([^()]*)re";
+  static const std::regex found(R"re([=!]= *(std::string(_view)?[({])?)re" + name +  // x == "verl"
+                                "|" + name + R"re([)}]? *[=!]=)re" +                 // "verl" == x
+                                "|" + in_call + name + R"re(|\bcase +)re" + name);
+  std::smatch match;
+  const std::string code = line.substr(0, line.find("//"));
+  return std::regex_search(code, match, found) ? match.str() : "";
+}
+
+TEST(Structure, EnginesAreComparedByNameInTheirOwnRoomsAlone) {
+  EXPECT_NE(compared_engine("if (plan.engine == \"tessera\") {"), "");
+  EXPECT_NE(compared_engine("return \"verl-megatron\" != engine;"), "");
+  EXPECT_NE(compared_engine("if (table.engine == kAnyEngine) {"), "");
+  EXPECT_NE(compared_engine("return engine.starts_with(\"verl\");"), "");
+  EXPECT_NE(compared_engine("case \"vllm\"_hash:"), "");
+  EXPECT_EQ(compared_engine("row.engine = \"tessera\";"), "");
+  EXPECT_EQ(compared_engine("// engine == \"verl\""), "");
+  for (const Source& source : sources()) {
+    if (knows_engines(source.folder)) continue;
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string found = compared_engine(source.lines[i]);
+      EXPECT_EQ(found, "") << source.path << ":" << i + 1
+                           << ": ask a property of the engine (planner/engines/engine.h)";
+    }
+  }
+}
+
+constexpr std::size_t kMostSources = 30, kMostLines = 400, kMostFunctionLines = 60;
+
+TEST(Structure, RoomsHaveFewSourcesAndSourcesAreShort) {
+  std::map<std::string, std::size_t> rooms;
+  for (const Source& source : sources()) {
+    ++rooms[source.folder];
+    EXPECT_LE(source.lines.size(), kMostLines) << source.path;
+  }
+  for (const auto& [room, count] : rooms) EXPECT_LE(count, kMostSources) << room;
+}
+
+/// Functions of a source as [first line, end), told by the formatter's layout: a name and its
+/// arguments begin at namespace or class indentation, and the body's brace closes there.
+std::vector<std::pair<std::size_t, std::size_t>> functions_of(const Source& source) {
+  const std::regex opens(
+      R"(^(  )?(?!\}|//|#|namespace|class|struct|enum|union|using|extern|if|for|while|switch|else|do|try|return|EXPECT|ASSERT)[A-Za-z~].*\(.*)");
+  constexpr std::size_t kMostSignatureLines = 14;
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  const auto& lines = source.lines;
+  for (std::size_t first = 0; first < lines.size(); ++first) {
+    const std::string& text = lines[first];
+    if (!std::regex_match(text, opens)) continue;
+    if (text.substr(0, text.find('(')).find('=') != std::string::npos) continue;  // data
+    std::size_t body = first;
+    const std::size_t last = std::min(lines.size(), first + kMostSignatureLines);
+    while (body < last && !lines[body].ends_with('{') && !lines[body].ends_with(';') &&
+           !lines[body].ends_with('}')) {
+      ++body;
+    }
+    if (body == last || !lines[body].ends_with('{')) continue;
+    const std::string closing = std::string(text.starts_with("  ") ? 2 : 0, ' ') + "}";
+    std::size_t end = body + 1;
+    while (end < lines.size() && !lines[end].starts_with(closing)) ++end;
+    found.emplace_back(first, end + 1);
+    first = end;
+  }
+  return found;
+}
+
+TEST(Structure, FunctionsAreShort) {
+  std::size_t functions = 0;
+  for (const Source& source : sources()) {
+    for (const auto& [first, end] : functions_of(source)) {
+      EXPECT_LE(end - first, kMostFunctionLines) << source.path << ":" << first + 1;
+      ++functions;
+    }
+  }
+  EXPECT_GT(functions, 2500U);
+}
+
+TEST(Structure, PricingKnowsNoSearchAndSimulatorsKnowPricingAlone) {
+  for (const Source& source : sources()) {
+    const bool prices = source.folder.starts_with("planner/pricing");
+    if (!prices && source.tier != "simulator") continue;
+    for (const std::string& file : source.quoted) {
+      EXPECT_FALSE(file.starts_with("planner/search/") || file.starts_with("planner/explain/"))
+          << source.path << " includes " << file;
+    }
+  }
+}
+
 TEST(Structure, TorchStaysInItsFoldersAndQtInTheWindow) {
   for (const Source& source : sources()) {
     for (const std::string& file : source.angled) {
@@ -123,6 +224,47 @@ TEST(Structure, EveryHeaderSaysFirstWhatItIs) {
     EXPECT_TRUE(source.lines[0].starts_with("// ")) << source.path;
     const auto pragma = std::find(source.lines.begin(), source.lines.end(), "#pragma once");
     EXPECT_TRUE(pragma != source.lines.end()) << source.path;
+  }
+}
+
+/// True when the line asks which family a model is of: it names an enumerator of ModelFamily other
+/// than to set a value.
+bool compares_a_family(const std::string& line) {
+  static const std::regex set(R"re((^|[^=!<>])= *$)re");
+  if (line.find("using enum ModelFamily") != std::string::npos) return true;
+  for (std::size_t at = line.find("ModelFamily::"); at != std::string::npos;
+       at = line.find("ModelFamily::", at + 1)) {
+    const std::string after = line.substr(at);
+    static const std::regex compared(R"re(^ModelFamily::\w+ *(==|!=))re");
+    if (!std::regex_search(line.substr(0, at), set) || std::regex_search(after, compared)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(Structure, FactsOfModelFamiliesStandInTheirTable) {
+  for (const char* line :
+       {"if (model.family == ModelFamily::gpt2) {", "return spec.family != ModelFamily::llama;",
+        "case ModelFamily::qwen2:", "if (is(ModelFamily::mixtral)) return;",
+        "using enum ModelFamily;", "const bool sparse = ModelFamily::mixtral == family;",
+        "    ModelFamily::qwen3};"}) {
+    EXPECT_TRUE(compares_a_family(line)) << line;
+  }
+  for (const char* line :
+       {"ModelFamily family = ModelFamily::llama;", "return {.family = ModelFamily::qwen2,",
+        "ModelFamily family() const;"}) {
+    EXPECT_FALSE(compares_a_family(line)) << line;
+  }
+  for (const Source& source : sources()) {
+    // The enum and the table; and the families that an engine can run, a fact of the engine.
+    if (source.path == "cost_models/spec/model_spec.h" ||
+        source.path == "cost_models/spec/families.cc" || source.folder == "planner/engines") {
+      continue;
+    }
+    for (const std::string& line : source.lines) {
+      EXPECT_FALSE(compares_a_family(line)) << source.path << ": " << line;
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <boost/graph/successive_shortest_path_nonnegative_weights.hpp>
 #include <numeric>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

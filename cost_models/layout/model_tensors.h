@@ -13,7 +13,7 @@ namespace tessera {
 ShardedTensor model_tensor(const Parameter& parameter, const RankMap& from, const RankMap& to,
                            DType dtype);
 
-/// The switch of a whole model: model_tensor of every row of the table, in its order.
+/// The reshard of a whole model: model_tensor of every row of the table, in its order.
 std::vector<ShardedTensor> model_tensors(const ParameterTable& table, const RankMap& from,
                                          const RankMap& to, DType dtype);
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -46,7 +46,7 @@ HoldersOfBox distinct_sources(const ShardedTensor& tensor) {
   return sources;
 }
 
-/// What every rank needs, as boxes that do not overlap within the rank.
+/// The elements that every rank needs, as boxes that do not overlap within the rank.
 std::vector<Holding> disjoint_destinations(const ShardedTensor& tensor) {
   std::vector<Holding> wanted = tensor.destination;
   std::erase_if(wanted, [](const Holding& holding) { return volume(holding.box) == 0; });

@@ -1,4 +1,4 @@
-// Where the parts of one tensor before and after a switch overlap.
+// Where the parts of one tensor before and after a reshard overlap.
 //
 // The distinct destination boxes are cut into cells that each source part holds entirely or not at
 // all, so a cell has one set of holders. A plain value; ranks are global.

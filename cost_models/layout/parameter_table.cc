@@ -3,21 +3,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/spec/families.h"
+
 namespace tessera {
 namespace {
-
-bool is_gpt2(const ModelSpec& model) { return model.family == ModelFamily::gpt2; }
 
 /// Collects the rows of one model in table order.
 class Rows {
  public:
-  explicit Rows(const ModelSpec& model) : model_(model) {}
+  explicit Rows(const ModelSpec& model) : model_(model), names_(facts_of(model.family).tensors) {}
 
   void embedding() {
     const bool shared = model_.tied_embeddings && model_.head == ModelHead::language_model;
     const StagePlace place = shared ? StagePlace::embedding_and_head : StagePlace::embedding;
-    const std::string name =
-        is_gpt2(model_) ? "transformer.wte.weight" : "model.embed_tokens.weight";
+    const std::string name(names_.embedding);
     add(at(place, cut(matrix(name, model_.vocab, model_.hidden), 0, SplitUnit::vocab_rows)));
     if (model_.learned_positions) {
       add(at(StagePlace::embedding,
@@ -28,12 +27,12 @@ class Rows {
 
   void layer(std::int64_t index) {
     layer_ = index;
-    prefix_ = (is_gpt2(model_) ? "transformer.h." : "model.layers.") + std::to_string(index) + ".";
-    if (is_gpt2(model_)) {
-      gpt2_layer();
+    prefix_ = std::string(names_.layers) + std::to_string(index) + ".";
+    if (names_.layer == LayerTensors::conv1d) {
+      conv1d_layer();
     } else {
       model_.mla ? latent_attention(*model_.mla) : attention();
-      if (model_.family == ModelFamily::gpt_oss) {
+      if (names_.experts == ExpertTensors::stacked) {
         stacked_experts(*model_.moe);
       } else if (is_moe_layer(model_, index)) {
         experts(*model_.moe);
@@ -49,11 +48,10 @@ class Rows {
 
   void head() {
     const size_t first = rows_.size();
-    norm(is_gpt2(model_) ? "transformer.ln_f" : "model.norm");
+    norm(std::string(names_.last_norm));
     if (model_.head == ModelHead::value) {
-      // As transformers' ...ForTokenClassification calls it.
-      add(matrix(is_gpt2(model_) ? "classifier.weight" : "score.weight", 1, model_.hidden));
-      if (is_gpt2(model_)) add(vector("classifier.bias", 1));
+      add(matrix(std::string(names_.value_head), 1, model_.hidden));
+      if (!names_.value_head_bias.empty()) add(vector(std::string(names_.value_head_bias), 1));
     } else if (!model_.tied_embeddings) {
       add(cut(matrix("lm_head.weight", model_.vocab, model_.hidden), 0, SplitUnit::vocab_rows));
     }
@@ -150,10 +148,8 @@ class Rows {
   }
 
   void experts(const MoeSpec& moe) {
-    const bool mixtral = model_.family == ModelFamily::mixtral;
-    const std::string block = mixtral ? "block_sparse_moe." : "mlp.";
-    const std::string gate = mixtral ? "w1" : "gate_proj", up = mixtral ? "w3" : "up_proj",
-                      down = mixtral ? "w2" : "down_proj";
+    const std::string block(names_.expert_block);
+    const std::string gate(names_.gate), up(names_.up), down(names_.down);
     add(matrix(block + "gate.weight", moe.experts, model_.hidden));
     if (moe.correction_bias) add(vector(block + "gate.e_score_correction_bias", moe.experts));
     const auto expert = [&](std::int64_t e, const std::string& name, bool in) {
@@ -178,7 +174,7 @@ class Rows {
     if (moe.shared_gate) add(matrix("mlp.shared_expert_gate.weight", 1, model_.hidden));
   }
 
-  /// gpt-oss: one tensor for all experts, input dim before output dim, gate and up interleaved.
+  /// One tensor for all experts, input dim before output dim, gate and up interleaved.
   void stacked_experts(const MoeSpec& moe) {
     const auto stacked = [&](const std::string& name, std::vector<std::int64_t> shape, int dim) {
       Parameter row = matrix("mlp.experts." + name, 0, 0);
@@ -198,7 +194,7 @@ class Rows {
   }
 
   /// Conv1D weights: [in, out]; c_attn holds queries, keys and values side by side.
-  void gpt2_layer() {
+  void conv1d_layer() {
     const std::int64_t h = model_.hidden;
     const auto side = [&](const std::string& name, bool bias, int position) {
       const SplitUnit unit = position == 0 ? SplitUnit::query_heads : SplitUnit::kv_heads;
@@ -305,6 +301,7 @@ class Rows {
   void add(Parameter row) { rows_.push_back(std::move(row)); }
 
   const ModelSpec& model_;
+  const TensorNames& names_;
   std::int64_t layer_ = -1;
   std::string prefix_;
   std::vector<Parameter> rows_;

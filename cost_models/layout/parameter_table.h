@@ -18,7 +18,8 @@
 
 namespace tessera {
 
-/// What tensor parallelism counts when it cuts a tensor; of an expert the columns of its own MLP.
+/// Units that tensor parallelism counts when it cuts a tensor; an expert's are the columns of its
+/// own MLP.
 enum class SplitUnit { none, query_heads, kv_heads, ffn_columns, vocab_rows, expert_columns };
 
 /// Which pipeline stages hold a tensor.
@@ -48,8 +49,8 @@ struct Parameter {
   /// For kv_heads: query heads per KV head. A rank holds the KV heads its query heads use.
   std::int64_t queries_per_unit = 1;
   bool decayed = true;  // weight decay applies (matrices; not norms and biases)
-  /// Of a routed expert's tensor, which EP places: experts of the layer (0 = not such a tensor),
-  /// and either the expert it belongs to or, where the file stacks them (gpt-oss), their dim.
+  /// A routed expert's tensor, which EP places, states the experts of the layer (0 = not such a
+  /// tensor), and either the expert it belongs to or, where the file stacks them, their dim.
   std::int64_t experts = 0;
   std::int64_t expert = -1;
   int expert_dim = -1;

@@ -1,155 +1,20 @@
 #include "cost_models/layout/rank_assignment.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "cost_models/layout/min_cost_flow.h"
-#include "cost_models/layout/sharding.h"
+#include "cost_models/layout/place_overlaps.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostPairs = 10'000'000;  // of places, sources and kinds of tensors
-
-/// Coordinates with equal keys hold the same of every tensor.
-using CoordKey = std::array<int, 6>;
-
-CoordKey key_of(const ParallelLayout& layout, const RankCoord& coord, bool stored) {
-  const ExpertCoord expert = expert_coord(layout, coord);
-  const bool sharded = stored && layout.dp_shard > 1;
-  return {coord.tp,   coord.pp,  sharded ? coord.dp_shard : 0,
-          expert.etp, expert.ep, sharded ? expert.edp : 0};
-}
-
-struct CoordClasses {
-  std::map<CoordKey, int> ids;
-  std::vector<RankCoord> coords;  // one of each class
-
-  int add(const ParallelLayout& layout, const RankCoord& coord, bool stored) {
-    const auto [found, fresh] =
-        ids.try_emplace(key_of(layout, coord, stored), static_cast<int>(coords.size()));
-    if (fresh) coords.push_back(coord);
-    return found->second;
-  }
-};
-
-/// What places of the new layout have in common with what ranks hold: by class of place, of source.
-class Overlaps {
- public:
-  Overlaps(const ParameterTable& table, const RankMap& from, const RankMap& to,
-           const ReshardOptions& options)
-      : options_(options) {
-    for (std::size_t i = 0; i < from.ranks.size(); ++i) {
-      const int source = sources_.add(from.layout, from.coords[i], true);
-      source_of_rank_[from.ranks[i]] = source;
-      sources_of_node_[node(from.ranks[i])].push_back(source);
-    }
-    for (auto& [node, sources] : sources_of_node_) {
-      std::sort(sources.begin(), sources.end());
-      sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-    }
-    for (const RankCoord& coord : to.coords) {
-      place_of_index_.push_back(places_.add(to.layout, coord, false));
-    }
-    const AlikeParameters alike = alike_parameters(table, from.layout, to.layout);
-    too_many_ = alike.first.size() * places_.coords.size() * sources_.coords.size() > kMostPairs;
-    if (too_many_) return;
-    wanted_.assign(places_.coords.size(), 0);
-    kept_.assign(places_.coords.size(), std::vector<std::int64_t>(sources_.coords.size(), 0));
-    for (std::size_t k = 0; k < alike.first.size(); ++k) {
-      add_kind(table.rows[static_cast<std::size_t>(alike.first[k])], alike.count[k], from, to);
-    }
-  }
-
-  bool too_many() const { return too_many_; }
-  int node(int rank) const { return options_.node_of ? options_.node_of(rank) : 0; }
-  int place(std::size_t index) const { return place_of_index_[index]; }
-  /// Class of what the rank holds, -1 = nothing.
-  int source(int rank) const {
-    const auto found = source_of_rank_.find(rank);
-    return found == source_of_rank_.end() ? -1 : found->second;
-  }
-  const std::vector<int>& sources_on(int node) const {
-    static const std::vector<int> kNone;
-    const auto found = sources_of_node_.find(node);
-    return found == sources_of_node_.end() ? kNone : found->second;
-  }
-
-  std::int64_t received(int place, int source) const {
-    const auto p = static_cast<std::size_t>(place);
-    return wanted_[p] - (source < 0 ? 0 : kept_[p][static_cast<std::size_t>(source)]);
-  }
-
-  /// Elements of a place that none of the sources holds.
-  std::int64_t absent(int place, const std::vector<int>& sources) {
-    const auto [found, fresh] = absent_.try_emplace({place, sources}, 0);
-    if (!fresh) return found->second;
-    for (const Kind& kind : kinds_) {
-      const auto& wanted = kind.places[static_cast<std::size_t>(place)];
-      if (!wanted) continue;
-      std::vector<Box> rest{*wanted};
-      for (const int source : sources) {
-        const auto& held = kind.sources[static_cast<std::size_t>(source)];
-        if (!held) continue;
-        std::vector<Box> still;
-        for (const Box& box : rest) {
-          const auto pieces = subtract(box, *held);
-          still.insert(still.end(), pieces.begin(), pieces.end());
-        }
-        rest = std::move(still);
-      }
-      for (const Box& box : rest) found->second += kind.count * volume(box);
-    }
-    return found->second;
-  }
-
- private:
-  struct Kind {
-    std::int64_t count = 0;
-    std::vector<std::optional<Box>> places, sources;
-  };
-
-  void add_kind(const Parameter& parameter, int count, const RankMap& from, const RankMap& to) {
-    Kind& kind = kinds_.emplace_back();
-    kind.count = count;
-    for (const RankCoord& coord : places_.coords) {
-      kind.places.push_back(compute_box(parameter, to.layout, coord));
-    }
-    for (const RankCoord& coord : sources_.coords) {
-      kind.sources.push_back(stored_box(parameter, from.layout, coord));
-    }
-    for (std::size_t p = 0; p < kind.places.size(); ++p) {
-      if (!kind.places[p]) continue;
-      wanted_[p] += count * volume(*kind.places[p]);
-      for (std::size_t s = 0; s < kind.sources.size(); ++s) {
-        if (kind.sources[s]) {
-          kept_[p][s] += count * volume(intersect(*kind.places[p], *kind.sources[s]));
-        }
-      }
-    }
-  }
-
-  const ReshardOptions& options_;
-  CoordClasses sources_, places_;
-  std::unordered_map<int, int> source_of_rank_;
-  std::map<int, std::vector<int>> sources_of_node_;  // ascending
-  std::vector<int> place_of_index_;
-  bool too_many_ = false;
-  std::vector<Kind> kinds_;
-  std::vector<std::int64_t> wanted_;
-  std::vector<std::vector<std::int64_t>> kept_;
-  std::map<std::pair<int, std::vector<int>>, std::int64_t> absent_;
-};
-
-MovedElements moved(Overlaps& overlaps, const RankMap& to) {
+MovedElements moved(PlaceOverlaps& overlaps, const RankMap& to) {
   MovedElements sum;
   for (std::size_t i = 0; i < to.ranks.size(); ++i) {
     const int rank = to.ranks[i], place = overlaps.place(i);
@@ -189,7 +54,7 @@ struct NodeKind {
 class Assignment {
  public:
   /// Places within a node that would receive more than `most` elements are avoided.
-  Assignment(Overlaps& overlaps, const ParallelLayout& layout, std::span<const int> ranks,
+  Assignment(PlaceOverlaps& overlaps, const ParallelLayout& layout, std::span<const int> ranks,
              std::int64_t most)
       : overlaps_(overlaps), layout_(layout), most_(most) {
     for (const int rank : ranks) ranks_of_node_[overlaps.node(rank)].push_back(rank);
@@ -353,7 +218,7 @@ class Assignment {
     return takes;
   }
 
-  Overlaps& overlaps_;
+  PlaceOverlaps& overlaps_;
   const ParallelLayout& layout_;
   std::int64_t most_ = 0;
   std::map<int, std::vector<int>> ranks_of_node_;
@@ -374,7 +239,7 @@ RankMap listed(const ParallelLayout& layout, std::span<const int> ranks) {
 
 MovedElements moved_elements(const ParameterTable& table, const RankMap& from, const RankMap& to,
                              const ReshardOptions& options) {
-  Overlaps overlaps(table, from, to, options);
+  PlaceOverlaps overlaps(table, from, to, options);
   TESSERA_CHECK(!overlaps.too_many());
   return moved(overlaps, to);
 }
@@ -400,7 +265,7 @@ std::vector<int> assign_ranks(const ParameterTable& table, const RankMap& from,
                               const ParallelLayout& to, std::span<const int> ranks,
                               const ReshardOptions& options) {
   const RankMap contiguous = listed(to, ranks);
-  Overlaps overlaps(table, from, contiguous, options);
+  PlaceOverlaps overlaps(table, from, contiguous, options);
   if (overlaps.too_many()) return contiguous.ranks;
   const MovedElements before = moved(overlaps, contiguous);
   std::vector<int> found = Assignment(overlaps, to, ranks, before.busiest_received).run();

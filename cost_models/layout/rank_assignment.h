@@ -1,4 +1,4 @@
-// Which rank takes which place of a layout, so that a switch into it moves the fewest bytes.
+// Which rank takes which place of a layout, so that a reshard into it moves the fewest bytes.
 //
 // First across nodes: blocks of places that communicate much (a TP or expert group, consecutive
 // stages) stay on one node and go where most of their elements are. Then within each node: places
@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-/// What a switch moves at least: nobody receives what it holds, and nothing that a rank of its node
-/// holds comes from another node.
+/// Elements that a reshard moves at least: nobody receives what it holds, and nothing that a rank
+/// of its node holds comes from another node.
 struct MovedElements {
   std::int64_t across_nodes = 0, received = 0;                  // of all ranks
   std::int64_t busiest_across_nodes = 0, busiest_received = 0;  // of one rank

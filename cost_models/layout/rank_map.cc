@@ -109,7 +109,7 @@ bool check_strided(const ParallelLayout& layout, std::span<const int> ranks,
 
 using CoordKey = std::array<int, 5>;
 
-/// What the members of a group share (first), and their order inside it (second).
+/// The coordinates that the members of a group share (first), and their order inside it (second).
 std::pair<CoordKey, CoordKey> expert_group_key(const ParallelLayout& layout, const RankCoord& c,
                                                Axis axis) {
   const ExpertCoord e = expert_coord(layout, c);

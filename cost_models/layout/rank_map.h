@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/parallel_layout.h"
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 

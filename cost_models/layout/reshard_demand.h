@@ -1,4 +1,4 @@
-// What a switch of layouts has to bring to each rank, and who holds it.
+// The bytes that a reshard has to bring to each rank, and who holds them.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct ReshardDemand {
   bool operator==(const ReshardDemand&) const = default;
 };
 
-/// All demands of a model's switch, those of one destination and set of holders together; sorted by
-/// destination, then holders.
+/// All demands of a model's reshard, those of one destination and set of holders together; sorted
+/// by destination, then holders.
 std::vector<ReshardDemand> reshard_demands(const ParameterTable& table, const RankMap& from,
                                            const RankMap& to, DType dtype);
 

@@ -2,103 +2,22 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/overlay.h"
+#include "cost_models/layout/reshard_parts.h"
 #include "cost_models/layout/sender_balance.h"
 #include "cost_models/layout/sharding.h"
-#include "cost_models/spec/problem.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace tessera {
 namespace {
 
 constexpr int kKept = -1;
 constexpr int kElsewhere = -1;  // a node without holders
-
-/// A cell of an overlay, with what every tensor that lies so asks of it.
-struct Piece {
-  const Box* box = nullptr;
-  int outer_dim = 0;
-  std::int64_t bytes = 0, row_bytes = 0;  // all of it; of one index of the outer dim
-};
-
-/// What a destination receives: the rows [lo, hi) of a piece's outer dim.
-struct Part {
-  int tensor = 0, source = 0;
-  const Piece* piece = nullptr;
-  Interval rows;
-
-  Interval side(int dim) const {
-    return dim == piece->outer_dim ? rows : piece->box->dims[static_cast<size_t>(dim)];
-  }
-};
-
-bool box_less(const Part& a, const Part& b) {
-  for (int d = 0; d < a.piece->box->rank; ++d) {
-    const Interval x = a.side(d), y = b.side(d);
-    if (x.lo != y.lo) return x.lo < y.lo;
-    if (x.hi != y.hi) return x.hi < y.hi;
-  }
-  return false;
-}
-
-/// Hands out the bytes of one class to its holders, in the order of the shares.
-struct Dispenser {
-  const std::vector<SenderShare>* shares = nullptr;
-  size_t next = 0;
-  std::int64_t position = 0, boundary = 0;
-
-  void begin(const std::vector<SenderShare>& list) {
-    shares = &list;
-    boundary = list.empty() ? 0 : list.front().bytes;
-  }
-  bool last() const { return next + 1 >= shares->size(); }
-  int holder() const { return (*shares)[next].holder; }
-  void advance() { boundary += (*shares)[++next].bytes; }
-};
-
-/// xxh3 of transfers, in 64-bit words.
-class Digest {
- public:
-  Digest() : state_(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
-
-  void add(const Part& part, int destination) {
-    std::int64_t* next = words_.data() + used_;
-    *next++ = part.tensor;
-    *next++ = part.source;
-    *next++ = destination;
-    for (int d = 0; d < part.piece->box->rank; ++d) {
-      const Interval side = part.side(d);
-      *next++ = side.lo;
-      *next++ = side.hi;
-    }
-    used_ = static_cast<size_t>(next - words_.data());
-    if (used_ + kMostWords > words_.size()) hash();
-  }
-  std::uint64_t value() {
-    hash();
-    return XXH3_64bits_digest(state_.get());
-  }
-
- private:
-  void hash() {
-    XXH3_64bits_update(state_.get(), words_.data(), used_ * sizeof(std::int64_t));
-    used_ = 0;
-  }
-
-  static constexpr size_t kMostWords = 3 + 2 * kMaxTensorRank;  // of a transfer
-
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_;
-  std::array<std::int64_t, 4096> words_;
-  size_t used_ = 0;
-};
 
 /// Tensors that lie alike share one overlay; demands with the same holders and the same node of the
 /// destination share one class. Both make a model of thousands of tensors a small problem.
@@ -331,7 +250,7 @@ class ReshardPlanner {
     }
   }
 
-  /// What the destination received, by source (then tensor and box).
+  /// Counts and lists the parts that the destination received, by source (then tensor and box).
   void flush() {
     std::sort(sources_.begin(), sources_.end());
     for (const int source : sources_) {
@@ -385,7 +304,7 @@ class ReshardPlanner {
   std::vector<Part> parts_;                   // that it receives of one tensor
   std::vector<std::vector<Part>> by_source_;  // that it receives of all
   std::vector<int> sources_;                  // of these
-  Digest digest_;
+  TransferDigest digest_;
 };
 
 }  // namespace

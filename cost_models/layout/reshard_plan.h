@@ -49,7 +49,7 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-/// Bytes of one rank in a switch.
+/// Bytes of one rank in a reshard.
 struct RankTraffic {
   std::int64_t kept = 0, received = 0, sent = 0;
   bool operator==(const RankTraffic&) const = default;
@@ -72,7 +72,7 @@ struct ReshardOptions {
   std::function<int(int rank)> node_of;
 };
 
-/// Plans the switch of all tensors together: nobody receives what it holds, every destination byte
+/// Plans the reshard of all tensors together: nobody receives what it holds, every destination byte
 /// arrives once, and no rank sends more than the min-max optimum plus one block. A destination that
 /// the sources do not cover is an internal error of the caller (Error, internal).
 ReshardPlan plan_reshard(std::span<const ShardedTensor> tensors,

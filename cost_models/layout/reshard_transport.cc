@@ -1,40 +1,30 @@
 #include "cost_models/layout/reshard_transport.h"
 
+#include "cost_models/spec/enum_names.h"
+
 namespace tessera {
+namespace {
 
-std::string_view name_of(ReshardMode mode) {
-  return mode == ReshardMode::minimal ? "minimal" : "full";
-}
+constexpr auto kModes =
+    enum_names<ReshardMode>({{ReshardMode::minimal, "minimal"}, {ReshardMode::full, "full"}});
+constexpr auto kTransportNames =
+    enum_names<ReshardTransport>({{ReshardTransport::automatic, "automatic"},
+                                  {ReshardTransport::copy_engine, "copy_engine"},
+                                  {ReshardTransport::window, "window"},
+                                  {ReshardTransport::all_gather, "all_gather"},
+                                  {ReshardTransport::send_recv, "send_recv"},
+                                  {ReshardTransport::host, "host"}});
+static_assert(kTransportNames.pairs.size() == kTransports.size());
 
-std::string_view name_of(ReshardTransport transport) {
-  switch (transport) {
-    case ReshardTransport::automatic:
-      return "automatic";
-    case ReshardTransport::copy_engine:
-      return "copy_engine";
-    case ReshardTransport::window:
-      return "window";
-    case ReshardTransport::all_gather:
-      return "all_gather";
-    case ReshardTransport::send_recv:
-      return "send_recv";
-    case ReshardTransport::host:
-      break;
-  }
-  return "host";
-}
+}  // namespace
+
+std::string_view name_of(ReshardMode mode) { return kModes[mode]; }
+std::string_view name_of(ReshardTransport transport) { return kTransportNames[transport]; }
 
 std::optional<ReshardTransport> transport_from(std::string_view name) {
-  for (const ReshardTransport transport : kTransports) {
-    if (name_of(transport) == name) return transport;
-  }
-  return std::nullopt;
+  return kTransportNames.find(name);
 }
 
-std::vector<std::string> transport_names() {
-  std::vector<std::string> names;
-  for (const ReshardTransport transport : kTransports) names.emplace_back(name_of(transport));
-  return names;
-}
+std::vector<std::string> transport_names() { return kTransportNames.names(); }
 
 }  // namespace tessera

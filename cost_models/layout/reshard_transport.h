@@ -1,4 +1,4 @@
-// What a switch of weights moves, and how its bytes travel. Plain values.
+// The bytes that a reshard of weights moves, and how they travel. Plain values.
 #pragma once
 
 #include <array>

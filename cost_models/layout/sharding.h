@@ -1,4 +1,4 @@
-// What a rank holds: (tensor, layout, coordinate) -> box.
+// The part of a tensor that a rank holds: (tensor, layout, coordinate) -> box.
 #pragma once
 
 #include <optional>

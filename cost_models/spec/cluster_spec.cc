@@ -4,10 +4,10 @@
 #include <limits>
 #include <vector>
 
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_yaml.h"
 #include "cost_models/spec/node_groups.h"
-#include "cost_models/spec/preset.h"
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/spec/strict_yaml.h"
 
 namespace tessera {
 namespace {

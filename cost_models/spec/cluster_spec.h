@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/units.h"
 
 namespace tessera {
@@ -25,7 +25,7 @@ struct DeviceSpec {
   bool operator==(const DeviceSpec&) const = default;
 };
 
-/// Of one node; 0 = not stated.
+/// CPU cores and memory of one node; 0 = not stated.
 struct HostSpec {
   std::int64_t cores = 0;
   BytesPerSecond memory;  // all channels together

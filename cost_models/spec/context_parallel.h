@@ -1,4 +1,4 @@
-// What a model's attention must be like for context parallelism to run it.
+// The rule by which context parallelism can run a model's attention.
 //
 // Pure; planner and executor refuse by the same rule.
 #pragma once

@@ -7,25 +7,36 @@
 #include <iterator>
 #include <map>
 
+#include "cost_models/spec/enum_names.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, kRoleCount> kRoles{"actor", "rollout", "critic", "reference",
-                                                          "reward"};
-constexpr std::array<std::string_view, kPhaseCount> kPhases{
-    "load", "gen",           "reshard",      "old_log_prob",   "ref", "values", "reward",
-    "adv",  "update_critic", "update_actor", "save_checkpoint"};
-constexpr std::array<std::string_view, 4> kKinds{"generate", "infer", "train", "compute"};
-constexpr std::array<std::string_view, 3> kKlPlaces{"none", "loss", "reward"};
-
-template <class Enum, std::size_t N>
-std::optional<Enum> from_name(std::string_view name, const std::array<std::string_view, N>& names) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Enum>(found - names.begin());
-}
+constexpr auto kRoles = enum_names<Role>({{Role::actor, "actor"},
+                                          {Role::rollout, "rollout"},
+                                          {Role::critic, "critic"},
+                                          {Role::reference, "reference"},
+                                          {Role::reward, "reward"}});
+static_assert(has_enumerators<Role, kEveryRole.size()>());
+constexpr auto kPhases = enum_names<Phase>({{Phase::load, "load"},
+                                            {Phase::gen, "gen"},
+                                            {Phase::reshard, "reshard"},
+                                            {Phase::old_log_prob, "old_log_prob"},
+                                            {Phase::ref, "ref"},
+                                            {Phase::values, "values"},
+                                            {Phase::reward, "reward"},
+                                            {Phase::adv, "adv"},
+                                            {Phase::update_critic, "update_critic"},
+                                            {Phase::update_actor, "update_actor"},
+                                            {Phase::save_checkpoint, "save_checkpoint"}});
+static_assert(has_enumerators<Phase, kEveryPhase.size()>());
+constexpr auto kKinds = enum_names<CallKind>({{CallKind::generate, "generate"},
+                                              {CallKind::infer, "infer"},
+                                              {CallKind::train, "train"},
+                                              {CallKind::compute, "compute"}});
+constexpr auto kKlPlaces = enum_names<KlPlace>(
+    {{KlPlace::none, "none"}, {KlPlace::loss, "loss"}, {KlPlace::reward, "reward"}});
 
 /// Consumer -> producer, so that a depth-first visit in the calls' own order keeps that order where
 /// it is already valid.
@@ -51,12 +62,12 @@ std::string cycle_of(const Graph& graph, const Dataflow& dataflow) {
 
 }  // namespace
 
-std::string_view name_of(Role role) { return kRoles[static_cast<std::size_t>(role)]; }
-std::string_view name_of(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
-std::string_view name_of(CallKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(KlPlace place) { return kKlPlaces[static_cast<std::size_t>(place)]; }
-std::optional<Role> role_from(std::string_view name) { return from_name<Role>(name, kRoles); }
-std::optional<Phase> phase_from(std::string_view name) { return from_name<Phase>(name, kPhases); }
+std::string_view name_of(Role role) { return kRoles[role]; }
+std::string_view name_of(Phase phase) { return kPhases[phase]; }
+std::string_view name_of(CallKind kind) { return kKinds[kind]; }
+std::string_view name_of(KlPlace place) { return kKlPlaces[place]; }
+std::optional<Role> role_from(std::string_view name) { return kRoles.find(name); }
+std::optional<Phase> phase_from(std::string_view name) { return kPhases.find(name); }
 
 Dataflow preset_dataflow(std::string_view algorithm, KlPlace kl, bool reward_model) {
   const bool critic = algorithm == "ppo";

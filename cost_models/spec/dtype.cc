@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "cost_models/spec/enum_names.h"
+
 namespace tessera {
 namespace {
 
@@ -18,6 +20,7 @@ constexpr std::array<Spelling, 6> kSpellings{{
     {DType::int32, "int32", "int", "I32"},
     {DType::uint8, "uint8", "byte", "U8"},
 }};
+static_assert(has_enumerators<DType, kSpellings.size()>());
 
 }  // namespace
 

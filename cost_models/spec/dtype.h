@@ -12,12 +12,16 @@ enum class DType : std::uint8_t { fp32, bf16, fp16, int64, int32, uint8 };
 /// Size of one element in bytes.
 constexpr std::int64_t size_of(DType type) {
   switch (type) {
-    case DType::int64: return 8;
+    case DType::int64:
+      return 8;
     case DType::fp32:
-    case DType::int32: return 4;
+    case DType::int32:
+      return 4;
     case DType::bf16:
-    case DType::fp16: return 2;
-    case DType::uint8: return 1;
+    case DType::fp16:
+      return 2;
+    case DType::uint8:
+      return 1;
   }
   return 0;
 }

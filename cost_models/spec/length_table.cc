@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/csv.h"
+#include "cost_models/documents/csv.h"
 
 namespace tessera {
 namespace {

@@ -1,5 +1,4 @@
-// Families, experts, latent attention and the vision tower of a config.json.
-#include <array>
+// Experts, latent attention and the vision tower of a config.json.
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -8,79 +7,6 @@
 
 namespace tessera {
 namespace {
-
-using enum ModelFamily;
-
-// Keys and defaults of transformers 5.17, models/*/configuration_*.py.
-constexpr std::array<FamilyFacts, kEveryFamily.size()> kFacts{{
-    {.family = llama, .default_positions = 2048},
-    {.family = mistral,
-     .window = WindowRule::always,
-     .default_window = 4096,
-     .default_kv_heads = 8,
-     .default_positions = 131072},
-    {.family = qwen2,
-     .window = WindowRule::by_switch,
-     .default_window = 4096,
-     .default_kv_heads = 32,
-     .default_positions = 32768,
-     .qkv_bias = true},
-    {.family = qwen3,
-     .window = WindowRule::by_switch,
-     .default_window = 4096,
-     .default_kv_heads = 32,
-     .default_head_dim = 128,
-     .default_positions = 32768,
-     .qk_norm = true},
-    {.family = mixtral,
-     .window = WindowRule::always,
-     .default_kv_heads = 8,
-     .default_positions = 131072,
-     .default_theta = 1e6,
-     .default_epsilon = 1e-5},
-    {.family = qwen2_moe,
-     .window = WindowRule::switch_mixed,
-     .default_window = 4096,
-     .default_kv_heads = 16,
-     .default_positions = 32768,
-     .qkv_bias = true},
-    {.family = qwen3_moe,
-     .window = WindowRule::by_switch,
-     .default_window = 4096,
-     .default_kv_heads = 4,
-     .default_positions = 32768,
-     .qk_norm = true},
-    {.family = deepseek_v2, .default_positions = 2048},
-    {.family = deepseek_v3, .default_positions = 4096},
-    {.family = gpt2,
-     .default_positions = 1024,
-     .default_epsilon = 1e-5,
-     .norm = NormKind::layer_norm,
-     .mlp = MlpKind::gelu},
-    {.family = gpt_oss,
-     .window = WindowRule::alternating,
-     .default_window = 128,
-     .default_kv_heads = 8,
-     .default_head_dim = 64,
-     .default_positions = 131072,
-     .default_theta = 150000.0,
-     .default_epsilon = 1e-5,
-     .qkv_bias = true,
-     .mlp = MlpKind::clamped_swiglu},
-    {.family = nemotron,
-     .default_positions = 4096,
-     .default_epsilon = 1e-5,
-     .norm = NormKind::layer_norm_1p,
-     .mlp = MlpKind::squared_relu},
-    {.family = qwen2_5_vl,
-     .window = WindowRule::switch_mixed,
-     .default_window = 4096,
-     .default_kv_heads = 8,
-     .default_positions = 32768,
-     .default_theta = 1e6,
-     .default_epsilon = 1e-5,
-     .qkv_bias = true},
-}};
 
 /// The first of `names` that the file has, or the first.
 const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
@@ -111,9 +37,9 @@ void read_sparse_step(ObjectReader& reader, const ModelSpec& spec, MoeSpec& moe)
   }
 }
 
-void read_deepseek_experts(ObjectReader& reader, const ModelSpec& spec, MoeSpec& moe) {
-  const bool v3 = spec.family == deepseek_v3;
-  std::int64_t shared = v3 ? 1 : 2, dense = v3 ? 3 : 0, frequency = 1;
+void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const ModelSpec& spec,
+                           MoeSpec& moe) {
+  std::int64_t shared = facts.default_shared, dense = facts.default_dense, frequency = 1;
   if (const Node* node = reader.find("n_shared_experts")) {
     if (node->is(Node::Kind::null)) shared = 0;
   }
@@ -125,86 +51,89 @@ void read_deepseek_experts(ObjectReader& reader, const ModelSpec& spec, MoeSpec&
   }
   reader.optional("moe_layer_freq", frequency);
   if (frequency != 1) reader.refuse("moe_layer_freq", "1: experts in every later layer");
-  moe.score = v3 ? RouterScore::sigmoid : RouterScore::softmax;
+  moe.score = facts.score;
   std::string score(name_of(moe.score));
   reader.optional("scoring_func", score);
   if (score != name_of(moe.score)) {
     reader.refuse("scoring_func", std::string(name_of(moe.score)) + ", as this architecture has");
   }
-  moe.correction_bias = moe.normalised = v3;
+  moe.correction_bias = facts.correction_bias;
   reader.optional("norm_topk_prob", moe.normalised);
-  moe.scale = v3 ? 2.5 : 1.0;
+  moe.scale = facts.default_scale;
   reader.optional("routed_scaling_factor", moe.scale, kAboveZero);
-  std::string method = v3 ? "noaux_tc" : "greedy";
+  std::string method = facts.default_method;
   reader.optional("topk_method", method);
   if (method == "greedy") return;  // no groups
-  moe.groups = v3 ? 8 : 1;
-  moe.groups_per_token = v3 ? 4 : 1;
+  moe.groups = facts.default_groups;
+  moe.groups_per_token = facts.default_groups_per_token;
   reader.optional("n_group", moe.groups, kConfigSize);
   reader.optional("topk_group", moe.groups_per_token, kConfigSize);
 }
 
+/// The key that counts the routed experts; renamed keys are read under all their names.
+const char* experts_key(const ObjectReader& reader, ExpertKeys keys) {
+  switch (keys) {
+    case ExpertKeys::mixtral:
+      return present(reader, {"num_local_experts", "num_experts"});
+    case ExpertKeys::qwen:
+      return present(reader, {"num_experts", "num_local_experts"});
+    case ExpertKeys::deepseek:
+      break;
+  }
+  return present(reader, {"n_routed_experts", "num_local_experts", "num_experts"});
+}
+
 void check_experts(ObjectReader& reader, const ModelSpec& spec, const MoeSpec& moe,
-                   const char* experts_key) {
+                   const char* counted) {
   if (moe.experts_per_token > moe.experts) {
     reader.refuse("num_experts_per_tok",
                   "at most as many as there are experts (" + std::to_string(moe.experts) + ")");
   }
   if (moe.experts > 0 && moe.experts % moe.groups != 0) {
-    reader.refuse("n_group", "a divisor of " + std::string(experts_key) + " (" +
+    reader.refuse("n_group", "a divisor of " + std::string(counted) + " (" +
                                  std::to_string(moe.experts) + ")");
   }
   if (moe.groups_per_token > moe.groups) {
     reader.refuse("topk_group", "at most n_group (" + std::to_string(moe.groups) + ")");
   }
   if (static_cast<std::int64_t>(moe.dense_layers.size()) == spec.layers && spec.layers > 0) {
-    reader.refuse(experts_key, "experts in one layer at least",
+    reader.refuse(counted, "experts in one layer at least",
                   "every layer of this config has a plain MLP");
   }
 }
 
 }  // namespace
 
-const FamilyFacts* facts_of(std::string_view model_type) {
-  for (const FamilyFacts& facts : kFacts) {
-    if (name_of(facts.family) == model_type) return &facts;
-  }
-  return nullptr;
-}
-
-void read_moe(ObjectReader& reader, ModelSpec& spec) {
-  const bool deepseek = spec.family == deepseek_v2 || spec.family == deepseek_v3;
-  const bool qwen = spec.family == qwen2_moe || spec.family == qwen3_moe;
-  if (!deepseek && !qwen && spec.family != mixtral && spec.family != gpt_oss) return;
+void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
+  if (!facts.experts) return;
+  const ExpertFacts& experts = *facts.experts;
   constexpr Whole kCount{.least = 1, .most = 1 << 16};
   MoeSpec moe;
-  const char* experts =
-      deepseek ? present(reader, {"n_routed_experts", "num_local_experts", "num_experts"})
-      : qwen   ? present(reader, {"num_experts", "num_local_experts"})
-               : present(reader, {"num_local_experts", "num_experts"});
-  reader.required(experts, moe.experts, kCount);
+  const char* const counted = experts_key(reader, experts.keys);
+  reader.required(counted, moe.experts, kCount);
   reader.required(present(reader, {"num_experts_per_tok", "experts_per_token"}),
                   moe.experts_per_token, kCount);
   moe.expert_ffn = spec.ffn;
-  if (deepseek || qwen) reader.required("moe_intermediate_size", moe.expert_ffn, kConfigSize);
-  moe.normalised = spec.family == mixtral || spec.family == gpt_oss;
-  moe.router_bias = spec.family == gpt_oss;
-  if (qwen) {
+  if (experts.keys != ExpertKeys::mixtral) {
+    reader.required("moe_intermediate_size", moe.expert_ffn, kConfigSize);
+  }
+  moe.normalised = experts.normalised;
+  moe.router_bias = experts.router_bias;
+  if (experts.keys == ExpertKeys::qwen) {
     reader.optional("norm_topk_prob", moe.normalised);
     read_sparse_step(reader, spec, moe);
   }
-  if (spec.family == qwen2_moe) {
+  if (experts.gated_shared) {
     reader.required("shared_expert_intermediate_size", moe.shared_ffn, kConfigSize);
     moe.shared_gate = true;
   }
-  if (deepseek) read_deepseek_experts(reader, spec, moe);
-  check_experts(reader, spec, moe, experts);
+  if (experts.keys == ExpertKeys::deepseek) read_deepseek_experts(reader, experts, spec, moe);
+  check_experts(reader, spec, moe, counted);
   spec.moe = std::move(moe);
-  if (spec.family == deepseek_v3) {
-    spec.mtp_layers = 1;
-    reader.optional(present(reader, {"num_nextn_predict_layers", "num_mtp_layers"}),
-                    spec.mtp_layers, Whole{.least = 0, .most = 1 << 10});
-  }
+  if (facts.default_mtp_layers == 0) return;
+  spec.mtp_layers = facts.default_mtp_layers;
+  reader.optional(present(reader, {"num_nextn_predict_layers", "num_mtp_layers"}), spec.mtp_layers,
+                  Whole{.least = 0, .most = 1 << 10});
 }
 
 void read_mla(ObjectReader& reader, ModelSpec& spec) {

@@ -61,20 +61,19 @@ void read_scaling(ObjectReader& scaling, const std::string& kind, std::int64_t m
   }
 }
 
-/// What GptOssConfig takes where a config.json has no scaling.
-RopeSpec gpt_oss_rope(double theta) {
-  return {.theta = theta,
-          .kind = RopeScalingKind::yarn,
-          .factor = 32.0,
-          .original_max_position_embeddings = 4096,
-          .attention_factor = 0.1 * std::log(32.0) + 1.0,
-          .truncate = false};
+/// A family's own scaling, for a config.json without one.
+void default_scaling(const YarnDefault& yarn, RopeSpec& rope) {
+  rope.kind = RopeScalingKind::yarn;
+  rope.factor = yarn.factor;
+  rope.original_max_position_embeddings = yarn.original_positions;
+  rope.attention_factor = 0.1 * std::log(yarn.factor) + 1.0;
+  rope.truncate = yarn.truncate;
 }
 
 /// Windows that some layers have and others not.
 void read_mixed(ObjectReader& reader, const FamilyFacts& facts, std::vector<std::string> types,
                 std::int64_t window, ModelSpec& spec) {
-  if (types.empty() && facts.window == WindowRule::switch_mixed) {
+  if (types.empty() && facts.window == WindowRule::if_used_by_layer) {
     reader.refuse("layer_types", "one entry per layer where use_sliding_window is true");
   }
   for (auto i = static_cast<std::int64_t>(types.size()); i < spec.layers; ++i) {
@@ -110,9 +109,9 @@ void read_alike(ObjectReader& reader, const std::vector<std::string>& types,
 
 void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
   RopeSpec& rope = spec.rope;
-  const bool partial = facts.family == ModelFamily::nemotron;
-  rope.theta = facts.default_theta;
-  rope.rotated_fraction = partial ? 0.5 : 1.0;
+  const bool partial = facts.rope.rotated_fraction.has_value();
+  rope.theta = facts.rope.default_theta;
+  rope.rotated_fraction = facts.rope.rotated_fraction.value_or(1.0);
   constexpr Real kShare{.least = 0, .most = 1, .above = true};
   if (partial) reader.optional("partial_rotary_factor", rope.rotated_fraction, kShare);
   reader.optional("rope_theta", rope.theta, kAboveZero);
@@ -121,7 +120,7 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
                                                                                : "rope_scaling";
   std::optional<ObjectReader> scaling = reader.object(key, false);
   if (!scaling) {
-    if (facts.family == ModelFamily::gpt_oss) rope = gpt_oss_rope(rope.theta);
+    if (facts.rope.yarn) default_scaling(*facts.rope.yarn, rope);
     return;
   }
   scaling->optional("rope_theta", rope.theta, kAboveZero);
@@ -135,8 +134,7 @@ void read_rope(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) 
   std::string kind = "default";
   scaling->optional("type", kind);
   scaling->optional("rope_type", kind);
-  // The text of Qwen2.5-VL: the same position in all three sections.
-  if (facts.family == ModelFamily::qwen2_5_vl && kind == "mrope") kind = "default";
+  if (facts.rope.sections && kind == "mrope") kind = "default";
   read_scaling(*scaling, kind, spec.max_positions, rope);
 }
 
@@ -167,21 +165,22 @@ void read_window(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec
   if (facts.window == WindowRule::none) return;
   std::int64_t window = facts.default_window;
   if (const Node* node = reader.find("sliding_window")) {
-    // transformers saves 0 where the switch is off.
+    // transformers saves 0 where use_sliding_window is false.
     if (node->is(Node::Kind::null)) window = 0;
     reader.optional("sliding_window", window, Whole{.least = 0, .most = kConfigSize.most});
   }
   std::int64_t first_sliding = 0;
-  if (facts.window == WindowRule::by_switch || facts.window == WindowRule::switch_mixed) {
+  const bool in_all = facts.window == WindowRule::if_used_in_all;
+  const bool alike = in_all || facts.window == WindowRule::if_used;
+  if (alike || facts.window == WindowRule::if_used_by_layer) {
     bool slides = false;
     first_sliding = 28;
     reader.optional("use_sliding_window", slides);
     reader.optional("max_window_layers", first_sliding, kNotNegative);
-    // Qwen3MoeModel has one mask for all layers.
-    if (facts.family == ModelFamily::qwen3_moe) first_sliding = 0;
+    if (in_all) first_sliding = 0;
     if (!slides) window = 0;
   }
-  if (facts.window == WindowRule::always || facts.window == WindowRule::by_switch) {
+  if (alike || facts.window == WindowRule::always) {
     read_alike(reader, types, first_sliding, window, spec);
   } else if (window > 0) {
     read_mixed(reader, facts, std::move(types), window, spec);

@@ -1,4 +1,4 @@
-// What some model families have besides plain attention and a gated MLP.
+// Parts that some model families have besides plain attention and a gated MLP.
 //
 // Plain values, parts of a ModelSpec. Sizes count elements, layers count from 0. Field names follow
 // the publications; semantics are those of transformers 5.17 (models/*/modeling_*.py).
@@ -36,7 +36,7 @@ constexpr bool is_gated(MlpKind kind) {
   return kind == MlpKind::swiglu || kind == MlpKind::clamped_swiglu;
 }
 
-/// What turns a router's logits into scores.
+/// The function that turns a router's logits into scores.
 enum class RouterScore { softmax, sigmoid };
 inline constexpr std::array kEveryRouterScore{RouterScore::softmax, RouterScore::sigmoid};
 std::string_view name_of(RouterScore score);

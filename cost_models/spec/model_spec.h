@@ -12,13 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/dtype.h"
 #include "cost_models/spec/model_parts.h"
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 
-/// The families whose checkpoints are known by name and shape.
+/// The families whose checkpoints are known by name and shape. families.cc holds a row for each;
+/// a new one stands before the last.
 enum class ModelFamily {
   llama,
   mistral,
@@ -34,16 +35,15 @@ enum class ModelFamily {
   nemotron,
   qwen2_5_vl,
 };
-inline constexpr std::array kEveryFamily{
-    ModelFamily::llama,     ModelFamily::mistral,     ModelFamily::qwen2,
-    ModelFamily::qwen3,     ModelFamily::mixtral,     ModelFamily::qwen2_moe,
-    ModelFamily::qwen3_moe, ModelFamily::deepseek_v2, ModelFamily::deepseek_v3,
-    ModelFamily::gpt2,      ModelFamily::gpt_oss,     ModelFamily::nemotron,
-    ModelFamily::qwen2_5_vl};
+inline constexpr auto kEveryFamily = [] {
+  std::array<ModelFamily, static_cast<std::size_t>(ModelFamily::qwen2_5_vl) + 1> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<ModelFamily>(i);
+  return all;
+}();
 /// Also the `model_type` of its config.json.
 std::string_view name_of(ModelFamily family);
 
-/// What stands on top of the last layer: a vocabulary projection, or one value per token
+/// The projection on top of the last layer: a vocabulary projection, or one value per token
 /// (`score.weight`, the critic and reward models of verl).
 enum class ModelHead { language_model, value };
 std::string_view name_of(ModelHead head);
@@ -110,7 +110,7 @@ struct ModelSpec {
 /// unknown architecture is refused by name.
 std::optional<ModelSpec> read_model_spec(const std::filesystem::path& where, Problems& problems);
 
-/// The same from the text of a config.json; `file` names it in problems.
+/// Reads the text of a config.json as read_model_spec does a file; `file` names it in problems.
 std::optional<ModelSpec> parse_model_spec(std::string_view text, const std::string& file,
                                           Problems& problems);
 
@@ -133,8 +133,8 @@ std::int64_t parameter_count(const ModelSpec& model);
 std::int64_t active_parameter_count(const ModelSpec& model);
 /// Parameters of one routed expert; 0 without experts.
 std::int64_t expert_parameter_count(const ModelSpec& model);
-/// Of all mtp_layers, embedding and head not counted (they are the main model's). DeepSeek-V3,
-/// arXiv:2412.19437, section 2.2: two norms, a projection of 2 h, one layer, a norm.
+/// Parameters of all mtp_layers, without embedding and head (they are the main model's).
+/// DeepSeek-V3, arXiv:2412.19437, section 2.2: two norms, a projection of 2 h, one layer, a norm.
 std::int64_t mtp_parameter_count(const ModelSpec& model);
 
 }  // namespace tessera

@@ -3,10 +3,16 @@
 #include <array>
 #include <utility>
 
+#include "cost_models/spec/enum_names.h"
 #include "cost_models/spec/split.h"
 
 namespace tessera {
 namespace {
+
+constexpr auto kRankOrders = enum_names<RankOrder>({{RankOrder::contiguous, "contiguous"},
+                                                    {RankOrder::megatron, "megatron"},
+                                                    {RankOrder::strided, "strided"},
+                                                    {RankOrder::list, "list"}});
 
 /// Appends problems about one part of a file.
 struct Reporter {
@@ -101,6 +107,17 @@ void check_stages(const ParallelLayout& layout, std::int64_t layers, const Repor
 
 }  // namespace
 
+Degrees degrees_of(const ParallelLayout& layout) {
+  return {.tp = layout.tp,
+          .cp = layout.cp,
+          .pp = layout.pp,
+          .vpp = layout.vpp,
+          .dp = layout.dp(),
+          .dp_shard = layout.dp_shard,
+          .ep = layout.ep,
+          .etp = layout.etp};
+}
+
 std::vector<LayerRange> even_stages(std::int64_t layers, int pp, int vpp) {
   const int chunks = pp * vpp;
   std::vector<LayerRange> stages;
@@ -132,18 +149,6 @@ std::string describe(const ParallelLayout& layout) {
   return text;
 }
 
-std::string_view name_of(RankOrder order) {
-  switch (order) {
-    case RankOrder::contiguous:
-      return "contiguous";
-    case RankOrder::megatron:
-      return "megatron";
-    case RankOrder::strided:
-      return "strided";
-    case RankOrder::list:
-      return "list";
-  }
-  return "";
-}
+std::string_view name_of(RankOrder order) { return kRankOrders[order]; }
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // How one role's model is cut over its ranks: the parallel degrees and the pipeline stages.
 //
-// A plain value; `ranks = tp * cp * dp * pp` with dp = dp_replicate * dp_shard. Degrees count
+// Plain values; `ranks = tp * cp * dp * pp` with dp = dp_replicate * dp_shard. Degrees count
 // ranks.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 
@@ -19,6 +19,22 @@ struct LayerRange {
   bool operator==(const LayerRange&) const = default;
 };
 
+/// Into how many parts each axis cuts a role: what searches, prices and sweeps know a layout by.
+struct Degrees {
+  int tp = 1;           // tensor parallel
+  int cp = 1;           // context parallel
+  int pp = 1;           // pipeline stages
+  int vpp = 1;          // virtual stages (chunks) per rank
+  int dp = 1;           // data parallel: replicas times shards
+  int dp_shard = 1;     // FSDP; divides dp, then zero is 3
+  int ep = 1, etp = 1;  // as ParallelLayout's
+
+  const Degrees& degrees() const { return *this; }
+  Degrees& degrees() { return *this; }
+  auto operator<=>(const Degrees&) const = default;
+};
+
+/// A layout as plan.json has it: the degrees with dp in its two parts, and what they leave open.
 struct ParallelLayout {
   int tp = 1;            // tensor parallel
   int cp = 1;            // context parallel
@@ -41,6 +57,8 @@ struct ParallelLayout {
   int edp() const { return stage_ranks() / (ep * etp); }
   bool operator==(const ParallelLayout&) const = default;
 };
+
+Degrees degrees_of(const ParallelLayout& layout);
 
 /// Stages as even as they get: part i of pp * vpp chunks by the split rule.
 std::vector<LayerRange> even_stages(std::int64_t layers, int pp, int vpp = 1);

@@ -1,12 +1,13 @@
-// Models, clusters and workloads as parts of a parsed document: what a YAML file and plan.json share.
+// Models, clusters and workloads as parts of a parsed document: what a YAML file and plan.json
+// share.
 //
 // In a YAML file absent keys take the documented defaults; in a plan (`Defaults::refused`) every
 // value must be written out. Units stand in the keys.
 #pragma once
 
+#include "cost_models/documents/object_reader.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/model_spec.h"
-#include "cost_models/spec/object_reader.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {

@@ -1,7 +1,7 @@
 // Quantities with a unit, so that a formula cannot mix bytes with seconds.
 //
-// A Quantity is a double (Bytes: a 64-bit integer) with a tag; only products and quotients that make
-// sense are defined. JSON and CSV carry the unit in the key (`step_s`, `peak_gib`).
+// A Quantity is a double (Bytes: a 64-bit integer) with a tag; only products and quotients that
+// make sense are defined. JSON and CSV carry the unit in the key (`step_s`, `peak_gib`).
 #pragma once
 
 #include <compare>

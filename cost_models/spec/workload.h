@@ -11,7 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
+#include "cost_models/spec/enum_array.h"
 
 namespace tessera {
 
@@ -20,6 +21,8 @@ enum class Role { actor, rollout, critic, reference, reward };
 inline constexpr std::array kEveryRole{Role::actor, Role::rollout, Role::critic, Role::reference,
                                        Role::reward};
 inline constexpr int kRoleCount = kEveryRole.size();
+template <>
+inline constexpr std::size_t kEnumerators<Role> = kEveryRole.size();
 std::string_view name_of(Role role);
 std::optional<Role> role_from(std::string_view name);
 
@@ -43,6 +46,8 @@ inline constexpr std::array kEveryPhase{
     Phase::ref,           Phase::values,       Phase::reward,         Phase::adv,
     Phase::update_critic, Phase::update_actor, Phase::save_checkpoint};
 inline constexpr int kPhaseCount = kEveryPhase.size();
+template <>
+inline constexpr std::size_t kEnumerators<Phase> = kEveryPhase.size();
 std::string_view name_of(Phase phase);
 std::optional<Phase> phase_from(std::string_view name);
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cost_models/layout/reshard_plan.h"
+#include "executor/arena/byte_schedule.h"
 #include "executor/comm/thread_communicator.h"
-#include "executor/reshard/byte_schedule.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <set>
 #include <string_view>
 
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/model_folder.h"
 
 namespace tessera {
@@ -49,7 +49,7 @@ std::optional<fs::path> resolved(const fs::path& folder, const std::string& name
   return target;
 }
 
-/// What model.safetensors.index.json says.
+/// The content of model.safetensors.index.json.
 struct Index {
   std::map<std::string, std::string> file_of;  // by tensor
   std::optional<std::int64_t> total_size;

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 
 namespace tessera {
 namespace {

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/dtype.h"
-#include "cost_models/spec/problem.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/checkpoint/mapped_file.h"
 
@@ -26,7 +26,7 @@ namespace tessera {
 
 inline constexpr std::int64_t kMaxSafetensorsHeader = 100'000'000;
 
-/// What a file says about one tensor. Element counts; row-major.
+/// A file's entry for one tensor. Element counts; row-major.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::fp32;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

@@ -20,7 +20,7 @@
 
 namespace tessera {
 
-/// What rank 0 makes and every rank of a world needs (ncclUniqueId).
+/// The id that rank 0 makes and every rank of a world needs (ncclUniqueId).
 using NcclId = std::array<char, 128>;
 NcclId make_nccl_id();
 

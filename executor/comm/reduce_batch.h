@@ -18,7 +18,7 @@ struct ReduceBlock {
   std::size_t count = 0;
 };
 
-/// What a communicator has besides, if it can group them.
+/// An ability that a communicator has besides, if it can group reductions.
 class BatchReducer {
  public:
   virtual ~BatchReducer() = default;

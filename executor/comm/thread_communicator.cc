@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/split.h"
 #include "executor/comm/reduce.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 class Group;
 
-/// What a rank shows to the others during one operation.
+/// Pointers that a rank shows to the others during one operation.
 struct Posted {
   std::string_view op;
   std::size_t count = 0;

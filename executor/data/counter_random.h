@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// What a draw is for, so that no two uses share numbers.
+/// The purpose of a draw, so that no two uses share numbers.
 enum class RandomUse : std::uint32_t { prompt_order = 1, digit_tasks = 2, initial_weights = 3 };
 
 /// 128 random bits; `index` counts inside the stream and use.

@@ -5,7 +5,7 @@
 
 #include <xxhash.h>
 
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/data/counter_random.h"
 

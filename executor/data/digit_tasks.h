@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/data/prompts.h"
 
 namespace tessera {
@@ -21,14 +21,14 @@ enum class DigitTask { reverse, copy, sort };
 std::string_view name_of(DigitTask task);
 std::optional<DigitTask> digit_task_from(std::string_view name);
 
-/// What the task makes of the digits.
+/// The answer that the task makes of the digits.
 std::string digit_answer(DigitTask task, std::string_view digits);
 
 /// `count` prompts; `split` ("train", "test") names the file and keeps their digits apart in seed.
 std::vector<Prompt> make_digit_prompts(DigitTask task, int digits, std::int64_t count,
                                        std::uint64_t seed, const std::string& split = "train");
 
-/// The same as a JSONL file (written whole or not at all).
+/// Writes the problems as a JSONL file (whole or not at all).
 bool make_data(DigitTask task, int digits, std::int64_t count, std::uint64_t seed,
                const std::string& split, const std::filesystem::path& file, Problems& problems);
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/checkpoint/tensor_box.h"
 #include "executor/data/counter_random.h"

@@ -10,8 +10,8 @@
 #include <span>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "executor/data/counter_random.h"
 
 namespace tessera {

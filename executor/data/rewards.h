@@ -15,7 +15,7 @@ namespace tessera {
 /// what follows in the response does not count. An empty truth gives 1 for an empty response.
 double fraction_reward(std::string_view response, std::string_view truth);
 
-/// The same over token ids.
+/// The fraction reward over token ids.
 double fraction_reward(std::span<const std::int32_t> response, std::span<const std::int32_t> truth);
 
 /// 1 when the response without leading and trailing white space is the truth, else 0.

@@ -4,7 +4,7 @@
 #include <queue>
 #include <utility>
 
-#include "cost_models/spec/document.h"
+#include "cost_models/documents/document.h"
 #include "executor/data/tokenizer_tables.h"
 #include "executor/data/unicode.h"
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 
@@ -56,7 +56,7 @@ class StreamDecoder {
 
   /// The text that `id` completes; may be empty.
   std::string put(std::int32_t id);
-  /// What is left, an unfinished code point as U+FFFD.
+  /// The text that is left, an unfinished code point as U+FFFD.
   std::string finish();
 
  private:

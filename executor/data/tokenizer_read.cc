@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "executor/data/tokenizer_tables.h"
 #include "executor/data/unicode.h"
 
@@ -204,7 +204,7 @@ class TablesReader {
                "tokens of the vocabulary");
         continue;
       }
-      // Of equal pairs the last one counts, as in Hugging Face's map.
+      // The last of equal pairs counts, as in Hugging Face's map.
       tables_.merges[pair_key(a->second, b->second)] = {static_cast<std::int32_t>(i),
                                                         whole->second};
     }

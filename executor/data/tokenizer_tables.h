@@ -1,4 +1,4 @@
-// What tokenizer.json says, resolved to ids; internal to the tokenizer's reader and encoder.
+// The tables of tokenizer.json, resolved to ids; internal to the tokenizer's reader and encoder.
 #pragma once
 
 #include <cstdint>

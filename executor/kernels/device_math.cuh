@@ -1,5 +1,5 @@
-// What the kernels share: 16-byte loads and stores of either type as fp32, reductions of a block,
-// launch checks.
+// Device functions of the kernels: 16-byte loads and stores of either type as fp32, reductions of a
+// block, launch checks.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -24,7 +24,7 @@ std::int64_t rms_norm_blocks(std::int64_t rows);
 
 /// dx = the norm's gradient by x plus `passed` (the gradient that reached x beside it; nullptr =
 /// none). weight_gradient (fp32, columns) is added to; partial: fp32 [blocks, columns] of scratch.
-/// The same bits in every run.
+/// Gives the same bits in every run.
 void rms_norm_backward(Real real, const void* gradient, const void* passed, const void* x,
                        const void* weight, const float* r, std::int64_t rows, std::int64_t columns,
                        void* dx, float* partial, float* weight_gradient, void* stream);
@@ -44,8 +44,9 @@ void swiglu_backward(Real real, const void* gradient, const void* gate, const vo
                      std::int64_t row_stride, std::int64_t rows, std::int64_t columns, void* d_gate,
                      void* d_up, std::int64_t out_stride, void* stream);
 
-/// Of each row of x / temperature: highest, sum of e^(x - highest), sum of e^(x - highest) (x -
-/// highest), and the element at `target` (0 where target is not in [0, columns)). fp32 [rows] each.
+/// Takes of each row of x / temperature: highest, sum of e^(x - highest), sum of e^(x - highest)(x
+/// - highest), and the element at `target` (0 where target is not in [0, columns)). fp32 [rows]
+/// each.
 void vocabulary_sums(Real real, const void* logits, const std::int64_t* target, float temperature,
                      std::int64_t rows, std::int64_t columns, float* highest, float* sum,
                      float* weighted, float* picked, void* stream);

@@ -90,7 +90,7 @@ __global__ void norm_backward_kernel(const T* gradient, const T* passed, const T
   }
 }
 
-/// The same for rows of at most one 16-byte load per thread: sums stay in registers, and the next
+/// The kernel for rows of at most one 16-byte load per thread: sums stay in registers, and the next
 /// rows are on their way to shared memory, where every thread reads what it has asked for itself.
 template <typename T, int N>
 __global__ void __maxnreg__(48)  // three blocks of 448 threads on a multiprocessor

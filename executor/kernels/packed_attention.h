@@ -12,7 +12,7 @@
 
 namespace tessera::kernels {
 
-/// What a graph is built for. Strides are elements from token to token.
+/// The shape that a graph is built for. Strides are elements from token to token.
 struct AttentionShape {
   std::int64_t heads = 1, kv_heads = 1, head_dim = 128;
   std::int64_t sequences = 1, longest = 1, tokens = 1;  // bounds of the batch's queries

@@ -1,4 +1,4 @@
-// Copies and 64-bit sums of byte ranges, and casts for the wire: what a switch does on weights.
+// Copies and 64-bit sums of byte ranges, and casts for the wire: what a reshard does on weights.
 //
 // A sum is over 8-byte words, each mixed with its position in the range, modulo 2^64: it does not
 // depend on where the range lies, nor on the order of the additions, so host and GPU agree bit for

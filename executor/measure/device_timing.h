@@ -1,7 +1,7 @@
 // Timing of kernels on one device. Not collective.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <chrono>
 #include <functional>

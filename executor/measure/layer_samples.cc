@@ -2,14 +2,14 @@
 #include <numeric>
 
 #include "cost_models/compute.h"
+#include "executor/attention/attention.h"
 #include "executor/comm/groups.h"
 #include "executor/measure/sampler.h"
-#include "executor/model/attention.h"
 #include "executor/model/decode.h"
 #include "executor/model/decoder.h"
 #include "executor/model/layer_ops.h"
-#include "executor/model/norm_ops.h"
-#include "executor/model/rope.h"
+#include "executor/tensor/norm_ops.h"
+#include "executor/tensor/rope.h"
 
 namespace tessera {
 namespace {

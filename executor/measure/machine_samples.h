@@ -6,13 +6,13 @@
 // on how many ranks share one. Means over ranks. Collective.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <vector>
 
-#include "cost_models/calibration_fit.h"
+#include "cost_models/fit/calibration_fit.h"
 #include "executor/comm/communicator.h"
-#include "executor/model/side_stream.h"
+#include "executor/tensor/side_stream.h"
 
 namespace tessera {
 

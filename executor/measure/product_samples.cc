@@ -1,7 +1,7 @@
 #include <array>
 
 #include "executor/measure/sampler.h"
-#include "executor/model/gradient_products.h"
+#include "executor/tensor/gradient_products.h"
 
 namespace tessera {
 namespace {

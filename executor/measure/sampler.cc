@@ -6,7 +6,7 @@
 
 #include "executor/comm/stopwatch.h"
 #include "executor/measure/device_timing.h"
-#include "executor/model/weights.h"
+#include "executor/weights/weights.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-// What measures of a machine share: timing of a body on all ranks at once, and the measures by
+// Sampler: shared by the measures of a machine: timing of a body on all ranks at once; measures by
 // kind.
 //
 // Every method and function is collective and gives equal results on every rank. One thread.
@@ -58,9 +58,9 @@ double core_seconds();
 void measure_matmul(Sampler& sampler, std::vector<CalibrationSample>& samples);
 /// Products in turn without a pause (GPUs): clocks fall within a second of full load.
 void measure_sustained(Sampler& sampler, std::vector<CalibrationSample>& samples);
-/// The same products beside reductions of a layer's gradients on the side stream.
+/// Measures these products beside reductions of a layer's gradients on the side stream.
 void measure_beside(Sampler& sampler, std::vector<CalibrationSample>& samples);
-/// What a layer does beside GEMMs and attention, in the executor's own operators.
+/// Measures a layer's work beside GEMMs and attention, in the executor's own operators.
 void measure_stream(Sampler& sampler, std::vector<CalibrationSample>& samples);
 /// Causal attention over packed sequences of one length, forward and backward.
 void measure_attention(Sampler& sampler, std::vector<CalibrationSample>& samples);

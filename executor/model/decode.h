@@ -5,7 +5,7 @@
 // the tensor-parallel group.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <cstdint>
 #include <span>

@@ -2,7 +2,7 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
-#include "executor/model/recompute.h"
+#include "executor/tensor/recompute.h"
 
 namespace tessera {
 namespace {

@@ -4,16 +4,16 @@
 // [tokens, hidden] in the weights' dtype. Differentiable where the weights require gradients.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "cost_models/memory.h"
-#include "executor/model/context_attention.h"
-#include "executor/model/parallel_ops.h"
-#include "executor/model/weights.h"
+#include "executor/attention/context_attention.h"
+#include "executor/weights/parallel_ops.h"
+#include "executor/weights/weights.h"
 
 namespace tessera {
 

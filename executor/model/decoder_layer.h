@@ -4,13 +4,13 @@
 // `normed` are this rank's rows, heads and `attended` have all tokens.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
-#include "executor/model/attention.h"
+#include "executor/attention/attention.h"
 #include "executor/model/layer_ops.h"
-#include "executor/model/norm_ops.h"
-#include "executor/model/rope.h"
-#include "executor/model/weights.h"
+#include "executor/tensor/norm_ops.h"
+#include "executor/tensor/rope.h"
+#include "executor/weights/weights.h"
 
 namespace tessera {
 

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "executor/model/fused.h"
-#include "executor/model/gradient_products.h"
 #include "executor/model/token_exchange.h"
+#include "executor/tensor/fused.h"
+#include "executor/tensor/gradient_products.h"
 
 namespace tessera {
 namespace {
@@ -26,7 +26,7 @@ variable_list column_blocks(const Tensor& y, at::TensorList weights) {
   return blocks;
 }
 
-/// What a parallel region works on: all rows, there or (with an exchange) on their way.
+/// Rows that a parallel region works on: all of them, there or (with an exchange) on their way.
 struct RegionInput {
   Tensor rows;  // undefined while on their way
   TokenExchange::Arriving arriving;
@@ -120,7 +120,7 @@ Tensor project_rows(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return y;
 }
 
-/// What both row-parallel nodes do with the weight's and the bias' gradients.
+/// Appends the weight's and the bias' gradients, as both row-parallel nodes have them.
 void append_row_gradients(AutogradContext* context, const Tensor& own_gradient, const Tensor& g,
                           const Tensor& x, const Tensor& weight, const Tensor& bias,
                           std::size_t weight_input, variable_list& result) {

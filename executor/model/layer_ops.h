@@ -6,9 +6,9 @@
 // they were built; the LibTorch path is their reference.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
-#include "executor/model/parallel_ops.h"
+#include "executor/weights/parallel_ops.h"
 
 namespace tessera {
 

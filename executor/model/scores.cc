@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "executor/comm/groups.h"
-#include "executor/model/fused.h"
-#include "executor/model/gradient_products.h"
-#include "executor/model/parallel_ops.h"
+#include "executor/tensor/fused.h"
+#include "executor/tensor/gradient_products.h"
+#include "executor/weights/parallel_ops.h"
 
 namespace tessera {
 namespace {
@@ -72,7 +72,7 @@ Tensor logit_gradient(const Tensor& probability, const LocalTargets& targets, co
                                (g_score * targets.held).unsqueeze(1));
 }
 
-/// The same by the fused kernels, which read the logits once.
+/// Scores a chunk by the fused kernels, which read the logits once.
 ChunkScores score_chunk_fused(const Tensor& logits, const LocalTargets& targets, Communicator* tp,
                               double temperature, bool entropy) {
   const Tensor column = targets.column.masked_fill(targets.held.logical_not(), -1);

@@ -1,15 +1,15 @@
-// What the last stage makes of its hidden states: log-probabilities and entropies over a vocabulary
-// that is cut over tensor-parallel ranks, logits, token values.
+// Scores that the last stage makes of hidden states: log-probabilities and entropies, a vocabulary
+// being cut over tensor-parallel ranks; logits; token values.
 //
 // Row t of `hidden` predicts targets[t]. Outputs are fp32 [tokens] and equal on every rank.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <cstdint>
 
 #include "executor/comm/communicator.h"
-#include "executor/model/weights.h"
+#include "executor/weights/weights.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "executor/model/sum_into.h"
+#include "executor/tensor/sum_into.h"
 
 namespace tessera {
 namespace {
@@ -53,7 +53,7 @@ Tensor TokenExchange::region(at::IntArrayRef shape, const torch::TensorOptions& 
       .view(shape);
 }
 
-/// What `rank` wrote at `first` of the region that `sent` is in.
+/// Copies to `to` what `rank` wrote at `first` of the region that `sent` is in.
 void TokenExchange::fetch(int rank, const Tensor& sent, std::int64_t first, const Tensor& to) {
   const auto size = static_cast<std::int64_t>(sent.element_size());
   const std::int64_t region = static_cast<const std::byte*>(sent.const_data_ptr()) -

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "executor/comm/communicator.h"
-#include "executor/model/peer_memory.h"
-#include "executor/model/side_stream.h"
-#include "executor/model/torch.h"
+#include "executor/tensor/peer_memory.h"
+#include "executor/tensor/side_stream.h"
+#include "executor/tensor/torch.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-// A thread that follows a counter: the background half of an overlapped switch.
+// A thread that follows a counter: the background half of an overlapped reshard.
 #pragma once
 
 #include <condition_variable>

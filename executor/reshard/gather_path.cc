@@ -1,113 +1,47 @@
 #include "executor/reshard/gather_path.h"
 
-#include <algorithm>
-#include <map>
-
-#include "executor/reshard/byte_address.h"
+#include "executor/reshard/message_path.h"
 
 namespace tessera {
 namespace {
 
-/// Alike on every rank.
-std::int64_t most_groups_of_a_rank(const GatherSchedule& schedule) {
-  std::map<int, std::int64_t> groups;
-  for (const std::vector<int>& members : schedule.groups) {
-    for (const int member : members) ++groups[member];
-  }
-  std::int64_t most = 1;
-  for (const auto& [rank, count] : groups) most = std::max(most, count);
-  return most;
+/// NCCL runs many all-gathers as one by its kernels, and one after the other by copy engines.
+MergeLimits gather_limits(const PathSetup& setup) {
+  const bool window = setup.options.transport == ReshardTransport::window;
+  return {setup.options.merge_below.value_or(window ? kMergeAll : 0), setup.stage_bytes()};
 }
 
 }  // namespace
 
-GatherPath::GatherPath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits)
-    : site_(site) {
-  const int rank = site_.host->rank();
-  const LocateBox own = [&](int tensor, const Box& box) { return plan.source(rank, tensor, box); };
-  schedule_ = find_gathers(plan.plan, plan.tensors, rank, own, plan.destination);
-  const std::int64_t share = most_groups_of_a_rank(schedule_);
-  for (std::size_t g = 0; g < schedule_.groups.size(); ++g) {
-    const std::vector<int>& members = schedule_.groups[g];
-    const auto found = std::find(members.begin(), members.end(), rank);
-    Group& group = groups_.emplace_back();
-    if (found != members.end()) {
-      group.gathers =
-          merged_gathers(schedule_, static_cast<int>(g), static_cast<int>(found - members.begin()),
-                         {limits.merge_below, limits.stage_bytes / share});
-    }
-    if (group.gathers.stage_bytes > 0) group.stage = new_block(site_, group.gathers.stage_bytes);
-    group.communicator =
-        site_.split ? site_.split(members, group.stage.get()) : site_.world->split(members);
-  }
-  own_copies_ = complete_copies(site_);
-}
+GatherPath::GatherPath(const PathSetup& setup)
+    : ReshardPath(setup),
+      messages_(setup.plan, setup.site),
+      gathers_(setup.plan, setup.site, gather_limits(setup)) {}
 
-SwitchPlan GatherPath::rest_of(const SwitchPlan& plan) const {
-  SwitchPlan rest = plan;
-  rest.plan.transfers.clear();
-  for (std::size_t i = 0; i < schedule_.covered.size(); ++i) {
-    if (schedule_.covered[i] == 0) rest.plan.transfers.push_back(plan.plan.transfers[i]);
-  }
-  return rest;
+ReshardTransport GatherPath::transport() const {
+  const bool window = setup_.options.transport == ReshardTransport::window;
+  return window ? ReshardTransport::window : ReshardTransport::all_gather;
 }
 
 std::int64_t GatherPath::run() {
-  std::int64_t received = 0;
-  for (const Group& group : groups_) {
-    if (group.communicator != nullptr) received += run(group);
-  }
-  site_.copies->await_mark(site_.copies->mark_producer());
-  return received;
+  if (!prepared_) rest_ = make_staged_exchange(setup_, gathers_.rest_of(setup_.plan));
+  prepared_ = true;
+  const std::int64_t gathered = gathers_.run();
+  return gathered + (rest_ ? rest_->run() : 0);
 }
 
-std::int64_t GatherPath::run(const Group& group) {
-  const std::int64_t others = group.communicator->size() - 1;
-  std::int64_t received = 0;
-  std::vector<GatherBlock> large;
-  for (const Gather& each : group.gathers.large) {
-    large.push_back({at(site_.source, each.from), at(site_.destination, each.to),
-                     static_cast<std::size_t>(each.bytes)});
-    received += others * each.bytes;
-  }
-  if (!large.empty()) group.communicator->all_gather_batch(large);
-  const GroupGathers& gathers = group.gathers;
-  const std::vector<MergedGather>& rounds = gathers.merged;
-  run_staged(
-      {.count = rounds.size(),
-       .behind = GroupGathers::kParts - 1,
-       .post = [&](std::size_t k) { post(group, k < rounds.size() ? rounds[k] : gathers.last); },
-       .pack =
-           [&](std::size_t k, CopyBatch& batch) {
-             append(batch, rounds[k].pack, site_.source, group.stage->data());
-           },
-       .unpack =
-           [&](std::size_t k, CopyBatch& batch) {
-             append(batch, rounds[k].unpack, group.stage->data(), site_.destination);
-           },
-       .keep =
-           [&](std::size_t k, CopyBatch& batch) {
-             append(batch, rounds[k].kept, site_.source, site_.destination);
-           }},
-      *site_.copies);
-  if (rounds.empty()) post(group, gathers.last);
-  for (const MergedGather& round : rounds) {
-    for (const StagedCopy& copy : round.unpack) received += copy.bytes;
-  }
-  return received;
-}
-
-void GatherPath::post(const Group& group, const MergedGather& gather) {
-  std::byte* const stage = at(group.stage->data(), gather.stage);
-  const std::int64_t own = group.communicator->rank() * gather.bytes;
-  group.communicator->all_gather(stage + own, stage, static_cast<std::size_t>(gather.bytes),
-                                 DType::uint8);
+std::int64_t GatherPath::begin(const ReshardRound& round, const RoundMemory& memory,
+                               const WantedTransfers& wanted) {
+  return messages_.send(round, memory.from, memory.to, wanted);
 }
 
 std::int64_t GatherPath::stage_bytes() const {
-  std::int64_t bytes = 0;
-  for (const Group& group : groups_) bytes += group.gathers.stage_bytes;
-  return bytes;
+  return gathers_.stage_bytes() + (rest_ ? rest_->stage_bytes() : 0);
+}
+
+void GatherPath::rest() {
+  rest_.reset();
+  prepared_ = false;
 }
 
 }  // namespace tessera

@@ -1,46 +1,36 @@
-// A switch by all-gathers on one rank, as far as they can do it: groups, stages, local copies.
-//
-// NCCL's all-gathers by copy engines were seen to end on a rank before its peers' copies into its
-// memory had (2.28.9, the last round of a switch): what a gather brought is used only when the next
-// one of the group, which begins when all members' earlier ones have ended, has ended.
-//
-// Made once, collectively over the site's world; run() is collective over it, too. Keeps references
-// to what the site points to. One thread; bytes.
+// GatherPath: a reshard by all-gathers where they can do it, and by messages elsewhere.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <vector>
 
-#include "executor/reshard/gathers.h"
+#include "executor/reshard/reshard_path.h"
+#include "executor/transfers/all_gathers.h"
+#include "executor/transfers/staged_exchange.h"
 
 namespace tessera {
 
-class GatherPath {
+class GatherPath final : public ReshardPath {
  public:
-  GatherPath(const SwitchPlan& plan, const SwitchSite& site, const MergeLimits& limits);
+  /// Collective.
+  explicit GatherPath(const PathSetup& setup);
 
-  bool nothing() const { return schedule_.groups.empty(); }  // alike on every rank
-  /// The plan with the transfers that no all-gather does.
-  SwitchPlan rest_of(const SwitchPlan& plan) const;
-  /// Moves what all-gathers do; sources are final. When it returns that has arrived here. Returns
-  /// the bytes that came from peers, without what pads merged blocks.
-  std::int64_t run();
-  std::int64_t stage_bytes() const;
+  /// No all-gather can do anything. Alike on every rank.
+  bool nothing() const { return gathers_.nothing(); }
+
+  ReshardTransport transport() const override;
+  std::int64_t run() override;
+  /// Parts of a round go by messages.
+  std::int64_t begin(const ReshardRound& round, const RoundMemory& memory,
+                     const WantedTransfers& wanted) override;
+  void end() override { messages_.settle(); }
+  std::int64_t stage_bytes() const override;
+  void rest() override;
 
  private:
-  struct Group {
-    GroupGathers gathers;
-    std::unique_ptr<SharedBlock> stage;
-    std::unique_ptr<Communicator> communicator;  // nullptr where this rank is no member
-  };
-  std::int64_t run(const Group& group);
-  void post(const Group& group, const MergedGather& gather);
-
-  SwitchSite site_;
-  GatherSchedule schedule_;
-  std::vector<Group> groups_;
-  std::unique_ptr<BlockCopies> own_copies_;  // where the site has none
+  RoundMessages messages_;
+  AllGathers gathers_;
+  bool prepared_ = false;                 // rest_ is made
+  std::unique_ptr<StagedExchange> rest_;  // of what no all-gather does; nullptr where all is done
 };
 
 }  // namespace tessera

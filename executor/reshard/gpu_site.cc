@@ -14,7 +14,7 @@ WindowMemory window_of(const SharedBlock& block) {
 
 }  // namespace
 
-void complete_on_gpu(SwitchSite& site, int device) {
+void complete_on_gpu(ReshardSite& site, int device) {
   site.make_block = [device](std::int64_t bytes) { return make_device_block(bytes, device); };
   site.make_barrier = [host = site.host, device] { return make_stream_barrier(*host, device); };
   site.register_memory = [world = site.world](const SharedBlock& memory) {
@@ -22,7 +22,7 @@ void complete_on_gpu(SwitchSite& site, int device) {
   };
 }
 
-void gather_through_windows(SwitchSite& site, std::vector<WindowMemory> windows) {
+void gather_through_windows(ReshardSite& site, std::vector<WindowMemory> windows) {
   site.split = [world = site.world, windows = std::move(windows)](std::span<const int> members,
                                                                   const SharedBlock* stage) {
     std::vector<WindowMemory> all = windows;

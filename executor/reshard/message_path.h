@@ -1,38 +1,33 @@
-// A switch by messages on one rank: its rounds, stages and local copies.
-//
-// Made once; run() is collective over the site's world. Keeps references to what the site points
-// to. One thread; bytes.
+// MessagePath: a reshard by messages, through stages where small ones are merged.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <vector>
 
-#include "executor/reshard/staged_messages.h"
+#include "executor/reshard/reshard_path.h"
+#include "executor/transfers/staged_exchange.h"
 
 namespace tessera {
 
-class MessagePath {
+class MessagePath final : public ReshardPath {
  public:
-  /// Collective. Without `merge_below` everything is merged where most of it lies in one piece at
-  /// both ends, so that merging costs no copies, else what is short of 16 MiB (benchmarks/results).
-  MessagePath(const SwitchPlan& plan, const SwitchSite& site,
-              std::optional<std::int64_t> merge_below, std::int64_t stage_bytes);
+  explicit MessagePath(const PathSetup& setup)
+      : ReshardPath(setup), messages_(setup.plan, setup.site) {}
 
-  /// Moves everything of the plan; sources are final. When it returns everything has arrived here.
-  /// Returns the bytes that came from peers.
-  std::int64_t run();
-  std::int64_t stage_bytes() const { return messages_.out_bytes + messages_.in_bytes; }
+  ReshardTransport transport() const override { return ReshardTransport::send_recv; }
+  std::int64_t run() override;
+  std::int64_t begin(const ReshardRound& round, const RoundMemory& memory,
+                     const WantedTransfers& wanted) override;
+  void end() override { messages_.settle(); }
+  std::int64_t stage_bytes() const override { return staged_ ? staged_->stage_bytes() : 0; }
+  void rest() override { staged_.reset(); }
 
  private:
-  void post(const MessageRound& round);
-
-  SwitchSite site_;
-  MessageRounds messages_;
-  std::unique_ptr<SharedBlock> out_, in_;                // stages; nullptr where nothing is staged
-  std::unique_ptr<BlockCopies> own_copies_;              // where the site has none
-  std::vector<std::shared_ptr<const void>> registered_;  // with the world; before what it is of
+  RoundMessages messages_;
+  std::unique_ptr<StagedExchange> staged_;  // nullptr before the first run, and where nothing moves
 };
+
+/// The plan's messages through stages; nullptr where nothing moves. Collective.
+std::unique_ptr<StagedExchange> make_staged_exchange(const PathSetup& setup,
+                                                     const PlacedReshard& plan);
 
 }  // namespace tessera

@@ -1,63 +1,27 @@
-// A switch by reads on one rank: what it copies out of peers' memory, and in which order.
-//
-// Batches of whole rounds are compiled once, and cut into steps where no source is to have two
-// readers. Only ranks of one host read one another's memory; both
-// ends of an edge decide alike. Keeps references. One thread; bytes.
+// ReadPath: a reshard by reads of peers' memory on one host, and by messages to other hosts.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <vector>
-
-#include "executor/reshard/switch_rounds.h"
-#include "executor/reshard/weight_switch.h"
-#include "executor/storage/host_signals.h"
-#include "executor/storage/peer_blocks.h"
+#include "executor/reshard/reshard_path.h"
 
 namespace tessera {
 
-/// The memories that a round reads and writes on this rank, and its peers' of the first kind.
-struct RoundMemory {
-  const PeerBlocks* peers = nullptr;
-  const void* from = nullptr;
-  void* to = nullptr;
-};
-
-class ReadPath {
+class ReadPath final : public ReshardPath {
  public:
   /// Collective where reads go in steps.
-  ReadPath(const SwitchPlan& plan, const SwitchSite& site, HostSignals& signals,
-           const SwitchOptions& options);
+  explicit ReadPath(const PathSetup& setup);
 
-  bool reads(int peer) const { return signals_.same_host(peer); }
-  /// Begins all of round k of the switch, whose memories do not change. Returns the bytes that
-  /// come from peers.
-  std::int64_t start(const SwitchRounds& rounds, std::size_t k, const RoundMemory& memory);
-  /// Begins those transfers of a round that `wanted` selects, by index; likewise.
-  std::int64_t start(const SwitchRound& round, const RoundMemory& memory,
-                     const std::function<bool(int)>& wanted);
+  ReshardTransport transport() const override;
+  std::int64_t begin(std::size_t k) override;
+  std::int64_t begin(const ReshardRound& round, const RoundMemory& memory,
+                     const WantedTransfers& wanted) override;
+  void end() override;
 
  private:
-  /// One peer at a time; what stays on this rank goes beside.
-  struct Steps {
-    std::vector<CopyBatch> kept;
-    std::vector<CopyBatch> steps;  // as many on every rank
-  };
-  std::vector<CopyBatch> batches_of(const SwitchRound& round, const RoundMemory& memory,
-                                    const std::function<bool(int)>& wanted) const;
-  Steps steps_of(const SwitchRound& round, const RoundMemory& memory) const;
-  void add(CopyBatch& batch, const Pull& pull, const RoundMemory& memory) const;
+  std::int64_t send_to_other_hosts(const ReshardRound& round, const RoundMemory& memory,
+                                   const WantedTransfers& wanted);
 
-  const SwitchPlan& plan_;
-  const SwitchSite& site_;
-  HostSignals& signals_;
-  std::int64_t copy_bytes_;
-  int rank_;
-  std::unique_ptr<StreamBarrier> barrier_;                      // nullptr = reads go together
-  std::vector<std::optional<std::vector<CopyBatch>>> batches_;  // by round
-  std::vector<std::optional<Steps>> steps_;
+  PeerReads reads_;
+  RoundMessages messages_;
 };
 
 }  // namespace tessera

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 namespace {
@@ -92,21 +92,21 @@ void Reshard::compile_full(const ParameterTable& table) {
   }
 }
 
-SwitchPlan Reshard::switch_plan() const {
+PlacedReshard Reshard::placed() const {
   const auto training = [this](int rank) {
     return arena_layout(table_, from_.layout,
                         from_.coords[static_cast<std::size_t>(from_.index_of(rank))], dtype_, true);
   };
-  return switch_plan(training, destination_ ? *destination_ : ArenaLayout{});
+  return placed(training, destination_ ? *destination_ : ArenaLayout{});
 }
 
-SwitchPlan Reshard::switch_plan(std::function<ArenaLayout(int rank)> training,
-                                const ArenaLayout& rollout) const {
+PlacedReshard Reshard::placed(std::function<ArenaLayout(int rank)> training,
+                              const ArenaLayout& rollout) const {
   TESSERA_CHECK(mode_ == ReshardMode::minimal);
-  SwitchPlan made{.plan = plan_,
-                  .tensors = model_tensors(table_, from_, to_, dtype_),
-                  .source_type = dtype_,
-                  .destination_type = dtype_};
+  PlacedReshard made{.plan = plan_,
+                     .tensors = model_tensors(table_, from_, to_, dtype_),
+                     .source_type = dtype_,
+                     .destination_type = dtype_};
   auto layouts = std::make_shared<std::map<int, ArenaLayout>>();
   made.source = [layouts, training = std::move(training)](int rank, int tensor, const Box& box) {
     auto found = layouts->find(rank);

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "cost_models/layout/reshard_plan.h"
-#include "executor/reshard/byte_schedule.h"
-#include "executor/reshard/switch_report.h"
-#include "executor/reshard/weight_switch.h"
+#include "executor/arena/byte_schedule.h"
+#include "executor/reshard/reshard_report.h"
+#include "executor/reshard/weight_reshard.h"
 
 namespace tessera {
 
 class Reshard {
  public:
-  /// Plans the switch `from` -> `to` of all tensors in `table` for `rank`. `minimal` moves the
+  /// Plans the reshard `from` -> `to` of all tensors in `table` for `rank`. `minimal` moves the
   /// plan's ranges straight to their places; `full` gathers every tensor whole at every destination
   /// and slices there, one tensor at a time. `options` as the plan has them (reshard_options).
   Reshard(const ParameterTable& table, const RankMap& from, const RankMap& to, DType dtype,
@@ -33,12 +33,12 @@ class Reshard {
   /// Bytes of scratch memory that run() needs on this rank (0 in minimal mode).
   std::int64_t staging_bytes() const { return staging_bytes_; }
 
-  /// The same switch in minimal mode for WeightSwitch: this rank's and its peers' memory as
+  /// This reshard in minimal mode for WeightReshard: this rank's and its peers' memory as
   /// source() and destination() lay them out. Refers to this object. `training`: where the source
   /// lies instead, by rank, e.g. views of the rollout's memory (shared_arena).
-  SwitchPlan switch_plan() const;
-  SwitchPlan switch_plan(std::function<ArenaLayout(int rank)> training,
-                         const ArenaLayout& rollout) const;
+  PlacedReshard placed() const;
+  PlacedReshard placed(std::function<ArenaLayout(int rank)> training,
+                       const ArenaLayout& rollout) const;
 
   ReshardReport run(Communicator& world, const void* source, void* destination, void* staging,
                     const ReshardHooks& hooks = {}) const;

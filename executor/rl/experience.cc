@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/comm/communicator.h"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-// What one rollout produced, sequence by sequence, and everything later phases add to it.
+// Experience: one rollout, sequence by sequence, and everything later phases add to it.
 //
 // A plain value in host memory, one entry per response token in every per-token vector (or empty:
 // not computed yet). Log-probs are natural logarithms at the sampling temperature. Sequences are

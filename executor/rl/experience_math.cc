@@ -99,18 +99,12 @@ void compute_advantages(Experience& experience, const AdvantageOptions& options)
   const std::span<Sequence> sequences = experience.sequences;
   const Rows rows = rows_of(sequences);
   const Array rewards = flat(sequences, &Sequence::token_rewards);
-  Advantages result;
-  switch (options.estimator) {
-    case AdvantageEstimator::gae:
-      result = gae(rows, rewards, flat(sequences, &Sequence::values), options.gamma, options.lam);
-      break;
-    case AdvantageEstimator::grpo: {
-      std::vector<std::string> uid;
-      for (const Sequence& s : sequences) uid.push_back(s.uid);
-      result = grpo(rows, rewards, uid, options.norm_adv_by_std_in_grpo);
-      break;
-    }
-  }
+  const Array values =
+      options.estimator->reads_values ? flat(sequences, &Sequence::values) : Array{};
+  std::vector<std::string> uid;
+  for (const Sequence& s : sequences) uid.push_back(s.uid);
+  const Advantages result = options.estimator->compute(
+      {.rows = rows, .rewards = rewards, .values = values, .uid = uid}, options);
   store(result.advantages, sequences, &Sequence::advantages);
   store(result.returns, sequences, &Sequence::returns);
 }

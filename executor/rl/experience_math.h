@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "executor/rl/advantage.h"
+#include "executor/rl/estimators.h"
 #include "executor/rl/experience.h"
 #include "executor/rl/kl.h"
 
@@ -21,7 +21,8 @@ void place_scores(Experience& experience);
 /// controller; returns its metrics.
 Metrics subtract_kl(Experience& experience, KlPenalty penalty, KlController& controller);
 
-/// Fills advantages and returns from token_rewards (and, for gae, values). Groups are equal uids.
+/// Fills advantages and returns from token_rewards (and values, where the estimator reads them).
+/// Groups are equal uids.
 void compute_advantages(Experience& experience, const AdvantageOptions& options);
 
 struct LengthLimits {

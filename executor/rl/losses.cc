@@ -5,99 +5,10 @@
 #include <cmath>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
-
-constexpr std::array<std::pair<PolicyLossMode, std::string_view>, 4> kModes{{
-    {PolicyLossMode::vanilla, "vanilla"},
-    {PolicyLossMode::gspo, "gspo"},
-    {PolicyLossMode::cispo, "cispo"},
-    {PolicyLossMode::dro, "dro"},
-}};
-
-struct Clip {
-  double low, high;  // bounds of the ratio
-  double apply(double ratio) const { return std::clamp(ratio, low, high); }
-  bool inside(double ratio) const { return ratio >= low && ratio <= high; }
-};
-
-Clip clip_of(const PolicyLossOptions& options) {
-  return {1 - options.clip_ratio_low.value_or(options.clip_ratio),
-          1 + options.clip_ratio_high.value_or(options.clip_ratio)};
-}
-
-/// What one token contributes: its loss, the loss's slope in log_prob, and the indicators whose
-/// means are reported.
-struct TokenLoss {
-  double value = 0, slope = 0;
-  bool clipped = false, clipped_lower = false;
-  double kl = 0;
-};
-
-/// max(-A r, -A clip(r)) for a ratio whose derivative in log_prob is `ratio_slope`.
-TokenLoss clipped_surrogate(double advantage, double ratio, double ratio_slope, const Clip& clip) {
-  const double first = -advantage * ratio;
-  const double second = -advantage * clip.apply(ratio);
-  TokenLoss token{.value = std::max(first, second), .clipped = second > first};
-  if (!token.clipped || clip.inside(ratio)) token.slope = -advantage * ratio_slope;
-  return token;
-}
-
-/// The log-ratio clamped against overflow; the gradient is 0 outside.
-struct ClampedRatio {
-  double log_ratio, ratio, slope;
-};
-ClampedRatio clamped_ratio(double difference) {
-  const double log_ratio = std::clamp(difference, -20.0, 20.0);
-  const double ratio = std::exp(log_ratio);
-  return {log_ratio, ratio, log_ratio == difference ? ratio : 0};
-}
-
-/// PPO (Schulman et al. 2017) with the dual clip of Ye et al. 2020.
-TokenLoss vanilla(double difference, double advantage, const PolicyLossOptions& options) {
-  const ClampedRatio r = clamped_ratio(difference);
-  TokenLoss token = clipped_surrogate(advantage, r.ratio, r.slope, clip_of(options));
-  token.kl = -r.log_ratio;
-  const double bound = -advantage * options.clip_ratio_c;
-  if (advantage < 0 && token.value > bound) {
-    token.value = bound;
-    token.slope = 0;
-    token.clipped_lower = true;
-  }
-  return token;
-}
-
-/// GSPO (Zheng et al. 2025): one ratio per sequence, its gradient spread over the tokens.
-TokenLoss gspo(double difference, double mean_difference, double advantage,
-               const PolicyLossOptions& options) {
-  const double ratio = std::exp(std::min(mean_difference, 10.0));
-  const double slope = mean_difference <= 10 ? ratio : 0;
-  TokenLoss token = clipped_surrogate(advantage, ratio, slope, clip_of(options));
-  token.kl = -difference;
-  return token;
-}
-
-/// CISPO (MiniMax 2025): the clipped ratio weights log_prob and carries no gradient.
-TokenLoss cispo(double log_prob, double difference, double advantage,
-                const PolicyLossOptions& options) {
-  const ClampedRatio r = clamped_ratio(difference);
-  const Clip clip = clip_of(options);
-  const double weight = -clip.apply(r.ratio) * advantage;
-  return {.value = weight * log_prob,
-          .slope = weight,
-          .clipped = !clip.inside(r.ratio),
-          .kl = -r.log_ratio};
-}
-
-/// DRO (Richemond et al. 2024): -A log_prob + beta/2 d^2.
-TokenLoss dro(double log_prob, double difference, double advantage,
-              const PolicyLossOptions& options) {
-  return {.value = -advantage * log_prob + options.dro_beta / 2 * difference * difference,
-          .slope = -advantage + options.dro_beta * difference,
-          .kl = -difference};
-}
 
 std::vector<TokenLoss> token_losses(const PolicyBatch& batch, const PolicyLossOptions& options) {
   const std::size_t n = batch.log_prob.size();
@@ -110,27 +21,17 @@ std::vector<TokenLoss> token_losses(const PolicyBatch& batch, const PolicyLossOp
     for (std::int64_t entry = batch.rows.begin[row]; entry < batch.rows.begin[row + 1]; ++entry) {
       if (!batch.rows.valid(entry)) continue;
       const auto i = static_cast<std::size_t>(entry);
-      const double d = difference[i], a = batch.advantages[i], log_prob = batch.log_prob[i];
-      switch (options.mode) {
-        case PolicyLossMode::vanilla:
-          tokens[i] = vanilla(d, a, options);
-          break;
-        case PolicyLossMode::gspo:
-          tokens[i] = gspo(d, row_mean[row], a, options);
-          break;
-        case PolicyLossMode::cispo:
-          tokens[i] = cispo(log_prob, d, a, options);
-          break;
-        case PolicyLossMode::dro:
-          tokens[i] = dro(log_prob, d, a, options);
-          break;
-      }
+      tokens[i] = options.loss->of_token({.log_prob = batch.log_prob[i],
+                                          .difference = difference[i],
+                                          .row_difference = row_mean[row],
+                                          .advantage = batch.advantages[i]},
+                                         options);
     }
   }
   return tokens;
 }
 
-Metrics policy_metrics(const Rows& rows, std::span<const TokenLoss> tokens, PolicyLossMode mode) {
+Metrics policy_metrics(const Rows& rows, std::span<const TokenLoss> tokens, bool clips) {
   Array clipped, lower, kl;
   for (const TokenLoss& token : tokens) {
     clipped.push_back(token.clipped ? 1 : 0);
@@ -138,7 +39,7 @@ Metrics policy_metrics(const Rows& rows, std::span<const TokenLoss> tokens, Poli
     kl.push_back(token.kl);
   }
   Metrics metrics{{"actor/ppo_kl", masked_mean(rows, kl)}};
-  if (mode == PolicyLossMode::dro) return metrics;  // it clips nothing
+  if (!clips) return metrics;
   metrics["actor/pg_clipfrac"] = masked_mean(rows, clipped);
   metrics["actor/pg_clipfrac_lower"] = masked_mean(rows, lower);
   return metrics;
@@ -155,27 +56,13 @@ void check_sizes(const PolicyBatch& batch) {
 
 }  // namespace
 
-std::string_view name_of(PolicyLossMode mode) {
-  for (const auto& [value, name] : kModes) {
-    if (value == mode) return name;
-  }
-  return {};
-}
-
-std::optional<PolicyLossMode> policy_loss_mode_from(std::string_view name) {
-  for (const auto& [value, known] : kModes) {
-    if (known == name) return value;
-  }
-  return std::nullopt;
-}
-
 Loss policy_loss(const PolicyBatch& batch, const PolicyLossOptions& options,
                  const Aggregation& aggregation) {
   check_sizes(batch);
   const std::vector<TokenLoss> tokens = token_losses(batch, options);
   const Array weights = aggregation_weights(batch.rows, aggregation);
   Loss loss{.gradient = Array(tokens.size(), 0.0),
-            .metrics = policy_metrics(batch.rows, tokens, options.mode)};
+            .metrics = policy_metrics(batch.rows, tokens, options.loss->clips)};
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (weights[i] == 0) continue;
     const double weight =

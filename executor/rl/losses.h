@@ -1,34 +1,16 @@
-// What the actor and the critic minimise, with exact gradients for every token.
+// Losses that the actor and the critic minimise, with exact gradients for every token.
 //
 // Inputs are flat arrays over `rows` (rows.h), fp64. Gradients are of the returned loss and 0 where
 // an entry is not valid. Metrics carry verl's names and are means over the valid tokens at hand.
-// Source: verl 0.9.1, core_algos.compute_policy_loss_*, compute_value_loss, workers/utils/losses.
+// Source: verl 0.9.1, core_algos.compute_value_loss, workers/utils/losses.
 #pragma once
-
-#include <cstdint>
-#include <optional>
-#include <string_view>
 
 #include "executor/rl/aggregate.h"
 #include "executor/rl/kl.h"
+#include "executor/rl/policy_losses.h"
 #include "executor/rl/rows.h"
 
 namespace tessera {
-
-enum class PolicyLossMode : std::uint8_t { vanilla, gspo, cispo, dro };
-/// verl's `policy_loss.loss_mode`.
-std::string_view name_of(PolicyLossMode mode);
-std::optional<PolicyLossMode> policy_loss_mode_from(std::string_view name);
-
-struct PolicyLossOptions {
-  PolicyLossMode mode = PolicyLossMode::vanilla;
-  double clip_ratio = 0.2;
-  /// The bounds really used; unset = clip_ratio. As both default to 0.2, clip_ratio alone changes
-  /// nothing.
-  std::optional<double> clip_ratio_low = 0.2, clip_ratio_high = 0.2;
-  double clip_ratio_c = 3.0;  // dual clip, where the advantage is negative
-  double dro_beta = 0;        // dro only; > 0 there
-};
 
 /// One mini- or micro-batch for the actor. Optional arrays may be empty.
 struct PolicyBatch {
@@ -45,7 +27,7 @@ struct Loss {
   Metrics metrics;
 };
 
-/// Metrics: actor/pg_clipfrac, actor/pg_clipfrac_lower, actor/ppo_kl.
+/// Metrics: actor/ppo_kl and, where the loss clips, actor/pg_clipfrac, actor/pg_clipfrac_lower.
 Loss policy_loss(const PolicyBatch& batch, const PolicyLossOptions& options,
                  const Aggregation& aggregation);
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

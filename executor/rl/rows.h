@@ -38,7 +38,7 @@ using Metrics = std::map<std::string, double>;
 
 /// Rows of the responses of `sequences`; `padded_width` as in Rows.
 Rows rows_of(std::span<const Sequence> sequences, std::int64_t padded_width = 0);
-/// The same of some of them, in the order of `which` (a micro-batch).
+/// Rows of some sequences, in the order of `which` (a micro-batch).
 Rows rows_of(std::span<const Sequence> sequences, std::span<const std::int64_t> which,
              std::int64_t padded_width = 0);
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/rl/experience.h"
 
 namespace tessera {

@@ -22,7 +22,7 @@ struct DrawIndex {
 /// The four words of Philox4x32-10 at this counter.
 std::array<std::uint32_t, 4> random_words(std::uint64_t seed, const DrawIndex& index);
 
-/// Of the first two words: 53 bits, in [0, 1).
+/// A draw from the first two words: 53 bits, in [0, 1).
 double uniform(std::uint64_t seed, const DrawIndex& index);
 
 struct SamplingOptions {

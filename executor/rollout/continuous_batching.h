@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/rl/experience.h"
 #include "executor/rl/sampling.h"
 
@@ -40,7 +40,7 @@ struct Admission {
   std::vector<double> uniforms;     // for the first token of each
 };
 
-/// What batching needs of a model; slots are numbered from 0.
+/// A model as batching sees it; slots are numbered from 0.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;

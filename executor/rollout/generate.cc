@@ -4,9 +4,9 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/decode.h"
-#include "executor/model/parallel_ops.h"
 #include "executor/model/scores.h"
 #include "executor/rollout/sample_rows.h"
+#include "executor/weights/parallel_ops.h"
 
 namespace tessera {
 namespace {

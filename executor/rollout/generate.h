@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "executor/model/weights.h"
 #include "executor/rollout/continuous_batching.h"
+#include "executor/weights/weights.h"
 
 namespace tessera {
 

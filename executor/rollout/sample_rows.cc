@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

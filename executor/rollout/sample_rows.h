@@ -2,7 +2,7 @@
 // rule in tensor operations, so that equal logits give equal tokens on either.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <cstdint>
 #include <span>

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <string>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/storage/cuda_calls.h"
 #include "executor/storage/releasable_memory.h"
 #include "executor/storage/shared_block.h"

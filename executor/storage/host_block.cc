@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/storage/shared_block.h"
 
 namespace tessera {

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -53,7 +53,7 @@ class Descriptor {
   int value_;
 };
 
-/// What every rank tells the others about itself.
+/// The card by which every rank tells the others about itself.
 struct Card {
   std::uint64_t host = 0;
   std::int64_t bytes = -1;  // of its block; -1 = it brings none
@@ -66,7 +66,7 @@ std::uint64_t random_word() {
   return (std::uint64_t{device()} << 32) | device();
 }
 
-/// Of a letter: who sent it, and the word by which the receiver knows its peers.
+/// The sender of a letter, and the word by which the receiver knows its peers.
 struct Sender {
   std::uint64_t word = 0;
   int rank = -1;

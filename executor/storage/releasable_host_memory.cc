@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/storage/releasable_memory.h"
 
 namespace tessera {

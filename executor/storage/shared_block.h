@@ -43,7 +43,7 @@ std::int64_t device_block_bytes();
 /// The block of make_host_block that begins at `data`, once more: for who holds only its memory.
 /// The owner keeps the memory. nullptr where no block of this process begins there.
 std::unique_ptr<SharedBlock> share_host_memory(void* data, std::int64_t bytes);
-/// The same of make_device_block. In tessera::storage_cuda.
+/// Shares memory of make_device_block. In tessera::storage_cuda.
 std::unique_ptr<SharedBlock> share_device_memory(void* data, std::int64_t bytes, int device);
 
 }  // namespace tessera

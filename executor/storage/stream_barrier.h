@@ -14,7 +14,7 @@ namespace tessera {
 class StreamBarrier {
  public:
   virtual ~StreamBarrier() = default;
-  /// What follows on `stream` (a cudaStream_t) begins once everybody's work before has happened and
+  /// Work that follows on `stream` (a cudaStream_t) begins once everybody's work before is done and
   /// can be read.
   virtual void meet(void* stream) = 0;
 };

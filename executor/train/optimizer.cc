@@ -3,52 +3,19 @@
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_adamw.h>
 
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <algorithm>
 #include <cmath>
-
-#include "executor/model/placed_weights.h"
 
 namespace tessera {
 namespace {
 
 using torch::Tensor;
 
-bool adjoin(const fused::Chunk& a, const fused::Chunk& b) {
-  return a.decay == b.decay && a.offset + a.count == b.offset;
-}
-
-constexpr std::int64_t kShortChunk = std::int64_t{1} << 14;  // elements, beside a switch
-
-/// Appends, or lengthens the last one where they adjoin.
-void append(std::vector<fused::Chunk>& chunks, const fused::Chunk& chunk) {
-  if (chunk.count <= 0) return;
-  if (!chunks.empty() && adjoin(chunks.back(), chunk))
-    chunks.back().count += chunk.count;
-  else
-    chunks.push_back(chunk);
-}
-
-/// The same where the weights adjoin, too.
-void append(std::vector<fused::PlacedChunk>& chunks, const fused::PlacedChunk& next) {
-  if (next.chunk.count <= 0) return;
-  if (!chunks.empty() && chunks.back().shift == next.shift &&
-      adjoin(chunks.back().chunk, next.chunk))
-    chunks.back().chunk.count += next.chunk.count;
-  else
-    chunks.push_back(next);
-}
-
 std::vector<Tensor> views(const Tensor& flat, const std::vector<fused::Chunk>& chunks) {
   std::vector<Tensor> result;
   for (const fused::Chunk& chunk : chunks)
     result.push_back(flat.narrow(0, chunk.offset, chunk.count));
   return result;
-}
-
-std::int64_t begin_of(const std::vector<fused::Chunk>& piece) { return piece.front().offset; }
-std::int64_t end_of(const std::vector<fused::Chunk>& piece) {
-  return piece.back().offset + piece.back().count;
 }
 
 }  // namespace
@@ -102,103 +69,7 @@ Optimizer::Optimizer(Weights& weights, const ParallelGroups& groups, const AdamW
   if (options.offload) cut_pieces();
 }
 
-std::int64_t Optimizer::place_in_values(const ShardSegment& segment) const {
-  if (map_.kind != ShardKind::none) return segment.shard;
-  return place_of(weights_, segment.row) + segment.first;
-}
-
-void Optimizer::find_runs() {
-  std::vector<Run> runs;
-  for (const ShardBucket& bucket : map_.buckets)
-    for (const ShardSegment& s : map_.own(bucket))
-      if (s.count > 0) runs.push_back({s.shard, place_in_values(s), s.count});
-  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.shard < b.shard; });
-  for (const Run& run : runs) {
-    const bool adjoins = !runs_.empty() && runs_.back().shard + runs_.back().count == run.shard &&
-                         runs_.back().place + runs_.back().count == run.place;
-    if (adjoins)
-      runs_.back().count += run.count;
-    else
-      runs_.push_back(run);
-  }
-}
-
-/// Chunks are cut at multiples of the piece's length from their own beginning, so that a CPU's
-/// vector loops round every element as they do over whole chunks.
-void Optimizer::cut_pieces() {
-  std::vector<fused::Chunk> in_order = chunks_.updated;
-  std::sort(in_order.begin(), in_order.end(),
-            [](const fused::Chunk& a, const fused::Chunk& b) { return a.offset < b.offset; });
-  for (const fused::Chunk& chunk : in_order) {
-    for (std::int64_t first = 0; first < chunk.count; first += options_.piece_elements) {
-      const fused::Chunk part{chunk.offset + first,
-                              std::min(options_.piece_elements, chunk.count - first), chunk.decay};
-      const bool fits =
-          !pieces_.chunks.empty() &&
-          part.offset + part.count - begin_of(pieces_.chunks.back()) <= options_.piece_elements;
-      if (!fits) pieces_.chunks.emplace_back();
-      pieces_.chunks.back().push_back(part);
-    }
-  }
-  std::int64_t longest = 0;
-  for (const auto& piece : pieces_.chunks) {
-    const std::int64_t begin = begin_of(piece), end = end_of(piece);
-    longest = std::max(longest, end - begin);
-    pieces_.runs.emplace_back();
-    for (const Run& run : runs_) {
-      const Interval part =
-          intersect(Interval{begin, end}, Interval{run.shard, run.shard + run.count});
-      if (!part.empty())
-        pieces_.runs.back().push_back({part.lo, run.place + part.lo - run.shard, part.size()});
-    }
-  }
-  const bool gpu = weights_.device().is_cuda();
-  const auto host = torch::TensorOptions().pinned_memory(gpu);
-  for (int i = 0; i < 2; ++i) {
-    pieces_.gradients[i] = torch::empty({longest}, host.dtype(torch::kFloat32));
-    pieces_.weights[i] = torch::empty({longest}, host.dtype(values_.dtype()));
-  }
-  if (gpu) {
-    const c10::impl::VirtualGuardImpl guard(weights_.device().type());
-    pieces_.copies = SideStream(guard.getStreamFromGlobalPool(weights_.device()));
-  }
-}
-
 bool Optimizer::on_device() const { return fused::usable(state_.master); }
-
-std::vector<fused::PlacedChunk> Optimizer::updated_chunks(const ShardBucket& bucket) const {
-  std::vector<fused::PlacedChunk> chunks;
-  for (const ShardSegment& s : map_.own(bucket)) {
-    const bool decayed = weights_.table.rows[static_cast<std::size_t>(s.row)].decayed;
-    append(chunks, fused::PlacedChunk({s.shard, s.count, decayed ? options_.weight_decay : 0.0},
-                                      place_in_values(s) - s.shard));
-  }
-  return chunks;
-}
-
-/// Those of the host do not write weights: they are as long whatever lies where.
-void Optimizer::find_chunks() {
-  std::vector<fused::PlacedChunk> placed;
-  for (const ShardBucket& bucket : map_.buckets) {
-    for (const fused::PlacedChunk& each : updated_chunks(bucket)) {
-      append(chunks_.updated, each.chunk);
-      append(placed, each);
-    }
-    for (const ShardSegment& s : map_.own(bucket)) {
-      const Parameter& parameter = weights_.table.rows[static_cast<std::size_t>(s.row)];
-      const Tensor& tensor = weights_.tensors[static_cast<std::size_t>(s.row)];
-      const std::int64_t inner = tensor.numel() / std::max<std::int64_t>(tensor.size(0), 1);
-      const Interval rows = counted_range(parameter, weights_.layout, weights_.coord);
-      const Interval counted = intersect(Interval{rows.lo * inner, rows.hi * inner},
-                                         Interval{s.first, s.first + s.count});
-      append(chunks_.counted, {s.shard + counted.lo - s.first, counted.size(), 0.0});
-    }
-  }
-  if (fused::usable(sharded_.shards())) {
-    chunks_.counted_table = fused::chunk_table(chunks_.counted, weights_.device());
-    chunks_.updated_table = fused::placed_chunk_table(placed, weights_.device());
-  }
-}
 
 double Optimizer::global_norm() {
   const Tensor& gradients = sharded_.shards();
@@ -253,13 +124,6 @@ void Optimizer::update_by_bucket(double learning_rate, const RowsWritten& writte
   if (parameters_ != nullptr) parameters_->changed();
 }
 
-void Optimizer::make_bucket_tables() {
-  if (!bucket_tables_.empty()) return;
-  for (const ShardBucket& bucket : map_.buckets)
-    bucket_tables_.push_back(
-        fused::placed_chunk_table(updated_chunks(bucket), weights_.device(), kShortChunk));
-}
-
 void Optimizer::update_on_device(double learning_rate, const Tensor& chunks) {
   fused::adamw({.learning_rate = learning_rate,
                 .beta1 = options_.beta1,
@@ -304,46 +168,7 @@ void Optimizer::adamw_by_torch(const std::vector<fused::Chunk>& chunks, const Te
   }
 }
 
-/// Two pieces are on their way at any time: one's gradients to the host, another's weights back.
-void Optimizer::update_on_host(double learning_rate) {
-  const SideStream& copies = pieces_.copies;
-  const auto count = pieces_.chunks.size();
-  const SideStream::Moment ready = copies.now();
-  const auto part = [&](const Tensor& x, std::size_t i) {
-    const auto& piece = pieces_.chunks[i];
-    return x.narrow(0, begin_of(piece), end_of(piece) - begin_of(piece));
-  };
-  const auto room = [&](const Tensor(&buffers)[2], std::size_t i) {
-    return buffers[i % 2].narrow(0, 0, end_of(pieces_.chunks[i]) - begin_of(pieces_.chunks[i]));
-  };
-  std::vector<SideStream::Moment> fetched(count), sent(count);
-  const auto fetch = [&](std::size_t i) {
-    fetched[i] = copies.run(ready, [&] {
-      room(pieces_.gradients, i).copy_(part(sharded_.shards(), i), /*non_blocking=*/true);
-    });
-  };
-  if (count > 0) fetch(0);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i + 1 < count) fetch(i + 1);
-    SideStream::synchronize(fetched[i]);
-    adamw_by_torch(pieces_.chunks[i], room(pieces_.gradients, i), begin_of(pieces_.chunks[i]),
-                   learning_rate);
-    if (i >= 2) SideStream::synchronize(sent[i - 2]);
-    room(pieces_.weights, i).copy_(part(state_.master, i));
-    sent[i] = copies.run(ready, [&] {
-      const Tensor piece = room(pieces_.weights, i);
-      for (const Run& run : pieces_.runs[i])
-        values_.narrow(0, run.place, run.count)
-            .copy_(piece.narrow(0, run.shard - begin_of(pieces_.chunks[i]), run.count),
-                   /*non_blocking=*/true);
-    });
-  }
-  if (count == 0) return;
-  copies.wait(sent.back());
-  SideStream::synchronize(sent.back());  // the buffers are the next step's
-}
-
-/// Of the master weights, where those are others.
+/// Writes the weights from the master weights, where those are others.
 void Optimizer::write_weights() {
   if (values_.is_same(state_.master)) return;
   for (const Run& run : runs_)

@@ -11,7 +11,7 @@
 // memory meanwhile. Collective over the role; one thread per rank.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <cstdint>
 #include <functional>
@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "executor/comm/groups.h"
-#include "executor/model/fused.h"
-#include "executor/model/placed_chunks.h"
-#include "executor/model/weights.h"
-#include "executor/train/sharded_gradients.h"
-#include "executor/train/sharded_parameters.h"
+#include "executor/sharding/sharded_gradients.h"
+#include "executor/sharding/sharded_parameters.h"
+#include "executor/tensor/fused.h"
+#include "executor/tensor/placed_chunks.h"
+#include "executor/weights/weights.h"
 
 namespace tessera {
 
@@ -39,7 +39,7 @@ struct AdamWOptions {
   std::int64_t piece_elements = std::int64_t{1} << 24;
 };
 
-/// What has to be saved: this rank's shard space.
+/// The state that has to be saved: this rank's shard space.
 struct OptimizerState {
   std::int64_t count = 0;                     // elements
   std::int64_t steps = 0;                     // finished ones

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "cost_models/spec/problem.h"
-#include "executor/model/to_device.h"
+#include "cost_models/documents/problem.h"
+#include "executor/tensor/to_device.h"
 
 namespace tessera {
 namespace {

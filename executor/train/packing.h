@@ -3,8 +3,8 @@
 
 #include <span>
 
+#include "executor/batching/batch.h"
 #include "executor/model/decoder.h"
-#include "executor/train/batch.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 // block (threads, MPI) or are enqueued (NCCL). One thread per rank.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <cstdint>
 #include <functional>
@@ -30,14 +30,14 @@ struct PipelineLinks {
 /// Collective over `pp`; nullptr means a single stage.
 PipelineLinks make_links(Communicator* pp, int chunks = 1);
 
-/// What travels for each micro-batch: tokens[m] rows of `width` elements.
+/// The activations that travel for each micro-batch: tokens[m] rows of `width` elements.
 struct PipelineShape {
   std::vector<std::int64_t> tokens;
   std::int64_t width = 0;
   torch::TensorOptions options;
 };
 
-/// What a stage's forward made: its output, or on the last stage the tensors to differentiate with
+/// A stage's forward's result: its output, or on the last stage the tensors to differentiate with
 /// their gradients.
 struct StageOutput {
   std::vector<torch::Tensor> roots, gradients;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "executor/model/to_device.h"
-#include "executor/model/weights.h"
+#include "executor/tensor/to_device.h"
+#include "executor/weights/weights.h"
 
 namespace tessera {
 namespace {

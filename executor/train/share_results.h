@@ -1,16 +1,16 @@
-// What ranks of a role tell one another of a pass: values by token, results by sequence, parts of a
+// Exchanges of a pass's results among the ranks of a role: values by token or sequence, parts of a
 // loss.
 //
 // Collective over the groups that each function names; every rank of them gets the same. Free
 // functions; the tensors are on `device`.
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <vector>
 
+#include "executor/batching/loss_parts.h"
 #include "executor/comm/groups.h"
-#include "executor/train/loss_parts.h"
 
 namespace tessera {
 

@@ -4,11 +4,11 @@
 #include <string>
 
 #include "cost_models/spec/context_parallel.h"
-#include "executor/model/parallel_ops.h"
+#include "executor/batching/micro_batches.h"
 #include "executor/model/scores.h"
-#include "executor/model/to_device.h"
-#include "executor/train/micro_batches.h"
+#include "executor/tensor/to_device.h"
 #include "executor/train/share_results.h"
+#include "executor/weights/parallel_ops.h"
 
 namespace tessera {
 namespace {
@@ -342,7 +342,7 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   return mean_over_replicas(share_parts(groups_, parts, weights_.device()), groups_.dp_size);
 }
 
-/// Of the rows before this rank's response tokens, of which a context-parallel rank may have none.
+/// Scores the rows before this rank's response tokens; a context-parallel rank may have none.
 TokenScores Trainer::scored(const torch::Tensor& rows, const PackedMicroBatch& packed,
                             const ScoreOptions& options) const {
   if (weights_.model().head == ModelHead::value) return {token_values(weights_, rows), {}};

@@ -13,15 +13,15 @@
 #include <span>
 #include <vector>
 
+#include "executor/batching/batch.h"
+#include "executor/batching/loss_parts.h"
 #include "executor/model/scores.h"
 #include "executor/model/token_exchange.h"
-#include "executor/train/batch.h"
-#include "executor/train/loss_parts.h"
+#include "executor/sharding/sharded_gradients.h"
+#include "executor/sharding/sharded_parameters.h"
 #include "executor/train/optimizer.h"
 #include "executor/train/packing.h"
 #include "executor/train/pipeline.h"
-#include "executor/train/sharded_gradients.h"
-#include "executor/train/sharded_parameters.h"
 
 namespace tessera {
 

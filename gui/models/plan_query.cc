@@ -6,10 +6,13 @@
 #include <optional>
 #include <utility>
 
-#include "cost_models/derived_calibration.h"
-#include "cost_models/spec/utc_now.h"
-#include "planner/search/plan_request.h"
-#include "planner/search/request_reader.h"
+#include "cost_models/documents/utc_now.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/request/request_reader.h"
 
 namespace tessera::gui {
 namespace {

@@ -9,7 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "planner/search/search.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/request/request.h"
 
 namespace tessera::gui {
 

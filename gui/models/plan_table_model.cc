@@ -5,7 +5,7 @@
 
 #include "gui/models/plan_query.h"
 #include "gui/models/text.h"
-#include "planner/search/search.h"
+#include "planner/request/describe.h"
 
 namespace tessera::gui {
 

@@ -4,7 +4,7 @@
 #include <QDateTime>
 
 #include "gui/models/text.h"
-#include "planner/plan/plan_json.h"
+#include "planner/engines/read_plan.h"
 
 namespace tessera::gui {
 

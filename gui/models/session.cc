@@ -2,8 +2,10 @@
 #include "gui/models/session.h"
 
 #include "gui/models/text.h"
+#include "planner/engines/read_plan.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/report.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/report.h"
 
 namespace tessera::gui {
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "gui/models/colours.h"
+#include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
@@ -74,6 +75,10 @@ QString swatch(const QColor& colour, const QString& text) {
 QString toText(std::string_view text) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
+
+const RegisteredView kMeshView({"mesh", Place::left, 0, 330, "", [](Session& session) -> QWidget* {
+                                  return new MeshView(session);
+                                }});
 
 }  // namespace
 

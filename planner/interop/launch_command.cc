@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <initializer_list>
-#include <utility>
+#include <optional>
+
+#include "planner/interop/config/command_words.h"
+#include "planner/interop/import_format.h"
 
 namespace tessera {
 namespace {
@@ -72,76 +73,36 @@ struct Server {
   std::size_t arguments = 0;  // where they begin in the command
 };
 
+// Where the arguments of the program begin that the command has at `at`; 0 = it has another there.
+std::size_t arguments_of(const FormatProgram& program, const ShellCommand& command,
+                         std::size_t at) {
+  const std::string& word = command[at].text;
+  if (program.next.empty()) return word.starts_with(program.word) ? at + 1 : 0;
+  const auto slash = word.rfind('/');
+  const bool named = word.substr(slash == word.npos ? 0 : slash + 1) == program.word;
+  return named && at + 1 < command.size() && command[at + 1].text == program.next ? at + 2 : 0;
+}
+
 // "vllm serve MODEL ...", "python3 -m vllm.entrypoints.openai.api_server ...",
 // "python3 -m sglang.launch_server ...".
 std::optional<Server> server_in(const ShellCommand& command) {
   for (std::size_t i = 0; i < command.size(); ++i) {
-    const std::string& word = command[i].text;
-    if (word.rfind("sglang.launch_server", 0) == 0) return Server{ConfigSyntax::sglang, i + 1};
-    if (word.rfind("vllm.entrypoints", 0) == 0) return Server{ConfigSyntax::vllm, i + 1};
-    const auto slash = word.rfind('/');
-    const bool vllm = word.substr(slash == word.npos ? 0 : slash + 1) == "vllm";
-    if (vllm && i + 1 < command.size() && command[i + 1].text == "serve") {
-      return Server{ConfigSyntax::vllm, i + 2};
+    for (const ImportFormat& format : every_import_format()) {
+      for (const FormatProgram& program : format.programs) {
+        const std::size_t arguments = arguments_of(program, command, i);
+        if (arguments > 0) return Server{format.syntax, arguments};
+      }
     }
   }
   return std::nullopt;
 }
 
-bool is_flag(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' &&
-         std::isdigit(static_cast<unsigned char>(word[1])) == 0;
-}
-
-void mark_unknown(ConfigValue& value, const ShellWord& word) {
-  if (!word.known) value.unknown = word.unknown;
-}
-
-// --flag value, --flag=value and --flag alone; a leading word without a flag is a served model.
-void read_flags(const ShellCommand& command, std::size_t first, ConfigValues& out) {
-  for (std::size_t i = first; i < command.size(); ++i) {
-    const std::string& word = command[i].text;
-    ConfigValue value;
-    value.place = std::to_string(command[i].line);
-    if (!is_flag(word)) {
-      if (first == 0 || i != first) continue;
-      value.value = node_of(std::string_view(word));
-      mark_unknown(value, command[i]);
-      out.values["model"] = std::move(value);
-      continue;
-    }
-    const bool two_dashes = word.rfind("--", 0) == 0;
-    if (first == 0 && !two_dashes) continue;  // the command's own short flags
-    std::string flag = word.substr(two_dashes ? 2 : 1);
-    if (flag.empty()) continue;
-    const auto equals = flag.find('=');
-    value.value = node_of(true);
-    if (equals != flag.npos) {
-      value.value = override_value(std::string_view(flag).substr(equals + 1));
-      flag.resize(equals);
-    } else if (i + 1 < command.size() && !is_flag(command[i + 1].text)) {
-      value.value = override_value(command[++i].text);
-      mark_unknown(value, command[i]);
-    }
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    out.values[flag] = std::move(value);
-  }
-}
-
 // Of arguments without a program in front: whose they are, by flags that only one of them has.
 std::optional<ConfigSyntax> syntax_of(const ConfigValues& flags) {
-  const auto any = [&](std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const char* name) { return flags.has(name); });
-  };
-  if (any({"tensor-model-parallel-size", "micro-batch-size", "num-layers"})) {
-    return ConfigSyntax::megatron;
-  }
-  if (any({"tp-size", "mem-fraction-static", "max-running-requests", "model-path"})) {
-    return ConfigSyntax::sglang;
-  }
-  if (any({"tensor-parallel-size", "gpu-memory-utilization", "max-num-seqs"})) {
-    return ConfigSyntax::vllm;
+  for (const ImportFormat& format : every_import_format()) {
+    const bool own = std::any_of(format.own_flags.begin(), format.own_flags.end(),
+                                 [&](std::string_view name) { return flags.has(name); });
+    if (own) return format.syntax;
   }
   return std::nullopt;
 }
@@ -159,41 +120,6 @@ const ShellWord* other_program(const std::vector<ShellCommand>& commands) {
 }
 
 }  // namespace
-
-void read_override(const ShellWord& word, ConfigValues& out, Problems& problems) {
-  const std::string_view text = word.text;
-  const auto equals = text.find('=');
-  const auto refuse = [&](const char* hint) {
-    problems.push_back({out.file, std::to_string(word.line), "'" + word.text.substr(0, 80) + "'",
-                        "key=value", hint});
-  };
-  if (equals == text.npos) {
-    if (text.empty() || text[0] != '~') return refuse("an override of Hydra");
-    out.values.erase(std::string(text.substr(1)));
-    return;
-  }
-  if (text[0] == '~') {  // deletes the key that has this value
-    out.values.erase(std::string(text.substr(1, equals - 1)));
-    return;
-  }
-  ConfigValue value;
-  value.place = std::to_string(word.line);
-  std::string key(text.substr(0, equals));
-  if (!word.known && key.empty()) return;
-  while (!key.empty() && key[0] == '+') {
-    value.added = true;
-    key.erase(0, 1);
-  }
-  if (key.empty()) return refuse("");
-  mark_unknown(value, word);
-  value.value = override_value(text.substr(equals + 1));
-  value.value.line = word.line;
-  if (key == "model_engine" || key == "model_engine@_global_") {
-    return out.take_engine(value.value.text, value.place);
-  }
-  if (key.rfind("hydra.", 0) == 0 || key.find('@') != key.npos) return;
-  out.values[key] = std::move(value);
-}
 
 void read_commands(const std::vector<ShellCommand>& commands, ConfigValues& out,
                    Problems& problems) {

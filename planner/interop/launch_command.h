@@ -5,13 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/interop/config_values.h"
-#include "planner/interop/shell_words.h"
+#include "planner/interop/config/config_values.h"
+#include "planner/interop/shell/shell_words.h"
 
 namespace tessera {
-
-/// One override of Hydra, "key=value", "+key=value" or "~key".
-void read_override(const ShellWord& word, ConfigValues& out, Problems& problems);
 
 /// The command that starts a trainer of verl or a server, or the arguments of Megatron-LM, vLLM or
 /// SGLang themselves. Problems where there is none of them.

@@ -1,12 +1,16 @@
-// A hand-written plan under the planner's cost models.
+#include "planner/interop/price.h"
+
 #include <algorithm>
 
-#include "planner/interop/import.h"
-#include "planner/search/amounts.h"
-#include "planner/search/fixed.h"
-#include "planner/search/full_gather.h"
-#include "planner/search/plan_request.h"
-#include "planner/search/role_operations.h"
+#include "planner/engines/engine.h"
+#include "planner/plan/amounts.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/role/full_gather.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/search.h"
 
 namespace tessera {
@@ -16,7 +20,7 @@ namespace {
 // there are, nor than its cache holds beside what the other roles of its ranks keep and within its
 // share of the memory, and queues the rest. What one sequence does not fit is left as it is, to be
 // reported; of a share alone, `tight` says it.
-std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, const Workload& work,
+std::int64_t admitted(CostEvaluator& costs, const Solution& solution, const Workload& work,
                       double share, bool& tight) {
   Candidate rollout = solution.choice.at(Role::rollout);
   std::int64_t others = 0;
@@ -53,19 +57,20 @@ std::int64_t admitted(const CostEvaluator& costs, const Solution& solution, cons
 }
 
 // Every role's layout is possible at all.
-bool all_possible(const CostEvaluator& costs, const Solution& solution) {
+bool all_possible(CostEvaluator& costs, const Solution& solution) {
   return std::all_of(solution.choice.begin(), solution.choice.end(), [&](const auto& entry) {
     return impossible(costs.request(), entry.second).empty();
   });
 }
 
 // The slots of a serving engine as far as they are used.
-void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, double share,
+void limit_slots(Plan& plan, CostEvaluator& costs, Solution& solution, double share,
                  Pricing& pricing) {
   const auto rollout = std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     return role.role == Role::rollout;
   });
-  const bool serves = plan.engine != "tessera" && rollout != plan.roles.end();
+  const bool serves =
+      engine_named(plan.engine).prompts == PromptDealing::requests && rollout != plan.roles.end();
   if (!serves || !all_possible(costs, solution)) return;
   const std::int64_t asked = rollout->batching.max_sequences;
   bool tight = false;
@@ -90,21 +95,47 @@ void limit_slots(Plan& plan, const CostEvaluator& costs, Solution& solution, dou
                           " are counted: so many there are, or fit as the longest.");
 }
 
+// "the actor's uneven stages, ...": roles whose cut is none that the search makes.
+std::string uneven_stages(const Plan& plan, const Solution& solution) {
+  std::string all;
+  for (const RolePlan& role : plan.roles) {
+    const Candidate& candidate = solution.choice.at(role.role);
+    if (role.layout.stages == layout_of(candidate, plan.model_of(role.role).layers).stages) {
+      continue;
+    }
+    all += (all.empty() ? "the " : ", the ") + std::string(name_of(role.role)) + "'s uneven stages";
+  }
+  return all;
+}
+
+// What the plan's own layouts move; `priced` is the plan as the search would compose it.
+void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs, const Solution& solution) {
+  for (PlannedReshard& pair : plan.reshard) {
+    if (plan.find(pair.to)->lora.moves_adapters()) {
+      pair.bytes_received = pair.lower_bound_bytes =
+          costs.reshard_bytes(solution.choice.at(Role::actor), solution.choice.at(Role::rollout));
+      pair.total_received_bytes =
+          pair.bytes_received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
+      continue;
+    }
+    if (gathers_whole(plan.engine) && pair.mode == ReshardMode::full) {
+      pair.lower_bound_bytes = priced.reshard.front().lower_bound_bytes;
+      set_gathered(plan, priced.reshard.front().bytes_received,
+                   costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
+      continue;
+    }
+    set_exact(pair, reshard_plan_of(plan, pair));
+  }
+}
+
 }  // namespace
 
 Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   Pricing pricing;
   const PlanRequest request = priced_request_of(plan, calibration);
-  const CostEvaluator costs(request);
-  RoleOperations::deal_as(plan, costs);
+  CostEvaluator costs = evaluator_of(plan, calibration);
   Solution solution = solution_of(plan);
-  std::vector<std::string> left_out;
-  for (const RolePlan& role : plan.roles) {
-    const Candidate& candidate = solution.choice.at(role.role);
-    if (role.layout.stages != layout_of(candidate, plan.model_of(role.role).layers).stages) {
-      left_out.push_back("the " + std::string(name_of(role.role)) + "'s uneven stages");
-    }
-  }
+  const std::string left_out = uneven_stages(plan, solution);
   limit_slots(plan, costs, solution, memory_share, pricing);
   const RolePlan& first = plan.roles.front();
   if (const std::int64_t batch = first.batching.max_sequences * first.layout.dp();
@@ -132,30 +163,13 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   // Its memory and prediction; the layouts stay the file's.
   const Plan priced = compose_plan(request, costs, solution);
   for (RolePlan& role : plan.roles) role.memory = priced.find(role.role)->memory;
-  for (PlannedReshard& pair : plan.reshard) {
-    if (plan.find(pair.to)->lora.moves_adapters()) {
-      pair.bytes_received = pair.lower_bound_bytes =
-          costs.reshard_bytes(solution.choice.at(Role::actor), solution.choice.at(Role::rollout));
-      pair.total_received_bytes =
-          pair.bytes_received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
-      continue;
-    }
-    if (gathers_whole(plan.engine) && pair.mode == ReshardMode::full) {
-      pair.lower_bound_bytes = priced.reshard.front().lower_bound_bytes;
-      set_gathered(plan, priced.reshard.front().bytes_received,
-                   costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
-      continue;
-    }
-    set_exact(pair, reshard_plan_of(plan, pair));
-  }
+  set_reshards(plan, priced, costs, solution);
   plan.prediction = priced.prediction;
   if (plan.environment.empty())
     plan.environment = priced.environment;  // other tools' files say none
   plan.provenance.calibration = calibration.name;
   if (!left_out.empty()) {
-    std::string all;
-    for (const std::string& one : left_out) all += (all.empty() ? "" : ", ") + one;
-    pricing.notes.insert(pricing.notes.begin(), "the prediction leaves out " + all + ".");
+    pricing.notes.insert(pricing.notes.begin(), "the prediction leaves out " + left_out + ".");
   }
   return pricing;
 }

@@ -1,8 +1,11 @@
-// Which form a configuration has, and its keys and values.
+#include "planner/interop/read_config.h"
+
 #include <algorithm>
 
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/strict_yaml.h"
+#include "planner/interop/config/command_words.h"
 #include "planner/interop/launch_command.h"
+#include "planner/interop/shell/shell_words.h"
 
 namespace tessera {
 namespace {

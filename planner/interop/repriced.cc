@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/plan/certified.h"
 
 namespace tessera {

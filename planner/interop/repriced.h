@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/interop/import.h"
+#include "planner/interop/price.h"
 
 namespace tessera {
 

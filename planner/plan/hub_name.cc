@@ -4,8 +4,8 @@
 #include <array>
 #include <filesystem>
 
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "cost_models/spec/preset.h"
+#include "cost_models/documents/preset.h"
 
 namespace tessera {
 namespace {

@@ -1,21 +1,20 @@
 #include "planner/plan/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "cost_models/spec/enum_names.h"
 #include "planner/plan/one_step_off.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 3> kRecompute{"none", "selective", "full"};
+constexpr auto kRecompute = enum_names<Recompute>(
+    {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}});
 
 }  // namespace
 
-std::string_view name_of(Recompute recompute) {
-  return kRecompute[static_cast<std::size_t>(recompute)];
-}
+std::string_view name_of(Recompute recompute) { return kRecompute[recompute]; }
 
 const RolePlan* Plan::find(Role role) const {
   for (const RolePlan& candidate : roles) {

@@ -23,6 +23,7 @@
 #include "cost_models/spec/parallel_layout.h"
 #include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
+#include "planner/plan/engine_rule.h"
 
 namespace tessera {
 
@@ -131,7 +132,7 @@ struct Provenance {
 
 struct Plan {
   std::map<std::string, ModelSource> models;  // "actor", and "critic", "reward" where they differ
-  std::string engine;                         // "tessera"
+  std::string engine;                         // a name of EngineRules
   ClusterSpec cluster;
   Workload workload;
   std::vector<ScheduledCall> schedule;
@@ -181,12 +182,12 @@ inline bool has_exact_reshard(const PlannedReshard& pair) { return !pair.digest.
 /// Appends a Problem for every reshard whose digest is not that of the plan's layouts.
 void check_reshard_digests(const Plan& plan, const std::string& file, Problems& problems);
 
-/// The ranks' own schedule: phases after which weights move (gen needs a reshard before it).
-/// Default schedule of a dataflow on this placement.
+/// The workload's calls in an order that its dataflow allows, each after those that make its
+/// inputs, with a reshard before the responses are generated; as if all roles shared their ranks.
 std::vector<ScheduledCall> default_schedule(const Workload& workload);
 
 /// Appends everything about a plan that contradicts itself: layouts against ranks and models,
-/// schedule against dataflow, batching that does not divide.
-void validate(const Plan& plan, const std::string& file, Problems& problems);
+/// schedule against dataflow, batching that does not divide. `engines`: those that it may name.
+void validate(const Plan& plan, const std::string& file, EngineRules engines, Problems& problems);
 
 }  // namespace tessera

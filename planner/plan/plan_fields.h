@@ -8,8 +8,8 @@
 
 #include <array>
 
+#include "cost_models/documents/object_reader.h"
 #include "cost_models/layout/reshard_transport.h"
-#include "cost_models/spec/object_reader.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {

@@ -4,8 +4,8 @@
 #include <concepts>
 #include <utility>
 
+#include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/spec/strict_json.h"
 #include "planner/plan/plan_fields.h"
 
 namespace tessera {

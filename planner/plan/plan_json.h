@@ -16,8 +16,11 @@ namespace tessera {
 std::string to_json(const Plan& plan);
 
 /// Parses, checks against the schema and validates. nullopt when anything was appended.
-std::optional<Plan> parse_plan(std::string_view text, const std::string& file, Problems& problems);
-std::optional<Plan> read_plan(const std::filesystem::path& file, Problems& problems);
+/// planner/engines/read_plan.h has both with the engines that this program knows.
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file, EngineRules engines,
+                               Problems& problems);
+std::optional<Plan> read_plan(const std::filesystem::path& file, EngineRules engines,
+                              Problems& problems);
 
 /// Writes atomically (temporary file, fsync, rename). Throws Error(io).
 void write_plan(const Plan& plan, const std::filesystem::path& file);

@@ -2,8 +2,8 @@
 #include <charconv>
 #include <concepts>
 
+#include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/spec/strict_json.h"
 #include "planner/plan/plan_fields.h"
 #include "planner/plan/plan_json.h"
 
@@ -179,7 +179,8 @@ bool known_version(ObjectReader& reader) {
 
 }  // namespace
 
-std::optional<Plan> parse_plan(std::string_view text, const std::string& file, Problems& problems) {
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file, EngineRules engines,
+                               Problems& problems) {
   const std::size_t before = problems.size();
   const auto document = parse_json_as_far(text, file, problems, {.bytes = kMostBytes});
   if (!document) return std::nullopt;
@@ -193,7 +194,7 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file, P
   after_dataflow(reader, plan);
   root.refuse_unknown_keys();
   if (problems.size() != before) return std::nullopt;
-  validate(plan, file, problems);
+  validate(plan, file, engines, problems);
   for (std::size_t i = told; i < problems.size(); ++i) {
     problems[i].place = located(document->root, problems[i].place);
   }
@@ -201,9 +202,10 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file, P
   return plan;
 }
 
-std::optional<Plan> read_plan(const std::filesystem::path& file, Problems& problems) {
+std::optional<Plan> read_plan(const std::filesystem::path& file, EngineRules engines,
+                              Problems& problems) {
   const auto text = read_text_file(file, kMostBytes, problems);
-  return text ? parse_plan(*text, file.string(), problems) : std::nullopt;
+  return text ? parse_plan(*text, file.string(), engines, problems) : std::nullopt;
 }
 
 }  // namespace tessera

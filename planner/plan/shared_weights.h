@@ -1,7 +1,7 @@
 // Where Tessera's executor keeps one memory for what a rank trains and what it generates with.
 //
 // The rule and the bytes that it saves, of a plan; what a run's own configuration adds is said in
-// executor/run/weight_memory.h. Pure functions; bytes.
+// executor/config/weight_memory.h. Pure functions; bytes.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/plan/engine_names.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -15,12 +14,15 @@ namespace {
 struct Checker {
   const Plan& plan;
   const std::string& file;
+  EngineRules engines;
   Problems& problems;
 
   void refuse(std::string place, std::string found, std::string expected, std::string hint = {}) {
     problems.push_back(
         {file, std::move(place), std::move(found), std::move(expected), std::move(hint)});
   }
+  /// nullptr where no engine has the plan's name.
+  const EngineRule* engine_rule() const;
   void check_engine();
   void check_models();
   void check_dataflow();
@@ -51,9 +53,16 @@ bool needs_ranks(const Workload& workload, Role role) {
   });
 }
 
+const EngineRule* Checker::engine_rule() const {
+  const auto found = std::find_if(engines.begin(), engines.end(),
+                                  [&](const EngineRule& rule) { return rule.name == plan.engine; });
+  return found == engines.end() ? nullptr : &*found;
+}
+
 void Checker::check_engine() {
-  const std::vector<std::string> known(kPlanEngines.begin(), kPlanEngines.end());
-  if (std::find(known.begin(), known.end(), plan.engine) != known.end()) return;
+  if (engine_rule() != nullptr) return;
+  std::vector<std::string> known;
+  for (const EngineRule& rule : engines) known.emplace_back(rule.name);
   std::string names;
   for (const std::string& name : known) {
     names += (names.empty() ? "" : name == known.back() ? " or " : ", ") + name;
@@ -259,12 +268,12 @@ void Checker::check_batching(const RolePlan& role, const std::string& place) {
     }
   }
   if (has_call(work, role.role, CallKind::generate)) {
-    // A server's replicas take requests as they come.
-    if (plan.engine == "tessera" ? work.prompts_per_step % dp != 0 : work.sequences() < dp) {
+    const EngineRule* const rule = engine_rule();
+    const bool dealt = rule != nullptr && rule->prompts == PromptDealing::equal_shares;
+    if (dealt ? work.prompts_per_step % dp != 0 : work.sequences() < dp) {
       refuse(place + "/layout", "dp " + std::to_string(dp),
-             plan.engine == "tessera"
-                 ? "a divisor of prompts_per_step = " + std::to_string(work.prompts_per_step)
-                 : "at most one replica per sequence, " + std::to_string(work.sequences()));
+             dealt ? "a divisor of prompts_per_step = " + std::to_string(work.prompts_per_step)
+                   : "at most one replica per sequence, " + std::to_string(work.sequences()));
     }
     if (role.batching.max_sequences <= 0) {
       refuse(place + "/batching/max_sequences", std::to_string(role.batching.max_sequences),
@@ -361,8 +370,8 @@ void Checker::check_environment() {
 
 }  // namespace
 
-void validate(const Plan& plan, const std::string& file, Problems& problems) {
-  Checker checker{plan, file, problems};
+void validate(const Plan& plan, const std::string& file, EngineRules engines, Problems& problems) {
+  Checker checker{plan, file, engines, problems};
   checker.check_engine();
   checker.check_models();
   checker.check_dataflow();

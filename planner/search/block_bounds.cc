@@ -10,10 +10,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kRounds = 8;  // of tightening: later ones bring little
 
-void subtract(ChunkSeconds& sum, const ChunkSeconds& part) {
-  for (std::size_t c = 0; c < sum.size(); ++c) sum[c] -= part[c];
-}
-
 }  // namespace
 
 BlockBounds::BlockBounds(const PlacementFrame& frame) : frame_(frame), bounds_(frame.blocks()) {
@@ -33,13 +29,13 @@ void BlockBounds::bound(std::size_t block, int view) {
     ChunkSeconds here = fixed;
     if (fits_view(frame_.problem.cluster, frame_.sizes[s], view)) {
       for (const Role role : roles) {
-        add(here, frame_.of_block(
-                      block, frame_.fronts.of(view).bound(role, frame_.sizes[s], frame_.apart)));
+        here += frame_.of_block(block,
+                                frame_.fronts.of(view).bound(role, frame_.sizes[s], frame_.apart));
       }
     } else {
       here.fill(kInfinity);
     }
-    for (std::size_t c = 0; c < here.size(); ++c) least[c] = std::min(least[c], here[c]);
+    lower(least, here);
     all.least_at.push_back(here);
     all.least_up_to.push_back(least);
     if (*std::max_element(here.begin(), here.end()) < kInfinity) {
@@ -64,7 +60,7 @@ int BlockBounds::least_size(std::size_t block, int view, const ChunkSeconds& oth
   const Bounds& all = of(block, view);
   const auto within = [&](int index) {
     ChunkSeconds seconds = others;
-    add(seconds, all.least_up_to[static_cast<std::size_t>(index)]);
+    seconds += all.least_up_to[static_cast<std::size_t>(index)];
     return frame_.step_seconds(seconds) < limit;
   };
   const auto first = std::partition_point(all.viable.begin(), all.viable.end(), [&](int index) {
@@ -95,15 +91,15 @@ std::optional<BlockBounds::Shares> BlockBounds::together(const std::vector<std::
       shares.largest[i] = room;
       parts[i] = least_within(open[i], views[open[i]], room);
       if (parts[i] == nullptr) return std::nullopt;
-      add(shares.least, *parts[i]);
+      shares.least += *parts[i];
     }
     ChunkSeconds all = fixed;
-    add(all, shares.least);
+    all += shares.least;
     if (frame_.step_seconds(all) >= limit) return std::nullopt;
     if (!tighter || limit == kInfinity || round == kRounds) return shares;
     for (std::size_t i = 0; i < open.size(); ++i) {
       ChunkSeconds others = all;
-      subtract(others, *parts[i]);
+      others -= *parts[i];
       const int size = least_size(open[i], views[open[i]], others, shares.largest[i], limit);
       shares.smallest[i] = std::max(shares.smallest[i], size);
     }

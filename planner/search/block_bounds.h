@@ -9,7 +9,6 @@
 #include <optional>
 #include <vector>
 
-#include "planner/search/incumbent.h"
 #include "planner/search/placement_frame.h"
 
 namespace tessera {
@@ -27,13 +26,13 @@ class BlockBounds {
     return of(block, view).least_at[static_cast<std::size_t>(size_index)];
   }
 
-  /// What blocks take together, and the sizes between which each of them can be.
+  /// Seconds that blocks take together, and the sizes between which each of them can be.
   struct Shares {
     ChunkSeconds least{};
     std::vector<int> smallest, largest;
   };
-  /// Of the `open` blocks on `left` GPUs together, beside `fixed` seconds of the others. nullopt
-  /// where they have no room, or where no step stays below `limit`. `views` of all blocks.
+  /// The shares of the `open` blocks on `left` GPUs together, beside `fixed` seconds of the others.
+  /// nullopt where they have no room, or where no step stays below `limit`. `views` of all blocks.
   std::optional<Shares> together(const std::vector<std::size_t>& open,
                                  const std::vector<int>& views, int left, const ChunkSeconds& fixed,
                                  double limit) const;

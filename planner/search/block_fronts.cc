@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/search/incumbent.h"
 #include "planner/search/pairs.h"
 
 namespace tessera {
@@ -78,7 +81,7 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
   const auto select = [&](Role which, const ChunkSeconds& others) {
     const auto step = [&](const PhaseSeconds& least) {
       ChunkSeconds seconds = others;
-      add(seconds, frame_.of_block(block, least));
+      seconds += frame_.of_block(block, least);
       return frame_.step_seconds(seconds);
     };
     Selection selection = fronts(block).select(which, query.gpus, step, query.limit, query.most);
@@ -88,7 +91,7 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
   const bool pairs = fronts(block).paired(role, frame_.apart);
   const auto with_bound_of = [&](Role other) {
     ChunkSeconds seconds = beside;
-    add(seconds, frame_.of_block(block, fronts(block).bound(other, query.gpus)));
+    seconds += frame_.of_block(block, fronts(block).bound(other, query.gpus));
     return seconds;
   };
   Chosen chosen;
@@ -97,7 +100,7 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
   chosen.least_resident = chosen.own.least_resident;
   if (pairs) {
     chosen.rollout = select(Role::rollout, with_bound_of(role));
-    add(chosen.least, frame_.of_block(block, chosen.rollout.least));
+    chosen.least += frame_.of_block(block, chosen.rollout.least);
     chosen.least_resident += chosen.rollout.least_resident;
   }
   return chosen;
@@ -111,16 +114,15 @@ bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chose
     return frame_.of_block(block, fronts(block).bound(role, query.gpus, frame_.apart));
   };
   ChunkSeconds bounds = query.open;
-  add(bounds, frame_.of_block(block, seen(block).fixed_seconds));
-  for (const Role role : roles) add(bounds, bound_of(role));
+  bounds += frame_.of_block(block, seen(block).fixed_seconds);
+  for (const Role role : roles) bounds += bound_of(role);
   query.bytes = seen(block).memory_limit;
   for (const Role role : roles) {
-    const ChunkSeconds own = bound_of(role);
     ChunkSeconds beside = bounds;
-    for (std::size_t c = 0; c < beside.size(); ++c) beside[c] -= own[c];
+    beside -= bound_of(role);
     chosen.push_back(choose(query, role, beside, all));
     if (chosen.back().own.options.empty()) return false;
-    add(query.open, chosen.back().least);
+    query.open += chosen.back().least;
     query.bytes -= chosen.back().least_resident;
   }
   return true;
@@ -138,7 +140,7 @@ BlockFront BlockFronts::merged(Query query, bool& all) {
   front.points.emplace_back();
   front.points.front().seconds = frame_.of_block(block, seen(block).fixed_seconds);
   for (std::size_t r = 0; r < roles.size(); ++r) {
-    for (std::size_t c = 0; c < query.open.size(); ++c) query.open[c] -= chosen[r].least[c];
+    query.open -= chosen[r].least;
     query.bytes += chosen[r].least_resident;
     const std::vector<FrontPoint> additions = fronts(block).paired(roles[r], frame_.apart)
                                                   ? paired(query, std::move(chosen[r]))
@@ -150,11 +152,7 @@ BlockFront BlockFronts::merged(Query query, bool& all) {
     keep_front(front.points, used_);
     if (front.points.size() > width_) front.points.resize(width_);
   }
-  for (const FrontPoint& point : front.points) {
-    for (std::size_t c = 0; c < front.least.size(); ++c) {
-      front.least[c] = std::min(front.least[c], point.seconds[c]);
-    }
-  }
+  for (const FrontPoint& point : front.points) lower(front.least, point.seconds);
   return front;
 }
 
@@ -168,7 +166,7 @@ std::vector<FrontPoint> BlockFronts::paired(const Query& query, Chosen chosen) {
   pairs.actors = std::move(chosen.own);
   pairs.rollouts = std::move(chosen.rollout);
   pairs.alone = frame_.owners(query.block).size() == 1;
-  add(pairs.rest, frame_.of_block(query.block, seen(query.block).fixed_seconds));
+  pairs.rest += frame_.of_block(query.block, seen(query.block).fixed_seconds);
   if (width_ != kWhole) {
     pairs.most_actors = kQuickActors;
     pairs.most_pairs_each = kQuickPairs;
@@ -181,7 +179,7 @@ Option BlockFronts::option_of(std::size_t block, Role role, int gpus, int index)
   if (frame_.apart && role == Role::rollout && views_.front() != views_[block]) {
     Candidate source;
     source.view = views_.front();
-    option.seconds[static_cast<std::size_t>(Phase::reshard)] =
+    option.seconds[Phase::reshard] =
         frame_.problem.evaluator.reshard_seconds(source, option.candidate, false);
   }
   return option;
@@ -210,20 +208,20 @@ std::vector<FrontPoint> BlockFronts::sums_of(const Query& query,
   std::vector<FrontPoint> sums;
   for (const FrontPoint& point : points) {
     ChunkSeconds base = point.seconds;
-    add(base, query.open);
+    base += query.open;
     for (const FrontPoint& addition : additions) {
       const std::int64_t resident = point.resident + addition.resident;
       const std::int64_t transient = std::max(point.transient, addition.transient);
       if (resident + transient > query.bytes) continue;
       ChunkSeconds bound = base;
-      add(bound, addition.seconds);
+      bound += addition.seconds;
       if (frame_.step_seconds(bound) >= query.limit) {
         ++pruned_;
         if (used_ == 1) break;  // additions ascend
         continue;
       }
       FrontPoint& sum = sums.emplace_back(point);
-      add(sum.seconds, addition.seconds);
+      sum.seconds += addition.seconds;
       sum.resident = resident;
       sum.transient = transient;
       sum.option[position] = addition.option[0];

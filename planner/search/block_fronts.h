@@ -1,9 +1,9 @@
 // The merged fronts of the blocks of a placement: what the roles of a block can do together on a
 // size, without points that cannot be part of a plan better than its rivals.
 //
-// Of one assignment of views at a time. A narrow pass keeps few points of the layouts that look
-// best. Kept by block and size; a front that was built against older rivals stays sound. One
-// thread.
+// They are those of one assignment of views at a time. A narrow pass keeps few points of the
+// layouts that look best. They are kept by block and size; a front that was built against older
+// rivals stays sound. One thread.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "planner/search/block_bounds.h"
+#include "planner/search/exact.h"
+#include "planner/search/incumbent.h"
 #include "planner/search/pareto.h"
 
 namespace tessera {
@@ -37,7 +39,7 @@ class BlockFronts {
   Option option_of(std::size_t block, Role role, int gpus, int index);
 
  private:
-  // What the points of one front are chosen by.
+  // The limits that the points of one front are chosen by.
   struct Query {
     std::size_t block = 0;
     int gpus = 0;

@@ -11,15 +11,21 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/full_gather.h"
-#include "planner/search/groups.h"
+#include "planner/engines/engine.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/pricing/peak_memory.h"
+#include "planner/pricing/role/full_gather.h"
+#include "planner/pricing/role/groups.h"
+#include "planner/pricing/uncertainty.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/search.h"
-#include "planner/search/uncertainty.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::size_t block_of(const Solution& solution, Role role) {
   for (std::size_t block = 0; block < solution.placement.size(); ++block) {
@@ -65,11 +71,11 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
   return batching;
 }
 
-std::int64_t reserve_of(const CostEvaluator& costs, const Candidate& candidate) {
+std::int64_t reserve_of(CostEvaluator& costs, const Candidate& candidate) {
   return static_cast<std::int64_t>(costs.request(candidate.view).calibration.reserve_bytes.value);
 }
 
-RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solution& solution,
                    const Candidate& candidate, const std::vector<ScheduledCall>& schedule) {
   const Role role = candidate.role;
   const std::size_t block = block_of(solution, role);
@@ -110,12 +116,11 @@ RolePlan role_plan(const PlanRequest& request, const CostEvaluator& costs, const
   return plan;
 }
 
-// Tensors and ranks beyond which the exact ranges are not worked out for a plan that no executor of
-// ours will run; its bytes are the evaluator's estimate then, without a digest.
+// Tensors and ranks beyond which the exact ranges are not worked out for a plan whose engine reads
+// none; its bytes are the evaluator's estimate then, without a digest.
 constexpr std::size_t kMostRanges = 4'000'000;
 
-PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
-                               const Solution& solution) {
+PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Solution& solution) {
   PlannedReshard pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
   pair.keep = !rollout.offload.parameters;
@@ -126,7 +131,8 @@ PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
   const Candidate& actor = solution.choice.at(Role::actor);
   const bool over_context = shard_ranks(actor, costs.request().traits) > actor.dp_shard;
   if (adapters || over_context ||
-      (plan.engine != "tessera" && costs.tensors(Role::actor) * ranks > kMostRanges)) {
+      (!engine_named(plan.engine).weights.exact_ranges &&
+       costs.tensors(Role::actor) * ranks > kMostRanges)) {
     pair.bytes_received = pair.lower_bound_bytes = costs.reshard_bytes(actor, rollout);
     pair.total_received_bytes = pair.bytes_received * rollout.gpus;
     pair.peak_bytes = costs.memory(rollout, Phase::gen).weights;
@@ -142,8 +148,7 @@ PlannedReshard minimal_reshard(const Plan& plan, const CostEvaluator& costs,
 
 // The least that could move is still told; what moves are whole tensors, in buckets, without ranges
 // of our own.
-PlannedReshard planned_reshard(const Plan& plan, const CostEvaluator& costs,
-                               const Solution& solution) {
+PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Solution& solution) {
   PlannedReshard pair = minimal_reshard(plan, costs, solution);
   const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();
   if (!gathers_whole(plan.engine) || adapters) return pair;
@@ -181,8 +186,7 @@ void assign_rollout(Plan& plan, RolePlan& rollout, const Solution& solution) {
 }
 
 // Sets the rollout's rank map and adds the reshard.
-void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solution,
-                 KnownReshards& known) {
+void add_reshard(Plan& plan, CostEvaluator& costs, const Solution& solution, KnownReshards& known) {
   RolePlan& rollout = *std::find_if(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
     return role.role == Role::rollout;
   });
@@ -200,14 +204,8 @@ void add_reshard(Plan& plan, const CostEvaluator& costs, const Solution& solutio
   plan.reshard.push_back(mapped.pair);
 }
 
-int gpus_of(const Plan& plan) {
-  std::set<int> ranks;
-  for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
-  return static_cast<int>(ranks.size());
-}
-
 /// Of a rank of the block with most: blocks work at the same time.
-double communication_of_a_rank(const CostEvaluator& costs, const Solution& solution) {
+double communication_of_a_rank(CostEvaluator& costs, const Solution& solution) {
   double most = 0;
   for (const std::vector<Role>& block : solution.placement) {
     double seconds = 0;
@@ -220,23 +218,21 @@ double communication_of_a_rank(const CostEvaluator& costs, const Solution& solut
   return most;
 }
 
-Prediction prediction_of(const Plan& plan, const PlanRequest& request, const CostEvaluator& costs,
+Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvaluator& costs,
                          const Solution& solution) {
   const Workload& workload = request.workload;
   Prediction prediction;
   prediction.step_s = solution.step_s;
   for (const ScheduledCall& call : plan.schedule) {
-    prediction.phases_s[call.phase] = solution.seconds[at(call.phase)];
+    prediction.phases_s[call.phase] = solution.seconds[call.phase];
   }
   prediction.exposed_comm_s =
-      solution.seconds[at(Phase::reshard)] + communication_of_a_rank(costs, solution);
+      solution.seconds[Phase::reshard] + communication_of_a_rank(costs, solution);
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;
-  // Ranks count all GPUs before the plan's where other types come first.
-  const int gpus = request.cluster.groups.empty() ? plan.world_size() : gpus_of(plan);
-  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus;
-  const double update = solution.seconds[at(Phase::update_actor)];
+  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus_of(plan);
+  const double update = solution.seconds[Phase::update_actor];
   if (update > 0) {
     const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
                          tokens * static_cast<double>(workload.epochs);
@@ -252,7 +248,7 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, const Cos
   }
   prediction.peak_bytes = peak_bytes(plan.schedule, solution, costs, costs);
   prediction.step_error_s =
-      step_deviation(step_sensitivities(request, solution), request.calibration);
+      step_deviation(step_sensitivities(request, solution, costs.deal()), request.calibration);
   prediction.measured_constants = constant_names(request.calibration, true);
   prediction.assumed_constants = constant_names(request.calibration, false);
   return prediction;
@@ -284,40 +280,7 @@ std::vector<EnvironmentVariable> environment_of(const PlanRequest& request,
 
 }  // namespace
 
-std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
-                        const CostEvaluator& costs, const CostEvaluator& generating) {
-  std::int64_t peak = 0;
-  for (std::size_t block = 0; block < solution.placement.size(); ++block) {
-    for (const ScheduledCall& call : schedule) {
-      std::vector<std::vector<std::int64_t>> by_stage;  // of each role of the block
-      std::vector<Candidate> candidates;
-      for (const Role role : solution.placement[block]) {
-        const Candidate& candidate = solution.choice.at(role);
-        const CostEvaluator& own = role == Role::rollout ? generating : costs;
-        candidates.push_back(candidate);
-        by_stage.emplace_back();
-        for (int stage = 0; stage < candidate.pp; ++stage) {
-          by_stage.back().push_back(own.memory(candidate, call.phase, stage).total());
-        }
-      }
-      for (int rank = 0; rank < solution.sizes[block]; ++rank) {
-        std::int64_t total = reserve_of(costs, candidates.front());
-        for (std::size_t r = 0; r < candidates.size(); ++r) {
-          const Candidate& c = candidates[r];
-          const int inner = c.tp * c.cp;
-          const int stage = dealt_order(c, costs.request().engine) == RankOrder::megatron
-                                ? rank / (inner * c.dp)
-                                : rank / inner % c.pp;
-          total += by_stage[r][static_cast<std::size_t>(stage)];
-        }
-        peak = std::max(peak, total);
-      }
-    }
-  }
-  return peak;
-}
-
-Plan compose_plan(const PlanRequest& request, const CostEvaluator& costs, const Solution& solution,
+Plan compose_plan(const PlanRequest& request, CostEvaluator& costs, const Solution& solution,
                   KnownReshards* known) {
   Plan plan;
   plan.engine = request.engine;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/pricing/iteration.h"
+#include "planner/request/objective.h"
 #include "planner/search/placement_search.h"
 #include "planner/search/view_fronts.h"
 
@@ -23,13 +25,12 @@ void improve(const PlacementSearch& search, Pass pass, Rivals& rivals, Solution&
   Solution next = search.run(rivals, pass, pruned);
   if (!next.found()) return;
   best = std::move(next);
-  rivals.own = best.as_incumbent();
+  rivals.own = incumbent_of(best);
 }
 
-// The best of all placements with the rollout apart that the step waits for:
-// GPUs of such a rollout are idle in every other phase, so that there are many
-// plans of nearly the same step, of which hardly ever one is the best of all.
-// Each has to beat those before it, few blocks first.
+// The best of all placements with the rollout apart that the step waits for: GPUs of such a rollout
+// are idle in every other phase, so that there are many plans of nearly the same step, of which
+// hardly ever one is the best of all. Each has to beat those before it, few blocks first.
 Solution best_apart(const SearchProblem& problem, const Incumbent& best_of_all, ViewFronts& fronts,
                     std::int64_t& pruned) {
   std::vector<PlacementSearch> searches;
@@ -79,12 +80,22 @@ SearchResult search_exactly(const SearchProblem& problem, FrontStore& store) {
   const auto by_value = [&](const Solution& a, const Solution& b) { return value(a) < value(b); };
   std::stable_sort(result.best.begin(), result.best.end(), by_value);
   if (std::count(problem.policy_lags.begin(), problem.policy_lags.end(), 0) > 0) {
-    const Incumbent best = result.best.empty() ? Incumbent{} : result.best.front().as_incumbent();
+    const Incumbent best = result.best.empty() ? Incumbent{} : incumbent_of(result.best.front());
     add(best_apart(problem, best, fronts, result.pruned));
     std::stable_sort(result.best.begin(), result.best.end(), by_value);
   }
   result.evaluated = fronts.evaluated();
   return result;
+}
+
+std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store) {
+  const std::vector<Placement> placements = std::move(problem.placements);
+  for (const Placement& placement : placements) {
+    problem.placements = {placement};
+    SearchResult result = search_exactly(problem, store);
+    if (!result.best.empty()) return std::move(result.best.front());
+  }
+  return std::nullopt;
 }
 
 std::vector<Solution> pareto_front(
@@ -95,7 +106,7 @@ std::vector<Solution> pareto_front(
   limited.objective = Objective::step_time;
   for (const int gpus : counts) {
     limited.gpus = gpus;
-    if (!front.empty()) limited.better_than = front.back().as_incumbent();
+    if (!front.empty()) limited.better_than = incumbent_of(front.back());
     SearchResult result = best_of(limited);
     if (!result.best.empty()) front.push_back(std::move(result.best.front()));
   }

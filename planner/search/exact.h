@@ -1,14 +1,12 @@
-// The exact search: every placement of the roles, every split of the GPUs,
-// every candidate per role.
+// The exact search: every placement of the roles, every split of the GPUs, every candidate per
+// role.
 //
-// Cost evaluation of every candidate -> Pareto fronts per (role, GPUs) in
-// (seconds of each phase, resident bytes, bytes in the worst phase) -> per
-// placement branch and bound over the sizes of its blocks, whose roles' fronts
-// are merged lazily. Dominance and bounds only discard what cannot win, so the
-// result is the optimum of the space under the evaluator. A rank fits when, in
-// every phase, the bytes of each colocated role's fullest rank together stay
-// within the limit. Deterministic: equal steps go to the placement, sizes and
-// candidates that come first.
+// Cost evaluation of every candidate -> Pareto fronts per (role, GPUs) in (seconds of each phase,
+// resident bytes, bytes in the worst phase) -> per placement branch and bound over the sizes of its
+// blocks, whose roles' fronts are merged lazily. Dominance and bounds only discard what cannot win,
+// so the result is the optimum of the space under the evaluator. A rank fits when, in every phase,
+// the bytes of each colocated role's fullest rank together stay within the limit. Deterministic:
+// equal steps go to the placement, sizes and candidates that come first.
 #pragma once
 
 #include <functional>
@@ -20,20 +18,16 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/search/evaluate.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/candidate.h"
+#include "planner/request/objective.h"
+#include "planner/request/solution.h"
 #include "planner/search/incumbent.h"
-#include "planner/search/iteration.h"
+#include "planner/search/layout_filter.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
-
-/// "step_s", "tokens_per_s_per_gpu", "cost", "gpus".
-std::string_view name_of(Objective objective);
-std::optional<Objective> objective_from(std::string_view name);
-std::vector<std::string> objective_names();
-
-/// "actor+reference | critic"; one block of all roles is "colocated". The
-/// rollout is named only where it has a block of its own.
-std::string describe(const Placement& placement);
 
 struct SearchProblem {
   ClusterSpec cluster;
@@ -53,12 +47,10 @@ struct SearchProblem {
   int gpus = 0;            // at most so many in all; 0 = the cluster's
   std::vector<int> sizes;  // that a block may have, ascending; empty = block_sizes of the cluster
   Objective objective = Objective::step_time;
-  /// Names what is fixed for a role, for a FrontStore; equal names give equal candidates.
-  std::map<Role, std::string> settings;
-  /// Layouts that may be used, all where it is empty; alike for all candidates of one layout. What
-  /// it leaves of a role is named in `layouts`. Prices do not depend on it.
-  std::function<bool(const Candidate&)> allows;
-  std::map<Role, std::string> layouts;
+  /// What is fixed for a role, for a FrontStore.
+  EnumArray<Role, RoleSettings> settings;
+  /// Layouts of a role that may be used. Prices do not depend on it.
+  EnumArray<Role, LayoutFilter> layouts;
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
   /// Only plans that are better than this one are looked for.
   Incumbent better_than;
@@ -67,39 +59,14 @@ struct SearchProblem {
   Evaluator evaluator;
 };
 
-/// All set partitions of `roles` (restricted growth order); the rollout stays
-/// with the actor. With `disaggregated`, each of them again with the rollout in
-/// a block of its own.
-std::vector<Placement> all_placements(const std::vector<Role>& roles, bool disaggregated = false);
-
-struct Solution {
-  Placement placement;
-  std::vector<int> sizes, first_rank;  // by block
-  std::vector<int> views;              // by block: Candidate::view of its roles
-  std::map<Role, Candidate> choice;
-  PhaseSeconds seconds{};  // of every scheduled phase
-  double step_s = std::numeric_limits<double>::infinity();
-  int policy_lag = 0;
-  double billed_gpus = 0;  // GPUs by their price, in units of the cluster's mean price
-
-  int gpus() const;  // of all blocks
-  bool found() const { return !sizes.empty(); }
-  Incumbent as_incumbent() const { return {step_s, {gpus(), billed_gpus}}; }
-};
-
-/// Smaller is better: step, GPU seconds, or GPUs (with the step as a tie-break
-/// below one GPU).
-double value_of(Objective objective, double step_s, int gpus);
-/// The cost by the prices of the solution's GPU types.
-double value_of(Objective objective, const Solution& solution);
-
-/// What may be left of the value of a rollout apart that the step waits for, where it is not best.
+/// The part that may be left of the value of a rollout apart that the step waits for, where it is
+/// not best.
 inline constexpr double kApartSlack = 0.03;
 
 struct SearchResult {
-  /// Of each feasible placement (and lag), ascending by value. Placements with the rollout apart
-  /// that the step waits for count as one, and only where its best is first it is exact: else up
-  /// to kApartSlack of its value may be left.
+  /// The best of each feasible placement (and lag), ascending by value. Placements with the rollout
+  /// apart that the step waits for count as one, and only where its best is first it is exact: else
+  /// up to kApartSlack of its value may be left.
   std::vector<Solution> best;
   std::int64_t evaluated = 0;  // candidates whose prices were compared
   std::int64_t pruned = 0;     // branches cut off by a bound
@@ -118,9 +85,15 @@ class FrontStore {
 
  private:
   friend SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
+
+  /// A plan of the first placement that has one: what tells whether anything fits.
+  std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store);
   std::unique_ptr<State> state_;
 };
 SearchResult search_exactly(const SearchProblem& problem, FrontStore& store);
+
+/// A plan of the first placement that has one: what tells whether anything fits.
+std::optional<Solution> any_plan(SearchProblem problem, FrontStore& store);
 
 /// The best plans that are not beaten in both GPUs and step: `best_of` with
 /// each number of GPUs of `counts` as its limit (ascending), those that bring

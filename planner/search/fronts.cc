@@ -6,14 +6,15 @@
 #include <optional>
 #include <utility>
 
-#include "planner/search/chunk_seconds.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
 #include "planner/search/pareto.h"
 #include "planner/search/token_limits.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {
 
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // True when a candidate with `batch` needs no fewer bytes than one with `other` that differs in
@@ -22,11 +23,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) {
   return role == Role::rollout ? batch.max_sequences >= other.max_sequences
                                : batch.tokens % other.tokens == 0;
-}
-
-std::string name_in(const std::map<Role, std::string>& names, Role role) {
-  const auto found = names.find(role);
-  return found == names.end() ? std::string() : found->second;
 }
 
 // The batches that bound a layout's seconds: of a rollout's, which may be many, one for every
@@ -42,10 +38,6 @@ std::vector<BatchLimit> bounding(const LayoutSpace& space) {
   return chosen;
 }
 
-void lower(PhaseSeconds& least, const PhaseSeconds& seconds) {
-  for (std::size_t p = 0; p < least.size(); ++p) least[p] = std::min(least[p], seconds[p]);
-}
-
 }  // namespace
 
 FrontStore::FrontStore() : state_(std::make_unique<State>()) {}
@@ -53,16 +45,15 @@ FrontStore::~FrontStore() = default;
 
 Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store) : problem_(problem) {
   for (const Role role : kEveryRole) {
-    const std::string setting = name_in(problem.settings, role);
-    std::string layouts = setting + "; " + name_in(problem.layouts, role);
-    if (role == Role::actor) {  // bounds are of both where they share a block
-      layouts += "; " + name_in(problem.settings, Role::rollout) + "; " +
-                 name_in(problem.layouts, Role::rollout);
+    FrontStore::State::BoundKey key{.role = role, .settings = problem.settings[role]};
+    key.layouts = problem.layouts[role];
+    if (role == Role::actor) {
+      key.rollout_settings = problem.settings[Role::rollout];
+      key.rollout_layouts = problem.layouts[Role::rollout];
     }
-    stored(role) = {&store.priced[{role, setting}], &store.bounds[{role, layouts}]};
+    stored(role) = {&store.priced[{role, problem.settings[role]}], &store.bounds[key]};
   }
-  reshards_ = &store.reshards[name_in(problem.settings, Role::actor) + "; " +
-                              name_in(problem.settings, Role::rollout)];
+  reshards_ = &store.reshards[{problem.settings[Role::actor], problem.settings[Role::rollout]}];
   for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
 }
 
@@ -76,7 +67,7 @@ const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
   auto [entry, added] = stored(role).bounds->try_emplace({gpus, apart});
   if (!added) return entry->second;
   entry->second = bound(role, gpus);
-  if (paired(role, apart)) add(entry->second, bound(Role::rollout, gpus));
+  if (paired(role, apart)) entry->second += bound(Role::rollout, gpus);
   return entry->second;
 }
 
@@ -84,7 +75,7 @@ PhaseSeconds Fronts::bound(Role role, int gpus) {
   PhaseSeconds bound;
   bound.fill(kInfinity);
   for (const LayoutOptions& layout : bounded(role, gpus).layouts) {
-    if (!problem_.allows || problem_.allows(layout.space.layout)) lower(bound, layout.least);
+    if (allows(layout.space.layout)) lower(bound, layout.least);
   }
   return bound;
 }
@@ -120,7 +111,7 @@ RoleOptions& Fronts::bounded(Role role, int gpus) {
       all.layouts.push_back({.space = std::move(space), .least = least});
     }
   }
-  seen_[static_cast<std::size_t>(role)][gpus].bounds = all.evaluated;
+  seen_[role][gpus].bounds = all.evaluated;
   return all;
 }
 
@@ -131,7 +122,7 @@ Selection Fronts::select(Role role, int gpus,
   std::vector<std::pair<double, int>> wanted;
   for (std::size_t l = 0; l < all.layouts.size(); ++l) {
     const LayoutOptions& layout = all.layouts[l];
-    if (problem_.allows && !problem_.allows(layout.space.layout)) continue;
+    if (!allows(layout.space.layout)) continue;
     const double seconds = step(layout.least);
     if (seconds < limit) wanted.emplace_back(seconds, static_cast<int>(l));
   }
@@ -148,7 +139,7 @@ Selection Fronts::select(Role role, int gpus,
   selection.least.fill(kInfinity);
   selection.least_resident = problem_.memory_limit;
   selection.whole = whole;
-  Seen& seen = seen_[static_cast<std::size_t>(role)][gpus];
+  Seen& seen = seen_[role][gpus];
   for (const int l : layouts) {
     const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(l)];
     seen.layouts[l] = layout.space.size();
@@ -221,7 +212,7 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
   if (role == Role::rollout) {
     Candidate source;
     source.view = option.candidate.view;
-    option.seconds[at(Phase::reshard)] =
+    option.seconds[Phase::reshard] =
         problem_.evaluator.reshard_seconds(source, option.candidate, false);
   }
   return option;
@@ -257,16 +248,15 @@ std::int64_t Fronts::evaluated() const {
 void Fronts::keep_best(std::vector<Option>& options) const {
   std::vector<Phase> used;
   for (const Phase phase : phases_) {
-    const bool any = std::any_of(options.begin(), options.end(), [&](const Option& option) {
-      return option.seconds[at(phase)] != 0;
-    });
+    const bool any = std::any_of(options.begin(), options.end(),
+                                 [&](const Option& option) { return option.seconds[phase] != 0; });
     if (any) used.push_back(phase);
   }
   std::vector<FrontPoint> points;
   for (std::size_t i = 0; i < options.size(); ++i) {
     FrontPoint& point = points.emplace_back();
     for (std::size_t p = 0; p < used.size(); ++p) {
-      point.seconds[p] = options[i].seconds[at(used[p])];
+      point.seconds[ChunkIndex{p}] = options[i].seconds[used[p]];
     }
     point.resident = options[i].resident;
     point.transient = options[i].transient;

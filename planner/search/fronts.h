@@ -15,7 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
 #include "planner/search/exact.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 
@@ -35,7 +38,7 @@ struct LayoutOptions {
   std::vector<int> options;  // once priced: indices into RoleOptions::options
 };
 
-/// Of one (role, GPUs); layouts in the problem's order.
+/// All that is known of one (role, GPUs); layouts in the problem's order.
 struct RoleOptions {
   std::vector<LayoutOptions> layouts;
   std::vector<Option> options;  // of priced layouts, in the order in which they were priced
@@ -51,12 +54,21 @@ struct Selection {
 };
 
 struct FrontStore::State {
-  using Key = std::pair<Role, std::string>;
-  std::map<Key, std::map<int, RoleOptions>> priced;                    // by GPUs
-  std::map<Key, std::map<std::pair<int, bool>, PhaseSeconds>> bounds;  // by GPUs; bool: apart
-  /// Seconds of a switch on shared ranks by layout of the actor, then of the rollout; negative: not
-  /// worked out yet.
-  std::map<std::string, std::map<int, std::vector<std::vector<double>>>> reshards;
+  using Priced = std::map<int, RoleOptions>;  // by GPUs
+  std::map<std::pair<Role, RoleSettings>, Priced> priced;
+  /// What a role's bounds depend on: for the actor also the rollout's, which may share its block.
+  struct BoundKey {
+    Role role = Role::actor;
+    RoleSettings settings, rollout_settings;
+    LayoutFilter layouts, rollout_layouts;
+    auto operator<=>(const BoundKey&) const = default;
+  };
+  using Bounds = std::map<std::pair<int, bool>, PhaseSeconds>;  // by GPUs; bool: apart
+  std::map<BoundKey, Bounds> bounds;
+  /// By GPUs, the seconds of a switch on shared ranks by layout of the actor, then of the rollout;
+  /// negative: not worked out yet.
+  using Reshards = std::map<int, std::vector<std::vector<double>>>;
+  std::map<std::pair<RoleSettings, RoleSettings>, Reshards> reshards;  // of actor and rollout
 };
 
 class Fronts {
@@ -66,7 +78,7 @@ class Fronts {
   /// No more than the least seconds of each phase over all options, for the actor with its rollout
   /// where they share a block. `apart`: they are in different blocks.
   const PhaseSeconds& bound(Role role, int gpus, bool apart);
-  /// The same of the role alone.
+  /// The bound of the role alone.
   PhaseSeconds bound(Role role, int gpus);
 
   /// True for an actor whose options are paired with the rollout's (pairs.h).
@@ -78,9 +90,9 @@ class Fronts {
                    double limit, std::size_t most);
 
   const Option& option(Role role, int gpus, int index);
-  /// The same with what changes where actor and rollout are in different blocks: weights come from
-  /// elsewhere, which takes as long whatever the actor's layout is, and both roles have their peak
-  /// while they move.
+  /// The option with what changes where actor and rollout are in different blocks: weights come
+  /// from elsewhere, which takes as long whatever the actor's layout is, and both roles have their
+  /// peak while they move.
   Option option(Role role, int gpus, int index, bool apart);
 
   /// Seconds of the switch between two options that share their ranks.
@@ -91,15 +103,16 @@ class Fronts {
 
  private:
   struct Stored {
-    std::map<int, RoleOptions>* priced = nullptr;
-    std::map<std::pair<int, bool>, PhaseSeconds>* bounds = nullptr;
+    FrontStore::State::Priced* priced = nullptr;
+    FrontStore::State::Bounds* bounds = nullptr;
   };
   struct Seen {
     std::int64_t bounds = 0;
     std::map<int, std::int64_t> layouts;  // candidates by layout
   };
 
-  Stored& stored(Role role) { return roles_[static_cast<std::size_t>(role)]; }
+  Stored& stored(Role role) { return roles_[role]; }
+  bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
   RoleOptions& bounded(Role role, int gpus);
   PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
@@ -109,10 +122,10 @@ class Fronts {
   void keep_best(std::vector<Option>& options) const;
 
   const SearchProblem& problem_;
-  std::array<Stored, kRoleCount> roles_;
-  std::map<int, std::vector<std::vector<double>>>* reshards_ = nullptr;
+  EnumArray<Role, Stored> roles_;
+  FrontStore::State::Reshards* reshards_ = nullptr;
   std::vector<Phase> phases_;
-  std::array<std::map<int, Seen>, kRoleCount> seen_;  // by GPUs
+  EnumArray<Role, std::map<int, Seen>> seen_;  // by GPUs
 };
 
 }  // namespace tessera

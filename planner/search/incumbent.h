@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/search/request.h"
+#include "planner/request/objective.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 
@@ -41,8 +42,12 @@ struct Incumbent {
   }
 };
 
-/// What a search has to beat: the best plan of its own placements, which it looks for, and the best
-/// of all placements so far.
+inline Incumbent incumbent_of(const Solution& solution) {
+  return {solution.step_s, {solution.gpus(), solution.billed_gpus}};
+}
+
+/// The plans that a search has to beat: the best plan of its own placements, which it looks for,
+/// and the best of all placements so far.
 struct Rivals {
   Incumbent own, all;
   /// The relative error that is allowed in the best of these placements where it is not the best of

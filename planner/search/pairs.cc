@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/pricing/iteration.h"
+
 namespace tessera {
 namespace {
 
@@ -23,7 +25,7 @@ class Pairing {
         query_(query),
         pruned_(pruned),
         used_(static_cast<int>(iteration.chunks().size())),
-        reshard_chunk_(static_cast<std::size_t>(iteration.chunk_of(Phase::reshard))) {}
+        reshard_chunk_(iteration.chunk_of(Phase::reshard)) {}
 
   std::vector<FrontPoint> run() {
     for (const int index : query_.rollouts.options) {
@@ -59,11 +61,15 @@ class Pairing {
     std::size_t actor = 0;
   };
 
+  ChunkSeconds of_block(const PhaseSeconds& seconds) const {
+    return iteration_.by_chunk(static_cast<int>(query_.block), seconds);
+  }
+
   // By seconds; and for every amount of memory the least seconds of what fits in it.
   void order_generations() {
     for (std::size_t r = 0; r < rollouts_.size(); ++r) {
       Generation& generation = generations_.emplace_back();
-      generation.seconds = by_chunk(iteration_, query_.block, rollouts_[r]->seconds);
+      generation.seconds = of_block(rollouts_[r]->seconds);
       generation.total = std::accumulate(generation.seconds.begin(), generation.seconds.end(), 0.0);
       generation.option = r;
     }
@@ -83,19 +89,20 @@ class Pairing {
     for (const std::size_t g : by_need) {
       bool less = false;
       for (std::size_t c = 0; c < least.size(); ++c) {
-        less = less || generations_[g].seconds[c] < least[c];
-        least[c] = std::min(least[c], generations_[g].seconds[c]);
+        less = less || generations_[g].seconds[ChunkIndex{c}] < least[ChunkIndex{c}];
       }
+      lower(least, generations_[g].seconds);
       if (!less) continue;
       needs_.push_back(need(g));
       least_within_.push_back(least);
     }
     for (std::size_t c = 0; c < least.size(); ++c) {
-      chunks_with_time +=
-          std::any_of(generations_.begin(), generations_.end(),
-                      [&](const Generation& generation) { return generation.seconds[c] > 0; })
-              ? 1
-              : 0;
+      chunks_with_time += std::any_of(generations_.begin(), generations_.end(),
+                                      [&](const Generation& generation) {
+                                        return generation.seconds[ChunkIndex{c}] > 0;
+                                      })
+                              ? 1
+                              : 0;
     }
     ordered_ = chunks_with_time <= 1;
   }
@@ -107,19 +114,19 @@ class Pairing {
     if (actor.resident + actor.transient > query_.bytes) return {kNone, a};
     const auto fit = std::upper_bound(needs_.begin(), needs_.end(), query_.bytes - actor.resident);
     if (fit == needs_.begin()) return {kNone, a};
-    ChunkSeconds seconds = by_chunk(iteration_, query_.block, actor.seconds);
-    add(seconds, query_.rest);
-    add(seconds, least_within_[static_cast<std::size_t>(fit - needs_.begin()) - 1]);
-    const double step = iteration_.step_seconds(seconds.data());
+    ChunkSeconds seconds = of_block(actor.seconds);
+    seconds += query_.rest;
+    seconds += least_within_[static_cast<std::size_t>(fit - needs_.begin()) - 1];
+    const double step = iteration_.step_seconds(seconds);
     if (step >= query_.limit) ++pruned_;
     return {step, a};
   }
 
   void pair(std::size_t a) {
     const Option& actor = *actors_[a];
-    const ChunkSeconds training = by_chunk(iteration_, query_.block, actor.seconds);
+    const ChunkSeconds training = of_block(actor.seconds);
     ChunkSeconds base = query_.rest;
-    add(base, training);
+    base += training;
     const std::size_t begin = pairs_.size();
     for (const Generation& generation : generations_) {
       const Option& rollout = *rollouts_[generation.option];
@@ -128,19 +135,19 @@ class Pairing {
           std::max({actor.transient, rollout.transient, actor.switching + rollout.switching});
       if (resident + transient > query_.bytes) continue;
       ChunkSeconds step = base;
-      add(step, generation.seconds);
-      if (iteration_.step_seconds(step.data()) >= query_.limit) {
+      step += generation.seconds;
+      if (iteration_.step_seconds(step) >= query_.limit) {
         ++pruned_;
         if (ordered_) break;  // and so are all that follow
         continue;
       }
       FrontPoint point;
       point.seconds = training;
-      add(point.seconds, generation.seconds);
+      point.seconds += generation.seconds;
       const double reshard = fronts_.reshard_seconds(query_.gpus, actor, rollout);
       point.seconds[reshard_chunk_] += reshard;
       step[reshard_chunk_] += reshard;
-      if (iteration_.step_seconds(step.data()) >= query_.limit) {
+      if (iteration_.step_seconds(step) >= query_.limit) {
         ++pruned_;
         continue;
       }
@@ -165,7 +172,7 @@ class Pairing {
   std::int64_t& pruned_;
   std::vector<const Option*> actors_, rollouts_;
   int used_;
-  std::size_t reshard_chunk_;
+  ChunkIndex reshard_chunk_;
   std::vector<Generation> generations_;     // ascending by seconds
   std::vector<std::int64_t> needs_;         // ascending: bytes with which something quicker fits,
   std::vector<ChunkSeconds> least_within_;  // and the least seconds then

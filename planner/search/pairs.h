@@ -10,7 +10,8 @@
 #include <limits>
 #include <vector>
 
-#include "planner/search/chunk_seconds.h"
+#include "planner/pricing/chunk_seconds.h"
+#include "planner/pricing/iteration.h"
 #include "planner/search/fronts.h"
 #include "planner/search/pareto.h"
 
@@ -24,7 +25,7 @@ struct PairQuery {
   std::int64_t bytes = 0;  // for the two roles
   bool alone = false;      // no other role shares the ranks: what the pair leaves does not matter
   Selection actors, rollouts;  // on these GPUs
-  // Of a narrow search: the most promising actors, and the quickest pairs of each.
+  // A narrow search takes only the most promising actors, and the quickest pairs of each.
   std::size_t most_actors = std::numeric_limits<std::size_t>::max();
   std::size_t most_pairs_each = std::numeric_limits<std::size_t>::max();
 };

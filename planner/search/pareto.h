@@ -9,12 +9,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "cost_models/spec/workload.h"
+#include "planner/pricing/chunk_seconds.h"
 
 namespace tessera {
 
 struct FrontPoint {
-  std::array<double, kPhaseCount> seconds{};  // by phase, or by chunk of a block
+  /// By chunk of a block. Between the options of one role each phase is a chunk of its own.
+  ChunkSeconds seconds;
   std::int64_t resident = 0, transient = 0;
   std::int64_t switching = 0;   // on top of resident while weights move; 0 once that is settled
   double total = 0;             // sum of seconds: the order of the front
@@ -30,9 +31,8 @@ inline bool dominates(const FrontPoint& a, const FrontPoint& b, int used) {
     return false;
   }
   for (int i = 0; i < used; ++i) {
-    if (a.seconds[static_cast<std::size_t>(i)] > b.seconds[static_cast<std::size_t>(i)]) {
-      return false;
-    }
+    const auto chunk = ChunkIndex{static_cast<std::size_t>(i)};
+    if (a.seconds[chunk] > b.seconds[chunk]) return false;
   }
   return true;
 }
@@ -49,7 +49,7 @@ class FrontKeys {
   }
   /// True when a kept point is no worse in any coordinate; the one that was last so is asked first.
   bool dominate(const FrontPoint& point) {
-    std::array<double, kPhaseCount + 3> key;
+    std::array<double, ChunkSeconds::size() + 3> key;
     write(point, key.data());
     if (latest_ < keys_.size() && no_worse(latest_, key.data())) return true;
     for (std::size_t begin = 0; begin < keys_.size(); begin += width_) {
@@ -86,7 +86,7 @@ class FrontKeys {
 inline void keep_front(std::vector<FrontPoint>& points, int used) {
   for (FrontPoint& point : points) {
     point.total = 0;
-    for (int i = 0; i < used; ++i) point.total += point.seconds[static_cast<std::size_t>(i)];
+    for (int i = 0; i < used; ++i) point.total += point.seconds.values[static_cast<std::size_t>(i)];
   }
   std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) {
     if (a.total != b.total) return a.total < b.total;

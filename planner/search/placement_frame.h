@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/chunk_seconds.h"
-#include "planner/search/place_pools.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/chunk_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/search/exact.h"
 #include "planner/search/view_fronts.h"
+#include "planner/space/place_pools.h"
 
 namespace tessera {
 
@@ -47,11 +50,9 @@ struct PlacementFrame {
     return roles;
   }
   ChunkSeconds of_block(std::size_t block, const PhaseSeconds& seconds) const {
-    return by_chunk(iteration, block, seconds);
+    return iteration.by_chunk(static_cast<int>(block), seconds);
   }
-  double step_seconds(const ChunkSeconds& seconds) const {
-    return iteration.step_seconds(seconds.data());
-  }
+  double step_seconds(const ChunkSeconds& seconds) const { return iteration.step_seconds(seconds); }
   double least_billed(int view, int size) const {
     return size * least_weights[static_cast<std::size_t>(view)];
   }

@@ -4,8 +4,11 @@
 #include <limits>
 #include <numeric>
 
+#include "planner/request/solution.h"
 #include "planner/search/block_bounds.h"
 #include "planner/search/block_fronts.h"
+#include "planner/search/incumbent.h"
+#include "planner/space/place_pools.h"
 
 namespace tessera {
 
@@ -82,8 +85,7 @@ class Recorder {
         const Option rollout =
             fronts_.option_of(block, Role::rollout, gpus, points[block]->rollout);
         add_option(rollout, plan);
-        plan.seconds[static_cast<std::size_t>(Phase::reshard)] +=
-            fronts.reshard_seconds(gpus, option, rollout);
+        plan.seconds[Phase::reshard] += fronts.reshard_seconds(gpus, option, rollout);
       }
     }
   }
@@ -91,7 +93,7 @@ class Recorder {
  private:
   static void add_option(const Option& option, Solution& plan) {
     plan.choice[option.candidate.role] = option.candidate;
-    for (std::size_t p = 0; p < plan.seconds.size(); ++p) plan.seconds[p] += option.seconds[p];
+    plan.seconds += option.seconds;
   }
 
   const PlacementFrame& frame_;
@@ -182,14 +184,14 @@ class Branching {
       if (size > most) continue;
       if (size < shares->smallest.front()) break;
       ChunkSeconds seconds = fixed;
-      add(seconds, bounds_.least_at(block, views_[block], *s));
+      seconds += bounds_.least_at(block, views_[block], *s);
       const Bill used = used_with(size);
       const auto rest = bounds_.together(later, views_, left - size, seconds, step_limit(used));
       if (!rest) {
         ++pruned_;
         continue;
       }
-      add(seconds, rest->least);
+      seconds += rest->least;
       const double step = frame_.step_seconds(seconds);
       branches.push_back({order_of(frame_.problem.objective, step, used), step, used, *s});
     }
@@ -215,7 +217,7 @@ class Branching {
       }
       const int size = frame_.sizes[static_cast<std::size_t>(branch.size)];
       ChunkSeconds next = fixed;
-      add(next, front.least);
+      next += front.least;
       if (!bounds_.together(later, views_, left - size, next, step_limit(branch.used))) {
         ++pruned_;
         continue;
@@ -238,7 +240,7 @@ class Branching {
     std::vector<const FrontPoint*> points;
     ChunkSeconds seconds{};
     for (std::size_t block = 0; block < chosen.size(); ++block) {
-      add(seconds, front_of(chosen, block).least);
+      seconds += front_of(chosen, block).least;
     }
     combine(chosen, sizes, placed, points, seconds);
   }
@@ -257,7 +259,9 @@ class Branching {
     const BlockFront& front = front_of(chosen, block);
     for (const FrontPoint& point : front.points) {
       ChunkSeconds next = seconds;
-      for (std::size_t c = 0; c < next.size(); ++c) next[c] += point.seconds[c] - front.least[c];
+      ChunkSeconds more = point.seconds;
+      more -= front.least;
+      next += more;
       if (frame_.step_seconds(next) >= step_limit(bill)) {
         ++pruned_;
         continue;
@@ -275,7 +279,7 @@ class Branching {
     best_.views = views_;
     best_.billed_gpus = placed.billed_gpus;
     best_.step_s = step;
-    rivals_.own = best_.as_incumbent();
+    rivals_.own = incumbent_of(best_);
     Recorder(frame_, fronts_, views_).record(points, best_);
   }
 

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "planner/request/solution.h"
 #include "planner/search/exact.h"
+#include "planner/search/incumbent.h"
 #include "planner/search/view_fronts.h"
 
 namespace tessera {

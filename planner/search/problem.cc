@@ -3,9 +3,15 @@
 #include <array>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/request.h"
+#include "planner/request/settings_of_candidate.h"
+#include "planner/search/exact.h"
 #include "planner/search/search.h"
-#include "planner/search/settings_of_candidate.h"
-#include "planner/search/space.h"
+#include "planner/space/layout_space.h"
+#include "planner/space/placements.h"
 
 namespace tessera {
 namespace {
@@ -35,25 +41,22 @@ bool has_one_pool(const Placement& placement) {
   return placement.size() == std::size_t{1} + (rollout ? 1 : 0) + (alone(Role::reward) ? 1 : 0);
 }
 
-std::string words_about(Role role, const FixedSettings& settings) {
-  FixedSettings own;
+FieldValues values_about(Role role, const FixedSettings& settings) {
+  FieldValues own;
   for (const auto& [key, value] : settings.values) {
-    if (key.first == role) own.values[key] = value;
+    if (key.first == role) own[key.second] = value;
   }
-  std::string text;
-  for (const std::string& word : words_of(own)) text += word + " ";
-  return text;
+  return own;
 }
 
 }  // namespace
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
-  Problems none;
-  const auto table = space_of(request.engine, none);
+  const Capabilities& table = engine_named(request.engine).capabilities;
   const std::string wanted = without_spaces(request.fixed.placement);
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), table && !table->own_pool_lags.empty());
-  if (table && table->colocated) {
+      all_placements(roles_of(request.workload), !table.pools.rollout_lags.empty());
+  if (table.pools.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;
@@ -70,7 +73,7 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
 }
 
 SearchProblem search_problem(const PlanRequest& request, const Capabilities& capabilities,
-                             const CostEvaluator& costs, const std::optional<Evaluator>& evaluator,
+                             CostEvaluator& costs, const std::optional<Evaluator>& evaluator,
                              bool replanned) {
   Problems none;
   SearchProblem problem;
@@ -95,16 +98,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   }
   for (const auto& [key, value] : degrees.values) enumerated.fixed.values.erase(key);
   for (const Role role : problem.roles) {
-    problem.settings[role] = words_about(role, enumerated.fixed);
-    problem.layouts[role] = words_about(role, degrees);
-  }
-  if (!degrees.values.empty()) {
-    problem.allows = [degrees](const Candidate& candidate) {
-      return std::all_of(degrees.values.begin(), degrees.values.end(), [&](const auto& entry) {
-        const auto& [role, field] = entry.first;
-        return role != candidate.role || value_of(candidate, field) == entry.second;
-      });
-    };
+    problem.settings[role].fixed = values_about(role, enumerated.fixed);
+    problem.layouts[role].required = values_about(role, degrees);
   }
   problem.spaces = [enumerated, capabilities](Role role, int gpus) {
     return enumerate_layouts(enumerated, capabilities, role, gpus);
@@ -124,7 +119,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
       return true;
     };
   }
-  if (!capabilities.own_pool_lags.empty()) problem.policy_lags = capabilities.own_pool_lags;
+  if (!capabilities.pools.rollout_lags.empty())
+    problem.policy_lags = capabilities.pools.rollout_lags;
   problem.evaluator = evaluator.value_or(costs.evaluator());
   return problem;
 }

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/search/fixed.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/iteration.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 
 namespace tessera {
 namespace {
@@ -32,8 +37,8 @@ Solution with_candidate(const SearchProblem& problem, Solution solution,
   Candidate& own = solution.choice.at(candidate.role);
   const PhaseSeconds before = problem.evaluator.role(own).seconds;
   const PhaseSeconds after = problem.evaluator.role(candidate).seconds;
-  for (std::size_t p = 0; p < solution.seconds.size(); ++p) {
-    if (before[p] != after[p]) solution.seconds[p] += after[p] - before[p];
+  for (const Phase phase : kEveryPhase) {
+    if (before[phase] != after[phase]) solution.seconds[phase] += after[phase] - before[phase];
   }
   own = candidate;
   const auto schedule = schedule_of(problem.schedule, solution.placement, solution.policy_lag);

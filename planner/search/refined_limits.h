@@ -3,6 +3,8 @@
 // Pure; tokens, seconds and bytes of a rank.
 #pragma once
 
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/exact.h"
 
 namespace tessera {

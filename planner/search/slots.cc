@@ -5,14 +5,20 @@
 #include <set>
 #include <utility>
 
-#include "planner/search/fixed.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/iteration.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+#include "planner/search/incumbent.h"
 #include "planner/search/refined_limits.h"
-#include "planner/search/search.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -21,19 +27,6 @@ Candidate with_slots(const Workload& workload, Candidate candidate, std::int64_t
   candidate.tokens = batch.tokens;
   candidate.max_sequences = batch.max_sequences;
   return candidate;
-}
-
-// What all candidates of one layout have in common.
-Candidate layout_alone(const Candidate& candidate) {
-  Candidate layout;
-  layout.role = candidate.role;
-  layout.gpus = candidate.gpus;
-  layout.tp = candidate.tp;
-  layout.pp = candidate.pp;
-  layout.dp = candidate.dp;
-  layout.ep = candidate.ep;
-  layout.etp = candidate.etp;
-  return layout;
 }
 
 // Whether a solution's rollout may decode so many sequences at once.
@@ -90,7 +83,7 @@ Solution priced_with(const SearchProblem& problem, const Workload& workload, std
                      Solution solution) {
   Candidate& rollout = solution.choice.at(Role::rollout);
   rollout = with_slots(workload, rollout, slots);
-  solution.seconds[at(Phase::gen)] = problem.evaluator.role(rollout).seconds[at(Phase::gen)];
+  solution.seconds[Phase::gen] = problem.evaluator.role(rollout).seconds[Phase::gen];
   const auto schedule = schedule_of(problem.schedule, solution.placement, solution.policy_lag);
   solution.step_s =
       Iteration(schedule, blocks_of(schedule, solution.placement)).step_seconds(solution.seconds);
@@ -105,7 +98,7 @@ class Between {
 
   SearchProblem open() {
     SearchProblem open = problem_;
-    open.settings[Role::rollout] += " between numbers" + splits_;
+    open.settings[Role::rollout].splits = splits_;
     open.spaces = [this](Role role, int gpus) {
       std::vector<LayoutSpace> spaces = problem_.spaces(role, gpus);
       if (role != Role::rollout) return spaces;
@@ -126,19 +119,23 @@ class Between {
     std::set<std::int64_t>& numbers = numbers_of(candidate);
     const auto next = numbers.upper_bound(slots);
     const std::int64_t end = next == numbers.end() ? slots + 1 : *next;
-    splits_ +=
-        "; " + describe_layout(layout_alone(candidate)) + " on " + std::to_string(candidate.gpus);
-    for (const std::int64_t number :
-         {slots, slots + 1, slots + (end - slots) / 4, slots + (end - slots) / 2}) {
+    const std::vector<std::int64_t> tried{slots, slots + 1, slots + (end - slots) / 4,
+                                          slots + (end - slots) / 2};
+    splits_.push_back({key_of(candidate), tried});
+    for (const std::int64_t number : tried) {
       if (number < end) numbers.insert(number);
-      splits_ += " " + std::to_string(number);
     }
   }
 
  private:
+  // Of a rollout's layout, whatever its batches and its view.
+  static std::pair<int, Degrees> key_of(const Candidate& candidate) {
+    return {candidate.gpus, candidate.degrees()};
+  }
+
   std::set<std::int64_t>& numbers_of(const Candidate& candidate) {
     constexpr int kPerOctave = 32;
-    auto [entry, added] = numbers_.try_emplace(layout_alone(candidate));
+    auto [entry, added] = numbers_.try_emplace(key_of(candidate));
     std::set<std::int64_t>& numbers = entry->second;
     if (!added) return numbers;
     const std::int64_t sequences = divided_up(workload_.sequences(), candidate.dp);
@@ -153,7 +150,7 @@ class Between {
 
   RoleCost least_cost(const Candidate& candidate) {
     RoleCost cost = problem_.evaluator.role(candidate);
-    if (candidate.role != Role::rollout || cost.seconds[at(Phase::gen)] == 0) return cost;
+    if (candidate.role != Role::rollout || cost.seconds[Phase::gen] == 0) return cost;
     const std::set<std::int64_t>& numbers = numbers_of(candidate);
     const auto next = numbers.upper_bound(candidate.max_sequences);
     if (next == numbers.end()) return cost;
@@ -161,15 +158,15 @@ class Between {
     const PhaseSeconds seconds = problem_.evaluator.seconds
                                      ? problem_.evaluator.seconds(other)
                                      : problem_.evaluator.role(other).seconds;
-    double& own = cost.seconds[at(Phase::gen)];
-    own = std::min(own, seconds[at(Phase::gen)]);
+    double& own = cost.seconds[Phase::gen];
+    own = std::min(own, seconds[Phase::gen]);
     return cost;
   }
 
   const SearchProblem& problem_;
   const Workload& workload_;
-  std::map<Candidate, std::set<std::int64_t>> numbers_;  // by layout
-  std::string splits_;
+  std::map<std::pair<int, Degrees>, std::set<std::int64_t>> numbers_;  // by layout
+  std::vector<RoleSettings::Split> splits_;
 };
 
 bool same_place(const Solution& a, const Solution& b) {
@@ -194,7 +191,7 @@ void take_up(const SearchProblem& problem, Solution next, std::vector<Solution>&
 // Than the plan that the problem says is known.
 bool is_better(const SearchProblem& problem, const Solution& solution) {
   return solution.step_s <
-         problem.better_than.step_limit(problem.objective, solution.as_incumbent().bill);
+         problem.better_than.step_limit(problem.objective, incumbent_of(solution).bill);
 }
 
 bool solves_slots(const SearchProblem& problem, const PlanRequest& request) {
@@ -258,7 +255,7 @@ SolvedSearch solve_slots(const SearchProblem& problem, const PlanRequest& reques
   Between between(problem, workload);
   for (int round = 0; round < rounds; ++round) {
     SearchProblem open = between.open();
-    if (!best.empty()) open.better_than = best.front().as_incumbent();
+    if (!best.empty()) open.better_than = incumbent_of(best.front());
     const SearchResult found = search_exactly(open, store);
     solved.result.evaluated += found.evaluated;
     solved.result.pruned += found.pruned;

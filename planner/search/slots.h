@@ -10,6 +10,8 @@
 // Sequences; one thread.
 #pragma once
 
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/exact.h"
 
 namespace tessera {

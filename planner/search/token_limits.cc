@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+
 namespace tessera {
 namespace {
 
-bool trains(std::size_t phase) {
-  const auto which = static_cast<Phase>(phase);
-  return which == Phase::update_actor || which == Phase::update_critic;
-}
+bool trains(Phase phase) { return phase == Phase::update_actor || phase == Phase::update_critic; }
 
 // The calls that train, or the others, under one limit.
 struct CallsCost {
@@ -17,10 +17,8 @@ struct CallsCost {
 };
 
 bool no_slower(const CallsCost& a, const CallsCost& b) {
-  for (std::size_t p = 0; p < a.seconds.size(); ++p) {
-    if (a.seconds[p] > b.seconds[p]) return false;
-  }
-  return true;
+  return std::all_of(kEveryPhase.begin(), kEveryPhase.end(),
+                     [&](Phase phase) { return a.seconds[phase] <= b.seconds[phase]; });
 }
 
 // By bytes, without those that need no less than another that is no slower. One without any where
@@ -31,7 +29,7 @@ std::vector<CallsCost> calls_of(const std::vector<Limited>& all, bool training,
   bool none = true;
   for (const Limited& each : all) {
     CallsCost sum{.tokens = each.candidate.tokens};
-    for (std::size_t phase = 0; phase < sum.seconds.size(); ++phase) {
+    for (const Phase phase : kEveryPhase) {
       if (trains(phase) != training) continue;
       sum.seconds[phase] = each.cost.seconds[phase];
       sum.bytes = std::max(sum.bytes, each.cost.bytes[phase]);
@@ -90,9 +88,8 @@ std::vector<Limited> combine_limits(const std::vector<Limited>& alike, std::int6
         candidate.update_tokens = update.tokens;
       }
       RoleCost cost = alike.front().cost;
-      for (std::size_t p = 0; p < cost.seconds.size(); ++p) {
-        cost.seconds[p] = infer.seconds[p] + update.seconds[p];
-      }
+      cost.seconds = infer.seconds;
+      cost.seconds += update.seconds;
       cost.peak = std::max(cost.resident, bytes);
       pairs.push_back({candidate, cost});
     }

@@ -9,7 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/candidate.h"
 
 namespace tessera {
 

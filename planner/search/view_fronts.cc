@@ -1,7 +1,9 @@
 #include "planner/search/view_fronts.h"
 
-#include <string>
 #include <utility>
+
+#include "planner/search/exact.h"
+#include "planner/space/layout_space.h"
 
 namespace tessera {
 
@@ -11,10 +13,8 @@ ViewFronts::ViewFronts(const SearchProblem& problem, FrontStore::State& store) :
     auto seen = std::make_unique<SearchProblem>(problem);
     seen->memory_limit = problem.views[view].memory_limit;
     seen->fixed_seconds = problem.views[view].fixed_seconds;
-    for (const Role role : problem.roles) {
-      seen->settings[role] += " in view " + std::to_string(view);
-    }
     const auto number = static_cast<int>(view);
+    for (RoleSettings& settings : seen->settings) settings.view = number;
     seen->spaces = [all = problem.spaces, number](Role role, int gpus) {
       std::vector<LayoutSpace> spaces = all(role, gpus);
       for (LayoutSpace& space : spaces) space.layout.view = number;

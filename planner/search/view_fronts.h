@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "planner/search/exact.h"
 #include "planner/search/fronts.h"
 
 namespace tessera {

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "planner/plan/plan.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {
@@ -112,32 +114,20 @@ std::int64_t gen_ranks(const SweepRow& row) {
 }
 
 Candidate candidate_of(const TrainLayout& layout, std::int64_t longest) {
-  return {.role = Role::actor,
-          .gpus = layout.gpus(),
-          .tp = layout.tp,
-          .pp = layout.pp,
-          .dp = layout.dp,
-          .zero = layout.zero,
-          .tokens = layout.micro_batch * longest,
-          .cp = layout.cp,
-          .vpp = layout.vpp,
-          .ep = layout.ep,
-          .etp = layout.etp,
-          .dp_shard = layout.zero == 3 ? layout.dp : 1,
-          .head_layers = layout.head_layers,
-          .sequence_parallel = layout.sequence_parallel,
-          .ulysses = layout.zero == 3 && layout.cp > 1,  // as verl's FSDP
-          .recompute = layout.recompute};
+  Candidate candidate{layout.degrees(), Role::actor, layout.gpus(), layout.zero,
+                      layout.micro_batch * longest};
+  candidate.dp_shard = layout.zero == 3 ? layout.dp : 1;
+  candidate.head_layers = layout.head_layers;
+  candidate.sequence_parallel = layout.sequence_parallel;
+  candidate.ulysses = layout.zero == 3 && layout.cp > 1;  // as verl's FSDP
+  candidate.recompute = layout.recompute;
+  return candidate;
 }
 
 Candidate candidate_of(const GenLayout& layout) {
-  return {.role = Role::rollout,
-          .gpus = layout.gpus(),
-          .tp = layout.tp,
-          .pp = layout.pp,
-          .dp = layout.dp,
-          .ep = layout.ep,
-          .etp = layout.ep == 1 ? layout.tp : 1};
+  Candidate candidate{layout.degrees(), Role::rollout, layout.gpus()};
+  candidate.etp = layout.ep == 1 ? layout.tp : 1;
+  return candidate;
 }
 
 Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec& model,
@@ -161,17 +151,17 @@ Completions<TrainLayout> train_completions(const SweepRow& row, const ModelSpec&
           if (row.zero.value_or(dp > 1 ? 1 : 0) != zero) continue;
           for (const Recompute mode : modes(row)) {
             for (const std::int64_t size : micro_batches(row, share_of(row, dp))) {
-              TrainLayout layout{.tp = tp,
-                                 .pp = pp,
-                                 .dp = dp,
-                                 .cp = cp,
-                                 .ep = static_cast<int>(row.ep.value_or(1)),
-                                 .etp = expert_tp(row, tp),
-                                 .vpp = chunks,
-                                 .zero = static_cast<int>(zero),
-                                 .recompute = mode,
-                                 .sequence_parallel = row.sequence_parallel.value_or(tp > 1),
-                                 .micro_batch = size};
+              TrainLayout layout{{.tp = tp,
+                                  .cp = cp,
+                                  .pp = pp,
+                                  .vpp = chunks,
+                                  .dp = dp,
+                                  .ep = static_cast<int>(row.ep.value_or(1)),
+                                  .etp = expert_tp(row, tp)},
+                                 static_cast<int>(zero),
+                                 mode,
+                                 row.sequence_parallel.value_or(tp > 1)};
+              layout.micro_batch = size;
               for (const int head : head_layers(model, pp, chunks)) {
                 layout.head_layers = head;
                 result.layouts.push_back(layout);
@@ -207,7 +197,7 @@ Completions<GenLayout> gen_completions(const SweepRow& row, const ModelSpec& mod
       const auto dp = static_cast<int>(ranks / inner);
       if (fixed_dp && *fixed_dp != dp) continue;
       const auto ep = row.gen_ep.value_or(plain ? row.ep.value_or(1) : 1);
-      result.layouts.push_back({tp, pp, dp, static_cast<int>(ep)});
+      result.layouts.push_back({{.tp = tp, .pp = pp, .dp = dp, .ep = static_cast<int>(ep)}});
     }
   }
   if (result.layouts.empty()) {

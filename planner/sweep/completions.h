@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "cost_models/spec/cluster_spec.h"
-#include "planner/search/request.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {
 
 /// Every value of a training or log-probability layout.
-struct TrainLayout {
-  int tp = 1, pp = 1, dp = 1, cp = 1, ep = 1, etp = 1, vpp = 1, zero = 0;
+struct TrainLayout : Degrees {
+  int zero = 0;
   Recompute recompute = Recompute::none;
   bool sequence_parallel = false;
   int head_layers = 0;           // layers' worth that the last stage holds less
@@ -23,12 +24,11 @@ struct TrainLayout {
 };
 
 /// Every value of a generation layout.
-struct GenLayout {
-  int tp = 1, pp = 1, dp = 1, ep = 1;
+struct GenLayout : Degrees {
   int gpus() const { return tp * pp * dp; }
 };
 
-/// What the completions of one row are, or why there is none.
+/// The completions of one row, or why there is none.
 template <class Layout>
 struct Completions {
   std::vector<Layout> layouts;

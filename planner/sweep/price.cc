@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/pricing/role/role_model.h"
 #include "planner/sweep/row_pricing.h"
 #include "planner/sweep/row_request.h"
 
@@ -19,7 +20,7 @@ struct SweepPricer::State {
 
   explicit State(const SweepInputs& all) : inputs(all) {}
 
-  const CostEvaluator& evaluator(const SweepRow& row, const RowLengths& lengths, int view) {
+  CostEvaluator& evaluator(const SweepRow& row, const RowLengths& lengths, int view) {
     auto& entry = evaluators[key_of(row, lengths, view)];
     if (!entry) {
       entry = std::make_unique<CostEvaluator>(request_for(inputs, row, lengths, view), tables);
@@ -66,8 +67,8 @@ SweepResult SweepPricer::price_on(const SweepRow& row, int view) {
                               inputs.clusters.find(row.cluster)->second.spec.gpus_per_node);
   if (!result.why.empty()) return result;
   const RowLengths lengths = lengths_of(row);
-  const CostEvaluator& costs = state_->evaluator(row, lengths, view);
-  const CostEvaluator& generating =
+  CostEvaluator& costs = state_->evaluator(row, lengths, view);
+  CostEvaluator& generating =
       state_->evaluator(with_batches(row, batches_under_way(row)), lengths, view);
   const ClusterSpec& cluster = costs.request().cluster;
   auto made = with_gpus(row, cluster, 1);

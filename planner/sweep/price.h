@@ -20,8 +20,8 @@ struct SweepResult {
       peak_gib;
   bool feasible = false;
   std::int64_t gpus = 0;  // that the layout takes
-  /// What is impossible or too much (rank's phase, class, bytes); else the choices made for empty
-  /// cells and the assumptions.
+  /// The part that is impossible or too much (rank's phase, class, bytes); else the choices made
+  /// for empty cells and the assumptions.
   std::string why;
 };
 

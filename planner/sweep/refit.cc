@@ -4,6 +4,7 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/layout/parameter_table.h"
+#include "planner/request/candidate.h"
 
 namespace tessera {
 namespace {

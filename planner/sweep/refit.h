@@ -1,5 +1,5 @@
-// What published RL trainers (NeMo RL, verl) do between an update and the next generation beside
-// the bytes that a minimal switch would move.
+// The work that published RL trainers (NeMo RL, verl) do between an update and the next generation
+// beside the bytes that a minimal switch would move.
 //
 // Pure function; seconds. Tessera's own switch has none of it.
 #pragma once
@@ -7,7 +7,8 @@
 #include "cost_models/calibration.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/model_spec.h"
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/candidate.h"
 
 namespace tessera {
 

@@ -10,9 +10,14 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
-#include "planner/search/fixed.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/iteration.h"
+#include "planner/pricing/peak_memory.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/refit.h"
 #include "planner/sweep/row_request.h"
@@ -20,8 +25,6 @@
 
 namespace tessera {
 namespace {
-
-std::size_t at(Phase phase) { return static_cast<std::size_t>(phase); }
 
 std::string in_gib(double bytes) {
   std::array<char, 32> text{};
@@ -39,7 +42,7 @@ struct Priced {
 
 class RowPricing {
  public:
-  RowPricing(const CostEvaluator& costs, const CostEvaluator& generating, const SweepRow& row,
+  RowPricing(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
              std::string assumed)
       : costs_(costs),
         generating_(generating),
@@ -119,7 +122,7 @@ class RowPricing {
   }
 
   // Layouts that contradict themselves or the model are left out; the last reason is kept.
-  void add(const CostEvaluator& costs, std::vector<Priced>& options, const Candidate& candidate,
+  void add(CostEvaluator& costs, std::vector<Priced>& options, const Candidate& candidate,
            std::string chosen) {
     Problems problems;
     validate(layout_of(candidate, model().layers), model().layers, candidate.gpus, "",
@@ -172,7 +175,7 @@ class RowPricing {
     }
     for (Priced& option : options) {
       option.seconds /= static_cast<double>(batches_under_way(row_));
-      option.cost.seconds[at(Phase::gen)] /= static_cast<double>(batches_under_way(row_));
+      option.cost.seconds[Phase::gen] /= static_cast<double>(batches_under_way(row_));
     }
     return options;
   }
@@ -183,16 +186,16 @@ class RowPricing {
     double train_gpus = 0, gpus = 0;
     if (actor != nullptr) {
       if (row_.kind != SweepKind::train) {
-        result.log_prob_s = actor->cost.seconds[at(Phase::old_log_prob)];
+        result.log_prob_s = actor->cost.seconds[Phase::old_log_prob];
       }
       if (row_.kind != SweepKind::logprob) {
-        result.update_s = actor->cost.seconds[at(Phase::update_actor)];
+        result.update_s = actor->cost.seconds[Phase::update_actor];
       }
       append(chosen, actor->chosen);
       gpus = train_gpus = actor->candidate.gpus;
     }
     if (rollout != nullptr) {
-      result.gen_s = rollout->cost.seconds[at(Phase::gen)];
+      result.gen_s = rollout->cost.seconds[Phase::gen];
       append(chosen, rollout->chosen);
       gpus = together ? std::max<double>(gpus, rollout->candidate.gpus)
                       : gpus + rollout->candidate.gpus;
@@ -203,7 +206,7 @@ class RowPricing {
     }
     if (actor != nullptr && row_.reference.value_or(false)) {
       result.log_prob_s =
-          with_reference(actor->candidate, actor->cost.seconds[at(Phase::old_log_prob)]);
+          with_reference(actor->candidate, actor->cost.seconds[Phase::old_log_prob]);
     }
     result.step_s = step_of(result, actor != nullptr && rollout != nullptr && !together &&
                                         row_.policy_lag.value_or(1) > 0);
@@ -224,13 +227,13 @@ class RowPricing {
   SweepResult result_of(const Solution& solution) const {
     const Candidate& actor = solution.choice.at(Role::actor);
     SweepResult result;
-    result.gen_s = solution.seconds[at(Phase::gen)];
-    result.reshard_s = solution.seconds[at(Phase::reshard)];
-    result.log_prob_s = solution.seconds[at(Phase::old_log_prob)];
-    result.update_s = solution.seconds[at(Phase::update_actor)];
+    result.gen_s = solution.seconds[Phase::gen];
+    result.reshard_s = solution.seconds[Phase::reshard];
+    result.log_prob_s = solution.seconds[Phase::old_log_prob];
+    result.update_s = solution.seconds[Phase::update_actor];
     result.step_s = solution.step_s;
     if (row_.reference.value_or(false)) {
-      result.log_prob_s = with_reference(actor, solution.seconds[at(Phase::old_log_prob)]);
+      result.log_prob_s = with_reference(actor, solution.seconds[Phase::old_log_prob]);
       result.step_s = step_of(result, solution.policy_lag > 0);
     }
     const double software = software_of_switch(actor);
@@ -336,8 +339,8 @@ class RowPricing {
            in_gib(static_cast<double>(bytes));
   }
 
-  const CostEvaluator& costs_;
-  const CostEvaluator& generating_;
+  CostEvaluator& costs_;
+  CostEvaluator& generating_;
   const PlanRequest& request_;
   const SweepRow& row_;
   std::string assumed_, impossible_;
@@ -345,8 +348,8 @@ class RowPricing {
 
 }  // namespace
 
-SweepResult price_row(const CostEvaluator& costs, const CostEvaluator& generating,
-                      const SweepRow& row, const std::string& assumed) {
+SweepResult price_row(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
+                      const std::string& assumed) {
   return RowPricing(costs, generating, row, assumed).run();
 }
 

@@ -5,14 +5,14 @@
 
 #include <string>
 
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {
 
 /// `generating` prices what is generated at once (with_batches); `assumed` is told in the result's
 /// `why`.
-SweepResult price_row(const CostEvaluator& costs, const CostEvaluator& generating,
-                      const SweepRow& row, const std::string& assumed);
+SweepResult price_row(CostEvaluator& costs, CostEvaluator& generating, const SweepRow& row,
+                      const std::string& assumed);
 
 }  // namespace tessera

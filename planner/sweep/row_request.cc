@@ -7,8 +7,8 @@
 
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/engines/engine.h"
+#include "planner/request/check_request.h"
 
 namespace tessera {
 namespace {
@@ -80,43 +80,46 @@ double product_speed(const SweepRow& row) {
   return row.precision == SweepPrecision::fp8 ? 1.87 : 1.0;
 }
 
+ElementwiseKernels elementwise_of(const SweepRow& row) {
+  if (eager(row)) return ElementwiseKernels::eager;
+  return shards_of_torch(row) ? ElementwiseKernels::remade : ElementwiseKernels::fused;
+}
+
 EngineTraits traits_of_row(const SweepRow& row) {
   const bool keeps = !row.reshard_after_forward.value_or(true);
   if (!row.engine.empty()) {
     EngineTraits traits = traits_of(row.engine);
-    traits.keeps_gathered = keeps;
+    traits.shards.kept_gathered = keeps;
     return traits;
   }
   const bool flash = row.attention != SweepAttention::unfused;
-  return {
-      .flash_attention = flash,
-      .dropout = !flash,
-      .logit_rows = 0,
-      .overlapped_gradients = flash,
-      .overlapped_replicas = flash,
-      .overlapped_parameters = flash,
-      .overlapped_shards = flash,
-      .streamed_optimizer = true,
-      .keeps_gathered = keeps,
-      .scattered_hops = true,
-      .master_parameters = shards_of_torch(row),
-      .listed_shards = !flash,
-      .expert_dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),
-      .expert_overlap = expert_overlap_of(row),
-      .synchronized_routing = true,
-      .overlapped_hops = flash,
-      // DeepSpeed of 2021 kept and reduced gradients in 16 bit (Rajbhandari et al. 2020, sec. 3.1).
-      .narrow_gradients = row.narrow_gradients || (!flash && row.zero.value_or(0) == 3),
-      .overlapped_tensor = row.tp_overlap.value_or(false),
-      .loss = loss_of(row),
-      .eager_elementwise = eager(row),
-      .remade_elementwise = shards_of_torch(row) && !eager(row),
-      .merged_dispatch = merges_dispatch(row),
-      .eager_expert_bias = !shards_of_torch(row),
-      .product_speed = product_speed(row),
-      .graphed_decode = true,
-      .fresh_gradients = shards_of_torch(row),
-      .fused_optimizer = true};
+  EngineTraits traits;
+  traits.kernels = {.flash_attention = flash,
+                    .dropout = !flash,
+                    .elementwise = elementwise_of(row),
+                    .product_speed = product_speed(row),
+                    .overlapped_tensor_parallel = row.tp_overlap.value_or(false)};
+  traits.loss = {.rows = 0, .kernel = loss_of(row)};
+  // DeepSpeed of 2021 kept and reduced gradients in 16 bit (Rajbhandari et al. 2020, sec. 3.1).
+  const bool narrow = row.narrow_gradients || (!flash && row.zero.value_or(0) == 3);
+  traits.gradients = {.overlapped = flash,
+                      .overlapped_replicas = flash,
+                      .narrow = narrow,
+                      .fresh = shards_of_torch(row)};
+  traits.optimizer = {
+      .offloaded = OffloadedStates::streamed, .overlapped_parameters = flash, .fused = true};
+  traits.shards = {.overlapped = flash,
+                   .kept_gathered = keeps,
+                   .master_parameters = shards_of_torch(row),
+                   .transport = flash ? ShardTransport::collectives : ShardTransport::tensor_lists};
+  traits.pipeline = {.cut_by_tp = true, .overlapped = flash};
+  traits.experts = {.dispatch = row.expert_dispatch.value_or(ExpertDispatch::hierarchical),
+                    .overlap = expert_overlap_of(row),
+                    .merged_dispatch = merges_dispatch(row),
+                    .synchronized_routing = true,
+                    .eager_bias = !shards_of_torch(row)};
+  traits.decode = {.graphed = true};
+  return traits;
 }
 
 // Tables of attention kernels hold the device's best (FlashAttention 2 on Ampere, 3 or cuDNN's on
@@ -314,16 +317,17 @@ PlanRequest request_for(const SweepInputs& inputs, const SweepRow& row, const Ro
 std::string key_of(const SweepRow& row, const RowLengths& lengths, int view) {
   const EngineTraits traits = traits_of_row(row);
   std::array<char, 180> text{};
-  std::snprintf(text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
-                static_cast<int>(row.kind), static_cast<int>(row.precision),
-                static_cast<int>(attention_of(row)), static_cast<int>(traits.expert_dispatch),
-                static_cast<int>(traits.expert_overlap), traits.overlapped_tensor ? 1 : 0,
-                traits.narrow_gradients ? 1 : 0, traits.master_parameters ? 1 : 0,
-                traits.eager_elementwise ? 1 : 0, traits.keeps_gathered ? 1 : 0,
-                static_cast<int>(traits.loss), traits.merged_dispatch ? 1 : 0,
-                static_cast<long long>(row.global_batch.value_or(1)),
-                static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt,
-                lengths.response, static_cast<long long>(lengths.max));
+  std::snprintf(
+      text.data(), text.size(), "|%d|%d|%d|%d%d%d%d%d%d%d%d%d|%lld|%lld|%.9g|%.9g|%lld",
+      static_cast<int>(row.kind), static_cast<int>(row.precision),
+      static_cast<int>(attention_of(row)), static_cast<int>(traits.experts.dispatch),
+      static_cast<int>(traits.experts.overlap), traits.kernels.overlapped_tensor_parallel ? 1 : 0,
+      traits.gradients.narrow ? 1 : 0, traits.shards.master_parameters ? 1 : 0,
+      traits.kernels.elementwise == ElementwiseKernels::eager ? 1 : 0,
+      traits.shards.kept_gathered ? 1 : 0, static_cast<int>(traits.loss.kernel),
+      traits.experts.merged_dispatch ? 1 : 0, static_cast<long long>(row.global_batch.value_or(1)),
+      static_cast<long long>(row.mini_batch.value_or(0)), lengths.prompt, lengths.response,
+      static_cast<long long>(lengths.max));
   return row.model + "|" + row.cluster + "|" + row.engine + text.data() + "|" +
          std::to_string(view);
 }

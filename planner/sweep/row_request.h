@@ -1,14 +1,14 @@
 // A sweep's row as a request to the planner: its lengths, its engine's traits, its dataflow.
 //
-// Pure functions of a row and the models and clusters that it names. Tokens; FORMATS.md has the
-// columns.
+// Pure functions of a row and the models and clusters that it names. Lengths count tokens;
+// docs/sweep.md lists the columns.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "planner/search/request.h"
+#include "planner/request/request.h"
 #include "planner/sweep/sweep_inputs.h"
 
 namespace tessera {
@@ -22,11 +22,13 @@ struct RowLengths {
 };
 RowLengths lengths_of(const SweepRow& row);
 
-/// What a row says against itself or its model: "column: found, expected" for each, joined.
+/// The contradictions of a row with itself or its model: "column: found, expected" for each,
+/// joined.
 std::string contradictions(const SweepRow& row, const ModelSpec& model, std::int64_t per_node);
 
-/// What `tessera plan` refuses: a row that generates beyond its model's positions; empty = nothing.
-/// Rows that only train or score state their own context: pre-training sets a model's positions.
+/// The reason for which `tessera plan` would refuse a row that generates beyond its model's
+/// positions; empty = nothing. Rows that only train or score state their own context: pre-training
+/// sets a model's positions.
 std::string beyond_positions(const SweepRow& row, const PlanRequest& request);
 
 /// A row that leaves its number of GPUs open, with `scale` times the fewest that its degrees need;
@@ -34,7 +36,7 @@ std::string beyond_positions(const SweepRow& row, const PlanRequest& request);
 std::optional<SweepRow> with_gpus(const SweepRow& row, const ClusterSpec& cluster,
                                   std::int64_t scale);
 
-/// Whether training and generation have GPUs of their own.
+/// True where training and generation have GPUs of their own.
 bool on_own_gpus(const SweepRow& row);
 /// Batches that are generated at once: slots freed by one take sequences of the next, so as many
 /// steps share the end in which slots stay free.

@@ -4,9 +4,16 @@
 #include <utility>
 #include <vector>
 
+#include "planner/engines/engine.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/search.h"
 #include "planner/search/slots.h"
-#include "planner/search/space.h"
+#include "planner/space/layout_space.h"
 #include "planner/sweep/completions.h"
 #include "planner/sweep/row_request.h"
 
@@ -20,7 +27,7 @@ bool allowed(const Candidate& layout, const ModelSpec& model) {
 }
 
 // The completions of a row as spaces, with every way to save memory beside their own.
-std::vector<LayoutSpace> train_spaces(const SweepRow& row, const CostEvaluator& costs) {
+std::vector<LayoutSpace> train_spaces(const SweepRow& row, CostEvaluator& costs) {
   const PlanRequest& request = costs.request();
   const ModelSpec& model = request.models.at("actor").spec;
   std::vector<LayoutSpace> spaces;
@@ -40,7 +47,7 @@ std::vector<LayoutSpace> train_spaces(const SweepRow& row, const CostEvaluator& 
   return spaces;
 }
 
-std::vector<LayoutSpace> gen_spaces(const SweepRow& row, const CostEvaluator& generating) {
+std::vector<LayoutSpace> gen_spaces(const SweepRow& row, CostEvaluator& generating) {
   const PlanRequest& request = generating.request();
   const ModelSpec& model = request.models.at("actor").spec;
   std::vector<LayoutSpace> spaces;
@@ -72,12 +79,11 @@ SweepRow as_published(SweepRow row) {
 }
 
 // Generation is priced for all batches that are under way at once, and takes its part of it.
-Evaluator evaluator_of(const CostEvaluator& costs, const CostEvaluator& generating,
-                       std::int64_t batches) {
+Evaluator evaluator_of(CostEvaluator& costs, CostEvaluator& generating, std::int64_t batches) {
   Evaluator evaluator = costs.evaluator();
   if (batches == 1) return evaluator;
   const auto part = [batches](PhaseSeconds seconds) {
-    seconds[static_cast<std::size_t>(Phase::gen)] /= static_cast<double>(batches);
+    seconds[Phase::gen] /= static_cast<double>(batches);
     return seconds;
   };
   const Evaluator own = evaluator, all = generating.evaluator();
@@ -136,7 +142,7 @@ FixedSettings settings_of(const SweepRow& stated, const ModelSpec& model, std::i
   return settings;
 }
 
-std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEvaluator& generating,
+std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& generating,
                                        const SweepRow& row) {
   const bool apart = on_own_gpus(row);
   const auto train_gpus = static_cast<int>(train_ranks(row));
@@ -145,9 +151,8 @@ std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEva
   PlanRequest trained = costs.request(), generated = generating.request();
   trained.fixed = generated.fixed =
       settings_of(row, trained.models.at("actor").spec, longest_sequence(trained.workload));
-  Problems none;
-  const Capabilities table =
-      space_of(row.engine.empty() ? kAnyEngine : std::string_view(row.engine), none).value();
+  const Capabilities& table =
+      engine_named(row.engine.empty() ? kAnyEngine : std::string_view(row.engine)).capabilities;
   SearchProblem problem = search_problem(trained, table, costs);
   problem.placements = apart ? std::vector<Placement>{{{Role::actor}, {Role::rollout}}}
                              : std::vector<Placement>{{{Role::actor, Role::rollout}}};

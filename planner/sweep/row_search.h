@@ -6,9 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "planner/search/evaluate.h"
-#include "planner/search/exact.h"
-#include "planner/search/settings.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/describe.h"
+#include "planner/request/settings.h"
+#include "planner/request/solution.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {
@@ -23,7 +24,7 @@ FixedSettings settings_of(const SweepRow& row, const ModelSpec& model, std::int6
 /// engine. Layouts that only a row may ask for (degrees that divide nothing, tp over nodes) are
 /// taken from completions.h. nullopt where nothing fits, or where training and generation share
 /// GPUs of which one has more.
-std::optional<Solution> best_iteration(const CostEvaluator& costs, const CostEvaluator& generating,
+std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& generating,
                                        const SweepRow& row);
 
 /// What was chosen for the row's empty cells: "tp2 dp8 zero1 micro_batch=4 offload=all; gen_tp2;

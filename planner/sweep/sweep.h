@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "cost_models/spec/csv.h"
+#include "cost_models/documents/csv.h"
 
 namespace tessera {
 

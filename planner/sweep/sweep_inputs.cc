@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 
 namespace tessera {
 namespace {

@@ -7,22 +7,39 @@
 #include <cmath>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
-#include "planner/plan/engine_names.h"
+#include "cost_models/spec/enum_names.h"
+#include "planner/engines/engine.h"
 
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKinds = {"train", "logprob", "rollout", "iteration"};
-constexpr std::array<std::string_view, 4> kPrecisions = {"bf16", "fp16", "fp8", "fp32"};
-constexpr std::array<std::string_view, 5> kAttentions = {"flash", "unfused", "flash 1", "flash 2",
-                                                         "flash 3"};
+constexpr auto kKinds = enum_names<SweepKind>({{SweepKind::train, "train"},
+                                               {SweepKind::logprob, "logprob"},
+                                               {SweepKind::rollout, "rollout"},
+                                               {SweepKind::iteration, "iteration"}});
+constexpr auto kPrecisions = enum_names<SweepPrecision>({{SweepPrecision::bf16, "bf16"},
+                                                         {SweepPrecision::fp16, "fp16"},
+                                                         {SweepPrecision::fp8, "fp8"},
+                                                         {SweepPrecision::fp32, "fp32"}});
+constexpr auto kAttentions = enum_names<SweepAttention>({{SweepAttention::flash, "flash"},
+                                                         {SweepAttention::unfused, "unfused"},
+                                                         {SweepAttention::flash_1, "flash 1"},
+                                                         {SweepAttention::flash_2, "flash 2"},
+                                                         {SweepAttention::flash_3, "flash 3"}});
 constexpr std::array<std::string_view, 3> kGradPrecisions = {"fp32", "bf16", "fp16"};
-constexpr std::array<std::string_view, 2> kDispatches = {"direct", "hierarchical"};
-constexpr std::array<std::string_view, 4> kLosses = {"eager", "vocab_parallel", "fused",
-                                                     "in_place"};
-constexpr std::array<std::string_view, 3> kRecomputes = {"none", "selective", "full"};
-constexpr std::array<std::string_view, 2> kRolloutWeights = {"keep", "unmap"};
+constexpr auto kDispatches = enum_names<ExpertDispatch>(
+    {{ExpertDispatch::direct, "direct"}, {ExpertDispatch::hierarchical, "hierarchical"}});
+// Those that a cell may name; a loss with an entropy term follows from the algorithm.
+constexpr EnumNames<LossKernel, 4> kLosses{{{{LossKernel::eager, "eager"},
+                                             {LossKernel::vocab_parallel, "vocab_parallel"},
+                                             {LossKernel::fused, "fused"},
+                                             {LossKernel::in_place, "in_place"}}}};
+constexpr auto kRecomputes = enum_names<Recompute>(
+    {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}});
+constexpr auto kRolloutWeights =
+    enum_names<RolloutWeights>({{RolloutWeights::keep, "keep"}, {RolloutWeights::unmap, "unmap"}});
 constexpr std::size_t kMostProblems = 100;  // a file of another format is wrong in every row
 
 struct CountColumn {
@@ -198,22 +215,26 @@ class RowReader {
     out = *value;
   }
 
-  // The index of the name that the cell is.
-  template <std::size_t N>
-  std::optional<std::size_t> choice(std::string_view column,
-                                    const std::array<std::string_view, N>& names) {
+  // The name that the cell is.
+  std::optional<std::string_view> choice(std::string_view column,
+                                         const std::vector<std::string>& known) {
     const std::string_view text = cell(column);
-    for (std::size_t i = 0; i < N; ++i) {
-      if (text == names[i]) return i;
-    }
+    if (std::find(known.begin(), known.end(), text) != known.end()) return text;
     std::string expected;
-    std::vector<std::string> known;
-    for (const std::string_view name : names) {
-      expected += (expected.empty() ? "" : ", ") + std::string(name);
-      known.emplace_back(name);
-    }
+    for (const std::string& name : known) expected += (expected.empty() ? "" : ", ") + name;
     refuse(column, expected, did_you_mean(std::string(text), known));
     return std::nullopt;
+  }
+
+  template <class Enum, std::size_t N, class Out>
+  void read(std::string_view column, const EnumNames<Enum, N>& names, Out& out) {
+    if (const auto name = choice(column, names.names())) out = *names.find(*name);
+  }
+
+  template <class Enum, std::size_t N>
+  void read_if_any(std::string_view column, const EnumNames<Enum, N>& names,
+                   std::optional<Enum>& out) {
+    if (!cell(column).empty()) read(column, names, out);
   }
 
  private:
@@ -228,44 +249,30 @@ SweepRow read_row(RowReader& reader) {
   row.cluster = reader.cell("cluster");
   if (row.model.empty()) reader.refuse("model", "a preset or a path relative to the CSV");
   if (row.cluster.empty()) reader.refuse("cluster", "a preset or a path relative to the CSV");
-  if (const auto kind = reader.choice("kind", kKinds)) row.kind = SweepKind(*kind);
+  reader.read("kind", kKinds, row.kind);
   for (const CountColumn& column : kCounts) reader.read(column, row);
   reader.read_product("tp", {row.tp, row.pp, row.dp, row.cp});
   reader.read_product("gen_tp", {row.gen_tp, row.gen_pp, row.gen_dp});
   reader.read_tokens("prompt_tokens", row.prompt_tokens);
   reader.read_tokens("response_tokens", row.response_tokens);
-  if (!reader.cell("recompute").empty()) {
-    if (const auto mode = reader.choice("recompute", kRecomputes)) {
-      row.recompute = Recompute(*mode);
-    }
-  }
+  reader.read_if_any("recompute", kRecomputes, row.recompute);
   reader.read_switch("sequence_parallel", row.sequence_parallel);
   reader.read_switch("expert_overlap", row.expert_overlap);
   reader.read_switch("tp_overlap", row.tp_overlap);
   reader.read_switch("reshard_after_forward", row.reshard_after_forward);
   reader.read_switch("reference", row.reference);
-  if (!reader.cell("expert_dispatch").empty()) {
-    if (const auto way = reader.choice("expert_dispatch", kDispatches)) {
-      row.expert_dispatch = ExpertDispatch(*way);
-    }
-  }
-  if (!reader.cell("loss").empty()) {
-    if (const auto kernel = reader.choice("loss", kLosses)) row.loss = LossKernel(*kernel);
-  }
-  if (!reader.cell("rollout_weights").empty()) {
-    if (const auto way = reader.choice("rollout_weights", kRolloutWeights)) {
-      row.rollout_weights = RolloutWeights(*way);
-    }
-  }
+  reader.read_if_any("expert_dispatch", kDispatches, row.expert_dispatch);
+  reader.read_if_any("loss", kLosses, row.loss);
+  reader.read_if_any("rollout_weights", kRolloutWeights, row.rollout_weights);
   if (!reader.cell("plan_engine").empty()) {
-    if (const auto engine = reader.choice("plan_engine", kPlanEngines)) {
-      row.engine = kPlanEngines[*engine];
-    }
+    std::vector<std::string> names;
+    for (const Engine& engine : every_engine()) names.push_back(engine.name);
+    row.engine = reader.choice("plan_engine", names).value_or("");
   }
   if (!reader.cell("grad_precision").empty()) {
-    if (const auto precision = reader.choice("grad_precision", kGradPrecisions)) {
-      row.narrow_gradients = *precision != 0;
-    }
+    const auto precision =
+        reader.choice("grad_precision", {kGradPrecisions.begin(), kGradPrecisions.end()});
+    row.narrow_gradients = precision.value_or("fp32") != "fp32";
   }
   const auto take = [&](std::string_view column, const auto& read, auto& out,
                         const char* expected) {
@@ -287,13 +294,9 @@ SweepRow read_row(RowReader& reader) {
 
 }  // namespace
 
-std::string_view name_of(SweepKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(SweepPrecision precision) {
-  return kPrecisions[static_cast<std::size_t>(precision)];
-}
-std::string_view name_of(SweepAttention attention) {
-  return kAttentions[static_cast<std::size_t>(attention)];
-}
+std::string_view name_of(SweepKind kind) { return kKinds[kind]; }
+std::string_view name_of(SweepPrecision precision) { return kPrecisions[precision]; }
+std::string_view name_of(SweepAttention attention) { return kAttentions[attention]; }
 
 std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Problems& problems) {
   const std::size_t before = problems.size();

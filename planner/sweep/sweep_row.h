@@ -1,6 +1,6 @@
 // One line of a sweep: a fixed layout and workload, with whatever is left to the planner.
 //
-// Plain values read from a CSV whose columns docs list (FORMATS.md "Sweep CSV"). Batches count
+// Plain values read from a CSV whose columns docs/sweep.md lists. Batches count
 // sequences, lengths tokens per sequence, degrees and GPUs ranks. An empty cell is an empty
 // optional.
 #pragma once
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/documents/csv.h"
 #include "cost_models/engine_traits.h"
 #include "cost_models/memory.h"
-#include "cost_models/spec/csv.h"
 
 namespace tessera {
 
@@ -62,7 +62,7 @@ struct SweepRow {
   std::optional<RolloutWeights> rollout_weights;  // of an iteration; empty = the quicker that fits
   bool narrow_gradients = false;                  // grad_precision bf16 or fp16, else fp32
   /// The column plan_engine: whose rules and traits price the row, as `plan --engine` has them
-  /// (planner/search/space.h); empty = every layout, with what published engines do.
+  /// (planner/engines/engine.h); empty = every layout, with what published engines do.
   std::string engine;
   bool offload_optimizer = false;  // likewise set by programs
   std::string notes;               // how free text was read; ends with "; "

@@ -17,11 +17,11 @@ struct PipelineOp {
   bool operator==(const PipelineOp&) const = default;
 };
 
-/// What one rank does, in order. With `training` false only forwards.
+/// Operations of one rank, in order. With `training` false only forwards.
 std::vector<PipelineOp> interleaved_order(int stages, int chunks, int micro_batches, int stage,
                                           bool training);
 
-/// The same of plain 1F1B, one chunk per rank.
+/// Operations of one rank under plain 1F1B, one chunk per rank.
 std::vector<PipelineOp> one_f_one_b_order(int stages, int micro_batches, int stage);
 
 /// ticks[t][s]: what rank s does in tick t. Everything an operation needs was made in earlier

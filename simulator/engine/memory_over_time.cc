@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <tuple>
 
 #include "simulator/engine/role_costs.h"
@@ -10,7 +9,7 @@
 namespace tessera {
 namespace {
 
-/// What changes on a rank at a time, in the order in which it happens within a call.
+/// A change of a rank's memory at a time, in the order in which changes happen within a call.
 struct Change {
   std::int64_t time_ns = 0;
   enum Kind { call_begins, backward_ends, forward_begins, call_ends } kind = call_begins;
@@ -31,17 +30,15 @@ std::int64_t planned_reserve(const RolePlan& role) {
 
 class MemoryTrace {
  public:
-  MemoryTrace(const Plan& plan, const Calibration& calibration, const IterationTasks& tasks,
+  MemoryTrace(const Plan& plan, const PlanCosts& costs, const IterationTasks& tasks,
               const std::vector<TaskRun>& runs)
       : tasks_(tasks), runs_(runs), residents_(static_cast<std::size_t>(plan.world_size())) {
     changes_.resize(residents_.size());
-    const auto evaluator = evaluator_of(plan, calibration);
     for (const RolePlan& role : plan.roles) {
-      const auto& costs = costs_[role.role] = std::make_unique<RoleCosts>(plan, role, evaluator);
-      const RankMap& map = costs->map();
+      const RoleCosts& own = costs.of(role.role);
+      const RankMap& map = own.map();
       for (std::size_t i = 0; i < map.ranks.size(); ++i) {
-        residents_[static_cast<std::size_t>(map.ranks[i])].push_back(
-            {costs.get(), map.coords[i].pp});
+        residents_[static_cast<std::size_t>(map.ranks[i])].push_back({&own, map.coords[i].pp});
       }
     }
     for (std::size_t call = 0; call < tasks.calls.size(); ++call)
@@ -128,7 +125,6 @@ class MemoryTrace {
 
   const IterationTasks& tasks_;
   const std::vector<TaskRun>& runs_;
-  std::map<Role, std::unique_ptr<RoleCosts>> costs_;
   std::vector<std::vector<Resident>> residents_;  // by rank
   std::vector<std::vector<Change>> changes_;      // by rank
   std::map<std::tuple<Role, Phase, int, int>, MemoryUse> known_;
@@ -137,10 +133,10 @@ class MemoryTrace {
 
 }  // namespace
 
-std::vector<MemorySample> memory_over_time(const Plan& plan, const Calibration& calibration,
+std::vector<MemorySample> memory_over_time(const Plan& plan, const PlanCosts& costs,
                                            const IterationTasks& tasks,
                                            const std::vector<TaskRun>& runs) {
-  return MemoryTrace(plan, calibration, tasks, runs).samples();
+  return MemoryTrace(plan, costs, tasks, runs).samples();
 }
 
 }  // namespace tessera

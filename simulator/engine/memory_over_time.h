@@ -8,13 +8,13 @@
 
 #include <vector>
 
-#include "cost_models/calibration.h"
 #include "simulator/engine/plan_tasks.h"
+#include "simulator/engine/role_costs.h"
 
 namespace tessera {
 
 /// Sorted by (rank, time); at most one sample per rank and time.
-std::vector<MemorySample> memory_over_time(const Plan& plan, const Calibration& calibration,
+std::vector<MemorySample> memory_over_time(const Plan& plan, const PlanCosts& costs,
                                            const IterationTasks& tasks,
                                            const std::vector<TaskRun>& runs);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/packing.h"
-#include "cost_models/spec/problem.h"
 
 namespace tessera {
 namespace {

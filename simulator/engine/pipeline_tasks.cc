@@ -139,7 +139,7 @@ class Pipeline {
     for (int r = 0; r < replicas_; ++r) hand_over(r, stage, op);
   }
 
-  // What an operation of a replica waits for: its input and what its stage did before.
+  // Tasks that an operation of a replica waits for: its input and what its stage did before.
   std::vector<TaskId> needs(int replica, int stage, const PipelineOp& op) const {
     const int source = source_of(chunk_of(stage, op), op.forward);
     const Made& made = op.forward ? forward_ : backward_;
@@ -181,7 +181,8 @@ class Pipeline {
     made.first[c] = made.last[c] = made.sent[c] = last_[at(replica)][at(stage)];
   }
 
-  // Of the replicas that share layers, from `begin` on; of no duration it is a mere dependency.
+  // A task of the replicas that share layers, from `begin` on; without duration it is a mere
+  // dependency.
   TaskId group_task(int begin, int stage, const std::string& name, double seconds,
                     std::vector<TaskId> after) {
     std::vector<int> ranks;

@@ -24,7 +24,7 @@ struct PipelinePass {
   const std::vector<std::vector<MicroBatch>>& micro_batches;  // of each replica
 };
 
-/// What a pass leaves behind.
+/// The ends of a pass, for what follows it.
 struct PassEnd {
   std::vector<std::vector<TaskId>> last;  // tasks that nothing of the pass follows, by stage
   std::vector<double> last_backward_s;    // of the slowest replica's last micro-batch, by stage

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <set>
 #include <span>
@@ -15,7 +14,8 @@
 #include "cost_models/layout/box.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
-#include "planner/search/space.h"
+#include "planner/engines/engine.h"
+#include "planner/request/plan_request.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"
 #include "simulator/rollout/draw_lengths.h"
@@ -23,7 +23,7 @@
 namespace tessera {
 namespace {
 
-/// What one destination rank of a reshard receives.
+/// Bytes that one destination rank of a reshard receives.
 struct Arrival {
   int rank = 0;
   std::int64_t bytes = 0;
@@ -72,7 +72,7 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   }
   std::vector<int> ranks = plan.find(pair.from)->ranks;
   if (plan.find(pair.to)->ranks != ranks) ranks = united(ranks, plan.find(pair.to)->ranks);
-  // What moves between pools of different GPU types goes at the rate of the slower.
+  // Bytes between pools of different GPU types go at the rate of the slower.
   std::vector<Machines> ends = {machines_of(plan, plan.find(pair.to)->ranks, calibration)};
   if (!plan.cluster.groups.empty()) {
     ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
@@ -109,7 +109,7 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
 
 // A plan too large for exact ranges states its busiest rank's bytes: all receive as much.
 std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& pair,
-                                        const CostEvaluator& evaluator) {
+                                        CostEvaluator& evaluator) {
   const RolePlan& from = *plan.find(pair.from);
   const RolePlan& to = *plan.find(pair.to);
   const double seconds = evaluator.reshard_seconds(candidate_of(plan, from), candidate_of(plan, to),
@@ -121,16 +121,13 @@ std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& 
 
 class Builder {
  public:
-  Builder(const Plan& plan, const Calibration& calibration, const SimulationOptions& options)
-      : plan_(plan), calibration_(calibration), options_(options) {
-    const auto evaluator = evaluator_of(plan, calibration);
-    for (const RolePlan& role : plan.roles) {
-      costs_.emplace(role.role, std::make_unique<RoleCosts>(plan, role, evaluator));
-    }
+  Builder(const Plan& plan, const Calibration& calibration, const SimulationOptions& options,
+          PlanCosts& costs)
+      : plan_(plan), calibration_(calibration), options_(options), costs_(costs) {
     for (const PlannedReshard& pair : plan.reshard) {
       arrivals_.push_back(has_exact_reshard(pair) || pair.bytes_received == 0
                               ? exact_arrivals(plan, pair, calibration)
-                              : estimated_arrivals(plan, pair, *evaluator));
+                              : estimated_arrivals(plan, pair, costs.evaluator()));
     }
     last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
   }
@@ -160,12 +157,12 @@ class Builder {
       }
     }
     call.start = join("start", call.phase, ends_before(scheduled, call.ranks));
-    std::vector<TaskId> tails = body(scheduled, *costs_.at(role.role), call);
+    std::vector<TaskId> tails = body(scheduled, costs_.of(role.role), call);
     tails.push_back(call.start);
     call.end = join("end", call.phase, std::move(tails));
     const auto id = static_cast<int>(result_.calls.size());
     for (const int rank : call.ranks) last_call_[static_cast<std::size_t>(rank)] = id;
-    call_of_phase_[static_cast<std::size_t>(call.phase)] = id;
+    call_of_phase_[call.phase] = id;
     result_.calls.push_back(std::move(call));
   }
 
@@ -176,7 +173,7 @@ class Builder {
   std::vector<TaskId> ends_before(const ScheduledCall& scheduled, const std::vector<int>& ranks) {
     std::set<int> calls;
     for (const Phase phase : scheduled.after) {
-      calls.insert(call_of_phase_[static_cast<std::size_t>(phase)]);
+      calls.insert(call_of_phase_[phase]);
     }
     for (const int rank : ranks) calls.insert(last_call_[static_cast<std::size_t>(rank)]);
     calls.erase(-1);
@@ -238,7 +235,7 @@ class Builder {
                                    .max_sequences = role.batching.max_sequences,
                                    .prefill_tokens = role.batching.prefill_tokens,
                                    .stages = role.layout.pp,
-                                   .refills_alone = traits_of(plan_.engine).refills_alone};
+                                   .refills_alone = traits_of(plan_.engine).decode.refills_alone};
     std::vector<TaskId> tails;
     for (int replica = 0; replica < role.layout.dp(); ++replica) {
       const Interval prompts = split(workload.prompts_per_step, role.layout.dp(), replica);
@@ -371,10 +368,10 @@ class Builder {
   const Plan& plan_;
   const Calibration& calibration_;
   const SimulationOptions& options_;
-  std::map<Role, std::unique_ptr<RoleCosts>> costs_;
+  const PlanCosts& costs_;
   std::vector<std::vector<Arrival>> arrivals_;  // of each reshard
   std::vector<int> last_call_;                  // by rank, -1 = none
-  std::array<int, kPhaseCount> call_of_phase_{};
+  EnumArray<Phase, int> call_of_phase_;
   std::int64_t step_ = 0;
   std::vector<std::int64_t> lengths_;
   IterationTasks result_;
@@ -384,7 +381,13 @@ class Builder {
 
 IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
                                const SimulationOptions& options) {
-  return Builder(plan, calibration, options).build();
+  PlanCosts costs(plan, calibration);
+  return build_iteration(plan, calibration, options, costs);
+}
+
+IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
+                               const SimulationOptions& options, PlanCosts& costs) {
+  return Builder(plan, calibration, options, costs).build();
 }
 
 }  // namespace tessera

@@ -18,6 +18,8 @@
 
 namespace tessera {
 
+class PlanCosts;  // role_costs.h
+
 struct SimulationOptions {
   std::uint64_t seed = 0;     // of the drawn response lengths
   std::int64_t steps = 1;     // iterations
@@ -49,5 +51,8 @@ struct IterationTasks {
 /// Precondition: the plan is valid.
 IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
                                const SimulationOptions& options = {});
+/// The same with costs that were made of the plan and its constants.
+IterationTasks build_iteration(const Plan& plan, const Calibration& calibration,
+                               const SimulationOptions& options, PlanCosts& costs);
 
 }  // namespace tessera

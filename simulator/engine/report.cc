@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
 
 namespace tessera {
 namespace {

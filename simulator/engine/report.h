@@ -1,4 +1,4 @@
-// What a simulation says, for people and for programs.
+// A simulation's results, for people and for programs.
 //
 // Text: phases with their share and idle time, what the critical path is made of, exposed
 // communication, the peak of every rank against what its device can give. JSON: the same facts and

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/search/plan_request.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/request/plan_request.h"
 
 namespace tessera {
 namespace {
@@ -15,18 +16,11 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
-std::shared_ptr<const CostEvaluator> evaluator_of(const Plan& plan,
-                                                  const Calibration& calibration) {
-  return std::make_shared<const CostEvaluator>(priced_request_of(plan, calibration));
-}
-
-RoleCosts::RoleCosts(const Plan& plan, const RolePlan& role,
-                     std::shared_ptr<const CostEvaluator> evaluator)
+RoleCosts::RoleCosts(const Plan& plan, const RolePlan& role, CostEvaluator& evaluator)
     : plan_(plan),
       role_(role),
-      evaluator_(std::move(evaluator)),
       map_(rank_map_of(plan, role.role)),
-      operations_(*evaluator_, plan, role, map_) {
+      operations_(evaluator, plan, role, map_) {
   const ParallelLayout& layout = role.layout;
   stage_ranks_.assign(
       at(layout.dp()),
@@ -113,6 +107,13 @@ MemoryUse RoleCosts::resident(int stage) const {
 
 MemoryUse RoleCosts::memory(Phase phase, int stage, double in_flight) const {
   return operations_.memory(phase, stage, in_flight);
+}
+
+PlanCosts::PlanCosts(const Plan& plan, const Calibration& calibration)
+    : evaluator_(evaluator_of(plan, calibration)) {
+  for (const RolePlan& role : plan.roles) {
+    roles_.emplace(role.role, std::make_unique<RoleCosts>(plan, role, evaluator_));
+  }
 }
 
 const Call* call_of(const Workload& workload, Phase phase) {

@@ -1,38 +1,35 @@
 // Costs of one role of a plan with the ranks that bear them.
 //
-// What the planner's evaluator sums in closed form (planner/search/role_operations.h), operation by
-// operation, with the plan's own stages and ranks. Seconds and bytes; built once per role, then
-// only read by one thread.
+// The planner's evaluator sums these in closed form (planner/pricing/role_operations.h); here they
+// stand operation by operation, with the plan's own stages and ranks. Seconds and bytes; built once
+// per role, then only read by one thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "cost_models/calibration.h"
 #include "cost_models/memory.h"
 #include "planner/plan/plan.h"
-#include "planner/search/role_operations.h"
+#include "planner/pricing/role_operations.h"
+#include "planner/request/plan_request.h"
 #include "simulator/engine/micro_batches.h"
 #include "simulator/rollout/replica.h"
 
 namespace tessera {
 
-/// The evaluator that priced a plan, for all of its roles.
-std::shared_ptr<const CostEvaluator> evaluator_of(const Plan& plan, const Calibration& calibration);
-
 class RoleCosts {
  public:
-  /// Keeps references to plan and role.
-  RoleCosts(const Plan& plan, const RolePlan& role, std::shared_ptr<const CostEvaluator> evaluator);
-  RoleCosts(const Plan& plan, const RolePlan& role, const Calibration& calibration)
-      : RoleCosts(plan, role, evaluator_of(plan, calibration)) {}
+  /// Keeps references to plan and role, and into `evaluator`: evaluator_of the plan.
+  RoleCosts(const Plan& plan, const RolePlan& role, CostEvaluator& evaluator);
 
   const RolePlan& role() const { return role_; }
   const RankMap& map() const { return map_; }
   const RoleOperations& operations() const { return operations_; }
   /// Ranks of one stage of one replica: its tensor and context parallel group.
   const std::vector<int>& stage_ranks(int replica, int stage) const;
-  /// The same of all stages, ascending.
+  /// Ranks of all stages of a replica, ascending.
   std::vector<int> replica_ranks(int replica) const;
   /// Tokens that a micro-batch of the phase may have, 0 where the phase has no micro-batches.
   std::int64_t token_limit(Phase phase) const;
@@ -67,11 +64,24 @@ class RoleCosts {
 
   const Plan& plan_;
   const RolePlan& role_;
-  std::shared_ptr<const CostEvaluator> evaluator_;
   RankMap map_;
   RoleOperations operations_;
   std::vector<std::int64_t> elements_;  // by stage, that optimizer steps of a rank exchange
   std::vector<std::vector<std::vector<int>>> stage_ranks_;  // [replica][stage]
+};
+
+/// The costs of all roles of a plan, from one evaluator (planner/pricing/plan_pricing.h).
+class PlanCosts {
+ public:
+  /// Keeps a reference to the plan.
+  PlanCosts(const Plan& plan, const Calibration& calibration);
+
+  const RoleCosts& of(Role role) const { return *roles_.at(role); }
+  CostEvaluator& evaluator() { return evaluator_; }
+
+ private:
+  CostEvaluator evaluator_;
+  std::map<Role, std::unique_ptr<RoleCosts>> roles_;
 };
 
 /// The role that runs a scheduled call: the rollout generates, the actor stands in for a role

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "simulator/engine/memory_over_time.h"
+#include "simulator/engine/role_costs.h"
 
 namespace tessera {
 namespace {
@@ -32,20 +33,21 @@ class Summary {
  public:
   Summary(const Plan& plan, const Calibration& calibration, const SimulationOptions& options)
       : steps_(static_cast<double>(options.steps)),
-        tasks_(build_iteration(plan, calibration, options)),
+        costs_(plan, calibration),
+        tasks_(build_iteration(plan, calibration, options, costs_)),
         runs_(run(tasks_.graph)) {
     result_.ranks.resize(at(plan.world_size()));
     result_.timeline.source = "predicted";
     for (const TaskRun& one : runs_) end_ns_ = std::max(end_ns_, one.end_ns);
   }
 
-  Simulation make(const Plan& plan, const Calibration& calibration) {
+  Simulation make(const Plan& plan) {
     result_.step_s = static_cast<double>(end_ns_) * 1e-9 / steps_;
     for (std::size_t call = 0; call < tasks_.calls.size(); ++call) add_spans(call);
     sort(result_.timeline);
     summarize_phases();
     summarize_ranks();
-    result_.timeline.memory = memory_over_time(plan, calibration, tasks_, runs_);
+    result_.timeline.memory = memory_over_time(plan, costs_, tasks_, runs_);
     find_peaks();
     add_critical_path();
     return std::move(result_);
@@ -82,8 +84,7 @@ class Summary {
     for (const CallTasks& call : tasks_.calls) {
       const std::int64_t length = run_of(call.end).end_ns - run_of(call.start).end_ns;
       result_.phases_s[call.phase] += static_cast<double>(length) * 1e-9 / steps_;
-      rank_ns_[at(static_cast<int>(call.phase))] +=
-          static_cast<double>(length) * static_cast<double>(call.ranks.size());
+      rank_ns_[call.phase] += static_cast<double>(length) * static_cast<double>(call.ranks.size());
     }
   }
 
@@ -97,8 +98,7 @@ class Summary {
     }
     for (RankSummary& rank : result_.ranks) rank.exposed_comm_s /= steps_;
     for (const auto& [phase, seconds] : result_.phases_s) {
-      const auto index = at(static_cast<int>(phase));
-      result_.phases_idle[phase] = rank_ns_[index] > 0 ? 1 - busy_ns_[index] / rank_ns_[index] : 0;
+      result_.phases_idle[phase] = rank_ns_[phase] > 0 ? 1 - busy_ns_[phase] / rank_ns_[phase] : 0;
     }
   }
 
@@ -112,7 +112,7 @@ class Summary {
     Coverage all, computing;
     for (const Span* span : working) {
       const std::int64_t fresh = all.add(span->start_ns, span->end_ns);
-      busy_ns_[at(static_cast<int>(span->phase))] += static_cast<double>(fresh);
+      busy_ns_[span->phase] += static_cast<double>(fresh);
       if (span->stream == Stream::compute) computing.add(span->start_ns, span->end_ns);
     }
     RankSummary& rank = result_.ranks[at(spans.front().rank)];
@@ -152,10 +152,11 @@ class Summary {
   }
 
   double steps_ = 1;
+  PlanCosts costs_;
   IterationTasks tasks_;
   std::vector<TaskRun> runs_;
   std::int64_t end_ns_ = 0;
-  std::array<double, kPhaseCount> rank_ns_{}, busy_ns_{};  // of all ranks of a phase's calls
+  EnumArray<Phase, double> rank_ns_, busy_ns_;  // of all ranks of a phase's calls
   Simulation result_;
 };
 
@@ -175,7 +176,7 @@ std::int64_t Simulation::peak_bytes() const {
 
 Simulation simulate(const Plan& plan, const Calibration& calibration,
                     const SimulationOptions& options) {
-  return Summary(plan, calibration, options).make(plan, calibration);
+  return Summary(plan, calibration, options).make(plan);
 }
 
 }  // namespace tessera

@@ -42,7 +42,7 @@ struct Simulation {
   std::vector<PathTask> critical_path;  // in time order; tasks without duration left out
   std::vector<RankSummary> ranks;
 
-  /// Of the rank that has most of it.
+  /// Values of the rank that has most.
   double exposed_comm_s() const;
   std::int64_t peak_bytes() const;
 

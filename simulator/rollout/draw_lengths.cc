@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "planner/search/role_operations.h"
+#include "planner/pricing/role/role_cost.h"
 
 namespace tessera {
 

@@ -73,7 +73,7 @@ void add_reshard(const Plan& plan, Expectation& result) {
   result.predicted["reshard/bytes"] = received;
   result.predicted["reshard/lower_bound_bytes"] = static_cast<double>(pair.lower_bound_bytes);
   result.bound["reshard/bytes"] = static_cast<double>(pair.lower_bound_bytes);
-  // Multiples of nothing limit nothing: a switch without bytes is its barriers.
+  // Multiples of nothing limit nothing: a reshard without bytes is its barriers.
   if (received > 0) {
     result.predicted["reshard/seconds"] = seconds;
     result.predicted["reshard/exposed_s"] = seconds;
@@ -148,7 +148,7 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
   }
   const MemoryShares shares = memory_shares(plan, calibration);
   result.predicted["perf/memory_share"] = shares.of_device;
-  // Of what a plan may fill (usable_memory of planner/search): 1 is the most that any plan has.
+  // The share of what a plan may fill (usable_memory): 1 is the most that any plan has.
   result.predicted["perf/usable_memory_share"] = shares.of_usable;
   add_reshard(plan, result);
   if (plan.models.contains("actor")) {

@@ -1,4 +1,4 @@
-// What a plan promises under the names of metrics.jsonl, and the limits that no run of it can pass.
+// A plan's promises under the names of metrics.jsonl, and the limits that no run of it can pass.
 //
 // Pure functions. Bounds: a reshard receives at least its lower bound over the fastest link that
 // the cluster states; an update runs at most at the rate of the calibration's best GEMM; every

@@ -4,18 +4,40 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cost_models/spec/enum_names.h"
+
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 3> kScopes = {"call", "switch", "step"};
-constexpr std::array<std::string_view, 4> kOperators = {"<", "<=", ">", ">="};
-constexpr std::array<std::string_view, 3> kEvidence = {"confirmed", "conflicting", "refuted"};
-constexpr std::array<std::string_view, 6> kActions = {"none",   "warn",      "pause",
-                                                      "set lr", "roll back", "stop"};
-constexpr std::array<std::string_view, 9> kUnits = {
-    "ratio", "percent", "s", "ms", "GiB", "tokens/s/GPU", "nats", "x predicted", "of step"};
-constexpr std::array<std::string_view, 5> kOutcomes = {"holds", "violated", "unreachable",
-                                                       "unknown", "off"};
+constexpr auto kScopes = enum_names<RuleScope>(
+    {{RuleScope::call, "call"}, {RuleScope::reshard, "switch"}, {RuleScope::step, "step"}});
+constexpr auto kOperators = enum_names<RuleOperator>({{RuleOperator::less, "<"},
+                                                      {RuleOperator::at_most, "<="},
+                                                      {RuleOperator::greater, ">"},
+                                                      {RuleOperator::at_least, ">="}});
+constexpr auto kEvidence = enum_names<RuleEvidence>({{RuleEvidence::confirmed, "confirmed"},
+                                                     {RuleEvidence::conflicting, "conflicting"},
+                                                     {RuleEvidence::refuted, "refuted"}});
+constexpr auto kActions = enum_names<RuleAction>({{RuleAction::none, "none"},
+                                                  {RuleAction::warn, "warn"},
+                                                  {RuleAction::pause, "pause"},
+                                                  {RuleAction::set_lr, "set lr"},
+                                                  {RuleAction::roll_back, "roll back"},
+                                                  {RuleAction::stop, "stop"}});
+constexpr auto kUnits = enum_names<RuleUnit>({{RuleUnit::ratio, "ratio"},
+                                              {RuleUnit::percent, "percent"},
+                                              {RuleUnit::s, "s"},
+                                              {RuleUnit::ms, "ms"},
+                                              {RuleUnit::gib, "GiB"},
+                                              {RuleUnit::tokens_per_s_per_gpu, "tokens/s/GPU"},
+                                              {RuleUnit::nats, "nats"},
+                                              {RuleUnit::predicted, "x predicted"},
+                                              {RuleUnit::step_share, "of step"}});
+constexpr auto kOutcomes = enum_names<RuleOutcome>({{RuleOutcome::holds, "holds"},
+                                                    {RuleOutcome::violated, "violated"},
+                                                    {RuleOutcome::unreachable, "unreachable"},
+                                                    {RuleOutcome::unknown, "unknown"},
+                                                    {RuleOutcome::off, "off"}});
 
 std::optional<double> find(const MetricValues& values, std::string_view name) {
   const auto found = values.find(name);
@@ -77,18 +99,12 @@ std::string class_text(const ModelClass& range) {
 
 }  // namespace
 
-std::string_view name_of(RuleScope scope) { return kScopes[static_cast<std::size_t>(scope)]; }
-std::string_view name_of(RuleOperator relation) {
-  return kOperators[static_cast<std::size_t>(relation)];
-}
-std::string_view name_of(RuleEvidence evidence) {
-  return kEvidence[static_cast<std::size_t>(evidence)];
-}
-std::string_view name_of(RuleAction action) { return kActions[static_cast<std::size_t>(action)]; }
-std::string_view name_of(RuleUnit unit) { return kUnits[static_cast<std::size_t>(unit)]; }
-std::string_view name_of(RuleOutcome outcome) {
-  return kOutcomes[static_cast<std::size_t>(outcome)];
-}
+std::string_view name_of(RuleScope scope) { return kScopes[scope]; }
+std::string_view name_of(RuleOperator relation) { return kOperators[relation]; }
+std::string_view name_of(RuleEvidence evidence) { return kEvidence[evidence]; }
+std::string_view name_of(RuleAction action) { return kActions[action]; }
+std::string_view name_of(RuleUnit unit) { return kUnits[unit]; }
+std::string_view name_of(RuleOutcome outcome) { return kOutcomes[outcome]; }
 
 RuleVerdict judge(const Rule& rule, const MetricValues& values, const Expectation& expectation) {
   RuleVerdict verdict;

@@ -1,7 +1,7 @@
 // Rules on a run's metrics: what practice expects of them, with the evidence for it.
 //
 // A rule file (configs/rules/*.json, docs/schemas/rules.schema.json) is a named profile of rules.
-// The same evaluator judges a prediction before a run and the measurements during it. Plain values
+// One evaluator judges a prediction before a run and the measurements during it. Plain values
 // and pure functions; metrics have the names of metrics.jsonl (verl's), limits the unit they state.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 
@@ -26,7 +26,7 @@ enum class RuleEvidence { confirmed, conflicting, refuted };
 std::string_view name_of(RuleEvidence evidence);
 enum class RuleAction { none, warn, pause, set_lr, roll_back, stop };
 std::string_view name_of(RuleAction action);
-/// What a rule's value counts. `predicted`: multiples of what the plan predicts for the metric;
+/// The unit of a rule's value. `predicted`: multiples of what the plan predicts for the metric;
 /// `step_share`: fractions of timing_s/step.
 enum class RuleUnit {
   ratio,
@@ -76,7 +76,7 @@ std::optional<RuleProfile> parse_rules(std::string_view text, const std::string&
 /// Numbers by the metric's name, in the metric's own unit (seconds, fractions, GiB, ...).
 using MetricValues = std::map<std::string, double, std::less<>>;
 
-/// What a plan promises and what no run of it can pass: filled by plan_metrics.h.
+/// Values that a plan promises and values that no run of it can pass: filled by plan_metrics.h.
 struct Expectation {
   MetricValues predicted;  // by metric
   MetricValues bound;      // the best value that the hardware admits; absent = none is known

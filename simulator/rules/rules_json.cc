@@ -1,9 +1,9 @@
 // Rule files and verdicts as JSON.
 #include <array>
 
-#include "cost_models/spec/object_reader.h"
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 #include "simulator/rules/rules.h"
 
 namespace tessera {

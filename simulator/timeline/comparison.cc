@@ -41,7 +41,7 @@ BytesComparison compare_bytes(const Plan& plan, const PlannedReshard& pair,
       .at_most = options.incremental};
   double predicted = 0, measured = 0;
   for (size_t i = first; i < run.size(); ++i) {
-    const std::int64_t foreseen = switch_bytes(plan, pair, options, run[i].step);
+    const std::int64_t foreseen = reshard_bytes(plan, pair, options, run[i].step);
     const auto found = run[i].data.find("reshard/bytes");
     const bool counted = found != run[i].data.end();
     const std::int64_t moved = counted ? std::llround(found->second) : 0;
@@ -74,8 +74,7 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int wa
     result.phases.push_back({phase, predicted, measured.mean, measured.deviation,
                              step.mean > 0 ? measured.mean / step.mean : 0});
   };
-  for (int i = 0; i < kPhaseCount; ++i) {
-    const auto phase = static_cast<Phase>(i);
+  for (const Phase phase : kEveryPhase) {
     const std::string name(name_of(phase));
     const auto predicted = plan.prediction.phases_s.find(phase);
     const Summary measured = summarise(run, first, "timing_s/" + name);

@@ -2,7 +2,7 @@
 //
 // Times are seconds per step, measured as the mean over the steps after the warm-up ones. Bytes are
 // those that the run counted as they moved; every such step must agree exactly with what plan and
-// run.yaml foresee for it (an incremental switch: move no more). Pure functions of plain values.
+// run.yaml foresee for it (an incremental reshard: move no more). Pure functions of plain values.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct PhaseComparison {
 struct BytesComparison {
   std::string what;                          // "reshard actor -> rollout"
   std::int64_t predicted = 0, measured = 0;  // means over the steps
-  bool at_most = false;                      // an incremental switch may move less
+  bool at_most = false;                      // an incremental reshard may move less
   std::int64_t steps_apart = 0;  // that moved other bytes than foreseen, or did not count them
   bool agrees() const { return steps_apart == 0; }
 };

@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "cost_models/spec/object_reader.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/strict_json.h"
 
 namespace tessera {
 namespace {

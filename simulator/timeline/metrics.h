@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "simulator/timeline/comparison.h"
 
 namespace tessera {

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <new>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

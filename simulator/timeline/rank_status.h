@@ -1,4 +1,4 @@
-// What every rank of a run is doing, as files that outlive the ranks.
+// The present work of every rank of a run, as files that outlive the ranks.
 //
 // RUN/ranks/<rank> is a small file that the rank keeps mapped: what it wrote last is still there
 // after SIGKILL. The rank writes; the parent of the run, the window and people after a crash read.

@@ -6,10 +6,16 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/spec/enum_names.h"
 #include "simulator/timeline/trace_slices.h"
 
 namespace tessera {
 namespace {
+
+constexpr auto kStreams = enum_names<Stream>({{Stream::phases, "phases"},
+                                              {Stream::compute, "compute"},
+                                              {Stream::communication, "communication"},
+                                              {Stream::copy, "copy"}});
 
 /// Measured ranks follow the predicted ones, so that both show in one view.
 constexpr int kSourceStride = 100000;
@@ -106,10 +112,7 @@ class TraceWriter {
 
 }  // namespace
 
-std::string_view name_of(Stream stream) {
-  constexpr std::array<std::string_view, 4> kNames{"phases", "compute", "communication", "copy"};
-  return kNames[static_cast<size_t>(stream)];
-}
+std::string_view name_of(Stream stream) { return kStreams[stream]; }
 
 void sort(Timeline& timeline) {
   std::stable_sort(timeline.spans.begin(), timeline.spans.end(), [](const Span& a, const Span& b) {

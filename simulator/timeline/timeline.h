@@ -1,4 +1,4 @@
-// What happened when, on which rank and stream: predicted by the simulator or measured by a run.
+// Spans of time by rank and stream, as the simulator predicts or a run measures them.
 //
 // Integer nanoseconds from the start of the timeline. A plain value; spans are sorted by (rank,
 // stream, start, id). One writer turns predicted and measured timelines into one Perfetto-loadable

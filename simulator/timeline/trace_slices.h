@@ -1,5 +1,5 @@
-// What of a timeline a trace shows: every span and sample, or where they are too many neighbouring
-// ones together.
+// The slices of a timeline that a trace shows: every span and sample, or where they are too many
+// neighbouring ones together.
 //
 // Pure. A window of time is as long as the number asked for needs: spans of one phase, step and
 // stream of a rank that start in the same window become one slice, so that those longer than it

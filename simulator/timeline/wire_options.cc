@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/strict_yaml.h"
 
 namespace tessera {
 namespace {
@@ -37,8 +37,8 @@ WireOptions read_wire_options(const std::filesystem::path& run, Problems& proble
   return options;
 }
 
-std::int64_t switch_bytes(const Plan& plan, const PlannedReshard& pair, const WireOptions& options,
-                          std::int64_t step) {
+std::int64_t reshard_bytes(const Plan& plan, const PlannedReshard& pair, const WireOptions& options,
+                           std::int64_t step) {
   const RolePlan* const source = plan.find(pair.from);
   if (source == nullptr || !options.wire || step < options.wire_from_step) {
     return pair.bytes_received;

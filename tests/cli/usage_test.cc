@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cost_models/documents/preset.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 
@@ -71,6 +73,43 @@ TEST_F(Usage, OptionsThatDoNotReadAre64AndNameWhatIsKnown) {
   const Called why = call("explain " + plan() + " --why-not foo");
   EXPECT_EQ(why.code, 64);
   EXPECT_THAT(why.out, HasSubstr("--why-not"));
+}
+
+TEST_F(Usage, HelpOfPlanAndListNameWhatTheOptionsTake) {
+  const Called help = call("plan --help");
+  EXPECT_EQ(help.code, 0);
+  for (const char* name : {"verl-megatron", "any", "tokens_per_s_per_gpu", "update_tokens",
+                           "reference", "tessera list models"}) {
+    EXPECT_THAT(help.out, HasSubstr(name));
+  }
+  EXPECT_THAT(help.out, Not(HasSubstr("More commands")));
+  EXPECT_THAT(call("list engines").out, HasSubstr("sglang"));
+  EXPECT_THAT(call("list fields").out, HasSubstr("none, selective, full"));
+  EXPECT_THAT(call("list targets").out, HasSubstr("kubernetes"));
+  EXPECT_EQ(call("list engine").code, 64);
+  const auto kinds = nlohmann::json::parse(call("list --json").out);
+  for (const auto& kind : kinds) {
+    const Called listed = call("list --json " + kind.at("kind").get<std::string>());
+    EXPECT_EQ(listed.code, 0);
+    EXPECT_FALSE(nlohmann::json::parse(listed.out).empty()) << kind;
+  }
+}
+
+TEST_F(Usage, EveryPresetIsListed) {
+  const std::array<std::array<const char*, 2>, 4> kinds{
+      {{"models", ""}, {"clusters", ".yaml"}, {"workloads", ".yaml"}, {"calibrations", ".json"}}};
+  for (const auto& [kind, extension] : kinds) {
+    const auto listed = nlohmann::json::parse(call(std::string("list --json ") + kind).out);
+    EXPECT_EQ(listed.size(), preset_names(kind, extension).size()) << kind;
+  }
+}
+
+TEST_F(Usage, TheTutorialsVerlScriptIsReadAndFits) {
+  const Called called = call("import " + std::string(TESSERA_SOURCE_DIR) +
+                             "/examples/verl_grpo/run_qwen2_5_7b_grpo.sh --cluster h200-8 "
+                             "--response-mean 1600");
+  EXPECT_EQ(called.code, 0) << called.out;
+  EXPECT_THAT(called.out, HasSubstr("rollout    0-7          tp4 dp2"));
 }
 
 TEST_F(Usage, FilesThatDoNotReadAre65) {

@@ -7,10 +7,11 @@
 #include <cmath>
 #include <random>
 
-#include "cost_models/calibration_fit.h"
 #include "cost_models/collective.h"
 #include "cost_models/compute.h"
-#include "cost_models/spec/preset.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/fit/calibration_fit.h"
+#include "cost_models/fit/linear_fit.h"
 #include "tests/cost_models/shipped_calibration.h"
 
 namespace tessera {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <string>
 
-#include "cost_models/spec/preset.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/spec/strict_json.h"
 #include "tests/cost_models/malformed.h"
 
 namespace tessera {

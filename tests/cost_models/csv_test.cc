@@ -1,4 +1,4 @@
-#include "cost_models/spec/csv.h"
+#include "cost_models/documents/csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

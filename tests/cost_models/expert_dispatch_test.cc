@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cost_models/compute.h"
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 
 namespace tessera {
 namespace {
@@ -63,7 +63,7 @@ class ExpertDispatchTest : public testing::Test {
   }
   double seconds(ExpertDispatch dispatch, GroupShape group) const {
     RankModel rank{.model = model_, .ep = group.ranks, .kind = LayerKind::sparse};
-    rank.traits.expert_dispatch = dispatch;
+    rank.traits.experts.dispatch = dispatch;
     return layer_ep_seconds(rank, 4096, group, cluster_, calibration_);
   }
   ModelSpec model_;
@@ -104,7 +104,7 @@ TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
   RankModel rank{
       .model = *read_model_spec("llama3.1-70b", problems), .tp = 8, .sequence_parallel = true};
   const double whole = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
-  rank.traits.overlapped_tensor = true;
+  rank.traits.kernels.overlapped_tensor_parallel = true;
   const double pieces = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
   EXPECT_GE(pieces, whole / 8);
   EXPECT_LT(pieces, 0.5 * whole);
@@ -117,20 +117,20 @@ TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
     return layer_ep_seconds(rank, tokens, {8, 1}, cluster_, calibration_);
   };
   const double tokens = 65536, direct = seconds(2 * tokens) - seconds(tokens);
-  rank.traits.merged_dispatch = true;
+  rank.traits.experts.merged_dispatch = true;
   EXPECT_NEAR((seconds(2 * tokens) - seconds(tokens)) / direct, 1 - std::pow(7.0 / 8, 8), 0.02);
 }
 
 TEST_F(ExpertDispatchTest, MergedTokensNeedNoSorting) {
   RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
   const double sorted = layer_elementwise_bytes(rank);
-  rank.traits.merged_dispatch = true;
+  rank.traits.experts.merged_dispatch = true;
   EXPECT_DOUBLE_EQ(sorted - layer_elementwise_bytes(rank), 2.0 * 4 * 8 * 7168);
 }
 
 TEST_F(ExpertDispatchTest, BiasesOfExpertsAreReadAndWrittenInFp32WhereAnEngineAddsThemSo) {
   RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
-  rank.traits.eager_expert_bias = true;
+  rank.traits.experts.eager_bias = true;
   const double without = layer_elementwise_bytes(rank);
   rank.model.mlp_bias = true;
   EXPECT_DOUBLE_EQ(layer_elementwise_bytes(rank) - without, 24.0 * 8 * 7168);

@@ -182,14 +182,14 @@ TEST(InterleavedStages, CountTheLayersOfChunksThatDifferOneByOne) {
 TEST(Engines, KeepLessWhereElementwiseOutputsAreMadeAgain) {
   const RankModel kept{preset("qwen3-8b"), 1, DType::bf16};
   RankModel remade = kept;
-  remade.traits.remade_elementwise = true;
+  remade.traits.kernels.elementwise = ElementwiseKernels::remade;
   const auto hidden = static_cast<double>(kept.model.hidden);
   const auto ffn = static_cast<double>(kept.layer().ffn);
   EXPECT_DOUBLE_EQ(layer_activation_bytes(kept, Recompute::none) -
                        layer_activation_bytes(remade, Recompute::none),
                    2 * (2 * hidden + ffn));  // two norms' outputs, one product
   RankModel eager = kept;
-  eager.traits.eager_elementwise = true;
+  eager.traits.kernels.elementwise = ElementwiseKernels::eager;
   EXPECT_GT(layer_elementwise_bytes(eager), 1.5 * layer_elementwise_bytes(kept));
 }
 
@@ -243,7 +243,7 @@ TEST(Fsdp, KeepsEveryLayerWhereItIsNotGatheredAgain) {
     return communication_memory(rank, layout, layer, 4096, dtypes, training, 36).communication;
   };
   const std::int64_t freed = bytes(true), scoring = bytes(false);
-  rank.traits.keeps_gathered = true;
+  rank.traits.shards.kept_gathered = true;
   EXPECT_EQ(bytes(true) - freed, 34 * layer.dense * 2);  // all but the two that are there anyway
   EXPECT_EQ(bytes(false), scoring);
 }

@@ -61,7 +61,7 @@ TEST(AttentionKernels, CostInAWindowWhatShortSequencesDo) {
 TEST(EightBitProducts, SaveTheirPartOfTheProductsAndPayForCasts) {
   const Calibration h100 = shipped("h100");
   RankModel wide = attending(128, 0), narrow = wide;
-  narrow.traits.product_speed = 2;
+  narrow.traits.kernels.product_speed = 2;
   const double saved =
       layer_forward(wide, kBatch, h100).device_s - layer_forward(narrow, kBatch, h100).device_s;
   // Two norms' outputs, attention's and the activation's: 4 bytes for each element.
@@ -119,7 +119,7 @@ TEST(GroupedProducts, OfFewRowsReadTheirMatricesAsOneProductDoes) {
 TEST(DecodeSteps, OfReplayedGraphsDoNotWaitForTheHost) {
   const Calibration h100 = shipped("h100");
   RankModel eager = attending(128, 0), graphed = eager;
-  graphed.traits.graphed_decode = true;
+  graphed.traits.decode.graphed = true;
   EXPECT_GT(layer_decode(eager, 8, 1024, h100).host_s, 0);
   EXPECT_EQ(layer_decode(graphed, 8, 1024, h100).host_s, 0);
   EXPECT_LT(layer_decode(graphed, 8, 1024, h100).device_s,

@@ -43,8 +43,8 @@ RankModel rank_of(const Published& row, bool sequence_parallel) {
   rank.tp = 8;
   rank.dtype = DType::fp16;
   rank.sequence_parallel = sequence_parallel;
-  rank.traits.flash_attention = false;
-  rank.traits.dropout = true;
+  rank.traits.kernels.flash_attention = false;
+  rank.traits.kernels.dropout = true;
   return rank;
 }
 

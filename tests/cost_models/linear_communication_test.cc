@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/linear_communication.h"
 
 namespace tessera {
@@ -21,7 +21,7 @@ class LinearCommunicationTest : public testing::Test {
 
   RankModel rank(bool buffers) const {
     RankModel rank{.model = model_, .tp = 8, .dtype = DType::bf16, .sequence_parallel = true};
-    rank.traits.overlapped_tensor = buffers;
+    rank.traits.kernels.overlapped_tensor_parallel = buffers;
     return rank;
   }
   double seconds(const RankModel& rank, double tokens, bool backward) const {
@@ -69,7 +69,7 @@ TEST_F(LinearCommunicationTest, OneRankCommunicatesNothing) {
 // alone writes otherwise.
 TEST_F(LinearCommunicationTest, ProductsThatSumGradientsMoveLess) {
   RankModel apart = rank(false), fused = apart;
-  fused.traits.eager_expert_bias = true;  // Megatron-LM core
+  fused.traits.experts.eager_bias = true;  // Megatron-LM core
   const TokenBatch batch{8192, 1, 8192.0 * 8192};
   const double saved = layer_backward(apart, batch, Recompute::none, calibration_).device_s -
                        layer_backward(fused, batch, Recompute::none, calibration_).device_s;

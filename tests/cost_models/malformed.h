@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 

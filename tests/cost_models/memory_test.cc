@@ -128,9 +128,9 @@ TEST(LogitsMemory, StopsGrowingAtTheRowsThatExistAtATime) {
 // All rows at once, by what the loss keeps of them; 2 bytes in the model's type, 4 in fp32.
 TEST(LogitsMemory, FollowsHowAnEngineComputesItsLoss) {
   RankModel rank{qwen2_7b(), 1, DType::bf16};
-  rank.traits.logit_rows = 0;
+  rank.traits.loss.rows = 0;
   const auto per_logit = [&](LossKernel loss) {
-    rank.traits.loss = loss;
+    rank.traits.loss.kernel = loss;
     return training_memory(rank, 28, true, 1024, 1, Recompute::none).logits / (1024 * 152'064LL);
   };
   EXPECT_EQ(per_logit(LossKernel::eager), 4 + 4 + 4);
@@ -143,8 +143,8 @@ TEST(LogitsMemory, FollowsHowAnEngineComputesItsLoss) {
 // The loss is done before the last layer's backward pass begins.
 TEST(LogitsMemory, GivesItsPlaceToTheLayersThatFollow) {
   RankModel rank{qwen2_7b(), 1, DType::bf16};
-  rank.traits.logit_rows = 0;
-  rank.traits.loss = LossKernel::eager;
+  rank.traits.loss.rows = 0;
+  rank.traits.loss.kernel = LossKernel::eager;
   const MemoryUse eager = training_memory(rank, 28, true, 1024, 1, Recompute::full);
   const MemoryUse inner = training_memory(rank, 28, false, 1024, 1, Recompute::full);
   const std::int64_t last_norm = 2 * 1024 * 2 * rank.model.hidden;

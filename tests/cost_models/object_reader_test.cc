@@ -1,9 +1,9 @@
-#include "cost_models/spec/object_reader.h"
+#include "cost_models/documents/object_reader.h"
 
 #include <gtest/gtest.h>
 
-#include "cost_models/spec/strict_json.h"
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/strict_json.h"
+#include "cost_models/documents/strict_yaml.h"
 
 namespace tessera {
 namespace {

@@ -1,4 +1,4 @@
-#include "cost_models/spec/preset.h"
+#include "cost_models/documents/preset.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/rank_assignment.h"
+#include "cost_models/layout/model_tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

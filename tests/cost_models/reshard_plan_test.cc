@@ -1,5 +1,5 @@
-#include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
+#include "cost_models/layout/model_tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <numeric>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
-#include "cost_models/spec/problem.h"
 #include "tests/cost_models/reshard_oracle.h"
 #include "tests/cost_models/sample_models.h"
 

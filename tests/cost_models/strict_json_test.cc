@@ -1,4 +1,4 @@
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/strict_json.h"
 
 #include <gtest/gtest.h>
 

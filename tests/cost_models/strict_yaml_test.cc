@@ -1,4 +1,4 @@
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/strict_yaml.h"
 
 #include <gtest/gtest.h>
 

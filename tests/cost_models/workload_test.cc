@@ -12,11 +12,11 @@
 #include <set>
 #include <string>
 
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/length_table.h"
-#include "cost_models/spec/preset.h"
 #include "cost_models/spec/spec_document.h"
-#include "cost_models/spec/strict_json.h"
 #include "tests/cost_models/malformed.h"
 
 namespace tessera {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "planner/engines/read_plan.h"
 #include "planner/interop/import.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cost_models/calibration.h"
-#include "cost_models/spec/csv.h"
+#include "cost_models/documents/csv.h"
 #include "planner/sweep/sweep_row.h"
 #include "simulator/rules/rules.h"
 #include "simulator/timeline/metrics.h"

@@ -14,7 +14,8 @@
 #include "gui/models/mesh_model.h"
 #include "gui/models/phase_model.h"
 #include "gui/models/plan_table_model.h"
-#include "planner/search/search.h"
+#include "planner/explain/infeasible.h"
+#include "planner/request/describe.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {

@@ -12,7 +12,8 @@
 #include <future>
 #include <thread>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/request/describe.h"
 #include "tests/gui/sample_plans.h"
 
 namespace tessera::gui {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/views/main_window.h"
+#include "gui/pages/main_window.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,6 +7,7 @@
 #include <QApplication>
 #include <QDir>
 #include <QImage>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +15,8 @@
 #include <set>
 #include <string>
 
-#include "gui/views/export_views.h"
+#include "gui/pages/export_views.h"
+#include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
@@ -38,6 +40,16 @@ TEST(Window, EveryViewOfASamplePlanAndRunIsDrawn) {
   QTemporaryDir folder;
   const QStringList files = exportViews(window, folder.path());
   EXPECT_EQ(files.size(), 15);
+  // Every registered view has a place on a page, a name of its own and a picture.
+  std::set<QString> names;
+  for (const Place place :
+       {Place::plans, Place::left, Place::right, Place::charts, Place::tables}) {
+    for (const ViewKind& kind : viewsOf(place)) {
+      EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
+      EXPECT_TRUE(files.contains(folder.filePath(QString(kind.name) + ".png"))) << kind.name;
+    }
+  }
+  EXPECT_EQ(names.size(), 13u);
   for (const QString& file : files) {
     const QImage image(file);
     ASSERT_FALSE(image.isNull()) << file.toStdString();

@@ -36,11 +36,11 @@ if(NOT output STREQUAL expected)
   message(FATAL_ERROR "the example printed:\n${output}\ninstead of:\n${expected}")
 endif()
 
-file(COPY "${SOURCE}/examples/switch_own_weights" DESTINATION "${WORK}")
-must(${CMAKE_COMMAND} -S ${WORK}/switch_own_weights -B ${WORK}/build-switch ${flags}
+file(COPY "${SOURCE}/examples/reshard_own_weights" DESTINATION "${WORK}")
+must(${CMAKE_COMMAND} -S ${WORK}/reshard_own_weights -B ${WORK}/build-weights ${flags}
   -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${TYPE})
-must(${CMAKE_COMMAND} --build ${WORK}/build-switch)
-must(${WORK}/build-switch/switch_own_weights)
+must(${CMAKE_COMMAND} --build ${WORK}/build-weights)
+must(${WORK}/build-weights/reshard_own_weights)
 # A serving rank lacks three quarters of eight layers of 256 bytes; of one layer that changed, too.
 set(expected
 "first switch, checksums compared: 1536 bytes to the busiest rank, every element is right

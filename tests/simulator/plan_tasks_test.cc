@@ -60,7 +60,8 @@ TEST(PlanTasks, AnEvenPipelineTakesTheClosedFormOf1F1B) {
   const int stages = 4, count = 8;  // 16 sequences of 12 tokens, 2 in a micro-batch
   const Plan plan = training_plan(stages, 1, 24);
   const Calibration calibration = arithmetic_only();
-  const RoleCosts costs(plan, plan.roles[0], calibration);
+  const PlanCosts priced(plan, calibration);
+  const RoleCosts& costs = priced.of(plan.roles[0].role);
   const MicroBatch micro_batch{{24, 2, 2 * 144}, 8};
   const double f = costs.forward(micro_batch, count)[1].time.seconds;
   const double b = costs.backward(micro_batch, count)[1].time.seconds;
@@ -82,7 +83,8 @@ TEST(PlanTasks, UnevenPipelinesFollowTheDefinitionOf1F1BExactly) {
       first += count;
     }
     const Calibration calibration = arithmetic_only();
-    const RoleCosts costs(plan, plan.roles[0], calibration);
+    const PlanCosts priced(plan, calibration);
+    const RoleCosts& costs = priced.of(plan.roles[0].role);
     const auto packed = pack_micro_batches(std::vector<std::int64_t>(16, 4), 8, 1, tokens).front();
     const int count = static_cast<int>(packed.size());
     std::vector<std::int64_t> forward, backward;
@@ -102,7 +104,8 @@ TEST(PlanTasks, AForwardPipelineTakesItsSumAndTheSlowestStageForEveryFurtherMicr
   Plan plan = plan_of_calls({{Phase::values, Role::critic, CallKind::infer, {"prompts"}, {}}});
   plan.roles = {hand_role(plan, Role::critic, 0, 1, 4, 2, 24)};
   const Calibration calibration = arithmetic_only();
-  const RoleCosts costs(plan, plan.roles[0], calibration);
+  const PlanCosts priced(plan, calibration);
+  const RoleCosts& costs = priced.of(plan.roles[0].role);
   std::int64_t sum = 0, slowest = 0;
   for (const ChunkPass& pass : costs.forward({{24, 2, 2 * 144}, 8}, 4)) {
     sum += nanoseconds(pass.time.seconds);

@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "planner/search/evaluate.h"
+#include "planner/pricing/evaluate.h"
 #include "tests/simulator/sample_plans.h"
 
 namespace tessera {

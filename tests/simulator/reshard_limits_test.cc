@@ -1,6 +1,6 @@
 // No simulated reshard is faster than its bound: every cluster preset that a few seconds allow,
 // with roles together and apart; equal where nothing but the narrowest port costs time.
-#include "planner/search/reshard_limits.h"
+#include "planner/explain/reshard_limits.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,13 @@
 #include <filesystem>
 
 #include "cost_models/collective.h"
-#include "cost_models/derived_calibration.h"
-#include "cost_models/spec/preset.h"
-#include "planner/search/limits.h"
-#include "planner/search/search.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/limits.h"
+#include "planner/explain/planner.h"
+#include "planner/request/describe.h"
+#include "planner/request/request.h"
 #include "simulator/engine/plan_tasks.h"
 
 namespace tessera {

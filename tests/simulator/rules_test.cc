@@ -12,9 +12,10 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/evaluate.h"
-#include "planner/search/search.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/planner.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/request.h"
 #include "simulator/rules/plan_metrics.h"
 
 namespace tessera {

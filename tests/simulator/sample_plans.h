@@ -6,7 +6,7 @@
 
 #include "cost_models/calibration.h"
 #include "planner/plan/plan.h"
-#include "tests/planner/search/sample_requests.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 

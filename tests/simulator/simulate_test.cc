@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/engines/engine.h"
+#include "planner/explain/planner.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 #include "simulator/engine/role_costs.h"
 #include "tests/simulator/sample_plans.h"
 
@@ -144,7 +146,8 @@ TEST(Simulate, ActivationsRiseAndFallWithTheMicroBatchesInFlight) {
   Plan plan = plan_of_calls({{Phase::update_actor, Role::actor, CallKind::train, {"prompts"}, {}}});
   plan.roles = {hand_role(plan, Role::actor, 0, 1, stages, 1, 24)};
   const Calibration calibration = arithmetic_only();
-  const RoleCosts costs(plan, plan.roles[0], calibration);
+  const PlanCosts priced(plan, calibration);
+  const RoleCosts& costs = priced.of(plan.roles[0].role);
   const Simulation simulated = simulate(plan, calibration);
   std::map<int, std::set<std::int64_t>> levels;
   std::map<int, std::int64_t> last;
@@ -235,7 +238,8 @@ TEST(Simulate, ExposesCommunicationOnlyWhereThereIsSome) {
   plan.roles = {hand_role(plan, Role::actor, 0, 1, 1, 1, 48)};
   EXPECT_EQ(simulate(plan, calibration).exposed_comm_s(), 0);
   plan.roles = {hand_role(plan, Role::actor, 0, 1, 1, 2, 48)};
-  const RoleCosts costs(plan, plan.roles[0], calibration);
+  const PlanCosts priced(plan, calibration);
+  const RoleCosts& costs = priced.of(plan.roles[0].role);
   EXPECT_NEAR(simulate(plan, calibration).exposed_comm_s(), costs.reduce_seconds(0), 2e-9);
   plan.roles = {hand_role(plan, Role::actor, 0, 2, 1, 1, 48)};
   const Simulation tensor_parallel = simulate(plan, calibration);

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/search/report.h"
-#include "planner/search/role_operations.h"
-#include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/engines/engine.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 #include "simulator/engine/report.h"
 #include "simulator/engine/simulate.h"
 #include "tests/simulator/sample_plans.h"
@@ -226,12 +230,11 @@ TEST(WholeSpaceTasks, APlansOwnOrderOfRanksIsPricedAsItIsSimulated) {
     actor.ranks[i] = static_cast<int>(i % 2 * 8 + i / 2);
   }
   EXPECT_EQ(nodes_of(plan, actor, request).tp, 2);
-  const CostEvaluator costs(request);
-  RoleOperations::deal_as(plan, costs);
+  CostEvaluator costs = evaluator_of(plan, asked.calibration);
   const PhaseSeconds seconds = costs.seconds(candidate_of(plan, actor));
   const Simulation simulated = simulate(plan, asked.calibration);
   for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
-    const double planned = seconds[static_cast<std::size_t>(phase)];
+    const double planned = seconds[phase];
     EXPECT_GT(planned, 1.2 * plan.prediction.phases_s.at(phase)) << name_of(phase);
     EXPECT_NEAR(simulated.phases_s.at(phase) / planned, 1, 0.05) << name_of(phase);
   }

@@ -1,5 +1,5 @@
 // Tables that were collected after the formulas and scored before anything was changed: how far the
-// program is on runs that it has not seen (docs/validation.md has the blind figures).
+// program is on runs that it has not seen (docs/notes/validation.md has the blind figures).
 //
 // Bounds hold at the value reached; no constant comes from these tables.
 #include <gtest/gtest.h>

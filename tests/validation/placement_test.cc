@@ -6,8 +6,11 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/search.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/planner.h"
+#include "planner/pricing/iteration.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 namespace {

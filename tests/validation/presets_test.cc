@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <set>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/fixed.h"
-#include "planner/search/search.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/pricing/fixed.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 
 namespace tessera {
 namespace {
@@ -45,9 +47,9 @@ double update_seconds(PlanRequest request) {
   const auto gpus = static_cast<int>(request.cluster.gpus());
   request.workload.prompts_per_step = gpus * request.workload.mini_batches;
   request.workload.samples_per_prompt = 2;
-  const CostEvaluator costs(request);
-  Candidate actor{Role::actor, gpus, 1, 1, gpus, 1, 16384};
-  return price_fixed(costs, actor).seconds[static_cast<std::size_t>(Phase::update_actor)];
+  CostEvaluator costs(request);
+  Candidate actor{{.dp = gpus}, Role::actor, gpus, 1, 16384};
+  return price_fixed(costs, actor).seconds[Phase::update_actor];
 }
 
 TEST(Presets, EveryClusterReadsAndPricesATrainingStep) {

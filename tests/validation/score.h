@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/spec/csv.h"
+#include "cost_models/documents/csv.h"
 
 namespace tessera {
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "cost_models/collective.h"
-#include "cost_models/derived_calibration.h"
-#include "cost_models/spec/csv.h"
+#include "cost_models/documents/csv.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/model_spec.h"
 
 namespace tessera {

@@ -1,7 +1,8 @@
 // Published measurements against tessera's predictions: one table per test, every row printed.
 //
-// Bounds hold at the value reached (docs/validation.md has the aims, the values and the reasons for
-// what is left): <= 10 % mean error, <= 5 % mean regret, nothing accepted that ran out of memory.
+// Bounds hold at the value reached (docs/notes/validation.md has the aims, the values and the
+// reasons for what is left): <= 10 % mean error, <= 5 % mean regret, nothing accepted that ran out
+// of memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

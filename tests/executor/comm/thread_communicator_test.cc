@@ -1,7 +1,7 @@
 // The conformance suite on threads, and what is particular to them.
 #include "executor/comm/thread_communicator.h"
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "tests/executor/comm/comm_conformance.h"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-// The same model on a GPU: fp32 equals the CPU's, bf16 (flash kernels) is close, decoding agrees.
+// One model on a GPU and a CPU: fp32 is equal, bf16 (flash kernels) is close, decoding agrees.
 #include <gmock/gmock.h>
 
 #include "executor/model/decode.h"

@@ -1,7 +1,7 @@
 // Ranks as threads around the tiny fixtures of tests/fixtures/models (or TESSERA_FIXTURES_DIR).
 #pragma once
 
-#include "executor/model/torch.h"
+#include "executor/tensor/torch.h"
 
 #include <filesystem>
 #include <functional>
@@ -10,7 +10,7 @@
 
 #include "executor/comm/groups.h"
 #include "executor/model/decoder.h"
-#include "executor/model/weights.h"
+#include "executor/weights/weights.h"
 
 namespace tessera::testing {
 

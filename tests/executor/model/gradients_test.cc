@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "executor/model/layer_ops.h"
-#include "executor/model/norm_ops.h"
-#include "executor/model/rope.h"
 #include "executor/model/scores.h"
+#include "executor/tensor/norm_ops.h"
+#include "executor/tensor/rope.h"
 #include "tests/executor/model/fixture.h"
 
 namespace tessera::testing {

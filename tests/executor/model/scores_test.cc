@@ -30,7 +30,7 @@ Scored whole_vocabulary(const Tensor& hidden, const Tensor& head, const Tensor& 
   return {log_prob.detach(), entropy.detach(), h.grad(), w.grad()};
 }
 
-/// The same by score_tokens on `tp` ranks; the head's gradient put together again.
+/// Scores by score_tokens on `tp` ranks; the head's gradient put together again.
 Scored cut_vocabulary(int tp, const Tensor& hidden, const Tensor& head, const Tensor& targets,
                       const ScoreOptions& options, const Tensor& a, const Tensor& b) {
   std::vector<Scored> ranks(static_cast<std::size_t>(tp));

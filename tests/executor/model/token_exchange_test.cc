@@ -10,7 +10,7 @@ namespace {
 
 using torch::Tensor;
 
-/// The same on every rank.
+/// Numbers that are alike on every rank.
 Tensor numbers(std::int64_t rows, std::int64_t columns, double seed) {
   return torch::sin(torch::arange(rows * columns, torch::kFloat).mul(0.37).add(seed))
       .view({rows, columns});

@@ -1,4 +1,4 @@
-// Layouts that the switch tests move weights between, and what every rank must hold afterwards.
+// Layouts that the reshard tests move weights between, and what every rank must hold afterwards.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
-#include "executor/reshard/arena_layout.h"
+#include "executor/arena/arena_layout.h"
 
 namespace tessera {
 
@@ -18,7 +18,7 @@ inline std::int32_t fingerprint(int tensor, std::int64_t element) {
   return static_cast<std::int32_t>(tensor * 100003 + element + 1);
 }
 
-/// What an arena of this layout holds: fingerprints in memory order, zeros between slots.
+/// Content of an arena of this layout: fingerprints in memory order, zeros between slots.
 inline std::vector<std::byte> expected_arena(const ParameterTable& table,
                                              const ArenaLayout& arena) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(arena.bytes));

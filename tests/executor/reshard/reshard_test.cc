@@ -1,4 +1,4 @@
-// Whole switches between layouts on ranks that are threads: every byte of every rank is compared
+// Whole reshards between layouts on ranks that are threads: every byte of every rank is compared
 // with the full model.
 #include "executor/reshard/reshard.h"
 
@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-/// Runs the switch on `world` ranks and compares every destination arena with the full model.
+/// Runs the reshard on `world` ranks and compares every destination arena with the full model.
 void expect_exact(const ParameterTable& table, const RankMap& from, const RankMap& to,
                   ReshardMode mode, int world) {
   SCOPED_TRACE(describe(from.layout) + " -> " + describe(to.layout));

@@ -58,7 +58,7 @@ TEST(ExperienceMath, TheKlIsTakenFromEveryTokenOnce) {
 TEST(ExperienceMath, GroupsAreEqualUids) {
   Experience e = experience();
   place_scores(e);
-  compute_advantages(e, {.estimator = AdvantageEstimator::grpo});
+  compute_advantages(e, {.estimator = &kGrpo});
   const double a = 0.5 / (std::sqrt(0.5) + 1e-6);
   EXPECT_NEAR(e.sequences[0].advantages[0], a, 1e-6);
   EXPECT_NEAR(e.sequences[1].advantages[2], -a, 1e-6);
@@ -70,7 +70,7 @@ TEST(ExperienceMath, GroupsAreEqualUids) {
 TEST(ExperienceMath, UndiscountedReturnsAreTheScore) {
   Experience e = experience();
   place_scores(e);
-  compute_advantages(e, {.estimator = AdvantageEstimator::gae});
+  compute_advantages(e, {.estimator = &kGae});
   double sum = 0, squares = 0, count = 0;
   for (const Sequence& s : e.sequences) {
     for (std::size_t t = 0; t < s.response.size(); ++t) {
@@ -117,7 +117,7 @@ TEST(ExperienceMath, RanksGatherEachOthersSequences) {
 TEST(ActorObjective, GradientsAreTheSlopesOfTheLoss) {
   std::mt19937 engine(11);
   std::uniform_real_distribution<double> logp(-3, -0.1), adv(-2, 2);
-  for (const PolicyLossMode mode : {PolicyLossMode::vanilla, PolicyLossMode::dro}) {
+  for (const PolicyLoss* policy : {&kVanilla, &kDro}) {
     for (const AggregationMode aggregation_mode :
          {AggregationMode::token_mean, AggregationMode::seq_mean_token_mean}) {
       Rows rows{.begin = {0, 3, 3, 8}, .mask = {1, 0, 1, 1, 1, 1, 0, 1}};
@@ -129,7 +129,7 @@ TEST(ActorObjective, GradientsAreTheSlopesOfTheLoss) {
         advantages.push_back(adv(engine));
         entropy.push_back(-logp(engine));
       }
-      const ActorOptions options{.policy = {.mode = mode, .dro_beta = 0.4},
+      const ActorOptions options{.policy = {.loss = policy, .dro_beta = 0.4},
                                  .entropy_coeff = 0.05,
                                  .use_kl_loss = true,
                                  .kl_loss_coef = 0.3};

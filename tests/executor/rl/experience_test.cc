@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "executor/rl/samples.h"
 
 namespace tessera {

@@ -43,7 +43,7 @@ inline Rows padded_rows(const Json& mask) {
   return rows;
 }
 
-/// The same batch as the executor holds it: rows end with their last valid token. `kept` lists the
+/// The batch as the executor holds it: rows end with their last valid token. `kept` lists the
 /// entries of the padded batch that remain.
 struct Trimmed {
   Rows rows;

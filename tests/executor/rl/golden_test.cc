@@ -2,9 +2,10 @@
 // are concerned, as the executor holds it (ragged rows).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
-#include "executor/rl/advantage.h"
+#include "executor/rl/estimators.h"
 #include "executor/rl/losses.h"
 #include "tests/executor/rl/golden.h"
 #include "tests/executor/rl/reference_logits.h"
@@ -26,10 +27,12 @@ Aggregation aggregation_of(const Json& options) {
 
 PolicyLossOptions policy_of(const Json& options) {
   const bool old_names = options.contains("cliprange");  // of verl's deprecated function
-  const auto mode = policy_loss_mode_from(options.value("loss_mode", "vanilla"));
-  EXPECT_TRUE(mode.has_value()) << options.dump();
+  const std::string name = options.value("loss_mode", "vanilla");
+  const auto loss = std::find_if(kPolicyLosses.begin(), kPolicyLosses.end(),
+                                 [&](const PolicyLoss* each) { return each->name == name; });
+  EXPECT_NE(loss, kPolicyLosses.end()) << options.dump();
   return {
-      .mode = mode.value_or(PolicyLossMode::vanilla),
+      .loss = loss == kPolicyLosses.end() ? &kVanilla : *loss,
       .clip_ratio = options[old_names ? "cliprange" : "clip_ratio"].get<double>(),
       .clip_ratio_low = optional<double>(options, old_names ? "cliprange_low" : "clip_ratio_low"),
       .clip_ratio_high =
@@ -114,9 +117,10 @@ TEST(Golden, MaskedStatistics) {
 TEST(Golden, GaeAdvantages) {
   for_each_case("adv_gae", [](const Json& in, const Json& item, const Tolerance& tolerance) {
     const Rows rows = padded_rows(in["response_mask"]);
-    const Advantages got =
-        gae(rows, flatten(in["token_level_rewards"]), flatten(in["values"]),
-            in["options"]["gamma"].get<double>(), in["options"]["lam"].get<double>());
+    const Array rewards = flatten(in["token_level_rewards"]), values = flatten(in["values"]);
+    const Advantages got = kGae.compute(
+        {.rows = rows, .rewards = rewards, .values = values},
+        {.gamma = in["options"]["gamma"].get<double>(), .lam = in["options"]["lam"].get<double>()});
     const Json& want = item["expected"];
     expect_array(got.advantages, flatten(want["advantages"]), tolerance, "advantages", &rows);
     expect_array(got.returns, flatten(want["returns"]), tolerance, "returns", &rows);
@@ -127,9 +131,11 @@ TEST(Golden, GrpoAdvantages) {
   for_each_case("adv_grpo", [](const Json& in, const Json& item, const Tolerance& tolerance) {
     std::vector<std::string> uid;
     for (const Json& x : in["uid"]) uid.push_back(x.is_string() ? x.get<std::string>() : x.dump());
-    const Advantages got =
-        grpo(padded_rows(in["response_mask"]), flatten(in["token_level_rewards"]), uid,
-             in["options"]["norm_adv_by_std_in_grpo"].get<bool>());
+    const Rows rows = padded_rows(in["response_mask"]);
+    const Array rewards = flatten(in["token_level_rewards"]);
+    const Advantages got = kGrpo.compute(
+        {.rows = rows, .rewards = rewards, .uid = uid},
+        {.norm_adv_by_std_in_grpo = in["options"]["norm_adv_by_std_in_grpo"].get<bool>()});
     const Json& want = item["expected"];
     expect_array(got.advantages, flatten(want["advantages"]), tolerance, "advantages");
     expect_array(got.returns, flatten(want["returns"]), tolerance, "returns");

@@ -1,4 +1,4 @@
-// What a row of logits says about a label, in fp64 on the host: the reference for the executor's
+// Scores of a label by a row of logits, in fp64 on the host: the reference for the executor's
 // vocabulary-parallel kernels. Log-sum-exp is taken about the largest logit.
 #pragma once
 

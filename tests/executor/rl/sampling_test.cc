@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 #include "tests/executor/rl/reference_logits.h"
 
 namespace tessera {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "cost_models/spec/problem.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

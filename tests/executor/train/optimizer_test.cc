@@ -12,10 +12,10 @@
 
 #include "executor/comm/thread_communicator.h"
 #include "executor/model/decoder.h"
-#include "executor/model/placed_weights.h"
 #include "executor/model/scores.h"
 #include "executor/train/packing.h"
 #include "executor/train/trainer.h"
+#include "executor/weights/placed_weights.h"
 #include "tests/executor/train/small_models.h"
 
 namespace tessera {
@@ -174,7 +174,7 @@ TEST(Optimizer, AccumulatesBf16GradientsInFp32AndKeepsAnFp32Master) {
   });
 }
 
-/// A switch that begins when a row is named never ships a stale weight.
+/// A reshard that begins when a row is named never ships a stale weight.
 TEST(Optimizer, RowsAreNamedOnceAndOnlyWhenTheyAreFinal) {
   const ModelSpec model = qwen2();
   for (const int zero : {0, 1, 2}) {

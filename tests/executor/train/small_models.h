@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cost_models/layout/rank_map.h"
+#include "executor/batching/batch.h"
 #include "executor/comm/groups.h"
-#include "executor/model/weights.h"
-#include "executor/train/batch.h"
+#include "executor/weights/weights.h"
 
 namespace tessera::testing_models {
 

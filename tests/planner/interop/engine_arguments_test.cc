@@ -6,14 +6,15 @@
 #include <map>
 #include <set>
 
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
-#include "planner/interop/megatron_model.h"
-#include "planner/interop/shell_words.h"
+#include "planner/interop/megatron/megatron_model.h"
+#include "planner/interop/shell/shell_words.h"
 #include "tests/planner/interop/random_plans.h"
+#include "tests/planner/interop/target_of.h"
 
 namespace tessera {
 namespace {
@@ -79,7 +80,7 @@ TEST(EngineArguments, MegatronAcceptsEveryExportedArgument) {
   for (int i = 0; i < 120; ++i) {
     const Plan plan = plans.next();
     Problems problems;
-    const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+    const auto made = export_plan(plan, target_of("megatron"), {}, problems);
     if (!made) continue;  // what Megatron-LM lacks is refused with its reason
     for (const ExportedFile& file : made->files) {
       if (file.name.ends_with(".sh")) accepted.check("megatron", file, "megatron_arguments", seen);
@@ -105,7 +106,7 @@ std::optional<Export> megatron_export(const ModelSpec& spec, const std::string& 
     role.layout.stages = even_stages(plan.model_of(role.role).layers, 1, 1);
     role.offload = {};
   }
-  return export_plan(plan, ExportTarget::megatron, {}, problems);
+  return export_plan(plan, target_of("megatron"), {}, problems);
 }
 
 ModelSpec preset_spec(const std::string& preset) {
@@ -286,8 +287,8 @@ Plan expert_plan(RandomPlans& plans) {
 TEST(EngineArguments, ServersAcceptEveryExportedArgument) {
   const Accepted accepted;
   for (const auto& [target, program, expert] :
-       {std::tuple{ExportTarget::vllm, "vllm", "--enable-expert-parallel"},
-        std::tuple{ExportTarget::sglang, "sglang", "--ep-size"}}) {
+       {std::tuple{target_of("vllm"), "vllm", "--enable-expert-parallel"},
+        std::tuple{target_of("sglang"), "sglang", "--ep-size"}}) {
     RandomPlans plans("verl", 32);
     std::set<std::string> seen;
     for (int i = 0; i < 60; ++i) {
@@ -299,7 +300,7 @@ TEST(EngineArguments, ServersAcceptEveryExportedArgument) {
     }
     EXPECT_TRUE(seen.contains("--dtype"));
     EXPECT_TRUE(seen.contains(expert));
-    EXPECT_EQ(seen.contains("--enable-dp-attention"), target == ExportTarget::sglang);
+    EXPECT_EQ(seen.contains("--enable-dp-attention"), target.name == "sglang");
   }
 }
 

@@ -1,4 +1,5 @@
 #include "planner/interop/export.h"
+#include "planner/request/describe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,16 +11,23 @@
 #include <fstream>
 #include <sstream>
 
-#include "cost_models/derived_calibration.h"
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/strict_yaml.h"
-#include "planner/engines/capabilities.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/strict_yaml.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
+#include "planner/engines/read_plan.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/interop/files/setting.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/one_step_off.h"
-#include "planner/search/report.h"
+#include "planner/request/describe.h"
+#include "planner/request/request.h"
 #include "planner/search/search.h"
-#include "planner/search/space.h"
 #include "tests/planner/interop/random_plans.h"
+#include "tests/planner/interop/target_of.h"
 
 namespace tessera {
 namespace {
@@ -44,7 +52,8 @@ class Folder {
   fs::path path_;
 };
 
-Export must_export(const Plan& plan, ExportTarget target, const ExportOptions& options = {}) {
+Export must_export(const Plan& plan, const ExportTarget& target,
+                   const ExportOptions& options = {}) {
   Problems problems;
   const auto made = export_plan(plan, target, options, problems);
   EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
@@ -93,7 +102,7 @@ TEST(Export, WritesVerlKeysInTheirUnits) {
       .cp = 2, .dp_shard = static_cast<int>(actor.ranks.size()) / 2, .zero = 3, .ulysses = true};
   actor.layout.stages = even_stages(plan.models.at("actor").spec.layers, 1, 1);
   actor.batching.update_tokens = 2 * 9000;
-  const std::string script = text_of(must_export(plan, ExportTarget::verl), "run.sh");
+  const std::string script = text_of(must_export(plan, target_of("verl")), "run.sh");
   // Prompts, whatever the samples per prompt; tokens per GPU, not per group of two.
   EXPECT_THAT(script, HasSubstr("\n  data.train_batch_size=512\n"));
   EXPECT_THAT(script, HasSubstr("\n  actor_rollout_ref.actor.ppo_mini_batch_size=128\n"));
@@ -122,7 +131,7 @@ TEST(Export, LimitsOfVerlHoldALongestSequenceOfOddLength) {
       }
       Problems problems;
       const ExportTarget target =
-          plan.engine == "verl" ? ExportTarget::verl : ExportTarget::verl_megatron;
+          plan.engine == "verl" ? target_of("verl") : target_of("verl-megatron");
       const auto made = export_plan(plan, target, {}, problems);
       ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
       const std::string script = text_of(*made, "run.sh");
@@ -147,7 +156,7 @@ TEST(Export, GivesEveryKeyOneValue) {
       validate(plan, "plan", problems);
       ASSERT_TRUE(problems.empty()) << Error(ExitCode::bad_input, problems).what();
       const ExportTarget target =
-          plan.engine == "verl" ? ExportTarget::verl : ExportTarget::verl_megatron;
+          plan.engine == "verl" ? target_of("verl") : target_of("verl-megatron");
       std::istringstream script(text_of(must_export(plan, target), "run.sh"));
       std::vector<std::string> keys;
       for (std::string line; std::getline(script, line);) {
@@ -163,7 +172,7 @@ TEST(Export, GivesEveryKeyOneValue) {
 
 TEST(Export, YamlAndScriptSayTheSame) {
   const Plan plan = RandomPlans("verl-megatron", 5).next();
-  const Export made = must_export(plan, ExportTarget::verl_megatron,
+  const Export made = must_export(plan, target_of("verl-megatron"),
                                   {.train_files = "/t.parquet", .val_files = "/v.parquet"});
   Problems problems;
   const auto yaml = parse_yaml(text_of(made, "verl.yaml"), "verl.yaml", problems);
@@ -207,11 +216,11 @@ TEST(Export, RefusesEightWayTensorParallelismOf28HeadsWithTheReason) {
   rollout.layout.tp = 8;
   rollout.layout.dp_replicate = 1;
   Problems tessera;
-  EXPECT_TRUE(export_plan(plan, ExportTarget::torchrun, {}, tessera).has_value());
-  for (const ExportTarget target : {ExportTarget::verl, ExportTarget::verl_megatron,
-                                    ExportTarget::vllm, ExportTarget::sglang, ExportTarget::ray}) {
+  EXPECT_TRUE(export_plan(plan, target_of("torchrun"), {}, tessera).has_value());
+  for (const ExportTarget& target : {target_of("verl"), target_of("verl-megatron"),
+                                     target_of("vllm"), target_of("sglang"), target_of("ray")}) {
     Problems problems;
-    EXPECT_FALSE(export_plan(plan, target, {}, problems).has_value()) << name_of(target);
+    EXPECT_FALSE(export_plan(plan, target, {}, problems).has_value()) << target.name;
     ASSERT_FALSE(problems.empty());
     EXPECT_EQ(problems[0].place, "/roles/1/layout/tp");
     EXPECT_THAT(problems[0].expected, HasSubstr("28 query heads"));
@@ -219,7 +228,7 @@ TEST(Export, RefusesEightWayTensorParallelismOf28HeadsWithTheReason) {
 }
 
 TEST(Export, RefusesWhatOneEngineLacks) {
-  const auto refusal = [](auto change, const char* engine, ExportTarget target) {
+  const auto refusal = [](auto change, const char* engine, const ExportTarget& target) {
     Plan plan = RandomPlans(engine, 21).next();
     while (plan.roles[0].ranks.size() < 8 || plan.find(Role::reference) == nullptr) {
       static RandomPlans more(engine, 22);
@@ -230,27 +239,27 @@ TEST(Export, RefusesWhatOneEngineLacks) {
     EXPECT_FALSE(export_plan(plan, target, {}, problems).has_value());
     return problems.empty() ? Problem{} : problems[0];
   };
-  EXPECT_EQ(refusal([](Plan& p) { p.roles[1].layout.pp = 2; }, "verl", ExportTarget::verl).place,
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[1].layout.pp = 2; }, "verl", target_of("verl")).place,
             "/roles/1/layout/pp");
-  EXPECT_EQ(refusal([](Plan& p) { p.roles[0].layout.zero = 1; }, "verl", ExportTarget::verl).place,
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[0].layout.zero = 1; }, "verl", target_of("verl")).place,
             "/roles/0/layout/zero");
   EXPECT_EQ(refusal([](Plan& p) { p.roles[0].recompute = Recompute::selective; }, "verl",
-                    ExportTarget::verl)
+                    target_of("verl"))
                 .place,
             "/roles/0/recompute");
   EXPECT_EQ(refusal([](Plan& p) { p.roles[0].layout.zero = 3; }, "verl-megatron",
-                    ExportTarget::verl_megatron)
+                    target_of("verl-megatron"))
                 .place,
             "/roles/0/layout/zero");
-  EXPECT_EQ(refusal([](Plan& p) { p.roles[1].ranks.pop_back(); }, "verl", ExportTarget::verl).place,
+  EXPECT_EQ(refusal([](Plan& p) { p.roles[1].ranks.pop_back(); }, "verl", target_of("verl")).place,
             "/roles/1/ranks");
   EXPECT_EQ(
-      refusal([](Plan& p) { p.workload.algorithm = "custom"; }, "verl", ExportTarget::verl).place,
+      refusal([](Plan& p) { p.workload.algorithm = "custom"; }, "verl", target_of("verl")).place,
       "/workload/algorithm");
-  EXPECT_EQ(refusal([](Plan& p) { p.models["actor"].path = "${oc.env:HOME}"; }, "verl",
-                    ExportTarget::verl)
-                .place,
-            "actor_rollout_ref.model.path");
+  EXPECT_EQ(
+      refusal([](Plan& p) { p.models["actor"].path = "${oc.env:HOME}"; }, "verl", target_of("verl"))
+          .place,
+      "actor_rollout_ref.model.path");
 }
 
 TEST(Export, NamesFullGatherAgainstTheMinimum) {
@@ -265,7 +274,7 @@ TEST(Export, NamesFullGatherAgainstTheMinimum) {
   plan.roles[1].layout.dp_replicate = 2;
   plan.reshard[0].mode = ReshardMode::minimal;
   plan.reshard[0].bytes_received = reshard_plan_of(plan, plan.reshard[0]).bytes_received.value;
-  const Export made = must_export(plan, ExportTarget::verl);
+  const Export made = must_export(plan, target_of("verl"));
   EXPECT_TRUE(std::any_of(made.notes.begin(), made.notes.end(), [](const std::string& note) {
     return note.find("gathers every tensor whole") != note.npos;
   }));
@@ -279,7 +288,7 @@ TEST(Export, BucketHoldsTheLargestTensor) {
     if (role.model == "actor") role.layout.stages = even_stages(80, 1, 1);
   }
   // 128256 x 8192 x 4 bytes of fp32 master weights = 4008 MiB, more than verl's default of 2048.
-  EXPECT_THAT(text_of(must_export(plan, ExportTarget::verl), "run.sh"),
+  EXPECT_THAT(text_of(must_export(plan, target_of("verl")), "run.sh"),
               HasSubstr("update_weights_bucket_megabytes=4008\n"));
 }
 
@@ -294,7 +303,7 @@ TEST(Export, AsksForWhatThePlanDoesNotKnow) {
     plan = more.next();
   }
   plan.models["actor"].path = config.string();
-  const Export made = must_export(plan, ExportTarget::verl);
+  const Export made = must_export(plan, target_of("verl"));
   for (const ExportedFile& file : made.files) write_text_file(folder.path() / file.name, file.text);
   EXPECT_THAT(text_of(made, "run.sh"), Not(HasSubstr("config.json")));
   EXPECT_THAT(text_of(made, "verl.yaml"), HasSubstr("${oc.env:MODEL_PATH}"));
@@ -326,8 +335,8 @@ TEST(Export, AsksForWhatThePlanDoesNotKnow) {
   if (!output_of("command -v shellcheck").empty()) {
     EXPECT_EQ(output_of("shellcheck " + script + " 2>&1"), "");
   }
-  const Export given = must_export(plan, ExportTarget::verl,
-                                   {.model = "/m", .train_files = "/t", .val_files = "/v"});
+  const Export given =
+      must_export(plan, target_of("verl"), {.model = "/m", .train_files = "/t", .val_files = "/v"});
   EXPECT_THAT(text_of(given, "run.sh"), Not(HasSubstr(":?")));
   EXPECT_THAT(text_of(given, "NOTES.md"), Not(HasSubstr("MODEL_PATH")));
 }
@@ -369,10 +378,10 @@ TEST(Export, ScriptsAreShellcheckCleanAndQuoteEveryName) {
   options.image = nasty;
   const Plan own = tessera_plan();
   int scripts = 0;
-  for (const ExportTarget target : kEveryExportTarget) {
-    const bool megatron = target == ExportTarget::verl_megatron;
-    const bool launcher = target == ExportTarget::torchrun || target == ExportTarget::slurm ||
-                          target == ExportTarget::kubernetes || target == ExportTarget::megatron;
+  for (const ExportTarget& target : every_export_target()) {
+    const bool megatron = target.name == "verl-megatron";
+    const bool launcher = target.name == "torchrun" || target.name == "slurm" ||
+                          target.name == "kubernetes" || target.name == "megatron";
     const Plan plan = launcher ? own : RandomPlans(megatron ? "verl-megatron" : "verl", 51).next();
     const Export made = must_export(plan, target, options);
     Folder folder;
@@ -383,7 +392,7 @@ TEST(Export, ScriptsAreShellcheckCleanAndQuoteEveryName) {
       ++scripts;
       const std::string report =
           output_of("shellcheck " + (folder.path() / file.name).string() + " 2>&1", &status);
-      EXPECT_EQ(status, 0) << name_of(target) << "/" << file.name << "\n" << report;
+      EXPECT_EQ(status, 0) << target.name << "/" << file.name << "\n" << report;
     }
   }
   EXPECT_GE(scripts, 8);
@@ -403,7 +412,7 @@ TEST(Export, TrainJobIsYamlWithTheShapeOfThePlan) {
   const Plan plan = tessera_plan();
   ExportOptions options;
   options.image = "registry/x: y";
-  const Export made = must_export(plan, ExportTarget::kubernetes, options);
+  const Export made = must_export(plan, target_of("kubernetes"), options);
   Problems problems;
   const auto yaml = parse_yaml(text_of(made, "trainjob.yaml"), "trainjob.yaml", problems);
   ASSERT_TRUE(yaml.has_value()) << Error(ExitCode::bad_input, problems).what();
@@ -417,7 +426,7 @@ TEST(Export, EveryVariableHasItsReasonAbove) {
   Plan plan = RandomPlans("verl-megatron", 61).next();
   plan.environment.push_back({"NCCL_NVLS_ENABLE", "0", "because of this"});
   plan.environment.push_back({"PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True", "packed"});
-  const std::string script = text_of(must_export(plan, ExportTarget::verl_megatron), "run.sh");
+  const std::string script = text_of(must_export(plan, target_of("verl-megatron")), "run.sh");
   // By verl's own way to the workers of every node, not by the trainer's own environment.
   EXPECT_THAT(script,
               HasSubstr("  # because of this\n"
@@ -425,7 +434,7 @@ TEST(Export, EveryVariableHasItsReasonAbove) {
   EXPECT_THAT(script, Not(HasSubstr("export ")));
   // vLLM's sleep mode refuses expandable segments.
   EXPECT_THAT(script, Not(HasSubstr("PYTORCH_CUDA_ALLOC_CONF")));
-  for (const ExportTarget target : kEveryExportTarget) {
+  for (const ExportTarget& target : every_export_target()) {
     for (const EnvironmentVariable& variable : environment_of(plan, target)) {
       EXPECT_GT(variable.reason.size(), 5U) << variable.name;
     }
@@ -440,8 +449,8 @@ TEST(Export, TakesWhatThePlannerFindsForTheEngine) {
   request.cluster = *read_cluster_spec("h800-8", problems);
   request.workload = *read_workload("grpo-7b-1k", problems);
   request.calibration = *find_calibration("h800", problems);
-  for (const ExportTarget target : {ExportTarget::verl, ExportTarget::verl_megatron}) {
-    request.engine = name_of(target);
+  for (const ExportTarget& target : {target_of("verl"), target_of("verl-megatron")}) {
+    request.engine = target.name;
     request.traits = traits_of(request.engine);
     for (const char* placement : {"", "colocated", "standalone"}) {
       request.fixed.placement = placement;
@@ -479,30 +488,30 @@ TEST(Placements, OfVerlAreThoseOfItsPools) {
 TEST(Capabilities, EveryEngineHasATableAndRefusesUnknownNames) {
   for (const std::string& name : engine_names()) {
     Problems problems;
-    const auto table = capabilities_of(name, problems);
-    ASSERT_TRUE(table.has_value());
-    EXPECT_EQ(table->engine, name);
-    EXPECT_FALSE(table->roles.empty());
+    const Engine* const engine = engine_of(name, problems);
+    ASSERT_NE(engine, nullptr);
+    EXPECT_EQ(engine->name, name);
+    EXPECT_FALSE(engine->capabilities.roles.empty());
   }
   Problems problems;
-  EXPECT_FALSE(capabilities_of("verl_megatron", problems).has_value());
+  EXPECT_EQ(engine_of("verl_megatron", problems), nullptr);
   EXPECT_EQ(problems[0].hint, "did you mean 'verl-megatron'?");
 }
 
 TEST(Capabilities, MegatronStagesMayDifferOnlyAtTheEnds) {
   Problems problems;
-  const auto megatron = capabilities_of("megatron", problems);
+  const Engine& megatron = engine_named("megatron");
   const ModelSpec model = *read_model_spec("qwen3-8b", problems);
   ParallelLayout layout{.pp = 4};
   layout.stages = {{0, 8}, {8, 18}, {18, 28}, {28, 36}};
-  EXPECT_TRUE(outside_capabilities(*megatron, model, Role::actor, layout).empty());
+  EXPECT_TRUE(outside_capabilities(megatron, model, Role::actor, layout).empty());
   layout.stages = {{0, 8}, {8, 17}, {17, 28}, {28, 36}};
-  EXPECT_EQ(outside_capabilities(*megatron, model, Role::actor, layout).at(0).place, "stages");
+  EXPECT_EQ(outside_capabilities(megatron, model, Role::actor, layout).at(0).place, "stages");
   layout.stages = even_stages(36, 2, 2);
   layout.pp = layout.vpp = 2;
-  EXPECT_TRUE(outside_capabilities(*megatron, model, Role::actor, layout).empty());
+  EXPECT_TRUE(outside_capabilities(megatron, model, Role::actor, layout).empty());
   layout.stages = {{0, 8}, {8, 18}, {18, 27}, {27, 36}};
-  EXPECT_EQ(outside_capabilities(*megatron, model, Role::actor, layout).size(), 1U);
+  EXPECT_EQ(outside_capabilities(megatron, model, Role::actor, layout).size(), 1U);
 }
 
 Plan on_two_types(const std::string& engine, const std::vector<std::string>& fixed) {
@@ -521,30 +530,30 @@ Plan on_two_types(const std::string& engine, const std::vector<std::string>& fix
 
 TEST(Export, SaysWhereEachGpuTypeHasToStand) {
   const Plan apart = on_two_types("verl", {"placement=actor+reference|rollout"});
-  EXPECT_THAT(text_of(must_export(apart, ExportTarget::verl), "NOTES.md"),
+  EXPECT_THAT(text_of(must_export(apart, target_of("verl")), "NOTES.md"),
               HasSubstr("accelerator_type"));
   const Plan first =
       on_two_types("tessera", {"placement=colocated", "actor.gpu=H800-SXM-80GB", "actor.gpus=32"});
-  EXPECT_THAT(text_of(must_export(first, ExportTarget::kubernetes), "NOTES.md"),
+  EXPECT_THAT(text_of(must_export(first, target_of("kubernetes")), "NOTES.md"),
               HasSubstr("nodeSelector for H800-SXM-80GB"));
-  EXPECT_THAT(text_of(must_export(first, ExportTarget::torchrun), "NOTES.md"),
+  EXPECT_THAT(text_of(must_export(first, target_of("torchrun")), "NOTES.md"),
               AllOf(HasSubstr("nodes 0-3 (ranks 0-31) H800-SXM-80GB"),
                     HasSubstr("4-7 (ranks 32-63) H20-96GB")));
 }
 
 TEST(Export, RefusesLaunchersThatCannotPlaceByType) {
-  const auto refused = [](const Plan& plan, ExportTarget target) {
+  const auto refused = [](const Plan& plan, const ExportTarget& target) {
     Problems problems;
     EXPECT_FALSE(export_plan(plan, target, {}, problems));
     return problems.empty() ? Problem{} : problems[0];
   };
   const Plan second =
       on_two_types("tessera", {"placement=colocated", "actor.gpu=H20-96GB", "actor.gpus=32"});
-  EXPECT_EQ(refused(second, ExportTarget::torchrun).found, "32 of 64 ranks without a role");
+  EXPECT_EQ(refused(second, target_of("torchrun")).found, "32 of 64 ranks without a role");
   const Plan both = on_two_types(
       "tessera", {"placement=colocated", "actor.gpu=H800-SXM-80GB+H20-96GB", "actor.gpus=64"});
-  EXPECT_EQ(refused(both, ExportTarget::kubernetes).place, "/cluster/node_types");
-  EXPECT_THAT(text_of(must_export(both, ExportTarget::slurm), "NOTES.md"),
+  EXPECT_EQ(refused(both, target_of("kubernetes")).place, "/cluster/node_types");
+  EXPECT_THAT(text_of(must_export(both, target_of("slurm")), "NOTES.md"),
               HasSubstr("SLURM_HOSTFILE"));
 }
 

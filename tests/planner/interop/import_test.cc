@@ -7,14 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/engines/read_plan.h"
+#include "planner/explain/planner.h"
 #include "planner/interop/export.h"
-#include "planner/interop/shell_words.h"
+#include "planner/interop/price.h"
+#include "planner/interop/shell/shell_words.h"
 #include "planner/plan/one_step_off.h"
-#include "planner/search/evaluate.h"
-#include "planner/search/role_operations.h"
-#include "planner/search/search.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/pricing/iteration.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
 #include "tests/planner/interop/random_plans.h"
+#include "tests/planner/interop/target_of.h"
 
 namespace tessera {
 namespace {
@@ -91,7 +98,7 @@ TEST(RoundTrip, ExportThenImportGivesTheSamePlan) {
       Plan plan = plans.next();
       if (i % 3 == 2) plan = with_rollout_apart(std::move(plan));
       const ExportTarget target =
-          std::string_view(engine) == "verl" ? ExportTarget::verl : ExportTarget::verl_megatron;
+          std::string_view(engine) == "verl" ? target_of("verl") : target_of("verl-megatron");
       Problems problems;
       const auto made = export_plan(plan, target, {}, problems);
       ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
@@ -151,7 +158,7 @@ TEST(RoundTrip, OfPlansOfTheSearchKeepsSwitchRanksAndEnvironment) {
     // Less moves for an engine that moves only what is missing.
     PlanRequest other = request;
     other.engine = "any";
-    const CostEvaluator verl(request), any(other);
+    CostEvaluator verl(request), any(other);
     const Candidate actor = candidate_of(plan, *plan.find(Role::actor));
     const Candidate rollout = candidate_of(plan, *plan.find(Role::rollout));
     EXPECT_GT(verl.reshard_seconds(actor, rollout, true),
@@ -174,7 +181,7 @@ TEST(RoundTrip, OfAPlanWithARewardModelFitsAndTakesAsLong) {
   EXPECT_TRUE(plan.find(Role::reward)->offload.parameters);
   ASSERT_NE(plan.find(Role::reference), nullptr);
   EXPECT_TRUE(plan.find(Role::reference)->offload.parameters);
-  const Export made = *export_plan(plan, ExportTarget::verl, {}, problems);
+  const Export made = *export_plan(plan, target_of("verl"), {}, problems);
   for (const ExportedFile& file : made.files) {
     if (file.name == "NOTES.md") continue;
     ImportOptions options = on(plan);
@@ -220,7 +227,7 @@ TEST(RoundTrip, OfExpertParallelPlansGivesTheSamePlan) {
         }
       }
     }
-    const auto made = export_plan(plan, ExportTarget::verl_megatron, {}, problems);
+    const auto made = export_plan(plan, target_of("verl-megatron"), {}, problems);
     ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
     EXPECT_TRUE(std::any_of(made->notes.begin(), made->notes.end(), [](const std::string& note) {
       return note.find("routers of trainer and inference engine") != note.npos;
@@ -238,7 +245,7 @@ TEST(Export, RefusesARolloutApartThatTheStepWaitsFor) {
   Plan plan = with_rollout_apart(RandomPlans("verl", 5).next());
   plan.schedule = schedule_of(default_schedule(plan.workload), placement_of(plan), 0);
   Problems problems;
-  EXPECT_FALSE(export_plan(plan, ExportTarget::verl, {}, problems).has_value());
+  EXPECT_FALSE(export_plan(plan, target_of("verl"), {}, problems).has_value());
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_EQ(problems[0].place, "/schedule");
   EXPECT_THAT(problems[0].hint, HasSubstr("separate_async"));
@@ -583,7 +590,7 @@ std::optional<ExportedFile> megatron_script(Plan& plan) {
   plan.cluster.nodes = static_cast<std::int64_t>(actor.ranks.size()) / plan.cluster.gpus_per_node;
   if (actor.batching.mini_batch % actor.layout.dp() != 0) return std::nullopt;
   Problems problems;
-  const auto made = export_plan(plan, ExportTarget::megatron, {}, problems);
+  const auto made = export_plan(plan, target_of("megatron"), {}, problems);
   EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
   return made->files[0];
 }
@@ -633,7 +640,7 @@ TEST(Import, BuildsAModelFromMegatronArgumentsWhereTheySuffice) {
 }
 
 TEST(Import, ReadsTheServersOfAnExport) {
-  for (const ExportTarget target : {ExportTarget::vllm, ExportTarget::sglang}) {
+  for (const ExportTarget& target : {target_of("vllm"), target_of("sglang")}) {
     RandomPlans plans("verl", 79);
     for (int i = 0; i < 20; ++i) {
       const Plan plan = plans.next();

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "planner/interop/import.h"
+#include "planner/interop/price.h"
+#include "planner/request/plan_value.h"
 
 namespace tessera {
 namespace {

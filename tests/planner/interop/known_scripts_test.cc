@@ -9,10 +9,13 @@
 #include <cstdio>
 
 #include "cost_models/adapters.h"
-#include "planner/engines/capabilities.h"
+#include "planner/engines/engine_check.h"
+#include "planner/engines/read_plan.h"
 #include "planner/interop/export.h"
 #include "planner/interop/import.h"
+#include "planner/interop/price.h"
 #include "planner/plan/plan_json.h"
+#include "tests/planner/interop/target_of.h"
 
 namespace tessera {
 namespace {
@@ -276,7 +279,7 @@ TEST(Lora, IsKeptByPlanFilesAndExportsAndRefusedByEnginesWithoutIt) {
   const auto read = parse_plan(to_json(plan), "plan.json", problems);
   ASSERT_TRUE(read.has_value()) << Error(ExitCode::bad_input, problems).what();
   EXPECT_EQ(*read, plan);
-  const auto made = export_plan(plan, ExportTarget::verl, {}, problems);
+  const auto made = export_plan(plan, target_of("verl"), {}, problems);
   ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
   const std::string& script = made->files[1].text;
   for (const char* const key : {"model.lora_rank=32", "model.lora_alpha=32", "all-linear",

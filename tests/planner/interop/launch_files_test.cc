@@ -10,11 +10,13 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
-#include "planner/interop/shell_words.h"
+#include "planner/interop/files/setting.h"
+#include "planner/interop/shell/shell_words.h"
 #include "tests/planner/interop/random_plans.h"
+#include "tests/planner/interop/target_of.h"
 
 namespace tessera {
 namespace {
@@ -44,7 +46,7 @@ Plan tessera_plan(int gpus) {
   return plan;
 }
 
-std::string text_of(const Plan& plan, ExportTarget target, std::string_view name,
+std::string text_of(const Plan& plan, const ExportTarget& target, std::string_view name,
                     const ExportOptions& options = {}) {
   Problems problems;
   const auto made = export_plan(plan, target, options, problems);
@@ -109,7 +111,7 @@ class SlurmOptions {
 TEST(LaunchFiles, SlurmHasEveryOptionThatIsWritten) {
   const SlurmOptions options;
   for (const int gpus : {4, 8, 32}) {
-    const std::string script = text_of(tessera_plan(gpus), ExportTarget::slurm, "job.sbatch");
+    const std::string script = text_of(tessera_plan(gpus), target_of("slurm"), "job.sbatch");
     EXPECT_THAT(options.wrong(script), ElementsAre());
     EXPECT_THAT(script,
                 HasSubstr("\n#SBATCH --nodes=" + std::to_string((gpus + 7) / 8) +
@@ -131,7 +133,7 @@ TEST(LaunchFiles, WhatSlurmDoesNotHaveIsFound) {
 
 TEST(LaunchFiles, SlurmRanksMeetOnTheFirstHost) {
   // What stands between the directives and srun, with a scontrol that lists two hosts.
-  std::string script = text_of(tessera_plan(32), ExportTarget::slurm, "job.sbatch");
+  std::string script = text_of(tessera_plan(32), target_of("slurm"), "job.sbatch");
   script = script.substr(0, script.find("srun "));
   const std::string command =
       "scontrol() { printf 'node-7\\nnode-8\\n'; }\nSLURM_JOB_NODELIST='node-[7-8]'\n"
@@ -145,14 +147,14 @@ TEST(LaunchFiles, SlurmRanksMeetOnTheFirstHost) {
 }
 
 TEST(LaunchFiles, SeveralNodesAskForTheirPlace) {
-  const std::string several = text_of(tessera_plan(32), ExportTarget::torchrun, "launch.sh");
+  const std::string several = text_of(tessera_plan(32), target_of("torchrun"), "launch.sh");
   FILE* pipe = popen(("env -u NODE_RANK bash -c " + shell_word(several) + " 2>&1").c_str(), "r");
   std::array<char, 1024> text{};
   const std::size_t size = fread(text.data(), 1, text.size(), pipe);
   EXPECT_NE(pclose(pipe), 0);
   EXPECT_THAT(std::string(text.data(), size),
               HasSubstr("NODE_RANK: set it to the place of this node, 0 to 3\n"));
-  EXPECT_THAT(text_of(tessera_plan(8), ExportTarget::torchrun, "launch.sh"),
+  EXPECT_THAT(text_of(tessera_plan(8), target_of("torchrun"), "launch.sh"),
               ::testing::Not(HasSubstr("NODE_RANK")));
 }
 
@@ -160,7 +162,7 @@ TEST(LaunchFiles, ATrainJobsNameBeginsWithALetter) {
   Problems problems;
   ExportOptions options;
   options.name = "7b-grpo";
-  EXPECT_FALSE(export_plan(tessera_plan(8), ExportTarget::kubernetes, options, problems));
+  EXPECT_FALSE(export_plan(tessera_plan(8), target_of("kubernetes"), options, problems));
   ASSERT_EQ(problems.size(), 1U);
   EXPECT_THAT(problems[0].expected, HasSubstr("a letter first"));
 }
@@ -194,7 +196,7 @@ class Oracle : public ::testing::Test {
     return one.string();
   }
 
-  std::string add(const Plan& plan, ExportTarget target, const ExportOptions& options) {
+  std::string add(const Plan& plan, const ExportTarget& target, const ExportOptions& options) {
     Problems problems;
     const auto made = export_plan(plan, target, options, problems);
     EXPECT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
@@ -259,12 +261,12 @@ TEST_F(Oracle, KubeflowTorchrunAndRayTakeWhatIsExported) {
   options.image = "registry/x: y";
   const Plan one = tessera_plan(4), four = tessera_plan(32);
   for (const Plan* plan : {&one, &four}) {
-    add(*plan, ExportTarget::kubernetes, options);
-    add(*plan, ExportTarget::torchrun, options);
+    add(*plan, target_of("kubernetes"), options);
+    add(*plan, target_of("torchrun"), options);
   }
   options.train_files = options.val_files = nasty;
-  add(RandomPlans("verl", 51).next(), ExportTarget::ray, options);
-  add(RandomPlans("verl-megatron", 52).next(), ExportTarget::ray, options);
+  add(RandomPlans("verl", 51).next(), target_of("ray"), options);
+  add(RandomPlans("verl-megatron", 52).next(), target_of("ray"), options);
   const std::vector<Node> verdicts = this->verdicts();
   ASSERT_EQ(verdicts.size(), 6U);
   for (const int i : {0, 2}) {
@@ -302,7 +304,7 @@ TEST_F(Oracle, KubeflowTorchrunAndRayTakeWhatIsExported) {
 }
 
 TEST_F(Oracle, RefusesWhatTheyDoNotHave) {
-  const std::string job = text_of(tessera_plan(8), ExportTarget::kubernetes, "trainjob.yaml");
+  const std::string job = text_of(tessera_plan(8), target_of("kubernetes"), "trainjob.yaml");
   const auto with = [](std::string text, const std::string& before, const std::string& after) {
     const auto at = text.find(before);
     EXPECT_NE(at, text.npos) << before;
@@ -315,10 +317,10 @@ TEST_F(Oracle, RefusesWhatTheyDoNotHave) {
   add_job("numNodes: 1", "numNodes: one");
   add_job("value: \"0\"", "value: 0");
   add_job("mountPath: /dev/shm", "path: /dev/shm");
-  const std::string launch = text_of(tessera_plan(8), ExportTarget::torchrun, "launch.sh");
+  const std::string launch = text_of(tessera_plan(8), target_of("torchrun"), "launch.sh");
   add({{"launch.sh", with(launch, "--nproc-per-node", "--nprocs-per-node")}});
   Problems problems;
-  const auto made = export_plan(RandomPlans("verl", 51).next(), ExportTarget::ray,
+  const auto made = export_plan(RandomPlans("verl", 51).next(), target_of("ray"),
                                 {.train_files = "/t", .val_files = "/v"}, problems);
   ASSERT_TRUE(made.has_value());
   for (const auto& [name, before, after] : {std::tuple{"runtime_env.yaml", "env_vars:", "env_var:"},

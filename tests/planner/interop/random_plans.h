@@ -5,8 +5,7 @@
 #include <random>
 
 #include "planner/plan/plan.h"
-#include "planner/search/iteration.h"
-#include "planner/search/search.h"
+#include "planner/pricing/iteration.h"
 
 namespace tessera {
 

@@ -8,11 +8,12 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cost_models/spec/document.h"
-#include "cost_models/spec/strict_json.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/strict_json.h"
 #include "planner/interop/export.h"
-#include "planner/interop/verl_settings.h"
+#include "planner/interop/verl/verl_settings.h"
 #include "tests/planner/interop/random_plans.h"
+#include "tests/planner/interop/target_of.h"
 
 namespace tessera {
 namespace {
@@ -66,7 +67,7 @@ TEST(Verl, AcceptsWhatIsExported) {
     options.rollout = i % 4 < 2 ? "vllm" : "sglang";
     Problems problems;
     const auto made =
-        export_plan(plans.back(), i % 2 == 0 ? ExportTarget::verl : ExportTarget::verl_megatron,
+        export_plan(plans.back(), i % 2 == 0 ? target_of("verl") : target_of("verl-megatron"),
                     options, problems);
     ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
     const fs::path one = folder / std::to_string(i);

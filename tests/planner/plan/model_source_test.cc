@@ -33,7 +33,7 @@ TEST_F(ModelSourceTest, DigestIsSha256) {
 TEST_F(ModelSourceTest, APresetCarriesTheDigestOfItsConfig) {
   Problems problems;
   const auto source = read_model_source("qwen2.5-7b", problems);
-  ASSERT_TRUE(source) ;
+  ASSERT_TRUE(source);
   EXPECT_EQ(source->config_sha256, sha256_of(fs::path(source->path) / "config.json"));
 }
 

@@ -1,4 +1,5 @@
 #include "planner/plan/plan_json.h"
+#include "planner/engines/read_plan.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "planner/engines/read_plan.h"
 #include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {
@@ -67,63 +68,62 @@ struct Contradiction {
   std::function<void(Plan&)> make;
 };
 
+const Contradiction kContradictions[] = {
+    {"/models", "no 'actor'", [](Plan& p) { p.models.clear(); }},
+    {"/models/critic", "no role uses", [](Plan& p) { p.models["critic"] = p.models["actor"]; }},
+    {"/models/actor/config_sha256", "xyz",
+     [](Plan& p) { p.models["actor"].config_sha256 = "xyz"; }},
+    {"/workload/algorithm", "dpo", [](Plan& p) { p.workload.algorithm = "dpo"; }},
+    {"/dataflow", "not those of ppo", [](Plan& p) { p.workload.kl = KlPlace::none; }},
+    {"/dataflow", "a cycle",
+     [](Plan& p) { p.workload.dataflow[0].inputs.push_back("advantages"); }},
+    {"/schedule/0/after", "\"gen\"", [](Plan& p) { p.schedule[0].after = {Phase::gen}; }},
+    {"/schedule/1/after", "\"gen\"", [](Plan& p) { p.schedule[1].after = {Phase::gen}; }},
+    {"/schedule/9/call", "a second time", [](Plan& p) { p.schedule.push_back(p.schedule.back()); }},
+    {"/schedule/1/role", "\"critic\"", [](Plan& p) { p.schedule[1].role = Role::critic; }},
+    {"/schedule", "no call 'update_actor'", [](Plan& p) { p.schedule.pop_back(); }},
+    {"/schedule", "\"gen\" without waiting for 'reshard'",
+     [](Plan& p) { p.schedule[1].after.clear(); }},
+    {"/schedule", "\"update_actor\" without waiting for 'adv'",
+     [](Plan& p) {
+       p.schedule.back().after = {Phase::gen, Phase::old_log_prob};
+     }},
+    {"/roles/0/ranks", "no ranks", [](Plan& p) { p.roles[0].ranks.clear(); }},
+    {"/roles/0/ranks", "7", [](Plan& p) { p.roles[0].ranks[3] = 7; }},
+    {"/roles/0/ranks", "1 a second time", [](Plan& p) { p.roles[0].ranks[2] = 1; }},
+    {"/roles/0/ranks", "1 after 2",
+     [](Plan& p) {
+       p.roles[0].ranks = {0, 2, 1, 3};
+     }},
+    {"/roles/1/role", "\"actor\"", [](Plan& p) { p.roles[1].role = Role::actor; }},
+    {"/roles", "no 'critic'", [](Plan& p) { p.roles.erase(p.roles.begin() + 2); }},
+    {"/roles/4/role", "\"reward\"",
+     [](Plan& p) { p.roles.push_back(sample_role(Role::reward, {0}, 1, 1, 1, 0)); }},
+    {"/roles/2/model", "\"value\"", [](Plan& p) { p.roles[2].model = "value"; }},
+    {"/roles/0/layout", "= 8", [](Plan& p) { p.roles[0].layout.tp = 4; }},
+    {"/roles/0/layout/stages", "1 ranges", [](Plan& p) { p.roles[0].layout.stages.pop_back(); }},
+    {"/roles/2/layout/zero", "3 with dp_shard 1", [](Plan& p) { p.roles[2].layout.zero = 3; }},
+    {"/roles/2/rank_map", "strided", [](Plan& p) { p.roles[2].rank_order = RankOrder::strided; }},
+    {"/roles/1/rank_map", "",
+     [](Plan& p) {
+       p.roles[1].ranks = {0, 1};
+       p.roles[1].layout.dp_replicate = 1;
+     }},
+    {"/roles/0/batching/mini_batch", "128", [](Plan& p) { p.roles[0].batching.mini_batch = 128; }},
+    {"/roles/1/batching/max_sequences", "0",
+     [](Plan& p) { p.roles[1].batching.max_sequences = 0; }},
+    {"/reshard", "no pair", [](Plan& p) { p.reshard.clear(); }},
+    {"/reshard/1", "again", [](Plan& p) { p.reshard.push_back(p.reshard[0]); }},
+    {"/reshard/0", "critic to rollout", [](Plan& p) { p.reshard[0].from = Role::critic; }},
+    {"/reshard/0/digest", "\"12\"", [](Plan& p) { p.reshard[0].digest = "12"; }},
+    {"/reshard/0/bytes_received", "1", [](Plan& p) { p.reshard[0].bytes_received = 1; }},
+    {"/environment/0/name", "\"A B\"", [](Plan& p) { p.environment[0].name = "A B"; }},
+    {"/environment/1/name", "a second time",
+     [](Plan& p) { p.environment.push_back(p.environment[0]); }},
+};
+
 TEST(Plan, EveryContradictionIsRefusedAtItsPlace) {
-  const Contradiction cases[] = {
-      {"/models", "no 'actor'", [](Plan& p) { p.models.clear(); }},
-      {"/models/critic", "no role uses", [](Plan& p) { p.models["critic"] = p.models["actor"]; }},
-      {"/models/actor/config_sha256", "xyz",
-       [](Plan& p) { p.models["actor"].config_sha256 = "xyz"; }},
-      {"/workload/algorithm", "dpo", [](Plan& p) { p.workload.algorithm = "dpo"; }},
-      {"/dataflow", "not those of ppo", [](Plan& p) { p.workload.kl = KlPlace::none; }},
-      {"/dataflow", "a cycle",
-       [](Plan& p) { p.workload.dataflow[0].inputs.push_back("advantages"); }},
-      {"/schedule/0/after", "\"gen\"", [](Plan& p) { p.schedule[0].after = {Phase::gen}; }},
-      {"/schedule/1/after", "\"gen\"", [](Plan& p) { p.schedule[1].after = {Phase::gen}; }},
-      {"/schedule/9/call", "a second time",
-       [](Plan& p) { p.schedule.push_back(p.schedule.back()); }},
-      {"/schedule/1/role", "\"critic\"", [](Plan& p) { p.schedule[1].role = Role::critic; }},
-      {"/schedule", "no call 'update_actor'", [](Plan& p) { p.schedule.pop_back(); }},
-      {"/schedule", "\"gen\" without waiting for 'reshard'",
-       [](Plan& p) { p.schedule[1].after.clear(); }},
-      {"/schedule", "\"update_actor\" without waiting for 'adv'",
-       [](Plan& p) {
-         p.schedule.back().after = {Phase::gen, Phase::old_log_prob};
-       }},
-      {"/roles/0/ranks", "no ranks", [](Plan& p) { p.roles[0].ranks.clear(); }},
-      {"/roles/0/ranks", "7", [](Plan& p) { p.roles[0].ranks[3] = 7; }},
-      {"/roles/0/ranks", "1 a second time", [](Plan& p) { p.roles[0].ranks[2] = 1; }},
-      {"/roles/0/ranks", "1 after 2",
-       [](Plan& p) {
-         p.roles[0].ranks = {0, 2, 1, 3};
-       }},
-      {"/roles/1/role", "\"actor\"", [](Plan& p) { p.roles[1].role = Role::actor; }},
-      {"/roles", "no 'critic'", [](Plan& p) { p.roles.erase(p.roles.begin() + 2); }},
-      {"/roles/4/role", "\"reward\"",
-       [](Plan& p) { p.roles.push_back(sample_role(Role::reward, {0}, 1, 1, 1, 0)); }},
-      {"/roles/2/model", "\"value\"", [](Plan& p) { p.roles[2].model = "value"; }},
-      {"/roles/0/layout", "= 8", [](Plan& p) { p.roles[0].layout.tp = 4; }},
-      {"/roles/0/layout/stages", "1 ranges", [](Plan& p) { p.roles[0].layout.stages.pop_back(); }},
-      {"/roles/2/layout/zero", "3 with dp_shard 1", [](Plan& p) { p.roles[2].layout.zero = 3; }},
-      {"/roles/2/rank_map", "strided", [](Plan& p) { p.roles[2].rank_order = RankOrder::strided; }},
-      {"/roles/1/rank_map", "",
-       [](Plan& p) {
-         p.roles[1].ranks = {0, 1};
-         p.roles[1].layout.dp_replicate = 1;
-       }},
-      {"/roles/0/batching/mini_batch", "128",
-       [](Plan& p) { p.roles[0].batching.mini_batch = 128; }},
-      {"/roles/1/batching/max_sequences", "0",
-       [](Plan& p) { p.roles[1].batching.max_sequences = 0; }},
-      {"/reshard", "no pair", [](Plan& p) { p.reshard.clear(); }},
-      {"/reshard/1", "again", [](Plan& p) { p.reshard.push_back(p.reshard[0]); }},
-      {"/reshard/0", "critic to rollout", [](Plan& p) { p.reshard[0].from = Role::critic; }},
-      {"/reshard/0/digest", "\"12\"", [](Plan& p) { p.reshard[0].digest = "12"; }},
-      {"/reshard/0/bytes_received", "1", [](Plan& p) { p.reshard[0].bytes_received = 1; }},
-      {"/environment/0/name", "\"A B\"", [](Plan& p) { p.environment[0].name = "A B"; }},
-      {"/environment/1/name", "a second time",
-       [](Plan& p) { p.environment.push_back(p.environment[0]); }},
-  };
-  for (const Contradiction& contradiction : cases) {
+  for (const Contradiction& contradiction : kContradictions) {
     SCOPED_TRACE(std::string(contradiction.place) + ": " + contradiction.found);
     Plan plan = sample_plan();
     contradiction.make(plan);

@@ -11,9 +11,11 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
-#include "cost_models/spec/preset.h"
-#include "cost_models/spec/strict_json.h"
-#include "cost_models/spec/strict_yaml.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_json.h"
+#include "cost_models/documents/strict_yaml.h"
+#include "planner/engines/engine.h"
+#include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
 #include "tests/planner/plan/sample_plan.h"
 
@@ -34,6 +36,13 @@ bool fits(const std::string& schema_name, const json& document) {
 }
 
 json tree(const Node& node) { return json::parse(json_text(node)); }
+
+TEST(Schema, OfAPlanNamesEveryEngine) {
+  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/plan.schema.json");
+  json names = json::array();
+  for (const Engine& engine : every_engine()) names.push_back(engine.name);
+  EXPECT_EQ(json::parse(stream)["properties"]["engine"]["enum"], names);
+}
 
 TEST(Schema, AWrittenPlanFits) {
   Plan plan = sample_plan();

@@ -1,5 +1,4 @@
-// Oracle: every placement, split and combination of candidates, none left out, timed by playing the
-// schedule call by call.
+// The exact search against every combination (brute_force.h), and what it promises of itself.
 #include "planner/search/exact.h"
 
 #include <gtest/gtest.h>
@@ -10,138 +9,27 @@
 #include <set>
 #include <thread>
 
+#include "planner/engines/engine.h"
+#include "planner/explain/planner.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/search.h"
-#include "planner/search/space.h"
+#include "planner/space/layout_space.h"
+#include "planner/space/placements.h"
+#include "tests/planner/sample_requests.h"
+#include "tests/planner/search/brute_force.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"
-#include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
-
-class BruteForce {
- public:
-  explicit BruteForce(const SearchProblem& problem) : problem_(problem) {}
-
-  // Best value of each placement and lag.
-  OracleValues run() {
-    for (const Placement& placement : problem_.placements) {
-      for (const int lag : problem_.policy_lags) {
-        if (lag > 0 && !rollout_apart(placement)) continue;
-        placement_ = &placement;
-        lag_ = lag;
-        sizes_.assign(placement.size(), 0);
-        best_ = kNone;
-        choose_size(0,
-                    problem_.gpus > 0 ? problem_.gpus : static_cast<int>(problem_.cluster.gpus()));
-        if (best_ < kNone) result_[{describe(placement), lag}] = best_;
-      }
-    }
-    return result_;
-  }
-
- private:
-  struct Priced {
-    Candidate candidate;
-    RoleCost cost;
-  };
-
-  const std::vector<Priced>& priced(Role role, int gpus) {
-    auto [entry, added] = priced_.try_emplace({role, gpus});
-    if (added) {
-      for (const Candidate& candidate : candidates_of(problem_.spaces(role, gpus))) {
-        entry->second.push_back({candidate, problem_.evaluator.role(candidate)});
-      }
-    }
-    return entry->second;
-  }
-
-  void choose_size(std::size_t block, int left) {
-    if (block == sizes_.size()) {
-      if (place_blocks(sizes_, problem_.cluster).empty()) return;
-      chosen_.clear();
-      choose_candidate(0);
-      return;
-    }
-    for (const int size : block_sizes(problem_.cluster)) {
-      if (size > left) continue;
-      sizes_[block] = size;
-      choose_size(block + 1, left - size);
-    }
-  }
-
-  std::size_t block_of(Role role) const {
-    for (std::size_t b = 0; b < placement_->size(); ++b) {
-      const auto& roles = (*placement_)[b];
-      if (std::find(roles.begin(), roles.end(), role) != roles.end()) return b;
-    }
-    return 0;
-  }
-
-  void choose_candidate(std::size_t index) {
-    if (index == problem_.roles.size()) return judge();
-    const Role role = problem_.roles[index];
-    for (const Priced& option : priced(role, sizes_[block_of(role)])) {
-      chosen_.push_back(&option);
-      choose_candidate(index + 1);
-      chosen_.pop_back();
-    }
-  }
-
-  void judge() {
-    for (std::size_t b = 0; b < sizes_.size(); ++b) {
-      // In each role's worst phase the others rest; in the switch actor and rollout are both awake.
-      std::int64_t resting = 0, most = 0, switching = 0;
-      for (const Priced* option : chosen_) {
-        if (block_of(option->candidate.role) == b) resting += option->cost.resident;
-      }
-      switching = resting;
-      for (const Priced* option : chosen_) {
-        if (block_of(option->candidate.role) != b) continue;
-        most = std::max(most, resting - option->cost.resident + option->cost.peak);
-        switching += option->cost.switching - option->cost.resident;
-      }
-      if (std::max(most, switching) > problem_.memory_limit) return;
-    }
-    PhaseSeconds seconds = problem_.fixed_seconds;
-    const Candidate *actor = nullptr, *rollout = nullptr;
-    for (const Priced* option : chosen_) {
-      for (std::size_t p = 0; p < seconds.size(); ++p) seconds[p] += option->cost.seconds[p];
-      if (option->candidate.role == Role::actor) actor = &option->candidate;
-      if (option->candidate.role == Role::rollout) rollout = &option->candidate;
-    }
-    if (rollout != nullptr) {
-      seconds[static_cast<std::size_t>(Phase::reshard)] =
-          problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
-    }
-    const double step = played(problem_, *placement_, lag_, seconds);
-    int gpus = 0;
-    for (const int size : sizes_) gpus += size;
-    switch (problem_.objective) {
-      case Objective::step_time:
-        best_ = std::min(best_, step);
-        break;
-      case Objective::tokens_per_gpu:
-      case Objective::cost:
-        best_ = std::min(best_, step * gpus);
-        break;
-      case Objective::fewest_gpus:  // by GPUs, then by step
-        best_ = std::min(best_, gpus * 1e6 + step);
-        break;
-    }
-  }
-
-  const SearchProblem& problem_;
-  const Placement* placement_ = nullptr;
-  std::vector<int> sizes_;
-  std::map<std::pair<Role, int>, std::vector<Priced>> priced_;
-  std::vector<const Priced*> chosen_;
-  int lag_ = 0;
-  OracleValues result_;
-  double best_ = kNone;
-};
 
 // True when anything is feasible.
 bool expect_equals_brute_force(const SearchProblem& problem, const std::string& what) {
@@ -178,14 +66,14 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.spaces = [options, costs](Role role, int gpus) {
     std::vector<LayoutSpace> layouts;
     for (int i = 0; i < options; ++i) {
-      const Candidate layout{role, gpus, 1 + i % 2, 1 + i / 2, 1};
+      const Candidate layout{{.tp = 1 + i % 2, .pp = 1 + i / 2}, role, gpus};
       if (costs.draw(layout, 99, 0, 1) < 0.85)
         layouts.push_back({layout, {{}}, {{}}});  // some missing
     }
     return layouts;
   };
   costs.price(problem);
-  problem.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.05;
+  problem.fixed_seconds[Phase::adv] = 0.05;
   return problem;
 }
 
@@ -229,7 +117,7 @@ TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
     for (int n = 1; n <= problem.cluster.gpus(); ++n) counts.push_back(n);
     const auto front = pareto_front(
         problem, counts, [](const SearchProblem& limited) { return search_exactly(limited); });
-    double least = kNone;
+    double least = std::numeric_limits<double>::infinity();
     std::size_t at = 0;
     for (const int gpus : counts) {
       SearchProblem limited = problem;
@@ -289,10 +177,9 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 10000)(engine);
     request.cluster.device.memory = {kib * 1024};
-    Problems problems;
-    const auto table = space_of(request.engine, problems);
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    const Capabilities& table = engine_named(request.engine).capabilities;
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     thin_out(problem, engine(), ppo ? 4 : 8);
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
     for (const Solution& solution : search_exactly(problem).best) {
@@ -329,13 +216,12 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   request.traits = traits_of(request.engine);
   request.calibration.fragmentation.value = 0;
   request.calibration.reserve_bytes.value = 0;
-  Problems problems;
-  const auto table = space_of(request.engine, problems);
+  const Capabilities& table = engine_named(request.engine).capabilities;
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
     request.cluster.device.memory = {(2048 + mib) << 20};  // beside the switch's bucket
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     problem.policy_lags = {0};
     std::erase_if(problem.placements, rollout_apart);
     if (!expect_equals_brute_force(problem, std::to_string(mib) + " MiB")) continue;
@@ -377,10 +263,9 @@ TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = {kib * 1024};
-    Problems problems;
-    const auto table = space_of(request.engine, problems);
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    const Capabilities& table = engine_named(request.engine).capabilities;
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     keep_one_layout(problem, engine());
     feasible += expect_equals_brute_force(problem, "trial " + std::to_string(trial)) ? 1 : 0;
     for (const Solution& solution : search_exactly(problem).best) {
@@ -408,10 +293,9 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = {kib * 1024};
-    Problems problems;
-    const auto table = capabilities_of("tessera", problems);
-    const CostEvaluator costs(request);
-    SearchProblem problem = search_problem(request, *table, costs);
+    const Capabilities& table = engine_named("tessera").capabilities;
+    CostEvaluator costs(request);
+    SearchProblem problem = search_problem(request, table, costs);
     thin_out(problem, engine(), trial % 4 == 3 ? (ppo ? 9 : 40) : (ppo ? 6 : 16));
     expect_equals_brute_force(problem, "trial " + std::to_string(trial));
   }
@@ -442,7 +326,7 @@ TEST(ExactSearch, FindsNothingButWhatIsBetterThanTheStepItIsToBeat) {
     const SearchResult all = search_exactly(problem);
     if (all.best.empty()) continue;
     const Solution& best = all.best.front();
-    problem.better_than = best.as_incumbent();
+    problem.better_than = incumbent_of(best);
     problem.better_than.step_s *= 1 - 1e-9;
     EXPECT_TRUE(search_exactly(problem).best.empty());
     problem.better_than.step_s = best.step_s * (1 + 1e-9);
@@ -485,45 +369,6 @@ TEST(Placements, AreTheBellNumbersOfTheRolesWithTheRolloutBesideTheActor) {
   for (const Placement& placement : all) {
     EXPECT_EQ(placement.front()[0], actor);
     EXPECT_EQ(placement.front()[1], rollout);
-  }
-}
-
-TEST(PlaceBlocks, NeverCrossesANodeUnlessItFillsWholeOnes) {
-  const ClusterSpec cluster = cluster_of(8, 3, 80);
-  EXPECT_EQ(place_blocks({4, 16, 4}, cluster), (std::vector<int>{16, 0, 20}));
-  EXPECT_EQ(place_blocks({1, 2, 4}, cluster), (std::vector<int>{6, 4, 0}));
-  EXPECT_TRUE(place_blocks({16, 8, 1}, cluster).empty());
-  EXPECT_EQ(block_sizes(cluster), (std::vector<int>{1, 2, 4, 8, 16, 24}));
-  EXPECT_EQ(block_sizes(cluster_of(6, 1, 80)), (std::vector<int>{1, 2, 3, 6}));
-}
-
-TEST(Iteration, MergesCallsThatOnlyFollowOneAnother) {
-  const Workload ppo = workload_of("ppo", KlPlace::reward, true);
-  const auto schedule = default_schedule(ppo);
-  std::array<int, kPhaseCount> blocks{};
-  EXPECT_EQ(Iteration(schedule, blocks).chunks().size(), 1);
-  for (const Phase phase : {Phase::values, Phase::update_critic}) {
-    blocks[static_cast<std::size_t>(phase)] = 1;
-  }
-  const Iteration split(schedule, blocks);
-  EXPECT_EQ(split.chunk_of(Phase::reshard), split.chunk_of(Phase::gen));
-  EXPECT_NE(split.chunk_of(Phase::gen), split.chunk_of(Phase::values));
-  PhaseSeconds seconds{};
-  seconds.fill(1);
-  seconds[static_cast<std::size_t>(Phase::update_critic)] = 10;
-  // reshard, gen, then old_log_prob, ref, reward, adv on the actor's block; the critic ends last.
-  EXPECT_DOUBLE_EQ(split.step_seconds(seconds), 2 + 4 + 10);
-}
-
-TEST(Iteration, MergesCallsOfOneBlockThatWaitForTheSameCall) {
-  const auto schedule = default_schedule(workload_of("ppo", KlPlace::reward, true));
-  using enum Role;
-  const Placement apart{{actor, critic, reference, reward}, {rollout}};
-  for (const int lag : {0, 1}) {
-    const auto calls = schedule_of(schedule, apart, lag);
-    const Iteration iteration(calls, blocks_of(calls, apart));
-    EXPECT_EQ(iteration.chunks().size(), lag == 0 ? 2 : 3);
-    EXPECT_EQ(iteration.chunk_of(Phase::values), iteration.chunk_of(Phase::update_actor));
   }
 }
 

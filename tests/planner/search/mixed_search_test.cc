@@ -9,12 +9,22 @@
 #include <set>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/explain/planner.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/iteration.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/exact.h"
-#include "planner/search/request.h"
-#include "planner/search/search.h"
+#include "planner/space/layout_space.h"
+#include "planner/space/place_pools.h"
+#include "planner/space/placements.h"
+#include "tests/planner/sample_requests.h"
 #include "tests/planner/search/played.h"
 #include "tests/planner/search/random_costs.h"
-#include "tests/planner/search/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -154,11 +164,11 @@ class EveryPlace {
     }
     for (const Candidate& one : picked_) {
       const RoleCost cost = problem_.evaluator.role(one);
-      for (std::size_t p = 0; p < seconds.size(); ++p) seconds[p] += cost.seconds[p];
+      seconds += cost.seconds;
       if (one.role == Role::actor) actor = &one;
       if (one.role == Role::rollout) rollout = &one;
     }
-    seconds[static_cast<std::size_t>(Phase::reshard)] =
+    seconds[Phase::reshard] =
         problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
     const double step = played(problem_, *placement_, lag_, seconds);
     const int gpus = std::accumulate(sizes_.begin(), sizes_.end(), 0);
@@ -219,14 +229,14 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   const RandomCosts costs{engine(), workload};
   for (std::size_t v = 0; v < pool_views(problem.cluster).size(); ++v) {
     SearchProblem::View view{.memory_limit = pick(60, 300)};
-    view.fixed_seconds[static_cast<std::size_t>(Phase::adv)] = 0.01 * pick(1, 20);
+    view.fixed_seconds[Phase::adv] = 0.01 * pick(1, 20);
     problem.views.push_back(view);
   }
   problem.memory_limit = problem.views[0].memory_limit;
   problem.fixed_seconds = problem.views[0].fixed_seconds;
   problem.spaces = [](Role role, int gpus) {
-    return std::vector<LayoutSpace>{{{role, gpus, 1, 1, 1}, {{}}, {{}}},
-                                    {{role, gpus, 2, 1, 1}, {{}}, {{}}}};
+    return std::vector<LayoutSpace>{{{{.tp = 1}, role, gpus}, {{}}, {{}}},
+                                    {{{.tp = 2}, role, gpus}, {{}}, {{}}}};
   };
   costs.price(problem);
   return problem;

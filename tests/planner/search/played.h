@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "planner/plan/phase_seconds.h"
 #include "planner/search/exact.h"
 
 namespace tessera {
@@ -29,10 +30,9 @@ inline double played(const SearchProblem& problem, const Placement& placement, i
     double start = free[block];
     for (const Phase phase : call.after) {
       const bool previous = lag > 0 && phase == Phase::gen;
-      start = std::max(start, end[static_cast<std::size_t>(previous ? Phase::reshard : phase)]);
+      start = std::max(start, end[previous ? Phase::reshard : phase]);
     }
-    const auto at = static_cast<std::size_t>(call.phase);
-    end[at] = free[block] = start + seconds[at];
+    end[call.phase] = free[block] = start + seconds[call.phase];
     step = std::max(step, free[block]);
   }
   return step;

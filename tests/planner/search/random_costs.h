@@ -12,8 +12,13 @@
 #include <string>
 #include <utility>
 
+#include "planner/pricing/iteration.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
 #include "planner/search/exact.h"
-#include "planner/search/search.h"
 
 namespace tessera {
 
@@ -36,7 +41,7 @@ struct RandomCosts {
   RoleCost role(const Candidate& candidate) const {
     RoleCost cost;
     for (const Phase phase : phases_of(workload, candidate.role)) {
-      cost.seconds[static_cast<std::size_t>(phase)] =
+      cost.seconds[phase] =
           draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) / std::sqrt(candidate.gpus);
     }
     cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));

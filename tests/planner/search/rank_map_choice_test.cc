@@ -6,10 +6,14 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
+#include "planner/engines/read_plan.h"
+#include "planner/explain/planner.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/role_operations.h"
-#include "planner/search/search.h"
-#include "tests/planner/search/sample_requests.h"
+#include "planner/pricing/role/reshard.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -51,7 +55,7 @@ Plan contiguous(Plan plan) {
 }
 
 SwitchBytes price_of(const Plan& plan, const PlanRequest& request) {
-  const CostEvaluator costs(request);
+  CostEvaluator costs(request);
   return costs.switch_bytes(candidate_of(plan, *plan.find(Role::actor)),
                             candidate_of(plan, *plan.find(Role::rollout)));
 }
@@ -127,14 +131,14 @@ TEST(RankMapChoice, UnevenStagesAndPartsThatDoNotDivideMoveLess) {
 TEST(RankMapChoice, ThePriceIsThatOfTheMapInThePlan) {
   for (const int nodes : {1, 2, 3}) {
     const PlanRequest request = request_on(nodes);
-    const CostEvaluator costs(request);
+    CostEvaluator costs(request);
     for (const auto& [tp, pp] : {std::pair{2, 1}, {1, 2}, {2, 2}, {1, 4}, {4, 2}, {1, 8}}) {
       const int gpus = 8 * nodes;
       const Plan plan =
           planned(request, {"actor.gpus=" + std::to_string(gpus), "actor.tp=" + std::to_string(tp),
                             "actor.pp=" + std::to_string(pp), "rollout.tp=8"});
-      const Candidate actor{Role::actor, gpus, tp, pp, gpus / tp / pp};
-      const Candidate rollout{Role::rollout, gpus, 8, 1, nodes};
+      const Candidate actor{{.tp = tp, .pp = pp, .dp = gpus / tp / pp}, Role::actor, gpus};
+      const Candidate rollout{{.tp = 8, .dp = nodes}, Role::rollout, gpus};
       EXPECT_EQ(costs.reshard_bytes(actor, rollout), plan.reshard[0].bytes_received)
           << nodes << " nodes, tp" << tp << " pp" << pp;
       const ReshardPlan before = reshard_totals_of(contiguous(plan), plan.reshard[0]);

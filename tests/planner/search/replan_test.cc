@@ -1,9 +1,11 @@
-// Re-planning against fresh planning; candidates against the tables of their engines.
+// Re-planning against fresh planning.
 #include <gtest/gtest.h>
 
-#include "planner/search/search.h"
-#include "planner/search/space.h"
-#include "tests/planner/search/sample_requests.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/request/objective.h"
+#include "planner/request/request.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {
@@ -88,82 +90,6 @@ TEST(Replanning, OfTheWholeSpaceGivesThePlanOfAFreshSearch) {
                      std::get<Plan>(*once).prediction.step_s);
   }
   EXPECT_EQ(found, 3);
-}
-
-// 28 heads, 4 of keys and values; 18 layers, which 4 stages do not divide; experts.
-ModelSpec awkward_model() {
-  ModelSpec model = tiny_model(18);
-  model.family = ModelFamily::qwen3_moe;
-  model.query_heads = 28;
-  model.kv_heads = 4;
-  model.ffn = 0;
-  model.moe = MoeSpec{.experts = 8, .experts_per_token = 2, .expert_ffn = 64};
-  model.vocab = 1024;
-  model.dtype = DType::bf16;
-  return model;
-}
-
-TEST(Candidates, OfEveryEngineAreWhatItsTableAllows) {
-  for (const std::string& engine : engine_names()) {
-    for (const bool sparse : {false, true}) {
-      Workload workload = workload_of("ppo", KlPlace::reward, true);
-      workload.prompts_per_step = 16;
-      ModelSpec dense = tiny_model(18);
-      dense.query_heads = 12;
-      dense.kv_heads = 3;
-      PlanRequest request =
-          request_of(sparse ? awkward_model() : dense, workload, cluster_of(8, 2, 80));
-      Problems problems;
-      const auto table = *capabilities_of(engine, problems);
-      std::size_t count = 0;
-      for (const Role role : table.roles) {
-        const ModelSpec model = model_of(request, role);
-        for (const int gpus : {1, 2, 4, 8, 16}) {
-          for (const Candidate& candidate : enumerate_candidates(request, table, role, gpus)) {
-            ++count;
-            for (const Problem& problem :
-                 outside_capabilities(table, model, role, layout_of(candidate, model.layers))) {
-              ADD_FAILURE() << engine << " " << name_of(role) << " " << to_string(problem);
-            }
-          }
-        }
-      }
-      EXPECT_GT(count, 10U) << engine;
-    }
-  }
-}
-
-// What the table allows is there: the reward model of verl is served, with any tp of a server's.
-TEST(Candidates, OfAServedRewardModelHaveTensorParallelism) {
-  Workload workload = workload_of("grpo", KlPlace::none, true);
-  const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 1, 80));
-  for (const char* engine : {"verl", "verl-megatron"}) {
-    Problems problems;
-    const auto table = *capabilities_of(engine, problems);
-    int most = 1;
-    for (const Candidate& candidate : enumerate_candidates(request, table, Role::reward, 8)) {
-      most = std::max(most, candidate.tp);
-      EXPECT_EQ(candidate.pp, 1);
-      EXPECT_FALSE(candidate.sequence_parallel);
-    }
-    EXPECT_EQ(most, 8) << engine;
-  }
-}
-
-TEST(Candidates, ObeyTheLargestDegreesOfATable) {
-  const PlanRequest request =
-      request_of(llama_8b(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
-  Problems problems;
-  Capabilities table = *capabilities_of("tessera", problems);
-  table.most_tp = 4;
-  table.most_pp = 2;
-  int tp = 0, pp = 0;
-  for (const Candidate& candidate : enumerate_candidates(request, table, Role::actor, 8)) {
-    tp = std::max(tp, candidate.tp);
-    pp = std::max(pp, candidate.pp);
-  }
-  EXPECT_EQ(tp, 4);
-  EXPECT_EQ(pp, 2);
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/plan_request.h"
-#include "planner/search/search.h"
-#include "tests/planner/search/sample_requests.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/planner.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "tests/planner/sample_requests.h"
 
 namespace tessera {
 namespace {

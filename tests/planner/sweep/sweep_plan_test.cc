@@ -9,8 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "cost_models/derived_calibration.h"
-#include "planner/search/search.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "planner/explain/planner.h"
+#include "planner/request/request.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {

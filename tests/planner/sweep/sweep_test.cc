@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/derived_calibration.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {
@@ -40,17 +40,6 @@ std::string cell(const CsvTable& table, std::size_t row, std::string_view column
 
 double value(const CsvTable& table, std::size_t row, std::string_view column) {
   return std::strtod(cell(table, row, column).c_str(), nullptr);
-}
-
-std::vector<std::string> refusals(const std::string& text) {
-  Problems problems;
-  auto table = parse_csv(text, "in.csv", problems);
-  if (table) {
-    EXPECT_FALSE(sweep(*table, ".", "", problems).has_value());
-  }
-  std::vector<std::string> lines;
-  for (const Problem& problem : problems) lines.push_back(to_string(problem));
-  return lines;
 }
 
 TEST(Sweep, KeepsEveryColumnAndAddsThePrediction) {
@@ -124,34 +113,6 @@ TEST(Sweep, PartsOfAnIterationAddUpWhereTheyShareTheirGpus) {
   EXPECT_LT(value(table, 2, "step_s"), value(table, 1, "step_s"));
 }
 
-TEST(Sweep, NamesEveryCellThatDoesNotRead) {
-  const auto lines = refusals(std::string(kHeader) +
-                              "x,llama3.1-8b,h100-8,trian,8,two,1,4,1,1,1,9,some,2,1,64,-5,0\n");
-  EXPECT_THAT(lines, ElementsAre(HasSubstr("in.csv:2 (kind): found 'trian'"),
-                                 HasSubstr("2 (tp): found 'two'"), HasSubstr("2 (zero)"),
-                                 HasSubstr("2 (prompt_tokens)"), HasSubstr("2 (recompute)"),
-                                 HasSubstr("2 (sequence_parallel)")));
-  EXPECT_THAT(lines[0], HasSubstr("did you mean 'train'?"));
-}
-
-TEST(Sweep, NamesTheRowOfAModelOrClusterThatIsNotThere) {
-  const auto lines =
-      refusals("model,cluster,kind\nlama3.1-8b,h100-8,train\nllama3.1-8b,h1-8,train\n");
-  ASSERT_EQ(lines.size(), 2U);
-  EXPECT_THAT(lines[0], HasSubstr("named by in.csv:2 (model)"));
-  EXPECT_THAT(lines[1], HasSubstr("named by in.csv:3 (cluster)"));
-  EXPECT_THAT(refusals("modell,cluster,kind\n"), ElementsAre(HasSubstr("no column 'model'")));
-}
-
-TEST(Sweep, TellsSyntaxErrorsAndUnknownNamesOfOtherRowsTogether) {
-  const auto lines = refusals(
-      "model,cluster,kind,tp,placement\nllama3.1-8b,h100-8,train,two,\nllama3.1-8c,h100-8,train,,\n"
-      "llama3.1-8b,h1-8,train,,bogus\n");
-  EXPECT_THAT(lines, testing::UnorderedElementsAre(HasSubstr("2 (tp)"), HasSubstr("4 (placement)"),
-                                                   HasSubstr("named by in.csv:3 (model)"),
-                                                   HasSubstr("named by in.csv:4 (cluster)")));
-}
-
 // As `tessera plan` refuses them; what only trains states its own context.
 TEST(Sweep, RefusesResponsesBeyondTheModelsPositions) {
   const CsvTable table = swept(
@@ -181,60 +142,6 @@ TEST(Sweep, ShortagesStateTheBytesOfTheirColumn) {
   char peak[32];
   std::snprintf(peak, sizeof peak, "needs %.1f GiB of", value(table, 0, "peak_gib"));
   EXPECT_THAT(cell(table, 0, "why"), HasSubstr(peak));
-}
-
-TEST(Sweep, TellsWhatElseIsWrongWithARowOfAnotherWidth) {
-  Problems problems;
-  const auto table = parse_csv_as_far("model,cluster,kind,tp,gpus\nm,c,train,0\nm,c,trian,1,8\n",
-                                      "in.csv", problems);
-  ASSERT_TRUE(table.has_value());
-  EXPECT_FALSE(read_sweep_rows(*table, problems).has_value());
-  ASSERT_EQ(problems.size(), 3U);
-  EXPECT_THAT(to_string(problems[0]), HasSubstr("in.csv:2:1: found 4 cells, expected 5"));
-  EXPECT_THAT(to_string(problems[1]), HasSubstr("in.csv:2 (tp)"));
-  EXPECT_THAT(to_string(problems[2]), HasSubstr("in.csv:3 (kind)"));
-}
-
-TEST(SweepRows, ReadSpreadsheetNumbersAndFreeText) {
-  Problems problems;
-  const auto table = parse_csv(
-      "model,cluster,kind,gpus,tp,precision,attention,placement\n"
-      "m,c,train, 8.0 ,,\"fp8 (blockwise), bf16 elsewhere\",\"unfused, fused softmax\",colocate\n"
-      "m,c,train,1e1,,nvfp4,FLASH,one-step-off\n"
-      "m,c,train,8,,bf16,flash 1 (triton),\n"
-      "m,c,train,8,,bf16,FlashAttention-2,\n",
-      "in.csv", problems);
-  const auto rows = read_sweep_rows(*table, problems);
-  ASSERT_TRUE(rows.has_value());
-  EXPECT_EQ((*rows)[0].gpus, 8);
-  EXPECT_EQ((*rows)[0].tp, std::nullopt);
-  EXPECT_EQ((*rows)[0].precision, SweepPrecision::fp8);
-  EXPECT_EQ((*rows)[0].attention, SweepAttention::unfused);
-  EXPECT_EQ((*rows)[0].placement, SweepPlacement::colocated);
-  EXPECT_EQ((*rows)[1].gpus, 10);
-  EXPECT_EQ((*rows)[1].attention, SweepAttention::flash);
-  EXPECT_EQ((*rows)[1].placement, SweepPlacement::split);
-  EXPECT_THAT((*rows)[1].notes, HasSubstr("nvfp4"));
-  EXPECT_EQ((*rows)[2].attention, SweepAttention::flash_1);
-  EXPECT_EQ((*rows)[3].attention, SweepAttention::flash_2);
-}
-
-// Nothing that the reader does not know passes as its default.
-TEST(SweepRows, RefuseFreeTextThatSaysNothingKnown) {
-  const auto lines = refusals(
-      "model,cluster,kind,precision,attention,placement\n"
-      "llama3.1-8b,h100-8,train,bf17,warp,bogus\n");
-  EXPECT_THAT(lines, ElementsAre(HasSubstr("in.csv:2 (placement): found 'bogus'"),
-                                 HasSubstr("in.csv:2 (precision): found 'bf17'"),
-                                 HasSubstr("in.csv:2 (attention): found 'warp'")));
-}
-
-TEST(SweepRows, RefuseDegreesOfMoreRanksThanThereMayBe) {
-  const auto lines = refusals(
-      "model,cluster,kind,tp,pp,dp,cp,gen_tp,gen_dp\n"
-      "llama3.1-8b,h100-8,train,8,1048576,1048576,1048576,1048576,2\n");
-  EXPECT_THAT(lines, ElementsAre(HasSubstr("in.csv:2 (tp): found '8', expected degrees whose"),
-                                 HasSubstr("in.csv:2 (gen_tp): found '1048576'")));
 }
 
 CsvTable swept_rollouts(const std::string& rows) {
@@ -400,68 +307,6 @@ TEST(Sweep, PricesAttentionByItsGeneration) {
   EXPECT_GT(seconds("h100-8", "flash 1"), 1.05 * seconds("h100-8", "flash 2"));
   EXPECT_DOUBLE_EQ(seconds("a100-8", "flash 2"), seconds("a100-8", "flash"));
   EXPECT_GT(seconds("a100-8", "flash 1"), 1.05 * seconds("a100-8", "flash"));
-}
-
-TEST(DerivedCalibration, TakesRatesFromTheClusterAndRatiosFromTheNearestDevice) {
-  ClusterSpec cluster;
-  cluster.device = {"RTX 3090", from_gib(24), tflop_per_s(71), gb_per_s(936)};
-  cluster.intra_per_gpu = gb_per_s(16);
-  cluster.gpus_per_node = 8;
-  cluster.nodes = 1;
-  Problems problems;
-  const auto derived = calibration_for_cluster(cluster, problems);
-  const auto a100 = find_calibration("a100", problems);
-  ASSERT_TRUE(derived && a100);
-  EXPECT_DOUBLE_EQ(derived->matmul_flops.value, 71e12);
-  EXPECT_DOUBLE_EQ(derived->memory_bandwidth.value, 936e9);
-  EXPECT_EQ(derived->matmul, a100->matmul);
-  EXPECT_GE(derived->matmul_flops.error, 0.15);
-  EXPECT_THAT(derived->name, HasSubstr("derived from a100"));
-  EXPECT_NEAR(derived->collectives[0].bandwidth, a100->collectives[0].bandwidth * 16 / 300, 1);
-}
-
-// 1822 and 1745 TFLOP/s by one measurement, where the data sheets promise 2500 and 2250.
-TEST(DerivedCalibration, TakesProductsOfGraceBlackwellAsTheyWereMeasured) {
-  ClusterSpec cluster;
-  cluster.device = {"GB200-NVL72-186GB", from_gib(186), tflop_per_s(2500), gb_per_s(8000)};
-  cluster.intra_per_gpu = gb_per_s(900);
-  cluster.gpus_per_node = 64;
-  cluster.nodes = 1;
-  Problems problems;
-  const auto grace = calibration_for_cluster(cluster, problems);
-  const auto b200 = find_calibration("b200", problems);
-  ASSERT_TRUE(grace && b200);
-  EXPECT_DOUBLE_EQ(grace->matmul_flops.value, b200->matmul_flops.value * 1822 / 1745);
-  cluster.device.name = "GB300-NVL72-279GB";  // nobody measured it: the sheet's
-  EXPECT_DOUBLE_EQ(calibration_for_cluster(cluster, problems)->matmul_flops.value, 2500e12);
-}
-
-TEST(DerivedCalibration, LeavesShippedDevicesAlone) {
-  Problems problems;
-  const auto cluster = read_cluster_spec("h100-8", problems);
-  ASSERT_TRUE(cluster.has_value());
-  EXPECT_EQ(calibration_for_cluster(*cluster, problems), find_calibration("h100", problems));
-}
-
-// What a file states of a known GPU counts, not its name alone.
-TEST(DerivedCalibration, FollowsTheFiguresOfAClusterOfAShippedDevice) {
-  Problems problems;
-  auto cluster = read_cluster_spec("h100-8", problems);
-  const auto h100 = find_calibration("h100", problems);
-  ASSERT_TRUE(cluster && h100);
-  cluster->device.peak_bf16 = tflop_per_s(98.9);
-  cluster->device.hbm = gb_per_s(1675);
-  cluster->intra_per_gpu = gb_per_s(45);
-  const auto scaled = calibration_for_cluster(*cluster, problems);
-  ASSERT_TRUE(scaled);
-  EXPECT_NEAR(scaled->matmul_flops.value, h100->matmul_flops.value / 10, 1e6);
-  EXPECT_NEAR(scaled->memory_bandwidth.value, h100->memory_bandwidth.value / 2, 1e3);
-  EXPECT_NEAR(scaled->stream_bandwidth.value, h100->stream_bandwidth.value / 2, 1e3);
-  EXPECT_NEAR(scaled->collectives[0].bandwidth, h100->collectives[0].bandwidth / 10, 1);
-  EXPECT_GE(scaled->matmul_flops.error, 0.15);
-  EXPECT_EQ(scaled->name,
-            "h100, scaled to the cluster's figures: peak x0.1, memory rate x0.5, link x0.1");
-  EXPECT_THAT(scaled->note, HasSubstr("peak x0.1"));
 }
 
 TEST(Sweep, TimesFollowTheClustersFigures) {

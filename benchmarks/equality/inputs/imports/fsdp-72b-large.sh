@@ -1,0 +1,22 @@
+python3 -m verl.trainer.main_ppo \
+    algorithm.adv_estimator=grpo \
+    actor_rollout_ref.actor.use_kl_loss=True \
+    actor_rollout_ref.rollout.n=5 \
+    actor_rollout_ref.rollout.name=vllm \
+    actor_rollout_ref.model.enable_gradient_checkpointing=True \
+    actor_rollout_ref.model.use_remove_padding=True \
+    actor_rollout_ref.ref.fsdp_config.param_offload=True \
+    actor_rollout_ref.actor.fsdp_config.param_offload=True \
+    actor_rollout_ref.actor.fsdp_config.optimizer_offload=True \
+    actor_rollout_ref.model.path=Qwen/Qwen2-72B-Instruct \
+    data.train_batch_size=1024 \
+    actor_rollout_ref.actor.ppo_mini_batch_size=256 \
+    data.max_prompt_length=1024 \
+    data.max_response_length=1024 \
+    trainer.n_gpus_per_node=8 \
+    trainer.nnodes=1 \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=8 \
+    actor_rollout_ref.rollout.gpu_memory_utilization=0.6 \
+    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=64 \
+    actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=64 \
+    actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=64

@@ -1,0 +1,21 @@
+python3 -m verl.trainer.main_ppo \
+    --config-name=ppo_megatron_trainer.yaml \
+    algorithm.adv_estimator=grpo \
+    actor_rollout_ref.actor.use_kl_loss=True \
+    actor_rollout_ref.rollout.n=5 \
+    actor_rollout_ref.actor.megatron.param_offload=True \
+    actor_rollout_ref.actor.megatron.optimizer_offload=True \
+    actor_rollout_ref.ref.megatron.param_offload=True \
+    actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 \
+    actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=1 \
+    actor_rollout_ref.ref.log_prob_micro_batch_size_per_gpu=1 \
+    actor_rollout_ref.model.path=Qwen/Qwen2.5-7B \
+    actor_rollout_ref.model.lora.rank=16 \
+    actor_rollout_ref.model.lora.alpha=32 \
+    data.train_batch_size=256 \
+    data.max_prompt_length=512 \
+    data.max_response_length=1024 \
+    actor_rollout_ref.actor.ppo_mini_batch_size=64 \
+    actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2 \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=2 \
+    trainer.n_gpus_per_node=8

@@ -1,0 +1,9 @@
+python3 -m verl.experimental.one_step_off_policy.main_ppo \
+    actor_rollout_ref.model.path=qwen2.5-7b \
+    algorithm.adv_estimator=grpo \
+    trainer.nnodes=1 \
+    trainer.n_gpus_per_node=6 \
+    rollout.nnodes=1 \
+    rollout.n_gpus_per_node=2 \
+    actor_rollout_ref.actor.ppo_mini_batch_size=96 \
+    data.train_batch_size=1152

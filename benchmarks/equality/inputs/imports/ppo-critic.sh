@@ -1,0 +1,19 @@
+python3 -m verl.trainer.main_ppo \
+    algorithm.adv_estimator=gae \
+    actor_rollout_ref.model.path=Qwen/Qwen2.5-7B \
+    critic.model.path=Qwen/Qwen2.5-7B \
+    algorithm.use_kl_in_reward=True \
+    data.train_batch_size=1024 \
+    data.max_prompt_length=1024 \
+    data.max_response_length=1024 \
+    actor_rollout_ref.actor.ppo_mini_batch_size=256 \
+    actor_rollout_ref.actor.use_dynamic_bsz=True \
+    actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16384 \
+    critic.use_dynamic_bsz=True \
+    critic.fsdp.ulysses_sequence_parallel_size=2 \
+    critic.ppo_max_token_len_per_gpu=32768 \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=2 \
+    reward.reward_model.enable=True \
+    reward.reward_model.model_path=Qwen/Qwen2.5-3B \
+    trainer.n_gpus_per_node=8 \
+    trainer.nnodes=2

@@ -1,0 +1,1 @@
+python3 -m sglang.launch_server --model-path qwen3-30b-a3b --tp-size 8 --dp-size 3 --enable-dp-attention

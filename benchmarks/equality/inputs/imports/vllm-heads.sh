@@ -1,0 +1,1 @@
+vllm serve qwen2.5-7b --tensor-parallel-size 3

@@ -1,0 +1,247 @@
+// Bytes that the calls of a role need while they run: activations, logits, caches and buffers.
+#include <algorithm>
+#include <cmath>
+
+#include "cost_models/memory.h"
+
+namespace tessera {
+namespace {
+
+// More than any memory holds, and little enough that sums of them stay integers.
+constexpr double kMostBytes = 1LL << 56;
+
+std::int64_t rounded(double bytes) {
+  return static_cast<std::int64_t>(std::ceil(std::min(bytes, kMostBytes)));
+}
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// A slice of logits in the model's type and fp32 and their exponentials (executor/model/scores.cc);
+// the backward pass has gradients of both kinds besides.
+std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
+  if (rank.model.head == ModelHead::value) return 0;
+  const double columns = as_double(rank.vocab());
+  if (rank.traits.loss.rows == 0) {
+    return rounded(tokens * columns *
+                   bytes_per_logit(rank.traits.loss.kernel, rank.dtype, training));
+  }
+  const double rows = std::min(tokens, as_double(rank.traits.loss.rows));
+  const double element = size_of(rank.dtype), fp32 = size_of(DType::fp32);
+  return rounded(rows * columns * (training ? 2 * element + 3 * fp32 : element + 2 * fp32));
+}
+
+// Token copies that the experts of one rank work on, per token of the rank: k, of which etp ranks
+// each work on all with a part of the columns; without sequence parallelism the tokens are dealt to
+// the t ranks that hold copies of them.
+double expert_copies(const RankModel& rank, const LayerShape& shape) {
+  return as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.experts.imbalance;
+}
+
+// Widths of what attention and MLP make besides the residual stream, per token.
+// `projected`: latent attention's queries, keys and values of every head are kept, not made again
+// from the compressed ones (DeepSeek-V3, arXiv:2412.19437, sec. 3.2.3).
+double attention_elements(const RankModel& rank, const LayerShape& shape, bool projected = true) {
+  const double q = as_double(rank.query_heads()), kv = as_double(rank.kv_heads());
+  const double heads = q * as_double(shape.key_dim + shape.value_dim);
+  if (!shape.latent()) return heads + kv * as_double(shape.key_dim + shape.value_dim);
+  const double output = q * as_double(shape.value_dim);
+  return (projected ? heads + q * as_double(shape.key_dim) : 0) + output +
+         as_double(shape.query_rank + shape.kv_rank + shape.rope_dim);
+}
+
+double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product) {
+  const double parts = as_double(shape.up_parts()) + (product ? 1.0 : 0.0);
+  double elements = parts * as_double(rank.largest(shape.ffn));
+  if (shape.sparse()) {
+    const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
+    elements += expert_copies(rank, shape) * (parts * columns + 2.0 * as_double(shape.hidden)) +
+                as_double(shape.experts);
+  }
+  return elements;
+}
+
+// Inputs and outputs of a layer's widest operator besides the residual stream.
+double layer_buffers(const RankModel& rank, const LayerShape& shape, double tokens) {
+  const double widest = std::max(attention_elements(rank, shape), mlp_elements(rank, shape, true));
+  return tokens * size_of(rank.dtype) * (3.0 * as_double(shape.hidden) + widest);
+}
+
+double activation_bytes(const RankModel& rank, const LayerShape& shape, Recompute recompute,
+                        double sequence) {
+  const auto bytes = static_cast<double>(size_of(rank.dtype));
+  const double hidden = as_double(shape.hidden) / rank.stream_parts();
+  if (recompute == Recompute::full) return bytes * hidden;
+  const bool selective = recompute == Recompute::selective,
+             flash = rank.traits.kernels.flash_attention;
+  double softmax = 0;
+  if (!flash && !selective) {
+    // Scores are whole whatever the mask is.
+    const double seen = sequence;
+    softmax = as_double(rank.query_heads()) * seen *
+              (rank.traits.kernels.dropout ? 2 * bytes + 1 : bytes);
+  }
+  const bool remade = rank.traits.kernels.elementwise == ElementwiseKernels::remade;
+  const bool product = !(flash && shape.gated && (selective || remade));
+  const double stream =
+      bytes * (remade ? 2.0 : 4.0) * hidden + (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
+  return stream +
+         bytes *
+             (attention_elements(rank, shape, !selective) + mlp_elements(rank, shape, product)) +
+         softmax;
+}
+
+}  // namespace
+
+double bytes_per_logit(LossKernel loss, DType type, bool training) {
+  const double element = size_of(type), fp32 = size_of(DType::fp32);
+  switch (loss) {
+    case LossKernel::eager:
+      return training ? 3 * fp32 : element + 2 * fp32;
+    case LossKernel::vocab_parallel:
+      return element + fp32;
+    case LossKernel::fused:
+      return 2 * element;
+    case LossKernel::in_place:
+      return training ? element : 2 * element;
+    case LossKernel::with_entropy:
+      return training ? 3 * element : 2 * element;
+  }
+  return 0;
+}
+
+double layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence) {
+  return activation_bytes(rank, rank.layer(), recompute, sequence);
+}
+
+int micro_batches_in_flight(int micro_batches, int pp, int stage) {
+  return std::min(micro_batches, pp - stage);
+}
+
+double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage) {
+  if (vpp <= 1) return micro_batches_in_flight(micro_batches, pp, stage);
+  const int chunks = 2 * (pp - stage - 1) + (vpp - 1) * pp + 1;
+  return static_cast<double>(std::min(micro_batches * vpp, chunks)) / vpp;
+}
+
+double layers_in_flight(const ParallelLayout& layout, int micro_batches, int stage) {
+  const int chunks = layout.vpp, pp = layout.pp;
+  const auto layers = [&](int chunk) {
+    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * pp + stage)];
+    return as_double(range.last - range.first);
+  };
+  bool even = true;
+  for (int chunk = 1; chunk < chunks; ++chunk) even = even && layers(chunk) == layers(0);
+  if (even) {
+    return stage_batches_in_flight(micro_batches, pp, chunks, stage) * chunks * layers(0);
+  }
+  // p micro-batches pass a chunk, then the next chunk (Megatron-LM's schedules.py); backward passes
+  // go the other way. One follows the other once the stage is warm.
+  const int passes = micro_batches * chunks;
+  const int ahead = std::min(passes, 2 * (pp - stage - 1) + (chunks - 1) * pp + 1);
+  double held = 0;
+  for (int i = 0; i < ahead; ++i) held += layers(i / pp % chunks);
+  double most = held;
+  for (int i = 0; i + ahead < std::min(passes, ahead + pp * chunks); ++i) {
+    held += layers((i + ahead) / pp % chunks) - layers(chunks - 1 - i / pp % chunks);
+    most = std::max(most, held);
+  }
+  return most;
+}
+
+MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recompute recompute) {
+  const double tokens = load.tokens / rank.cp;
+  const double stage_input =
+      static_cast<double>(size_of(rank.dtype) * rank.model.hidden) / rank.stream_parts();
+  double kept = stage_input, one_layer = 0, buffers = 0;
+  for (std::size_t kind = 0; kind < load.layers.size(); ++kind) {
+    if (load.layers[kind] == 0) continue;
+    const LayerShape shape = layer_shape(rank.model, static_cast<LayerKind>(kind));
+    kept += as_double(load.layers[kind]) * activation_bytes(rank, shape, recompute, load.sequence);
+    one_layer = std::max(one_layer, activation_bytes(rank, shape, Recompute::none, load.sequence));
+    buffers = std::max(buffers, layer_buffers(rank, shape, tokens));
+  }
+  if (load.last) kept += 2.0 * stage_input;  // the final norm's input and output
+  MemoryUse use;
+  use.activations = rounded(kept * tokens * load.in_flight);
+  use.workspace = rounded(buffers);
+  if (load.last) use.logits = logits_bytes(rank, tokens, true);
+  // All rows of logits and their gradient are gone when the backward pass reaches the last layer:
+  // what that needs besides takes their place.
+  std::int64_t gone = rank.traits.loss.rows == 0 ? use.logits : 0;
+  const auto beside = [&gone](std::int64_t bytes) {
+    const std::int64_t shared = std::min(bytes, gone);
+    gone -= shared;
+    return bytes - shared;
+  };
+  use.workspace = beside(use.workspace);
+  if (recompute == Recompute::full) use.activations += beside(rounded(one_layer * tokens));
+  return use;
+}
+
+MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_stage,
+                          double tokens, int in_flight, Recompute recompute) {
+  StageLoad load{.last = last_stage, .tokens = tokens, .in_flight = static_cast<double>(in_flight)};
+  const LayerKind kind = rank.kind.value_or(kind_of_layer(rank.model, rank.model.layers - 1));
+  load.layers[static_cast<std::size_t>(kind)] = layers;
+  return training_memory(rank, load, recompute);
+}
+
+MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens) {
+  MemoryUse use;
+  use.activations = rounded(layer_buffers(rank, rank.layer(), tokens / rank.cp));
+  if (last_stage) use.logits = logits_bytes(rank, tokens / rank.cp, false);
+  return use;
+}
+
+std::int64_t cache_bytes_per_token(const RankModel& rank, DType kv) {
+  const LayerShape shape = rank.layer();
+  const std::int64_t elements = shape.latent()
+                                    ? shape.kv_rank + shape.rope_dim
+                                    : rank.kv_heads() * (shape.key_dim + shape.value_dim);
+  return elements * size_of(kv);
+}
+
+MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
+                         std::int64_t max_length, double prefill_tokens, std::int64_t layers) {
+  MemoryUse use;
+  if (layers == 0) layers = rank.model.layers;
+  const LayerShape shape = rank.layer();
+  double kept = as_double(max_length);
+  if (shape.window > 0) {
+    kept =
+        shape.full_share * kept + (1 - shape.full_share) * std::min(kept, as_double(shape.window));
+  }
+  const double cached = as_double(cache_bytes_per_token(rank, kv) * layers) * as_double(slots);
+  use.kv_cache = static_cast<std::int64_t>(std::min(cached * kept, kMostBytes));
+  use.activations =
+      rounded(layer_buffers(rank, rank.layer(), std::max(prefill_tokens, 1.0 * slots)));
+  use.logits = rounded(static_cast<double>(slots) * 2.0 * size_of(DType::fp32) *
+                       static_cast<double>(rank.vocab() + rank.model.vocab));
+  return use;
+}
+
+MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layout,
+                               const Elements& fullest_layer, double tokens,
+                               const RoleDTypes& dtypes, bool training, std::int64_t layers) {
+  const LayerShape shape = rank.layer();
+  const auto element = static_cast<double>(size_of(rank.dtype));
+  const double own = tokens / rank.cp;
+  double bytes = 0;
+  if (layout.dp_shard > 1) {
+    const auto layer = as_double(fullest_layer.total());
+    const double gathered =
+        training && rank.traits.shards.kept_gathered ? std::max(2.0, as_double(layers)) : 2.0;
+    bytes += layer * (gathered * size_of(dtypes.param) + (training ? size_of(dtypes.grad) : 0));
+  }
+  if (rank.cp > 1) {
+    const double heads = as_double(shape.key_dim + shape.value_dim);
+    const double keys = as_double(rank.kv_heads()) * heads;
+    bytes += own * element * (rank.ulysses ? keys + as_double(rank.query_heads()) * heads : keys);
+  }
+  if (shape.sparse() && rank.ep > 1) {
+    bytes += own * element * 2.0 * expert_copies(rank, shape) * as_double(shape.hidden);
+  }
+  return {.communication = rounded(bytes)};
+}
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+#include "cost_models/documents/command_line.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+
+namespace tessera {
+namespace {
+
+void refuse_unknown(const CLI::App& app, const std::string& word,
+                    std::span<const std::string> elsewhere) {
+  std::vector<std::string> known(elsewhere.begin(), elsewhere.end());
+  for (const CLI::App* command : app.get_subcommands(nullptr)) known.push_back(command->get_name());
+  std::sort(known.begin(), known.end());
+  if (std::binary_search(known.begin(), known.end(), word)) return;
+  std::string all;
+  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
+  throw Error(ExitCode::usage, {Problem{.place = "command",
+                                        .found = "'" + word + "'",
+                                        .expected = "one of " + all,
+                                        .hint = did_you_mean(word, known)}});
+}
+
+}  // namespace
+
+int run_command_line(CLI::App& app, int argc, char** argv, std::span<const std::string> elsewhere) {
+  if (argc > 1 && argv[1][0] != '-') refuse_unknown(app, argv[1], elsewhere);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    const bool wants_help = error.get_exit_code() == 0;
+    app.exit(error);
+    return static_cast<int>(wants_help ? ExitCode::ok : ExitCode::usage);
+  }
+  return 0;
+}
+
+}  // namespace tessera

@@ -1,0 +1,30 @@
+// YAML as every reader of Tessera accepts it: one document of maps, lists and scalars.
+//
+// Plain scalars resolve by YAML 1.2's core schema (so `no` and `on` are strings); numbers with
+// leading zeros stay strings. Refused, with line:column: anchors, aliases, tags, duplicate keys,
+// keys that are not scalars, a second document, depth beyond the limit, .inf and .nan, integers
+// outside 64 bits, byte-order marks, malformed UTF-8, oversized files. Stateless.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cost_models/documents/document.h"
+
+namespace tessera {
+
+/// nullopt when anything was appended to `problems`.
+std::optional<Document> parse_yaml(std::string_view text, const std::string& file,
+                                   Problems& problems,
+                                   const ParseLimits& limits = {.bytes = std::size_t{1} << 20});
+
+/// Parses as parse_yaml does, but a value that is no number of 64 bits or not finite is a Problem
+/// and stays, marked Node::refused, so that what else is wrong with the file can be told as well.
+/// Callers look at `problems`.
+std::optional<Document> parse_yaml_as_far(std::string_view text, const std::string& file,
+                                          Problems& problems,
+                                          const ParseLimits& limits = {.bytes = std::size_t{1}
+                                                                                << 20});
+
+}  // namespace tessera

@@ -1,0 +1,17 @@
+#include "cost_models/documents/utc_now.h"
+
+#include <array>
+#include <ctime>
+
+namespace tessera {
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+}  // namespace tessera

@@ -1,0 +1,158 @@
+// The model families, a row each: every fact that tells one from another.
+//
+// Constants of the architectures and defaults of transformers 5.17 (models/*/configuration_*.py,
+// modeling_*.py). Code asks for the fact that it needs and compares no family
+// (tests/structure_test.cc). Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "cost_models/spec/model_spec.h"
+
+namespace tessera {
+
+/// The words in which a config.json states its sizes.
+enum class ConfigKeys {
+  common,  // num_hidden_layers, hidden_size, ...
+  gpt2,    // n_layer, n_embd, ...
+};
+
+/// Which layers of a family look back a window only.
+enum class WindowRule {
+  none,              // the key is not read
+  always,            // sliding_window in every layer
+  if_used,           // use_sliding_window, and from max_window_layers on; all layers alike
+  if_used_in_all,    // use_sliding_window: one mask for all layers, whatever max_window_layers says
+  if_used_by_layer,  // use_sliding_window, and where layer_types says so
+  alternating,       // layer_types; without it every other layer, the first sliding
+};
+
+/// The words in which a config.json states its experts.
+enum class ExpertKeys {
+  mixtral,   // num_local_experts, of intermediate_size columns
+  qwen,      // num_experts, moe_intermediate_size, decoder_sparse_step, mlp_only_layers
+  deepseek,  // n_routed_experts, n_shared_experts, first_k_dense_replace, groups
+};
+
+/// Routed experts of a family.
+struct ExpertFacts {
+  ExpertKeys keys = ExpertKeys::mixtral;
+  bool normalised = false;    // chosen scores sum to 1, where norm_topk_prob does not say
+  bool router_bias = false;   // on the logits
+  bool gated_shared = false;  // one shared expert of shared_expert_intermediate_size, with a gate
+  // ExpertKeys::deepseek alone: the class's parts, and its defaults where the file is silent.
+  RouterScore score = RouterScore::softmax;
+  bool correction_bias = false;  // on the scores for the choice alone
+  std::int64_t default_shared = 0, default_dense = 0, default_groups = 1,
+               default_groups_per_token = 1;
+  double default_scale = 1.0;
+  const char* default_method = "greedy";  // topk_method
+};
+
+/// Biases of the linear layers: what the class has, and the keys that state otherwise.
+struct BiasFacts {
+  bool qkv = false, output = false, mlp = false;
+  bool attention_key = false;         // attention_bias: queries, keys, values and output alike
+  bool qkv_key = false;               // qkv_bias
+  bool mlp_key = false;               // mlp_bias
+  const char* mlp_refused = nullptr;  // why a true mlp_bias is refused
+};
+
+/// Yarn's scaling that a class takes where the file has none.
+struct YarnDefault {
+  double factor = 1.0;
+  std::int64_t original_positions = 0;
+  bool truncate = true;
+};
+
+/// Rotary positions of a family.
+struct RopeFacts {
+  double default_theta = 10000.0;
+  std::optional<double> rotated_fraction;  // default of partial_rotary_factor; none = whole heads
+  std::optional<YarnDefault> yarn;
+  bool sections = false;  // "mrope", the same position in all sections for text
+};
+
+/// How a checkpoint stores the linear layers outside the experts.
+enum class LayerTensors {
+  separate,  // q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj: [out, in]
+  conv1d,    // c_attn (queries, keys and values side by side), c_proj, c_fc: [in, out]
+};
+
+/// How a checkpoint stores routed experts.
+enum class ExpertTensors {
+  each,     // three tensors an expert
+  stacked,  // one tensor for all, input dim before output dim, gate and up interleaved
+};
+
+/// Names of a checkpoint's tensors.
+struct TensorNames {
+  LayerTensors layer = LayerTensors::separate;
+  std::string_view embedding = "model.embed_tokens.weight";
+  std::string_view layers = "model.layers.";  // then the layer's number
+  std::string_view last_norm = "model.norm";
+  // As transformers' ...ForTokenClassification calls its head of one value.
+  std::string_view value_head = "score.weight";
+  std::string_view value_head_bias;  // empty = none
+  ExpertTensors experts = ExpertTensors::each;
+  std::string_view expert_block = "mlp.", gate = "gate_proj", up = "up_proj", down = "down_proj";
+};
+
+/// Which linear layers have biases.
+enum class BiasPlaces : unsigned { none = 1, qkv = 2, all = 4, none_or_all = 5, any = 7 };
+/// The expert that every token uses.
+enum class SharedExpert { any, none, gated };
+
+/// A description without a family (Megatron-LM's arguments) is of this one when it states these
+/// too, besides its norms, activation, positions, sinks, experts and latent attention; empty =
+/// either.
+struct Signature {
+  BiasPlaces biases = BiasPlaces::any;
+  std::optional<bool> qk_norm, sliding_window;
+  std::optional<RouterScore> score;
+  bool plain_choice = false;  // no groups of experts, no correction of scores
+  bool every_layer = false;   // experts in every layer
+  SharedExpert shared = SharedExpert::any;
+};
+
+/// One family. A row states what it has otherwise than most.
+struct FamilyFacts {
+  ModelFamily family = ModelFamily::llama;
+  std::string_view name;  // also the model_type of its config.json
+  // Parts.
+  NormKind norm = NormKind::rms;
+  MlpKind mlp = MlpKind::swiglu;
+  bool learned_positions = false;
+  bool qk_norm = false;
+  bool attention_sinks = false;
+  bool latent_attention = false;
+  bool vision = false;
+  BiasFacts biases;
+  std::optional<ExpertFacts> experts;
+  // config.json.
+  ConfigKeys keys = ConfigKeys::common;
+  std::string_view language_model;  // its class where that is no ...ForCausalLM
+  std::int64_t default_positions = 0;
+  double default_epsilon = 1e-6;
+  std::int64_t default_kv_heads = 0;  // 0 = as many as query heads
+  bool null_kv_heads = true;          // null = as many as query heads; false = null is refused
+  std::int64_t default_head_dim = 0;  // 0 = hidden_size / num_attention_heads
+  WindowRule window = WindowRule::none;
+  std::int64_t default_window = 0;
+  RopeFacts rope;
+  std::int64_t default_mtp_layers = 0;  // 0 = the keys are not read
+  // Checkpoint and Megatron-LM.
+  TensorNames tensors;
+  Signature signature;
+};
+
+const FamilyFacts& facts_of(ModelFamily family);
+/// nullptr for an unknown model_type.
+const FamilyFacts* facts_of(std::string_view model_type);
+
+/// The family whose checkpoints have the model's parts and no others (its own `family` is not
+/// looked at); nullopt = none has.
+std::optional<ModelFamily> family_with_parts_of(const ModelSpec& model);
+
+}  // namespace tessera

@@ -1,0 +1,260 @@
+// tessera-run train: one rank of a run. mpirun, torchrun or srun start as many as the plan places.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cost_models/documents/document.h"
+#include "executor/arena/shared_arena.h"
+#include "executor/comm/nccl_world.h"
+#include "executor/commands/commands.h"
+#include "executor/launch/device_setup.h"
+#include "executor/loop/save_model.h"
+#include "executor/loop/share.h"
+#include "executor/loop/training_loop.h"
+#include "executor/records/run_log.h"
+#include "executor/records/step_progress.h"
+#include "executor/rl/samples.h"
+#include "planner/engines/read_plan.h"
+#include "simulator/timeline/rank_status.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainOptions {
+  std::string run;                   // a folder that `tessera run` prepared, or:
+  std::string plan, config, output;  // what a bare launcher starts from
+  std::string device = "auto";
+  std::string config_name;  // what messages call the configuration; default its file
+  bool check = false;       // read everything and leave
+};
+
+struct Inputs {
+  Plan plan;
+  RunConfig config;
+};
+
+Inputs read_inputs(const TrainOptions& options) {
+  const fs::path plan_file =
+      options.run.empty() ? fs::path(options.plan) : fs::path(options.run) / "plan.json";
+  const fs::path config_file =
+      options.run.empty() ? fs::path(options.config) : fs::path(options.run) / "run.yaml";
+  Problems problems;
+  std::optional<Plan> plan = read_executable_plan(plan_file, problems);
+  if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
+  std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
+  for (Problem& problem : problems) {
+    if (!options.config_name.empty() && problem.file == config_file) {
+      problem.file = options.config_name;
+    }
+  }
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  return {std::move(*plan), std::move(*config)};
+}
+
+PromptSet read_prompts(const Inputs& inputs) {
+  const DataConfig& data = inputs.config.data;
+  return read_prompt_set({.files = data.train_files,
+                          .model = inputs.plan.models.at("actor").path,
+                          .reward = inputs.config.reward.function,
+                          .per_step = inputs.plan.workload.prompts_per_step,
+                          .max_tokens = data.max_prompt_length,
+                          .seed = data.seed,
+                          .shuffle = data.shuffle});
+}
+
+/// All ranks on this host: each wants a GPU.
+void require_gpus(int ranks) {
+  const int gpus = cuda_device_count();
+  if (gpus >= ranks) return;
+  throw Error(ExitCode::missing, "the run wants " + std::to_string(ranks) + " GPUs, and " +
+                                     std::to_string(gpus) + " are visible (nvidia-smi lists them)");
+}
+
+/// Under a bare launcher rank 0 makes the run's folder; it must not exist.
+void create_folder(const fs::path& folder, Communicator& host) {
+  std::string failure;
+  if (host.rank() == 0) {
+    std::error_code error;
+    if (!fs::create_directory(folder, error)) failure = error ? error.message() : "it exists";
+  }
+  for (const std::string& text : share_texts(host, failure)) {
+    if (!text.empty()) {
+      throw Error(ExitCode::bad_input, {Problem{.file = folder.string(),
+                                                .found = text,
+                                                .expected = "a new folder for this run"}});
+    }
+  }
+}
+
+/// Says of a step whose updates were skipped that they were.
+void note_skipped(std::int64_t step, const Metrics& numbers, StepProgress& progress) {
+  double skipped = 0;
+  for (const char* name : {"actor/skipped_share", "critic/skipped_share"}) {
+    const auto found = numbers.find(name);
+    if (found != numbers.end()) skipped = std::max(skipped, found->second);
+  }
+  if (skipped <= 0) return;
+  char text[120];
+  std::snprintf(text, sizeof text,
+                "step %lld: %.0f %% of the updates skipped: the gradient is not finite",
+                static_cast<long long>(step), 100 * skipped);
+  progress.note(text);
+}
+
+void write_trace(const Timeline& mine, const fs::path& file, Communicator& host) {
+  const Timeline all = share_spans(host, mine);
+  if (host.rank() == 0) write_text_file(file, to_chrome_trace({&all}));
+}
+
+class Rank {
+ public:
+  Rank(const TrainOptions& options, Inputs inputs)
+      : inputs_(std::move(inputs)),
+        folder_(options.run.empty() ? options.output : options.run),
+        setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s)) {
+    if (options.run.empty()) create_folder(folder_, setup_.host());
+    status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank);
+    if (setup_.rank != 0) return;
+    log_ = std::make_unique<RunLog>(folder_);
+    progress_ = std::make_unique<StepProgress>(folder_, inputs_.config.trainer.total_training_steps,
+                                               shown_on_terminal());
+  }
+
+  /// Marks the rank as finished with the code that the process will exit with.
+  int run() {
+    try {
+      const int code = train();
+      status_->finish(code);
+      leave_together();
+      return code;
+    } catch (const Error& error) {
+      status_->finish(static_cast<int>(error.code()));
+      throw;
+    } catch (const PeerLost&) {
+      status_->finish(static_cast<int>(ExitCode::peer_lost));
+      throw;
+    }
+  }
+
+ private:
+  /// Launchers end the other ranks as soon as one has left with a code: by then all are marked.
+  void leave_together() {
+    try {
+      setup_.host().barrier();
+    } catch (const PeerLost&) {
+      // Who is gone was finished, or is told as lost by its own file.
+    }
+  }
+
+  int train() {
+    const Plan& plan = inputs_.plan;
+    CommTimes times(setup_.rank, std::move(setup_.clock));
+    SideLane side;
+    if (shares_layers(plan)) side = make_side_lane(setup_);
+    Worker worker = make_worker(plan, inputs_.config,
+                                {.world = setup_.world.get(),
+                                 .host = &setup_.host(),
+                                 .device = setup_.device,
+                                 .stream = setup_.stream,
+                                 .side = &side,
+                                 .decorate = times.decorator()});
+    print_memory(worker);
+    const PromptSet prompts = read_prompts(inputs_);
+    const LoopResult result =
+        run_training(worker, plan, inputs_.config, prompts, observer(prompts, times));
+    status_->enter(name_of(Phase::save_checkpoint), result.steps);
+    write_trace(result.timeline, folder_ / "trace.json", setup_.host());
+    save_actor(worker, plan, folder_ / "hf");
+    return result.stopped ? static_cast<int>(ExitCode::stopped) : 0;
+  }
+
+  /// Prints what one memory of training and rollout spares, on the rank where it spares the least.
+  void print_memory(const Worker& worker) {
+    if (!worker.memory.shared) return;
+    std::int64_t least = -spared_bytes(*worker.memory.shared);
+    setup_.host().all_reduce(&least, 1, DType::int64, ReduceOp::max);
+    if (!log_ || least == 0) return;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "[Memory] training weights are views of the rollout's: %.4g GB less per rank, "
+                  "%.4g GB lie twice",
+                  static_cast<double>(-least) * 1e-9,
+                  static_cast<double>(worker.memory.shared->held_twice) * 1e-9);
+    progress_->note(text);
+  }
+
+  RunObserver observer(const PromptSet& prompts, CommTimes& times) {
+    RunObserver observer;
+    observer.phase_started = [this, &times](Phase phase, std::int64_t step) {
+      status_->enter(name_of(phase), step);
+      times.enter(phase, static_cast<int>(step));
+    };
+    observer.communication = [&times] { return times.metrics(); };
+    observer.should_stop = [this] { return setup_.rank == 0 && stop_requested(folder_); };
+    if (!log_) return observer;
+    observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
+      progress_->detail(to_string(report));
+    };
+    observer.step_finished = [this, &prompts](std::int64_t step, const Metrics& numbers,
+                                              const Experience& experience) {
+      log_->add_step(step, numbers);
+      for (const Sequence& sequence : experience.sequences) {
+        const SequenceText text = text_of(prompts, step - 1, sequence);
+        log_->add_sample(sample_line(step, sequence, {text.prompt, text.response, text.truth}));
+      }
+      note_skipped(step, numbers, *progress_);
+      progress_->step(step, numbers);
+    };
+    return observer;
+  }
+
+  Inputs inputs_;
+  fs::path folder_;
+  RankSetup setup_;
+  std::unique_ptr<RankStatusFile> status_;
+  std::unique_ptr<RunLog> log_;
+  std::unique_ptr<StepProgress> progress_;
+};
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "train", "One rank of a run: mpirun, torchrun --no-python or srun start it");
+  auto options = std::make_shared<TrainOptions>();
+  CLI::Option* run =
+      command->add_option("--folder", options->run, "Folder that `tessera run` prepared");
+  command->add_option("plan", options->plan, "plan.json")->excludes(run);
+  command->add_option("--config", options->config, "run.yaml or a preset")->excludes(run);
+  command->add_option("-o,--output", options->output, "Folder of the run; must not exist")
+      ->excludes(run);
+  command->add_option("--device", options->device, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command->add_option("--config-name", options->config_name,
+                      "What messages call the configuration");
+  command->add_flag("--check", options->check,
+                    "Read plan, configuration and data, look for the device's GPUs, and leave");
+  command->callback([options] {
+    if (options->run.empty() &&
+        (options->plan.empty() || options->config.empty() || options->output.empty())) {
+      throw Error(ExitCode::usage, "train needs --folder, or a plan, --config and --output");
+    }
+    Inputs inputs = read_inputs(*options);
+    if (options->check) {
+      read_prompts(inputs);
+      if (options->device == "cuda") require_gpus(inputs.plan.world_size());
+      return;
+    }
+    const int code = Rank(*options, std::move(inputs)).run();
+    if (code != 0) throw CLI::RuntimeError(code);
+  });
+}
+
+}  // namespace tessera

@@ -1,0 +1,333 @@
+#include "executor/config/run_config.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/strict_yaml.h"
+#include "executor/config/run_config_algorithm.h"
+#include "executor/config/run_config_keys.h"
+#include "executor/config/run_config_reshard.h"
+
+namespace tessera {
+namespace {
+
+class RunReader {
+ public:
+  RunReader(ObjectReader& root, const Plan& plan) : root_(root), plan_(plan) {}
+
+  RunConfig read() {
+    std::int64_t version = 1;
+    root_.optional("version", version);
+    if (version != 1) root_.refuse("version", "version 1");
+    trainer();  // first: its seed is the default of the others
+    data();
+    config_.algorithm = read_algorithm(root_, plan_);
+    actor_rollout_ref();
+    critic();
+    config_.reshard = read_reshard(root_, plan_);
+    if (auto reward = root_.object("reward", false)) {
+      reward->optional("function", config_.reward.function);
+      refuse_unsupported(*reward, {{"reward_manager", "name a rule in reward.function"},
+                                   {"custom_reward_function", "Python functions cannot be called"},
+                                   {"sandbox_fusion", "there is no sandbox service"}});
+      reward->refuse_unknown_keys();
+    }
+    refuse_unsupported(root_,
+                       {{"reward_model", "the plan's roles say which reward model runs where"},
+                        {"custom_reward_function", "name a rule in reward.function"},
+                        {"ray_kwargs", "there is no Ray"},
+                        {"global_profiler", "every run writes trace.json"},
+                        {"transfer_queue", "ranks exchange data themselves"}});
+    root_.refuse_unknown_keys();
+    return std::move(config_);
+  }
+
+ private:
+  const RolePlan* role(Role which) const { return plan_.find(which); }
+
+  void trainer() {
+    auto reader = root_.object("trainer");
+    if (!reader) return;
+    TrainerConfig& trainer = config_.trainer;
+    constexpr Whole kSteps{.least = 1, .most = 1'000'000'000};
+    reader->required("total_training_steps", trainer.total_training_steps, kSteps);
+    read_seed(*reader, "seed", trainer.seed);
+    reader->optional("deterministic", trainer.deterministic);
+    std::string replay;
+    reader->optional("rollout_replay", replay);
+    trainer.rollout_replay = replay;
+    fixed(*reader, "nnodes", plan_.cluster.nodes, "cluster.nodes");
+    fixed(*reader, "n_gpus_per_node", plan_.cluster.gpus_per_node, "cluster.gpus_per_node");
+    refuse_unsupported(*reader,
+                       {{"total_epochs", "state total_training_steps"},
+                        {"test_freq", "validation during a run is not supported"},
+                        {"val_before_train", "validation during a run is not supported"},
+                        {"critic_warmup", "the actor is updated from the first step"},
+                        {"logger", "every run writes metrics.jsonl"},
+                        {"project_name", "the run's folder names it"},
+                        {"experiment_name", "the run's folder names it"},
+                        {"default_local_dir", "the run's folder is an argument of tessera run"},
+                        {"save_freq", "the model is saved when the run ends or is stopped"},
+                        {"resume_mode", "a run begins with the plan's models"},
+                        {"resume_from_path", "a run begins with the plan's models"},
+                        {"balance_batch", "batches are always balanced by tokens"},
+                        {"rollout_data_dir", "every run writes samples.jsonl"},
+                        {"device", "the plan's cluster says it"}});
+    reader->refuse_unknown_keys();
+  }
+
+  void data() {
+    DataConfig& data = config_.data;
+    data.max_prompt_length = plan_.workload.prompt_tokens;
+    data.seed = config_.rollout.seed = config_.trainer.seed;
+    auto reader = root_.object("data");
+    if (!reader) return;
+    std::vector<std::string> files;
+    const Node* const given = reader->find("train_files");
+    if (given != nullptr && given->is(Node::Kind::string) && !given->text.empty()) {
+      files.push_back(given->text);
+    } else {
+      reader->list("train_files", files);
+      if (given != nullptr && given->is(Node::Kind::list) && files.empty()) {
+        reader->refuse("train_files", "at least one file");
+      }
+    }
+    data.train_files.assign(files.begin(), files.end());
+    reader->optional("max_prompt_length", data.max_prompt_length, kPositive);
+    reader->optional("shuffle", data.shuffle);
+    read_seed(*reader, "seed", data.seed);
+    fixed(*reader, "train_batch_size", plan_.workload.prompts_per_step,
+          "workload.prompts_per_step");
+    fixed(*reader, "max_response_length", plan_.workload.response_tokens.max,
+          "workload.response_tokens.max");
+    refuse_unsupported(*reader,
+                       {{"val_files", "validation during a run is not supported"},
+                        {"val_batch_size", "validation during a run is not supported"},
+                        {"gen_batch_size", "a step generates train_batch_size prompts"},
+                        {"tokenizer", "the tokenizer is the model's"},
+                        {"truncation", "prompts that are too long are errors"},
+                        {"filter_overlong_prompts", "prompts that are too long are errors"},
+                        {"custom_cls", "Python classes cannot be loaded"},
+                        {"image_key", "models are language models"},
+                        {"prompt_key", "the files have verl's five fields"}});
+    reader->refuse_unknown_keys();
+  }
+
+  void actor_rollout_ref() {
+    config_.actor.objective.use_kl_loss = plan_.workload.kl == KlPlace::loss;
+    auto reader = root_.object("actor_rollout_ref", false);
+    if (!reader) return;
+    model(*reader, Role::actor);
+    if (auto actor = reader->object("actor", false)) this->actor(*actor);
+    if (auto rollout = reader->object("rollout", false)) this->rollout(*rollout);
+    if (auto ref = reader->object("ref", false)) {
+      log_prob_limit(*ref, Role::reference);
+      engine_keys(*ref);
+      ref->refuse_unknown_keys();
+    }
+    reader->optional("nccl_timeout", config_.trainer.timeout_s, kAboveZero);
+    refuse_unsupported(*reader, {{"hybrid_engine", "the plan's roles say who shares GPUs"}});
+    reader->refuse_unknown_keys();
+  }
+
+  void model(ObjectReader& parent, Role which) {
+    auto reader = parent.object("model", false);
+    if (!reader) return;
+    if (const RolePlan* planned = role(which)) {
+      const auto source = plan_.models.find(planned->model);
+      if (source != plan_.models.end()) {
+        fixed(*reader, "path", source->second.path, "models." + planned->model + ".path");
+      }
+      fixed_flag(*reader, "enable_gradient_checkpointing", planned->recompute == Recompute::full,
+                 "recompute");
+    }
+    fixed_flag(*reader, "use_remove_padding", true, "packed batches");
+    refuse_unsupported(*reader, {{"trust_remote_code", "remote code is never run"},
+                                 {"custom_chat_template", "the tokenizer's files say it"},
+                                 {"lora_rank", "LoRA is not supported"},
+                                 {"lora_alpha", "LoRA is not supported"},
+                                 {"override_config", "edit the model's config.json"},
+                                 {"external_lib", "Python modules cannot be loaded"},
+                                 {"tokenizer_path", "the tokenizer is the model's"},
+                                 {"use_liger", "tessera has kernels of its own"}});
+    reader->refuse_unknown_keys();
+  }
+
+  /// FSDP keeps each layer's weights after its forward pass where memory allows it.
+  void fsdp_config(ObjectReader& parent, Role which, bool& reshard_after_forward) {
+    auto reader = parent.object("fsdp_config", false);
+    if (!reader) return;
+    reader->optional("reshard_after_forward", reshard_after_forward);
+    const RolePlan* planned = role(which);
+    if (!reshard_after_forward && planned != nullptr && planned->layout.dp_shard == 1) {
+      reader->refuse("reshard_after_forward", "true: the plan's layout has no FSDP");
+    }
+    for (const std::string& key : reader->keys()) {
+      if (key != "reshard_after_forward") {
+        reader->refuse(key, "only reshard_after_forward here",
+                       "the plan's layout, offload and dtypes say the rest");
+      }
+    }
+  }
+
+  /// Keys about verl's engines, which the plan replaces.
+  void engine_keys(ObjectReader& reader) {
+    refuse_unsupported(
+        reader,
+        {{"strategy", "the plan's layouts say how a role is cut"},
+         {"megatron", "the plan's layout says it"},
+         {"ulysses_sequence_parallel_size", "the plan's layout.cp says it"},
+         {"ppo_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
+         {"ppo_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
+         {"log_prob_micro_batch_size", "micro-batches are limited by tokens, by the plan"},
+         {"log_prob_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
+         {"forward_micro_batch_size_per_gpu", "micro-batches are limited by tokens, by the plan"},
+         {"checkpoint", "every checkpoint holds everything"},
+         {"profiler", "every run writes trace.json"},
+         {"use_torch_compile", "there is no Python to compile"}});
+  }
+
+  void log_prob_limit(ObjectReader& reader, Role which) {
+    fixed_flag(reader, "log_prob_use_dynamic_bsz", true, "token limits");
+    if (const RolePlan* planned = role(which)) {
+      fixed(reader, "log_prob_max_token_len_per_gpu", planned->batching.log_prob_tokens,
+            std::string(name_of(which)) + " batching.tokens_per_call.log_prob");
+    }
+  }
+
+  /// Reads the keys that actor and critic have in common in the plan.
+  void update_keys(ObjectReader& reader, Role which) {
+    const Workload& work = plan_.workload;
+    fixed(reader, "ppo_mini_batch_size", work.prompts_per_step / work.mini_batches,
+          "prompts_per_step / mini_batches");
+    fixed(reader, "ppo_epochs", work.epochs, "workload.epochs");
+    fixed_flag(reader, "use_dynamic_bsz", true, "token limits");
+    if (const RolePlan* planned = role(which)) {
+      fixed(reader, "ppo_max_token_len_per_gpu", planned->batching.update_tokens,
+            std::string(name_of(which)) + " batching.tokens_per_call.update");
+    }
+    engine_keys(reader);
+    refuse_unsupported(reader, {{"shuffle", "mini-batches follow the order of the prompts"},
+                                {"data_loader_seed", "mini-batches follow the prompts' order"}});
+  }
+
+  void actor(ObjectReader& reader) {
+    ActorConfig& actor = config_.actor;
+    read_optim(reader, actor.optim);
+    PolicyLossOptions& policy = actor.objective.policy;
+    reader.optional("clip_ratio", policy.clip_ratio, kFromZero);
+    read_clip(reader, "clip_ratio_low", policy.clip_ratio_low);
+    read_clip(reader, "clip_ratio_high", policy.clip_ratio_high);
+    reader.optional("clip_ratio_c", policy.clip_ratio_c, Real{.least = 1, .above = true});
+    read_policy_loss(reader, policy);
+    reader.optional("entropy_coeff", actor.objective.entropy_coeff);
+    fixed_flag(reader, "use_kl_loss", actor.objective.use_kl_loss, "workload.kl");
+    reader.optional("kl_loss_coef", actor.objective.kl_loss_coef, kFromZero);
+    read_kl_type(reader, "kl_loss_type", actor.objective.kl_loss_type);
+    read_aggregation(reader, plan_.workload.response_tokens.max, actor.aggregation);
+    reader.optional("grad_clip", actor.grad_clip, kAboveZero);
+    fsdp_config(reader, Role::actor, actor.reshard_after_forward);
+    update_keys(reader, Role::actor);
+    reader.refuse_unknown_keys();
+  }
+
+  /// null means clip_ratio; absent means verl's 0.2.
+  void read_clip(ObjectReader& reader, std::string_view key, std::optional<double>& bound) {
+    const Node* const given = reader.find(key);
+    if (given != nullptr && given->is(Node::Kind::null)) bound.reset();
+    reader.optional(key, bound, kFromZero);
+  }
+
+  void rollout(ObjectReader& reader) {
+    RolloutConfig& rollout = config_.rollout;
+    reader.optional("temperature", rollout.sampling.temperature, kAboveZero);
+    reader.optional("top_p", rollout.sampling.top_p, Real{.least = 0, .most = 1, .above = true});
+    reader.optional("top_k", rollout.sampling.top_k, Whole{.least = -1});
+    read_seed(reader, "seed", rollout.seed);
+    fixed(reader, "n", plan_.workload.samples_per_prompt, "workload.samples_per_prompt");
+    fixed(reader, "prompt_length", plan_.workload.prompt_tokens, "workload.prompt_tokens");
+    fixed(reader, "response_length", plan_.workload.response_tokens.max,
+          "workload.response_tokens.max");
+    if (const RolePlan* planned = role(Role::rollout)) {
+      fixed(reader, "tensor_model_parallel_size", planned->layout.tp, "rollout layout.tp");
+      fixed(reader, "pipeline_model_parallel_size", planned->layout.pp, "rollout layout.pp");
+      fixed(reader, "data_parallel_size", planned->layout.dp(), "rollout data parallelism");
+      fixed(reader, "max_num_seqs", planned->batching.max_sequences,
+            "rollout batching.max_sequences");
+      fixed(reader, "max_num_batched_tokens", planned->batching.prefill_tokens,
+            "rollout batching.tokens_per_call.prefill");
+    }
+    log_prob_limit(reader, Role::actor);
+    engine_keys(reader);
+    refuse_unsupported(reader, {{"name", "the rollout engine is tessera's own"},
+                                {"mode", "the plan's schedule says it"},
+                                {"gpu_memory_utilization", "the plan's memory says it"},
+                                {"enforce_eager", "the engine decides"},
+                                {"free_cache_engine", "KV memory is always released"},
+                                {"load_format", "weights arrive by a reshard"},
+                                {"dtype", "the plan's dtypes say it"},
+                                {"ignore_eos", "a response ends with its end token"},
+                                {"do_sample", "responses are always drawn"},
+                                {"max_model_len", "prompt and response lengths say it"},
+                                {"enable_chunked_prefill", "the engine decides"},
+                                {"enable_prefix_caching", "samples of a prompt always share it"},
+                                {"checkpoint_engine", "the plan's reshard says it"},
+                                {"calculate_log_probs", "rollouts always return them"},
+                                {"multi_turn", "multi-turn rollouts are not supported"},
+                                {"val_kwargs", "validation during a run is not supported"}});
+    reader.refuse_unknown_keys();
+  }
+
+  void critic() {
+    CriticConfig& critic = config_.critic;
+    critic.aggregation = config_.actor.aggregation;
+    auto reader = root_.object("critic", false);
+    if (!reader) return;
+    fixed_flag(*reader, "enable", role(Role::critic) != nullptr, "roles");
+    if (role(Role::critic) == nullptr) {
+      const bool only_disabled = reader->keys() == std::vector<std::string>{"enable"};
+      if (!only_disabled) root_.refuse("critic", "no 'critic'", "the plan has no critic");
+      return;
+    }
+    model(*reader, Role::critic);
+    read_optim(*reader, critic.optim);
+    reader->optional("cliprange_value", critic.cliprange_value, kAboveZero);
+    reader->optional("grad_clip", critic.grad_clip, kAboveZero);
+    read_aggregation(*reader, plan_.workload.response_tokens.max, critic.aggregation);
+    fsdp_config(*reader, Role::critic, critic.reshard_after_forward);
+    update_keys(*reader, Role::critic);
+    reader->refuse_unknown_keys();
+  }
+
+  ObjectReader& root_;
+  const Plan& plan_;
+  RunConfig config_;
+};
+
+}  // namespace
+
+std::optional<RunConfig> parse_run_config(std::string_view text, const std::string& file,
+                                          const Plan& plan, Problems& problems) {
+  const std::size_t before = problems.size();
+  const auto document = parse_yaml_as_far(text, file, problems);
+  if (!document) return std::nullopt;
+  const std::size_t told = problems.size();  // of single values
+  ObjectReader root(*document, problems);
+  if (problems.size() != told) return std::nullopt;
+  RunConfig config = RunReader(root, plan).read();
+  if (problems.size() != before) return std::nullopt;
+  return config;
+}
+
+std::optional<RunConfig> read_run_config(const std::filesystem::path& where, const Plan& plan,
+                                         Problems& problems) {
+  const auto file = find_config(where, "runs", ".yaml", problems);
+  if (!file) return std::nullopt;
+  const auto text = read_text_file(*file, std::size_t{1} << 20, problems);
+  return text ? parse_run_config(*text, file->string(), plan, problems) : std::nullopt;
+}
+
+}  // namespace tessera

@@ -1,0 +1,118 @@
+// RunConfig: all that a run needs beside its plan, from run.yaml with verl's keys as nested YAML.
+//
+// Plain data. Defaults are verl 0.9.1's (trainer/config/_generated_ppo_trainer.yaml) where verl has
+// the key. What the plan fixes may be repeated in the file, but not contradicted. Torch-free.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+#include "executor/batching/schedule.h"
+#include "executor/rl/aggregate.h"
+#include "executor/rl/estimators.h"
+#include "executor/rl/kl.h"
+#include "executor/rl/losses.h"
+#include "executor/rl/sampling.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+struct DataConfig {
+  std::vector<std::filesystem::path> train_files;  // relative to the working directory
+  std::int64_t max_prompt_length = 0;              // tokens; default: the plan's prompt_tokens
+  bool shuffle = true;
+  std::uint64_t seed = 0;  // default: trainer.seed
+};
+
+struct KlControlConfig {
+  bool adaptive = false;
+  double kl_coef = 0.001, target_kl = 0.1, horizon = 10000;
+};
+
+struct AlgorithmConfig {
+  AdvantageOptions advantage;     // the estimator follows the plan's dataflow
+  bool use_kl_in_reward = false;  // the plan's kl
+  KlPenalty kl_penalty;
+  KlControlConfig kl_ctrl;
+};
+
+struct OptimConfig {
+  double lr = 1e-6;
+  LrDecay decay = LrDecay::constant;
+  std::int64_t lr_warmup_steps = -1;
+  double lr_warmup_steps_ratio = 0, min_lr_ratio = 0;
+  double weight_decay = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+};
+
+struct ActorConfig {
+  OptimConfig optim;
+  ActorOptions objective;  // policy loss, entropy bonus, KL loss (the plan's kl)
+  Aggregation aggregation;
+  double grad_clip = 1.0;
+  bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
+};
+
+struct RolloutConfig {
+  SamplingOptions sampling;
+  std::uint64_t seed = 0;  // default: trainer.seed
+};
+
+struct CriticConfig {
+  OptimConfig optim{.lr = 1e-5};
+  double cliprange_value = 0.5;
+  Aggregation aggregation;  // default: the actor's
+  double grad_clip = 1.0;
+  bool reshard_after_forward = true;
+};
+
+struct RewardConfig {
+  std::string function = "fraction";  // a rule's name; unused with a reward model
+};
+
+struct TrainerConfig {
+  double timeout_s = 600;  // what a rank waits for its peers, e.g. for another role's phase to end
+  std::int64_t total_training_steps = 0;
+  std::uint64_t seed = 0;
+  bool deterministic = false;            // the same bits in every run, for some speed on GPUs
+  std::filesystem::path rollout_replay;  // samples.jsonl to take rollouts from; empty = generate
+};
+
+/// How the actor's weights reach the rollout, beside what the plan says of it.
+struct ReshardConfig {
+  ReshardTransport transport = ReshardTransport::automatic;  // the plan's; may be set where it is
+                                                             // automatic
+  std::int64_t bucket_bytes = 0;    // the plan's; may be set where it has no bound
+  std::optional<DType> wire;        // of fp32 weights, from `wire_from_step` on
+  std::int64_t wire_from_step = 1;  // the first is 1
+  bool verify = false;              // compare checksums at both ends
+  bool incremental = false;         // move only what changed since the last reshard
+  bool unmap = false;               // the rollout's memory is given back between generations
+  bool preload = false;             // map the rollout's memory again while the actor is updated
+  bool overlap = false;             // tensors leave as soon as the optimizer has written them
+};
+
+struct RunConfig {
+  DataConfig data;
+  AlgorithmConfig algorithm;
+  ActorConfig actor;
+  RolloutConfig rollout;
+  CriticConfig critic;
+  RewardConfig reward;
+  TrainerConfig trainer;
+  ReshardConfig reshard;
+};
+
+/// Reads a run YAML for this plan. Unknown keys, keys of verl that tessera does not have (with the
+/// reason) and contradictions of the plan (with both values) are Problems; then nullopt.
+std::optional<RunConfig> parse_run_config(std::string_view text, const std::string& file,
+                                          const Plan& plan, Problems& problems);
+/// Reads a run's configuration from a file or a preset's name (configs/runs/NAME.yaml).
+std::optional<RunConfig> read_run_config(const std::filesystem::path& where, const Plan& plan,
+                                         Problems& problems);
+
+}  // namespace tessera

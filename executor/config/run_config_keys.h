@@ -1,0 +1,36 @@
+// Readers that several sections of run.yaml share: refusals with a reason, values that the plan
+// fixes, optimizers, aggregations. Problems go to the reader; pure otherwise.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "cost_models/documents/object_reader.h"
+#include "executor/config/run_config.h"
+
+namespace tessera {
+
+struct Refusal {
+  const char *key, *reason;
+};
+
+/// Keys that verl has and tessera does not: the reason instead of "unknown".
+void refuse_unsupported(ObjectReader& reader, std::initializer_list<Refusal> refusals);
+
+/// A value that the plan fixes; the file may repeat it.
+void fixed(ObjectReader& reader, std::string_view key, std::int64_t planned,
+           const std::string& where);
+void fixed(ObjectReader& reader, std::string_view key, const std::string& planned,
+           const std::string& where);
+void fixed_flag(ObjectReader& reader, std::string_view key, bool planned, const std::string& where);
+
+void read_seed(ObjectReader& reader, std::string_view key, std::uint64_t& seed);
+void read_kl_type(ObjectReader& reader, std::string_view key, KlPenalty& penalty);
+/// `response_tokens`: the longest response, which is the default of loss_scale_factor as in verl
+/// (the padded width).
+void read_aggregation(ObjectReader& reader, std::int64_t response_tokens, Aggregation& aggregation);
+void read_optim(ObjectReader& parent, OptimConfig& optim);
+
+}  // namespace tessera

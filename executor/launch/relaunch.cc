@@ -1,0 +1,52 @@
+#include "executor/launch/relaunch.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "cost_models/documents/problem.h"
+#include "executor/launch/launch_environment.h"
+
+namespace tessera {
+
+bool launched() {
+  Problems problems;
+  return read_launch_environment(process_environment(), problems).launcher != Launcher::none;
+}
+
+std::vector<std::string> on_device(const std::vector<std::string>& words, bool gpu) {
+  std::vector<std::string> made;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--device") {
+      ++i;  // and its value
+    } else if (!words[i].starts_with("--device=")) {
+      made.push_back(words[i]);
+    }
+  }
+  made.insert(made.end(), {"--device", gpu ? "cuda" : "cpu"});
+  return made;
+}
+
+void relaunch(const std::vector<std::string>& words, int ranks, bool gpu) {
+  char path[4096] = {};
+  if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) {
+    throw Error(ExitCode::internal, "cannot find this program");
+  }
+  std::vector<std::string> line =
+      gpu ? std::vector<std::string>{"torchrun", "--no-python", "--standalone", "--nproc-per-node",
+                                     std::to_string(ranks)}
+          : std::vector<std::string>{"mpirun", "--allow-run-as-root", "--oversubscribe",
+                                     "--mca",  "mpi_yield_when_idle", "1",
+                                     "-n",     std::to_string(ranks)};
+  line.emplace_back(path);
+  const std::vector<std::string> command = on_device(words, gpu);
+  line.insert(line.end(), command.begin(), command.end());
+  std::vector<char*> arguments;
+  for (std::string& word : line) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  throw Error(ExitCode::missing, line[0] + ": " + std::strerror(errno));
+}
+
+}  // namespace tessera

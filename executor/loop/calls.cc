@@ -1,0 +1,180 @@
+#include "executor/loop/calls.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "executor/batching/schedule.h"
+#include "executor/loop/generator_state.h"
+#include "executor/loop/loss_functions.h"
+#include "executor/rollout/generate.h"
+
+namespace tessera {
+namespace {
+
+std::vector<TokenSequence> views_of(std::span<const Sequence> sequences) {
+  std::vector<TokenSequence> views;
+  views.reserve(sequences.size());
+  for (const Sequence& sequence : sequences) views.push_back({sequence.prompt, sequence.response});
+  return views;
+}
+
+void store_values(TokenValues values, std::vector<Sequence>& sequences,
+                  std::vector<float> Sequence::*field) {
+  for (size_t i = 0; i < sequences.size(); ++i) sequences[i].*field = std::move(values[i]);
+}
+
+void compute_log_prob(RoleWorker* role, const RunConfig& config, Experience& experience,
+                      std::vector<float> Sequence::*field) {
+  if (role == nullptr || !role->member()) return;
+  LogProbs scores = role->trainer->log_probs(views_of(experience.sequences),
+                                             {.token_limit = role->plan->batching.log_prob_tokens,
+                                              .temperature = config.rollout.sampling.temperature});
+  role->trainer->rest();
+  store_values(std::move(scores.log_prob), experience.sequences, field);
+}
+
+/// Adds one update's numbers to running sums; means are taken by the number of updates.
+void add_metrics(Metrics& sums, const Metrics& one) {
+  for (const auto& [name, value] : one) sums[name] += value;
+}
+
+/// Runs `update(mini_batch, updates so far)` over all epochs and mini-batches and averages.
+Metrics over_mini_batches(const RolePlan& plan, std::int64_t epochs, const Experience& experience,
+                          auto&& update) {
+  const std::span<const Sequence> all = experience.sequences;
+  const auto size = static_cast<std::size_t>(plan.batching.mini_batch);
+  Metrics sums;
+  std::int64_t updates = 0;
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    for (std::size_t first = 0; first < all.size(); first += size) {
+      add_metrics(sums, update(all.subspan(first, std::min(size, all.size() - first)), updates));
+      ++updates;
+    }
+  }
+  for (auto& [name, value] : sums) value /= static_cast<double>(updates);
+  return sums;
+}
+
+void begin_reshard(Worker& worker) {
+  map_rollout(worker.memory);
+  worker.weight_reshard->begin();
+}
+
+/// One rate for all updates of a training step, as verl's scheduler has it.
+double rate_of_step(const OptimConfig& optim, const RunConfig& config, std::int64_t step) {
+  const LrSchedule schedule{.lr = optim.lr,
+                            .decay = optim.decay,
+                            .warmup_steps = optim.lr_warmup_steps,
+                            .warmup_ratio = optim.lr_warmup_steps_ratio,
+                            .total_steps = config.trainer.total_training_steps,
+                            .min_lr_ratio = optim.min_lr_ratio};
+  return learning_rate(schedule, step - 1);
+}
+
+}  // namespace
+
+GeneratedShare generate_share(Worker& worker, std::int64_t step,
+                              std::span<const TokenPrompt> prompts, const RolloutOptions& options) {
+  const RoleWorker& role = *worker.find(Role::rollout);
+  if (!role.member()) return {};
+  const GeneratorState before = save_generators(worker.context.device);
+  const std::span<const TokenPrompt> mine =
+      prompts_of_replica(prompts, role.groups.dp_size, role.groups.dp_rank);
+  Rollout rollout = generate(*role.weights, role.groups, step, mine, options);
+  restore_generators(before, worker.context.device);
+
+  GeneratedShare share;
+  share.metrics = {{"rollout/decode_steps", static_cast<double>(rollout.counts.decode_steps)},
+                   {"rollout/prefill_tokens", static_cast<double>(rollout.counts.prefill_tokens)},
+                   {"rollout/kv_cache_bytes", static_cast<double>(rollout.kv_cache_bytes)}};
+  const bool speaks = role.groups.coord.tp == 0 && role.groups.coord.pp == 0;
+  if (speaks) share.sequences = std::move(rollout.sequences);
+  return share;
+}
+
+void compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
+  compute_log_prob(worker.find(Role::actor), config, experience, &Sequence::old_log_prob);
+}
+
+void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
+  compute_log_prob(worker.find(Role::reference), config, experience, &Sequence::ref_log_prob);
+}
+
+void compute_values(Worker& worker, Experience& experience) {
+  RoleWorker* role = worker.find(Role::critic);
+  if (role == nullptr || !role->member()) return;
+  store_values(role->trainer->values(views_of(experience.sequences),
+                                     {.token_limit = role->plan->batching.values_tokens}),
+               experience.sequences, &Sequence::values);
+  role->trainer->rest();
+}
+
+void compute_reward_scores(Worker& worker, Experience& experience) {
+  RoleWorker* role = worker.find(Role::reward);
+  if (role == nullptr || !role->member()) return;
+  const std::vector<float> scores = role->trainer->scores(
+      views_of(experience.sequences), {.token_limit = role->plan->batching.reward_tokens});
+  role->trainer->rest();
+  for (size_t i = 0; i < scores.size(); ++i) experience.sequences[i].score = scores[i];
+}
+
+Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epochs,
+                     const Experience& experience, bool overlap) {
+  RoleWorker* role = worker.find(Role::actor);
+  if (role == nullptr || !role->member()) {
+    if (overlap) begin_reshard(worker);
+    return {};
+  }
+  const double rate = rate_of_step(config.actor.optim, config, experience.step);
+  const auto size = static_cast<std::size_t>(role->plan->batching.mini_batch);
+  const auto batches = static_cast<std::int64_t>((experience.sequences.size() + size - 1) / size);
+  const std::int64_t last = epochs * batches - 1;
+  const auto update = [&](std::span<const Sequence> batch, std::int64_t done) {
+    const Aggregation counts =
+        mini_batch_counts(batch, config.actor.aggregation, role->groups.dp_size);
+    RowsWritten written;
+    if (overlap && done == last) {
+      begin_reshard(worker);
+      written = [&](std::span<const int> rows) { worker.weight_reshard->written(rows); };
+    }
+    UpdateResult result = role->trainer->update(
+        views_of(batch), actor_loss_function(batch, config.actor.objective, counts),
+        {.token_limit = role->plan->batching.update_tokens,
+         .temperature = config.rollout.sampling.temperature,
+         .entropy = true,
+         .learning_rate = rate,
+         .written = written});
+    result.metrics["actor/grad_norm"] = result.grad_norm;
+    result.metrics["actor/lr"] = rate;
+    result.metrics["actor/loss"] = result.loss;
+    result.metrics["actor/skipped_share"] = result.applied ? 0 : 1;
+    return result.metrics;
+  };
+  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, update);
+  role->trainer->rest();
+  return role->leader() ? metrics : Metrics{};
+}
+
+Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epochs,
+                      const Experience& experience) {
+  RoleWorker* role = worker.find(Role::critic);
+  if (role == nullptr || !role->member()) return {};
+  const double rate = rate_of_step(config.critic.optim, config, experience.step);
+  const auto update = [&](std::span<const Sequence> batch, std::int64_t) {
+    const Aggregation counts =
+        mini_batch_counts(batch, config.critic.aggregation, role->groups.dp_size);
+    UpdateResult result = role->trainer->update(
+        views_of(batch), critic_loss_function(batch, config.critic.cliprange_value, counts),
+        {.token_limit = role->plan->batching.update_tokens, .learning_rate = rate});
+    result.metrics["critic/grad_norm"] = result.grad_norm;
+    result.metrics["critic/lr"] = rate;
+    result.metrics["critic/skipped_share"] = result.applied ? 0 : 1;
+    return result.metrics;
+  };
+  Metrics metrics = over_mini_batches(*role->plan, epochs, experience, update);
+  role->trainer->rest();
+  return role->leader() ? metrics : Metrics{};
+}
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+// The calls of an iteration on one rank: what the plan's schedule names, one function each.
+//
+// Every function is called on every rank of the world; a rank without the role does nothing. After
+// a function that yields per-token results only the role's members hold them, until they are
+// shared.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "executor/loop/worker.h"
+#include "executor/rl/experience.h"
+#include "executor/rl/rows.h"
+#include "executor/rollout/continuous_batching.h"
+
+namespace tessera {
+
+/// This rank's share of the rollout as (prompt, sample) sequences; empty unless the rank speaks for
+/// its replica. The generators of torch are put back afterwards as they were.
+struct GeneratedShare {
+  std::vector<Sequence> sequences;
+  Metrics metrics;
+};
+GeneratedShare generate_share(Worker& worker, std::int64_t step,
+                              std::span<const TokenPrompt> prompts, const RolloutOptions& options);
+
+/// Fill old_log_prob, ref_log_prob, values or (reward model) score of all sequences.
+void compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
+void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
+void compute_values(Worker& worker, Experience& experience);
+void compute_reward_scores(Worker& worker, Experience& experience);
+
+/// One pass per epoch over the mini-batches, consecutive sequences each. Metrics (means over the
+/// updates) on the role's leader only; the learning rate is the training step's. With `overlap` the
+/// reshard begins with the last update, on every rank, and move_weights ends it.
+Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epochs,
+                     const Experience& experience, bool overlap = false);
+Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epochs,
+                      const Experience& experience);
+
+}  // namespace tessera

@@ -1,0 +1,49 @@
+#include "executor/loop/save_model.h"
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "executor/checkpoint/model_folder.h"
+
+namespace tessera {
+namespace {
+
+std::string read_text(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& folder) {
+  const RoleWorker& actor = *worker.find(Role::actor);
+  if (!actor.member()) return;
+  std::vector<torch::Tensor> tensors;
+  std::vector<TensorSpec> specs;
+  const auto keep = [&](const Parameter& parameter, const torch::Tensor& tensor) {
+    specs.push_back({parameter.name, actor.weights->dtype, parameter.shape});
+    tensors.push_back(tensor.clone());
+  };
+  actor.trainer->with_whole_weights([&] {
+    if (actor.groups.dp_rank == 0) gather_weights(*actor.weights, actor.groups, keep);
+  });
+  if (!actor.leader()) return;
+
+  const std::filesystem::path source = plan.models.at(actor.plan->model).path;
+  ModelFolderContents contents{.config_json = read_text(source / "config.json"),
+                               .tensors = std::move(specs),
+                               .tokenizer_from = source};
+  Problems problems;
+  const TensorSource fill = [&](std::size_t index, std::span<std::byte> destination, Problems&) {
+    std::memcpy(destination.data(), tensors[index].data_ptr(), destination.size());
+    return true;
+  };
+  if (!write_model_folder(folder, contents, fill, problems)) {
+    throw Error(ExitCode::io, std::move(problems));
+  }
+}
+
+}  // namespace tessera

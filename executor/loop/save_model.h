@@ -1,0 +1,15 @@
+// The trained actor as a Hugging Face folder.
+#pragma once
+
+#include <filesystem>
+
+#include "executor/loop/worker.h"
+
+namespace tessera {
+
+/// Gathers the actor's weights tensor by tensor and writes `folder` (which must not exist) on the
+/// role's leader; config and tokenizer come from the model that the run started from. Collective
+/// over the actor's ranks. Throws Error (io).
+void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& folder);
+
+}  // namespace tessera

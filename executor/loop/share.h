@@ -1,0 +1,33 @@
+// Exchanges among ranks between phases: parts of the experience, numbers, the wish to stop.
+//
+// Over a communicator on host memory that spans the world. Collective over the world.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+
+#include "executor/comm/communicator.h"
+#include "executor/rl/experience.h"
+#include "simulator/timeline/timeline.h"
+
+namespace tessera {
+
+/// Adds every rank's `mine` with these fields to `experience` on every rank.
+void share_sequences(Communicator& world, std::span<const Sequence> mine, SequenceFields fields,
+                     Experience& experience);
+
+/// Numbers of all ranks by name; where several ranks report a name the largest wins.
+std::map<std::string, double> share_numbers(Communicator& world,
+                                            const std::map<std::string, double>& mine);
+
+/// Strings of all ranks in rank order.
+std::vector<std::string> share_texts(Communicator& world, const std::string& mine);
+
+/// The spans of all ranks, sorted.
+Timeline share_spans(Communicator& world, const Timeline& mine);
+
+/// True on every rank when any rank says so.
+bool any_rank(Communicator& world, bool mine);
+
+}  // namespace tessera

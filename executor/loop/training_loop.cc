@@ -1,0 +1,276 @@
+#include "executor/loop/training_loop.h"
+
+#include <utility>
+
+#include "executor/loop/calls.h"
+#include "executor/loop/generator_state.h"
+#include "executor/loop/share.h"
+#include "executor/records/phase_clock.h"
+#include "executor/records/step_metrics.h"
+#include "executor/rl/experience_math.h"
+#include "executor/rl/samples.h"
+
+namespace tessera {
+namespace {
+
+RolloutOptions rollout_options(const Plan& plan, const RunConfig& config) {
+  const Batching& batching = plan.find(Role::rollout)->batching;
+  RolloutOptions options;
+  options.sampling = config.rollout.sampling;
+  options.seed = config.rollout.seed;
+  options.max_response_tokens = plan.workload.response_tokens.max;
+  options.max_sequences = batching.max_sequences;
+  options.prefill_tokens = batching.prefill_tokens;
+  const ModelSpec model = plan.model_of(Role::actor);
+  if (model.eos_token) options.eos.push_back(static_cast<std::int32_t>(*model.eos_token));
+  return options;
+}
+
+class Loop {
+ public:
+  Loop(Worker& worker, const Plan& plan, const RunConfig& config, const PromptSet& prompts,
+       const RunObserver& observer)
+      : worker_(worker),
+        plan_(plan),
+        config_(config),
+        prompts_(prompts),
+        observer_(observer),
+        clock_(worker.context.world->rank()),
+        rollout_options_(rollout_options(plan, config)) {
+    if (!config.trainer.rollout_replay.empty()) {
+      Problems problems;
+      recorded_ = read_samples(config.trainer.rollout_replay, problems);
+      if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+    }
+  }
+
+  LoopResult run() {
+    LoopResult result;
+    while (result.steps < config_.trainer.total_training_steps) {
+      if (!run_step(result.steps + 1)) {
+        result.stopped = true;
+        break;
+      }
+      ++result.steps;
+    }
+    result.timeline = std::move(clock_.timeline());
+    sort(result.timeline);
+    return result;
+  }
+
+ private:
+  Communicator& host() { return *worker_.context.host; }
+
+  /// False when the run is to stop.
+  bool run_step(std::int64_t step) {
+    const std::int64_t start_ns = clock_.now_ns();
+    experience_ = {.step = step};
+    numbers_.clear();
+    for (const ScheduledCall& call : plan_.schedule) {
+      if (joins_all(call) && any_rank(host(), observer_.should_stop && observer_.should_stop())) {
+        return false;
+      }
+      if (observer_.phase_started) observer_.phase_started(call.phase, step);
+      run_call(call.phase, step);
+    }
+    finish_step(step, start_ns);
+    return true;
+  }
+
+  /// Whether every rank takes part. Calls of roles with ranks of their own go on at once: nobody
+  /// waits for the others to ask whether the run is to stop.
+  bool joins_all(const ScheduledCall& call) const {
+    const RolePlan* role = plan_.find(call.role);
+    const bool exchanges = call.phase == Phase::gen || call.phase == Phase::adv;
+    return exchanges || role == nullptr ||
+           role->ranks.size() == static_cast<std::size_t>(plan_.world_size());
+  }
+
+  void run_call(Phase phase, std::int64_t step) {
+    const auto timed = [&](auto&& body) {
+      return clock_.time(phase, static_cast<int>(step), std::forward<decltype(body)>(body));
+    };
+    switch (phase) {
+      case Phase::reshard:
+        timed([&] { reshard(step); });
+        break;
+      case Phase::gen:
+        timed([&] {
+          generate(step);
+          unmap_rollout(worker_.memory);
+        });
+        break;
+      case Phase::reward:
+        timed([&] { reward(step); });
+        break;
+      case Phase::old_log_prob:
+        if (member(Role::actor)) {
+          timed([&] { compute_old_log_prob(worker_, config_, experience_); });
+        }
+        unshared(Role::actor, SequenceField::old_log_prob);
+        break;
+      case Phase::ref:
+        if (member(Role::reference)) {
+          timed([&] { compute_ref_log_prob(worker_, config_, experience_); });
+        }
+        unshared(Role::reference, SequenceField::ref_log_prob);
+        break;
+      case Phase::values:
+        if (member(Role::critic)) timed([&] { compute_values(worker_, experience_); });
+        unshared(Role::critic, SequenceField::values);
+        break;
+      case Phase::adv:
+        share_pending();
+        timed([&] { advantages(); });
+        break;
+      case Phase::update_critic:
+        if (member(Role::critic)) {
+          add(timed(
+              [&] { return update_critic(worker_, config_, plan_.workload.epochs, experience_); }));
+        }
+        break;
+      case Phase::update_actor: {
+        const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
+        if (config_.reshard.preload) map_rollout_in_background(worker_.memory);
+        const auto update = [&] {
+          return update_actor(worker_, config_, plan_.workload.epochs, experience_, overlap);
+        };
+        add(member(Role::actor) ? timed(update) : update());
+        break;
+      }
+      case Phase::load:
+      case Phase::save_checkpoint:
+        break;  // around the loop, not in it
+    }
+  }
+
+  bool member(Role role) const {
+    const RoleWorker* worker = worker_.find(role);
+    return worker != nullptr && worker->member();
+  }
+
+  void add(const Metrics& metrics) { numbers_.insert(metrics.begin(), metrics.end()); }
+
+  void reshard(std::int64_t step) {
+    const std::int64_t start_ns = clock_.now_ns();
+    map_rollout(worker_.memory);
+    numbers_["reshard/map_s"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
+    const std::uint64_t generators = save_generators(worker_.context.device).digest;
+    const ReshardReport report = move_weights(worker_);
+    if (save_generators(worker_.context.device).digest != generators) {
+      throw Error(ExitCode::internal, "the switch of layouts has drawn random numbers");
+    }
+    numbers_["reshard/generators_digest"] = static_cast<double>(generators >> 32);
+    numbers_["reshard/bytes"] = static_cast<double>(report.busiest);
+    numbers_["reshard/lower_bound_bytes"] = static_cast<double>(report.lower_bound);
+    numbers_["reshard/seconds"] = report.seconds;
+    numbers_["reshard/exposed_s"] = report.exposed_s;
+    numbers_["reshard/by_reading_peers"] = report.transport == ReshardTransport::copy_engine ||
+                                           report.transport == ReshardTransport::host;
+    numbers_["reshard/gbps"] = report.gb_per_s();
+    numbers_["reshard/spared_bytes"] = static_cast<double>(report.planned - report.busiest);
+    numbers_["reshard/cast_error"] = report.cast_error;
+    numbers_["reshard/verified"] = report.verified;
+    if (observer_.weights_moved) observer_.weights_moved(step, report);
+  }
+
+  /// Generation, or the responses of the record; afterwards every rank holds every sequence.
+  void generate(std::int64_t step) {
+    const std::vector<TokenPrompt> prompts = prompts_of_step(
+        prompts_, step - 1, static_cast<std::int32_t>(plan_.workload.samples_per_prompt));
+    if (!config_.trainer.rollout_replay.empty()) {
+      replay_step(step, prompts);
+      return;
+    }
+    const GeneratedShare share = generate_share(worker_, step, prompts, rollout_options_);
+    add(share.metrics);
+    share_sequences(host(), share.sequences,
+                    SequenceField::tokens | SequenceField::rollout_log_prob, experience_);
+  }
+
+  void replay_step(std::int64_t step, std::span<const TokenPrompt> prompts) {
+    Problems problems;
+    const std::string file = config_.trainer.rollout_replay;
+    if (step > static_cast<std::int64_t>(recorded_.size())) {
+      throw Error(ExitCode::bad_input, {Problem{.file = file,
+                                                .place = "step " + std::to_string(step),
+                                                .found = "no sequences",
+                                                .expected = "a recorded rollout of every step"}});
+    }
+    experience_.sequences = replay(recorded_[step - 1], prompts, file, problems);
+    if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  }
+
+  void reward(std::int64_t step) {
+    const RoleWorker* model = worker_.find(Role::reward);
+    if (model == nullptr) {
+      score_by_rule(prompts_, step - 1, experience_);
+      return;
+    }
+    compute_reward_scores(worker_, experience_);
+    unshared(Role::reward, SequenceField::score);
+  }
+
+  /// Notes that `role`'s leader holds results that others lack.
+  void unshared(Role role, SequenceField field) {
+    const RoleWorker* worker = worker_.find(role);
+    if (worker == nullptr) return;
+    pending_ = true;
+    if (worker->leader()) pending_fields_ = pending_fields_ | field;
+  }
+
+  /// One exchange of everything that roles computed apart from one another.
+  void share_pending() {
+    if (!std::exchange(pending_, false)) return;
+    const SequenceFields mine = std::exchange(pending_fields_, 0);
+    share_sequences(host(),
+                    mine == 0 ? std::span<const Sequence>{} : std::span(experience_.sequences),
+                    mine, experience_);
+  }
+
+  void advantages() {
+    place_scores(experience_);
+    if (config_.algorithm.use_kl_in_reward) {
+      add(subtract_kl(experience_, config_.algorithm.kl_penalty, worker_.kl_in_reward));
+    }
+    compute_advantages(experience_, config_.algorithm.advantage);
+  }
+
+  void finish_step(std::int64_t step, std::int64_t start_ns) {
+    add(data_metrics(experience_, {.prompt = plan_.workload.prompt_tokens,
+                                   .response = plan_.workload.response_tokens.max}));
+    if (observer_.communication) add(observer_.communication());
+    for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;
+    Metrics all = share_numbers(host(), numbers_);
+    all["timing_s/step"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
+    const Metrics speed = throughput_metrics(experience_, all, plan_.world_size());
+    all.insert(speed.begin(), speed.end());
+    all["training/global_step"] = static_cast<double>(step);
+    all["plan/predicted_step_s"] = plan_.prediction.step_s;
+    all["plan/error_pct"] =
+        100 * (plan_.prediction.step_s - all["timing_s/step"]) / all["timing_s/step"];
+    if (observer_.step_finished) observer_.step_finished(step, all, experience_);
+  }
+
+  Worker& worker_;
+  const Plan& plan_;
+  const RunConfig& config_;
+  const PromptSet& prompts_;
+  const RunObserver& observer_;
+  PhaseClock clock_;
+  RolloutOptions rollout_options_;
+  std::vector<Experience> recorded_;
+  Experience experience_;
+  Metrics numbers_;
+  bool pending_ = false;
+  SequenceFields pending_fields_ = 0;
+};
+
+}  // namespace
+
+LoopResult run_training(Worker& worker, const Plan& plan, const RunConfig& config,
+                        const PromptSet& prompts, const RunObserver& observer) {
+  return Loop(worker, plan, config, prompts, observer).run();
+}
+
+}  // namespace tessera

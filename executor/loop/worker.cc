@@ -1,0 +1,249 @@
+#include "executor/loop/worker.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "cost_models/documents/problem.h"
+#include "executor/reshard/gpu_site.h"
+#include "executor/tensor/fused_settings.h"
+#include "executor/tensor/range_copies.h"
+#include "executor/tensor/torch_memory_ops.h"
+#include "executor/weights/placed_weights.h"
+
+namespace tessera {
+namespace {
+
+std::string hex(std::uint64_t digest) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
+  return text;
+}
+
+bool is_trained(Role role) { return role == Role::actor || role == Role::critic; }
+
+std::optional<AdamWOptions> optimizer_options(Role role, const RunConfig& config) {
+  if (!is_trained(role)) return std::nullopt;
+  const OptimConfig& optim = role == Role::actor ? config.actor.optim : config.critic.optim;
+  return AdamWOptions{
+      .beta1 = optim.beta1,
+      .beta2 = optim.beta2,
+      .eps = optim.eps,
+      .weight_decay = optim.weight_decay,
+      .clip_norm = role == Role::actor ? config.actor.grad_clip : config.critic.grad_clip};
+}
+
+/// The rollout's weights arrive by a reshard, all others from their model's folder.
+void load(RoleWorker& worker, Role role, const Plan& plan, std::uint64_t seed) {
+  if (role == Role::rollout) return;
+  Problems problems;
+  load_weights(*worker.weights, plan.models.at(worker.plan->model).path, seed, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+}
+
+/// The groups of the role's members, and those on a side lane and on host memory. Collective.
+void make_role_groups(RoleWorker& worker, const RolePlan& role, const RunContext& context) {
+  worker.groups = make_groups(*context.world, worker.map, context.decorate);
+  if (role.role == Role::rollout) return;
+  if (context.side != nullptr && context.side->world != nullptr) {
+    worker.side_group = make_shard_group(*context.side->world, worker.map);
+    if (role.layout.cp > 1) {
+      worker.ring_lane = make_axis_group(*context.side->world, worker.map, Axis::cp);
+    }
+  }
+  if (context.host != nullptr) {
+    worker.host_group = make_shard_group(*context.host, worker.map);
+    worker.tensor_host = make_axis_group(*context.host, worker.map, Axis::tp);
+  }
+}
+
+TrainerOptions trainer_options(const RoleWorker& worker, const RunConfig& config,
+                               const RunContext& context) {
+  const RolePlan& role = *worker.plan;
+  TrainerOptions options{.recompute = role.recompute,
+                         .offload_parameters = role.offload.parameters,
+                         .offload_gradients = role.offload.gradients};
+  options.sharding.reshard_after_forward = role.role == Role::critic
+                                               ? config.critic.reshard_after_forward
+                                               : config.actor.reshard_after_forward;
+  options.sharding.host_group = worker.host_group.get();
+  options.tensor_host = worker.tensor_host.get();
+  if (worker.side_group != nullptr) {
+    options.sharding.side_group = worker.side_group.get();
+    options.sharding.side = context.side->stream;
+  }
+  if (worker.ring_lane != nullptr) {
+    options.context = {.lane = worker.ring_lane.get(), .side = context.side->stream};
+  }
+  return options;
+}
+
+/// Fills `worker` where it stays: the trainer refers to its weights and groups.
+void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table,
+               const RolePlan& role, const RunConfig& config, const RunContext& context,
+               const WeightPlace& place) {
+  worker.plan = &role;
+  worker.map = rank_map_of(plan, role.role);
+  make_role_groups(worker, role, context);
+  if (!worker.groups.member) return;
+  worker.weights = std::make_unique<Weights>(
+      place.places != nullptr
+          ? make_placed_weights(table, role.layout, worker.groups.coord, role.dtypes.param,
+                                context.device, place.storage, *place.places)
+          : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
+                         place.storage));
+  load(worker, role.role, plan, config.trainer.seed);
+  if (role.role == Role::rollout) return;
+  std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
+  if (optimizer) optimizer->offload = role.offload.optimizer;
+  worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer,
+                                             trainer_options(worker, config, context));
+  worker.trainer->rest();
+}
+
+/// Every rank recomputes the plan's reshard and refuses another digest.
+std::unique_ptr<Reshard> make_reshard(const Plan& plan, const ParameterTable& table,
+                                      const PlannedReshard& pair, int rank) {
+  const RolePlan& actor = *plan.find(pair.from);
+  auto reshard =
+      std::make_unique<Reshard>(table, rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
+                                actor.dtypes.param, pair.mode, rank, reshard_options(plan));
+  const std::string digest = hex(reshard->plan().digest);
+  if (digest != pair.digest) {
+    throw Error(ExitCode::bad_input,
+                {Problem{.file = "plan",
+                         .place = "/reshard",
+                         .found = "digest " + pair.digest,
+                         .expected = digest + ", which this version derives from the layouts",
+                         .hint = "plan again with this version of tessera"}});
+  }
+  return reshard;
+}
+
+/// The reshard's transfers, and the places of the ranks' memories between which they go.
+PlacedReshard placed(const Worker& worker, const Plan& plan, const ParameterTable& table,
+                     const PlannedReshard& pair) {
+  if (!worker.memory.shared) return worker.reshard->placed();
+  const auto training_on = [table, from = rank_map_of(plan, pair.from),
+                            to = rank_map_of(plan, pair.to),
+                            type = plan.find(pair.from)->dtypes.param](int rank) {
+    return shared_arena_on(table, from, to, rank, type).training;
+  };
+  return worker.reshard->placed(training_on, worker.memory.shared->rollout);
+}
+
+/// The minimal reshard by the plan's transport: over memory that peers read, or by messages.
+void make_reshard(Worker& worker, const Plan& plan, const ParameterTable& table,
+                  const PlannedReshard& pair, const ReshardConfig& config, double timeout_s) {
+  const RunContext& context = worker.context;
+  const bool gpu = context.device.is_cuda();
+  worker.copies = gpu ? make_device_copies(context.device.index(), context.stream,
+                                           make_range_copies(context.device.index()))
+                      : make_host_copies();
+  if (gpu) worker.memory_ops = make_torch_memory_ops(context.device.index());
+  const RoleWorker *actor = worker.find(pair.from), *rollout = worker.find(pair.to);
+  const SharedBlock* const block = worker.memory.actor.get();
+  ReshardSite site{
+      .world = context.world,
+      .host = context.host,
+      .block = block,
+      .source = block != nullptr  ? block->data()
+                : actor->member() ? actor->weights->storage.data_ptr()
+                                  : nullptr,
+      .destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr,
+      .copies = worker.copies.get(),
+      .ops = worker.memory_ops.get()};
+  if (gpu) complete_on_gpu(site, context.device.index());
+  if (config.transport == ReshardTransport::window) {
+    if (!gpu) throw Error(ExitCode::usage, "reshard: transport window needs GPUs and NCCL");
+    gather_through_windows(site);
+  }
+  worker.weight_reshard =
+      std::make_unique<WeightReshard>(placed(worker, plan, table, pair), site,
+                                      WeightReshardOptions{.transport = config.transport,
+                                                           .bucket_bytes = config.bucket_bytes,
+                                                           .wire = config.wire,
+                                                           .wire_from = config.wire_from_step - 1,
+                                                           .incremental = config.incremental,
+                                                           .verify = config.verify,
+                                                           .overlap = config.overlap,
+                                                           .write_order = update_order(table),
+                                                           .timeout_s = timeout_s});
+}
+
+}  // namespace
+
+const RoleWorker* Worker::find(Role role) const {
+  const auto found = roles.find(role);
+  return found == roles.end() ? nullptr : &found->second;
+}
+
+RoleWorker* Worker::find(Role role) {
+  return const_cast<RoleWorker*>(std::as_const(*this).find(role));
+}
+
+bool shares_layers(const Plan& plan) {
+  return std::any_of(plan.roles.begin(), plan.roles.end(), [](const RolePlan& role) {
+    const ParallelLayout& layout = role.layout;
+    return layout.cp > 1 || (layout.zero >= 1 && layout.dp() > 1);
+  });
+}
+
+Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context) {
+  if (plan.world_size() != context.world->size()) {
+    throw Error(ExitCode::bad_input,
+                {Problem{.file = "plan",
+                         .place = "/roles",
+                         .found = std::to_string(context.world->size()) + " ranks",
+                         .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
+  }
+  fused::set_deterministic(config.trainer.deterministic);
+  const ParameterTables tables = parameter_tables(plan);
+  Worker worker;
+  worker.context = context;
+  worker.memory =
+      make_role_memory(plan, tables, config.reshard, context.world->rank(), context.device);
+  for (const RolePlan& role : plan.roles) {
+    make_role(worker.roles[role.role], plan, tables.of(role.role), role, config, context,
+              place_weights(worker.memory, plan, tables, role, config.reshard));
+  }
+  for (const PlannedReshard& pair : plan.reshard) {
+    worker.reshard = make_reshard(plan, tables.of(pair.from), pair, context.world->rank());
+    const RolePlan& from = *worker.find(pair.from)->plan;
+    if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
+      if (from.layout.dp_shard > 1) {
+        share_shards(worker.memory, worker.find(pair.from)->weights.get(), *context.host);
+      }
+      make_reshard(worker, plan, tables.of(pair.from), pair, config.reshard,
+                   config.trainer.timeout_s);
+    }
+    worker.staging =
+        torch::empty({worker.reshard->staging_bytes()},
+                     torch::TensorOptions().dtype(torch::kUInt8).device(context.device));
+  }
+  const AlgorithmConfig& algorithm = config.algorithm;
+  worker.kl_in_reward = {.adaptive = algorithm.kl_ctrl.adaptive,
+                         .coef = algorithm.kl_ctrl.kl_coef,
+                         .target_kl = algorithm.kl_ctrl.target_kl,
+                         .horizon = algorithm.kl_ctrl.horizon};
+  return worker;
+}
+
+ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
+  map_rollout(worker.memory);
+  const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
+  if (actor->member()) actor->trainer->wake();
+  if (worker.weight_reshard != nullptr) {
+    if (worker.weight_reshard->begun()) return worker.weight_reshard->finish();
+    return worker.weight_reshard->run(hooks);
+  }
+  const void* source = actor->member() ? actor->weights->storage.data_ptr() : nullptr;
+  void* destination = rollout->member() ? rollout->weights->storage.data_ptr() : nullptr;
+  const ReshardReport report = worker.reshard->run(*worker.context.world, source, destination,
+                                                   worker.staging.data_ptr(), hooks);
+  if (actor->member()) actor->trainer->rest();
+  return report;
+}
+
+}  // namespace tessera

@@ -1,0 +1,81 @@
+// Everything one rank of a run owns: its part of every role, and how it talks to the others.
+//
+// Built from the plan alone, alike on every rank; no rank tells another what to do. Owned by
+// run_training; one thread.
+#pragma once
+
+#include "executor/tensor/torch.h"
+
+#include <map>
+#include <memory>
+
+#include "executor/comm/groups.h"
+#include "executor/config/run_config.h"
+#include "executor/launch/device_setup.h"
+#include "executor/loop/role_memory.h"
+#include "executor/reshard/reshard.h"
+#include "executor/reshard/weight_reshard.h"
+#include "executor/rl/kl.h"
+#include "executor/train/trainer.h"
+#include "executor/weights/weights.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+/// One role on this rank. `weights` and `trainer` are null where the rank is not a member, and the
+/// rollout has no trainer.
+struct RoleWorker {
+  const RolePlan* plan = nullptr;
+  RankMap map;
+  ParallelGroups groups;
+  std::unique_ptr<Communicator> side_group;   // who shares parameters or gradients, on a side lane
+  std::unique_ptr<Communicator> host_group;   // the same ranks on host memory
+  std::unique_ptr<Communicator> tensor_host;  // the tensor-parallel ranks on host memory
+  std::unique_ptr<Communicator> ring_lane;    // the cp group on a side lane
+  std::unique_ptr<Weights> weights;
+  std::unique_ptr<Trainer> trainer;
+
+  bool member() const { return groups.member; }
+  /// The member that speaks for the role: all members hold the same results.
+  bool leader() const { return groups.member && groups.index == 0; }
+};
+
+/// How a run reaches other ranks and its device.
+struct RunContext {
+  Communicator* world = nullptr;  // weights and activations, in the device's memory
+  Communicator* host = nullptr;   // control data, in host memory; may be `world`
+  torch::Device device = torch::kCPU;
+  void* stream = nullptr;    // cudaStream_t that torch computes on; nullptr on the CPU
+  SideLane* side = nullptr;  // of make_side_lane; nullptr = none
+  GroupDecorator decorate;   // wraps every group of a role, e.g. to time it
+};
+
+struct Worker {
+  RunContext context;
+  RoleMemory memory;  // of the actor's and the rollout's weights
+  std::map<Role, RoleWorker> roles;
+  std::unique_ptr<Reshard> reshard;  // actor -> rollout
+  std::unique_ptr<BlockCopies> copies;
+  std::unique_ptr<MemoryOps> memory_ops;
+  std::unique_ptr<WeightReshard> weight_reshard;  // carries a minimal reshard out
+  torch::Tensor staging;                          // scratch of a full reshard
+  KlController kl_in_reward;
+
+  const RoleWorker* find(Role role) const;
+  RoleWorker* find(Role role);
+};
+
+/// Some role's collectives can run beside its computation: gradients or parameters by layer, blocks
+/// of a ring.
+bool shares_layers(const Plan& plan);
+
+/// Makes groups, weights and optimizers of every role and loads the models' folders. Collective
+/// over the world. Throws Error: bad_input for a plan that its own digests or the world contradict,
+/// or weights that do not fit.
+Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context);
+
+/// Moves the actor's weights into the rollout's layout, or waits for the reshard that update_actor
+/// began; returns what moved. Collective over the world.
+ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks = {});
+
+}  // namespace tessera

@@ -1,0 +1,19 @@
+// GSPO (Zheng et al. 2025): one ratio per sequence, its gradient spread over the tokens.
+#include "executor/rl/token_ratio.h"
+
+namespace tessera {
+namespace {
+
+TokenLoss gspo(const TokenInput& token, const PolicyLossOptions& options) {
+  const double ratio = std::exp(std::min(token.row_difference, 10.0));
+  const double slope = token.row_difference <= 10 ? ratio : 0;
+  TokenLoss loss = clipped_surrogate(token.advantage, ratio, slope, clip_of(options));
+  loss.kl = -token.difference;
+  return loss;
+}
+
+}  // namespace
+
+constinit const PolicyLoss kGspo{.name = "gspo", .of_token = gspo};
+
+}  // namespace tessera

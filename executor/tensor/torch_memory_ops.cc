@@ -1,0 +1,178 @@
+#include "executor/tensor/torch_memory_ops.h"
+
+#include "executor/tensor/torch.h"
+
+#include <algorithm>
+
+#ifdef TESSERA_HAVE_KERNELS
+#include <c10/cuda/CUDAStream.h>
+
+#include "executor/kernels/range_sums.h"
+#endif
+
+namespace tessera {
+namespace {
+
+#ifndef TESSERA_HAVE_KERNELS
+constexpr std::int64_t kPieceElements = std::int64_t{1} << 24;
+#endif
+
+at::ScalarType torch_type(DType type) {
+  return type == DType::fp32   ? torch::kFloat
+         : type == DType::bf16 ? torch::kBFloat16
+                               : torch::kHalf;
+}
+
+class TorchMemoryOps final : public MemoryOps {
+ public:
+  explicit TorchMemoryOps(int device)
+      : device_(torch::kCUDA, static_cast<c10::DeviceIndex>(device)) {}
+
+  void cast(void* to, DType to_type, const void* from, DType from_type,
+            std::size_t count) override {
+    const torch::NoGradGuard no_grad;
+    view(to, torch_type(to_type), count).copy_(view(from, torch_type(from_type), count));
+  }
+
+  void cast_noting_error(void* to, DType to_type, const void* from, std::size_t count) override {
+    const torch::NoGradGuard no_grad;
+    if (!errors_.defined()) errors_ = torch::zeros({2}, options(torch::kDouble));
+#ifdef TESSERA_HAVE_KERNELS
+    const auto half = to_type == DType::bf16 ? kernels::HalfType::bf16 : kernels::HalfType::fp16;
+    kernels::cast_to_half(static_cast<const float*>(from), to, half,
+                          static_cast<std::int64_t>(count), errors_.data_ptr<double>(), stream());
+#else
+    const torch::Tensor all = view(from, torch::kFloat, count);
+    const torch::Tensor cast = view(to, torch_type(to_type), count);
+    cast.copy_(all);
+    for (std::int64_t begin = 0; begin < all.numel(); begin += kPieceElements) {
+      const std::int64_t size = std::min(kPieceElements, all.numel() - begin);
+      const torch::Tensor piece = all.narrow(0, begin, size);
+      const torch::Tensor error = cast.narrow(0, begin, size).to(torch::kFloat) - piece;
+      errors_[0] += error.square().sum(torch::kDouble);
+      errors_[1] += piece.square().sum(torch::kDouble);
+    }
+#endif
+  }
+
+  CastError take_cast_error() override {
+    if (!errors_.defined()) return {};
+    const torch::Tensor host = errors_.cpu();
+    const CastError taken{host[0].item<double>(), host[1].item<double>()};
+    errors_.zero_();
+    return taken;
+  }
+
+  std::vector<std::uint64_t> checksums(std::span<const MemoryRange> ranges) override {
+    const torch::NoGradGuard no_grad;
+#ifdef TESSERA_HAVE_KERNELS
+    return checksums_by_kernel(ranges);
+#else
+    return checksums_by_operators(ranges);
+#endif
+  }
+
+ private:
+#ifdef TESSERA_HAVE_KERNELS
+  void* stream() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
+
+  /// The chunks of one list of ranges on the device, and where the sums start.
+  struct SumTable {
+    std::vector<MemoryRange> ranges;
+    torch::Tensor chunks, lengths;
+    std::int64_t count = 0;
+  };
+
+  SumTable make_table(std::span<const MemoryRange> ranges) const {
+    SumTable table{.ranges = { ranges.begin(), ranges.end() }};
+    std::vector<kernels::SumChunk> chunks;
+    std::vector<std::int64_t> lengths;
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      lengths.push_back(static_cast<std::int64_t>(ranges[i].bytes));
+      for (std::size_t at = 0; at < ranges[i].bytes; at += kernels::kSumBytes) {
+        chunks.push_back(
+            {static_cast<const std::byte*>(ranges[i].data) + at, at / 8,
+             static_cast<std::uint32_t>(std::min(kernels::kSumBytes, ranges[i].bytes - at)),
+             static_cast<std::uint32_t>(i)});
+      }
+    }
+    table.count = static_cast<std::int64_t>(chunks.size());
+    const auto bytes = static_cast<std::int64_t>(chunks.size() * sizeof(kernels::SumChunk));
+    table.chunks = torch::from_blob(chunks.data(), {bytes}, torch::kUInt8).to(device_);
+    table.lengths = torch::tensor(at::ArrayRef<std::int64_t>(lengths), torch::kLong).to(device_);
+    return table;
+  }
+
+  /// Reshards ask for the same few lists again and again.
+  const SumTable& table_of(std::span<const MemoryRange> ranges) {
+    const auto same = [&](const SumTable& table) {
+      return std::equal(ranges.begin(), ranges.end(), table.ranges.begin(), table.ranges.end(),
+                        [](const MemoryRange& a, const MemoryRange& b) {
+                          return a.data == b.data && a.bytes == b.bytes;
+                        });
+    };
+    const auto found = std::find_if(tables_.begin(), tables_.end(), same);
+    if (found != tables_.end()) return *found;
+    if (tables_.size() == kTables) tables_.erase(tables_.begin());
+    return tables_.emplace_back(make_table(ranges));
+  }
+
+  std::vector<std::uint64_t> checksums_by_kernel(std::span<const MemoryRange> ranges) {
+    if (ranges.empty()) return {};
+    const SumTable& table = table_of(ranges);
+    const torch::Tensor sums = table.lengths.clone();
+    kernels::add_range_sums(
+        reinterpret_cast<const kernels::SumChunk*>(table.chunks.const_data_ptr<std::uint8_t>()),
+        table.count, reinterpret_cast<std::uint64_t*>(sums.mutable_data_ptr<std::int64_t>()),
+        stream());
+    const torch::Tensor host = sums.cpu();
+    const auto* values = host.const_data_ptr<std::int64_t>();
+    return {values, values + ranges.size()};
+  }
+
+  static constexpr std::size_t kTables = 64;
+  std::vector<SumTable> tables_;
+#else
+  /// Sum over 16-bit words of word * odd(position), modulo 2^64: position and value both count.
+  std::vector<std::uint64_t> checksums_by_operators(std::span<const MemoryRange> ranges) const {
+    const torch::Tensor factors = torch::arange(kPieceElements, options(torch::kLong))
+                                      .mul_(static_cast<std::int64_t>(0x9E3779B97F4A7C16u))
+                                      .add_(1);
+    torch::Tensor sums =
+        torch::zeros({static_cast<std::int64_t>(ranges.size())}, options(torch::kLong));
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const std::int64_t words = static_cast<std::int64_t>(ranges[i].bytes / 2);
+      const torch::Tensor all = view(ranges[i].data, torch::kShort, ranges[i].bytes / 2);
+      torch::Tensor sum = sums[static_cast<std::int64_t>(i)];
+      for (std::int64_t begin = 0; begin < words; begin += kPieceElements) {
+        const std::int64_t size = std::min(kPieceElements, words - begin);
+        sum.mul_(std::int64_t{0x100000001B3})
+            .add_(
+                all.narrow(0, begin, size).to(torch::kLong).mul_(factors.narrow(0, 0, size)).sum());
+      }
+    }
+    const torch::Tensor host = sums.cpu();
+    const auto* values = host.const_data_ptr<std::int64_t>();
+    return {values, values + ranges.size()};
+  }
+#endif
+
+  torch::TensorOptions options(at::ScalarType type) const {
+    return torch::TensorOptions().dtype(type).device(device_);
+  }
+  torch::Tensor view(const void* data, at::ScalarType type, std::size_t count) const {
+    return torch::from_blob(const_cast<void*>(data), {static_cast<std::int64_t>(count)},
+                            options(type));
+  }
+
+  torch::Device device_;
+  torch::Tensor errors_;  // fp64 [2] on the device: of casts since they were taken
+};
+
+}  // namespace
+
+std::unique_ptr<MemoryOps> make_torch_memory_ops(int device) {
+  return std::make_unique<TorchMemoryOps>(device);
+}
+
+}  // namespace tessera

@@ -1,0 +1,153 @@
+// Weights from a Hugging Face folder, from a seed, and back as whole tensors.
+#include <algorithm>
+
+#include "cost_models/layout/sharding.h"
+#include "executor/checkpoint/model_folder.h"
+#include "executor/checkpoint/tensor_box.h"
+#include "executor/comm/groups.h"
+#include "executor/weights/weights.h"
+
+namespace tessera {
+namespace {
+
+/// FNV-1a (Fowler, Noll, Vo) of a name, started from a seed.
+std::uint64_t seed_of(std::uint64_t seed, const std::string& name) {
+  std::uint64_t hash = 14695981039346656037ULL ^ (seed * 0x9E3779B97F4A7C15ULL);
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return hash;
+}
+
+/// The held part of a whole tensor, in memory order.
+torch::Tensor held_part(const ArenaSlot& slot, torch::Tensor full) {
+  for (int dim = 0; dim < slot.box.rank; ++dim) {
+    const Interval range = slot.box.dims[static_cast<std::size_t>(dim)];
+    full = full.narrow(dim, range.lo, range.size());
+  }
+  return full.movedim(slot.outer_dim, 0);
+}
+
+torch::Tensor drawn(const Parameter& parameter, std::uint64_t seed, double deviation,
+                    torch::Device device) {
+  const std::uint64_t own = seed_of(seed, parameter.name);
+  torch::Tensor full =
+      torch::empty(parameter.shape, torch::TensorOptions(device).dtype(at::kFloat));
+  if (!device.is_cpu()) {
+    torch::manual_seed(own);
+    return full.normal_(0.0, deviation);
+  }
+  return full.normal_(0.0, deviation, at::make_generator<at::CPUGeneratorImpl>(own));
+}
+
+void initialize_row(Weights& weights, const ArenaSlot& slot, std::uint64_t seed, double deviation,
+                    torch::Device device) {
+  const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
+  torch::Tensor& tensor = weights.tensors[static_cast<std::size_t>(slot.tensor)];
+  if (parameter.shape.size() < 2) {
+    tensor.fill_(parameter.name.ends_with("norm.weight") ? 1.0 : 0.0);
+    return;
+  }
+  tensor.copy_(held_part(slot, drawn(parameter, seed, deviation, device)));
+}
+
+/// The parts of a row that the ranks of one replica count, in the order of the model group.
+std::vector<Interval> counted_by_rank(const Weights& weights, int row) {
+  const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(row)];
+  std::vector<Interval> ranges;
+  for (int pp = 0; pp < weights.layout.pp; ++pp) {
+    for (int tp = 0; tp < weights.layout.tp; ++tp) {
+      RankCoord coord = weights.coord;
+      coord.tp = tp;
+      coord.pp = pp;
+      ranges.push_back(counted_range(parameter, weights.layout, coord));
+    }
+  }
+  return ranges;
+}
+
+/// The tensor in memory order, whole, on rank 0 of the model group; undefined elsewhere.
+torch::Tensor gather_row(const Weights& weights, Communicator* group, int row) {
+  const auto index = static_cast<std::size_t>(row);
+  const Parameter& parameter = weights.table.rows[index];
+  const std::vector<Interval> counted = counted_by_rank(weights, row);
+  const int rank = group == nullptr ? 0 : group->rank();
+  const Interval own = counted[static_cast<std::size_t>(rank)];
+  const torch::Tensor mine =
+      own.empty() ? torch::Tensor() : weights.tensors[index].narrow(0, own.lo, own.size());
+  if (group == nullptr) return mine;
+
+  std::vector<std::int64_t> shape = parameter.shape;
+  const int outer = std::max(parameter.split_dim, 0);
+  std::rotate(shape.begin(), shape.begin() + outer, shape.begin() + outer + 1);
+  const std::int64_t row_bytes = parameter.elements() / shape.front() * weights.arena.element_bytes;
+  std::vector<SendBlock> sends;
+  std::vector<ReceiveBlock> receives;
+  torch::Tensor whole;
+  if (!own.empty()) {
+    sends.push_back({0, mine.const_data_ptr(), static_cast<std::size_t>(own.size() * row_bytes)});
+  }
+  if (rank == 0) {
+    whole = torch::empty(shape, weights.storage.options());
+    auto* place = static_cast<std::byte*>(whole.mutable_data_ptr());
+    for (std::size_t peer = 0; peer < counted.size(); ++peer) {
+      const auto bytes = static_cast<std::size_t>(counted[peer].size() * row_bytes);
+      if (bytes == 0) continue;
+      receives.push_back({static_cast<int>(peer), place, bytes});
+      place += bytes;
+    }
+  }
+  group->exchange(sends, receives);
+  return whole;
+}
+
+}  // namespace
+
+void initialize(Weights& weights, std::uint64_t seed, double deviation, torch::Device device) {
+  torch::NoGradGuard no_grad;
+  for (const ArenaSlot& slot : weights.arena.slots) {
+    initialize_row(weights, slot, seed, deviation, device);
+  }
+}
+
+void load_weights(Weights& weights, const std::filesystem::path& path, std::uint64_t seed,
+                  Problems& problems) {
+  torch::NoGradGuard no_grad;
+  const auto folder = ModelFolder::open(path, problems);
+  if (!folder) return;
+  for (const ArenaSlot& slot : weights.arena.slots) {
+    const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
+    const TensorView* view = folder->find(parameter.name);
+    if (view == nullptr && parameter.name == "score.weight") {
+      initialize_row(weights, slot, seed, 0.02, torch::kCPU);
+      continue;
+    }
+    if (view == nullptr || view->shape != parameter.shape) {
+      problems.push_back({.file = path.string(),
+                          .place = parameter.name,
+                          .found = view == nullptr ? "no such tensor" : "another shape",
+                          .expected = "the shape that config.json gives"});
+      continue;
+    }
+    const torch::Tensor& tensor = weights.tensors[static_cast<std::size_t>(slot.tensor)];
+    const torch::Tensor host = torch::empty(tensor.sizes(), tensor.options().device(torch::kCPU));
+    if (read_box(*view, slot.box, slot.outer_dim, host.mutable_data_ptr(), weights.dtype,
+                 problems)) {
+      weights.tensors[static_cast<std::size_t>(slot.tensor)].copy_(host);
+    }
+  }
+}
+
+void gather_weights(const Weights& weights, const ParallelGroups& groups,
+                    const std::function<void(const Parameter&, const torch::Tensor&)>& sink) {
+  torch::NoGradGuard no_grad;
+  const bool first_replica = weights.coord.dp_replicate == 0 && weights.coord.dp_shard == 0;
+  const bool root = first_replica && weights.coord.tp == 0 && weights.coord.pp == 0;
+  if (!first_replica || weights.coord.cp != 0) return;
+  for (std::size_t row = 0; row < weights.table.rows.size(); ++row) {
+    const torch::Tensor whole = gather_row(weights, groups.model.get(), static_cast<int>(row));
+    if (!root) continue;
+    const Parameter& parameter = weights.table.rows[row];
+    sink(parameter, whole.movedim(0, std::max(parameter.split_dim, 0)).cpu().contiguous());
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/pages/arguments.h"
+
+#include <QCommandLineParser>
+
+namespace tessera::gui {
+
+Arguments parse_arguments(const QStringList& words) {
+  QCommandLineParser parser;
+  parser.setApplicationDescription("Explore plans, follow runs.");
+  parser.addHelpOption();
+  parser.addVersionOption();
+  parser.addOptions({{"plan", "Open a plan.", "FILE"},
+                     {"run", "Follow a run's folder.", "DIR"},
+                     {"export", "Write every view as PNG and exit (no display is needed).", "DIR"},
+                     {"model", "Model to plan for: preset, folder or config.json.", "NAME"},
+                     {"cluster", "Cluster to plan for: preset or YAML.", "NAME"},
+                     {"workload", "Workload to plan for: preset or YAML.", "NAME"},
+                     {"nodes", "Nodes to use; the cluster's unless given.", "N"},
+                     {"fix", "A fixed choice, as actor.tp=2; may be repeated.", "SETTING"}});
+  parser.process(words);
+  Arguments arguments;
+  arguments.plan = parser.value("plan");
+  arguments.run = parser.value("run");
+  arguments.export_folder = parser.value("export");
+  PlanQuery& query = arguments.query;
+  query = {"qwen2.5-7b", "h200-8", "grpo-7b-1k"};
+  const auto take = [&](const char* name, std::string& target) {
+    if (!parser.isSet(name)) return;
+    target = parser.value(name).toStdString();
+    arguments.has_query = true;
+  };
+  take("model", query.model);
+  take("cluster", query.cluster);
+  take("workload", query.workload);
+  query.nodes = parser.value("nodes").toLongLong();
+  for (const QString& word : parser.values("fix")) query.fixed.push_back(word.toStdString());
+  arguments.has_query |= parser.isSet("nodes") || parser.isSet("fix");
+  return arguments;
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/pages/export_views.h"
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QElapsedTimer>
+#include <QPixmap>
+
+#include "gui/views/view.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr int kMostEventsMs = 50;
+
+void save(QWidget& widget, const QString& file, QStringList& written) {
+  if (!widget.grab().save(file)) {
+    throw Error(ExitCode::io, "cannot write " + file.toStdString());
+  }
+  written << file;
+}
+
+void save_page(MainWindow& window, QWidget& page, const QString& name, const QDir& folder,
+               std::initializer_list<Place> places, QStringList& written) {
+  window.showPage(&page);
+  QCoreApplication::processEvents();
+  save(window, folder.filePath(name + ".png"), written);
+  for (const Place place : places) {
+    for (const ViewKind& kind : viewsOf(place)) {
+      if (auto* view = page.findChild<QWidget*>(kind.name)) {
+        save(*view, folder.filePath(QString(kind.name) + ".png"), written);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+QStringList exportViews(MainWindow& window, const QString& folder) {
+  const QDir target(folder);
+  if (!target.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
+  window.show();
+  QStringList written;
+  if (window.session().plan()) {
+    save_page(window, window.explore(), "explore", target,
+              {Place::plans, Place::left, Place::right}, written);
+  }
+  if (!window.session().run()->folder().empty()) {
+    save_page(window, window.run(), "run", target, {Place::charts, Place::tables}, written);
+  }
+  return written;
+}
+
+bool waitForPlans(const Session& session, double seconds) {
+  QElapsedTimer timer;
+  timer.start();
+  while (session.isBusy() && static_cast<double>(timer.elapsed()) < seconds * 1e3) {
+    QCoreApplication::processEvents(QEventLoop::AllEvents, kMostEventsMs);
+  }
+  return !session.isBusy();
+}
+
+}  // namespace tessera::gui

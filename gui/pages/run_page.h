@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Follows a run: its figures step by step, what its ranks do, prediction beside measurement.
+#pragma once
+
+#include <QLabel>
+#include <QPushButton>
+#include <QWidget>
+
+#include "gui/models/session.h"
+
+namespace tessera::gui {
+
+class RunPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit RunPage(Session& session, QWidget* parent = nullptr);
+
+ signals:
+  void openRequested();
+
+ private:
+  QWidget* header();
+  QWidget* charts();
+  QWidget* tables();
+  void showState();
+  void askToStop();
+
+  Session& session_;
+  QLabel *folder_, *message_;
+  QPushButton* stop_;
+};
+
+}  // namespace tessera::gui

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Memory of one rank by phase, stacked by class or by role, against the device's.
+#include <QComboBox>
+#include <QLabel>
+#include <QVBoxLayout>
+
+#include "gui/models/text.h"
+#include "gui/views/chart.h"
+#include "gui/views/view.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr double kGib = 1LL << 30;
+
+void drawMemory(Chart& chart, const MemoryModel& memory) {
+  std::vector<ChartStack> stacks;
+  for (const MemoryModel::Series& series : memory.series()) {
+    ChartStack stack{series.name, series.colour, {}};
+    for (const std::int64_t bytes : series.bytes) {
+      stack.values.push_back(static_cast<double>(bytes) / kGib);
+    }
+    stacks.push_back(std::move(stack));
+  }
+  const bool fullest = memory.rank() == memory.fullestRank();
+  chart.showBars(QString("GiB on rank %1%2").arg(memory.rank()).arg(fullest ? " (fullest)" : ""),
+                 memory.phases(), stacks, static_cast<double>(memory.limit()) / kGib,
+                 "device " + bytesText(memory.limit()));
+}
+
+QWidget* makeMemory(Session& session) {
+  auto* panel = new QWidget;
+  auto* layout = new QVBoxLayout(panel);
+  layout->setContentsMargins(0, 0, 0, 0);
+  auto* stacking = new QComboBox;
+  auto* chart = new Chart("");
+  auto* top = new QHBoxLayout;
+  top->addWidget(new QLabel("<b>Memory by phase</b>&nbsp;&nbsp;stacked by"));
+  stacking->addItems({"class", "role"});
+  stacking->setAccessibleName("What the memory bars are stacked by");
+  top->addWidget(stacking);
+  top->addStretch(1);
+  layout->addLayout(top);
+  layout->addWidget(chart, 1);
+  MemoryModel* memory = session.memory();
+  QObject::connect(stacking, &QComboBox::currentIndexChanged, chart, [=](int index) {
+    memory->setStacking(index == 0 ? MemoryModel::Stacking::classes : MemoryModel::Stacking::roles);
+    drawMemory(*chart, *memory);
+  });
+  QObject::connect(&session, &Session::rankChosen, chart, [=] { drawMemory(*chart, *memory); });
+  return panel;
+}
+
+const RegisteredView kMemoryView({"memory", Place::right, 0, 340, "", makeMemory});
+
+}  // namespace
+}  // namespace tessera::gui

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/views/view.h"
+
+#include <QLabel>
+#include <QVBoxLayout>
+#include <algorithm>
+
+namespace tessera::gui {
+namespace {
+
+// A function's static: registrations of other files may come first.
+std::vector<ViewKind>& registered() {
+  static std::vector<ViewKind> kinds;
+  return kinds;
+}
+
+}  // namespace
+
+RegisteredView::RegisteredView(const ViewKind& kind) { registered().push_back(kind); }
+
+std::vector<ViewKind> viewsOf(Place place) {
+  std::vector<ViewKind> kinds;
+  for (const ViewKind& kind : registered()) {
+    if (kind.place == place) kinds.push_back(kind);
+  }
+  std::sort(kinds.begin(), kinds.end(),
+            [](const ViewKind& a, const ViewKind& b) { return a.order < b.order; });
+  return kinds;
+}
+
+QWidget* makeView(const ViewKind& kind, Session& session) {
+  QWidget* view = kind.make(session);
+  view->setObjectName(kind.name);
+  return view;
+}
+
+QWidget* makeTitledView(const ViewKind& kind, Session& session) {
+  QWidget* view = makeView(kind, session);
+  const QString title(kind.title);
+  if (title.isEmpty()) return view;
+  auto* panel = new QWidget;
+  auto* layout = new QVBoxLayout(panel);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(new QLabel(title));
+  layout->addWidget(view, 1);
+  return panel;
+}
+
+}  // namespace tessera::gui

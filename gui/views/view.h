@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The views of the window: what shows one thing of a session, each on a page of it.
+//
+// A view registers itself by a ViewKind of static lifetime in its own source file; pages place all
+// that are registered, and the export draws each of them into a picture of its name. The list is
+// complete before main() and never changes. GUI thread only.
+#pragma once
+
+#include <QString>
+#include <QWidget>
+#include <vector>
+
+#include "gui/models/session.h"
+
+namespace tessera::gui {
+
+/// Where on a page a view stands. The question's page has the plans on top and two columns below;
+/// the run's page has charts, two beside one another, and tables.
+enum class Place { plans, left, right, charts, tables };
+
+/// One kind of view. Equal names are a fault of the program.
+struct ViewKind {
+  const char* name;  // of the widget and of its picture: "memory"
+  Place place;
+  int order;          // among the views of a place, ascending; pictures are drawn in that order
+  int stretch;        // share of its place's height
+  const char* title;  // a heading above it; "" where the view has its own
+  QWidget* (*make)(Session& session);  // the caller owns the widget
+};
+
+/// Registers a kind; one object per view, at namespace scope.
+struct RegisteredView {
+  explicit RegisteredView(const ViewKind& kind);
+};
+
+/// All kinds of a place by their order.
+std::vector<ViewKind> viewsOf(Place place);
+
+/// A view of that kind, with its name as the widget's object name.
+QWidget* makeView(const ViewKind& kind, Session& session);
+
+/// The same below its title.
+QWidget* makeTitledView(const ViewKind& kind, Session& session);
+
+}  // namespace tessera::gui

@@ -1,0 +1,24 @@
+// No engine: the whole space that the cost models can price.
+#include <limits>
+
+#include "planner/engines/rows.h"
+
+namespace tessera {
+
+Engine any_engine() {
+  Engine engine = library_engine(std::string(kAnyEngine), "");
+  Capabilities& can = engine.capabilities;
+  can.training.zero = {0, 1, 2, 3};
+  can.training.recompute = {Recompute::none, Recompute::selective, Recompute::full};
+  can.serving.most_pp = std::numeric_limits<int>::max();
+  can.training.context_parallel = can.training.expert_parallel = can.training.virtual_stages = true;
+  can.training.fully_sharded = can.training.sequence_parallel = can.offload.trained =
+      can.offload.rollout = true;
+  can.serving.experts = ServedExperts::any_degree;
+  can.pools.rollout_lags = {0, 1};
+  can.families = {kEveryFamily.begin(), kEveryFamily.end()};
+  can.params = kTrainableTypes;
+  return engine;
+}
+
+}  // namespace tessera

@@ -1,0 +1,23 @@
+// What a request says of its engine: whose name it is, and what of its own the engine may choose.
+//
+// Plain values.
+#pragma once
+
+#include <string_view>
+
+namespace tessera {
+
+/// The engine of a request that names none: Tessera's own executor.
+inline constexpr std::string_view kOwnEngine = "tessera";
+
+/// No engine, but everything that the cost models can price, for questions that come before the
+/// choice of one.
+inline constexpr std::string_view kAnyEngine = "any";
+
+/// What an engine lets a plan choose beside layouts (RolePlan says it of the actor).
+struct EngineChoices {
+  bool fused_loss = false;      // the head and the loss in one kernel, a slice of rows at a time
+  bool host_optimizer = false;  // offloaded states stay on the host, which computes the step
+};
+
+}  // namespace tessera

@@ -1,0 +1,83 @@
+// An engine as one value: what it can run, how its kernels behave, how it deals ranks and moves
+// weights. Nothing outside of this folder and planner/interop asks an engine for its name.
+//
+// Plain values of static lifetime and pure functions; any thread. A new engine is one file that
+// defines its value, and one row in engines.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/engine_traits.h"
+#include "planner/engines/capabilities.h"
+#include "planner/engines/choices.h"
+#include "planner/plan/engine_rule.h"
+
+namespace tessera {
+
+/// In which order the ranks of a trained role form its groups.
+enum class TrainedRanks {
+  /// Pipeline before data parallelism; the other way round with expert parallelism, so that expert
+  /// groups are neighbours (training_order, planner/request/candidate.h).
+  by_experts,
+  /// Data before pipeline parallelism, always (Megatron-LM core/parallel_state.py, RankGenerator).
+  megatron,
+};
+
+/// A way to hand weights over in which every rank gathers every tensor whole, bucket by bucket.
+struct WholeGather {
+  bool master_weights = false;  // what is gathered; else weights in the parameters' type
+  /// The engine's default (verl 0.9.1's update_weights_bucket_megabytes); a larger tensor has a
+  /// bucket of its own size.
+  std::int64_t bucket_mebibytes = 2048;
+};
+
+/// How weights get from the actor to the rollout.
+struct WeightHandover {
+  std::optional<WholeGather> gather;  // nullopt: each rank receives what it lacks
+  /// Plans state the exact ranges that ranks send, however many these are: the engine reads them.
+  bool exact_ranges = false;
+  /// The rollout's ranks may be any list: one that moves fewer bytes is chosen (assign_ranks).
+  bool any_rank_list = false;
+  /// Training weights can be views of the rollout's (least_shared_weight_bytes).
+  bool shares_memory = false;
+};
+
+struct Engine {
+  std::string name, version;  // version: of which these facts are; empty = this repository's
+  Capabilities capabilities;
+  EngineTraits traits;       // where none of EngineChoices is taken (traits_of)
+  bool has_choices = false;  // EngineChoices change its traits; else its kernels do both anyway
+  TrainedRanks trained_ranks = TrainedRanks::by_experts;
+  PromptDealing prompts = PromptDealing::requests;
+  WeightHandover weights;
+};
+
+/// The rows of engines.cc, sorted by name, kAnyEngine among them.
+const std::vector<Engine>& every_engine();
+
+/// Names of the engines that exist: without kAnyEngine, sorted.
+std::vector<std::string> engine_names();
+
+/// The engine of that name; nullptr and a Problem with did-you-mean where there is none. kAnyEngine
+/// is none.
+const Engine* engine_of(std::string_view name, Problems& problems);
+
+/// The same for what a user asks to plan for (--engine), which may be kAnyEngine.
+const Engine* requested_engine(std::string_view name, Problems& problems);
+
+/// The engine of a plan or request that has been checked; of another name the value of kAnyEngine.
+const Engine& engine_named(std::string_view name);
+
+/// How the engine's kernels behave where a plan takes these choices.
+EngineTraits traits_of(const Engine& engine, EngineChoices choices = {});
+EngineTraits traits_of(std::string_view engine, EngineChoices choices = {});
+
+/// What validate (planner/plan/plan.h) needs of every engine; static lifetime.
+EngineRules engine_rules();
+
+}  // namespace tessera

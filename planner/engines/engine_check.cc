@@ -1,0 +1,296 @@
+#include "planner/engines/engine_check.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cost_models/spec/context_parallel.h"
+#include "planner/plan/one_step_off.h"
+
+namespace tessera {
+namespace {
+
+template <class T>
+bool contains(const std::vector<T>& all, const T& value) {
+  return std::find(all.begin(), all.end(), value) != all.end();
+}
+
+// Appends refusals about one role's layout; places are the layout's fields.
+class LayoutCheck {
+ public:
+  LayoutCheck(const Engine& engine, const ModelSpec& model, Role role, const ParallelLayout& layout,
+              Problems& problems)
+      : name_(engine.name),
+        can_(engine.capabilities),
+        model_(model),
+        role_(role),
+        layout_(layout),
+        problems_(problems) {}
+
+  void run() {
+    const bool rollout = served();
+    if (!rollout && layout_.tp > can_.training.most_tp)
+      too_much("tp", layout_.tp, can_.training.most_tp);
+    const int most_pp = rollout ? can_.serving.most_pp : can_.training.most_pp;
+    if (layout_.pp > most_pp) too_much("pp", layout_.pp, most_pp);
+    if (layout_.cp > 1 && (rollout || !can_.training.context_parallel))
+      too_much("cp", layout_.cp, 1);
+    if (layout_.cp > 1 && can_.training.ulysses.value_or(layout_.ulysses) != layout_.ulysses) {
+      refuse("ulysses", layout_.ulysses ? "true" : "false", layout_.ulysses ? "false" : "true");
+    }
+    if (const std::string why = context_refusal(model_, layout_); !why.empty()) {
+      refuse(layout_.ulysses ? "cp" : "ulysses",
+             layout_.ulysses ? std::to_string(layout_.cp) : "false",
+             layout_.ulysses ? "a degree that heads divide by" : "true", why);
+    }
+    if (layout_.vpp > 1 && (rollout || !can_.training.virtual_stages))
+      too_much("vpp", layout_.vpp, 1);
+    if (layout_.dp_shard > 1 && (rollout || !can_.training.fully_sharded)) {
+      too_much("dp_shard", layout_.dp_shard, 1);
+    }
+    if (layout_.sequence_parallel && (rollout || !can_.training.sequence_parallel)) {
+      refuse("sequence_parallel", "true", "false");
+    }
+    check_experts();
+    check_zero();
+    check_heads(rollout ? can_.serving.heads : can_.training.heads);
+    if (can_.training.equal_middle_stages && !rollout) check_stages();
+  }
+
+ private:
+  // By an inference engine: the rollout, and verl's reward model.
+  bool served() const {
+    return role_ == Role::rollout || (role_ == Role::reward && can_.serving.reward);
+  }
+  void refuse(std::string field, std::string found, std::string expected, std::string why = {}) {
+    if (why.empty()) {
+      why = "engine '" + name_ + "' cannot run the " + std::string(name_of(role_)) + " so";
+    }
+    problems_.push_back(
+        {"", std::move(field), std::move(found), std::move(expected), std::move(why)});
+  }
+  void too_much(const char* field, int found, int most) {
+    refuse(field, std::to_string(found), most == 1 ? "1" : "at most " + std::to_string(most));
+  }
+
+  void check_experts() {
+    if (!served()) {
+      if (layout_.ep > 1 && !can_.training.expert_parallel) too_much("ep", layout_.ep, 1);
+      return;
+    }
+    if (layout_.ep == 1) {
+      if (can_.serving.experts == ServedExperts::whole_replica && model_.moe &&
+          layout_.etp != layout_.tp) {
+        refuse("etp", std::to_string(layout_.etp), "tp = " + std::to_string(layout_.tp),
+               "the servers of '" + name_ + "' cut experts as they cut the rest");
+      }
+      return;
+    }
+    if (can_.serving.experts == ServedExperts::together) return too_much("ep", layout_.ep, 1);
+    if (layout_.ep % layout_.tp != 0 || layout_.etp != 1) {
+      refuse("ep", std::to_string(layout_.ep), "a multiple of tp = " + std::to_string(layout_.tp),
+             "the servers of '" + name_ + "' spread experts over tp x data parallel ranks");
+    }
+  }
+
+  void check_zero() {
+    if (served() || contains(can_.training.zero, layout_.zero)) return;
+    if (layout_.dp() == 1 && layout_.zero <= 1) return;  // nothing to cut
+    std::string stages;
+    for (const int stage : can_.training.zero) {
+      stages += (stages.empty() ? "" : " or ") + std::to_string(stage);
+    }
+    refuse("zero", std::to_string(layout_.zero), stages);
+  }
+
+  void check_heads(HeadRule rule) {
+    if (rule == HeadRule::any || layout_.tp == 1) return;
+    const std::int64_t tp = layout_.tp;
+    const auto divides = [&](std::int64_t units, const char* what) {
+      if (units % tp == 0) return;
+      refuse("tp", std::to_string(tp), "a divisor of the " + std::to_string(units) + " " + what,
+             "engine '" + name_ +
+                 "' gives every rank equally many; tessera does not need "
+                 "that");
+    };
+    divides(model_.query_heads, "query heads");
+    divides(model_.ffn, "ffn columns");
+    const std::int64_t kv = model_.kv_heads;
+    if (kv % tp == 0 || (rule == HeadRule::query_heads && tp % kv == 0)) return;
+    refuse("tp", std::to_string(tp),
+           rule == HeadRule::all_heads
+               ? "a divisor of the " + std::to_string(kv) + " key-value heads"
+               : "a divisor or a multiple of the " + std::to_string(kv) + " key-value heads");
+  }
+
+  void check_stages() {
+    if (layout_.stages.empty() || layout_.pp * layout_.vpp == 1) return;
+    const auto layers = [&](std::size_t i) {
+      return layout_.stages[i].last - layout_.stages[i].first;
+    };
+    const std::size_t count = layout_.stages.size();
+    const bool own_ends = layout_.vpp == 1;
+    const std::size_t begin = own_ends ? 1 : 0, end = own_ends ? count - 1 : count;
+    for (std::size_t i = begin + 1; i < end; ++i) {
+      if (layers(i) == layers(begin)) continue;
+      refuse("stages",
+             std::to_string(layers(begin)) + " and " + std::to_string(layers(i)) + " layers",
+             own_ends ? "equally many layers in all stages but the first and the last"
+                      : "equally many layers in all chunks of virtual stages");
+      return;
+    }
+  }
+
+  const std::string& name_;
+  const Capabilities& can_;
+  const ModelSpec& model_;
+  Role role_;
+  const ParallelLayout& layout_;
+  Problems& problems_;
+};
+
+void check_memory_options(const Engine& engine, const RolePlan& role, const std::string& place,
+                          const std::string& file, Problems& problems) {
+  const auto refuse = [&](const std::string& field, std::string found, std::string expected) {
+    problems.push_back(
+        {file, place + "/" + field, std::move(found), std::move(expected),
+         "engine '" + engine.name + "' cannot run the " + std::string(name_of(role.role)) + " so"});
+  };
+  if (!contains(engine.capabilities.training.recompute, role.recompute)) {
+    std::string known;
+    for (const Recompute mode : engine.capabilities.training.recompute) {
+      known += (known.empty() ? "" : " or ") + std::string(name_of(mode));
+    }
+    refuse("recompute", std::string(name_of(role.recompute)), known);
+  }
+  const bool may = engine.capabilities.offload.trained &&
+                   (role.role != Role::rollout || engine.capabilities.offload.rollout);
+  if (!may && role.offload != Offload{}) refuse("offload", "true", "false");
+  if (role.lora.used() && !engine.capabilities.lora) {
+    refuse("lora", "adapters of rank " + std::to_string(role.lora.rank),
+           "none: it trains and serves every weight");
+  }
+  if (!contains(engine.capabilities.params, role.dtypes.param)) {
+    std::string known;
+    for (const DType type : engine.capabilities.params) {
+      known += (known.empty() ? "" : " or ") + std::string(name_of(type));
+    }
+    refuse("dtypes/param", std::string(name_of(role.dtypes.param)), known);
+  }
+}
+
+/// The rollout on GPUs that no other role of the pool has.
+bool has_own_ranks(const Plan& plan, const RolePlan& role) {
+  if (role.role != Role::rollout) return false;
+  return std::all_of(plan.roles.begin(), plan.roles.end(), [&](const RolePlan& other) {
+    if (other.role == Role::rollout) return true;
+    return std::none_of(other.ranks.begin(), other.ranks.end(), [&](int rank) {
+      return std::find(role.ranks.begin(), role.ranks.end(), rank) != role.ranks.end();
+    });
+  });
+}
+
+// Engines with one pool of GPUs: every role but the reward model uses all of them, and so does the
+// rollout where it does not generate one step ahead on a pool of its own.
+void check_placement(const Engine& engine, const Plan& plan, const std::string& file,
+                     Problems& problems) {
+  const RolePlan* const actor = plan.find(Role::actor);
+  if (actor == nullptr) return;
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const RolePlan& role = plan.roles[i];
+    if (role.role == Role::reward) continue;
+    std::vector<int> mine = role.ranks, all = actor->ranks;
+    std::sort(mine.begin(), mine.end());
+    std::sort(all.begin(), all.end());
+    if (mine == all) continue;
+    const bool apart = !engine.capabilities.pools.rollout_lags.empty() && has_own_ranks(plan, role);
+    if (apart && is_one_step_off(plan.schedule)) continue;
+    if (apart) {
+      problems.push_back({file, "/schedule", "a rollout on GPUs of its own that the step waits for",
+                          "generation one step ahead",
+                          "'" + engine.name + "' " + engine.version +
+                              " has GPUs of its own for the rollout in its asynchronous trainer "
+                              "alone (trainer.v1.trainer_mode=separate_async)"});
+      continue;
+    }
+    problems.push_back({file, "/roles/" + std::to_string(i) + "/ranks",
+                        std::to_string(mine.size()) + " ranks that are not the actor's",
+                        "the actor's " + std::to_string(all.size()) + " ranks",
+                        "'" + engine.name + "' " + engine.version +
+                            " has one pool of GPUs for actor, rollout, critic and reference; plan "
+                            "with placement=colocated"});
+  }
+}
+
+// Of engines that run the whole loop.
+void check_schedule(const Engine& engine, const Plan& plan, const std::string& file,
+                    Problems& problems) {
+  const bool runs_both = contains(engine.capabilities.roles, Role::actor) &&
+                         contains(engine.capabilities.roles, Role::rollout);
+  if (!runs_both || !is_one_step_off(plan.schedule) ||
+      contains(engine.capabilities.pools.rollout_lags, 1))
+    return;
+  problems.push_back({file, "/schedule", "generation one step ahead", "generation in step",
+                      "'" + engine.name +
+                          "' generates, then trains; verl's asynchronous trainer "
+                          "runs such plans"});
+}
+
+}  // namespace
+
+void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
+                  const std::string& place, Problems& problems) {
+  const std::vector<ModelFamily>& known = engine.capabilities.families;
+  if (known.empty() || contains(known, model.family)) return;
+  std::string names;
+  for (const ModelFamily family : known) {
+    if (!names.empty()) names += family == known.back() ? " or " : ", ";
+    names += name_of(family);
+  }
+  problems.push_back({file, place, "'" + std::string(name_of(model.family)) + "'", names,
+                      "engine '" + engine.name + "' cannot run this architecture"});
+}
+
+Problems outside_capabilities(const Engine& engine, const ModelSpec& model, Role role,
+                              const ParallelLayout& layout) {
+  Problems problems;
+  LayoutCheck(engine, model, role, layout, problems).run();
+  return problems;
+}
+
+Problems outside_capabilities(const Plan& plan, const std::string& file, std::string_view name) {
+  Problems problems;
+  const Engine* const engine =
+      engine_of(name.empty() ? std::string_view(plan.engine) : name, problems);
+  if (engine == nullptr) {
+    problems.back().file = file;
+    problems.back().place = "/engine";
+    return problems;
+  }
+  for (const auto& [name, model] : plan.models) {
+    refuse_model(*engine, model.spec, file, "/models/" + name + "/spec/family", problems);
+  }
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const RolePlan& role = plan.roles[i];
+    const std::string place = "/roles/" + std::to_string(i);
+    if (!contains(engine->capabilities.roles, role.role)) continue;  // run by something else
+    const auto model = plan.models.find(role.model);
+    const ModelSpec spec = model == plan.models.end() ? ModelSpec{} : model->second.spec;
+    for (Problem& problem : outside_capabilities(*engine, spec, role.role, role.layout)) {
+      problem.file = file;
+      problem.place = place + "/layout/" + problem.place;
+      problems.push_back(std::move(problem));
+    }
+    check_memory_options(*engine, role, place, file, problems);
+  }
+  for (std::size_t i = 0; i < plan.reshard.size(); ++i) {
+    if (!plan.reshard[i].keep && !engine->capabilities.offload.rollout) {
+      problems.push_back({file, "/reshard/" + std::to_string(i) + "/keep", "false", "true",
+                          "engine '" + engine->name + "' keeps the rollout shard mapped"});
+    }
+  }
+  if (engine->capabilities.pools.colocated) check_placement(*engine, plan, file, problems);
+  check_schedule(*engine, plan, file, problems);
+  return problems;
+}
+
+}  // namespace tessera

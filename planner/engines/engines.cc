@@ -1,0 +1,101 @@
+// The table of engines, and how a name finds its row.
+#include <algorithm>
+#include <utility>
+
+#include "planner/engines/engine.h"
+#include "planner/engines/rows.h"
+
+namespace tessera {
+namespace {
+
+// Rows of logits that exist at a time where a plan chooses the fused loss (chunk_size of
+// FusedLinearForPPOFunction, verl/utils/experimental/torch_functional.py).
+constexpr std::int64_t kFusedLogitRows = 512;
+
+const Engine* find_engine(std::string_view name) {
+  const std::vector<Engine>& all = every_engine();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Engine& each) { return each.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Engine>& every_engine() {
+  static const std::vector<Engine> rows = {
+      any_engine(),            //
+      megatron_engine(),       //
+      sglang_engine(),         //
+      tessera_engine(),        //
+      verl_engine(),           //
+      verl_megatron_engine(),  //
+      vllm_engine(),           //
+  };
+  return rows;
+}
+
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const Engine& engine : every_engine()) {
+    if (engine.name != kAnyEngine) names.push_back(engine.name);
+  }
+  return names;
+}
+
+const Engine* engine_of(std::string_view name, Problems& problems) {
+  const Engine* const found = find_engine(name);
+  if (found != nullptr && name != kAnyEngine) return found;
+  const std::vector<std::string> known = engine_names();
+  problems.push_back(
+      {"", "engine", "'" + std::string(name) + "'", listed(known), did_you_mean(name, known)});
+  return nullptr;
+}
+
+const Engine* requested_engine(std::string_view name, Problems& problems) {
+  if (name == kAnyEngine) return find_engine(name);
+  const Engine* const found = engine_of(name, problems);
+  if (found != nullptr) return found;
+  std::vector<std::string> names = engine_names();
+  names.emplace_back(kAnyEngine);
+  Problem& problem = problems.back();
+  problem.file = "--engine";
+  problem.place.clear();
+  problem.expected += " or " + std::string(kAnyEngine);
+  problem.hint = did_you_mean(name, names);
+  return nullptr;
+}
+
+const Engine& engine_named(std::string_view name) {
+  const Engine* const found = find_engine(name);
+  return found != nullptr ? *found : *find_engine(kAnyEngine);
+}
+
+EngineTraits traits_of(const Engine& engine, EngineChoices choices) {
+  EngineTraits traits = engine.traits;
+  if (!engine.has_choices) return traits;
+  traits.loss.fused_with_head = choices.fused_loss;
+  if (choices.fused_loss) traits.loss.rows = kFusedLogitRows;
+  if (choices.host_optimizer) traits.optimizer.offloaded = OffloadedStates::on_host;
+  return traits;
+}
+
+EngineTraits traits_of(std::string_view engine, EngineChoices choices) {
+  return traits_of(engine_named(engine), choices);
+}
+
+EngineRules engine_rules() {
+  static const std::vector<EngineRule> rules = [] {
+    std::vector<EngineRule> all;
+    for (const Engine& engine : every_engine()) all.push_back({engine.name, engine.prompts});
+    return all;
+  }();
+  return rules;
+}
+
+}  // namespace tessera

@@ -1,0 +1,32 @@
+#include "planner/engines/read_plan.h"
+
+#include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
+#include "planner/plan/model_source.h"
+#include "planner/plan/plan_json.h"
+
+namespace tessera {
+
+std::optional<Plan> parse_plan(std::string_view text, const std::string& file, Problems& problems) {
+  return parse_plan(text, file, engine_rules(), problems);
+}
+
+std::optional<Plan> read_plan(const std::filesystem::path& file, Problems& problems) {
+  return read_plan(file, engine_rules(), problems);
+}
+
+void validate(const Plan& plan, const std::string& file, Problems& problems) {
+  validate(plan, file, engine_rules(), problems);
+}
+
+std::optional<Plan> read_executable_plan(const std::filesystem::path& file, Problems& problems) {
+  std::optional<Plan> plan = read_plan(file, problems);
+  if (!plan) return plan;
+  for (Problem& problem : outside_capabilities(*plan, file.string(), kOwnEngine)) {
+    problems.push_back(std::move(problem));
+  }
+  check_model_sources(*plan, file.string(), problems);
+  return plan;
+}
+
+}  // namespace tessera

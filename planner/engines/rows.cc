@@ -1,0 +1,73 @@
+// What several engines have in common.
+#include "planner/engines/rows.h"
+
+#include <limits>
+#include <utility>
+
+namespace tessera {
+
+Engine library_engine(std::string name, std::string version) {
+  Engine engine;
+  engine.name = std::move(name);
+  engine.version = std::move(version);
+  engine.has_choices = true;
+  engine.traits.loss.rows = 0;
+  engine.traits.shards.overlapped = true;
+  engine.traits.gradients.overlapped = true;
+  engine.traits.gradients.overlapped_replicas = true;
+  engine.traits.optimizer.overlapped_parameters = true;
+  engine.traits.optimizer.offloaded =
+      OffloadedStates::streamed;  // Megatron-LM's optimizer_cpu_offload
+  engine.traits.pipeline.cut_by_tp = true;
+  engine.traits.decode.graphed = true;
+  return engine;
+}
+
+Engine inference_server(std::string name, std::string version) {
+  Engine engine = library_engine(std::move(name), std::move(version));
+  Capabilities& can = engine.capabilities;
+  can.roles = {Role::rollout};
+  can.training.zero = {0};
+  can.training.recompute = {Recompute::none};
+  can.serving.most_pp = std::numeric_limits<int>::max();
+  can.serving.experts = ServedExperts::whole_replica;
+  can.offload.rollout = true;
+  can.lora = true;  // --enable-lora
+  can.serving.heads = HeadRule::query_heads;
+  can.params = kTrainableTypes;
+  return engine;
+}
+
+Engine megatron_core(std::string name, std::string version) {
+  Engine engine = library_engine(std::move(name), std::move(version));
+  Capabilities& can = engine.capabilities;
+  can.training.zero = {0, 1};
+  can.training.recompute = {Recompute::none, Recompute::selective, Recompute::full};
+  can.training.context_parallel = can.training.expert_parallel = can.training.virtual_stages = true;
+  can.training.sequence_parallel = can.training.equal_middle_stages = true;
+  can.training.ulysses = false;  // cp_comm_type p2p
+  can.offload.rollout = true;    // the rollout is not Megatron's
+  can.training.heads = HeadRule::all_heads;
+  engine.traits.gradients.reduced_in_place = true;
+  engine.trained_ranks = TrainedRanks::megatron;
+  return engine;
+}
+
+void add_verl_loop(Engine& engine) {
+  Capabilities& can = engine.capabilities;
+  can.roles = {kEveryRole.begin(), kEveryRole.end()};
+  can.offload.trained = true;
+  can.offload.rollout = true;
+  can.serving.experts = ServedExperts::whole_replica;
+  can.serving.heads = HeadRule::query_heads;
+  can.pools.colocated = can.serving.reward = can.training.one_critic_limit = true;
+  can.pools.rollout_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
+  can.lora = true;
+  engine.traits.optimizer.offloaded = OffloadedStates::whole;  // offloaded states move as a whole
+  engine.traits.decode.keeps_cache = true;
+  // fsdp and megatron workers: full_tensor of each parameter; all-gather over tp and ep, broadcast
+  // over pp.
+  engine.weights.gather = WholeGather{};
+}
+
+}  // namespace tessera

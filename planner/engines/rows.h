@@ -1,0 +1,38 @@
+// The values of the engines, each in a file of its own, and what several of them have in common.
+// engines.cc and the files of this folder alone include this.
+#pragma once
+
+#include <string>
+
+#include "planner/engines/engine.h"
+
+namespace tessera {
+
+Engine any_engine();
+Engine megatron_engine();
+Engine sglang_engine();
+Engine tessera_engine();
+Engine verl_engine();
+Engine verl_megatron_engine();
+Engine vllm_engine();
+
+/// Parameters in any type that trains.
+inline const std::vector<DType> kTrainableTypes{DType::fp32, DType::bf16, DType::fp16};
+
+/// What engines of others share: gradients and gathers of FSDP beside the computation, all rows of
+/// logits at once, decoding by replayed CUDA graphs, pipeline messages cut by tp, the choices of a
+/// plan. Its rollout is a server, or none.
+Engine library_engine(std::string name, std::string version);
+
+/// A server that runs rollouts alone: vLLM 0.24's and SGLang 0.5.12's model loaders, which divide
+/// heads and columns and replicate key-value heads.
+Engine inference_server(std::string name, std::string version);
+
+/// Megatron-LM core 0.18 (TransformerConfig), whoever drives it.
+Engine megatron_core(std::string name, std::string version);
+
+/// What verl 0.9.1 does with whichever trainer: workers/config, workers/engine, workers/rollout and
+/// trainer/ppo/v1.
+void add_verl_loop(Engine& engine);
+
+}  // namespace tessera

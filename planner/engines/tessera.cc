@@ -1,0 +1,34 @@
+// Tessera's own executor. Sources: executor/train (Trainer) and executor/model (CachedDecoder).
+#include "planner/engines/rows.h"
+
+namespace tessera {
+
+Engine tessera_engine() {
+  Engine engine;
+  engine.name = kOwnEngine;
+  Capabilities& can = engine.capabilities;
+  can.roles = {kEveryRole.begin(), kEveryRole.end()};
+  can.training.zero = {0, 1, 2, 3};
+  can.training.recompute = {Recompute::none, Recompute::selective, Recompute::full};
+  can.training.virtual_stages = can.training.fully_sharded = can.training.sequence_parallel = true;
+  can.training.context_parallel = true;  // as a ring and as Ulysses
+  can.offload.trained = can.offload.rollout = true;
+  can.pools.rollout_lags = {0};
+  can.params = kTrainableTypes;
+  can.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2, ModelFamily::qwen3};
+  engine.traits.shards.overlapped = true;
+  engine.traits.gradients.overlapped = true;
+  engine.traits.optimizer.overlapped_parameters = true;
+  engine.traits.kernels.overlapped_tensor_parallel = true;
+  engine.traits.shards.transport = ShardTransport::copy_engines;
+  engine.traits.shards.reduced_every_batch = true;
+  engine.traits.optimizer.offloaded = OffloadedStates::on_host;
+  engine.traits.decode.refills_alone = true;
+  engine.prompts = PromptDealing::equal_shares;
+  engine.weights.exact_ranges = true;
+  engine.weights.any_rank_list = true;
+  engine.weights.shares_memory = true;
+  return engine;
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// verl 0.9.1 with its FSDP trainer (workers/engine/fsdp). FSDP has no tensor or pipeline
+// parallelism; `context` is Ulysses. Stage 2 is reshard_after_forward = false, stage 0 is
+// fsdp_size = 1.
+#include "planner/engines/rows.h"
+
+namespace tessera {
+
+Engine verl_engine() {
+  Engine engine = library_engine("verl", "0.9.1");
+  add_verl_loop(engine);
+  Capabilities& can = engine.capabilities;
+  can.training.zero = {0, 2, 3};
+  can.training.recompute = {Recompute::none, Recompute::full};
+  can.training.most_tp = can.training.most_pp = 1;
+  can.training.context_parallel = can.training.fully_sharded = true;
+  can.training.ulysses = true;
+  can.offload.reference_on_host = true;  // whatever its configuration says (transformer_impl.py)
+  can.params = kTrainableTypes;
+  engine.traits.pipeline.cut_by_tp = false;
+  engine.traits.loss.kernel = LossKernel::in_place;
+  engine.traits.shards.over_context = true;       // one mesh of all GPUs, Ulysses' groups inside
+  engine.traits.shards.master_parameters = true;  // model_dtype fp32, mixed precision
+  engine.traits.gradients.fresh = true;
+  engine.weights.gather->master_weights = true;  // FSDP's shards are these
+  return engine;
+}
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+// verl 0.9.1 with its Megatron trainer (workers/engine/megatron), adapters by Megatron-Bridge.
+#include "planner/engines/rows.h"
+
+namespace tessera {
+
+Engine verl_megatron_engine() {
+  Engine engine = megatron_core("verl-megatron", "0.9.1");
+  add_verl_loop(engine);
+  engine.capabilities.params = {DType::bf16, DType::fp16};
+  // Gradients are reduced after the last backward pass and parameters gathered after the step
+  // unless override_ddp_config says otherwise (utils/megatron_utils.py).
+  engine.traits.gradients.overlapped = false;
+  engine.traits.gradients.overlapped_replicas = false;
+  engine.traits.optimizer.overlapped_parameters = false;
+  return engine;
+}
+
+}  // namespace tessera

@@ -1,0 +1,41 @@
+// The reasons why nothing fits: the rank that comes closest, what is too much there, and the
+// nearest fix.
+//
+// Plain values; bytes of a rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/engines/capabilities.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/request/request.h"
+
+namespace tessera {
+
+/// The rank that comes closest to fitting, and what is too much there.
+struct MemoryShortage {
+  Role role = Role::actor;  // with most bytes on the rank in the phase
+  Phase phase = Phase::gen;
+  int rank = 0;
+  std::string layout;        // of the role
+  std::string gpu;           // type of the rank, where the cluster has several
+  std::string tensor_class;  // the largest of the role: "weights", "optimizer", ...
+  std::int64_t class_bytes = 0;
+  std::int64_t needed = 0, limit = 0;  // of all roles on the rank together
+
+  std::int64_t missing() const { return needed - limit; }
+};
+
+struct Infeasible {
+  std::vector<MemoryShortage> shortages;
+  std::vector<std::string> reasons;  // one line each, shortages included
+  std::string nearest_fix;           // empty: none was found
+};
+
+/// The reasons why nothing fits, and the smallest single change that makes it fit.
+Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& capabilities,
+                              CostEvaluator& costs);
+
+}  // namespace tessera

@@ -1,0 +1,377 @@
+#include "planner/explain/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <utility>
+
+#include "cost_models/documents/strict_json.h"
+#include "cost_models/layout/parameter_table.h"
+#include "cost_models/lengths.h"
+#include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/plan/certified.h"
+#include "planner/plan/one_step_off.h"
+#include "planner/plan/shared_weights.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_value.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+
+namespace tessera {
+namespace {
+
+[[gnu::format(printf, 1, 2)]] std::string text(const char* format, ...) {
+  std::array<char, 512> buffer{};
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
+  va_end(arguments);
+  return buffer.data();
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1LL << 30) return text("%.2f GiB", value / (1LL << 30));
+  if (bytes >= 1LL << 20) return text("%.2f MiB", value / (1LL << 20));
+  return text("%.1f KiB", value / (1LL << 10));
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 1) return text("%.2f s", seconds);
+  if (seconds >= 1e-3) return text("%.2f ms", seconds * 1e3);
+  return text("%.1f us", seconds * 1e6);
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  const auto [first, last] = std::minmax_element(ranks.begin(), ranks.end());
+  const bool run = *last - *first + 1 == static_cast<int>(ranks.size());
+  if (ranks.size() == 1) return std::to_string(ranks.front());
+  if (run) return std::to_string(*first) + "-" + std::to_string(*last);
+  return std::to_string(ranks.size()) + " ranks";
+}
+
+std::string joined(const std::vector<std::string>& names, const char* between) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : between) + name;
+  return text;
+}
+
+std::string layout_text(const Plan& plan, const RolePlan& role) {
+  std::string layout = describe_layout(plan, role);
+  if (role.role == Role::rollout) layout += " " + std::string(name_of(role.rank_order));
+  if (!role.gpu_types.empty()) layout += " on " + joined(role.gpu_types, "+");
+  return layout;
+}
+
+double percent_of(std::int64_t part, std::int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(1, whole));
+}
+
+// Bytes that a rank of a pool may fill.
+std::int64_t limit_of(const Plan& plan, const Calibration* calibration, int view) {
+  const ClusterSpec seen = seen_from(plan.cluster, view);
+  return calibration == nullptr ? seen.device.memory.value
+                                : usable_memory(seen, seen_from(*calibration, view));
+}
+
+// The fullest rank of every pool, where their GPUs differ.
+std::string pools_part(const Plan& plan, const Calibration* calibration) {
+  std::string out;
+  for (const std::vector<Role>& block : placement_of(plan)) {
+    std::int64_t peak = 0;
+    for (const ScheduledCall& call : plan.schedule) {
+      std::int64_t sum = 0;
+      for (const Role role : block) {
+        const auto use = plan.find(role)->memory.find(call.phase);
+        if (use != plan.find(role)->memory.end()) sum += use->second.total();
+      }
+      peak = std::max(peak, sum);
+    }
+    const RolePlan& first = *plan.find(block.front());
+    const std::int64_t limit = limit_of(plan, calibration, view_of(plan.cluster, first.ranks));
+    out += text("  fullest rank on %s %s of %s (%.1f %%)\n", joined(first.gpu_types, "+").c_str(),
+                bytes_text(peak).c_str(), bytes_text(limit).c_str(), percent_of(peak, limit));
+  }
+  return out;
+}
+
+std::string batching_text(const Batching& batching) {
+  const std::int64_t update = batching.update_tokens;
+  const std::int64_t tokens =
+      std::max({batching.log_prob_tokens, batching.values_tokens, batching.reward_tokens});
+  if (batching.max_sequences > 0) {
+    return text("%lld sequences at once", static_cast<long long>(batching.max_sequences));
+  }
+  const std::string each =
+      text("%lld tokens per micro-batch", static_cast<long long>(update > 0 ? update : tokens));
+  if (update == 0 || tokens == 0 || tokens == update) return each;
+  return each + text(", %lld where it does not train", static_cast<long long>(tokens));
+}
+
+std::string roles_part(const Plan& plan, const Calibration* calibration) {
+  std::size_t width = 28;
+  for (const RolePlan& role : plan.roles) width = std::max(width, layout_text(plan, role).size());
+  const auto columns = static_cast<int>(width);
+  std::string out =
+      text("  %-10s %-12s %-*s %12s  %s\n", "role", "ranks", columns, "layout", "peak", "batches");
+  for (const RolePlan& role : plan.roles) {
+    std::int64_t peak = 0;
+    for (const auto& [phase, use] : role.memory) peak = std::max(peak, use.total());
+    out += text("  %-10s %-12s %-*s %12s  %s\n", std::string(name_of(role.role)).c_str(),
+                ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
+                bytes_text(peak).c_str(), batching_text(role.batching).c_str());
+  }
+  if (!plan.cluster.groups.empty()) return out + pools_part(plan, calibration);
+  const std::int64_t limit = limit_of(plan, calibration, 0);
+  out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
+              bytes_text(limit).c_str(), percent_of(plan.prediction.peak_bytes, limit));
+  const std::int64_t shared =
+      engine_named(plan.engine).weights.shares_memory ? least_shared_weight_bytes(plan) : 0;
+  if (shared > 0) {
+    out += text(
+        "  less %s where training weights are views of the rollout's: the search counts "
+        "both\n",
+        bytes_text(shared).c_str());
+  }
+  return out;
+}
+
+std::string phases_part(const Plan& plan) {
+  const Prediction& prediction = plan.prediction;
+  std::string out = text("step %s", seconds_text(prediction.step_s).c_str());
+  if (prediction.step_error_s > 0) {
+    out += text(" +- %s (one standard deviation, from the covariance of the constants)",
+                seconds_text(prediction.step_error_s).c_str());
+  }
+  out += text(", %.0f tokens/s/GPU, update at %.1f %% of peak, %s of communication\n",
+              prediction.tokens_per_s_per_gpu, 100 * prediction.mfu,
+              seconds_text(prediction.exposed_comm_s).c_str());
+  for (const ScheduledCall& call : plan.schedule) {
+    const auto found = prediction.phases_s.find(call.phase);
+    if (found == prediction.phases_s.end()) continue;
+    const double share = found->second / prediction.step_s;
+    const auto bar = static_cast<std::size_t>(std::clamp(std::lround(share * 40), 0L, 40L));
+    out += text("  %-14s %-10s %12s %5.1f %%  %s\n", std::string(name_of(call.phase)).c_str(),
+                std::string(name_of(call.role)).c_str(), seconds_text(found->second).c_str(),
+                100 * share, std::string(bar, '#').c_str());
+  }
+  return out;
+}
+
+std::string reshard_part(const Plan& plan) {
+  std::string out;
+  for (const PlannedReshard& pair : plan.reshard) {
+    const std::int64_t whole =
+        parameter_count(plan.models.at("actor").spec) * size_of(plan.find(pair.from)->dtypes.wire);
+    out += text("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
+                std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
+                std::string(name_of(pair.mode)).c_str(), bytes_text(pair.bytes_received).c_str(),
+                bytes_text(pair.lower_bound_bytes).c_str());
+    if (pair.bytes_received > 0) {
+      out += text("; gathering everything: %.2fx",
+                  static_cast<double>(whole) / static_cast<double>(pair.bytes_received));
+    }
+    out += ")\n";
+  }
+  return out;
+}
+
+// How much worse a plan is, in percent of the chosen plan's value; GPUs are told by their number.
+std::string behind_text(const Plan& plan, const Priced& other) {
+  const int more = other.gpus - gpus_of(plan);
+  if (objective_of(plan) == Objective::fewest_gpus && more > 0) return text("+%d GPUs", more);
+  return text("+%.1f %%", 100 * worse_by(plan, other));
+}
+
+std::string margin_text(const Plan& plan) {
+  const Certificate& certificate = plan.certificate;
+  if (certificate.margin >= 1) {
+    return "  margin: no plan on as few GPUs; errors of the predicted times do not change that\n";
+  }
+  std::string out = text(
+      "  margin: another plan wins if predictions err by %.1f %% in opposite directions on the two",
+      100 * certificate.margin);
+  const double deviations = certificate.margin_deviations;
+  if (certificate.margin == 0) {
+    out += "; a tie: the nearest is predicted to be as good";
+  } else if (deviations > 0 && deviations < 1) {
+    out += text("; a tie: the nearest is behind by %.2f standard deviations of the difference",
+                deviations);
+  } else if (deviations > 1000) {
+    out += "; the nearest is behind by more than 1000 standard deviations of the difference";
+  } else if (deviations > 0) {
+    out +=
+        text("; the nearest is behind by %.1f standard deviations of the difference", deviations);
+  }
+  return out + "\n";
+}
+
+std::string certificate_part(const Plan& plan) {
+  const Certificate& certificate = plan.certificate;
+  const std::string none = why_not_certified(plan);
+  if (!none.empty()) return "certificate: none; the plan is " + none + "\n";
+  std::string out = text(
+      "certificate: %s = %s, proven best of the space (gap %.2f %%); %lld candidates priced, %lld "
+      "branches cut\n",
+      certificate.objective.c_str(), value_text(plan, priced(plan)).c_str(), 100 * certificate.gap,
+      static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
+  out +=
+      "  left open: token limits between 1, 2, 4, ... longest sequences per call (tried in what is "
+      "found); parts of a sequence below 2,048 tokens where replicas and stages occupy the GPUs\n";
+  if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
+  constexpr std::size_t kShown = 6;
+  const auto shown = std::min(kShown, certificate.runner_up.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const RunnerUp& other = certificate.runner_up[i];
+    const Priced with = priced(plan, other);
+    out += text("  %-34s %12s  %s  ", other.placement.c_str(), value_text(plan, with).c_str(),
+                behind_text(plan, with).c_str()) +
+           other.description + "\n";
+  }
+  if (shown < certificate.runner_up.size()) {
+    out += text("  and %zu more in the plan file\n", certificate.runner_up.size() - shown);
+  }
+  return out + margin_text(plan);
+}
+
+std::string constants_part(const Plan& plan) {
+  const auto measured = plan.prediction.measured_constants.size();
+  const auto assumed = plan.prediction.assumed_constants.size();
+  return text("constants: %zu measured, %zu shipped (calibration %s)\n", measured, assumed,
+              plan.provenance.calibration.c_str());
+}
+
+}  // namespace
+
+std::string describe_certificate(const Plan& plan) { return certificate_part(plan); }
+
+namespace {
+
+// "7.62 billion", "494.03 million".
+std::string count_text(std::int64_t parameters) {
+  const double count = static_cast<double>(parameters);
+  return count < 1e9 ? text("%.2f million", count / 1e6) : text("%.2f billion", count / 1e9);
+}
+
+// Every model with its parameters, and those that a token uses where it has experts.
+std::string models_part(const Plan& plan) {
+  std::string out;
+  for (const auto& [name, source] : plan.models) {
+    const ModelSpec& spec = source.spec;
+    out += "  model " + name + ", " + source.path + ": " + count_text(parameter_count(spec)) +
+           " parameters";
+    if (spec.moe) out += ", " + count_text(active_parameter_count(spec)) + " of them per token";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string describe(const Plan& plan, const Calibration* calibration) {
+  std::string out = text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
+                         plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
+                         static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
+  out += describe_placement(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
+  return out + models_part(plan) + roles_part(plan, calibration) + phases_part(plan) +
+         reshard_part(plan) + certificate_part(plan) + constants_part(plan);
+}
+
+std::string describe(const Infeasible& infeasible) {
+  std::string out = "no feasible plan\n";
+  for (const std::string& reason : infeasible.reasons) out += "  " + reason + "\n";
+  if (!infeasible.nearest_fix.empty()) out += "nearest fix: " + infeasible.nearest_fix + "\n";
+  return out;
+}
+
+namespace {
+
+struct FrontFigures {
+  double tokens_per_s_per_gpu = 0, gpu_seconds = 0, price = 0;
+  std::string placement, layouts;
+};
+
+FrontFigures figures_of(const Solution& solution, const PlanRequest& request) {
+  const Workload& workload = request.workload;
+  const double sequence =
+      static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
+  FrontFigures figures;
+  figures.tokens_per_s_per_gpu =
+      static_cast<double>(workload.sequences()) * sequence / solution.step_s / solution.gpus();
+  figures.gpu_seconds = solution.gpus() * solution.step_s;
+  figures.price =
+      request.cluster.price_per_gpu_hour * solution.billed_gpus * solution.step_s / 3600;
+  figures.placement = describe(solution.placement);
+  if (solution.policy_lag > 0) figures.placement += ", one step off";
+  figures.layouts = describe(solution) + describe_types(request.cluster, solution);
+  return figures;
+}
+
+// The plan of a front that the objective asks for.
+const Solution* best_of(const std::vector<Solution>& front, Objective objective) {
+  const auto best =
+      std::min_element(front.begin(), front.end(), [&](const Solution& a, const Solution& b) {
+        return value_of(objective, a) < value_of(objective, b);
+      });
+  return best == front.end() ? nullptr : &*best;
+}
+
+}  // namespace
+
+std::string describe_front(const std::vector<Solution>& front, const PlanRequest& request) {
+  std::string out = text("  %6s %12s %14s %12s %10s  %s\n", "GPUs", "step", "tokens/s/GPU",
+                         "GPU s/step", "price", "placement: layouts");
+  const Solution* const best = best_of(front, request.objective);
+  for (const Solution& solution : front) {
+    const FrontFigures figures = figures_of(solution, request);
+    const std::string price = figures.price > 0 ? text("%.3f", figures.price) : "-";
+    out += text("%s %6d %12s %14.1f %12.2f %10s  ", &solution == best ? "*" : " ", solution.gpus(),
+                seconds_text(solution.step_s).c_str(), figures.tokens_per_s_per_gpu,
+                figures.gpu_seconds, price.c_str()) +
+           figures.placement + ": " + figures.layouts + "\n";
+  }
+  const std::vector<int> tried = pareto_counts(request.cluster);
+  std::string counts;
+  for (const int count : tried) counts += (counts.empty() ? "" : ", ") + std::to_string(count);
+  out += "* best by " + std::string(name_of(request.objective));
+  const bool costs = request.objective == Objective::cost;
+  if (costs && !(request.cluster.price_per_gpu_hour > 0)) {
+    out += " (in GPU seconds: the cluster states no price_per_gpu_hour)";
+  }
+  out += "\ntried at most " + counts +
+         " GPUs; a number that is not listed holds no plan, or none faster than fewer GPUs do\n";
+  return out;
+}
+
+std::string front_json(const std::vector<Solution>& front, const PlanRequest& request) {
+  Node root = map_node(), plans = list_node(), tried = list_node();
+  const Solution* const best = best_of(front, request.objective);
+  for (const Solution& solution : front) {
+    const FrontFigures figures = figures_of(solution, request);
+    Node each = map_node();
+    add(each, "gpus", node_of(std::int64_t{solution.gpus()}));
+    add(each, "step_s", node_of(solution.step_s));
+    add(each, "tokens_per_s_per_gpu", node_of(figures.tokens_per_s_per_gpu));
+    add(each, "gpu_s", node_of(figures.gpu_seconds));
+    add(each, "best", node_of(&solution == best));
+    if (figures.price > 0) add(each, "price", node_of(figures.price));
+    add(each, "placement", node_of(figures.placement));
+    add(each, "layouts", node_of(figures.layouts));
+    plans.items.push_back(std::move(each));
+  }
+  for (const int count : pareto_counts(request.cluster)) {
+    tried.items.push_back(node_of(std::int64_t{count}));
+  }
+  add(root, "objective", node_of(name_of(request.objective)));
+  add(root, "pareto", std::move(plans));
+  add(root, "tried", std::move(tried));
+  return json_text(root);
+}
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+// A plan and its certificate as text, for `tessera plan` and `tessera explain`.
+//
+// Pure functions; lines end with '\n' and stay within about 110 columns.
+#pragma once
+
+#include <string>
+
+#include "planner/explain/infeasible.h"
+#include "planner/plan/plan.h"
+#include "planner/request/request.h"
+#include "planner/request/solution.h"
+
+namespace tessera {
+
+/// Roles with ranks, layout and memory against the limit (usable_memory under the calibration; the
+/// device's memory without one); phases with seconds and share; reshard bytes against the full
+/// gather; runner-ups; certificate and margin; which constants are measured.
+std::string describe(const Plan& plan, const Calibration* calibration = nullptr);
+
+/// The certificate alone: runner-ups and margin, in the objective's unit.
+std::string describe_certificate(const Plan& plan);
+
+/// Reasons and the nearest fix.
+std::string describe(const Infeasible& infeasible);
+
+/// A Pareto front of GPUs against step, one line per plan with tokens/s/GPU, price of a step (where
+/// the cluster states one) and layouts; and the same facts as a JSON object.
+std::string describe_front(const std::vector<Solution>& front, const PlanRequest& request);
+std::string front_json(const std::vector<Solution>& front, const PlanRequest& request);
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// A plan's reshards against the fastest that its cluster allows.
+//
+// Pure functions over a plan and a calibration. The bound counts bytes that travel directly from a
+// holder (cost_models/reshard_bound.h). Where the rollout has GPUs of its own the prediction passes
+// weights on from rank to rank, which may be faster than that.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost_models/reshard_bound.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+
+struct ReshardLimit {
+  Role from = Role::actor, to = Role::rollout;
+  ReshardBound bound;
+  double predicted_s = 0;
+};
+
+/// One limit for each reshard of the plan.
+std::vector<ReshardLimit> reshard_limits(const Plan& plan, const Calibration& calibration);
+
+/// "reshard actor -> rollout: 16.1 ms predicted, at least 15.2 ms (1.06x): ..."; one line each.
+std::string describe(const std::vector<ReshardLimit>& limits);
+
+}  // namespace tessera

@@ -1,0 +1,111 @@
+// Which model a name in a configuration means, and on which GPU types an imported plan lies.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+
+#include "cost_models/documents/preset.h"
+#include "cost_models/spec/node_groups.h"
+#include "planner/interop/config/imported.h"
+
+namespace tessera {
+namespace {
+
+// "meta-llama/Llama-3.1-8B-Instruct" and "llama3.1-8b" both give "llama318b".
+std::string bare_name(std::string_view name) {
+  while (!name.empty() && name.back() == '/') name.remove_suffix(1);
+  const auto slash = name.rfind('/');
+  if (slash != name.npos) name.remove_prefix(slash + 1);
+  std::string lower;
+  for (const char c : name) {
+    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  static constexpr std::array<std::string_view, 15> kDecorations{"skywork-reward-v2-",
+                                                                 "skywork-reward-",
+                                                                 "-instruct",
+                                                                 "-chat",
+                                                                 "-base",
+                                                                 "-hf",
+                                                                 "meta-",
+                                                                 "-it",
+                                                                 "-thinking",
+                                                                 "-v0.1",
+                                                                 "-2507",
+                                                                 "-2407",
+                                                                 "-bf16",
+                                                                 "-math",
+                                                                 "-coder"};
+  for (const std::string_view word : kDecorations) {
+    const auto at = lower.find(word);
+    if (at != lower.npos) lower.erase(at, word.size());
+  }
+  std::erase_if(lower, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+  return lower;
+}
+
+struct Alike {
+  std::string_view name, preset;  // bare
+};
+
+// Models with the shapes of a preset (their cards and config.json at huggingface.co).
+constexpr std::array<Alike, 12> kAlike{{
+    {"qwen205b", "qwen2505b"},
+    {"qwen215b", "qwen2515b"},
+    {"qwen272b", "qwen2572b"},
+    {"llama38b", "llama318b"},
+    {"llama370b", "llama3170b"},
+    {"fsfairxllama3rm", "llama318b"},
+    {"deepseekr1", "deepseekv3"},
+    {"deepseekr1distillqwen7b", "qwen257b"},
+    {"deepseekr1distillqwen14b", "qwen2514b"},
+    {"deepseekr1distillqwen32b", "qwen2532b"},
+    {"deepseekr1distillllama8b", "llama318b"},
+    {"deepseekr1distillllama70b", "llama3170b"},
+}};
+
+// The preset that a hub name or a folder of that name means; empty = none.
+std::string preset_of(const std::string& name) {
+  std::string bare = bare_name(name);
+  if (bare.empty()) return {};
+  for (const Alike& alike : kAlike) {
+    if (bare == alike.name) bare = alike.preset;
+  }
+  for (const std::string& preset : preset_names("models", "")) {
+    if (bare_name(preset) == bare) return preset;
+  }
+  return {};
+}
+
+}  // namespace
+
+void state_gpu_types(Plan& plan) {
+  if (plan.cluster.groups.empty()) return;
+  for (RolePlan& role : plan.roles) {
+    role.gpu_types = types_of(plan.cluster, view_of(plan.cluster, role.ranks));
+  }
+}
+
+std::optional<ModelSource> find_model(const std::string& name, const ConfigValues& config,
+                                      const std::string& key, std::vector<std::string>& notes,
+                                      Problems& problems) {
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(name, ignored);
+  if (exists) {
+    if (auto spec = read_model_spec(name, problems)) return ModelSource{*std::move(spec), name, ""};
+    return std::nullopt;
+  }
+  if (const std::string preset = preset_of(name); !preset.empty()) {
+    auto spec = read_model_spec(preset, problems);
+    if (!spec) return std::nullopt;
+    if (preset != name) notes.push_back("'" + name + "' is planned as the preset " + preset + ".");
+    return ModelSource{*std::move(spec), name, ""};
+  }
+  const auto value = config.values.find(key);
+  problems.push_back({config.file, value == config.values.end() ? "" : value->second.place,
+                      key + " = '" + name.substr(0, 200) + "'",
+                      "a model's folder, its config.json or a preset",
+                      "name the folder with --model, --critic or --reward"});
+  return std::nullopt;
+}
+
+}  // namespace tessera

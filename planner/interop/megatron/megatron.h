@@ -1,0 +1,18 @@
+// Megatron-LM's arguments, written for a plan and read as one.
+//
+// Pure but for reading the models that are named.
+#pragma once
+
+#include "planner/interop/config/imported.h"
+#include "planner/interop/files/export_target.h"
+
+namespace tessera {
+
+ExportTarget megatron_target();
+
+/// The plan of an actor that trains, with a rollout that keeps its layout. nullopt and Problems
+/// where the arguments are none of a model or a layout.
+std::optional<Imported> import_megatron(const ConfigValues& config, const ImportOptions& options,
+                                        Problems& problems);
+
+}  // namespace tessera

@@ -1,0 +1,146 @@
+// Layouts of training roles from verl's keys: FSDP with Ulysses, and Megatron.
+#include <algorithm>
+
+#include "planner/interop/verl/verl_import.h"
+
+namespace tessera {
+namespace {
+
+// The actor's outer key wins where it is above one (FSDPActorConfig.__post_init__); the critic's is
+// not read.
+int ulysses_of(const VerlImport& in, const std::string& block, const std::string& outer_key,
+               Role role) {
+  const std::int64_t own = in.integer(block + ".ulysses_sequence_parallel_size", 1);
+  const std::int64_t inherited =
+      role == Role::reference
+          ? in.integer("actor_rollout_ref.actor.ulysses_sequence_parallel_size", 1)
+          : 1;
+  const std::int64_t outer = role != Role::critic ? in.integer(outer_key, inherited) : 1;
+  return static_cast<int>(std::min<std::int64_t>(outer > 1 ? outer : own, 1 << 20));
+}
+
+struct EndStages {
+  std::int64_t first = 0, last = 0;  // layers; 0 = as many as the others
+};
+
+EndStages end_stages(const VerlImport& in, const std::string& block) {
+  // The reference's override_transformer_config is the actor's.
+  const bool reference = block.find(".ref.") != std::string::npos;
+  const std::string prefix = (reference ? "actor_rollout_ref.actor.megatron" : block) +
+                             ".override_transformer_config.num_layers_in_";
+  return {in.integer(prefix + "first_pipeline_stage", 0),
+          in.integer(prefix + "last_pipeline_stage", 0)};
+}
+
+std::vector<LayerRange> stages_of(const VerlImport& in, const std::string& block,
+                                  const ModelSpec& model, const ParallelLayout& layout) {
+  const auto [first, last] = end_stages(in, block);
+  const std::int64_t chunks = std::int64_t{layout.pp} * layout.vpp;
+  const std::int64_t open = chunks - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
+  const std::int64_t left = model.layers - first - last;
+  const bool given = first > 0 || last > 0;
+  if (left < 0 || open < 0 || (open == 0 && left != 0) || (open > 0 && left % open != 0) ||
+      (given && layout.vpp > 1)) {
+    in.refuse(block + ".pipeline_model_parallel_size", std::to_string(layout.pp),
+              "stages of equally many of the " + std::to_string(model.layers) + " layers",
+              "num_layers_in_first_pipeline_stage and num_layers_in_last_pipeline_stage make "
+              "uneven ones");
+    return {};
+  }
+  std::vector<LayerRange> made;
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    std::int64_t count = open > 0 ? left / open : 0;
+    if (i == 0 && first > 0) count = first;
+    if (i == chunks - 1 && last > 0) count = last;
+    made.push_back({at, at + count});
+    at += count;
+  }
+  return made;
+}
+
+}  // namespace
+
+ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::string& ulysses_key,
+                           Role role) {
+  ParallelLayout layout;
+  layout.cp = ulysses_of(in, block, ulysses_key, role);
+  if (in.world % layout.cp != 0) {
+    in.refuse(ulysses_key, std::to_string(layout.cp),
+              "a divisor of the " + std::to_string(in.world) + " GPUs");
+    return layout;
+  }
+  layout.ulysses = layout.cp > 1;
+  const int dp = static_cast<int>(in.world / layout.cp);
+  const std::int64_t size = in.integer(block + ".fsdp_size", -1, {.least = -1});
+  const bool reshard = in.flag(block + ".reshard_after_forward", true);
+  layout.dp_replicate = dp;
+  if (size == 1 || in.world == 1) return layout;  // nothing is cut
+  if (!reshard) {
+    layout.zero = 2;
+    if (size > 1 && size < in.world) {
+      in.note(block + ": hybrid ZeRO-2 is counted as ZeRO-2 over all GPUs.");
+    }
+    return layout;
+  }
+  layout.zero = 3;
+  layout.dp_replicate = 1;
+  layout.dp_shard = dp;
+  if (size <= 0 || size >= in.world) return layout;
+  if (in.world % size != 0 || size % layout.cp != 0) {
+    const bool below = in.world % size == 0 && layout.cp % size == 0;
+    in.refuse(block + ".fsdp_size", std::to_string(size),
+              "a divisor of the " + std::to_string(in.world) + " GPUs and a multiple of Ulysses' " +
+                  std::to_string(layout.cp),
+              below ? "verl runs it, but a plan cuts weights over whole Ulysses groups: --set " +
+                          block + ".fsdp_size=" + std::to_string(layout.cp) + " is the nearest"
+                    : "");
+    return layout;
+  }
+  layout.dp_replicate = static_cast<int>(in.world / size);
+  layout.dp_shard = static_cast<int>(size / layout.cp);
+  if (layout.dp_shard == 1) layout.zero = 0;
+  return layout;
+}
+
+ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
+                               const ModelSpec& model) {
+  // The reference inherits the actor's degrees in verl's own YAML.
+  const bool inherits = block.find(".ref.") != std::string::npos;
+  const std::string actor = "actor_rollout_ref.actor.megatron.";
+  const auto size = [&](const std::string& name) {
+    const bool own = in.config.has(block + "." + name);  // null stands for one
+    return in.degree(block + "." + name, inherits && !own ? in.degree(actor + name, 1) : 1);
+  };
+  ParallelLayout layout;
+  layout.tp = size("tensor_model_parallel_size");
+  layout.pp = size("pipeline_model_parallel_size");
+  layout.vpp = size("virtual_pipeline_model_parallel_size");
+  layout.cp = size("context_parallel_size");
+  layout.ep = size("expert_model_parallel_size");
+  const std::string etp = "expert_tensor_parallel_size";  // null: tp
+  if (model.moe) {
+    const int actor_etp = inherits ? in.degree(actor + etp, layout.tp) : layout.tp;
+    layout.etp =
+        in.degree(block + "." + etp, in.config.has(block + "." + etp) ? layout.tp : actor_etp);
+  }
+  layout.sequence_parallel = in.flag(block + ".sequence_parallel", true) && layout.tp > 1;
+  if (!inherits && in.flag(block + ".use_distributed_optimizer", true)) layout.zero = 1;
+  const std::int64_t product = std::int64_t{layout.tp} * layout.pp * layout.cp;
+  if (product > in.world || in.world % product != 0) {
+    in.refuse(block + ".tensor_model_parallel_size", std::to_string(layout.tp),
+              "tp x pp x cp = " + std::to_string(product) + " to divide the " +
+                  std::to_string(in.world) + " GPUs");
+    return layout;
+  }
+  layout.dp_replicate = static_cast<int>(in.world / product);
+  if (std::int64_t{layout.pp} * layout.vpp > model.layers) {
+    in.refuse(block + ".pipeline_model_parallel_size", std::to_string(layout.pp),
+              "at most one stage per layer, " + std::to_string(model.layers));
+    return layout;
+  }
+  layout.stages = stages_of(in, block, model, layout);
+  return layout;
+}
+
+}  // namespace tessera

@@ -1,0 +1,394 @@
+// The roles of a plan from verl's keys.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "planner/interop/verl/verl_import.h"
+
+namespace tessera {
+namespace {
+
+const std::string kActor = "actor_rollout_ref.actor", kRollout = "actor_rollout_ref.rollout",
+                  kReference = "actor_rollout_ref.ref", kReward = "reward.reward_model";
+
+std::vector<int> ranks_from(std::int64_t first, std::int64_t count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), static_cast<int>(first));
+  return ranks;
+}
+
+Recompute recompute_of(const VerlImport& in, Role role) {
+  const bool critic = role == Role::critic;
+  if (!in.config.megatron_engine) {
+    const std::string key = critic ? "critic.model.enable_gradient_checkpointing"
+                                   : "actor_rollout_ref.model.enable_gradient_checkpointing";
+    return in.flag(key, true) ? Recompute::full : Recompute::none;
+  }
+  const std::string block = critic ? "critic.megatron" : kActor + ".megatron";
+  const std::string mode =
+      in.text(block + ".override_transformer_config.recompute_granularity", "none");
+  if (mode == "full") return Recompute::full;
+  return mode == "selective" ? Recompute::selective : Recompute::none;
+}
+
+// Sequences per replica of a micro-batch: verl 0.9.1 reads this key only. Its older form counts
+// those of all replicas, of `cp` GPUs each.
+std::int64_t sequences_of(VerlImport& in, const std::string& prefix, int cp) {
+  const Whole range{.least = 1, .most = 1 << 24};
+  const std::string key = prefix + "micro_batch_size_per_gpu", older = prefix + "micro_batch_size";
+  if (in.config.find(key) != nullptr || in.config.complete) return in.integer(key, 1, range);
+  if (in.config.find(older) == nullptr) {
+    in.note("verl 0.9.1 asks for " + key + " where use_dynamic_bsz is false; one is counted.");
+    return 1;
+  }
+  in.note(older + " is deprecated; verl 0.9.1 asks for " + key + ".");
+  return std::max<std::int64_t>(
+      1, in.integer(older, 1, range) / std::max<std::int64_t>(1, in.world / cp));
+}
+
+// Tokens of so many sequences: all as long as the longest, or, where responses are known to be
+// shorter, three standard deviations above the mean of their sum.
+std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
+  const Workload& work = in.out.plan.workload;
+  const auto count = static_cast<double>(sequences);
+  const double prompt =
+      in.options.prompt_mean > 0
+          ? std::min(in.options.prompt_mean, static_cast<double>(work.prompt_tokens))
+          : static_cast<double>(work.prompt_tokens);
+  const double mean = prompt + work.response_tokens.mean;
+  const double deviation = work.response_tokens.cv * work.response_tokens.mean * std::sqrt(count);
+  const double expected = std::ceil(count * mean + 3 * deviation);
+  const std::int64_t most = sequences * in.longest();
+  return std::max(in.longest(), std::min(most, static_cast<std::int64_t>(expected)));
+}
+
+/// Tokens of a micro-batch on one replica, from a limit per GPU (`limit`, by default `otherwise`)
+/// or from the sequences per GPU that the keys behind `prefix` state. Where lengths are known a
+/// limit above what the call's `present` sequences bring does not bind.
+std::int64_t call_tokens(VerlImport& in, bool dynamic, const std::string& limit,
+                         std::int64_t otherwise, const std::string& prefix, int cp,
+                         std::int64_t present) {
+  if (!dynamic) return tokens_of(in, sequences_of(in, prefix, cp));
+  const std::int64_t tokens = in.integer(limit, otherwise, kVerlTokens) * cp;
+  const bool lengths = in.options.response_mean > 0 || in.options.prompt_mean > 0;
+  if (!lengths) return tokens;
+  return std::min(tokens, tokens_of(in, std::max<std::int64_t>(1, present * cp / in.world)));
+}
+
+DType wire_dtype(const VerlImport& in) {
+  return in.dtype(kRollout + ".dtype", "bfloat16", DType::bf16);
+}
+
+// What actor, critic and reference have alike.
+RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
+  RolePlan made;
+  const bool trained = role != Role::reference, megatron = in.config.megatron_engine;
+  made.role = role;
+  made.model = role == Role::critic && in.plan().models.contains("critic") ? "critic" : "actor";
+  made.ranks = ranks_from(0, in.world);
+  const ModelSpec& model = in.plan().models.at(made.model).spec;
+  const char* const fsdp = role == Role::critic ? ".fsdp" : ".fsdp_config";
+  const std::string block = base + (megatron ? ".megatron" : fsdp);
+  made.layout = megatron ? megatron_layout(in, block, model)
+                         : fsdp_layout(in, block, base + ".ulysses_sequence_parallel_size", role);
+  if (made.layout.stages.empty()) made.layout.stages = even_stages(model.layers, 1, 1);
+  if (megatron) made.rank_order = RankOrder::megatron;
+  made.fused_loss =
+      role != Role::critic && in.flag("actor_rollout_ref.model.use_fused_kernels", false);
+  made.dtypes.param = in.dtype(block + ".dtype", "bfloat16", DType::bf16);
+  made.dtypes.kv = made.dtypes.wire = wire_dtype(in);
+  if (!megatron && trained)
+    made.dtypes.master = in.dtype(block + ".model_dtype", "fp32", DType::fp32);
+  const bool inherited = !trained && megatron && in.flag(kActor + ".megatron.param_offload", false);
+  made.offload.parameters = in.flag(block + ".param_offload", inherited);
+  if (trained) {
+    made.offload.gradients = made.offload.parameters;
+    made.offload.optimizer = in.flag(block + ".optimizer_offload", false);
+    made.recompute = recompute_of(in, role);
+    for (const char* const key : {"overlap_grad_reduce", "overlap_param_gather"}) {
+      const std::string name = block + ".override_ddp_config." + key;
+      if (!megatron || !in.flag(name, false)) continue;
+      in.note(name + ": the prediction counts these bytes as exposed, which is verl's default.");
+    }
+    if (!megatron && in.flag(block + ".use_no_sync_for_gradient_accumulation", false)) {
+      in.note(block +
+              ".use_no_sync_for_gradient_accumulation: whole gradients stay on every GPU between "
+              "micro-batches, which the prediction does not count.");
+    }
+    made.batching.mini_batch = in.work().sequences() / in.work().mini_batches;
+  } else if (!megatron) {
+    made.offload.parameters = true;  // whatever the key says
+  }
+  return made;
+}
+
+// Megatron-Bridge's own targets by the adapters' type (peft/lora.py, peft/canonical_lora.py).
+std::vector<std::string> default_targets(VerlImport& in, const std::string& block) {
+  const std::string type = in.text(block + ".lora.type", "lora");
+  if (type == "canonical_lora") {
+    return {"linear_q",      "linear_k",        "linear_v",  "linear_proj",
+            "linear_fc1_up", "linear_fc1_gate", "linear_fc2"};
+  }
+  if (type == "dora") {
+    in.note(block + ".lora.type = dora: its vectors of magnitudes are not counted.");
+  }
+  return {"linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"};
+}
+
+// Adapters of `block` (".model"): FSDP's by peft, Megatron's by Megatron-Bridge.
+Lora read_lora(VerlImport& in, const std::string& block) {
+  constexpr Whole kRank{.least = 0, .most = 1 << 16};
+  Lora lora;
+  const bool bridge = in.config.megatron_engine;
+  lora.rank = in.integer(block + (bridge ? ".lora.rank" : ".lora_rank"), 0, kRank);
+  if (const std::string path = block + ".lora_adapter_path";
+      lora.rank == 0 && !bridge && !in.text(path, "").empty()) {
+    in.refuse(block + ".lora_rank", "0 with " + path, "the rank of that adapter",
+              "the plan counts its elements");
+  }
+  if (!lora.used()) return lora;
+  lora.alpha = static_cast<double>(in.integer(block + (bridge ? ".lora.alpha" : ".lora_alpha"),
+                                              bridge ? 32 : 16, {.least = 1, .most = 1 << 20}));
+  lora.merged = in.flag(block + ".lora.merge", false);
+  const std::string key = block + (bridge ? ".lora.target_modules" : ".target_modules");
+  if (const Node* const node = in.config.find(key); node != nullptr) {
+    if (node->is(Node::Kind::list)) {
+      for (const Node& item : node->items) lora.targets.push_back(item.text);
+    } else if (node->text != "all-linear") {
+      lora.targets.push_back(node->text);
+    }
+  } else if (bridge) {
+    lora.targets = default_targets(in, block);
+  }
+  return lora;
+}
+
+// The adapters of a role, checked against its model.
+Lora lora_of(VerlImport& in, const RolePlan& role, const std::string& block) {
+  Lora lora = read_lora(in, block);
+  if (!lora.used()) return lora;
+  const ModelSpec& model = in.plan().models.at(role.model).spec;
+  const ParameterTable table = parameter_table(model);
+  const bool bridge = in.config.megatron_engine;
+  for (const std::string& target : unknown_targets(table, lora)) {
+    in.refuse(block + (bridge ? ".lora.target_modules" : ".target_modules"), "'" + target + "'",
+              "all-linear or last parts of module names, q_proj say");
+  }
+  if (in.config.find(block + ".exclude_modules") != nullptr) {
+    in.note(block + ".exclude_modules is not read: the adapters that it leaves out are counted.");
+  }
+  if (model.moe) {
+    in.note(bridge ? "routed experts: those of a rank share one adapter (Megatron-Bridge's "
+                     "share_expert_adapters); expert-tensor parallelism is not counted in it."
+                   : "routed experts are counted without adapters: they are no modules of their "
+                     "own in transformers 5.");
+  }
+  std::int64_t elements = 0;
+  const auto each = adapter_elements(table, lora, 1);
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    elements += each[static_cast<std::size_t>(kind_of_layer(model, i))];
+  }
+  char millions[32];
+  std::snprintf(millions, sizeof millions, "%.1f", static_cast<double>(elements) / 1e6);
+  in.note("LoRA of rank " + std::to_string(lora.rank) + ": the " + std::string(name_of(role.role)) +
+          " trains " + millions +
+          " million parameters; its weights are frozen, without gradients or optimizer states.");
+  return lora;
+}
+
+// The rollout serves the actor's adapters; the reference is the actor without them.
+void share_lora(VerlImport& in) {
+  std::vector<RolePlan>& roles = in.plan().roles;
+  const RolePlan& actor = roles.front();
+  if (!actor.lora.used()) return;
+  const auto share = [&](RolePlan& role) {
+    if (role.role != Role::rollout && role.role != Role::reference) return;
+    role.lora = actor.lora;
+    if (role.role == Role::rollout) return;
+    role.layout = actor.layout;
+    if (role.layout.zero < 3) role.layout.zero = 0;  // of what is not trained
+    role.rank_order = actor.rank_order;
+    role.dtypes = actor.dtypes;
+    role.offload = {.parameters = actor.offload.parameters};
+    role.batching.log_prob_tokens = actor.batching.log_prob_tokens;
+    in.note(
+        "the reference is the actor without its adapters (verl's ref_in_actor): it has no "
+        "weights of its own.");
+  };
+  for (RolePlan& role : roles) share(role);
+  in.note(actor.lora.merged
+              ? "the rollout receives whole weights with the adapters merged (model.lora.merge)."
+              : "the rollout receives the adapters alone; its own weights come from the files "
+                "(rollout.load_format=safetensors) and wait in host memory while training.");
+}
+
+struct ActorLimits {
+  bool dynamic = false;
+  std::int64_t tokens = 16384;  // per GPU
+};
+
+// Megatron-LM's hybrid optimizer: a share of the states stays in host memory, where the step is
+// computed (core/optimizer/optimizer_config.py; the share is zero unless it is given).
+void read_host_optimizer(VerlImport& in, RolePlan& actor) {
+  const std::string block = kActor + ".optim.override_optimizer_config.optimizer_";
+  if (!in.config.megatron_engine || !in.flag(block + "cpu_offload", false)) return;
+  const double share = in.number(block + "offload_fraction", 0);
+  if (share < 1) {
+    in.note(block + "offload_fraction is below one: all states are counted where " + kActor +
+            ".megatron.optimizer_offload puts them.");
+    return;
+  }
+  actor.host_optimizer = actor.offload.optimizer = true;
+}
+
+RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
+  RolePlan actor = training_role(in, Role::actor, kActor);
+  read_host_optimizer(in, actor);
+  actor.lora = lora_of(in, actor, "actor_rollout_ref.model");
+  const int cp = actor.layout.cp;
+  actor.batching.update_tokens =
+      call_tokens(in, limits.dynamic, kActor + ".ppo_max_token_len_per_gpu", 16384,
+                  kActor + ".ppo_", cp, actor.batching.mini_batch);
+  actor.batching.log_prob_tokens =
+      call_tokens(in, in.flag(kRollout + ".log_prob_use_dynamic_bsz", limits.dynamic),
+                  kRollout + ".log_prob_max_token_len_per_gpu", limits.tokens,
+                  kRollout + ".log_prob_", cp, in.work().sequences());
+  return actor;
+}
+
+// Servers cut every expert over all their GPUs, or spread whole experts over them
+// (RolloutConfig.__post_init__); TensorRT-LLM does both at once.
+void read_rollout_experts(VerlImport& in, ParallelLayout& layout, std::int64_t inner) {
+  layout.ep = in.degree(kRollout + ".expert_parallel_size", 1);
+  const std::int64_t gpus = layout.tp * inner;
+  if (layout.ep == 1) {
+    if (in.plan().models.at("actor").spec.moe) layout.etp = static_cast<int>(gpus);
+    return;
+  }
+  if (in.text(kRollout + ".name", "vllm") == "trtllm" && gpus % layout.ep == 0) {
+    layout.etp = static_cast<int>(gpus / layout.ep);
+    return;
+  }
+  if (layout.ep == gpus) return;
+  in.refuse(kRollout + ".expert_parallel_size", std::to_string(layout.ep),
+            "tensor x data parallel = " + std::to_string(gpus), "verl 0.9.1 asserts it");
+}
+
+RolePlan rollout_role(VerlImport& in) {
+  RolePlan rollout;
+  rollout.role = Role::rollout;
+  rollout.model = "actor";
+  const bool apart = in.rollout_gpus > 0;
+  const std::int64_t pool = apart ? in.rollout_gpus : in.world;
+  rollout.ranks = ranks_from(apart ? in.world : 0, pool);
+  ParallelLayout& layout = rollout.layout;
+  layout.tp = in.degree(kRollout + ".tensor_model_parallel_size", 2);
+  layout.pp = in.degree(kRollout + ".pipeline_model_parallel_size", 1);
+  const std::int64_t inner = in.degree(kRollout + ".data_parallel_size", 1);
+  read_rollout_experts(in, layout, inner);
+  const std::int64_t replica = std::int64_t{layout.tp} * layout.pp * inner;
+  if (replica > pool || pool % replica != 0) {
+    in.refuse(
+        kRollout + ".tensor_model_parallel_size", std::to_string(layout.tp),
+        "replicas of " + std::to_string(replica) + " GPUs to divide the " + std::to_string(pool));
+  } else {
+    layout.dp_replicate = static_cast<int>(pool / layout.tp / layout.pp);
+  }
+  const auto layers = static_cast<int>(in.plan().models.at("actor").spec.layers);
+  layout.stages = even_stages(layers, std::min(layout.pp, layers), 1);
+  rollout.dtypes.param = rollout.dtypes.kv = rollout.dtypes.wire = wire_dtype(in);
+  rollout.batching.max_sequences = in.integer(kRollout + ".max_num_seqs", 256, kVerlTokens);
+  rollout.batching.prefill_tokens =
+      in.integer(kRollout + ".max_num_batched_tokens", 8192, kVerlTokens);
+  return rollout;
+}
+
+RolePlan critic_role(VerlImport& in) {
+  RolePlan critic = training_role(in, Role::critic, "critic");
+  critic.lora = lora_of(in, critic, "critic.model");
+  const int cp = critic.layout.cp;
+  const std::int64_t infer =
+      in.integer("critic.ppo_infer_max_token_len_per_gpu", 32768, kVerlTokens) * cp;
+  critic.batching.values_tokens = critic.batching.update_tokens = infer;
+  if (!in.flag("trainer.use_v1", true)) {
+    critic.batching.update_tokens =
+        in.integer("critic.ppo_max_token_len_per_gpu", 32768, kVerlTokens) * cp;
+  }
+  return critic;
+}
+
+RolePlan reference_role(VerlImport& in, const ActorLimits& limits) {
+  RolePlan reference = training_role(in, Role::reference, kReference);
+  reference.batching.log_prob_tokens =
+      call_tokens(in, in.flag(kReference + ".log_prob_use_dynamic_bsz", limits.dynamic),
+                  kReference + ".log_prob_max_token_len_per_gpu", limits.tokens,
+                  kReference + ".log_prob_", reference.layout.cp, in.work().sequences());
+  return reference;
+}
+
+RolePlan reward_role(VerlImport& in) {
+  RolePlan reward;
+  reward.role = Role::reward;
+  reward.model = "reward";
+  const std::string tp_key = kReward + ".rollout.tensor_model_parallel_size";
+  reward.layout.tp = in.degree(tp_key, 2);
+  std::int64_t gpus = in.world, first = 0;
+  if (in.flag(kReward + ".enable_resource_pool", false)) {
+    gpus = std::int64_t{in.degree(kReward + ".nnodes", 1)} *
+           std::int64_t{in.degree(kReward + ".n_gpus_per_node", 8)};
+    first = in.world + in.rollout_gpus;
+    ClusterSpec& cluster = in.plan().cluster;
+    cluster.nodes =
+        std::max(cluster.nodes, (first + gpus + cluster.gpus_per_node - 1) / cluster.gpus_per_node);
+  }
+  if (gpus > 1 << 20 || gpus % reward.layout.tp != 0) {
+    in.refuse(tp_key, std::to_string(reward.layout.tp),
+              "a divisor of the reward model's " + std::to_string(gpus) + " GPUs");
+    return reward;
+  }
+  reward.layout.dp_replicate = static_cast<int>(gpus / reward.layout.tp);
+  if (in.plan().models.at("reward").spec.moe) reward.layout.etp = reward.layout.tp;
+  reward.layout.stages = even_stages(in.plan().models.at("reward").spec.layers, 1, 1);
+  reward.ranks = ranks_from(first, gpus);
+  // Beside the actor it sleeps between its calls, its weights in host memory (reward_loop's
+  // RewardModelManager; vllm_async_server.py: level 1 where it is colocated).
+  reward.offload.parameters = first == 0 && in.flag(kReward + ".rollout.free_cache_engine", true);
+  reward.dtypes.param = in.dtype(kReward + ".rollout.dtype", "bfloat16", DType::bf16);
+  reward.batching.reward_tokens =
+      in.integer(kReward + ".rollout.max_num_batched_tokens", 8192, kVerlTokens);
+  return reward;
+}
+
+// engine_workers.py asserts it.
+void check_mini_batch(const VerlImport& in, const RolePlan& role) {
+  const std::int64_t sequences = role.batching.mini_batch;
+  if (sequences == 0 || sequences % role.layout.dp() == 0) return;
+  const bool critic = role.role == Role::critic && in.config.has("critic.ppo_mini_batch_size");
+  in.refuse(critic ? "critic.ppo_mini_batch_size" : kActor + ".ppo_mini_batch_size",
+            std::to_string(sequences) + " sequences with rollout.n",
+            "a multiple of the " + std::string(name_of(role.role)) + "'s " +
+                std::to_string(role.layout.dp()) + " data-parallel ranks",
+            "verl asserts it");
+}
+
+}  // namespace
+
+void read_verl_roles(VerlImport& in) {
+  Workload& work = in.work();
+  std::vector<RolePlan>& roles = in.plan().roles;
+  const bool reward_model = in.plan().models.contains("reward");
+  work.dataflow = preset_dataflow(work.algorithm, work.kl, reward_model);
+  const ActorLimits limits{
+      .dynamic = in.flag(kActor + ".use_dynamic_bsz", false),
+      .tokens = in.integer(kActor + ".ppo_max_token_len_per_gpu", 16384, kVerlTokens)};
+  roles.push_back(actor_role(in, limits));
+  roles.push_back(rollout_role(in));
+  if (work.algorithm == "ppo") roles.push_back(critic_role(in));
+  if (work.kl != KlPlace::none) roles.push_back(reference_role(in, limits));
+  if (reward_model) roles.push_back(reward_role(in));
+  share_lora(in);
+  for (const RolePlan& role : roles) check_mini_batch(in, role);
+}
+
+}  // namespace tessera

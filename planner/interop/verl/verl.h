@@ -1,0 +1,24 @@
+// verl's configuration, written for a plan and read as one; a Ray job runs it, too.
+//
+// Pure but for reading the models that are named.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "planner/interop/config/imported.h"
+#include "planner/interop/files/export_target.h"
+
+namespace tessera {
+
+ExportTarget verl_target();
+ExportTarget verl_megatron_target();
+ExportTarget ray_target();
+
+/// The servers that an exported configuration may take for the rollout (ExportOptions::rollout).
+inline constexpr std::array<std::string_view, 2> kVerlRollouts{"vllm", "sglang"};
+
+std::optional<Imported> import_verl(const ConfigValues& config, const ImportOptions& options,
+                                    Problems& problems);
+
+}  // namespace tessera

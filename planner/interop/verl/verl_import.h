@@ -1,0 +1,69 @@
+// What the readers of verl's keys share while they make a plan: the configuration, what is made so
+// far, and typed access with verl's defaults. Used by the import_verl*.cc files alone.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "planner/interop/config/imported.h"
+#include "planner/space/place_pools.h"
+
+namespace tessera {
+
+inline constexpr Whole kVerlTokens{.least = 1, .most = std::int64_t{1} << 40};  // of one GPU
+
+struct VerlImport {
+  const ConfigValues& config;
+  const ImportOptions& options;
+  Problems& problems;
+  Imported out;
+  std::int64_t world = 1;         // GPUs that train
+  std::int64_t rollout_gpus = 0;  // of its own, one step ahead; 0 = it shares those that train
+
+  Plan& plan() { return out.plan; }
+  Workload& work() { return out.plan.workload; }
+
+  std::int64_t integer(const std::string& key, std::int64_t otherwise,
+                       Whole range = kPositive) const {
+    return config.integer(key, otherwise, problems, range);
+  }
+  int degree(const std::string& key, std::int64_t otherwise) const {
+    return static_cast<int>(integer(key, otherwise, {.least = 1, .most = 1 << 20}));
+  }
+  bool flag(const std::string& key, bool otherwise) const {
+    return config.boolean(key, otherwise, problems);
+  }
+  std::string text(const std::string& key, std::string otherwise) const {
+    return config.text(key, std::move(otherwise), problems);
+  }
+  /// A number of the key, whole or not.
+  double number(const std::string& key, double otherwise) const;
+  DType dtype(const std::string& key, const char* otherwise, DType unlisted) const {
+    return dtype_from(text(key, otherwise)).value_or(unlisted);
+  }
+  void note(std::string sentence) { out.notes.push_back(std::move(sentence)); }
+  /// A Problem at the place of `key`, where the file has it.
+  void refuse(const std::string& key, std::string found, std::string expected,
+              std::string hint = {}) const;
+  /// Tokens of the longest sequence.
+  std::int64_t longest() const {
+    return out.plan.workload.prompt_tokens + out.plan.workload.response_tokens.max;
+  }
+};
+
+/// The layout of FSDP's keys in `block`; the actor's and the reference's outer `ulysses_key` wins
+/// over the block's where it is above one.
+ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::string& ulysses_key,
+                           Role role);
+/// The layout of Megatron's keys in `block`, stages included.
+ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
+                               const ModelSpec& model);
+
+/// Moves pools to the GPU types that the options name, and notes what the file does not say of
+/// types and of the number of GPUs.
+void place_pools(VerlImport& in);
+
+/// plan().roles, from the workload and the models.
+void read_verl_roles(VerlImport& in);
+
+}  // namespace tessera

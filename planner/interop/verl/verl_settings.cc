@@ -1,0 +1,143 @@
+#include "planner/interop/verl/verl_settings.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/interop/verl/verl_writer.h"
+#include "planner/plan/hub_name.h"
+#include "planner/plan/one_step_off.h"
+
+namespace tessera {
+namespace {
+
+void write_cluster(VerlWriter& w) {
+  const std::int64_t per_node = w.plan.cluster.gpus_per_node;
+  const bool part = w.world() <= per_node;
+  if (!part && w.world() % per_node != 0) {
+    w.refuse("/roles/0/ranks", std::to_string(w.world()) + " ranks",
+             "whole nodes of " + std::to_string(per_node) + " GPUs",
+             "trainer.n_gpus_per_node is one number for all nodes");
+  }
+  w.set("trainer.nnodes", part ? std::int64_t{1} : w.world() / per_node);
+  w.set("trainer.n_gpus_per_node", part ? std::int64_t{w.world()} : per_node);
+  w.set("trainer.balance_batch", true, "sequences by length over the data-parallel ranks");
+  w.text("trainer.project_name", w.options.project);
+  w.text("trainer.experiment_name", w.options.experiment);
+}
+
+void write_data(VerlWriter& w) {
+  w.known_or_asked("data.train_files", w.options.train_files, "TRAIN_FILES",
+                   "the parquet file of the prompts, or [several]");
+  w.known_or_asked("data.val_files", w.options.val_files, "VAL_FILES",
+                   "the parquet file of the prompts for validation");
+  w.set("data.train_batch_size", w.work.prompts_per_step, "prompts");
+  w.set("data.max_prompt_length", w.work.prompt_tokens, "tokens");
+  w.set("data.max_response_length", w.work.response_tokens.max, "tokens");
+}
+
+void write_model(VerlWriter& w) {
+  const std::string prefix = "actor_rollout_ref.model";
+  w.known_or_asked(
+      prefix + ".path",
+      w.options.model.empty() ? weights_of(w.plan.models.at(w.actor.model)) : w.options.model,
+      "MODEL_PATH", "a folder with the weights of the model, or its name on the Hugging Face hub");
+  write_verl_lora(w, prefix, w.actor.lora);
+  w.set("actor_rollout_ref.model.use_remove_padding", true, "packed sequences, as the plan counts");
+  if (w.actor.fused_loss) {
+    w.set("actor_rollout_ref.model.use_fused_kernels", true, "no whole logits");
+  }
+  if (!w.megatron) {
+    w.set("actor_rollout_ref.model.enable_gradient_checkpointing",
+          w.actor.recompute == Recompute::full);
+  }
+  w.set("actor_rollout_ref.hybrid_engine", !w.apart,
+        w.apart ? "no rollout on the actor's GPUs" : "rollout on the actor's GPUs");
+}
+
+void write_algorithm(VerlWriter& w) {
+  if (w.work.algorithm == "custom") {
+    w.refuse("/workload/algorithm", "custom", "ppo or grpo", "verl's dataflow is its own");
+  }
+  w.text("algorithm.adv_estimator", w.work.algorithm == "grpo" ? "grpo" : "gae");
+  w.set("algorithm.use_kl_in_reward", w.work.kl == KlPlace::reward);
+}
+
+}  // namespace
+
+std::string_view verl_dtype(DType type) {
+  switch (type) {
+    case DType::bf16:
+      return "bfloat16";
+    case DType::fp16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+void VerlWriter::refuse(std::string place, std::string found, std::string expected,
+                        std::string hint) {
+  problems.push_back(
+      {"plan", std::move(place), std::move(found), std::move(expected), std::move(hint)});
+}
+
+void VerlWriter::known_or_asked(std::string key, const std::string& value, const char* variable,
+                                const char* what) {
+  if (!value.empty()) return text(std::move(key), value);
+  set(key, std::string_view("${oc.env:" + std::string(variable) + "}"), "of the environment");
+  out.variables.push_back({std::move(key), variable, what});
+}
+
+void VerlWriter::text(std::string key, std::string_view value, std::string comment) {
+  check_name(key, value);
+  set(std::move(key), value, std::move(comment));
+}
+
+void VerlWriter::check_name(const std::string& key, std::string_view value) {
+  if (value.find("${") != value.npos) {
+    refuse(key, "'${' in a name", "a name without it", "OmegaConf would interpolate it");
+  }
+  const bool printable = std::none_of(value.begin(), value.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+  if (!printable) refuse(key, "a control character in a name", "printable characters", "");
+}
+
+std::int64_t VerlWriter::per_gpu(const RolePlan& role, std::int64_t tokens, const char* field) {
+  const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
+  const std::string place = "/roles/" + std::string(name_of(role.role)) + "/batching/" + field;
+  if (tokens < longest) {
+    refuse(place, std::to_string(tokens),
+           "at least one longest sequence, " + std::to_string(longest) + " tokens",
+           "verl never cuts a sequence");
+  }
+  const std::int64_t cp = role.layout.cp;
+  if (tokens % cp != 0) {
+    note(std::string(name_of(role.role)) + "." + field + " = " + std::to_string(tokens) +
+         " is no multiple of the context-parallel degree " + std::to_string(cp) +
+         "; verl's limit per GPU is rounded up, so that a longest sequence fits.");
+  }
+  return (tokens + cp - 1) / cp;
+}
+
+VerlSettings verl_settings(const Plan& plan, const VerlOptions& options, Problems& problems) {
+  if (plan.find(Role::actor) == nullptr || plan.find(Role::rollout) == nullptr) {
+    problems.push_back(
+        {"plan", "/roles", "no actor or no rollout", "both", "verl trains with both"});
+    return {};
+  }
+  VerlWriter w{.plan = plan, .options = options, .problems = problems};
+  w.apart = is_one_step_off(plan.schedule);
+  write_cluster(w);
+  write_data(w);
+  write_model(w);
+  write_verl_actor(w);
+  write_verl_reference(w);
+  write_verl_serving(w);
+  write_algorithm(w);
+  write_verl_critic(w);
+  note_verl_limits(w);
+  return std::move(w.out);
+}
+
+}  // namespace tessera

@@ -1,0 +1,180 @@
+// verl's keys of the roles that train, and of the reference, by FSDP and by Megatron.
+#include "planner/interop/verl/verl_writer.h"
+#include "planner/plan/hub_name.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kEntropyCoefficient = 0.001;  // of verl's examples; a plan only has whether
+
+std::string_view model_dtype(DType type) {
+  return type == DType::fp32 ? "fp32" : type == DType::bf16 ? "bf16" : "fp16";
+}
+
+void fsdp_block(VerlWriter& w, const std::string& prefix, const RolePlan& role, bool trained) {
+  const ParallelLayout& layout = role.layout;
+  const bool hybrid = layout.dp_shard > 1 && layout.dp_replicate > 1;
+  const std::int64_t size = layout.zero == 3 && hybrid ? std::int64_t{layout.dp_shard} * layout.cp
+                            : layout.zero == 0 && role.ranks.size() > 1 ? 1
+                                                                        : -1;
+  w.set(prefix + ".fsdp_size", size,
+        size == 1  ? "no sharding"
+        : size < 0 ? "all GPUs"
+                   : "shards of each replica");
+  w.set(prefix + ".reshard_after_forward", layout.zero == 3,
+        layout.zero == 3 ? "ZeRO-3" : "parameters stay gathered until the backward pass");
+  w.set(prefix + ".param_offload", role.offload.parameters);
+  if (trained) w.set(prefix + ".optimizer_offload", role.offload.optimizer);
+  w.text(prefix + ".model_dtype", model_dtype(trained ? role.dtypes.master : role.dtypes.param),
+         trained ? "master weights" : "");
+  w.text(prefix + ".dtype", verl_dtype(role.dtypes.param), "compute and gathered weights");
+}
+
+void stage_keys(VerlWriter& w, const std::string& prefix, const ParallelLayout& layout) {
+  if (layout.pp == 1 || layout.vpp > 1) return;
+  const auto layers = [&](std::size_t i) { return layout.stages[i].last - layout.stages[i].first; };
+  const std::size_t last = layout.stages.size() - 1;
+  const std::int64_t middle = last >= 2 ? layers(1) : layers(last);
+  const std::string block = prefix + ".override_transformer_config.num_layers_in_";
+  if (layers(0) != middle) w.add(block + "first_pipeline_stage", layers(0));
+  if (last >= 2 && layers(last) != middle) w.add(block + "last_pipeline_stage", layers(last));
+}
+
+void megatron_block(VerlWriter& w, const std::string& prefix, const RolePlan& role, bool trained) {
+  const ParallelLayout& layout = role.layout;
+  w.set(prefix + ".tensor_model_parallel_size", layout.tp);
+  w.set(prefix + ".pipeline_model_parallel_size", layout.pp);
+  // Written even where there are none: the reference would inherit the actor's.
+  if (layout.vpp > 1) {
+    w.set(prefix + ".virtual_pipeline_model_parallel_size", layout.vpp);
+  } else {
+    w.out.settings.push_back({prefix + ".virtual_pipeline_model_parallel_size", {}, "", false});
+  }
+  w.set(prefix + ".context_parallel_size", layout.cp);
+  w.set(prefix + ".expert_model_parallel_size", layout.ep);
+  if (w.plan.model_of(role.role).moe) {  // null is tp
+    w.set(prefix + ".expert_tensor_parallel_size", layout.etp);
+  }
+  w.set(prefix + ".sequence_parallel", layout.sequence_parallel);
+  if (trained) w.set(prefix + ".use_distributed_optimizer", layout.zero == 1, "ZeRO-1");
+  w.set(prefix + ".param_offload", role.offload.parameters, "gradient buffers go with it");
+  if (trained) w.set(prefix + ".optimizer_offload", role.offload.optimizer);
+  w.text(prefix + ".dtype", verl_dtype(role.dtypes.param));
+  if (!trained) return;  // override_transformer_config is the actor's
+  stage_keys(w, prefix, layout);
+  const std::string block = prefix + ".override_transformer_config.recompute_";
+  if (role.recompute == Recompute::full) {
+    w.text(block + "granularity", "full");
+    w.text(block + "method", "uniform");
+    w.set(block + "num_layers", 1);
+  } else if (role.recompute == Recompute::selective) {
+    w.text(block + "granularity", "selective");
+  }
+}
+
+}  // namespace
+
+void write_verl_actor(VerlWriter& w) {
+  const std::string prefix = "actor_rollout_ref.actor";
+  if (w.work.prompts_per_step % w.work.mini_batches != 0) {
+    w.refuse("/workload/mini_batches", std::to_string(w.work.mini_batches),
+             "a divisor of prompts_per_step = " + std::to_string(w.work.prompts_per_step),
+             "ppo_mini_batch_size counts prompts");
+  }
+  w.text(prefix + ".strategy", w.megatron ? "megatron" : "fsdp2");
+  w.set(prefix + ".ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches,
+        "prompts, not sequences");
+  w.set(prefix + ".ppo_epochs", w.work.epochs);
+  w.set(prefix + ".use_dynamic_bsz", true, "micro-batches by tokens");
+  w.set(prefix + ".ppo_max_token_len_per_gpu",
+        w.per_gpu(w.actor, w.actor.batching.update_tokens, "update_tokens"));
+  w.set(prefix + ".use_kl_loss", w.work.kl == KlPlace::loss);
+  if (w.work.entropy) {
+    w.set(prefix + ".entropy_coeff", kEntropyCoefficient, "the plan counts an entropy term");
+  }
+  if (w.actor.host_optimizer) {
+    const std::string block = prefix + ".optim.override_optimizer_config.";
+    w.add(block + "optimizer_cpu_offload", true, "the host computes the step");
+    w.add(block + "optimizer_offload_fraction", 1.0);
+    w.add(block + "overlap_cpu_optimizer_d2h_h2d", true);
+    w.add(block + "use_precision_aware_optimizer", true, "Megatron-LM asks for it");
+  }
+  if (w.megatron) {
+    megatron_block(w, prefix + ".megatron", w.actor, true);
+  } else {
+    w.set(prefix + ".ulysses_sequence_parallel_size", w.actor.layout.cp);
+    fsdp_block(w, prefix + ".fsdp_config", w.actor, true);
+  }
+}
+
+void write_verl_reference(VerlWriter& w) {
+  if (w.reference == nullptr) return;
+  const std::string prefix = "actor_rollout_ref.ref";
+  w.set(prefix + ".log_prob_use_dynamic_bsz", true);
+  w.set(prefix + ".log_prob_max_token_len_per_gpu",
+        w.per_gpu(*w.reference, w.reference->batching.log_prob_tokens, "log_prob_tokens"));
+  if (w.megatron) {
+    const auto uneven = [](const ParallelLayout& layout) {
+      return layout.stages != even_stages(layout.stages.back().last, layout.pp, layout.vpp) ||
+             layout.stages.back().last % (layout.pp * layout.vpp) != 0;
+    };
+    const bool own = uneven(w.actor.layout) || uneven(w.reference->layout);
+    if (own && w.reference->layout.stages != w.actor.layout.stages) {
+      w.refuse("/roles/reference/layout/stages", "uneven stages that are not the actor's",
+               "the actor's stages, or equal ones for both",
+               "ref.megatron.override_transformer_config is the actor's in verl's own YAML");
+    }
+    megatron_block(w, prefix + ".megatron", *w.reference, false);
+    return;
+  }
+  w.set(prefix + ".ulysses_sequence_parallel_size", w.reference->layout.cp);
+  fsdp_block(w, prefix + ".fsdp_config", *w.reference, false);
+  if (!w.reference->offload.parameters) {
+    w.note(
+        "verl keeps a FSDP reference's parameters in host memory between its calls, whatever "
+        "ref.fsdp_config.param_offload says (workers/engine/fsdp/transformer_impl.py); the plan "
+        "keeps them on the GPU.");
+  }
+}
+
+void write_verl_critic(VerlWriter& w) {
+  w.set("critic.enable", w.critic != nullptr);
+  if (w.critic == nullptr) return;
+  const bool shared = w.critic->model == w.actor.model;
+  w.known_or_asked("critic.model.path",
+                   shared && !w.options.model.empty()
+                       ? w.options.model
+                       : weights_of(w.plan.models.at(w.critic->model)),
+                   shared ? "MODEL_PATH" : "CRITIC_PATH",
+                   "a folder with the weights of the critic, or its name on the Hugging Face hub");
+  write_verl_lora(w, "critic.model", w.critic->lora);
+  w.text("critic.strategy", w.megatron ? "megatron" : "fsdp2");
+  w.set("critic.ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches, "prompts");
+  w.set("critic.ppo_epochs", w.work.epochs);
+  w.set("critic.use_dynamic_bsz", true);
+  const Batching& batching = w.critic->batching;
+  const std::int64_t limit = batching.values_tokens > 0
+                                 ? std::min(batching.update_tokens, batching.values_tokens)
+                                 : batching.update_tokens;
+  if (batching.values_tokens > 0 && batching.values_tokens != batching.update_tokens) {
+    w.note(
+        "verl's critic has one token limit for its update and for the values; the smaller of the "
+        "plan's two is written.");
+  }
+  const std::int64_t tokens = w.per_gpu(*w.critic, limit, "update_tokens");
+  w.set("critic.ppo_max_token_len_per_gpu", tokens);
+  w.add("critic.ppo_infer_max_token_len_per_gpu", tokens,
+        "what verl 0.9.1 reads, for values and update alike");
+  if (w.megatron) {
+    megatron_block(w, "critic.megatron", *w.critic, true);
+    return;
+  }
+  w.set("critic.model.use_remove_padding", true);
+  w.set("critic.model.enable_gradient_checkpointing", w.critic->recompute == Recompute::full);
+  w.set("critic.ulysses_sequence_parallel_size", w.critic->layout.cp);
+  // 0.9.1 reads the engine's own key for the critic; the outer one is deprecated and not copied.
+  w.set("critic.fsdp.ulysses_sequence_parallel_size", w.critic->layout.cp);
+  fsdp_block(w, "critic.fsdp", *w.critic, true);
+}
+
+}  // namespace tessera

@@ -1,0 +1,172 @@
+#include "planner/pricing/evaluate.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "cost_models/spec/node_groups.h"
+#include "planner/plan/amounts.h"
+#include "planner/pricing/role/reshard.h"
+#include "planner/pricing/role/role_pricer.h"
+
+namespace tessera {
+/// The pricers of one view of the cluster.
+struct CostEvaluator::View {
+  Assumptions assumed;
+  std::array<std::unique_ptr<RolePricer>, kRoleCount> roles;  // nullptr: not in the workload
+  std::unique_ptr<ReshardPricer> reshard;                     // nullptr: nothing is generated
+
+  const std::unique_ptr<RolePricer>& of(Role role) const {
+    return roles[static_cast<std::size_t>(role)];
+  }
+};
+
+CostEvaluator::CostEvaluator(const PlanRequest& request, Deal deal) : deal_(std::move(deal)) {
+  ModelTables tables;
+  add_views(request, tables);
+}
+CostEvaluator::CostEvaluator(const PlanRequest& request, ModelTables& tables, Deal deal)
+    : deal_(std::move(deal)) {
+  add_views(request, tables);
+}
+CostEvaluator::CostEvaluator(CostEvaluator&&) noexcept = default;
+CostEvaluator::~CostEvaluator() = default;
+
+void CostEvaluator::add_views(const PlanRequest& request, ModelTables& tables) {
+  packed_ = std::make_unique<PackedSequences>(request.workload);
+  const auto views = static_cast<int>(pool_views(request.cluster).size());
+  for (int view = 0; view < std::max(views, 1); ++view) {
+    PlanRequest seen = request;
+    if (view > 0) {
+      seen.cluster = seen_from(request.cluster, view);
+      seen.calibration = seen_from(request.calibration, view);
+    }
+    View& own = *views_.emplace_back(std::make_unique<View>());
+    own.assumed = assumptions_of(std::move(seen));
+    for (const Role role : roles_of(request.workload)) {
+      std::optional<DealtRanks> dealt;
+      if (const auto deal = deal_.find(role); deal != deal_.end()) {
+        if (deal->second.layout.view == view) dealt = deal->second;
+      }
+      own.roles[static_cast<std::size_t>(role)] = std::make_unique<RolePricer>(
+          own.assumed, role_model(own.assumed.request, role, tables), *packed_, std::move(dealt));
+    }
+    if (own.of(Role::rollout) == nullptr) continue;
+    RolePricer* const actor = own.of(Role::actor).get();
+    own.reshard = std::make_unique<ReshardPricer>(
+        own.assumed, actor != nullptr ? &actor->parts() : nullptr, own.of(Role::rollout)->parts());
+  }
+}
+
+const PlanRequest& CostEvaluator::request() const { return request(0); }
+const PlanRequest& CostEvaluator::request(int view) const { return seen_by(view).assumed.request; }
+
+void CostEvaluator::recalibrate(const Calibration& calibration) {
+  for (std::size_t view = 0; view < views_.size(); ++view) {
+    View& own = *views_[view];
+    own.assumed.request.calibration = seen_from(calibration, static_cast<int>(view));
+    for (const auto& role : own.roles) {
+      if (role != nullptr) role->forget_seconds();
+    }
+  }
+}
+
+RolePricer& CostEvaluator::pricer(Role role, int view) { return *seen_by(view).of(role); }
+
+RoleCost CostEvaluator::cost(const Candidate& candidate) {
+  return pricer(candidate.role, candidate.view)
+      .cost(candidate, std::numeric_limits<std::int64_t>::max());
+}
+
+PhaseSeconds CostEvaluator::seconds(const Candidate& candidate) {
+  RolePricer& own = pricer(candidate.role, candidate.view);
+  PhaseSeconds seconds{};
+  for (const Phase phase : own.model().phases) {
+    seconds[phase] = own.time(candidate, phase).seconds;
+  }
+  return seconds;
+}
+
+int CostEvaluator::fullest_stage(const Candidate& candidate, Phase phase) {
+  return pricer(candidate.role, candidate.view).fullest(candidate, phase).stage->index;
+}
+
+MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase, int stage) {
+  return pricer(candidate.role, candidate.view).memory(candidate, phase, stage);
+}
+
+MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) {
+  return pricer(candidate.role, candidate.view).fullest(candidate, phase).use;
+}
+
+double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
+                                      bool shared) {
+  const double own = seen_by(rollout.view).reshard->seconds(actor, rollout, shared);
+  if (actor.view == rollout.view) return own;
+  return std::max(own, seen_by(actor.view).reshard->seconds(actor, rollout, shared));
+}
+
+std::int64_t CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
+  return switch_bytes(actor, rollout).received;
+}
+
+SwitchBytes CostEvaluator::switch_bytes(const Candidate& actor, const Candidate& rollout) {
+  return seen_by(actor.view).reshard->bytes(actor, rollout);
+}
+
+std::size_t CostEvaluator::tensors(Role role) const {
+  return seen_by(0).of(role)->model().table->rows.size();
+}
+
+Evaluator CostEvaluator::evaluator() {
+  std::vector<std::int64_t> limits;
+  for (const auto& own : views_) limits.push_back(memory_limit(own->assumed.request));
+  return {[this, limits](const Candidate& candidate) {
+            return pricer(candidate.role, candidate.view)
+                .cost(candidate, limits[static_cast<std::size_t>(candidate.view)]);
+          },
+          [this](const Candidate& candidate) { return seconds(candidate); },
+          [this](const Candidate& actor, const Candidate& rollout, bool shared) {
+            return reshard_seconds(actor, rollout, shared);
+          }};
+}
+
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration) {
+  return static_cast<std::int64_t>(static_cast<double>(cluster.device.memory.value) *
+                                   (1 - calibration.fragmentation.value));
+}
+
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank) {
+  if (cluster.groups.empty()) return usable_memory(cluster, calibration);
+  const int view = view_of(cluster, std::vector<int>{rank});
+  return usable_memory(seen_from(cluster, view), seen_from(calibration, view));
+}
+
+std::int64_t memory_limit(const PlanRequest& request) {
+  return usable_memory(request.cluster, request.calibration) -
+         static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
+}
+
+std::string of_usable(const PlanRequest& request, std::int64_t bytes) {
+  const std::int64_t usable = usable_memory(request.cluster, request.calibration);
+  return in_gib(bytes + usable - memory_limit(request)) + " of " + in_gib(usable);
+}
+
+double host_call_seconds(const Workload& workload, const Calibration& calibration) {
+  constexpr double kSequencesPerDispatch = 25;
+  return calibration.dispatch_s.value *
+         (1 + static_cast<double>(workload.sequences()) / kSequencesPerDispatch);
+}
+
+PhaseSeconds compute_call_seconds(const PlanRequest& request) {
+  PhaseSeconds seconds;
+  for (const Call& call : request.workload.dataflow) {
+    if (call.kind == CallKind::compute) {
+      seconds[call.phase] = host_call_seconds(request.workload, request.calibration);
+    }
+  }
+  return seconds;
+}
+
+}  // namespace tessera

@@ -1,0 +1,119 @@
+// Time and memory of a candidate under the cost models, and the interface that any other evaluator
+// (simulated, measured) implements.
+//
+// A CostEvaluator is the pricers of all roles under all views of the cluster (role/role_pricer.h;
+// formulas and what overlaps with what are told there, by what is priced). It is made of a request
+// and, to price an existing plan, of how that plan deals its ranks (plan_pricing.h). It caches and
+// belongs to one thread. Seconds, bytes of one rank.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cost_models/memory.h"
+#include "planner/plan/phase_seconds.h"
+#include "planner/pricing/role/groups.h"
+#include "planner/pricing/role/role_cost.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+
+namespace tessera {
+
+class ModelTables;      // role/role_model.h
+class RolePricer;       // role/role_pricer.h
+struct SwitchBytes;     // role/reshard.h
+class PackedSequences;  // role/role_model.h
+
+/// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
+/// fall when a token limit doubles (unless a cost says may_shrink) or the rollout's slots grow,
+/// seconds do not with more
+/// recomputation or offload. The reshard's seconds depend on the layouts of both candidates only,
+/// and where the rollout has ranks of its own (not `shared`) on its candidate alone. Where a cost
+/// states `bytes`, a call depends on no token limit but its own, and resident and switching on
+/// none.
+struct Evaluator {
+  /// Phases that need more than the search's limit may have no seconds.
+  std::function<RoleCost(const Candidate&)> role;
+  /// The same seconds whatever memory the candidate needs; empty = those of `role`.
+  std::function<PhaseSeconds(const Candidate&)> seconds;
+  std::function<double(const Candidate& actor, const Candidate& rollout, bool shared)>
+      reshard_seconds;
+};
+
+class CostEvaluator {
+ public:
+  explicit CostEvaluator(const PlanRequest& request, Deal deal = {});
+  CostEvaluator(const PlanRequest& request, ModelTables& tables, Deal deal = {});
+  CostEvaluator(CostEvaluator&&) noexcept;
+  ~CostEvaluator();
+
+  const PlanRequest& request() const;
+  /// The same with cluster and constants as a pool of that view (Candidate::view) sees them.
+  const PlanRequest& request(int view) const;
+  const Deal& deal() const { return deal_; }
+  /// Prices by these constants from now on; what depends on none stays known.
+  void recalibrate(const Calibration& calibration);
+
+  /// Precondition: the workload has the role.
+  RolePricer& pricer(Role role, int view);
+
+  RoleCost cost(const Candidate& candidate);
+  /// Of the role's phases, without the memory.
+  PhaseSeconds seconds(const Candidate& candidate);
+  /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
+  /// pools have other GPU types at the rate of the slower.
+  double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
+
+  /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
+  MemoryUse memory(const Candidate& candidate, Phase phase);
+  /// The same of a rank of a given stage, and the stage of the fullest rank.
+  MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
+  int fullest_stage(const Candidate& candidate, Phase phase);
+
+  /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
+  /// the exact ReshardPlan says, in closed form over the parameter table.
+  std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
+  /// The same, with those of the busiest sender.
+  SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout);
+
+  /// Rows of the parameter table of a role's model.
+  std::size_t tensors(Role role) const;
+
+  /// Keeps a reference to this object. Candidates that exceed memory_limit alone have no seconds.
+  Evaluator evaluator();
+
+ private:
+  struct View;
+
+  void add_views(const PlanRequest& request, ModelTables& tables);
+  const View& seen_by(int view) const { return *views_[static_cast<std::size_t>(view)]; }
+  View& seen_by(int view) { return *views_[static_cast<std::size_t>(view)]; }
+
+  Deal deal_;
+  std::unique_ptr<PackedSequences> packed_;
+  std::vector<std::unique_ptr<View>> views_;
+};
+
+/// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks
+/// count the reserve of context and libraries.
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
+/// The same of a rank's own GPU type.
+std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank);
+
+/// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
+std::int64_t memory_limit(const PlanRequest& request);
+
+/// "91.20 GiB of 76.00 GiB": the roles' bytes with the reserve, as peaks are shown, of
+/// usable_memory.
+std::string of_usable(const PlanRequest& request, std::int64_t bytes);
+
+/// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
+/// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).
+double host_call_seconds(const Workload& workload, const Calibration& calibration);
+
+/// Seconds of the calls that run no model, by phase.
+PhaseSeconds compute_call_seconds(const PlanRequest& request);
+
+}  // namespace tessera

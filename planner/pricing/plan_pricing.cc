@@ -1,0 +1,92 @@
+#include "planner/pricing/plan_pricing.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "planner/engines/engine.h"
+#include "planner/request/plan_request.h"
+
+namespace tessera {
+
+CandidateGroups groups_of(const Plan& plan, const RolePlan& role, const RankMap& map) {
+  using Key = std::array<int, 5>;
+  // Of all groups of ranks with equal keys, the one on most nodes.
+  const auto widest = [&](const auto& key_of) {
+    std::map<Key, std::pair<int, std::set<std::int64_t>>> groups;
+    for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+      auto& [count, nodes] = groups[key_of(map.coords[i])];
+      ++count;
+      nodes.insert(map.ranks[i] / plan.cluster.gpus_per_node);
+    }
+    GroupShape shape{0, 0};
+    for (const auto& [key, group] : groups) {
+      shape.ranks = std::max(shape.ranks, group.first);
+      shape.nodes = std::max(shape.nodes, static_cast<int>(group.second.size()));
+    }
+    return shape;
+  };
+  const ParallelLayout& layout = role.layout;
+  const bool context_shards = traits_of(plan.engine, {}).shards.over_context;
+  CandidateGroups groups;
+  groups.tp = widest([](const RankCoord& at) {
+    return Key{at.cp, at.pp, at.dp_replicate, at.dp_shard};
+  });
+  groups.cp = widest([](const RankCoord& at) {
+    return Key{at.tp, at.pp, at.dp_replicate, at.dp_shard};
+  });
+  groups.shard = widest([&](const RankCoord& at) {
+    return Key{at.tp, at.pp, at.dp_replicate, context_shards ? 0 : at.cp};
+  });
+  groups.replicated = widest([](const RankCoord& at) {
+    return Key{at.tp, at.cp, at.pp, at.dp_shard};
+  });
+  groups.replicas = widest([](const RankCoord& at) { return Key{at.tp, at.pp}; });
+  groups.ep = widest([&](const RankCoord& at) {
+    const ExpertCoord expert = expert_coord(layout, at);
+    return Key{at.pp, expert.etp, expert.edp};
+  });
+  groups.expert_replicas = widest([&](const RankCoord& at) {
+    const ExpertCoord expert = expert_coord(layout, at);
+    return Key{at.pp, expert.etp, expert.ep};
+  });
+  const GroupShape replica = widest([](const RankCoord& at) {
+    return Key{at.dp_replicate, at.dp_shard};
+  });
+  groups.hop_nodes = layout.pp > 1 && replica.nodes > 1 ? 2 : 1;
+  return groups;
+}
+
+GroupNodes nodes_of(const Plan& plan, const RolePlan& role, const PlanRequest& request) {
+  // A strided rollout's groups lie inside the actor's, as the search takes them to.
+  if (role.ranks.empty() || role.rank_order == RankOrder::strided) return {};
+  const Candidate candidate = candidate_of(plan, role);
+  const std::int64_t node = plan.cluster.gpus_per_node;
+  const int first = role.ranks.front(), last = role.ranks.back();
+  const bool dealt = role.rank_order == dealt_order(candidate, plan.engine) &&
+                     last - first + 1 == candidate.gpus &&
+                     (first % node == 0 || first / node == last / node);
+  if (dealt) return {};
+  Problems problems;
+  const RankMap map =
+      make_rank_map(role.rank_order, role.layout, role.ranks, nullptr, "", problems);
+  if (!problems.empty()) return {};
+  return nodes_of(groups_of(plan, role, map), groups_of(candidate, request));
+}
+
+Deal dealt_ranks(const Plan& plan, const PlanRequest& request) {
+  Deal deal;
+  for (const RolePlan& role : plan.roles) {
+    const GroupNodes nodes = nodes_of(plan, role, request);
+    if (nodes != GroupNodes{}) deal[role.role] = {candidate_of(plan, role), nodes};
+  }
+  return deal;
+}
+
+CostEvaluator evaluator_of(const Plan& plan, const Calibration& calibration) {
+  const PlanRequest request = priced_request_of(plan, calibration);
+  return CostEvaluator(request, dealt_ranks(plan, request));
+}
+
+}  // namespace tessera

@@ -1,0 +1,56 @@
+// Where the ranks of a candidate's groups lie: how many, on how many nodes.
+//
+// Pure. Contiguous order is tp, cp, pp, dp from the fastest; megatron's tp, cp, dp, pp. The
+// candidate's first rank begins a node, or its block lies inside one; where a plan deals ranks in
+// another way GroupNodes says so.
+#pragma once
+
+#include <map>
+
+#include "cost_models/collective.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+
+namespace tessera {
+
+struct CandidateGroups {
+  GroupShape tp, cp;
+  GroupShape replicas;    // dp cp: dense gradients and optimizer parts
+  GroupShape shard;       // FSDP's gathers, where parameters are sharded
+  GroupShape replicated;  // HSDP: the same shard on other replicas
+  GroupShape ep;
+  GroupShape expert_replicas;  // tp cp dp / (ep etp)
+  int hop_nodes = 1;           // 2 where neighbouring stages are on different nodes
+};
+
+/// Nodes that each group spans at most where a plan deals its ranks in its own way; 0 = as many as
+/// in dealt_order.
+struct GroupNodes {
+  int tp = 0, cp = 0, replicas = 0, shard = 0, replicated = 0, ep = 0, expert_replicas = 0, hop = 0;
+  bool operator==(const GroupNodes&) const = default;
+};
+
+/// A layout whose ranks a plan deals in its own way, and what its groups span there.
+struct DealtRanks {
+  Candidate layout;
+  GroupNodes nodes;
+};
+/// Those of a plan: layouts whose ranks lie otherwise than those of a candidate of these degrees.
+using Deal = std::map<Role, DealtRanks>;
+
+/// training_order, or megatron where the engine has no other (TrainedRanks); served reward models
+/// lie as rollouts do.
+RankOrder dealt_order(const Candidate& candidate, std::string_view engine);
+
+/// In dealt_order, on the request's cluster and for its engine.
+CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request);
+
+/// What `own` groups span that `dealt` ones do not.
+GroupNodes nodes_of(const CandidateGroups& own, const CandidateGroups& dealt);
+CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes);
+
+/// Ranks over which FSDP cuts each parameter; 1 = they are whole. With one mesh of all GPUs
+/// (ShardTraits::over_context) Ulysses' groups are among them.
+int shard_ranks(const Candidate& candidate, const EngineTraits& traits);
+
+}  // namespace tessera

@@ -1,0 +1,217 @@
+#include "planner/pricing/role/memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera {
+namespace {
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// Largest piece of offloaded optimizer states that passes through the device at a time.
+constexpr std::int64_t kStreamBytes = 1LL << 30;
+
+}  // namespace
+
+// Offloaded things are on the device only where they work. The rollout's weights stay mapped unless
+// its parameters are "offloaded" (unmapped).
+MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& candidate,
+                    Phase phase, std::optional<CallKind> call) {
+  const EngineTraits& traits = layout.assumed->traits();
+  const bool trains = call == CallKind::train;
+  const bool moves =
+      phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
+  const Offload& offload = candidate.offload;
+  if (offload.parameters && !call && !moves) use.weights = 0;
+  if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes;
+  if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = 0;
+  if (offload.optimizer && (!trains || traits.optimizer.offloaded != OffloadedStates::whole)) {
+    const std::int64_t states = use.master_weights + use.optimizer;
+    if (trains && traits.optimizer.offloaded != OffloadedStates::on_host)
+      use.workspace += std::min(states, kStreamBytes);
+    use.master_weights = use.optimizer = 0;
+  }
+  return use;
+}
+
+// Adapters have gradients, master weights and states; what they stand beside has none, and is held
+// in the type that the engine's parameters have (verl: fp32 unless model_dtype says otherwise).
+MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const StageClass& stage) {
+  const EngineTraits& traits = role.assumed->traits();
+  const RoleModel& model = *role.model;
+  const ParallelLayout layout = shard_degrees(candidate, traits);
+  const bool masters = traits.shards.master_parameters;
+  if (!model.lora.used()) {
+    MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
+    if (layout.zero == 1 && traits.gradients.reduced_in_place) {
+      whole.gradients = model.trained ? stage.elements.total() * size_of(model.dtypes.grad) : 0;
+    }
+    if (model.trained && layout.dp_shard > 1 && masters) {
+      whole.weights = std::max(whole.weights, whole.master_weights);
+      whole.master_weights = 0;
+    }
+    return whole;
+  }
+  const Elements adapters = trained_elements(role, stage);
+  if (candidate.role == Role::rollout) {
+    const MemoryUse frozen = resident_memory(stage.elements, layout, model.dtypes, false);
+    return model.lora.merged ? frozen
+                             : frozen + resident_memory(adapters, layout, model.dtypes, false);
+  }
+  RoleDTypes stored = model.dtypes;
+  if (masters && size_of(stored.master) > size_of(stored.param)) stored.param = stored.master;
+  const bool reference = candidate.role == Role::reference;
+  if (reference && !candidate.offload.parameters) return {};  // the actor's
+  return resident_memory(stage.elements, layout, stored, false) +
+         resident_memory(adapters, layout, stored, model.trained);
+}
+
+std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
+                                  const Candidate& candidate) {
+  const bool stays =
+      candidate.role == Role::rollout && traits.decode.keeps_cache && !candidate.offload.parameters;
+  return stays ? CallKind::generate : call;
+}
+
+MemoryUse stage_memory(const RoleLayout& layout, const Candidate& candidate,
+                       const StageClass& stage, int index, Phase phase,
+                       const TrainedBatches& batches) {
+  const std::optional<CallKind> call = layout.model->calls[phase];
+  const MemoryUse held =
+      on_device(layout, resident(layout, candidate, stage), candidate, phase, call);
+  const std::optional<CallKind> held_by = in_memory(layout.assumed->traits(), call, candidate);
+  return held_by ? held + working(layout, candidate, stage, index, *held_by, batches) : held;
+}
+
+bool gradients_come_and_go(const EngineTraits& traits, const Candidate& candidate) {
+  return traits.gradients.fresh && shard_ranks(candidate, traits) > 1;
+}
+
+double mini_batch_sequences(const Workload& workload, const Candidate& candidate) {
+  return as_double(workload.sequences() / workload.mini_batches) / candidate.dp;
+}
+
+namespace {
+
+// Tokens of a micro-batch, and of all that a replica has at once. A sequence that is alone in its
+// micro-batch may be longer than the limit, and all of a replica's may be shorter.
+struct BatchTokens {
+  double each = 0, most = 0;
+};
+
+BatchTokens batch_tokens(const Workload& workload, const Candidate& candidate, bool trains) {
+  const std::int64_t longest = longest_sequence(workload);
+  const std::int64_t calls = trains ? workload.mini_batches : 1;
+  const std::int64_t present =
+      std::max<std::int64_t>(1, (workload.sequences() / calls + candidate.dp - 1) / candidate.dp);
+  const double most = as_double(present) * as_double(longest);
+  return {std::max(std::min(as_double(candidate.tokens), most), as_double(longest)), most};
+}
+
+// Layers of a stage, and the kind that needs most: sparse ones win.
+std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
+  LayerKind widest = LayerKind::dense;
+  std::int64_t layers = 0;
+  for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
+    layers += stage.layers[kind];
+    if (stage.layers[kind] > 0) widest = static_cast<LayerKind>(kind);
+  }
+  return {layers, widest};
+}
+
+// What verl's FSDP2 leaves to the root module: the head stays gathered from the forward pass on,
+// and its gradient whole until all layers are done.
+std::int64_t gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
+  if (model.spec.head == ModelHead::value) return 0;
+  return model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
+         (gradients ? 2 : 1);
+}
+
+// Buffers of collectives and of gathered parameters.
+MemoryUse communication_buffers(const RoleLayout& role, const Candidate& candidate,
+                                const StageClass& stage, const RankModel& rank, double tokens,
+                                std::int64_t layers, bool whole_gradients) {
+  const EngineTraits& traits = role.assumed->traits();
+  const ParallelLayout layout = shard_degrees(candidate, traits);
+  Elements fullest_layer;
+  for (const auto& kind : role.parts->layer) {
+    if (kind.front().total() > fullest_layer.total()) fullest_layer = kind.front();
+  }
+  MemoryUse buffers = communication_memory(rank, layout, fullest_layer, tokens, role.model->dtypes,
+                                           whole_gradients, layers);
+  const bool whole_head = traits.loss.rows == 0 || traits.loss.fused_with_head;
+  if (whole_head && stage.last && layout.dp_shard > 1) {
+    buffers.communication += gathered_head(*role.model, candidate, whole_gradients);
+  }
+  return buffers;
+}
+
+// Micro-batches whose activations a stage holds at once; parts where its chunks have unequal
+// layers.
+double batches_in_flight(const RoleModel& model, const Candidate& candidate, int index,
+                         std::int64_t layers, int count) {
+  const std::int64_t chunks = std::int64_t{candidate.pp} * candidate.vpp;
+  if (candidate.vpp > 1 && layers > 0 && model.spec.layers % chunks != 0) {
+    const ParallelLayout cut = layout_of(candidate, model.spec.layers);
+    return layers_in_flight(cut, count, index) / as_double(layers);
+  }
+  return stage_batches_in_flight(count, candidate.pp, candidate.vpp, index);
+}
+
+// Of a call that trains, where every backward pass makes its gradients: with one micro-batch there
+// are none when all activations are (`forward`, the first moment), and all where one layer's are
+// left (the second; between them one grows as the other falls). Then the optimizer reads them, with
+// copies of its own. Gradients are stated less what the stage holds of them between calls.
+MemoryUse worst_moment(const RoleLayout& layout, const Candidate& candidate,
+                       const StageClass& stage, const RankModel& rank, const StageLoad& load,
+                       MemoryUse forward, const MemoryUse& buffers, double batches) {
+  const EngineTraits& traits = layout.assumed->traits();
+  const MemoryUse held = resident(layout, candidate, stage);
+  if (batches <= 1) forward.gradients = -held.gradients;
+  const auto layers = std::accumulate(load.layers.begin(), load.layers.end(), std::int64_t{0});
+  StageLoad last = load;
+  last.in_flight = std::min(load.in_flight, 1.0 / as_double(std::max<std::int64_t>(layers, 1)));
+  const MemoryUse backward = buffers + training_memory(rank, last, candidate.recompute);
+  MemoryUse step;
+  // torch.optim.AdamW's default over lists of tensors makes the square roots of all second moments
+  // at once (_multi_tensor_adam; its documentation: "about the size of the parameters").
+  if (!traits.optimizer.fused && traits.optimizer.offloaded != OffloadedStates::on_host)
+    step.workspace = held.optimizer / 2;
+  const auto larger = [](const MemoryUse& a, const MemoryUse& b) { return a.total() < b.total(); };
+  return std::max({forward, backward, step}, larger);
+}
+
+}  // namespace
+
+MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageClass& stage,
+                  int index, CallKind kind, const TrainedBatches& batches) {
+  const Workload& workload = layout.assumed->workload();
+  const RoleModel& model = *layout.model;
+  const bool trains = kind == CallKind::train;
+  const Candidate candidate = in_call(asked, trains);
+  const auto [layers, widest] = layers_of(stage);
+  const RankModel& rank = (*layout.ranks)[static_cast<std::size_t>(widest)];
+  if (kind == CallKind::generate) {
+    return rollout_memory(rank, model.dtypes.kv, candidate.max_sequences,
+                          longest_sequence(workload), as_double(candidate.tokens), layers);
+  }
+  const auto [tokens, most] = batch_tokens(workload, candidate, trains);
+  const bool whole_gradients = trains && !model.lora.used();
+  const MemoryUse buffers =
+      communication_buffers(layout, candidate, stage, rank, tokens, layers, whole_gradients);
+  if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
+  const double in_flight = batches.in_flight ? *batches.in_flight
+                                             : batches_in_flight(model, candidate, index, layers,
+                                                                 static_cast<int>(batches.count));
+  const StageLoad load{.layers = stage.layers,
+                       .last = stage.last,
+                       .tokens = tokens,
+                       .sequence = as_double(longest_sequence(workload)),
+                       // The last micro-batch is what is left.
+                       .in_flight = std::min(in_flight, most / tokens)};
+  const MemoryUse use = buffers + training_memory(rank, load, candidate.recompute);
+  if (!gradients_come_and_go(layout.assumed->traits(), candidate)) return use;
+  return worst_moment(layout, candidate, stage, rank, load, use, buffers, batches.count);
+}
+
+}  // namespace tessera

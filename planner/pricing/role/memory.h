@@ -1,0 +1,47 @@
+// Bytes of a rank in each phase of a candidate.
+//
+// Pure. A rank holds what is resident, as far as it is on the device in that phase, and what the
+// call that runs needs besides.
+#pragma once
+
+#include <optional>
+
+#include "planner/pricing/role/role_layout.h"
+
+namespace tessera {
+
+/// Micro-batches of a call that trains; others do not ask.
+struct TrainedBatches {
+  double count = 1;  // of one replica in a mini-batch
+  std::optional<double>
+      in_flight;  // on the stage at once; nullopt = as many as its pipeline brings
+};
+
+/// What a stage's rank holds between calls where nothing is offloaded.
+MemoryUse resident(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage);
+
+/// What of it is on the device in a phase of a call, or in one without.
+MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& candidate,
+                    Phase phase, std::optional<CallKind> call);
+
+/// The call whose needs are in memory in a phase of `call`, or of none: a server that never sleeps
+/// keeps those of its own.
+std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
+                                  const Candidate& candidate);
+
+/// What a call needs besides on a stage; `index` tells stages of one class apart.
+MemoryUse working(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
+                  int index, CallKind kind, const TrainedBatches& batches);
+
+/// Both together in a phase.
+MemoryUse stage_memory(const RoleLayout& layout, const Candidate& candidate,
+                       const StageClass& stage, int index, Phase phase,
+                       const TrainedBatches& batches);
+
+/// Whether every backward pass makes its gradients anew.
+bool gradients_come_and_go(const EngineTraits& traits, const Candidate& candidate);
+
+/// Sequences of one replica in a mini-batch.
+double mini_batch_sequences(const Workload& workload, const Candidate& candidate);
+
+}  // namespace tessera

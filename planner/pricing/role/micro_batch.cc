@@ -1,0 +1,99 @@
+#include "planner/pricing/role/micro_batch.h"
+
+#include <algorithm>
+
+#include "cost_models/linear_communication.h"
+#include "planner/pricing/role/shards.h"
+
+namespace tessera {
+namespace {
+
+// Megatron-LM's linear layers communicate beside products since flash attention's and sequence
+// parallelism's time (16c90445, September 2021; 6658158b, March 2022). Latent attention's are not
+// pairs of products.
+double tensor_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
+                      const ClusterSpec& cluster, const Calibration& calibration) {
+  const bool since = rank.traits.kernels.flash_attention || rank.sequence_parallel;
+  if (megatron_core(rank.traits) && since && calibration.overlapped_dispatch && !rank.model.mla) {
+    return linear_tp_seconds(rank, tokens, backward, group, cluster, calibration);
+  }
+  return layer_tp_seconds(rank, tokens, group, cluster, calibration);
+}
+
+// Whether this candidate's expert parallelism runs beside the layers of another micro-batch.
+bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, GroupShape group) {
+  if (candidate.recompute == Recompute::full) return false;
+  return traits.experts.overlap == ExpertOverlap::always ||
+         (traits.experts.overlap == ExpertOverlap::across_nodes && group.nodes > 1 &&
+          candidate.pp > 1);
+}
+
+// A collective beside `compute` seconds of kernels: the part that sticks out, and what the kernels
+// lose to it.
+double exposed(double communication, double compute, double slowdown) {
+  return std::max(0.0, communication - compute) + (slowdown - 1) * std::min(communication, compute);
+}
+
+}  // namespace
+
+MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                 const TokenBatch& batch, const TokenBatch& scored, bool training) {
+  MicroBatchCost cost;
+  const Assumptions& assumed = *layout.assumed;
+  const ClusterSpec& cluster = assumed.cluster();
+  const Calibration& calibration = assumed.calibration();
+  const CandidateGroups& groups = layout.groups;
+  const bool beside_layers = training && experts_overlap(assumed.traits(), candidate, groups.ep);
+  const RankModel* ends = &layout.ranks->front();  // of the model's ends: a rank of any kind
+  for (std::size_t k = 0; k < layout.ranks->size(); ++k) {
+    if (layout.model->layers[k] == 0) continue;
+    const RankModel& rank = (*layout.ranks)[k];
+    ends = &rank;
+    cost.forward[k] = layer_forward(rank, batch, calibration);
+    const double dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration);
+    const double experts = beside_layers ? 0 : dealt;
+    const double shared =
+        tensor_seconds(rank, batch.tokens, false, groups.tp, cluster, calibration) + experts;
+    cost.forward_comm[k] =
+        shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster, calibration);
+    if (!training) continue;
+    cost.backward[k] = layer_backward(rank, batch, candidate.recompute, calibration);
+    // Full recomputation runs the forward's collectives again.
+    cost.backward_comm[k] =
+        (candidate.recompute == Recompute::full ? shared : 0) + experts +
+        tensor_seconds(rank, batch.tokens, true, groups.tp, cluster, calibration) +
+        layer_cp_seconds(rank, batch, true, groups.cp, cluster, calibration);
+    if (beside_layers) {  // one micro-batch's way forward beside another's way back
+      const Work both = cost.forward[k] + cost.backward[k];
+      cost.backward_comm[k] += exposed(2 * dealt, both.total(calibration), kDispatchSlowdown);
+    }
+  }
+  set_shards(cost, layout, candidate, training);
+  cost.embedding = embedding_forward(*ends, batch, calibration);
+  cost.head_forward = head_forward(*ends, scored, calibration);
+  cost.embedding_tp = embedding_tp_seconds(*ends, batch.tokens, groups.tp, cluster, calibration);
+  cost.head_tp = head_tp_seconds(*ends, scored.tokens, groups.tp, cluster, calibration);
+  if (training) {
+    cost.head_backward = head_backward(*ends, scored, calibration);
+    cost.head_backward_tp =
+        head_backward_tp_seconds(*ends, scored.tokens, groups.tp, cluster, calibration);
+  }
+  return cost;
+}
+
+void set_shards(MicroBatchCost& cost, const RoleLayout& layout, const Candidate& candidate,
+                bool training) {
+  const Assumptions& assumed = *layout.assumed;
+  const Calibration& calibration = assumed.calibration();
+  for (std::size_t k = 0; k < layout.model->layers.size(); ++k) {
+    if (layout.model->layers[k] == 0) continue;
+    const ShardSeconds moved = layer_shards(layout, candidate, static_cast<LayerKind>(k));
+    cost.forward_shards[k] = beside_layer(
+        assumed, moved, false, cost.forward[k].total(calibration) + cost.forward_comm[k]);
+    if (!training) continue;
+    cost.backward_shards[k] = beside_layer(
+        assumed, moved, true, cost.backward[k].total(calibration) + cost.backward_comm[k]);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+// One micro-batch on one rank: its kernels and what it communicates.
+//
+// Pure; seconds.
+#pragma once
+
+#include <array>
+
+#include "cost_models/compute.h"
+#include "planner/pricing/role/role_layout.h"
+
+namespace tessera {
+
+/// Per layer of each kind, and at the model's two ends.
+struct MicroBatchCost {
+  std::array<Work, kLayerKinds> forward, backward;
+  std::array<double, kLayerKinds> forward_comm{}, backward_comm{};  // between the kernels
+  // Shards that run beside a layer: what sticks out, and what the kernels lose to them.
+  std::array<double, kLayerKinds> forward_shards{}, backward_shards{};
+  Work embedding, head_forward, head_backward;
+  double embedding_tp = 0, head_tp = 0, head_backward_tp = 0;
+};
+
+/// `scored` tokens have log-probabilities or values. Without `training` there is no backward pass.
+MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                 const TokenBatch& batch, const TokenBatch& scored, bool training);
+
+/// Sets what the layers' shards of the candidate add to a micro-batch that knows the rest.
+void set_shards(MicroBatchCost& cost, const RoleLayout& layout, const Candidate& candidate,
+                bool training);
+
+}  // namespace tessera

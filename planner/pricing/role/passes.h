@@ -1,0 +1,21 @@
+// Micro-batches through the stages of a pipeline.
+//
+// Pure; seconds, bytes. A forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s,
+// 1F1B what pipeline_time.h says; interleaved chunks shorten the bubble (Narayanan et al. 2021,
+// sec. 2.2.2).
+#pragma once
+
+#include "planner/pricing/role/micro_batch.h"
+#include "planner/pricing/role/role_cost.h"
+
+namespace tessera {
+
+/// Hidden states of `tokens` that a rank hands to the next stage.
+double hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens);
+
+/// `count` micro-batches of `each` sequences, as `cost` prices one, through all stages; forward
+/// alone, or as 1F1B with `training`.
+OperationTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
+                            const MicroBatchCost& cost, double count, double each, bool training);
+
+}  // namespace tessera

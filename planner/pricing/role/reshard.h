@@ -1,0 +1,54 @@
+// Bytes and time of moving the actor's weights into the rollout's layout.
+//
+// Bytes of one rank, seconds. A ReshardPricer keeps what it has worked out and belongs to one
+// thread.
+#pragma once
+
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "planner/pricing/role/role_model.h"
+
+namespace tessera {
+
+/// Bytes of a switch on the same ranks: of the rank that receives most, and of the one that sends
+/// most.
+struct SwitchBytes {
+  std::int64_t received = 0, sent = 0;
+};
+
+/// Overlaps of training and generation shards, in elements, by [training tp rank][generation rank].
+struct ShardOverlap {
+  std::array<std::vector<std::vector<std::int64_t>>, kLayerKinds> layer;
+  std::vector<std::vector<std::int64_t>> first, last, both;
+};
+
+class ReshardPricer {
+ public:
+  /// Keeps references to the three. `actor` is nullptr where the workload has none: then weights
+  /// reach only a rollout on ranks of its own.
+  ReshardPricer(const Assumptions& assumed, ModelParts* actor, ModelParts& rollout);
+
+  /// On the same ranks: what the exact ReshardPlan says, in closed form over the parameter table.
+  SwitchBytes bytes(const Candidate& actor, const Candidate& rollout);
+
+  /// `shared`: the rollout is on the actor's ranks, else on ranks of its own.
+  double seconds(const Candidate& actor, const Candidate& rollout, bool shared);
+
+ private:
+  double seconds_apart(const Candidate& actor, const Candidate& rollout);
+  /// Where every rank gathers all.
+  double seconds_of_gather(const Candidate& actor, const Candidate& rollout, double barriers);
+  SwitchBytes cut_evenly(const Candidate& actor, const Candidate& rollout);
+  const ShardOverlap& overlap(int training_tp, int rollout_tp);
+
+  const Assumptions& assumed_;
+  ModelParts* actor_;
+  ModelParts& rollout_;
+  std::map<std::pair<int, int>, ShardOverlap> overlaps_;  // by training tp, rollout tp
+  std::map<std::array<int, 4>, SwitchBytes> volumes_;     // by actor tp, pp, rollout tp, order
+};
+
+}  // namespace tessera

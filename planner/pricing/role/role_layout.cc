@@ -1,0 +1,91 @@
+#include "planner/pricing/role/role_layout.h"
+
+#include <algorithm>
+
+#include "cost_models/compute.h"
+
+namespace tessera {
+
+LayerRun layer_run(const Candidate& candidate, bool dealt) {
+  LayerRun run;
+  run.tp = candidate.tp;
+  run.cp = candidate.cp;
+  run.sequence_parallel = candidate.sequence_parallel;
+  run.ulysses = candidate.ulysses;
+  run.dealt = dealt;
+  run.recompute = candidate.recompute;
+  // Groups that lie elsewhere cost something else.
+  if (candidate.ep * candidate.etp > 1) {
+    run.ep = candidate.ep;
+    run.etp = candidate.etp;
+    run.pp = candidate.pp;
+  }
+  if (candidate.zero == 3 || candidate.dp_shard > 1) {
+    run.sharded = true;
+    run.dp_shard = candidate.dp_shard;
+    run.pp = candidate.pp;
+  }
+  if (candidate.zero == 2 && candidate.dp * candidate.cp > 1) {  // reduces_layers (shards.h)
+    run.reduces_layers = true;
+    run.pp = candidate.pp;
+    run.dp = candidate.dp;
+  }
+  if (run.pp > 1 || run.ep > 1) run.dp = candidate.dp;
+  return run;
+}
+
+ParallelLayout shard_degrees(const Candidate& candidate, const EngineTraits& traits) {
+  ParallelLayout layout{.tp = candidate.tp,
+                        .cp = candidate.cp,
+                        .pp = candidate.pp,
+                        .vpp = candidate.vpp,
+                        .dp_replicate = candidate.dp / candidate.dp_shard,
+                        .dp_shard = candidate.dp_shard,
+                        .ep = candidate.ep,
+                        .etp = candidate.etp,
+                        .zero = candidate.zero,
+                        .stages = {}};
+  if (traits.shards.over_context && layout.zero == 3) {
+    layout.dp_shard *= layout.cp;
+    layout.cp = 1;
+  }
+  return layout;
+}
+
+bool same_degrees(const Candidate& a, const Candidate& b) {
+  return a.gpus == b.gpus && a.degrees() == b.degrees() && a.head_layers == b.head_layers &&
+         a.sequence_parallel == b.sequence_parallel && a.ulysses == b.ulysses;
+}
+
+Candidate in_call(Candidate candidate, bool trains) {
+  if (trains && candidate.update_tokens > 0) candidate.tokens = candidate.update_tokens;
+  candidate.update_tokens = 0;
+  return candidate;
+}
+
+double slowdown(const Assumptions& assumed, const Candidate& candidate, double part) {
+  const auto per_node = static_cast<double>(assumed.cluster().gpus_per_node);
+  const double busy = std::min<double>(candidate.gpus, per_node) * part;
+  return 1 / core_share(assumed.calibration(), busy, per_node - busy);
+}
+
+RoleLayout role_layout(const Assumptions& assumed, ModelParts& parts, const Candidate& candidate,
+                       const CandidateGroups& groups, bool dealt) {
+  const RoleModel& model = parts.model();
+  RoleLayout layout{.assumed = &assumed, .model = &model, .groups = groups, .dealt = dealt};
+  layout.parts = &parts.shards(candidate.tp, candidate.ep, candidate.etp);
+  layout.stages = &parts.stages(candidate);
+  if (model.lora.used()) layout.adapters = &parts.adapters(candidate.tp);
+  layout.ranks = &parts.ranks(candidate);
+  if (model.role == Role::rollout) {
+    layout.decoding_ranks =
+        &parts.ranks({{.tp = candidate.tp, .ep = candidate.ep, .etp = candidate.etp}});
+  }
+  return layout;
+}
+
+Elements trained_elements(const RoleLayout& layout, const StageClass& stage) {
+  return layout.adapters == nullptr ? stage.elements : adapter_sum(*layout.adapters, stage.layers);
+}
+
+}  // namespace tessera

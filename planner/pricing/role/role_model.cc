@@ -1,0 +1,162 @@
+#include "planner/pricing/role/role_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cost_models/adapters.h"
+#include "cost_models/lengths.h"
+#include "planner/pricing/role/full_gather.h"
+
+namespace tessera {
+
+Assumptions assumptions_of(PlanRequest request) {
+  Assumptions assumed{.request = std::move(request)};
+  EngineTraits& traits = assumed.request.traits;
+  const Workload& workload = assumed.workload();
+  if (traits.loss.kernel == LossKernel::in_place && workload.entropy) {
+    traits.loss.kernel = LossKernel::with_entropy;
+  }
+  const auto prompt = static_cast<double>(workload.prompt_tokens);
+  assumed.response = mean_length(workload.response_tokens);
+  assumed.sequence = prompt + assumed.response;
+  assumed.squared = prompt * prompt + 2 * prompt * assumed.response +
+                    mean_square_length(workload.response_tokens);
+  return assumed;
+}
+
+std::shared_ptr<const ParameterTable> ModelTables::of(const ModelSpec& model) {
+  for (const auto& table : tables_) {
+    if (table->model == model) return table;
+  }
+  tables_.push_back(std::make_shared<const ParameterTable>(parameter_table(model)));
+  return tables_.back();
+}
+
+PackedSequences::PackedSequences(const Workload& workload)
+    : packing_(workload.response_tokens, workload.prompt_tokens) {}
+
+double PackedSequences::micro_batches(std::int64_t tokens, double sequences) {
+  const auto [each, added] = cache_.try_emplace(tokens, 0.0);
+  if (added) each->second = packing_.sequences(tokens);
+  return std::clamp(std::ceil(sequences / each->second), 1.0, std::max(1.0, sequences));
+}
+
+namespace {
+
+// What gathered tensors are handed to the rollout in, where an engine gathers them whole.
+std::int64_t bucket_of(const PlanRequest& request, const Lora& rollout) {
+  const std::vector<Role> roles = roles_of(request.workload);
+  const bool trained = std::find(roles.begin(), roles.end(), Role::actor) != roles.end();
+  if (!gathers_whole(request.engine) || rollout.moves_adapters() || !trained) return 0;
+  return gather_bucket_bytes(request.engine, model_of(request, Role::actor),
+                             dtypes_of(request, Role::actor));
+}
+
+}  // namespace
+
+RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables) {
+  const Workload& workload = request.workload;
+  RoleModel model{.role = role, .spec = model_of(request, role)};
+  model.dtypes = dtypes_of(request, role);
+  model.table = tables.of(model.spec);
+  model.elements = model.table->elements();
+  if (const auto lora = request.lora.find(role); lora != request.lora.end()) {
+    model.lora = lora->second;
+    const bool left_out = role == Role::reference || (role == Role::rollout && model.lora.merged);
+    model.adapter_rank = left_out ? 0 : model.lora.rank;
+  }
+  if (role == Role::rollout) model.bucket_bytes = bucket_of(request, model.lora);
+  for (std::int64_t layer = 0; layer < model.spec.layers; ++layer) {
+    model.last_kind = kind_of_layer(model.spec, layer);
+    model.layers[static_cast<std::size_t>(model.last_kind)] += 1;
+  }
+  model.trained = is_trained(workload, role);
+  model.phases = phases_of(workload, role);
+  for (const Call& call : workload.dataflow) {
+    const Role runs = call.kind == CallKind::generate ? Role::rollout : call.role;
+    if (runs == role && call.kind != CallKind::compute) {
+      model.calls[call.phase] = call.kind;
+    }
+  }
+  return model;
+}
+
+ModelParts::ModelParts(const RoleModel& model, const EngineTraits& traits)
+    : model_(model), traits_(traits) {}
+
+const ShardElements& ModelParts::shards(int tp, int ep, int etp) {
+  auto [entry, added] = shards_.try_emplace({tp, ep, etp});
+  if (added) entry->second = shard_elements(*model_.table, tp, ep, etp);
+  return entry->second;
+}
+
+const std::vector<StageClass>& ModelParts::stages(const Candidate& candidate) {
+  const std::array<int, 6> key = {candidate.tp, candidate.ep,  candidate.etp,
+                                  candidate.pp, candidate.vpp, candidate.head_layers};
+  if (latest_stages_ != nullptr && latest_key_ == key) return *latest_stages_;
+  auto [entry, added] = stages_.try_emplace(key);
+  std::vector<StageClass>& classes = entry->second;
+  latest_key_ = key;
+  latest_stages_ = &classes;
+  if (!added) return classes;
+  const ParallelLayout layout = layout_of(candidate, model_.spec.layers);
+  const ShardElements& parts = shards(candidate.tp, candidate.ep, candidate.etp);
+  for (int index = 0; index < candidate.pp; ++index) {
+    StageClass stage{.layers = stage_layers(model_.spec, layout, index),
+                     .first = index == 0,
+                     .last = index == candidate.pp - 1,
+                     .index = index,
+                     .count = 1,
+                     .indices = {index},
+                     .elements = {}};
+    const auto same = std::find_if(classes.begin(), classes.end(), [&](const StageClass& other) {
+      return other.layers == stage.layers && other.first == stage.first && other.last == stage.last;
+    });
+    if (same == classes.end()) {
+      stage.elements = stage_parts(parts, layout, index);
+      classes.push_back(stage);
+    } else {
+      ++same->count;
+      same->indices.push_back(index);
+    }
+  }
+  return classes;
+}
+
+const LayerElements& ModelParts::adapters(int tp) {
+  auto [entry, added] = adapters_.try_emplace(tp);
+  if (added) entry->second = adapter_elements(*model_.table, model_.lora, tp);
+  return entry->second;
+}
+
+const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
+  auto [entry, added] =
+      ranks_.try_emplace({candidate.tp, candidate.cp, candidate.ep, candidate.etp,
+                          candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
+  if (!added) return entry->second;
+  for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
+    entry->second[kind] = {.model = model_.spec,
+                           .tp = candidate.tp,
+                           .dtype = model_.dtypes.param,
+                           .cp = candidate.cp,
+                           .ep = candidate.ep,
+                           .etp = candidate.etp,
+                           .sequence_parallel = candidate.sequence_parallel,
+                           .ulysses = candidate.ulysses,
+                           .traits = traits_,
+                           .adapter_rank = model_.adapter_rank,
+                           .kind = static_cast<LayerKind>(kind)};
+  }
+  return entry->second;
+}
+
+Elements adapter_sum(const LayerElements& adapters, const LayerCounts& layers) {
+  Elements sum;
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    sum.dense += layers[kind] * adapters[kind];
+  }
+  return sum;
+}
+
+}  // namespace tessera

@@ -1,0 +1,121 @@
+// The model of a role as its prices see it, what all prices of one view of the cluster assume, and
+// what ranks hold under each cut of the model.
+//
+// Assumptions and RoleModel are plain values. PackedSequences, ModelTables and ModelParts keep what
+// they have worked out; each belongs to one thread. Tokens, elements; bytes where a name says so.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cost_models/layout/parameter_table.h"
+#include "cost_models/memory.h"
+#include "cost_models/packing.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+
+namespace tessera {
+
+/// What every price of one view of the cluster assumes.
+struct Assumptions {
+  PlanRequest request;  // with cluster and constants as the view sees them
+  double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
+
+  const Calibration& calibration() const { return request.calibration; }
+  const ClusterSpec& cluster() const { return request.cluster; }
+  const EngineTraits& traits() const { return request.traits; }
+  const Workload& workload() const { return request.workload; }
+};
+
+/// Of a request as it was asked: where the workload wants the entropy, a loss that works in place
+/// computes it too.
+Assumptions assumptions_of(PlanRequest request);
+
+/// Parameter tables of the models that several evaluators ask for.
+class ModelTables {
+ public:
+  std::shared_ptr<const ParameterTable> of(const ModelSpec& model);
+
+ private:
+  std::vector<std::shared_ptr<const ParameterTable>> tables_;
+};
+
+/// Sequences of a micro-batch in expectation over the lengths, kept by token limit.
+class PackedSequences {
+ public:
+  explicit PackedSequences(const Workload& workload);
+  /// Micro-batches of this token limit that a replica makes of `sequences` sequences.
+  double micro_batches(std::int64_t tokens, double sequences);
+
+ private:
+  ExpectedPacking packing_;
+  std::map<std::int64_t, double> cache_;
+};
+
+/// Facts of a role's model that no layout changes.
+struct RoleModel {
+  Role role = Role::actor;
+  ModelSpec spec;
+  RoleDTypes dtypes;
+  std::shared_ptr<const ParameterTable> table;
+  std::int64_t elements = 0;                 // of the table
+  std::array<double, kLayerKinds> layers{};  // by kind
+  LayerKind last_kind = LayerKind::dense;    // of the last layer
+  bool trained = false;
+  Lora lora;
+  std::int64_t adapter_rank = 0;                    // of those that its passes run
+  std::int64_t bucket_bytes = 0;                    // in which gathered weights arrive
+  std::vector<Phase> phases;                        // in which it computes
+  EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases
+};
+
+RoleModel role_model(const PlanRequest& request, Role role, ModelTables& tables);
+
+/// Stages that hold alike layers and are of one kind (first, middle, last).
+struct StageClass {
+  LayerCounts layers{};
+  bool first = false, last = false;
+  int index = 0;  // of the first such stage, which holds most micro-batches
+  int count = 0;
+  std::vector<int> indices;  // of all
+  Elements elements;         // of the fullest tensor-parallel rank
+};
+
+/// By kind of layer.
+using LayerElements = std::array<std::int64_t, kLayerKinds>;
+using LayerRanks = std::array<RankModel, kLayerKinds>;
+
+/// What ranks and stages hold of a model under each cut: values that depend on the cut alone, kept.
+/// References that it hands out hold as long as it lives.
+class ModelParts {
+ public:
+  /// Keeps a reference to `model`.
+  ModelParts(const RoleModel& model, const EngineTraits& traits);
+
+  const RoleModel& model() const { return model_; }
+  const ShardElements& shards(int tp, int ep, int etp);
+  const std::vector<StageClass>& stages(const Candidate& candidate);
+  /// Of the role's adapters in one layer. Precondition: it has some.
+  const LayerElements& adapters(int tp);
+  /// A rank of these degrees; the candidate's other choices do not matter.
+  const LayerRanks& ranks(const Candidate& candidate);
+
+ private:
+  const RoleModel& model_;
+  EngineTraits traits_;
+  std::map<std::array<int, 3>, ShardElements> shards_;            // by tp, ep, etp
+  std::map<std::array<int, 6>, std::vector<StageClass>> stages_;  // tp, ep, etp, pp, vpp, head
+  std::array<int, 6> latest_key_{};  // candidates of one layout follow one another
+  const std::vector<StageClass>* latest_stages_ = nullptr;
+  std::map<int, LayerElements> adapters_;           // by tp
+  std::map<std::array<int, 6>, LayerRanks> ranks_;  // tp, cp, ep, etp, sequence, ulysses
+};
+
+/// Adapters of so many layers.
+Elements adapter_sum(const LayerElements& adapters, const LayerCounts& layers);
+
+}  // namespace tessera

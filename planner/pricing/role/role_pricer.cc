@@ -1,0 +1,271 @@
+#include "planner/pricing/role/role_pricer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/pricing/role/offload.h"
+#include "planner/pricing/role/passes.h"
+
+namespace tessera {
+namespace {
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+std::size_t index_of(int zero, bool flag) {
+  return static_cast<std::size_t>(zero) * 2 + (flag ? 1 : 0);
+}
+
+double call_seconds(const Assumptions& assumed, const Candidate& candidate) {
+  return assumed.calibration().call_s.value * slowdown(assumed, candidate, 1);
+}
+
+}  // namespace
+
+RolePricer::RolePricer(const Assumptions& assumed, RoleModel model, PackedSequences& packed,
+                       std::optional<DealtRanks> dealt)
+    : assumed_(assumed),
+      model_(std::move(model)),
+      packed_(packed),
+      dealt_(std::move(dealt)),
+      parts_(model_, assumed.traits()) {}
+
+void RolePricer::forget_seconds() {
+  cache_.latest.reset();
+  for (auto& priced : cache_.micro_batches) priced.clear();
+  cache_.decoding.forget_seconds();
+}
+
+LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
+  std::optional<LayoutCosts>& known = cache_.latest;
+  if (known && same_degrees(known->degrees, candidate)) return *known;
+  if (!known) known.emplace();
+  known->degrees = candidate;
+  const CandidateGroups groups = groups_of(candidate, assumed_.request);
+  const bool dealt = dealt_ && same_degrees(dealt_->layout, candidate);
+  known->layout = role_layout(assumed_, parts_, candidate,
+                              dealt ? with_nodes(groups, dealt_->nodes) : groups, dealt);
+  known->passes.clear();
+  known->working.clear();
+  known->optimizer.fill({});
+  for (auto& bytes : known->resident) bytes.clear();
+  known->offload.fill({});
+  return *known;
+}
+
+RoleCost RolePricer::cost(const Candidate& candidate, std::int64_t limit) {
+  RoleCost cost;
+  // No role computes while a checkpoint is saved; only actor and rollout have work in a switch.
+  cost.resident = most_bytes(candidate, Phase::save_checkpoint);
+  cost.switching = cost.peak = cost.resident;
+  if (cost.resident > limit) return cost;
+  cost.switching = most_bytes(candidate, Phase::reshard);
+  cost.may_shrink = model_.trained && gradients_come_and_go(assumed_.traits(), candidate) &&
+                    mini_batch_parts(candidate) > 1;
+  for (const Phase phase : model_.phases) {
+    cost.bytes[phase] = most_bytes(candidate, phase);
+    cost.peak = std::max(cost.peak, cost.bytes[phase]);
+  }
+  if (cost.switching > limit) return cost;
+  for (const Phase phase : model_.phases) {
+    if (cost.bytes[phase] > limit) continue;
+    const OperationTime timed = time(candidate, phase);
+    cost.seconds[phase] = timed.seconds;
+    cost.communication[phase] = timed.communication_s;
+  }
+  return cost;
+}
+
+OperationTime RolePricer::time(const Candidate& candidate, Phase phase) {
+  switch (model_.calls[phase].value_or(CallKind::compute)) {
+    case CallKind::generate: {
+      const RoleLayout& layout = of_layout(candidate).layout;
+      OperationTime time = generate(layout, candidate, cache_.decoding);
+      time.seconds += mapping_seconds(layout, candidate);
+      return time;
+    }
+    case CallKind::infer:
+      return infer(in_call(candidate, false));
+    case CallKind::train:
+      return update(in_call(candidate, true));
+    case CallKind::compute:
+      break;
+  }
+  return {};
+}
+
+OperationTime RolePricer::update(const Candidate& candidate) {
+  const Workload& workload = assumed_.workload();
+  const double steps = as_double(workload.mini_batches * workload.epochs);
+  const double sequences =
+      as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
+  const OperationTime passed = passes(candidate, sequences, true);
+  // Two thirds of a micro-batch's time are its backward pass.
+  const double last = passed.seconds / packed_.micro_batches(candidate.tokens, sequences) * 2 / 3;
+  const OptimizerCost& optimizer = fullest_optimizer(candidate);
+  const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
+  const double communication = shown.reduce_s + shown.gather_s;
+  const double step =
+      optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
+      communication;
+  return {steps * (passed.seconds + step + call_seconds(assumed_, candidate)) +
+              offloaded_seconds(candidate, true, steps),
+          steps * (passed.communication_s + communication)};
+}
+
+OperationTime RolePricer::infer(const Candidate& candidate) {
+  const double sequences = as_double(assumed_.workload().sequences()) / candidate.dp;
+  OperationTime pass = passes(candidate, sequences, false);
+  pass.seconds += call_seconds(assumed_, candidate) + offloaded_seconds(candidate, false, 0);
+  return pass;
+}
+
+OperationTime RolePricer::passes(const Candidate& candidate, double sequences, bool training) {
+  LayoutCosts& costs = of_layout(candidate);
+  Candidate asked = candidate;
+  const bool reduces = training && candidate.zero == 2;
+  if (!training) asked.recompute = Recompute::none;
+  if (!reduces && shard_ranks(candidate, assumed_.traits()) == 1) asked.zero = 0;
+  for (const PipelinePasses& known : costs.passes) {
+    if (known.tokens == asked.tokens && known.recompute == asked.recompute &&
+        known.training == training && known.zero == asked.zero) {
+      return known.time;
+    }
+  }
+  const double count = packed_.micro_batches(asked.tokens, sequences);
+  const double each = sequences / count;
+  const MicroBatchCost& cost = micro_batch(costs.layout, asked, each, training);
+  const OperationTime time = pipeline_time(costs.layout, asked, cost, count, each, training);
+  costs.passes.push_back({asked.tokens, asked.recompute, training, asked.zero, time});
+  return time;
+}
+
+const MicroBatchCost& RolePricer::micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                              double sequences, bool training) {
+  const LayerRun run = layer_run(candidate, layout.dealt);
+  auto [entry, added] = cache_.micro_batches[training ? 1 : 0][run].try_emplace(sequences);
+  MicroBatchCost& cost = entry->second;
+  if (!added) return cost;
+  // Layouts that differ in what is sharded share everything else.
+  Candidate whole = candidate;
+  whole.dp_shard = 1;
+  whole.zero = 0;
+  if (layer_run(whole, layout.dealt) != run) {
+    cost = micro_batch(layout, whole, sequences, training);
+    set_shards(cost, layout, candidate, training);
+    return cost;
+  }
+  const Assumptions& given = assumed_;
+  const TokenBatch batch{sequences * given.sequence, sequences, sequences * given.squared};
+  const TokenBatch scored{sequences * given.response, sequences, 0};  // responses alone
+  return cost = price_micro_batch(layout, candidate, batch, scored, training);
+}
+
+const OptimizerCost& RolePricer::fullest_optimizer(const Candidate& candidate) {
+  LayoutCosts& costs = of_layout(candidate);
+  auto& known = costs.optimizer[index_of(candidate.zero, candidate.offload.optimizer)];
+  if (known) return *known;
+  Elements most;
+  for (const StageClass& stage : *costs.layout.stages) {
+    const Elements trained = trained_elements(costs.layout, stage);
+    if (trained.total() > most.total()) most = trained;
+  }
+  return known.emplace(optimizer_cost(costs.layout, candidate, most));
+}
+
+double RolePricer::offloaded_seconds(const Candidate& candidate, bool training, double steps) {
+  if (candidate.offload == Offload{}) return 0;
+  const std::size_t moved = index_of(candidate.zero, candidate.offload.parameters) * 4 +
+                            index_of(candidate.offload.optimizer ? 1 : 0, training);
+  LayoutCosts& costs = of_layout(candidate);
+  auto& known = costs.offload[moved];
+  if (!known) known = offload_seconds(costs.layout, candidate, training, steps);
+  return *known;
+}
+
+double RolePricer::mini_batch_parts(const Candidate& candidate) {
+  return packed_.micro_batches(in_call(candidate, true).tokens,
+                               mini_batch_sequences(assumed_.workload(), candidate));
+}
+
+TrainedBatches RolePricer::batches(const Candidate& candidate, std::optional<CallKind> call) {
+  if (call != CallKind::train) return {};
+  return {.count = mini_batch_parts(candidate), .in_flight = {}};
+}
+
+MemoryUse RolePricer::memory(const Candidate& candidate, Phase phase, int stage) {
+  const RoleLayout& layout = of_layout(candidate).layout;
+  const LayerCounts layers =
+      stage_layers(model_.spec, layout_of(candidate, model_.spec.layers), stage);
+  for (const StageClass& each : *layout.stages) {
+    if (each.layers == layers && each.first == (stage == 0) &&
+        each.last == (stage == candidate.pp - 1)) {
+      return stage_memory(layout, candidate, each, stage, phase,
+                          batches(candidate, model_.calls[phase]));
+    }
+  }
+  return {};
+}
+
+FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {
+  const RoleLayout& layout = of_layout(candidate).layout;
+  const TrainedBatches trained = batches(candidate, model_.calls[phase]);
+  FullestStage best;
+  std::int64_t most = -1;
+  for (const StageClass& stage : *layout.stages) {
+    const MemoryUse use = stage_memory(layout, candidate, stage, stage.index, phase, trained);
+    if (use.total() <= most) continue;
+    most = use.total();
+    best = {&stage, use};
+  }
+  return best;
+}
+
+std::int64_t RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
+  const std::optional<CallKind> call = model_.calls[phase];
+  const std::vector<MemoryUse>& held = resident_of_stages(candidate);
+  const std::optional<CallKind> held_by = in_memory(assumed_.traits(), call, candidate);
+  const std::vector<std::int64_t>* needed =
+      held_by ? &working_of_stages(candidate, *held_by) : nullptr;
+  const RoleLayout& layout = of_layout(candidate).layout;
+  std::int64_t most = 0;
+  for (std::size_t s = 0; s < held.size(); ++s) {
+    const std::int64_t here = on_device(layout, held[s], candidate, phase, call).total();
+    most = std::max(most, here + (needed != nullptr ? (*needed)[s] : 0));
+  }
+  return most;
+}
+
+const std::vector<MemoryUse>& RolePricer::resident_of_stages(const Candidate& candidate) {
+  LayoutCosts& costs = of_layout(candidate);
+  auto& known = costs.resident[index_of(candidate.zero, candidate.offload.parameters)];
+  if (known.empty()) {
+    for (const StageClass& stage : *costs.layout.stages) {
+      known.push_back(resident(costs.layout, candidate, stage));
+    }
+  }
+  return known;
+}
+
+const std::vector<std::int64_t>& RolePricer::working_of_stages(const Candidate& candidate,
+                                                               CallKind kind) {
+  LayoutCosts& costs = of_layout(candidate);
+  Candidate asked = in_call(candidate, kind == CallKind::train);
+  const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
+  if (kind != CallKind::train) asked.recompute = Recompute::none;
+  for (const WorkingBytes& known : costs.working) {
+    if (known.tokens == asked.tokens && known.max_sequences == asked.max_sequences &&
+        known.recompute == asked.recompute && known.sharded == sharded && known.kind == kind) {
+      return known.by_stage;
+    }
+  }
+  WorkingBytes& fresh = costs.working.emplace_back();
+  fresh = {asked.tokens, asked.max_sequences, asked.recompute, sharded, kind, {}};
+  const TrainedBatches trained = batches(asked, kind);
+  for (const StageClass& stage : *costs.layout.stages) {
+    fresh.by_stage.push_back(
+        working(costs.layout, asked, stage, stage.index, kind, trained).total());
+  }
+  return fresh.by_stage;
+}
+
+}  // namespace tessera

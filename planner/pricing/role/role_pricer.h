@@ -1,0 +1,120 @@
+// The prices of one role under one view of the cluster.
+//
+// What it prices is a candidate; what it assumes (Assumptions), the role's model and how a plan
+// deals the role's ranks are given once and do not change, and prices depend on nothing else:
+// caches only save time. Candidates of one layout should follow one another. Costs of a micro-batch
+// are kept per way to run a layer: candidates that do not differ in it share them. Seconds, bytes;
+// one thread.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "planner/pricing/role/groups.h"
+#include "planner/pricing/role/memory.h"
+#include "planner/pricing/role/micro_batch.h"
+#include "planner/pricing/role/optimizer.h"
+#include "planner/pricing/role/role_cost.h"
+#include "planner/pricing/role/rollout.h"
+
+namespace tessera {
+
+/// Time of a pipeline's passes under a layout: what else they depend on.
+struct PipelinePasses {
+  std::int64_t tokens = 0;
+  Recompute recompute = Recompute::none;
+  bool training = false;
+  int zero = 0;  // 2 where layers are reduced one by one, 3 where they are sharded, else 0
+  OperationTime time;
+};
+
+/// Bytes that a call needs under a layout beside what its ranks hold: what else they depend on.
+struct WorkingBytes {
+  std::int64_t tokens = 0, max_sequences = 0;
+  Recompute recompute = Recompute::none;
+  bool sharded = false;  // FSDP
+  CallKind kind = CallKind::compute;
+  std::vector<std::int64_t> by_stage;  // class
+};
+
+/// What the candidates of one layout share.
+struct LayoutCosts {
+  Candidate degrees;
+  RoleLayout layout;
+  std::vector<PipelinePasses> passes;
+  std::vector<WorkingBytes> working;
+  std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
+  std::array<std::vector<MemoryUse>, 8> resident;         // by zero, offloaded parameters
+  std::array<std::optional<double>, 32> offload;          // by zero, offloads, training
+};
+
+/// What has been priced.
+struct PriceCache {
+  std::optional<LayoutCosts> latest;  // of the latest layout
+  std::map<LayerRun, std::map<double, MicroBatchCost>>
+      micro_batches[2];  // [training], by sequences
+  DecodeCache decoding;
+};
+
+/// The stages whose ranks hold most in a phase.
+struct FullestStage {
+  const StageClass* stage = nullptr;
+  MemoryUse use;
+};
+
+class RolePricer {
+ public:
+  /// `dealt`: the layout whose ranks a plan deals in its own way; candidates with its degrees are
+  /// priced so, all others in dealt_order. Keeps references to `assumed` and `packed`.
+  RolePricer(const Assumptions& assumed, RoleModel model, PackedSequences& packed,
+             std::optional<DealtRanks> dealt);
+  RolePricer(const RolePricer&) = delete;
+  RolePricer& operator=(const RolePricer&) = delete;
+
+  const Assumptions& assumed() const { return assumed_; }
+  const RoleModel& model() const { return model_; }
+  ModelParts& parts() { return parts_; }
+
+  /// Seconds are worked out where the role alone needs no more than `limit` bytes.
+  RoleCost cost(const Candidate& candidate, std::int64_t limit);
+  /// Of a phase of the role's.
+  OperationTime time(const Candidate& candidate, Phase phase);
+
+  /// Of a rank of a stage in a phase, the role's own or another.
+  MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
+  FullestStage fullest(const Candidate& candidate, Phase phase);
+
+  /// Micro-batches of one replica in a mini-batch of a call that trains.
+  double mini_batch_parts(const Candidate& candidate);
+
+  /// Forgets what depends on the constants, after they have changed.
+  void forget_seconds();
+
+ private:
+  LayoutCosts& of_layout(const Candidate& candidate);
+  TrainedBatches batches(const Candidate& candidate, std::optional<CallKind> call);
+  const MicroBatchCost& micro_batch(const RoleLayout& layout, const Candidate& candidate,
+                                    double sequences, bool training);
+  /// All micro-batches of `sequences` sequences of one replica.
+  OperationTime passes(const Candidate& candidate, double sequences, bool training);
+  /// Of the stage that trains most.
+  const OptimizerCost& fullest_optimizer(const Candidate& candidate);
+  double offloaded_seconds(const Candidate& candidate, bool training, double steps);
+  OperationTime update(const Candidate& candidate);
+  OperationTime infer(const Candidate& candidate);
+  /// fullest(...).use.total().
+  std::int64_t most_bytes(const Candidate& candidate, Phase phase);
+  const std::vector<MemoryUse>& resident_of_stages(const Candidate& candidate);
+  const std::vector<std::int64_t>& working_of_stages(const Candidate& candidate, CallKind kind);
+
+  const Assumptions& assumed_;
+  const RoleModel model_;
+  PackedSequences& packed_;
+  const std::optional<DealtRanks> dealt_;
+  ModelParts parts_;
+  PriceCache cache_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,236 @@
+#include "planner/pricing/role/rollout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cost_models/compute.h"
+
+namespace tessera {
+namespace {
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// Prompts of the replica that has most: the step waits for it.
+double most_prompts(const Workload& workload, const Candidate& candidate) {
+  return as_double((workload.prompts_per_step + candidate.dp - 1) / candidate.dp);
+}
+
+double most_sequences(const Workload& workload, const Candidate& candidate) {
+  return most_prompts(workload, candidate) * as_double(workload.samples_per_prompt);
+}
+
+constexpr double kRungsPerOctave = 2;
+
+// A value between the rungs of a ladder whose rung i stands for `most` x 2^(-i / 2) sequences, the
+// last one for one. `price(sequences, context)` is asked once for each point.
+template <typename Price>
+double on_ladder(DecodeLadder& ladder, double most, double sequences, std::size_t context,
+                 const Price& price) {
+  const auto last = static_cast<std::size_t>(std::ceil(kRungsPerOctave * std::log2(most)));
+  if (ladder.rungs.empty()) {
+    std::array<double, DecodeLadder::kContexts> unknown{};
+    unknown.fill(std::numeric_limits<double>::quiet_NaN());
+    ladder.rungs.assign(last + 1, unknown);
+  }
+  const auto sequences_at = [&](std::size_t rung) {
+    return std::max(1.0, most * std::exp2(-static_cast<double>(rung) / kRungsPerOctave));
+  };
+  const auto at = [&](std::size_t rung) {
+    double& known = ladder.rungs[rung][context];
+    if (std::isnan(known)) known = price(sequences_at(rung), context);
+    return known;
+  };
+  const double exact =
+      std::clamp(kRungsPerOctave * std::log2(most / sequences), 0.0, static_cast<double>(last));
+  const auto upper = static_cast<std::size_t>(exact + 1e-9);
+  if (upper == last || exact - static_cast<double>(upper) < 1e-9) return at(upper);
+  const double high = sequences_at(upper), low = sequences_at(upper + 1);
+  const double part = (sequences - low) / (high - low);
+  return at(upper + 1) + part * (at(upper) - at(upper + 1));
+}
+
+// What the device of a serving engine waits for between two replayed steps: drawn tokens come to
+// the host, which schedules and prepares the next step. A 1B model's step of one sequence takes 2.7
+// ms on a GPU that reads it in 0.75 (vllm-project/vllm#17866, V1); scheduling takes 12.7 us a
+// sequence (openfabric-systems/simllm#204, vLLM 0.27). Together 4.8 ms at 256 sequences, where 5 to
+// 6 were seen (vllm-project/vllm#10634) and 5 to 13 in 2024 (#6854).
+constexpr double kStepWait = 1.5e-3, kSequenceWait = 12.7e-6;
+
+}  // namespace
+
+void DecodeCache::forget_seconds() {
+  decodings.clear();
+  computes.clear();
+  communications.clear();
+}
+
+double decode_compute(const RoleLayout& layout, const Candidate& candidate, double alive,
+                      double context) {
+  const Assumptions& assumed = *layout.assumed;
+  const Calibration& calibration = assumed.calibration();
+  const LayerRanks& ranks = *layout.decoding_ranks;
+  const double batch_size = alive / candidate.pp;
+  const TokenBatch batch{batch_size, batch_size, batch_size};
+  Work work;
+  for (std::size_t kind = 0; kind < ranks.size(); ++kind) {
+    const double layers = layout.model->layers[kind];
+    if (layers == 0) continue;
+    work += layers * layer_decode(ranks[kind], batch_size, context, calibration);
+  }
+  const RankModel& rank = ranks[static_cast<std::size_t>(layout.model->last_kind)];
+  work += embedding_forward(rank, batch, calibration);
+  work += sample(rank, batch_size, calibration);
+  const double wait = assumed.traits().decode.graphed && calibration.overlapped_dispatch
+                          ? kStepWait + batch_size * kSequenceWait
+                          : 0;
+  return work.total(calibration) + wait;
+}
+
+double decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive) {
+  const ClusterSpec& cluster = layout.assumed->cluster();
+  const Calibration& calibration = layout.assumed->calibration();
+  const RoleModel& model = *layout.model;
+  const LayerRanks& ranks = *layout.decoding_ranks;
+  const CandidateGroups& groups = layout.groups;
+  const double batch_size = alive / candidate.pp;
+  double seconds = 0;
+  for (std::size_t kind = 0; kind < ranks.size(); ++kind) {
+    const double layers = model.layers[kind];
+    if (layers == 0) continue;
+    seconds +=
+        layers * (layer_tp_seconds(ranks[kind], batch_size, groups.tp, cluster, calibration) +
+                  layer_ep_seconds(ranks[kind], batch_size, groups.ep, cluster, calibration));
+  }
+  const RankModel& rank = ranks[static_cast<std::size_t>(model.last_kind)];
+  seconds += embedding_tp_seconds(rank, batch_size, groups.tp, cluster, calibration) +
+             sample_tp_seconds(rank, batch_size, groups.tp, cluster, calibration);
+  if (candidate.pp > 1) {
+    const double hidden = batch_size * as_double(model.spec.hidden * size_of(model.dtypes.param));
+    seconds += candidate.pp * collective_seconds(Collective::send_receive, hidden,
+                                                 {2, groups.hop_nodes}, cluster, calibration);
+  }
+  return seconds;
+}
+
+PrefillSeconds prefill(const RoleLayout& layout, double prompts, double sequences) {
+  const ClusterSpec& cluster = layout.assumed->cluster();
+  const Calibration& calibration = layout.assumed->calibration();
+  const CandidateGroups& groups = layout.groups;
+  const auto prompt = as_double(layout.assumed->workload().prompt_tokens);
+  const TokenBatch batch{prompts * prompt, prompts, prompts * prompt * prompt};
+  Work work;
+  double communication = 0;
+  const RankModel* ends = &layout.ranks->front();  // of the model's ends: a rank of any kind
+  for (std::size_t kind = 0; kind < layout.ranks->size(); ++kind) {
+    const double layers = layout.model->layers[kind];
+    if (layers == 0) continue;
+    const RankModel& rank = (*layout.ranks)[kind];
+    ends = &rank;
+    work += layers * layer_forward(rank, batch, calibration);
+    communication +=
+        layers * (layer_tp_seconds(rank, batch.tokens, groups.tp, cluster, calibration) +
+                  layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration));
+  }
+  work += embedding_forward(*ends, batch, calibration);
+  work += sample(*ends, sequences, calibration);
+  communication += embedding_tp_seconds(*ends, batch.tokens, groups.tp, cluster, calibration) +
+                   sample_tp_seconds(*ends, sequences, groups.tp, cluster, calibration);
+  return {work.total(calibration), communication};
+}
+
+namespace {
+
+const DecodeProfile& decode_profile(const Workload& workload, double sequences, std::int64_t slots,
+                                    DecodeCache& cache) {
+  const auto [entry, added] = cache.profiles.try_emplace({sequences, slots});
+  if (added) {
+    if (!cache.lengths) {
+      cache.lengths.emplace(workload.response_tokens, as_double(workload.sequences()));
+    }
+    entry->second = cache.lengths->profile(sequences, as_double(slots));
+  }
+  return entry->second;
+}
+
+// Decoding of the slowest replica. Steps are looked up: of the context they are nearly linear, and
+// computation does not depend on where the ranks lie.
+OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
+                       const DecodeProfile& profile, DecodeCache& cache) {
+  const Workload& workload = layout.assumed->workload();
+  LayerRun run = layer_run(candidate, layout.dealt);
+  run.pp = candidate.pp;
+  DecodeLadder& communication = cache.communications[run];
+  DecodeLadder& compute = cache.computes[{candidate.tp, candidate.ep, candidate.etp, candidate.pp}];
+  run.dp = candidate.dp;
+  const auto [entry, added] = cache.decodings.try_emplace({run, std::llround(profile.slots)});
+  if (!added) return entry->second;
+  const auto most = as_double(workload.sequences());
+  const double last = cache.lengths->most_steps();
+  const std::array<double, DecodeLadder::kContexts> ages{0, last / 4, last};
+  const auto first_context = as_double(workload.prompt_tokens) + 1;
+  const auto computed = [&](double sequences, std::size_t context) {
+    return decode_compute(layout, candidate, sequences, first_context + ages[context]);
+  };
+  const auto communicated = [&](double sequences, std::size_t) {
+    return decode_communication(layout, candidate, sequences);
+  };
+  const double slow = slowdown(*layout.assumed, candidate, 1);
+  const double replicas = std::min(as_double(candidate.dp), as_double(workload.prompts_per_step));
+  const DecodeTime time = slowest_decoding(profile, replicas, [&](double alive, double age) {
+    const std::size_t upper = age > ages[1] ? 2 : 1;
+    const double part = (age - ages[upper - 1]) / (ages[upper] - ages[upper - 1]);
+    const double low = on_ladder(compute, most, alive, upper - 1, computed);
+    const double high = on_ladder(compute, most, alive, upper, computed);
+    const double moved = on_ladder(communication, most, alive, 0, communicated);
+    return DecodeTime{slow * (low + part * (high - low)) + moved, moved};
+  });
+  return entry->second = {time.seconds, time.communication_s};
+}
+
+// Prefills of a replica's prompts. Prompts are prefilled once and shared by their samples, in
+// batches up to the token limit. Where an engine refills slots in passes of their own, those that
+// free up during one decode step are prefilled together, and samples that enter later bring their
+// prompt again.
+PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
+                        const DecodeProfile& profile) {
+  const Workload& workload = layout.assumed->workload();
+  const double sequences = most_sequences(workload, candidate);
+  const double samples = as_double(workload.samples_per_prompt);
+  const double limit = as_double(candidate.tokens), prompt = as_double(workload.prompt_tokens);
+  if (prompt == 0) return {0, 0};
+  const auto in_batches = [&](double prompts, double entering) -> PrefillSeconds {
+    const double most = std::max(1.0, std::floor(limit / prompt));
+    const double batches = std::ceil(prompts / most - 1e-9);
+    const PrefillSeconds batch = prefill(layout, prompts / batches, entering / batches);
+    // Batches follow one another through p stages: (m + p - 1) / p of a whole pass.
+    const double passes = (batches + candidate.pp - 1) / candidate.pp;
+    return {passes * batch.compute_s, passes * batch.communication_s};
+  };
+  const double later =
+      layout.assumed->traits().decode.refills_alone ? sequences - profile.slots : 0;
+  const double first = sequences - later;
+  PrefillSeconds seconds = in_batches(std::ceil(first / samples), first);
+  if (later <= 0 || profile.refills <= 0) return seconds;
+  const double freed = std::max(1.0, later / profile.refills);
+  const PrefillSeconds refill = in_batches(1 + (freed - 1) / samples, freed);
+  seconds.compute_s += later / freed * refill.compute_s;
+  seconds.communication_s += later / freed * refill.communication_s;
+  return seconds;
+}
+
+}  // namespace
+
+OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
+  const Assumptions& assumed = *layout.assumed;
+  const double sequences = most_sequences(assumed.workload(), candidate);
+  const auto slots = std::min(candidate.max_sequences, static_cast<std::int64_t>(sequences));
+  const DecodeProfile& profile = decode_profile(assumed.workload(), sequences, slots, cache);
+  const auto [compute, communication] = prefills(layout, candidate, profile);
+  const OperationTime decoded = decoding(layout, candidate, profile, cache);
+  return {(compute + assumed.calibration().call_s.value) * slowdown(assumed, candidate, 1) +
+              communication + decoded.seconds,
+          communication + decoded.communication_s};
+}
+
+}  // namespace tessera

@@ -1,0 +1,54 @@
+// Time of generation: prefills, and decoding until the slowest replica ends (decoding.h).
+//
+// Seconds, sequences of one replica. Pure but for DecodeCache, which keeps what has been priced for
+// one role under one view; one thread.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cost_models/decoding.h"
+#include "planner/pricing/role/role_cost.h"
+#include "planner/pricing/role/role_layout.h"
+
+namespace tessera {
+
+/// Seconds of a decode step where sequences and contexts are looked up; unknown ones are NaN.
+struct DecodeLadder {
+  static constexpr std::size_t kContexts = 3;
+  std::vector<std::array<double, kContexts>> rungs;
+};
+
+/// What generation was priced at.
+struct DecodeCache {
+  std::optional<DecodeLengths> lengths;
+  std::map<std::pair<double, std::int64_t>, DecodeProfile> profiles;     // sequences, slots
+  std::map<std::pair<LayerRun, std::int64_t>, OperationTime> decodings;  // by slots
+  std::map<std::array<int, 4>, DecodeLadder> computes;                   // by tp, ep, etp, pp
+  std::map<LayerRun, DecodeLadder> communications;
+
+  /// Forgets what depends on the constants.
+  void forget_seconds();
+};
+
+/// Kernels of `prompts` whole prompts through all layers and of the first draw of `sequences`
+/// samples (without what the host's cores slow them), and what they communicate.
+struct PrefillSeconds {
+  double compute_s = 0, communication_s = 0;
+};
+PrefillSeconds prefill(const RoleLayout& layout, double prompts, double sequences);
+
+/// Device and host time of one decode step of `alive` sequences at `context` tokens, and what the
+/// step communicates. With p stages, p batches of alive / p sequences are under way at once, and
+/// each passes all layers (vLLM's virtual engines).
+double decode_compute(const RoleLayout& layout, const Candidate& candidate, double alive,
+                      double context);
+double decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive);
+
+/// All responses of a step.
+OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);
+
+}  // namespace tessera

@@ -1,0 +1,137 @@
+#include "planner/pricing/role/shards.h"
+
+#include <algorithm>
+
+#include "cost_models/compute.h"
+
+namespace tessera {
+namespace {
+
+double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+double tensors_of_a_layer(const ParameterTable& table) {
+  return static_cast<double>(std::count_if(
+      table.rows.begin(), table.rows.end(),
+      [&](const Parameter& row) { return row.layer == table.model.layers - 1 && row.part == 0; }));
+}
+
+// Copies into and out of lists of one tensor per rank (ShardTransport::tensor_lists).
+double listed_copies(const Assumptions& assumed, double bytes, GroupShape group) {
+  if (assumed.traits().shards.transport != ShardTransport::tensor_lists) return 0;
+  const Calibration& calibration = assumed.calibration();
+  const double copy = std::max(calibration.dispatch_s.value, calibration.kernel_floor_s.value);
+  return group.ranks * copy + stream_seconds(2 * bytes, calibration);
+}
+
+}  // namespace
+
+bool reduces_layers(const Candidate& candidate, const EngineTraits& traits) {
+  return candidate.zero == 2 && candidate.dp * candidate.cp > 1 &&
+         (candidate.pp == 1 || traits.shards.reduced_every_batch);
+}
+
+bool shards_overlap(const Assumptions& assumed) {
+  return assumed.traits().shards.overlapped && assumed.calibration().overlapped_dispatch;
+}
+
+MovedShards gather_shards(const Assumptions& assumed, double bytes, GroupShape group) {
+  if (group.ranks <= 1 || bytes <= 0) return {};
+  const double slowdown = assumed.calibration().overlap_slowdown.value - 1;
+  if (assumed.traits().shards.transport == ShardTransport::copy_engines && group.nodes == 1) {
+    return {collective_seconds(Collective::copy_engine,
+                               wire_bytes(Collective::all_gather, bytes, group.ranks), group,
+                               assumed.cluster(), assumed.calibration()),
+            0};
+  }
+  const double seconds = collective_seconds(Collective::all_gather, bytes, group, assumed.cluster(),
+                                            assumed.calibration());
+  return {seconds + listed_copies(assumed, bytes, group), slowdown * seconds};
+}
+
+MovedShards reduce_shards(const Assumptions& assumed, double bytes, GroupShape group) {
+  if (group.ranks <= 1 || bytes <= 0) return {};
+  if (assumed.traits().shards.transport == ShardTransport::copy_engines && group.nodes == 1) {
+    // Everybody's parts of the own shard are fetched, then one kernel reads all and writes the sum.
+    const double summed = stream_seconds(bytes * (1 + 1.0 / group.ranks), assumed.calibration());
+    return {collective_seconds(Collective::copy_engine,
+                               wire_bytes(Collective::reduce_scatter, bytes, group.ranks), group,
+                               assumed.cluster(), assumed.calibration()) +
+                summed,
+            summed};
+  }
+  const double seconds = collective_seconds(Collective::reduce_scatter, bytes, group,
+                                            assumed.cluster(), assumed.calibration());
+  return {seconds + listed_copies(assumed, bytes, group),
+          (assumed.calibration().overlap_slowdown.value - 1) * seconds};
+}
+
+namespace {
+
+// Rajbhandari et al. 2020, sec. 7.2.2; Zhao et al. 2023 (FSDP). In `pieces` collectives each.
+ShardSeconds shard_seconds(const RoleLayout& layout, const Candidate& candidate,
+                           const Elements& elements, double pieces) {
+  const Assumptions& assumed = *layout.assumed;
+  const RoleModel& model = *layout.model;
+  const CandidateGroups& groups = layout.groups;
+  const bool gathers = shard_ranks(candidate, assumed.traits()) > 1;
+  if (!gathers && !reduces_layers(candidate, assumed.traits())) return {};
+  const GroupShape dense = gathers ? groups.shard : groups.replicas;
+  const auto all = [&](DType type, const auto& move) {
+    const double element = size_of(type);
+    return pieces * move(as_double(elements.dense) * element / pieces, dense) +
+           move(as_double(elements.expert) * element, groups.expert_replicas);
+  };
+  ShardSeconds seconds;
+  if (gathers) {
+    seconds.gather = all(model.dtypes.param, [&](double bytes, GroupShape group) {
+      return gather_shards(assumed, bytes, group);
+    });
+  }
+  if (model.lora.used()) return seconds;  // what the adapters' gradients take is nothing beside it
+  seconds.scatter = all(model.dtypes.grad, [&](double bytes, GroupShape group) {
+    return reduce_shards(assumed, bytes, group);
+  });
+  return seconds;
+}
+
+// Of what the first stage holds beside layers: the embedding.
+ShardSeconds front_shards(const RoleLayout& layout, const Candidate& candidate) {
+  const ShardElements& parts = *layout.parts;
+  return shard_seconds(layout, candidate, {parts.first.front() + parts.both.front(), 0}, 1);
+}
+
+}  // namespace
+
+ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, LayerKind kind) {
+  const Elements layer = layout.parts->layer[static_cast<std::size_t>(kind)].front();
+  const bool listed = layout.assumed->traits().shards.transport == ShardTransport::tensor_lists;
+  const double pieces = listed ? tensors_of_a_layer(*layout.model->table) : 1;
+  return shard_seconds(layout, candidate, layer, pieces);
+}
+
+// The embedding is gathered before and reduced after all. Where layers overlap, nothing hides the
+// first layer's gather, nor its reduction after the last backward pass.
+ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, int stage) {
+  ExposedEnds ends;
+  const auto add = [&](const ShardSeconds& part) {
+    ends.before += part.gather.seconds;
+    ends.after += part.scatter.seconds;
+  };
+  if (stage == 0) add(front_shards(layout, candidate));
+  if (shards_overlap(*layout.assumed)) {
+    add(layer_shards(layout, candidate, kind_of_layer(layout.model->spec, 0)));
+  }
+  return ends;
+}
+
+double beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
+                    double layer_s) {
+  const bool kept = backward && assumed.traits().shards.kept_gathered;
+  const MovedShards all = kept       ? moved.scatter
+                          : backward ? moved.gather + moved.scatter
+                                     : moved.gather;
+  if (!shards_overlap(assumed)) return all.seconds;
+  return std::max(0.0, all.seconds - layer_s) + std::min(all.lost, layer_s);
+}
+
+}  // namespace tessera

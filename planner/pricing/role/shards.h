@@ -1,0 +1,55 @@
+// What shards of layers move beside their kernels (FSDP, ZeRO-2).
+//
+// Pure; seconds.
+#pragma once
+
+#include "planner/pricing/role/role_layout.h"
+
+namespace tessera {
+
+/// One movement of shards: its seconds, and what kernels lose that run beside it.
+struct MovedShards {
+  double seconds = 0, lost = 0;
+  friend MovedShards operator+(MovedShards a, MovedShards b) {
+    return {a.seconds + b.seconds, a.lost + b.lost};
+  }
+  friend MovedShards operator*(double count, MovedShards one) {
+    return {count * one.seconds, count * one.lost};
+  }
+};
+
+/// What shards of a layer (or of what lies outside the layers) move: parameters before either pass
+/// (FSDP), gradients after backward (FSDP, ZeRO-2).
+struct ShardSeconds {
+  MovedShards gather, scatter;
+};
+
+/// Of a pass: seconds before its first layer and after its last backward that no layer hides.
+struct ExposedEnds {
+  double before = 0, after = 0;
+};
+
+/// One gather (of parameters) or reduction (of gradients) over a group, by what the engine does it
+/// with.
+MovedShards gather_shards(const Assumptions& assumed, double bytes, GroupShape group);
+MovedShards reduce_shards(const Assumptions& assumed, double bytes, GroupShape group);
+
+/// ZeRO-2 that reduces every layer after its backward pass. Under pipelines engines sum a step's
+/// micro-batches before they reduce (torch's FSDP without gradient synchronisation; Llama Team
+/// 2024, arXiv:2407.21783, sec. 3.3.2).
+bool reduces_layers(const Candidate& candidate, const EngineTraits& traits);
+
+/// Whether shards run beside the kernels of other layers.
+bool shards_overlap(const Assumptions& assumed);
+
+ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, LayerKind kind);
+
+/// Of a pass over a stage.
+ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, int stage);
+
+/// What a layer's shards add to its `layer_s`: all they take, or what sticks out and what kernels
+/// lose to them.
+double beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
+                    double layer_s);
+
+}  // namespace tessera

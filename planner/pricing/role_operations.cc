@@ -1,0 +1,185 @@
+#include "planner/pricing/role_operations.h"
+
+#include <algorithm>
+
+#include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/role/memory.h"
+#include "planner/pricing/role/offload.h"
+#include "planner/pricing/role/passes.h"
+#include "planner/pricing/role/role_pricer.h"
+#include "planner/request/plan_request.h"
+
+namespace tessera {
+namespace {
+
+LayerCounts layers_in(const ModelSpec& model, const LayerRange& range) {
+  LayerCounts counts{};
+  for (std::int64_t layer = range.first; layer < range.last; ++layer) {
+    ++counts[static_cast<std::size_t>(kind_of_layer(model, layer))];
+  }
+  return counts;
+}
+
+}  // namespace
+
+RoleOperations::RoleOperations(CostEvaluator& costs, const Plan& plan, const RolePlan& role,
+                               const RankMap& map)
+    : role_(role), candidate_(candidate_of(plan, role)) {
+  RolePricer& pricer = costs.pricer(role.role, candidate_.view);
+  layout_ =
+      role_layout(pricer.assumed(), pricer.parts(), candidate_, groups_of(plan, role, map), true);
+  for (const Phase phase : pricer.model().phases) {
+    if (pricer.model().calls[phase] != CallKind::train) continue;
+    mini_batch_parts_[phase] = pricer.mini_batch_parts(candidate_in(phase));
+  }
+}
+
+Candidate RoleOperations::candidate_in(Phase phase) const {
+  Candidate candidate = candidate_;
+  if (const auto limit = token_limit(role_.batching, phase); limit > 0) {
+    candidate.tokens = limit;
+    candidate.update_tokens = 0;
+  }
+  return candidate;
+}
+
+std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double scored,
+                                              int micro_batches, bool backward) const {
+  const Assumptions& assumed = *layout_.assumed;
+  const MicroBatchCost cost =
+      price_micro_batch(layout_, candidate_, batch, {scored, batch.sequences, 0}, backward);
+  const double slow =
+      slowdown(assumed, candidate_,
+               static_cast<double>(micro_batches) / (micro_batches + candidate_.pp - 1));
+  const std::size_t chunks = role_.layout.stages.size();
+  std::vector<ChunkPass> result(chunks);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    ChunkPass& pass = result[chunk];
+    const LayerCounts layers = layers_in(layout_.model->spec, role_.layout.stages[chunk]);
+    const bool first = chunk == 0, last = chunk + 1 == chunks;
+    Work work;
+    double communication = 0;
+    for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+      if (layers[kind] == 0) continue;
+      const auto count = static_cast<double>(layers[kind]);
+      work += count * (backward ? cost.backward[kind] : cost.forward[kind]);
+      communication += count * (backward ? cost.backward_comm[kind] : cost.forward_comm[kind]);
+      const ShardSeconds moved = layer_shards(layout_, candidate_, static_cast<LayerKind>(kind));
+      pass.layers += layers[kind];
+      if (shards_overlap()) {
+        communication +=
+            count * (backward ? cost.backward_shards[kind] : cost.forward_shards[kind]);
+      }
+      pass.gather_s += count * moved.gather.seconds;
+      if (backward) pass.scatter_s += count * moved.scatter.seconds;
+    }
+    if (first && !backward) {
+      work += cost.embedding;
+      communication += cost.embedding_tp;
+    }
+    if (last) {
+      work += backward ? cost.head_backward : cost.head_forward;
+      communication += backward ? cost.head_backward_tp : cost.head_tp;
+    }
+    pass.time = {work.total(assumed.calibration()) * slow + communication, communication};
+  }
+  return result;
+}
+
+std::vector<ChunkPass> RoleOperations::forward(const TokenBatch& batch, double scored,
+                                               int micro_batches) const {
+  return passes(batch, scored, micro_batches, false);
+}
+
+std::vector<ChunkPass> RoleOperations::backward(const TokenBatch& batch, double scored,
+                                                int micro_batches) const {
+  return passes(batch, scored, micro_batches, true);
+}
+
+double RoleOperations::hop_bytes(double tokens) const {
+  return tessera::hop_bytes(layout_, candidate_, tokens);
+}
+
+double RoleOperations::hop_seconds(double tokens, GroupShape pair) const {
+  return collective_seconds(Collective::send_receive, hop_bytes(tokens), pair,
+                            layout_.assumed->cluster(), layout_.assumed->calibration());
+}
+
+double RoleOperations::reduce_seconds(int stage, double beside_s) const {
+  return exposed_of(*layout_.assumed, optimizer_of(stage), candidate_, beside_s).reduce_s;
+}
+
+double RoleOperations::gather_seconds(int stage, double beside_s) const {
+  return exposed_of(*layout_.assumed, optimizer_of(stage), candidate_, beside_s).gather_s;
+}
+
+double RoleOperations::update_seconds(int stage) const {
+  const Assumptions& assumed = *layout_.assumed;
+  return optimizer_of(stage).update.total(assumed.calibration()) * slowdown(assumed, candidate_, 1);
+}
+
+double RoleOperations::offload_seconds(bool training, double steps) const {
+  if (role_.role == Role::rollout) return 0;
+  return tessera::offload_seconds(layout_, candidate_, training, steps) / std::max(1.0, steps);
+}
+
+OperationTime RoleOperations::prefill(double prompts, double sequences) const {
+  const auto [compute, communication] = tessera::prefill(layout_, prompts, sequences);
+  return {compute * slowdown(*layout_.assumed, candidate_, 1) + communication, communication};
+}
+
+OperationTime RoleOperations::decode(double sequences, double context) const {
+  const double communication = decode_communication(layout_, candidate_, sequences);
+  return {decode_compute(layout_, candidate_, sequences, context) *
+                  slowdown(*layout_.assumed, candidate_, 1) +
+              communication,
+          communication};
+}
+
+double RoleOperations::call_seconds() const {
+  const Assumptions& assumed = *layout_.assumed;
+  return assumed.calibration().call_s.value * slowdown(assumed, candidate_, 1);
+}
+
+MemoryUse RoleOperations::memory(Phase phase, int stage, double in_flight) const {
+  return stage_memory(layout_, candidate_in(phase), stage_of(stage), stage, phase,
+                      {.count = mini_batch_parts_[phase], .in_flight = in_flight});
+}
+
+Elements RoleOperations::elements(int stage) const { return stage_of(stage).elements; }
+
+double RoleOperations::before_pass(int stage) const {
+  return exposed_ends(layout_, candidate_, stage).before;
+}
+
+double RoleOperations::after_pass(int stage) const {
+  return exposed_ends(layout_, candidate_, stage).after;
+}
+
+int RoleOperations::sharing(bool training) const {
+  if (shard_ranks() > 1) return candidate_.dp_shard;
+  return training && reduces_layers(candidate_, layout_.assumed->traits()) ? candidate_.dp : 0;
+}
+
+int RoleOperations::shard_ranks() const {
+  return tessera::shard_ranks(candidate_, layout_.assumed->traits());
+}
+
+bool RoleOperations::shards_overlap() const { return tessera::shards_overlap(*layout_.assumed); }
+
+// As the plan cuts it.
+StageClass RoleOperations::stage_of(int index) const {
+  return {.layers = stage_layers(layout_.model->spec, role_.layout, index),
+          .first = index == 0,
+          .last = index == role_.layout.pp - 1,
+          .index = index,
+          .count = 1,
+          .indices = {index},
+          .elements = stage_parts(*layout_.parts, role_.layout, index)};
+}
+
+OptimizerCost RoleOperations::optimizer_of(int stage) const {
+  return optimizer_cost(layout_, candidate_, trained_elements(layout_, stage_of(stage)));
+}
+
+}  // namespace tessera

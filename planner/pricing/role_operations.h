@@ -1,0 +1,87 @@
+// Seconds and bytes of the single operations of one role of a plan: what RolePricer sums in closed
+// form, for a scheduler that gives each of them its place in time.
+//
+// The same functions with the plan's own stages, token limits and groups. Seconds, bytes and tokens
+// of one rank. A value that nothing changes; it points into the evaluator and the plan that it was
+// made of, which outlive it.
+#pragma once
+
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/pricing/role/micro_batch.h"
+#include "planner/pricing/role/optimizer.h"
+#include "planner/pricing/role/role_cost.h"
+#include "planner/pricing/role/role_layout.h"
+
+namespace tessera {
+
+/// One micro-batch on one chunk of one stage: kernels with the collectives between them (tensor,
+/// context and expert parallelism), and what its shards move (FSDP, ZeRO-2). Where that overlaps
+/// with the layers, `time` holds what sticks out and what kernels lose.
+struct ChunkPass {
+  OperationTime time;
+  std::int64_t layers = 0;
+  double gather_s = 0, scatter_s = 0;
+};
+
+class RoleOperations {
+ public:
+  /// Precondition: `costs` is evaluator_of(plan); `map` holds the role's ranks.
+  RoleOperations(CostEvaluator& costs, const Plan& plan, const RolePlan& role, const RankMap& map);
+
+  /// By chunk as ParallelLayout::stages; `scored` tokens have log-probabilities or values.
+  /// `micro_batches` of the pass decide how long ranks wait for one another.
+  std::vector<ChunkPass> forward(const TokenBatch& batch, double scored, int micro_batches) const;
+  std::vector<ChunkPass> backward(const TokenBatch& batch, double scored, int micro_batches) const;
+
+  /// Hidden states of `tokens` that a rank hands to its neighbour, and how long that takes.
+  double hop_bytes(double tokens) const;
+  double hop_seconds(double tokens, GroupShape pair) const;
+
+  /// One optimizer step of a stage: gradients over the replicas, the update, parameters back. A
+  /// last backward pass of `beside_s` hides what the engine overlaps.
+  double reduce_seconds(int stage, double beside_s) const;
+  double gather_seconds(int stage, double beside_s) const;
+  double update_seconds(int stage) const;
+  /// From and to host memory in one step of `steps` of a call that trains, or in one that infers.
+  double offload_seconds(bool training, double steps) const;
+
+  /// Precondition: the role is the rollout.
+  OperationTime prefill(double prompts, double sequences) const;
+  OperationTime decode(double sequences, double context) const;
+
+  /// Host time of a call.
+  double call_seconds() const;
+
+  /// Bytes of a rank of a stage in a phase, its own or another; `in_flight` micro-batches' worth of
+  /// activations in a phase that trains.
+  MemoryUse memory(Phase phase, int stage, double in_flight) const;
+
+  /// Of a stage's fullest tensor-parallel rank, before FSDP cuts them.
+  Elements elements(int stage) const;
+
+  /// Of a pass over a stage, shards that no layer hides: before its first layer, after its last
+  /// backward pass.
+  double before_pass(int stage) const;
+  double after_pass(int stage) const;
+  bool shards_overlap() const;  // run beside the kernels of other layers
+  /// Replicas that gather or reduce the layers of a pass together; 0 = layers are whole.
+  int sharing(bool training) const;
+  int shard_ranks() const;  // over which FSDP cuts a stage's elements
+
+ private:
+  std::vector<ChunkPass> passes(const TokenBatch& batch, double scored, int micro_batches,
+                                bool backward) const;
+  Candidate candidate_in(Phase phase) const;
+  StageClass stage_of(int index) const;
+  OptimizerCost optimizer_of(int stage) const;
+
+  const RolePlan& role_;
+  Candidate candidate_;
+  RoleLayout layout_;
+  EnumArray<Phase, double> mini_batch_parts_;  // of phases that train
+};
+
+}  // namespace tessera

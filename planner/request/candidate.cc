@@ -1,0 +1,60 @@
+#include "planner/request/candidate.h"
+
+#include <algorithm>
+
+#include "planner/engines/engine.h"
+#include "planner/request/request.h"
+
+namespace tessera {
+
+std::vector<LayerRange> cut_stages(std::int64_t layers, int pp, int vpp, int head_layers) {
+  std::vector<LayerRange> stages = even_stages(layers + head_layers, pp, vpp);
+  for (LayerRange& range : stages) {
+    range.first = std::min(range.first, layers);
+    range.last = std::min(range.last, layers);
+  }
+  return stages;
+}
+
+ParallelLayout layout_of(const Candidate& candidate, std::int64_t layers) {
+  ParallelLayout layout;
+  layout.tp = candidate.tp;
+  layout.cp = candidate.cp;
+  layout.pp = candidate.pp;
+  layout.vpp = candidate.vpp;
+  layout.dp_replicate = candidate.dp / candidate.dp_shard;
+  layout.dp_shard = candidate.dp_shard;
+  layout.ep = candidate.ep;
+  layout.etp = candidate.etp;
+  layout.zero = candidate.zero;
+  layout.sequence_parallel = candidate.sequence_parallel;
+  layout.ulysses = candidate.ulysses;
+  layout.stages = cut_stages(layers, candidate.pp, candidate.vpp, candidate.head_layers);
+  return layout;
+}
+
+RankOrder training_order(const Candidate& candidate) {
+  const bool trained = candidate.role != Role::rollout;
+  return trained && candidate.ep > 1 ? RankOrder::megatron : RankOrder::contiguous;
+}
+
+RankOrder rollout_order(const Candidate& actor, const Candidate& rollout) {
+  const bool divides = actor.gpus == rollout.gpus && actor.cp == 1 && actor.dp_shard == 1 &&
+                       actor.vpp == 1 && actor.ep == 1 && rollout.ep == 1 &&
+                       actor.tp % rollout.tp == 0 && actor.pp % rollout.pp == 0;
+  return divides ? RankOrder::strided : RankOrder::contiguous;
+}
+
+bool takes_rank_lists(std::string_view engine) {
+  return engine_named(engine).weights.any_rank_list;
+}
+
+// Tokens of a prefill batch where no sequence is longer.
+constexpr std::int64_t kPrefillTokens = 16384;
+
+BatchLimit rollout_batch(const Workload& workload, std::int64_t sequences) {
+  const std::int64_t prompt = workload.prompt_tokens;
+  return {std::max(prompt, std::min(kPrefillTokens, sequences * prompt)), sequences};
+}
+
+}  // namespace tessera

@@ -1,0 +1,76 @@
+#include "planner/request/check_request.h"
+
+#include <algorithm>
+
+#include "cost_models/spec/node_groups.h"
+
+namespace tessera {
+namespace {
+
+// Settings of roles that the workload does not have.
+void check_roles(const PlanRequest& request, Problems& problems) {
+  const std::vector<Role> roles = roles_of(request.workload);
+  for (const auto& [key, value] : request.fixed.values) {
+    if (std::find(roles.begin(), roles.end(), key.first) != roles.end()) continue;
+    std::string present;
+    for (const Role role : roles)
+      present += (present.empty() ? "" : ", ") + std::string(name_of(role));
+    problems.push_back({"--fix",
+                        std::string(name_of(key.first)) + "." + std::string(name_of(key.second)),
+                        "a role that the workload does not have", present, ""});
+  }
+}
+
+// GPU types that the cluster does not have.
+void check_types(const PlanRequest& request, Problems& problems) {
+  std::vector<std::string> names;
+  for (std::size_t view = 0; view < pool_views(request.cluster).size(); ++view) {
+    names.push_back(type_name(request.cluster, static_cast<int>(view)));
+  }
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  for (const auto& [role, type] : request.fixed.gpu_types) {
+    if (std::find(names.begin(), names.end(), type) != names.end()) continue;
+    problems.push_back({"--fix", std::string(name_of(role)) + ".gpu", "'" + type + "'", known,
+                        did_you_mean(type, names)});
+  }
+}
+
+}  // namespace
+
+void check_lengths(const PlanRequest& request, Problems& problems) {
+  const LengthSpec& response = request.workload.response_tokens;
+  for (const auto& [name, model] : request.models) {
+    const std::int64_t positions = context_length(model.spec);
+    const std::int64_t longest = longest_sequence(request.workload);
+    if (positions == 0 || longest <= positions) continue;
+    problems.push_back(
+        {model.path.empty() ? name : model.path, "max_position_embeddings",
+         std::to_string(positions) + " positions" +
+             (positions == model.spec.max_positions ? "" : " with its rotary scaling"),
+         "at least " + std::to_string(longest) + ", the workload's prompt_tokens " +
+             std::to_string(request.workload.prompt_tokens) + " + response_tokens.max " +
+             std::to_string(response.max),
+         "shorten the workload, or extend the model's rope_scaling"});
+  }
+}
+
+void check_models(const PlanRequest& request, Problems& problems) {
+  if (!request.models.contains("actor")) {
+    problems.push_back({"request", "models", "no actor", "the actor's model", ""});
+  }
+  topological_order(request.workload.dataflow, "workload", problems);
+  if (request.workload.dataflow.empty()) {
+    problems.push_back({"workload", "dataflow", "no calls", "a dataflow", ""});
+  }
+  if (request.cluster.gpus() < 1) {
+    problems.push_back({"cluster", "nodes", "no GPUs", "at least one", ""});
+  }
+}
+
+void check_settings(const PlanRequest& request, Problems& problems) {
+  check_roles(request, problems);
+  check_types(request, problems);
+}
+
+}  // namespace tessera

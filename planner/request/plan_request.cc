@@ -1,0 +1,114 @@
+#include "planner/request/plan_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
+#include "planner/plan/one_step_off.h"
+#include "planner/request/candidate.h"
+#include "planner/request/plan_value.h"
+
+namespace tessera {
+
+std::int64_t token_limit(const Batching& batching, Phase phase) {
+  switch (phase) {
+    case Phase::gen:
+      return batching.prefill_tokens;
+    case Phase::old_log_prob:
+    case Phase::ref:
+      return batching.log_prob_tokens;
+    case Phase::values:
+      return batching.values_tokens;
+    case Phase::reward:
+      return batching.reward_tokens;
+    case Phase::update_actor:
+    case Phase::update_critic:
+      return batching.update_tokens;
+    default:
+      return 0;
+  }
+}
+
+namespace {
+
+// Layers that the cut of the stages counts for the head; 0 also where the stages are another cut.
+int head_layers_of(const ParallelLayout& layout) {
+  if (layout.vpp > 1 || layout.stages.size() < 2) return 0;
+  const auto layers = static_cast<int>(layout.stages.back().last);
+  for (int head = 0; head < layers; ++head) {
+    if (cut_stages(layers, layout.pp, 1, head) == layout.stages) return head;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Candidate candidate_of(const Plan& plan, const RolePlan& role) {
+  const ParallelLayout& layout = role.layout;
+  const Batching& batching = role.batching;
+  Candidate candidate;
+  candidate.role = role.role;
+  candidate.gpus = static_cast<int>(role.ranks.size());
+  candidate.degrees() = degrees_of(layout);
+  candidate.zero = layout.zero;
+  candidate.sequence_parallel = layout.sequence_parallel;
+  candidate.ulysses = layout.ulysses;
+  candidate.head_layers = head_layers_of(layout);
+  candidate.recompute = role.recompute;
+  candidate.offload = role.offload;
+  candidate.max_sequences = batching.max_sequences;
+  candidate.view = view_of(plan.cluster, role.ranks);
+  candidate.tokens =
+      role.role == Role::rollout
+          ? batching.prefill_tokens
+          : std::max({batching.log_prob_tokens, batching.values_tokens, batching.reward_tokens});
+  if (candidate.tokens == 0) candidate.tokens = batching.update_tokens;
+  if (batching.update_tokens != candidate.tokens) candidate.update_tokens = batching.update_tokens;
+  const bool unmapped =
+      std::any_of(plan.reshard.begin(), plan.reshard.end(),
+                  [&](const PlannedReshard& pair) { return pair.to == role.role && !pair.keep; });
+  if (role.role == Role::rollout && unmapped) candidate.offload.parameters = true;
+  return candidate;
+}
+
+PlanRequest request_of(const Plan& plan, Calibration calibration) {
+  PlanRequest request;
+  request.models = plan.models;
+  request.cluster = plan.cluster;
+  request.workload = plan.workload;
+  request.calibration = std::move(calibration);
+  request.engine = plan.engine;
+  request.objective = objective_of(plan);
+  request.tessera_version = plan.provenance.tessera_version;
+  request.created = plan.provenance.created;
+  for (const RolePlan& role : plan.roles) {
+    if (role.lora.used()) request.lora.emplace(role.role, role.lora);
+    if (role.role == Role::actor) request.choices = {role.fused_loss, role.host_optimizer};
+  }
+  return request;
+}
+
+PlanRequest priced_request_of(const Plan& plan, Calibration calibration) {
+  PlanRequest request = request_of(plan, std::move(calibration));
+  request.traits = traits_of(plan.engine, request.choices);
+  for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
+  return request;
+}
+
+Solution solution_of(const Plan& plan) {
+  Solution solution;
+  solution.placement = placement_of(plan);
+  for (const std::vector<Role>& block : solution.placement) {
+    const std::vector<int>& ranks = plan.find(block.front())->ranks;
+    solution.sizes.push_back(static_cast<int>(ranks.size()));
+    solution.first_rank.push_back(*std::min_element(ranks.begin(), ranks.end()));
+  }
+  for (const RolePlan& role : plan.roles) {
+    solution.choice.emplace(role.role, candidate_of(plan, role));
+  }
+  solution.policy_lag = is_one_step_off(plan.schedule) ? 1 : 0;
+  return solution;
+}
+
+}  // namespace tessera

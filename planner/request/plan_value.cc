@@ -1,0 +1,128 @@
+#include "planner/request/plan_value.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "planner/plan/amounts.h"
+
+namespace tessera {
+namespace {
+
+template <typename... Values>
+std::string text(const char* format, Values... values) {
+  std::array<char, 128> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), format, values...);
+  return buffer.data();
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds >= 1) return text("%.2f s", seconds);
+  if (seconds >= 1e-3) return text("%.2f ms", seconds * 1e3);
+  return text("%.1f us", seconds * 1e6);
+}
+
+std::string gpus_text(int gpus) { return text(gpus == 1 ? "%d GPU" : "%d GPUs", gpus); }
+
+}  // namespace
+
+int gpus_of(const Plan& plan) {
+  if (plan.cluster.groups.empty()) return plan.world_size();
+  std::set<int> ranks;
+  for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
+  return static_cast<int>(ranks.size());
+}
+
+Objective objective_of(const Plan& plan) {
+  return objective_from(plan.certificate.objective).value_or(Objective::step_time);
+}
+
+Priced priced(const Plan& plan) {
+  Priced own{plan.prediction.step_s, gpus_of(plan), static_cast<double>(gpus_of(plan))};
+  const bool by_price = objective_of(plan) == Objective::cost && !plan.cluster.groups.empty();
+  if (by_price && own.step_s > 0) own.billed_gpus = plan.certificate.value / own.step_s;
+  return own;
+}
+
+Priced priced(const Plan& plan, const RunnerUp& other) {
+  const int gpus = other.gpus > 0 ? other.gpus : gpus_of(plan);
+  return {other.step_s, gpus, other.billed_gpus > 0 ? other.billed_gpus : gpus};
+}
+
+double value_of(const Plan& plan, const Priced& other) {
+  switch (objective_of(plan)) {
+    case Objective::step_time:
+      break;
+    case Objective::tokens_per_gpu: {
+      const double tokens =
+          plan.prediction.tokens_per_s_per_gpu * plan.prediction.step_s * gpus_of(plan);
+      const double gpu_seconds = other.step_s * other.gpus;
+      return gpu_seconds > 0 ? tokens / gpu_seconds : 0;
+    }
+    case Objective::cost:
+      return other.step_s * other.billed_gpus;
+    case Objective::fewest_gpus:
+      return other.gpus;
+  }
+  return other.step_s;
+}
+
+std::string value_text(const Plan& plan, const Priced& other) {
+  const double value = value_of(plan, other);
+  switch (objective_of(plan)) {
+    case Objective::step_time:
+      break;
+    case Objective::tokens_per_gpu:
+      return text("%.1f tokens/s/GPU", value);
+    case Objective::cost: {
+      const double price = plan.cluster.price_per_gpu_hour * value / 3600;
+      return price > 0 ? text("%.4f per step", price) : text("%.2f GPU s per step", value);
+    }
+    case Objective::fewest_gpus:
+      return text("%d GPUs, step ", other.gpus) + seconds_text(other.step_s);
+  }
+  return seconds_text(value);
+}
+
+double worse_by(const Plan& plan, const Priced& other) {
+  const Priced own = priced(plan);
+  double best = own.step_s, value = other.step_s;
+  switch (objective_of(plan)) {
+    case Objective::step_time:
+      break;
+    case Objective::tokens_per_gpu:
+      best *= own.gpus;
+      value *= other.gpus;
+      break;
+    case Objective::cost:
+      best *= own.billed_gpus;
+      value *= other.billed_gpus;
+      break;
+    case Objective::fewest_gpus:
+      if (other.gpus == own.gpus) break;
+      best = own.gpus;
+      value = other.gpus;
+  }
+  return best > 0 ? value / best - 1 : 0;
+}
+
+std::string worse_text(const Plan& plan, const Priced& other) {
+  const double worse = worse_by(plan, other);
+  const std::string part = percent(std::abs(worse));
+  switch (objective_of(plan)) {
+    case Objective::step_time:
+      break;
+    case Objective::tokens_per_gpu:
+      return "makes " + percent(std::abs(1 - 1 / (1 + worse))) + (worse < 0 ? " more" : " fewer") +
+             " tokens/s/GPU";
+    case Objective::cost:
+      return "costs " + part + (worse < 0 ? " less" : " more");
+    case Objective::fewest_gpus:
+      if (other.gpus == gpus_of(plan)) break;
+      return "needs " + gpus_text(other.gpus) + " instead of " + std::to_string(gpus_of(plan));
+  }
+  return "takes " + part + (worse < 0 ? " less" : " longer");
+}
+
+}  // namespace tessera

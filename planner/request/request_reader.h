@@ -1,0 +1,24 @@
+// A planning request from what a user names: presets, files, words.
+//
+// Reads files; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/request/request.h"
+
+namespace tessera {
+
+/// Presets or paths; an empty critic or reward model is the workload's.
+struct RequestNames {
+  std::string model, critic, reward, cluster, workload;
+  std::string engine{kOwnEngine}, objective = "step_s";
+  std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
+};
+
+/// Everything but calibration and provenance, with every Problem of every file; what has one is
+/// left out.
+PlanRequest read_request(const RequestNames& names, Problems& problems);
+
+}  // namespace tessera

@@ -1,0 +1,200 @@
+#include "planner/search/certificate.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "cost_models/spec/node_groups.h"
+#include "planner/plan/certified.h"
+#include "planner/pricing/fixed.h"
+#include "planner/pricing/uncertainty.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/settings_of_candidate.h"
+#include "planner/request/solution.h"
+#include "planner/search/incumbent.h"
+#include "planner/search/slots.h"
+
+namespace tessera {
+namespace {
+
+// Two candidates that agree in these have one layout.
+constexpr std::array kLayoutFields{Field::gpus, Field::tp,  Field::cp,         Field::context,
+                                   Field::pp,   Field::vpp, Field::dp,         Field::dp_shard,
+                                   Field::ep,   Field::etp, Field::head_layers};
+
+// The best plans of a part of the space. Numbers of sequences between halvings are looked at where
+// the winner has one: where the memory holds as many as there are, so it does for those near it.
+std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& request,
+                              const Solution& winner, FrontStore& store) {
+  const auto rollout = winner.choice.find(Role::rollout);
+  const bool memory_decides =
+      rollout != winner.choice.end() &&
+      rollout->second.max_sequences * rollout->second.dp < request.workload.sequences();
+  return search_with_slots(part, request, store, memory_decides ? 2 : 0).result.best;
+}
+
+// Where there is only one placement the runner-up is the best plan with another actor layout.
+std::vector<Solution> other_layouts(SearchProblem problem, const PlanRequest& request,
+                                    const Solution& winner, FrontStore& store) {
+  constexpr std::array kDegrees{Field::gpus, Field::tp, Field::pp};
+  problem.layouts[Role::actor].excluded.insert(values_of(winner.choice.at(Role::actor), kDegrees));
+  return best_of(problem, request, winner, store);
+}
+
+// The best plan of the winner's placement in which some role has another layout, however many
+// change with it: the best of those without the winner's layout of one role, role by role.
+std::optional<Solution> nearest_layout(const SearchProblem& problem, const PlanRequest& request,
+                                       const Solution& winner, FrontStore& store) {
+  SearchProblem near = problem;
+  near.placements = {winner.placement};
+  near.policy_lags = {winner.policy_lag};
+  std::optional<Solution> nearest;
+  for (const auto& [role, chosen] : winner.choice) {
+    near.layouts = problem.layouts;
+    near.layouts[role].excluded.insert(values_of(chosen, kLayoutFields));
+    std::vector<Solution> best = best_of(near, request, winner, store);
+    if (best.empty()) continue;
+    nearest = std::move(best.front());
+    near.better_than = incumbent_of(*nearest);
+  }
+  return nearest;
+}
+
+// The best plan of the winner's placement with its blocks on other GPU types.
+std::optional<Solution> on_other_types(const SearchProblem& problem, const PlanRequest& request,
+                                       const Solution& winner, FrontStore& store) {
+  if (problem.views.empty()) return std::nullopt;
+  SearchProblem other = problem;
+  other.placements = {winner.placement};
+  other.policy_lags = {winner.policy_lag};
+  other.allows_views = [&](const Placement& placement, const std::vector<int>& views) {
+    return views != winner.views &&
+           (!problem.allows_views || problem.allows_views(placement, views));
+  };
+  std::vector<Solution> best = best_of(other, request, winner, store);
+  if (best.empty()) return std::nullopt;
+  return std::move(best.front());
+}
+
+// Relative error of both plans' times at which the other one wins. GPUs are counted, not modelled:
+// where they are the objective, only plans on as few of them can win.
+double margin_between(const SearchProblem& problem, const Solution& winner, const Solution& other) {
+  double best = winner.step_s, next = other.step_s;
+  if (problem.objective == Objective::fewest_gpus) {
+    if (other.gpus() != winner.gpus()) return 1;
+  } else {
+    best = value_of(problem.objective, winner);
+    next = value_of(problem.objective, other);
+  }
+  return std::clamp((next - best) / (next + best), 0.0, 1.0);
+}
+
+struct Beaten {
+  Solution solution;
+  std::string note;
+};
+
+// The best of every other placement, and the nearest layouts of the winner's own.
+std::vector<Beaten> beaten_by(const PlanRequest& request, const SearchProblem& problem,
+                              const SearchResult& result, FrontStore& store) {
+  const Solution& winner = result.best.front();
+  std::vector<Beaten> others;
+  for (std::size_t i = 1; i < result.best.size(); ++i) others.push_back({result.best[i], ""});
+  if (others.empty()) {
+    for (Solution& other : other_layouts(problem, request, winner, store)) {
+      others.push_back({std::move(other), ""});
+    }
+  }
+  if (auto nearest = nearest_layout(problem, request, winner, store)) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
+      return other.solution.choice == nearest->choice && other.solution.sizes == nearest->sizes;
+    });
+    if (!known) others.push_back({*std::move(nearest), ", another layout"});
+  }
+  if (auto moved = on_other_types(problem, request, winner, store)) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
+      return other.solution.choice == moved->choice && other.solution.sizes == moved->sizes;
+    });
+    if (!known) others.push_back({*std::move(moved), ", other GPU types"});
+  }
+  const auto value = [&](const Beaten& other) {
+    return value_of(problem.objective, other.solution);
+  };
+  std::stable_sort(others.begin(), others.end(),
+                   [&](const Beaten& a, const Beaten& b) { return value(a) < value(b); });
+  return others;
+}
+
+// By how many standard deviations of the difference a plan's objective is behind the winner's.
+double deviations_between(const PlanRequest& request, const SearchProblem& problem,
+                          const Solution& winner, const Solution& other) {
+  const bool by_gpus =
+      problem.objective == Objective::cost || problem.objective == Objective::tokens_per_gpu;
+  const auto weighted = [&](const Solution& solution) {
+    std::vector<Sensitivity> parts = step_sensitivities(request, solution);
+    for (Sensitivity& part : parts) part.seconds *= by_gpus ? solution.gpus() : 1;
+    return parts;
+  };
+  const auto value = [&](const Solution& solution) {
+    return solution.step_s * (by_gpus ? solution.gpus() : 1);
+  };
+  const double deviation =
+      step_deviation(difference(weighted(other), weighted(winner)), request.calibration);
+  return deviation > 0 ? std::max(0.0, value(other) - value(winner)) / deviation : 0;
+}
+
+// Value, bound and gap of `plan`, made of the winner, in the objective's unit.
+void set_value(Certificate& certificate, const SolvedSearch& solved, Objective objective,
+               const Plan& plan) {
+  const Solution& winner = solved.result.best.front();
+  certificate.gap = solved.gap;
+  if (objective == Objective::tokens_per_gpu) {  // the only one of which more is better
+    certificate.value = plan.prediction.tokens_per_s_per_gpu;
+    certificate.lower_bound = certificate.value / (1 - solved.gap);
+    return;
+  }
+  const bool counts = objective == Objective::fewest_gpus;
+  certificate.value = counts ? winner.gpus() : value_of(objective, winner);
+  certificate.lower_bound = certificate.value * (1 - solved.gap);
+}
+
+}  // namespace
+
+Certificate certificate_of(const PlanRequest& request, const SearchProblem& problem,
+                           const SolvedSearch& solved, const Plan& plan, FrontStore& store) {
+  const SearchResult& result = solved.result;
+  const Solution& winner = result.best.front();
+  Certificate certificate;
+  certificate.objective = name_of(problem.objective);
+  set_value(certificate, solved, problem.objective, plan);
+  certificate.evaluated = result.evaluated;
+  certificate.pruned = result.pruned;
+  const std::vector<Beaten> others = beaten_by(request, problem, result, store);
+  certificate.margin = others.empty() ? 0 : 1;
+  const Solution* nearest = nullptr;
+  for (const auto& [other, note] : others) {
+    const std::string off = other.policy_lag > 0 ? ", one step off" : "";
+    const std::string types = describe_types(problem.cluster, other);
+    certificate.runner_up.push_back(
+        {describe(other.placement) + off + note + (types.empty() ? "" : "," + types),
+         describe(other), other.step_s, other.gpus(), types.empty() ? 0 : other.billed_gpus,
+         settings_of(other)});
+    for (const auto& [role, candidate] : other.choice) {
+      if (types.empty()) break;
+      certificate.runner_up.back().settings.push_back(
+          std::string(name_of(role)) + ".gpu=" + type_name(problem.cluster, candidate.view));
+    }
+    const double margin = margin_between(problem, winner, other);
+    if (margin >= certificate.margin) continue;
+    certificate.margin = margin;
+    nearest = &other;
+  }
+  if (nearest != nullptr) {
+    certificate.margin_deviations = deviations_between(request, problem, winner, *nearest);
+  }
+  return certificate;
+}
+
+}  // namespace tessera

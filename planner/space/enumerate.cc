@@ -1,0 +1,392 @@
+// Every way to run a role on a number of GPUs.
+#include <algorithm>
+#include <numeric>
+
+#include "cost_models/layer_shape.h"
+#include "cost_models/spec/context_parallel.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+#include "planner/request/settings_of_candidate.h"
+#include "planner/space/layout_space.h"
+
+namespace tessera {
+namespace {
+
+std::vector<int> divisors(int number) {
+  std::vector<int> all, large;
+  for (int d = 1; d <= number / d; ++d) {
+    if (number % d != 0) continue;
+    all.push_back(d);
+    if (d != number / d) large.push_back(number / d);
+  }
+  all.insert(all.end(), large.rbegin(), large.rend());
+  return all;
+}
+
+// A micro-batch of more tokens than this gains nothing that a GEMM could use.
+constexpr std::int64_t kMostTokens = 131072;
+// Shorter parts of a sequence are not worth a rank of their own.
+constexpr std::int64_t kLeastContext = 2048;
+constexpr int kMostVirtualStages = 8;
+
+// Sequences that a role's dp must divide: of a mini-batch for trained roles; prompts for the
+// rollout, whose samples of one prompt stay on one replica.
+std::int64_t batch_of(const Workload& workload, Role role) {
+  if (role == Role::rollout) return workload.prompts_per_step;
+  const std::int64_t sequences = workload.sequences();
+  return is_trained(workload, role) ? sequences / workload.mini_batches : sequences;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const PlanRequest& request, const Capabilities& table, Role role, int gpus)
+      : request_(request),
+        table_(table),
+        model_(model_of(request, role)),
+        shape_(layer_shape(model_, kind_of_layer(model_, model_.layers - 1))),
+        rollout_(role == Role::rollout),
+        served_(rollout_ || (role == Role::reward && table.serving.reward)),
+        trained_(is_trained(request.workload, role)),
+        fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
+        context_shards_(request.traits.shards.over_context),
+        batch_(batch_of(request.workload, role)) {
+    next_.role = role;
+    next_.gpus = gpus;
+    const auto tokens = request.fixed.find(role, Field::tokens);
+    const auto update = request.fixed.find(role, Field::update_tokens);
+    one_limit_ = role == Role::critic && table.training.one_critic_limit;
+    limits_apart_ = trained_ && !one_limit_ && !tokens && !update;
+    if (update && !one_limit_ && update != tokens) next_.update_tokens = *update;
+  }
+
+  std::vector<LayoutSpace> run() {
+    if (!fixed(Field::gpus, next_.gpus)) return {};
+    const int per_node = static_cast<int>(request_.cluster.gpus_per_node);
+    for (const int tp : divisors(std::gcd(next_.gpus, per_node))) {
+      if (tp > model_.query_heads || tp > model_.vocab || !fixed(Field::tp, tp)) continue;
+      if (shape_.ffn > 0 && tp > shape_.ffn) continue;
+      if (!divides_heads(tp) || (!served_ && tp > table_.training.most_tp)) continue;
+      next_.tp = tp;
+      const bool can_scatter = table_.training.sequence_parallel && tp > 1 && !served_;
+      const auto scatters = request_.fixed.find(next_.role, Field::sequence_parallel);
+      next_.sequence_parallel = can_scatter && scatters.value_or(1) != 0;
+      if (!fixed(Field::sequence_parallel, next_.sequence_parallel ? 1 : 0)) continue;
+      for (const int cp : context_degrees(next_.gpus / tp)) {
+        if (!fixed(Field::cp, cp)) continue;
+        next_.cp = cp;
+        for (const bool ulysses : {false, true}) {
+          if (ulysses && cp == 1) continue;
+          if (cp > 1 && !runs_context(tp, cp, ulysses)) continue;
+          next_.ulysses = ulysses;
+          pipelines();
+        }
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool fixed(Field field, std::int64_t value) const {
+    return request_.fixed.allows(next_.role, field, value);
+  }
+
+  bool runs_context(int tp, int cp, bool ulysses) const {
+    return table_.training.ulysses.value_or(ulysses) == ulysses &&
+           fixed(Field::context, ulysses ? 1 : 0) &&
+           context_refusal(model_, {.tp = tp, .cp = cp, .ulysses = ulysses}).empty();
+  }
+
+  // What the engine asks of heads and columns (HeadRule).
+  bool divides_heads(int tp) const {
+    const HeadRule rule = served_ ? table_.serving.heads : table_.training.heads;
+    if (rule == HeadRule::any || tp == 1) return true;
+    if (model_.query_heads % tp != 0 || model_.ffn % tp != 0) return false;
+    return model_.kv_heads % tp == 0 ||
+           (rule == HeadRule::query_heads && tp % model_.kv_heads == 0);
+  }
+
+  std::vector<int> context_degrees(int ranks) const {
+    std::vector<int> degrees = {1};
+    if (!table_.training.context_parallel || served_) return degrees;
+    if (const auto asked = request_.fixed.find(next_.role, Field::cp)) {
+      if (ranks % *asked != 0) return {};
+      return {static_cast<int>(*asked)};
+    }
+    const std::int64_t deepest = std::min<std::int64_t>(table_.training.most_pp, model_.layers);
+    const auto tried = [&](int cp) {
+      return tries_context(request_.workload, cp) || batch_ * deepest < ranks / (cp / 2);
+    };
+    for (int cp = 2; ranks % cp == 0 && tried(cp); cp *= 2) degrees.push_back(cp);
+    return degrees;
+  }
+
+  void pipelines() {
+    const int most_pp = served_ ? table_.serving.most_pp : table_.training.most_pp;
+    for (const int pp : divisors(next_.gpus / next_.tp / next_.cp)) {
+      const int dp = next_.gpus / next_.tp / next_.cp / pp;
+      if (pp > most_pp || pp > model_.layers || batch_ % dp != 0 || !fixed(Field::pp, pp) ||
+          !fixed(Field::dp, dp)) {
+        continue;
+      }
+      next_.pp = pp;
+      next_.dp = dp;
+      for (const int vpp : virtual_stages(pp)) {
+        if (!fixed(Field::vpp, vpp)) continue;
+        next_.vpp = vpp;
+        for (const int head : head_layers(pp)) {
+          if (!fixed(Field::head_layers, head)) continue;
+          next_.head_layers = head;
+          if (stages_allowed()) experts();
+        }
+      }
+      next_.vpp = 1;
+      next_.head_layers = 0;
+    }
+  }
+
+  // Chunks must be equal for the interleaved schedule to gain anything.
+  std::vector<int> virtual_stages(int pp) const {
+    std::vector<int> counts = {1};
+    if (!table_.training.virtual_stages || pp == 1 || served_) return counts;
+    for (int v = 2; v <= kMostVirtualStages && pp * v <= model_.layers; ++v) {
+      if (model_.layers % (pp * v) == 0) counts.push_back(v);
+    }
+    return counts;
+  }
+
+  // A cut that counts the head as the layers that it costs, where that changes anything.
+  std::vector<int> head_layers(int pp) const {
+    std::vector<int> counts = {0};
+    if (served_ || pp == 1 || next_.vpp > 1 || model_.head == ModelHead::value) {
+      return counts;
+    }
+    const double width = static_cast<double>(shape_.ffn) +
+                         static_cast<double>(shape_.experts_per_token * shape_.expert_ffn);
+    const double layer = 4.0 * static_cast<double>(model_.query_heads * shape_.key_dim) +
+                         (1.0 + static_cast<double>(shape_.up_parts())) * width;
+    const auto head = static_cast<int>(static_cast<double>(model_.vocab) / layer + 0.5);
+    if (head > 0 && head < model_.layers &&
+        cut_stages(model_.layers, pp, 1, head) != cut_stages(model_.layers, pp, 1, 0)) {
+      counts.push_back(head);
+    }
+    return counts;
+  }
+
+  // Stages as Megatron states them. Where all roles share their GPUs the reference inherits the
+  // actor's stages, so that uneven ones cannot be chosen apart: they are all equal there.
+  bool stages_allowed() const {
+    if (!table_.training.equal_middle_stages || served_ || next_.pp * next_.vpp == 1) return true;
+    if (table_.pools.colocated || next_.vpp > 1) {
+      return next_.head_layers == 0 && model_.layers % (next_.pp * next_.vpp) == 0;
+    }
+    const auto stages = cut_stages(model_.layers, next_.pp, 1, next_.head_layers);
+    return std::adjacent_find(stages.begin() + 1, stages.end() - 1,
+                              [](const LayerRange& a, const LayerRange& b) {
+                                return a.last - a.first != b.last - b.first;
+                              }) == stages.end() - 1;
+  }
+
+  // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
+  bool experts_allowed() const {
+    if (!served_ || table_.serving.experts == ServedExperts::any_degree) return true;
+    return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
+  }
+
+  void experts() {
+    next_.ep = next_.etp = 1;
+    const int ranks = next_.tp * next_.cp * next_.dp;
+    const bool parallel = served_ ? table_.serving.experts != ServedExperts::together
+                                  : table_.training.expert_parallel;
+    if (shape_.experts == 0 || !parallel) {
+      if (fixed(Field::ep, 1) && fixed(Field::etp, 1)) sharding();
+      return;
+    }
+    for (const int etp : next_.tp > 1 ? std::vector{1, next_.tp} : std::vector{1}) {
+      if (!fixed(Field::etp, etp)) continue;
+      next_.etp = etp;
+      for (const int ep : divisors(ranks / etp)) {
+        if (shape_.experts % ep != 0 || !fixed(Field::ep, ep)) continue;
+        next_.ep = ep;
+        if (experts_allowed()) sharding();
+      }
+    }
+    next_.ep = next_.etp = 1;
+  }
+
+  void sharding() {
+    if (rollout_) return add(rollout_choices(), slots());
+    std::vector<MemoryChoice> choices;  // of all stages but FSDP
+    for (const int zero : table_.training.zero) {
+      const bool held = zero == 0 || (trained_ && (next_.dp * next_.cp > 1 || fixed_zero_));
+      if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1)) {
+        add_choices(zero, choices);
+      }
+    }
+    const std::vector<BatchLimit> limits = token_limits();
+    add(std::move(choices), limits);
+    const int mesh = next_.dp * (context_shards_ ? next_.cp : 1);
+    if (!table_.training.fully_sharded || mesh == 1 || served_ || !fixed(Field::zero, 3) ||
+        std::find(table_.training.zero.begin(), table_.training.zero.end(), 3) ==
+            table_.training.zero.end()) {
+      return;
+    }
+    for (const int shard : shards()) {
+      if (!fixed(Field::dp_shard, shard)) continue;
+      next_.dp_shard = shard;
+      std::vector<MemoryChoice> sharded;
+      add_choices(3, sharded);
+      add(std::move(sharded), limits);
+    }
+    next_.dp_shard = 1;
+  }
+
+  void add(std::vector<MemoryChoice> choices, std::vector<BatchLimit> batches) {
+    if (choices.empty() || batches.empty()) return;
+    found_.push_back({next_, std::move(choices), std::move(batches), limits_apart_});
+  }
+
+  // FSDP over all replicas, or over those of one node (HSDP).
+  std::vector<int> shards() const {
+    std::vector<int> counts = {next_.dp};
+    const auto per_node = static_cast<int>(request_.cluster.gpus_per_node);
+    const int node = per_node / (next_.tp * next_.cp * next_.pp);
+    if (node > 1 && node < next_.dp && next_.dp % node == 0) counts.push_back(node);
+    return counts;
+  }
+
+  void add_choices(int zero, std::vector<MemoryChoice>& choices) const {
+    std::vector<Offload> offloads = {{}};
+    // With adapters the reference is the actor itself.
+    const bool on_host = table_.offload.reference_on_host && next_.role == Role::reference &&
+                         !request_.lora.contains(Role::reference);
+    if (on_host) {
+      offloads = {{.parameters = true}};
+    } else if (table_.offload.trained) {
+      if (trained_) offloads.push_back({.optimizer = true});
+      offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
+    }
+    for (const Recompute recompute :
+         trained_ ? table_.training.recompute : std::vector{Recompute::none}) {
+      if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
+      for (const Offload& offload : offloads) {
+        if (!fixed(Field::offload, offload_value(offload))) continue;
+        choices.push_back({zero, recompute, offload});
+      }
+    }
+  }
+
+  std::vector<MemoryChoice> rollout_choices() const {
+    std::vector<MemoryChoice> choices;
+    for (const bool unmap : {false, true}) {
+      if (unmap && !table_.offload.rollout) continue;
+      if (fixed(Field::offload, offload_value({unmap}))) choices.push_back({.offload = {unmap}});
+    }
+    return choices;
+  }
+
+  // In whole longest sequences, doubling until one micro-batch holds everything; a multiple of the
+  // context-parallel degree, as every rank of a group takes as many tokens.
+  std::vector<BatchLimit> token_limits() const {
+    const auto tokens = request_.fixed.find(next_.role, Field::tokens);
+    const auto update = request_.fixed.find(next_.role, Field::update_tokens);
+    if (one_limit_ && tokens && update && tokens != update) return {};
+    if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
+    const std::int64_t longest = longest_sequence(request_.workload);
+    const std::int64_t replica = batch_ / next_.dp;
+    const std::int64_t cp = next_.cp;
+    const auto limit = [&](std::int64_t count) {
+      return BatchLimit{(count * longest + cp - 1) / cp * cp};
+    };
+    std::vector<BatchLimit> limits;
+    for (std::int64_t count = 1; count < replica; count *= 2) {
+      if (count > 1 && count * longest > kMostTokens * cp) return limits;
+      limits.push_back(limit(count));
+    }
+    limits.push_back(limit(replica));
+    return limits;
+  }
+
+  std::vector<BatchLimit> slots() const {
+    const std::int64_t sequences = request_.workload.sequences() / next_.dp;
+    std::vector<std::int64_t> counts;
+    if (const auto slots = request_.fixed.find(Role::rollout, Field::max_sequences)) {
+      counts.push_back(*slots);
+    } else {
+      for (std::int64_t n = sequences; n >= 1; n = n == 1 ? 0 : (n + 1) / 2) counts.push_back(n);
+    }
+    std::reverse(counts.begin(), counts.end());
+    std::vector<BatchLimit> limits;
+    for (const std::int64_t count : counts) {
+      limits.push_back(rollout_batch(request_.workload, count));
+    }
+    return limits;
+  }
+
+  const PlanRequest& request_;
+  const Capabilities& table_;
+  ModelSpec model_;
+  LayerShape shape_;
+  bool rollout_;
+  bool served_;  // by an inference engine, as the rollout is
+  bool trained_;
+  bool fixed_zero_;
+  bool context_shards_;                            // FSDP cuts over Ulysses' groups too
+  bool one_limit_ = false, limits_apart_ = false;  // of tokens
+  std::int64_t batch_;
+  Candidate next_;
+  std::vector<LayoutSpace> found_;
+};
+
+}  // namespace
+
+bool tries_context(const Workload& workload, std::int64_t cp) {
+  return (cp & (cp - 1)) == 0 && (cp == 1 || longest_sequence(workload) / cp >= kLeastContext);
+}
+
+Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) const {
+  Candidate candidate = layout;
+  candidate.zero = choice.zero;
+  candidate.recompute = choice.recompute;
+  candidate.offload = choice.offload;
+  candidate.tokens = batch.tokens;
+  candidate.max_sequences = batch.max_sequences;
+  return candidate;
+}
+
+std::int64_t LayoutSpace::size() const {
+  return static_cast<std::int64_t>(choices.size() * batches.size() *
+                                   (limits_apart ? batches.size() : 1));
+}
+
+std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
+                                           const Capabilities& capabilities, Role role, int gpus) {
+  return Enumeration(request, capabilities, role, gpus).run();
+}
+
+std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
+  std::vector<Candidate> candidates;
+  for (const LayoutSpace& space : layouts) {
+    for (const MemoryChoice& choice : space.choices) {
+      for (const BatchLimit& batch : space.batches) {
+        candidates.push_back(space.at(choice, batch));
+        if (!space.limits_apart) continue;
+        const Candidate alike = candidates.back();
+        for (const BatchLimit& other : space.batches) {
+          if (other.tokens == batch.tokens) continue;
+          candidates.push_back(alike);
+          candidates.back().update_tokens = other.tokens;
+        }
+      }
+    }
+  }
+  return candidates;
+}
+
+std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
+                                            const Capabilities& capabilities, Role role, int gpus) {
+  std::vector<LayoutSpace> layouts = enumerate_layouts(request, capabilities, role, gpus);
+  for (LayoutSpace& space : layouts) space.limits_apart = false;
+  return candidates_of(layouts);
+}
+
+}  // namespace tessera

@@ -1,0 +1,50 @@
+// The layouts that a role may have: degrees, memory choices and batches, as values and as a list.
+//
+// Plain values and pure functions. Ranks count GPUs, token limits tokens of one micro-batch on one
+// model replica.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/engines/capabilities.h"
+#include "planner/request/candidate.h"
+#include "planner/request/request.h"
+
+namespace tessera {
+
+/// The candidates of one layout: every choice with every batch, and where `limits_apart` with every
+/// other batch in the calls that train. Batches ascend.
+struct LayoutSpace {
+  Candidate layout;  // the degrees; nothing of choices and batches but a fixed update_tokens
+  std::vector<MemoryChoice> choices;
+  std::vector<BatchLimit> batches;
+  bool limits_apart = false;
+
+  Candidate at(const MemoryChoice& choice, const BatchLimit& batch) const;
+  std::int64_t size() const;
+};
+
+/// True for degrees of context parallelism that are always tried: powers of two that leave every
+/// rank at least 2 Ki tokens of the longest sequence. Higher ones are tried where
+/// replicas of one sequence and the deepest pipeline do not occupy the ranks.
+bool tries_context(const Workload& workload, std::int64_t cp);
+
+/// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
+/// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
+/// token limits of calls that train, and of the others, are 1, 2, 4, ... longest sequences, up to
+/// all of a replica's (or 128 Ki per cp rank); rollout slots all of a replica's sequences, a half,
+/// a quarter, ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank
+/// (fewer where nothing else occupies the ranks), as ring and as Ulysses; virtual
+/// stages that divide the layers, up to 8; the last stage shorter by its head; ep that divides the
+/// experts, with etp 1 or tp; FSDP over all replicas or a node's; every recomputation; optimizer,
+/// or everything, offloaded between phases; the rollout unmapped. Sequence parallelism wherever tp
+/// > 1. In a fixed order.
+std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
+                                           const Capabilities& capabilities, Role role, int gpus);
+std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts);
+/// The candidates with one token limit for all calls of a role.
+std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
+                                            const Capabilities& capabilities, Role role, int gpus);
+
+}  // namespace tessera

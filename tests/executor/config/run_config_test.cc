@@ -1,0 +1,283 @@
+#include "executor/config/run_config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/cost_models/malformed.h"
+#include "tests/planner/plan/sample_plan.h"
+
+namespace tessera {
+namespace {
+
+constexpr char kGood[] =
+    "version: 1\n"
+    "data:\n"
+    "  train_files: [a.jsonl]\n"
+    "  train_batch_size: 32\n"
+    "algorithm:\n"
+    "  lam: 0.95\n"
+    "  kl_ctrl: {type: adaptive, kl_coef: 0.01}\n"
+    "actor_rollout_ref:\n"
+    "  actor:\n"
+    "    optim: {lr: 1e-3, betas: [0.9, 0.95], lr_scheduler_type: cosine}\n"
+    "    clip_ratio_high: 0.28\n"
+    "    loss_agg_mode: token-mean\n"
+    "  rollout:\n"
+    "    top_p: 0.9\n"
+    "critic:\n"
+    "  cliprange_value: 0.4\n"
+    "trainer:\n"
+    "  total_training_steps: 20\n"
+    "  seed: 7\n";
+
+Plan grpo_plan() {
+  Plan plan = sample_plan();
+  plan.workload.algorithm = "grpo";
+  plan.workload.kl = KlPlace::loss;
+  plan.workload.dataflow = preset_dataflow("grpo", KlPlace::loss, false);
+  plan.schedule = default_schedule(plan.workload);
+  std::erase_if(plan.roles, [](const RolePlan& role) { return role.role == Role::critic; });
+  return plan;
+}
+
+TEST(RunConfig, ReadsWhatTheFileSays) {
+  Problems problems;
+  const auto config = parse_run_config(kGood, "run.yaml", sample_plan(), problems);
+  ASSERT_TRUE(config) << to_string(problems.at(0));
+  EXPECT_EQ(config->data.train_files, (std::vector<std::filesystem::path>{"a.jsonl"}));
+  EXPECT_EQ(config->algorithm.advantage.lam, 0.95);
+  EXPECT_TRUE(config->algorithm.kl_ctrl.adaptive);
+  EXPECT_EQ(config->algorithm.kl_ctrl.kl_coef, 0.01);
+  EXPECT_EQ(config->actor.optim.lr, 1e-3);
+  EXPECT_EQ(config->actor.optim.beta2, 0.95);
+  EXPECT_EQ(config->actor.optim.decay, LrDecay::cosine);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_high, 0.28);
+  EXPECT_EQ(config->rollout.sampling.top_p, 0.9);
+  EXPECT_EQ(config->critic.cliprange_value, 0.4);
+  EXPECT_EQ(config->trainer.seed, 7u);
+}
+
+TEST(RunConfig, DefaultsAreVerlsAndThePlans) {
+  Problems problems;
+  const auto config = parse_run_config(kGood, "run.yaml", sample_plan(), problems);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->algorithm.advantage.estimator, &kGae);
+  EXPECT_TRUE(config->algorithm.use_kl_in_reward);
+  EXPECT_FALSE(config->actor.objective.use_kl_loss);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_low, 0.2);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_c, 3.0);
+  EXPECT_EQ(config->actor.objective.kl_loss_type.estimator, KlEstimator::k3);
+  EXPECT_EQ(config->critic.optim.lr, 1e-5);
+  EXPECT_EQ(config->critic.aggregation.mode, AggregationMode::token_mean);
+  EXPECT_EQ(config->data.max_prompt_length, 8);
+  EXPECT_EQ(config->rollout.seed, 7u);
+  EXPECT_EQ(config->data.seed, 7u);
+  EXPECT_EQ(config->reward.function, "fraction");
+}
+
+TEST(RunConfig, AGrpoPlanTakesGroupAdvantagesAndItsKlLoss) {
+  std::string text = kGood;
+  text.erase(text.find("critic:"), text.find("trainer:") - text.find("critic:"));
+  Problems problems;
+  const auto config = parse_run_config(text, "run.yaml", grpo_plan(), problems);
+  ASSERT_TRUE(config) << to_string(problems.at(0));
+  EXPECT_EQ(config->algorithm.advantage.estimator, &kGrpo);
+  EXPECT_TRUE(config->actor.objective.use_kl_loss);
+  EXPECT_FALSE(config->algorithm.use_kl_in_reward);
+  EXPECT_FALSE(parse_run_config(kGood, "run.yaml", grpo_plan(), problems));
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].expected, "no 'critic'");
+}
+
+TEST(RunConfig, ANullClipBoundMeansClipRatio) {
+  std::string text = kGood;
+  const std::string key = "clip_ratio_high: 0.28";
+  text.replace(text.find(key), key.size(), "clip_ratio_high: null");
+  Problems problems;
+  const auto config = parse_run_config(text, "run.yaml", sample_plan(), problems);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->actor.objective.policy.clip_ratio_high, std::nullopt);
+}
+
+std::string with_reshard(const std::string& options) {
+  return std::string(kGood) + "reshard: {" + options + "}\n";
+}
+
+TEST(RunConfig, ReshardsTakeThePlansWaysAndTheFilesOptions) {
+  Plan plan = sample_plan();
+  ASSERT_FALSE(plan.reshard.empty());
+  plan.reshard[0].transport = ReshardTransport::copy_engine;
+  plan.reshard[0].bucket_bytes = 4096;
+  Problems problems;
+  const auto none = parse_run_config(kGood, "run.yaml", plan, problems);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->reshard.transport, ReshardTransport::copy_engine);
+  EXPECT_EQ(none->reshard.bucket_bytes, 4096);
+  EXPECT_FALSE(none->reshard.wire || none->reshard.verify || none->reshard.incremental ||
+               none->reshard.overlap);
+  plan.reshard[0].transport = ReshardTransport::automatic;
+  plan.reshard[0].bucket_bytes = 0;
+  for (RolePlan& role : plan.roles) role.dtypes.param = DType::fp32;
+  const auto given =
+      parse_run_config(with_reshard("transport: send_recv, bucket_bytes: 99, wire: fp16, "
+                                    "wire_from_step: 3, verify: true, storage: keep"),
+                       "run.yaml", plan, problems);
+  ASSERT_TRUE(given) << to_string(problems.at(0));
+  EXPECT_EQ(given->reshard.transport, ReshardTransport::send_recv);
+  EXPECT_EQ(given->reshard.bucket_bytes, 99);
+  EXPECT_EQ(given->reshard.wire, DType::fp16);
+  EXPECT_EQ(given->reshard.wire_from_step, 3);
+  EXPECT_TRUE(given->reshard.verify);
+}
+
+TEST(RunConfig, OptionsOfAReshardThatExcludeOneAnotherAreRefused) {
+  Plan plan = sample_plan();
+  for (RolePlan& role : plan.roles) role.dtypes.param = DType::fp32;
+  const auto refused = [&](const std::string& options, const std::string& expected) {
+    Problems problems;
+    EXPECT_FALSE(parse_run_config(with_reshard(options), "run.yaml", plan, problems)) << options;
+    ASSERT_EQ(problems.size(), 1u) << options;
+    EXPECT_NE(problems[0].expected.find(expected), std::string::npos) << to_string(problems[0]);
+  };
+  refused("overlap: true, incremental: true", "finished weights");
+  refused("overlap: true, transport: send_recv", "read peers' memory");
+  refused("incremental: true, wire: bf16", "as they are");
+  refused("incremental: true, transport: window", "does not gather");
+  refused("wire_from_step: 2", "without 'wire'");
+  refused("wire: int8", "bf16");
+  refused("storage: away", "keep or unmap");
+  refused("preload: true", "storage unmap");
+  refused("transport: pigeon", "copy_engine");
+  refused("verified: true", "a known key");
+  plan.reshard[0].transport = ReshardTransport::host;
+  refused("transport: send_recv", "host, the plan's");
+  plan.reshard[0].keep = false;
+  refused("storage: keep", "unmap, as the plan's memory needs");
+  plan.reshard[0].mode = ReshardMode::full;
+  refused("verify: true", "minimal reshard");
+  plan.reshard[0].keep = true;
+  plan.reshard[0].transport = ReshardTransport::automatic;
+  plan.reshard[0].bucket_bytes = 0;
+  refused("transport: send_recv", "gathered by messages");
+  refused("bucket_bytes: 4096", "gathered by messages");
+  plan.reshard[0].mode = ReshardMode::minimal;
+  plan.cluster.gpus_per_node = plan.world_size() / 2;
+  refused("overlap: true", "one host");
+  for (RolePlan& role : plan.roles) role.dtypes.param = DType::bf16;
+  plan.reshard[0].mode = ReshardMode::minimal;
+  refused("wire: fp16", "fp32 weights");
+}
+
+TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kGood;
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  Problems problems;
+  const Plan plan = sample_plan();
+  const auto config =
+      parse_run_config(with("token-mean", "seq-mean-token-sum-norm"), "run.yaml", plan, problems);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->actor.aggregation.loss_scale_factor, plan.workload.response_tokens.max);
+  EXPECT_EQ(config->trainer.timeout_s, 600);
+  const auto patient =
+      parse_run_config(with("actor_rollout_ref:\n", "actor_rollout_ref:\n  nccl_timeout: 7200\n"),
+                       "run.yaml", plan, problems);
+  ASSERT_TRUE(patient);
+  EXPECT_EQ(patient->trainer.timeout_s, 7200);
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    Problems found;
+    EXPECT_FALSE(parse_run_config(with(from, to), "run.yaml", plan, found)) << to;
+    EXPECT_EQ(found.size(), 1u) << to;
+  };
+  refused("top_p: 0.9", "temperature: 0");
+  refused("  seed: 7", "  save_freq: 5");
+  refused("    clip_ratio_high: 0.28", "    fsdp_config: {reshard_after_forward: false}");
+  refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
+}
+
+TEST(RunConfig, PresetsReadForTheirPlans) {
+  Plan plan = sample_plan();
+  Problems problems;
+  EXPECT_TRUE(read_run_config("ppo-digits", plan, problems)) << to_string(problems.at(0));
+  const auto grpo = read_run_config("grpo-digits", grpo_plan(), problems);
+  ASSERT_TRUE(grpo) << to_string(problems.at(0));
+  EXPECT_EQ(grpo->actor.optim.lr, 2e-3);
+  EXPECT_EQ(grpo->actor.optim.beta2, 0.95);
+  EXPECT_EQ(grpo->actor.objective.entropy_coeff, 0.1);
+}
+
+const std::string kActor = "actor_rollout_ref.actor.", kRollout = "actor_rollout_ref.rollout.";
+const Edit kEdits[] = {
+    // contradictions of the plan name both values
+    {"train_batch_size: 32", "train_batch_size: 64", "4:21 (data.train_batch_size)", "64",
+     "32, the plan's workload.prompts_per_step"},
+    {"train_batch_size: 32", "max_response_length: 512", "4:24 (data.max_response_length)", "512",
+     "4, the plan's"},
+    {"top_p: 0.9", "n: 8", "14:8 (" + kRollout + "n)", "8", "16, the plan's"},
+    {"top_p: 0.9", "tensor_model_parallel_size: 4",
+     "14:33 (" + kRollout + "tensor_model_parallel_size)", "4", "2, the plan's"},
+    {"clip_ratio_high: 0.28", "ppo_mini_batch_size: 32",
+     "11:26 (" + kActor + "ppo_mini_batch_size)", "32", "16, the plan's"},
+    {"clip_ratio_high: 0.28", "ppo_epochs: 2", "11:17 (" + kActor + "ppo_epochs)", "2",
+     "1, the plan's"},
+    {"clip_ratio_high: 0.28", "use_kl_loss: true", "11:18 (" + kActor + "use_kl_loss)", "true",
+     "false, as the plan's workload.kl"},
+    {"lam: 0.95", "use_kl_in_reward: false", "6:21 (algorithm.use_kl_in_reward)", "false",
+     "true, as the plan's"},
+    {"lam: 0.95", "adv_estimator: grpo", "6:18 (algorithm.adv_estimator)", "\"grpo\"", "gae"},
+    {"seed: 7", "nnodes: 2", "19:11 (trainer.nnodes)", "2", "1, the plan's"},
+    {"  rollout:\n", "  model: {path: other}\n  rollout:\n", "13:17 (actor_rollout_ref.model.path)",
+     "\"other\"", "\"tiny\", the plan's"},
+    // keys of verl with a reason, and unknown ones
+    {"clip_ratio_high: 0.28", "strategy: fsdp", "11:15 (" + kActor + "strategy)",
+     "verl's key 'strategy'", "supports"},
+    {"top_p: 0.9", "gpu_memory_utilization: 0.5", "14:29 (" + kRollout + "gpu_memory_utilization)",
+     "verl's key", "supports"},
+    {"seed: 7", "logger: [console]", "19:11 (trainer.logger)", "verl's key 'logger'", ""},
+    {"seed: 7", "total_epochs: 1", "19:17 (trainer.total_epochs)", "verl's key", ""},
+    {"lam: 0.95", "lambda: 0.95", "6:11 (algorithm.lambda)", "the unknown key 'lambda'", ""},
+    {"version: 1\n", "ppo_trainer: {}\n", "1:14 (ppo_trainer)", "the unknown key", ""},
+    // wrong values
+    {"version: 1", "version: 3", "1:10 (version)", "3", "version 1"},
+    {"data:\n  train_files: [a.jsonl]\n  train_batch_size: 32\n", "", "1:1 (data)", "no 'data'",
+     "a value"},
+    {"train_files: [a.jsonl]", "train_files: []", "3:16 (data.train_files)", "0 items",
+     "at least one file"},
+    {"train_files: [a.jsonl]", "train_files: [1]", "3:17 (data.train_files)", "1", "a string"},
+    {"lam: 0.95", "lam: 1.5", "6:8 (algorithm.lam)", "1.5", "from 0 to 1"},
+    {"lam: 0.95", "kl_penalty: full", "6:15 (algorithm.kl_penalty)", "\"full\"", "kl, k1"},
+    {"type: adaptive", "type: adaptve", "7:19 (algorithm.kl_ctrl.type)", "\"adaptve\"",
+     "fixed or adaptive"},
+    {"lr: 1e-3", "lr: -1e-3", "10:17 (" + kActor + "optim.lr)", "-0.001", "at least 0"},
+    {"lr: 1e-3", "lr: 1e-3x", "10:17 (" + kActor + "optim.lr)", "\"1e-3x\"", "a number"},
+    {"betas: [0.9, 0.95]", "betas: [0.9]", "10:30 (" + kActor + "optim.betas)", "1 items", "two"},
+    {"betas: [0.9, 0.95]", "betas: [0.9, 1]", "10:30 (" + kActor + "optim.betas)", "2 items",
+     "below 1"},
+    {"cosine", "linear", "10:62 (" + kActor + "optim.lr_scheduler_type)", "\"linear\"",
+     "constant, cosine"},
+    {"token-mean", "token_mean", "12:20 (" + kActor + "loss_agg_mode)", "\"token_mean\"",
+     "token-mean"},
+    {"clip_ratio_high: 0.28", "policy_loss: {loss_mode: dro}", "11:18", "no 'dro_beta'", "above 0"},
+    {"clip_ratio_high: 0.28", "clip_ratio_c: 1", "11:19 (" + kActor + "clip_ratio_c)", "1",
+     "above 1"},
+    {"top_p: 0.9", "top_p: 0", "14:12 (" + kRollout + "top_p)", "0", "above 0 to 1"},
+    {"top_p: 0.9", "top_p: 0.9\n    top_p: 1", "15:5", "the key 'top_p' again", "once"},
+    {"cliprange_value: 0.4", "cliprange_value: no", "16:20 (critic.cliprange_value)", "\"no\"",
+     "a number"},
+    {"  total_training_steps: 20\n", "", "18:3 (trainer.total_training_steps)", "no 'total", ""},
+    {"seed: 7", "seed: -7", "19:9 (trainer.seed)", "-7", "at least 0"},
+    {kGood, "[]", "1:1", "a list of 0 items", "a map"},
+};
+
+TEST(RunConfig, RefusesEveryMalformedFileWithItsPlaceAndReason) {
+  const Plan plan = sample_plan();
+  expect_refused(kGood, kEdits, [&](const std::string& text, Problems& problems) {
+    return parse_run_config(text, "run.yaml", plan, problems).has_value();
+  });
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,295 @@
+// Ranks whose training weights are views of the rollout's train and generate as with two memories,
+// bit for bit.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "executor/arena/shared_arena.h"
+#include "executor/comm/thread_communicator.h"
+#include "executor/data/init_model.h"
+#include "executor/loop/worker.h"
+#include "executor/rollout/generate.h"
+#include "planner/request/candidate.h"
+#include "tests/executor/reshard/layout_cases.h"
+#include "tests/executor/train/small_models.h"
+#include "tests/planner/plan/sample_plan.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing_models::quadratic_loss;
+using testing_models::random_tokens;
+using testing_models::Tokens;
+
+constexpr int kSteps = 3;
+
+class OneMemory : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    torch::set_num_threads(1);
+    folder_ = fs::temp_directory_path() / ("tessera-one-memory-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+    Problems problems;
+    ASSERT_TRUE(init_model("tiny-qwen2-digits", folder_ / "model", {.seed = 3}, problems))
+        << to_string(problems.at(0));
+    model_ = *read_model_spec(folder_ / "model", problems);
+  }
+  static void TearDownTestSuite() { fs::remove_all(folder_); }
+
+  inline static fs::path folder_;
+  inline static ModelSpec model_;
+};
+
+struct Setting {
+  ParallelLayout from, to;
+  DType dtype = DType::bf16;
+  bool apart = false;  // the rollout's ranks follow the actor's
+  bool offload = false;
+  ReshardConfig reshard;
+};
+
+std::string described(const Setting& s) {
+  return describe(s.from) + " zero " + std::to_string(s.from.zero) + " -> " + describe(s.to) +
+         (s.dtype == DType::bf16 ? " bf16" : " fp32") + (s.apart ? " apart" : "");
+}
+
+std::vector<int> ranks_from(int first, int count) {
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), first);
+  return ranks;
+}
+
+RolePlan role_plan(Role role, const ParallelLayout& layout, int first, DType dtype) {
+  RolePlan plan{
+      .role = role, .model = "actor", .ranks = ranks_from(first, layout.ranks()), .layout = layout};
+  plan.dtypes.param = dtype;
+  return plan;
+}
+
+/// Actor and rollout alone, with the digest that ranks look for.
+Plan plan_of(const Setting& setting, const ModelSpec& model, const fs::path& folder) {
+  Plan plan;
+  plan.models["actor"] = {model, folder, ""};
+  plan.cluster = sample_cluster();
+  plan.roles = {role_plan(Role::actor, setting.from, 0, setting.dtype),
+                role_plan(Role::rollout, setting.to, setting.apart ? setting.from.ranks() : 0,
+                          setting.dtype)};
+  plan.roles[0].offload.optimizer = setting.offload;
+  plan.reshard.push_back({});
+  const Reshard reshard(parameter_table(model), rank_map_of(plan, Role::actor),
+                        rank_map_of(plan, Role::rollout), setting.dtype, ReshardMode::minimal, 0,
+                        reshard_options(plan));
+  char digest[20];
+  std::snprintf(digest, sizeof digest, "%016llx",
+                static_cast<unsigned long long>(reshard.plan().digest));
+  plan.reshard[0].digest = digest;
+  return plan;
+}
+
+torch::Tensor values_of(const Weights& weights) {
+  std::vector<torch::Tensor> parts;
+  for (const torch::Tensor& tensor : weights.tensors)
+    if (tensor.defined()) parts.push_back(tensor.detach().reshape({-1}).to(torch::kFloat32));
+  return torch::cat(parts);
+}
+
+/// Results that one rank computes.
+struct Seen {
+  std::vector<double> numbers;
+  std::vector<Sequence> sequences;
+  std::vector<torch::Tensor> weights;
+
+  void expect_equal(const Seen& other) const {
+    EXPECT_EQ(numbers, other.numbers);
+    EXPECT_TRUE(sequences == other.sequences);
+    ASSERT_EQ(weights.size(), other.weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      EXPECT_TRUE(torch::equal(weights[i], other.weights[i])) << i;
+  }
+};
+
+std::vector<Sequence> generated(const RoleWorker& rollout, std::int64_t step, std::int64_t vocab) {
+  std::vector<TokenPrompt> prompts;
+  for (int i = 0; i < 4; ++i) {
+    prompts.push_back({.prompt_index = i,
+                       .uid = std::to_string(i),
+                       .tokens = {static_cast<std::int32_t>(i % vocab), 2, 3},
+                       .samples = 2});
+  }
+  return generate(*rollout.weights, rollout.groups, step,
+                  prompts_of_replica(prompts, rollout.groups.dp_size, rollout.groups.dp_rank),
+                  {.seed = 5, .max_response_tokens = 4, .max_sequences = 8})
+      .sequences;
+}
+
+/// Three steps of reshard, generation and update, as a run makes them.
+Seen trained(Worker& worker, const ReshardConfig& config, std::int64_t vocab) {
+  Seen seen;
+  const RoleWorker &actor = *worker.find(Role::actor), &rollout = *worker.find(Role::rollout);
+  for (int step = 0; step < kSteps; ++step) {
+    const ReshardReport report = move_weights(worker);
+    seen.numbers.push_back(static_cast<double>(report.busiest));
+    EXPECT_EQ(report.verified, config.verify);
+    if (rollout.member()) {
+      seen.weights.push_back(values_of(*rollout.weights));
+      if (rollout.weights->layout.pp == 1) {
+        for (Sequence& sequence : generated(rollout, step, vocab))
+          seen.sequences.push_back(std::move(sequence));
+      }
+    }
+    const bool overlap = config.overlap && step + 1 < kSteps;
+    if (overlap) worker.weight_reshard->begin();
+    if (!actor.member()) continue;
+    const Tokens tokens = random_tokens(5, vocab, 40 + static_cast<std::uint32_t>(step));
+    UpdateOptions options{.token_limit = 30, .entropy = true, .learning_rate = 1e-2};
+    if (overlap)
+      options.written = [&](std::span<const int> rows) { worker.weight_reshard->written(rows); };
+    const UpdateResult result = actor.trainer->update(
+        tokens.sequences(), quadratic_loss(tokens, actor.groups.dp_size, true), options);
+    actor.trainer->wake();
+    seen.numbers.insert(seen.numbers.end(), {result.loss, result.grad_norm});
+    seen.weights.push_back(values_of(*actor.weights));
+  }
+  return seen;
+}
+
+/// The memory of a rank is the rollout's and what no slot of that holds; each tensor of the actor
+/// lies there.
+void expect_places(const Worker& worker) {
+  const SharedArena& shared = *worker.memory.shared;
+  const std::int64_t behind = shared.bytes - shared.rollout.bytes;
+  EXPECT_EQ(worker.memory.actor->bytes(), shared.bytes);
+  EXPECT_GE(behind, shared.held_twice);
+  EXPECT_LT(behind, shared.held_twice +
+                        256 * (static_cast<std::int64_t>(shared.training.slots.size()) + 1));
+  const auto* const memory = static_cast<const std::byte*>(worker.memory.actor->data());
+  const RoleWorker &actor = *worker.find(Role::actor), &rollout = *worker.find(Role::rollout);
+  if (rollout.member()) {
+    EXPECT_EQ(rollout.weights->storage.const_data_ptr(), memory);
+  }
+  if (!actor.member()) return;
+  for (const ArenaSlot& slot : shared.training.slots) {
+    EXPECT_EQ(actor.weights->tensor(slot.tensor).const_data_ptr(), memory + slot.range.offset);
+  }
+}
+
+ReshardConfig with_two_memories(ReshardConfig config) {
+  config.unmap = true;
+  return config;
+}
+
+void expect_same_with_two_memories(const Setting& setting, const ModelSpec& model,
+                                   const fs::path& folder) {
+  SCOPED_TRACE(described(setting));
+  const Plan plan = plan_of(setting, model, folder / "model");
+  RunConfig config;
+  config.actor.grad_clip = 0.5;
+  run_ranks(plan.world_size(), [&](Communicator& world) {
+    const auto seen_with = [&](const ReshardConfig& reshard, bool one) {
+      RunConfig own = config;
+      own.reshard = reshard;
+      Worker worker = make_worker(plan, own, {.world = &world, .host = &world});
+      EXPECT_EQ(worker.memory.shared.has_value(), one);
+      if (one) expect_places(worker);
+      Seen seen = trained(worker, reshard, model.vocab);
+      world.barrier();
+      return seen;
+    };
+    const Seen want = seen_with(with_two_memories(setting.reshard), false);
+    seen_with(setting.reshard, true).expect_equal(want);
+  });
+}
+
+std::vector<ParallelLayout> trained_layouts(std::int64_t layers) {
+  std::vector<ParallelLayout> layouts;
+  for (ParallelLayout layout : four_rank_layouts(layers)) {
+    if (layout.pp > layers) continue;
+    layouts.push_back(layout);
+    if (layout.dp() == 1) continue;
+    layout.zero = 1;
+    layouts.push_back(layout);
+  }
+  return layouts;
+}
+
+TEST_F(OneMemory, OfEveryPairOfLayoutsTrainsAndGeneratesTheSame) {
+  for (const ParallelLayout& from : trained_layouts(model_.layers)) {
+    for (const ParallelLayout& to : four_rank_layouts(model_.layers)) {
+      if (to.pp > model_.layers) continue;
+      expect_same_with_two_memories({.from = from, .to = to}, model_, folder_);
+    }
+  }
+}
+
+TEST_F(OneMemory, OfARolloutThatHoldsAllNeedsNoOther) {
+  for (const ParallelLayout& from : trained_layouts(model_.layers)) {
+    const Setting setting{.from = from, .to = layout_of(1, 1, 4, model_.layers)};
+    const Plan plan = plan_of(setting, model_, folder_ / "model");
+    for (int rank = 0; rank < 4; ++rank) {
+      const SharedArena shared =
+          shared_arena_on(parameter_table(model_), rank_map_of(plan, Role::actor),
+                          rank_map_of(plan, Role::rollout), rank, DType::bf16);
+      EXPECT_EQ(shared.held_twice, 0) << described(setting);
+      EXPECT_EQ(shared.bytes, shared.rollout.bytes) << described(setting);
+    }
+  }
+}
+
+TEST_F(OneMemory, WithEveryOptionOfAReshardIsNeverStale) {
+  const std::int64_t layers = model_.layers;
+  for (const ReshardConfig& reshard :
+       {ReshardConfig{.verify = true}, ReshardConfig{.verify = true, .incremental = true},
+        ReshardConfig{.overlap = true}, ReshardConfig{.bucket_bytes = 5000, .overlap = true},
+        ReshardConfig{.transport = ReshardTransport::host, .bucket_bytes = 5000},
+        ReshardConfig{.transport = ReshardTransport::send_recv, .verify = true},
+        ReshardConfig{.transport = ReshardTransport::all_gather}}) {
+    SCOPED_TRACE(std::string(name_of(reshard.transport)) + (reshard.overlap       ? " overlap"
+                                                            : reshard.incremental ? " incremental"
+                                                                                  : ""));
+    const ParallelLayout from = layout_of(2, 1, 2, layers);
+    ParallelLayout cut = from;
+    cut.zero = 1;
+    expect_same_with_two_memories(
+        {.from = cut, .to = layout_of(1, 1, 4, layers), .reshard = reshard}, model_, folder_);
+    expect_same_with_two_memories(
+        {.from = from, .to = layout_of(4, 1, 1, layers), .reshard = reshard}, model_, folder_);
+  }
+}
+
+TEST_F(OneMemory, OfFp32AndOfAnOptimizerOnTheHostIsTheSame) {
+  const std::int64_t layers = model_.layers;
+  ParallelLayout zero = layout_of(2, 1, 2, layers);
+  zero.zero = 2;
+  const ParallelLayout whole = layout_of(1, 1, 4, layers), split = layout_of(2, 1, 2, layers);
+  for (const Setting& setting :
+       {Setting{.from = zero, .to = whole, .dtype = DType::fp32},
+        Setting{
+            .from = layout_of(2, 2, 1, layers), .to = split, .dtype = DType::fp32, .offload = true},
+        Setting{.from = layout_of(4, 1, 1, layers), .to = split, .offload = true},
+        Setting{.from = zero, .to = split, .offload = true}}) {
+    expect_same_with_two_memories(setting, model_, folder_);
+  }
+}
+
+TEST_F(OneMemory, OfRolesOnRanksOfTheirOwnHoldsOnlyTheirs) {
+  const std::int64_t layers = model_.layers;
+  for (const ParallelLayout& from : {layout_of(2, 1, 1, layers), layout_of(1, 2, 1, layers)}) {
+    for (const ParallelLayout& to : {layout_of(1, 1, 2, layers), layout_of(2, 1, 1, layers)}) {
+      for (const bool overlap : {false, true}) {
+        expect_same_with_two_memories(
+            {.from = from, .to = to, .apart = true, .reshard = {.overlap = overlap}}, model_,
+            folder_);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera

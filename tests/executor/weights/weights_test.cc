@@ -1,0 +1,130 @@
+#include "executor/weights/weights.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <mutex>
+#include <numeric>
+
+#include "cost_models/layout/sharding.h"
+#include "executor/checkpoint/safetensors.h"
+#include "tests/executor/model/fixture.h"
+
+namespace tessera::testing {
+namespace {
+
+using torch::Tensor;
+using Tensors = std::map<std::string, Tensor>;
+
+/// The tensors that the role's first rank gathers.
+Tensors gathered(const ModelSpec& spec, Degrees degrees, const std::filesystem::path& folder) {
+  Tensors whole;
+  on_ranks(spec, degrees, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    const Weights weights = loaded(spec, layout, groups, folder);
+    gather_weights(weights, groups, [&](const Parameter& parameter, const Tensor& tensor) {
+      EXPECT_EQ(groups.index, 0);
+      EXPECT_TRUE(tensor.is_contiguous());
+      EXPECT_TRUE(whole.emplace(parameter.name, tensor.clone()).second);
+    });
+  });
+  return whole;
+}
+
+TEST(Weights, LoadedPartsGatherToTheFilesBytes) {
+  for (const char* name : {"tiny-llama-biased", "tiny-qwen2-tied", "tiny-qwen3"}) {
+    const Fixture fixture = read_fixture(name);
+    Problems problems;
+    const auto file = open_safetensors(fixture.folder / "model.safetensors", problems);
+    ASSERT_TRUE(file);
+    for (const Degrees degrees :
+         {Degrees{1, 1}, {2, 1}, {4, 1}, {3, 1}, {1, 2}, {2, 2}, {2, 1, 2}}) {
+      const Tensors whole = gathered(fixture.spec, degrees, fixture.folder);
+      ASSERT_EQ(whole.size(), file->tensors.size());
+      for (const TensorView& view : file->tensors) {
+        const Tensor& tensor = whole.at(view.name);
+        ASSERT_EQ(tensor.sizes().vec(), view.shape) << view.name;
+        EXPECT_EQ(std::memcmp(tensor.const_data_ptr(), view.data.data(), view.data.size()), 0)
+            << view.name;
+      }
+    }
+  }
+}
+
+TEST(Weights, DrawnValuesDoNotDependOnTheLayout) {
+  const ModelSpec spec = small_model(10, 2);
+  const Tensors want = gathered(spec, {}, {});
+  for (const Degrees degrees : {Degrees{3, 1}, {2, 2}}) {
+    for (const auto& [name, tensor] : gathered(spec, degrees, {})) {
+      EXPECT_TRUE(torch::equal(tensor, want.at(name))) << name;
+    }
+  }
+  EXPECT_FALSE(torch::equal(want.at("model.layers.0.self_attn.k_proj.weight"),
+                            want.at("model.layers.1.self_attn.k_proj.weight")));
+  EXPECT_GT(want.at("lm_head.weight").abs().max().item<double>(), 0.1);
+}
+
+TEST(Weights, RowParallelTensorsAreStoredInByOut) {
+  const Fixture fixture = read_fixture("tiny-llama");
+  on_ranks(fixture.spec, {2, 1}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    const Weights weights = loaded(fixture.spec, layout, groups, fixture.folder);
+    EXPECT_THAT(weights.at("model.layers.0.mlp.down_proj.weight").sizes(),
+                ::testing::ElementsAre(22, 32));
+    EXPECT_THAT(weights.at("model.layers.0.mlp.up_proj.weight").sizes(),
+                ::testing::ElementsAre(22, 32));
+    EXPECT_THAT(weights.at("model.layers.0.self_attn.o_proj.weight").sizes(),
+                ::testing::ElementsAre(16, 32));
+  });
+}
+
+TEST(Weights, EveryElementIsCountedOnce) {
+  for (const auto& [heads, kv] : {std::pair{10, 2}, {6, 3}, {7, 1}, {4, 4}}) {
+    ModelSpec spec = small_model(heads, kv);
+    spec.tied_embeddings = true;
+    const ParameterTable table = parameter_table(spec);
+    for (const Degrees degrees : {Degrees{1, 1}, {2, 1}, {3, 2}, {4, 1}}) {
+      const ParallelLayout layout = layout_of(spec, degrees);
+      for (const Parameter& parameter : table.rows) {
+        std::vector<int> seen(parameter.shape[parameter.split_dim > 0 ? 1 : 0], 0);
+        for (int pp = 0; pp < degrees.pp; ++pp) {
+          for (int tp = 0; tp < degrees.tp; ++tp) {
+            const RankCoord coord{.tp = tp, .pp = pp};
+            const Interval counted = counted_range(parameter, layout, coord);
+            const auto box = compute_box(parameter, layout, coord);
+            const std::int64_t start = box ? box->dims[parameter.split_dim > 0 ? 1 : 0].lo : 0;
+            for (std::int64_t i = counted.lo; i < counted.hi; ++i) ++seen[start + i];
+          }
+        }
+        EXPECT_THAT(seen, ::testing::Each(1)) << parameter.name;
+      }
+    }
+  }
+}
+
+TEST(Weights, MissingAndMisshapenTensorsAreAllNamed) {
+  const Fixture fixture = read_fixture("tiny-llama");
+  ModelSpec other = fixture.spec;
+  other.ffn += 1;
+  other.qk_norm = true;
+  on_ranks(other, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    Weights weights =
+        make_weights(parameter_table(other), layout, groups.coord, DType::fp32, torch::kCPU);
+    Problems problems;
+    load_weights(weights, fixture.folder, 1, problems);
+    // Per layer: gate, up, down of another shape; q_norm and k_norm absent.
+    EXPECT_EQ(problems.size(), static_cast<std::size_t>(5 * other.layers));
+  });
+}
+
+TEST(Weights, ACriticStartsFromAnActorWithADrawnValueHead) {
+  const Fixture fixture = read_fixture("tiny-qwen2");
+  ModelSpec critic = fixture.spec;
+  critic.head = ModelHead::value;
+  on_ranks(critic, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    const Weights weights = loaded(critic, layout, groups, fixture.folder);
+    EXPECT_GT(weights.at("score.weight").abs().max().item<double>(), 0.0);
+    EXPECT_LT(weights.at("score.weight").abs().max().item<double>(), 0.2);
+  });
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,259 @@
+// Oracles: the plan's own validation, the exact reshard plan, published runs that fit, arithmetic.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <limits>
+
+#include "planner/engines/engine_check.h"
+#include "planner/engines/read_plan.h"
+#include "planner/explain/infeasible.h"
+#include "planner/explain/planner.h"
+#include "planner/explain/report.h"
+#include "planner/plan/one_step_off.h"
+#include "planner/plan/plan_json.h"
+#include "planner/request/candidate.h"
+#include "planner/request/describe.h"
+#include "planner/request/objective.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/request.h"
+#include "planner/search/exact.h"
+#include "planner/search/search.h"
+#include "tests/planner/planned.h"
+#include "tests/planner/sample_requests.h"
+
+namespace tessera {
+namespace {
+
+TEST(Plan, OfEveryRequestValidatesAndSurvivesItsFile) {
+  for (const PlanRequest& request : {digits_request(), ppo_request(2)}) {
+    const Plan plan = planned(request);
+    Problems problems;
+    validate(plan, "plan.json", problems);
+    for (const Problem& problem : problems) ADD_FAILURE() << to_string(problem);
+    EXPECT_TRUE(outside_capabilities(plan).empty());
+    const std::string json = to_json(plan);
+    const auto again = parse_plan(json, "plan.json", problems);
+    ASSERT_TRUE(again) << (problems.empty() ? "" : to_string(problems[0]));
+    EXPECT_EQ(to_json(*again), json);
+    EXPECT_EQ(*again, plan);
+    EXPECT_EQ(planned(request), plan);  // deterministic
+  }
+}
+
+TEST(Plan, ObeysTheFixedSettings) {
+  const Plan plan = planned(digits_request());
+  const RolePlan *actor = plan.find(Role::actor), *rollout = plan.find(Role::rollout);
+  ASSERT_TRUE(actor != nullptr && rollout != nullptr);
+  EXPECT_EQ(actor->layout.tp, 2);
+  EXPECT_EQ(actor->layout.pp, 2);
+  EXPECT_EQ(rollout->layout.tp, 2);
+  EXPECT_EQ(rollout->layout.dp(), 2);
+  EXPECT_EQ(actor->ranks, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(rollout->rank_order, RankOrder::strided);
+  EXPECT_EQ(actor->batching.mini_batch, 512);
+  EXPECT_GE(rollout->batching.max_sequences, 1);
+}
+
+TEST(Plan, CarriesTheExactReshardAndItsVolumeInClosedForm) {
+  PlanRequest request = ppo_request(2);
+  Problems problems;
+  // The closed form is that of equal stages of whole replicas.
+  request.fixed = parse_settings(
+      std::vector<std::string>{"actor.head_layers=0", "actor.dp_shard=1", "actor.cp=1"}, problems);
+  ASSERT_TRUE(problems.empty());
+  const Plan plan = planned(request);
+  ASSERT_EQ(plan.reshard.size(), 1);
+  const ReshardPlan exact = reshard_plan_of(plan, plan.reshard[0]);
+  EXPECT_EQ(plan.reshard[0].bytes_received, exact.bytes_received.value);
+  EXPECT_EQ(plan.reshard[0].bytes_received, plan.reshard[0].lower_bound_bytes);
+  EXPECT_EQ(plan.reshard[0].digest.size(), 16);
+  CostEvaluator costs(request);
+  const auto candidate = [&](Role role) { return candidate_of(plan, *plan.find(role)); };
+  EXPECT_EQ(costs.reshard_bytes(candidate(Role::actor), candidate(Role::rollout)),
+            exact.bytes_received.value);
+}
+
+TEST(Plan, PredictsEveryScheduledPhaseAndItsSumWhereAllRanksAreShared) {
+  PlanRequest request = ppo_request(2);
+  request.fixed.placement = "colocated";
+  const Plan plan = planned(request);
+  double sum = 0;
+  for (const ScheduledCall& call : plan.schedule) {
+    ASSERT_TRUE(plan.prediction.phases_s.contains(call.phase)) << name_of(call.phase);
+    sum += plan.prediction.phases_s.at(call.phase);
+  }
+  EXPECT_NEAR(sum, plan.prediction.step_s, 1e-9 * sum);
+  EXPECT_EQ(plan.prediction.step_s, plan.certificate.value);
+  EXPECT_GT(plan.prediction.mfu, 0.1);
+  EXPECT_LT(plan.prediction.mfu, 0.8);
+  EXPECT_LT(plan.prediction.exposed_comm_s, plan.prediction.step_s);
+  const double tokens = 1024.0 * 2048;
+  EXPECT_NEAR(plan.prediction.tokens_per_s_per_gpu,
+              tokens / plan.prediction.step_s / plan.world_size(), 1e-6);
+}
+
+TEST(Plan, KeepsEveryRankWithinTheDevicesMemoryInEveryPhase) {
+  const PlanRequest request = ppo_request(2);
+  const Plan plan = planned(request);
+  std::int64_t peak = 0;
+  for (const ScheduledCall& call : plan.schedule) {
+    std::vector<std::int64_t> of_rank(static_cast<std::size_t>(plan.world_size()), 0);
+    for (const RolePlan& role : plan.roles) {
+      for (const int rank : role.ranks) {
+        of_rank[static_cast<std::size_t>(rank)] += role.memory.at(call.phase).total();
+      }
+    }
+    peak = std::max(peak, *std::max_element(of_rank.begin(), of_rank.end()));
+  }
+  EXPECT_LE(peak, request.cluster.device.memory.value);
+  EXPECT_LE(plan.prediction.peak_bytes, peak);  // ranks of other stages than the fullest
+  EXPECT_GT(plan.prediction.peak_bytes, peak / 2);
+}
+
+/// Generation one step ahead is verl's to run, not Tessera's.
+TEST(Plan, OneStepOffIsNotForEnginesThatTrainInStep) {
+  PlanRequest request = ppo_request(2);
+  request.engine = "verl";
+  request.fixed.placement = "standalone";
+  const Plan ahead = planned(request);
+  EXPECT_TRUE(is_one_step_off(ahead.schedule));
+  EXPECT_TRUE(outside_capabilities(ahead, "plan", "verl").empty());
+  const Problems refused = outside_capabilities(ahead, "plan", "tessera");
+  ASSERT_FALSE(refused.empty());
+  EXPECT_EQ(refused.back().place, "/schedule");
+  request.engine = "tessera";
+  const Plan apart = planned(request);
+  EXPECT_FALSE(is_one_step_off(apart.schedule));
+  EXPECT_TRUE(outside_capabilities(apart, "plan", "tessera").empty());
+  EXPECT_NE(apart.find(Role::rollout)->ranks, apart.find(Role::actor)->ranks);
+}
+
+/// Memory for which the rollout's weights have to go while the actor trains.
+TEST(Plan, AnUnmappedRolloutCountsOnlyWhereItsWeightsArePresent) {
+  PlanRequest request = digits_request();
+  const Plan kept = planned(request);
+  Problems problems;
+  request.fixed.values.merge(
+      parse_settings(std::vector<std::string>{"rollout.offload=all"}, problems).values);
+  ASSERT_TRUE(problems.empty());
+  const Plan plan = planned(request);
+  ASSERT_TRUE(kept.reshard.size() == 1 && plan.reshard.size() == 1);
+  EXPECT_TRUE(kept.reshard[0].keep);
+  EXPECT_FALSE(plan.reshard[0].keep);
+  EXPECT_TRUE(outside_capabilities(plan, "plan", "tessera").empty());
+  const auto weights = [](const Plan& of, Phase phase) {
+    return of.find(Role::rollout)->memory.at(phase).weights;
+  };
+  for (const Phase phase : {Phase::reshard, Phase::gen}) {
+    EXPECT_GT(weights(plan, phase), 0);
+    EXPECT_EQ(weights(plan, phase), weights(kept, phase));
+  }
+  EXPECT_GT(weights(kept, Phase::update_actor), 0);
+  EXPECT_EQ(weights(plan, Phase::update_actor), 0);
+  const auto read = parse_plan(to_json(plan), "plan", problems);
+  ASSERT_TRUE(read) << to_string(problems[0]);
+  EXPECT_FALSE(read->reshard[0].keep);
+}
+
+TEST(Lengths, BeyondTheModelsPositionsAreProblems) {
+  PlanRequest request = ppo_request(1);
+  request.models.at("actor").spec.max_positions = 2047;
+  Problems problems;
+  EXPECT_FALSE(make_plan(request, problems).has_value());
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].found, "2047 positions");
+  request.models.at("actor").spec.rope.kind = RopeScalingKind::linear;
+  request.models.at("actor").spec.rope.factor = 2;
+  problems.clear();
+  EXPECT_TRUE(make_plan(request, problems).has_value());
+  EXPECT_TRUE(problems.empty());
+}
+
+TEST(Lengths, YarnReachesFactorTimesTheOriginalPositions) {
+  ModelSpec model = llama_8b();
+  model.max_positions = 32768;
+  model.rope.kind = RopeScalingKind::yarn;
+  model.rope.factor = 4;
+  model.rope.original_max_position_embeddings = 32768;
+  EXPECT_EQ(context_length(model), 131072);
+  model.max_positions = 163840;  // DeepSeek states the reach already
+  model.rope.factor = 40;
+  model.rope.original_max_position_embeddings = 4096;
+  EXPECT_EQ(context_length(model), 163840);
+}
+
+TEST(Report, NamesAPlanOneStepOff) {
+  Plan plan = planned(digits_request());
+  EXPECT_EQ(describe(plan).find("one step off"), std::string::npos);
+  for (ScheduledCall& call : plan.schedule) std::erase(call.after, Phase::gen);
+  EXPECT_NE(describe(plan).find("one step off"), std::string::npos);
+}
+
+TEST(Request, ThatContradictsItselfIsRefusedWithEveryDefect) {
+  PlanRequest request = digits_request();
+  request.fixed.values[{Role::critic, Field::tp}] = 2;
+  request.fixed.placement = "colocatde";
+  Problems problems;
+  EXPECT_FALSE(make_plan(request, problems));
+  ASSERT_EQ(problems.size(), 2);
+  EXPECT_NE(problems[1].hint.find("colocated"), std::string::npos);
+  request.engine = "verl-megatron-x";
+  problems.clear();
+  EXPECT_FALSE(make_plan(request, problems));
+  EXPECT_EQ(problems.size(), 1);
+}
+
+TEST(Request, MayBringItsOwnEvaluator) {
+  PlanRequest request = digits_request();
+  request.fixed = {};
+  Evaluator flat;  // only tp 4 is fast
+  flat.role = [&](const Candidate& candidate) {
+    RoleCost cost;
+    for (const Phase phase : phases_of(request.workload, candidate.role)) {
+      cost.seconds[phase] = candidate.tp == 4 ? 1 : 2;
+    }
+    return cost;
+  };
+  flat.reshard_seconds = [](const Candidate&, const Candidate&, bool) { return 0.5; };
+  Problems problems;
+  const auto outcome = make_plan(request, problems, flat);
+  const Plan& plan = std::get<Plan>(*outcome);
+  EXPECT_EQ(plan.find(Role::actor)->layout.tp, 4);
+  EXPECT_EQ(plan.find(Role::rollout)->layout.tp, 4);
+  EXPECT_NEAR(plan.prediction.phases_s.at(Phase::reshard), 0.5, 1e-12);
+}
+
+// verl's docs/perf/device_tuning.rst: scripts that are known to run (bf16, lengths as stated
+// there). Weights and fp32 gradients alone are more than one GPU of 40 GB.
+TEST(MemoryFit, AcceptsQwen7BGrpoOnOneH200NodeAndRefusesItOnOneGpu) {
+  ModelSpec model = llama_8b();
+  Workload workload = workload_of("grpo", KlPlace::loss, false);
+  workload.prompts_per_step = 64;
+  workload.samples_per_prompt = 5;
+  workload.prompt_tokens = 1024;
+  workload.response_tokens = {1024, 0, 1024};
+  planned(request_of(model, workload, cluster_of(8, 1, 141), "h200"));
+  refused(request_of(model, workload, cluster_of(1, 1, 40)));
+}
+
+TEST(Planning, OfFourRolesReportsItsSpeed) {
+  for (const int nodes : {2, 16, 128}) {
+    const PlanRequest request = ppo_request(nodes);
+    const Capabilities& table = engine_named("tessera").capabilities;
+    const auto start = std::chrono::steady_clock::now();
+    CostEvaluator costs(request);
+    const SearchResult result = search_exactly(search_problem(request, table, costs));
+    const double ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    ASSERT_FALSE(result.best.empty());
+    std::cout << nodes * 8 << " GPUs: " << ms << " ms, " << result.evaluated << " candidates, "
+              << result.pruned << " cut, " << describe(result.best[0].placement) << ", step "
+              << result.best[0].step_s << " s\n";
+    EXPECT_LT(ms, 60e3);
+  }
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,143 @@
+// Oracle of the exact search: every placement, split and combination of candidates, none left out,
+// timed by playing the schedule call by call.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "planner/pricing/iteration.h"
+#include "planner/request/describe.h"
+#include "planner/search/exact.h"
+#include "planner/space/place_pools.h"
+#include "tests/planner/search/played.h"
+#include "tests/planner/search/random_costs.h"
+
+namespace tessera {
+
+class BruteForce {
+ public:
+  explicit BruteForce(const SearchProblem& problem) : problem_(problem) {}
+
+  // Best value of each placement and lag.
+  OracleValues run() {
+    for (const Placement& placement : problem_.placements) {
+      for (const int lag : problem_.policy_lags) {
+        if (lag > 0 && !rollout_apart(placement)) continue;
+        placement_ = &placement;
+        lag_ = lag;
+        sizes_.assign(placement.size(), 0);
+        best_ = std::numeric_limits<double>::infinity();
+        choose_size(0,
+                    problem_.gpus > 0 ? problem_.gpus : static_cast<int>(problem_.cluster.gpus()));
+        if (best_ < std::numeric_limits<double>::infinity())
+          result_[{describe(placement), lag}] = best_;
+      }
+    }
+    return result_;
+  }
+
+ private:
+  struct Priced {
+    Candidate candidate;
+    RoleCost cost;
+  };
+
+  const std::vector<Priced>& priced(Role role, int gpus) {
+    auto [entry, added] = priced_.try_emplace({role, gpus});
+    if (added) {
+      for (const Candidate& candidate : candidates_of(problem_.spaces(role, gpus))) {
+        entry->second.push_back({candidate, problem_.evaluator.role(candidate)});
+      }
+    }
+    return entry->second;
+  }
+
+  void choose_size(std::size_t block, int left) {
+    if (block == sizes_.size()) {
+      if (place_blocks(sizes_, problem_.cluster).empty()) return;
+      chosen_.clear();
+      choose_candidate(0);
+      return;
+    }
+    for (const int size : block_sizes(problem_.cluster)) {
+      if (size > left) continue;
+      sizes_[block] = size;
+      choose_size(block + 1, left - size);
+    }
+  }
+
+  std::size_t block_of(Role role) const {
+    for (std::size_t b = 0; b < placement_->size(); ++b) {
+      const auto& roles = (*placement_)[b];
+      if (std::find(roles.begin(), roles.end(), role) != roles.end()) return b;
+    }
+    return 0;
+  }
+
+  void choose_candidate(std::size_t index) {
+    if (index == problem_.roles.size()) return judge();
+    const Role role = problem_.roles[index];
+    for (const Priced& option : priced(role, sizes_[block_of(role)])) {
+      chosen_.push_back(&option);
+      choose_candidate(index + 1);
+      chosen_.pop_back();
+    }
+  }
+
+  void judge() {
+    for (std::size_t b = 0; b < sizes_.size(); ++b) {
+      // In each role's worst phase the others rest; in the switch actor and rollout are both awake.
+      std::int64_t resting = 0, most = 0, switching = 0;
+      for (const Priced* option : chosen_) {
+        if (block_of(option->candidate.role) == b) resting += option->cost.resident;
+      }
+      switching = resting;
+      for (const Priced* option : chosen_) {
+        if (block_of(option->candidate.role) != b) continue;
+        most = std::max(most, resting - option->cost.resident + option->cost.peak);
+        switching += option->cost.switching - option->cost.resident;
+      }
+      if (std::max(most, switching) > problem_.memory_limit) return;
+    }
+    PhaseSeconds seconds = problem_.fixed_seconds;
+    const Candidate *actor = nullptr, *rollout = nullptr;
+    for (const Priced* option : chosen_) {
+      seconds += option->cost.seconds;
+      if (option->candidate.role == Role::actor) actor = &option->candidate;
+      if (option->candidate.role == Role::rollout) rollout = &option->candidate;
+    }
+    if (rollout != nullptr) {
+      seconds[Phase::reshard] =
+          problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
+    }
+    const double step = played(problem_, *placement_, lag_, seconds);
+    int gpus = 0;
+    for (const int size : sizes_) gpus += size;
+    switch (problem_.objective) {
+      case Objective::step_time:
+        best_ = std::min(best_, step);
+        break;
+      case Objective::tokens_per_gpu:
+      case Objective::cost:
+        best_ = std::min(best_, step * gpus);
+        break;
+      case Objective::fewest_gpus:  // by GPUs, then by step
+        best_ = std::min(best_, gpus * 1e6 + step);
+        break;
+    }
+  }
+
+  const SearchProblem& problem_;
+  const Placement* placement_ = nullptr;
+  std::vector<int> sizes_;
+  std::map<std::pair<Role, int>, std::vector<Priced>> priced_;
+  std::vector<const Priced*> chosen_;
+  int lag_ = 0;
+  OracleValues result_;
+  double best_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace tessera
