@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# Installs what is missing, checks the sources' format and clang-tidy's findings, builds everything
-# that is found, runs every test and ends with "N passed, M failed". Can be repeated.
+# Installs what is missing, checks the sources' format, builds everything that is found, runs every
+# test and ends with "N passed, M failed". Can be repeated.
 #
-# Tests that need neither torch nor Qt run once, under ASan and UBSan (preset asan); the others, and
-# the programs that they call, are built without (preset test). clang-tidy's outcomes are kept, so
-# that a second run looks at what changed.
-#
-# usage: scripts/test.sh [--dry-run] [--preset NAME] [--no-setup] [--no-checks]
-#   --preset     build and test with this preset alone, e.g. dev, core, asan, tsan
-#   --no-setup   install nothing
-#   --no-checks  leave out format and clang-tidy
+# usage: scripts/test.sh [--dry-run] [--preset NAME | --sanitize] [--tidy] [--no-setup]
+#   --preset    build and test with this preset; default dev; also core, asan, tsan
+#   --sanitize  tests that need neither torch nor Qt under ASan and UBSan (preset asan), the others
+#               and the programs that they call without (preset test)
+#   --tidy      also clang-tidy over the whole tree; its outcomes are kept, so that a second run
+#               looks at what changed
+#   --no-setup  install nothing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-preset='' setup=1 checks=1 dry_run=0
+preset=dev setup=1 tidy=0 dry_run=0
 while [ $# -gt 0 ]; do
   case "$1" in
     --dry-run) dry_run=1 ;;
     --preset) preset=${2:?--preset needs a name}; shift ;;
     --no-setup) setup=0 ;;
-    --no-checks) checks=0 ;;
-    -h | --help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --sanitize) preset='' ;;
+    --tidy) tidy=1 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "test.sh: unknown argument '$1' (see --help)" >&2; exit 64 ;;
   esac
   shift
@@ -63,13 +63,13 @@ if [ "$setup" = 1 ]; then
 fi
 if [ "$dry_run" = 0 ]; then rm -rf "$results"; fi
 
-if [ "$checks" = 1 ]; then
-  step "Format"
-  mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.cu')
-  echo "+ clang-format-16 --dry-run -Werror (${#sources[@]} files)"
-  if [ "$dry_run" = 0 ]; then
-    clang-format-16 --dry-run -Werror "${sources[@]}" || fail "clang-format"
-  fi
+step "Format"
+mapfile -t sources < <(git ls-files '*.h' '*.cc' '*.cu')
+echo "+ clang-format-16 --dry-run -Werror (${#sources[@]} files)"
+if [ "$dry_run" = 0 ]; then
+  clang-format-16 --dry-run -Werror "${sources[@]}" || fail "clang-format"
+fi
+if [ "$tidy" = 1 ]; then
   step "clang-tidy"
   # A folder of its own: it is never built, and its sources are not compiled in groups.
   configure dev -B build/tidy

@@ -12,9 +12,16 @@
 namespace tessera {
 namespace {
 
-constexpr std::array kCallPhases{Phase::gen,           Phase::old_log_prob, Phase::ref,
-                                 Phase::values,        Phase::reward,       Phase::adv,
-                                 Phase::update_critic, Phase::update_actor};
+// What a dataflow may name: every phase but those around its calls.
+constexpr auto kCallPhases = [] {
+  constexpr std::array kAround{Phase::load, Phase::reshard, Phase::save_checkpoint};
+  std::array<Phase, kEveryPhase.size() - kAround.size()> calls{};
+  std::size_t count = 0;
+  for (const Phase phase : kEveryPhase) {
+    if (std::find(kAround.begin(), kAround.end(), phase) == kAround.end()) calls[count++] = phase;
+  }
+  return calls;
+}();
 constexpr std::array kEveryKind{CallKind::generate, CallKind::infer, CallKind::train,
                                 CallKind::compute};
 constexpr std::array kEveryKlPlace{KlPlace::none, KlPlace::loss, KlPlace::reward};

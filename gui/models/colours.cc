@@ -15,10 +15,11 @@ QColor colourOf(Role role) {
 }
 
 QColor colourOf(Phase phase) {
-  static constexpr std::array<QRgb, kPhaseCount> kColours{
-      0xff999999, 0xff56b4e9, 0xffe69f00, 0xff3f8fc4, 0xff009e73, 0xfff0a884,
-      0xffcc79a7, 0xffb8b8b8, 0xffd55e00, 0xff0072b2, 0xff777777};
-  return QColor::fromRgb(kColours[static_cast<std::size_t>(phase)]);
+  static constexpr auto kColours =
+      std::to_array<QRgb>({0xff999999, 0xff56b4e9, 0xffe69f00, 0xff3f8fc4, 0xff009e73, 0xfff0a884,
+                           0xffcc79a7, 0xffb8b8b8, 0xffd55e00, 0xff0072b2, 0xff777777});
+  const auto index = static_cast<std::size_t>(phase);
+  return QColor::fromRgb(index < kColours.size() ? kColours[index] : 0xff777777);
 }
 
 QColor colourOfMemory(const QString& name) {

@@ -11,23 +11,33 @@
 
 namespace tessera {
 
-std::int64_t token_limit(const Batching& batching, Phase phase) {
+// Without a default: the compiler names a phase that is forgotten.
+std::int64_t Batching::*limit_of(Phase phase) {
   switch (phase) {
     case Phase::gen:
-      return batching.prefill_tokens;
+      return &Batching::prefill_tokens;
     case Phase::old_log_prob:
     case Phase::ref:
-      return batching.log_prob_tokens;
+      return &Batching::log_prob_tokens;
     case Phase::values:
-      return batching.values_tokens;
+      return &Batching::values_tokens;
     case Phase::reward:
-      return batching.reward_tokens;
+      return &Batching::reward_tokens;
     case Phase::update_actor:
     case Phase::update_critic:
-      return batching.update_tokens;
-    default:
-      return 0;
+      return &Batching::update_tokens;
+    case Phase::load:
+    case Phase::reshard:
+    case Phase::adv:
+    case Phase::save_checkpoint:
+      break;
   }
+  return nullptr;
+}
+
+std::int64_t token_limit(const Batching& batching, Phase phase) {
+  std::int64_t Batching::*const limit = limit_of(phase);
+  return limit == nullptr ? 0 : batching.*limit;
 }
 
 namespace {

@@ -19,6 +19,7 @@
 #include "planner/pricing/role/groups.h"
 #include "planner/pricing/uncertainty.h"
 #include "planner/request/candidate.h"
+#include "planner/request/plan_request.h"
 #include "planner/request/plan_value.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
@@ -44,29 +45,11 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
   for (const Call& call : workload.dataflow) {
     const Role runs = call.kind == CallKind::generate ? Role::rollout : call.role;
     if (runs != candidate.role) continue;
-    switch (call.phase) {
-      case Phase::gen:
-        batching.prefill_tokens = candidate.tokens;
-        batching.max_sequences = candidate.max_sequences;
-        break;
-      case Phase::values:
-        batching.values_tokens = candidate.tokens;
-        break;
-      case Phase::reward:
-        batching.reward_tokens = candidate.tokens;
-        break;
-      case Phase::old_log_prob:
-      case Phase::ref:
-        batching.log_prob_tokens = candidate.tokens;
-        break;
-      case Phase::update_actor:
-      case Phase::update_critic:
-        batching.update_tokens =
-            candidate.update_tokens > 0 ? candidate.update_tokens : candidate.tokens;
-        break;
-      default:
-        break;
-    }
+    if (call.phase == Phase::gen) batching.max_sequences = candidate.max_sequences;
+    std::int64_t Batching::*const limit = limit_of(call.phase);
+    if (limit == nullptr) continue;
+    const bool apart = limit == &Batching::update_tokens && candidate.update_tokens > 0;
+    batching.*limit = apart ? candidate.update_tokens : candidate.tokens;
   }
   return batching;
 }
