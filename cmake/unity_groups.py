@@ -2,8 +2,8 @@
 """Which sources of a target can be compiled as one file without meaning anything else.
 
 Sources that are included one after the other see each other's local names (what is declared in
-unnamed namespaces, `static` at namespace scope, macros) and each other's headers. Two sources share a
-group only where every name keeps the meaning that it has alone: neither calls a local function of
+unnamed namespaces, `static` at namespace scope, macros) and each other's headers. Two sources share
+a group only where every name keeps the meaning that it has alone: neither calls a local function of
 the other nor says another of its local names, and no header of one declares a local name of the
 other.
 
@@ -62,8 +62,8 @@ class Names:
 
 def declared(text: str, everywhere: bool) -> tuple:
     """Names of functions, and of anything else, that are declared at the first column, where the
-    code style has namespace scope: in unnamed namespaces (which end with a comment that says so) and
-    behind words that make a name local; everywhere: in named namespaces, too."""
+    code style has namespace scope: in unnamed namespaces (which end with a comment that says so)
+    and behind words that make a name local; everywhere: in named namespaces, too."""
     functions, others, unnamed = set(), set(), 0
     lines = text.split("\n")
     for index, line in enumerate(lines):

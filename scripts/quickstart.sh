@@ -78,5 +78,5 @@ Where to look:
   $out/run/metrics.jsonl       every step's numbers (verl's names)
   $out/run/trace.json          every rank's phases, for ui.perfetto.dev (the prediction: $out/predicted-trace.json)
   $out/run/hf                  the trained model, loadable by transformers
-  $tessera gui --plan $out/plan.json --run $out/run     the window
+  the window: cmake --build --preset release && $tessera gui --plan $out/plan.json --run $out/run
 EOF

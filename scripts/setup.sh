@@ -7,8 +7,8 @@
 #   --dry-run    say what would be done, do nothing
 #   --core       planner, simulator and command line only: no torch, no Qt
 #   --no-gui     everything but the window
-#   --test       also what the tests compare with (transformers, safetensors, shellcheck, and verl in
-#                .venv-verl)
+#   --test       also what the tests compare with (transformers, safetensors, verl in .venv-verl)
+#                and what checks the sources (clang-format, clang-tidy, shellcheck)
 # environment: TESSERA_VENV  use this Python environment instead of .venv
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,9 +32,12 @@ run() {
 
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   libcli11-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libvalijson-dev nlohmann-json3-dev
-  libpcre2-dev libutf8proc-dev libxxhash-dev librandom123-dev libeigen3-dev libssl-dev libboost-graph-dev
-  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin)
-if [ "$gui" = 1 ]; then packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core); fi
+  libpcre2-dev libutf8proc-dev libxxhash-dev librandom123-dev libeigen3-dev libssl-dev
+  libboost-graph-dev libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev
+  openmpi-bin)
+if [ "$gui" = 1 ]; then
+  packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core)
+fi
 if [ "$test" = 1 ]; then packages+=(shellcheck clang-format-16 clang-tidy-16); fi
 
 missing=()
@@ -56,7 +59,8 @@ venv=${TESSERA_VENV:-.venv}
 install_python() {  # install_python MODULE REQUIREMENT...: unless MODULE can be found already
   local module=$1
   shift
-  if "$venv/bin/python3" -c "import importlib.util as u, sys; sys.exit(u.find_spec('$module') is None)" 2>/dev/null; then
+  local known="import importlib.util as u, sys; sys.exit(u.find_spec('$module') is None)"
+  if "$venv/bin/python3" -c "$known" 2>/dev/null; then
     echo "setup: $module is there"
   else
     run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check "$@"
@@ -67,13 +71,16 @@ if [ "$torch" = 1 ]; then
   echo "setup: torch 2.11.0 with its CUDA libraries (4.7 GB on disk)"
   install_python torch torch==2.11.0 numpy
   if [ "$test" = 1 ]; then install_python transformers transformers==5.17.0 safetensors==0.8.0; fi
-  # The CUDA runtime's headers include the compiler's (crt/), which the torch wheel lacks; nvcc comes
-  # with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.
+  # The CUDA runtime's headers include the compiler's (crt/), which the torch wheel lacks; nvcc
+  # comes with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.
   install_python nvidia.cu13.nvvm 'cuda-toolkit[nvcc,cccl,cudart,nvml]==13.0.2' \
     nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
   # Header-only: cuDNN's attention graphs for the trainer's kernels.
-  if [ ! -e "$("$venv/bin/python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null)/include/cudnn_frontend.h" ]; then
-    run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps nvidia-cudnn-frontend==1.32.0
+  site=$("$venv/bin/python3" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    2>/dev/null || true)
+  if [ ! -e "$site/include/cudnn_frontend.h" ]; then
+    run "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps \
+      nvidia-cudnn-frontend==1.32.0
   fi
 fi
 if [ "$torch" = 1 ] && [ "$test" = 1 ]; then
