@@ -7,21 +7,11 @@
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/settings_of_candidate.h"
+#include "planner/space/divisors.h"
 #include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {
-
-std::vector<int> divisors(int number) {
-  std::vector<int> all, large;
-  for (int d = 1; d <= number / d; ++d) {
-    if (number % d != 0) continue;
-    all.push_back(d);
-    if (d != number / d) large.push_back(number / d);
-  }
-  all.insert(all.end(), large.rbegin(), large.rend());
-  return all;
-}
 
 // A micro-batch of more tokens than this gains nothing that a GEMM could use.
 constexpr std::int64_t kMostTokens = 131072;

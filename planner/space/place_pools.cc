@@ -6,22 +6,9 @@
 #include <optional>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/space/divisors.h"
 
 namespace tessera {
-namespace {
-
-std::vector<int> divisors(int number) {
-  std::vector<int> all, large;
-  for (int d = 1; d <= number / d; ++d) {
-    if (number % d != 0) continue;
-    all.push_back(d);
-    if (d != number / d) large.push_back(number / d);
-  }
-  all.insert(all.end(), large.rbegin(), large.rend());
-  return all;
-}
-
-}  // namespace
 
 std::vector<int> block_sizes(const ClusterSpec& cluster) {
   std::vector<int> sizes = divisors(static_cast<int>(cluster.gpus_per_node));
