@@ -32,10 +32,11 @@ struct Planner::State {
                                   const std::optional<Evaluator>& evaluator, bool replanned) {
     const SearchProblem problem =
         search_problem(request, capabilities, costs, evaluator, replanned);
-    const SolvedSearch solved = search_with_slots(problem, request, store);
+    SolvedSearch solved = search_with_slots(problem, request, store);
     if (solved.result.best.empty()) return explain_infeasible(request, capabilities, costs);
+    const std::vector<Rival> rivals = rivals_of(request, problem, solved, store);
     Plan plan = compose_plan(request, costs, solved.result.best.front(), &reshards);
-    plan.certificate = certificate_of(request, problem, solved, plan, store);
+    plan.certificate = certificate_of(request, problem, solved, rivals, plan);
     plan.certificate.digest = certified_digest(plan);
     return plan;
   }

@@ -100,6 +100,15 @@ MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) {
   return pricer(candidate.role, candidate.view).fullest(candidate, phase).use;
 }
 
+PhaseSeconds CostEvaluator::least_seconds(const Candidate& candidate, std::int64_t smallest) {
+  RolePricer& own = pricer(candidate.role, candidate.view);
+  PhaseSeconds seconds{};
+  for (const Phase phase : own.model().phases) {
+    seconds[phase] = own.least_seconds(candidate, phase, smallest);
+  }
+  return seconds;
+}
+
 double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
                                       bool shared) {
   const double own = seen_by(rollout.view).reshard->seconds(actor, rollout, shared);
@@ -129,6 +138,9 @@ Evaluator CostEvaluator::evaluator() {
           [this](const Candidate& candidate) { return seconds(candidate); },
           [this](const Candidate& actor, const Candidate& rollout, bool shared) {
             return reshard_seconds(actor, rollout, shared);
+          },
+          [this](const Candidate& candidate, std::int64_t smallest) {
+            return least_seconds(candidate, smallest);
           }};
 }
 

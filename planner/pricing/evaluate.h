@@ -40,6 +40,9 @@ struct Evaluator {
   std::function<PhaseSeconds(const Candidate&)> seconds;
   std::function<double(const Candidate& actor, const Candidate& rollout, bool shared)>
       reshard_seconds;
+  /// What no candidate takes less than that differs in its token limits alone, none of which is
+  /// above the candidate's or below `smallest`; empty = the least of all of them is worked out.
+  std::function<PhaseSeconds(const Candidate&, std::int64_t smallest)> least_seconds;
 };
 
 class CostEvaluator {
@@ -62,6 +65,8 @@ class CostEvaluator {
   RoleCost cost(const Candidate& candidate);
   /// Of the role's phases, without the memory.
   PhaseSeconds seconds(const Candidate& candidate);
+  /// As Evaluator::least_seconds.
+  PhaseSeconds least_seconds(const Candidate& candidate, std::int64_t smallest);
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
   /// pools have other GPU types at the rate of the slower.
   double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);

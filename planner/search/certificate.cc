@@ -92,16 +92,10 @@ double margin_between(const SearchProblem& problem, const Solution& winner, cons
   return std::clamp((next - best) / (next + best), 0.0, 1.0);
 }
 
-struct Beaten {
-  Solution solution;
-  std::string note;
-};
-
-// The best of every other placement, and the nearest layouts of the winner's own.
-std::vector<Beaten> beaten_by(const PlanRequest& request, const SearchProblem& problem,
-                              const SearchResult& result, FrontStore& store) {
+std::vector<Rival> others_of(const PlanRequest& request, const SearchProblem& problem,
+                             const SearchResult& result, FrontStore& store) {
   const Solution& winner = result.best.front();
-  std::vector<Beaten> others;
+  std::vector<Rival> others;
   for (std::size_t i = 1; i < result.best.size(); ++i) others.push_back({result.best[i], ""});
   if (others.empty()) {
     for (Solution& other : other_layouts(problem, request, winner, store)) {
@@ -109,22 +103,22 @@ std::vector<Beaten> beaten_by(const PlanRequest& request, const SearchProblem& p
     }
   }
   if (auto nearest = nearest_layout(problem, request, winner, store)) {
-    const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const Rival& other) {
       return other.solution.choice == nearest->choice && other.solution.sizes == nearest->sizes;
     });
     if (!known) others.push_back({*std::move(nearest), ", another layout"});
   }
   if (auto moved = on_other_types(problem, request, winner, store)) {
-    const bool known = std::any_of(others.begin(), others.end(), [&](const Beaten& other) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const Rival& other) {
       return other.solution.choice == moved->choice && other.solution.sizes == moved->sizes;
     });
     if (!known) others.push_back({*std::move(moved), ", other GPU types"});
   }
-  const auto value = [&](const Beaten& other) {
+  const auto value = [&](const Rival& other) {
     return value_of(problem.objective, other.solution);
   };
   std::stable_sort(others.begin(), others.end(),
-                   [&](const Beaten& a, const Beaten& b) { return value(a) < value(b); });
+                   [&](const Rival& a, const Rival& b) { return value(a) < value(b); });
   return others;
 }
 
@@ -163,8 +157,24 @@ void set_value(Certificate& certificate, const SolvedSearch& solved, Objective o
 
 }  // namespace
 
+std::vector<Rival> rivals_of(const PlanRequest& request, const SearchProblem& problem,
+                             SolvedSearch& solved, FrontStore& store) {
+  const auto value = [&](const Solution& solution) {
+    return value_of(problem.objective, solution);
+  };
+  std::vector<Solution>& best = solved.result.best;
+  const double bound = value(best.front()) * (1 - solved.gap);
+  for (;;) {
+    std::vector<Rival> others = others_of(request, problem, solved.result, store);
+    if (others.empty() || value(others.front().solution) >= value(best.front())) return others;
+    take_up(problem.objective, std::move(others.front().solution), best);
+    solved.gap = std::max(0.0, 1 - bound / value(best.front()));
+  }
+}
+
 Certificate certificate_of(const PlanRequest& request, const SearchProblem& problem,
-                           const SolvedSearch& solved, const Plan& plan, FrontStore& store) {
+                           const SolvedSearch& solved, const std::vector<Rival>& others,
+                           const Plan& plan) {
   const SearchResult& result = solved.result;
   const Solution& winner = result.best.front();
   Certificate certificate;
@@ -172,7 +182,6 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   set_value(certificate, solved, problem.objective, plan);
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
-  const std::vector<Beaten> others = beaten_by(request, problem, result, store);
   certificate.margin = others.empty() ? 0 : 1;
   const Solution* nearest = nullptr;
   for (const auto& [other, note] : others) {

@@ -1,8 +1,11 @@
 // The certificate of a plan: what it was compared with, and by how much it is better.
 //
-// Pure functions over a solved search; the runner-ups of the winner's own placement are searched
-// with the prices that `store` keeps.
+// Functions over a solved search; the runner-ups of the winner's own placement are searched with
+// the prices that `store` keeps.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "planner/request/request.h"
 #include "planner/search/exact.h"
@@ -13,9 +16,22 @@ namespace tessera {
 struct Certificate;
 struct Plan;
 
+/// A plan that the winner was compared with, and what it is beside its placement.
+struct Rival {
+  Solution solution;
+  std::string note;  // ", another layout"
+};
+
+/// The best plan of every other placement and the nearest layouts of the winner's own, best first.
+/// None is better than the winner: one that is, which a search that left a gap allows, becomes the
+/// winner of `solved`, under the same bound.
+std::vector<Rival> rivals_of(const PlanRequest& request, const SearchProblem& problem,
+                             SolvedSearch& solved, FrontStore& store);
+
 /// Value, bound, gap, runner-ups and margin of `plan`, composed of the winner of `solved`. The
 /// margin is the relative error e of the model at which value (1 + e) = runner-up (1 - e).
 Certificate certificate_of(const PlanRequest& request, const SearchProblem& problem,
-                           const SolvedSearch& solved, const Plan& plan, FrontStore& store);
+                           const SolvedSearch& solved, const std::vector<Rival>& rivals,
+                           const Plan& plan);
 
 }  // namespace tessera

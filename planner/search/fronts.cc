@@ -91,6 +91,14 @@ PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated)
   }
   PhaseSeconds least;
   least.fill(kInfinity);
+  if (space.layout.role != Role::rollout && problem_.evaluator.least_seconds) {
+    evaluated += static_cast<std::int64_t>(quickest.size() * space.batches.size());
+    for (const MemoryChoice& choice : quickest) {
+      lower(least, problem_.evaluator.least_seconds(space.at(choice, space.batches.back()),
+                                                    space.batches.front().tokens));
+    }
+    return least;
+  }
   for (const BatchLimit& batch : bounding(space)) {
     for (const MemoryChoice& choice : quickest) {
       const Candidate candidate = space.at(choice, batch);
@@ -179,14 +187,18 @@ std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) con
   std::vector<Option> options;
   std::vector<Limited> priced;
   for (const MemoryChoice& choice : space.choices) {
-    std::optional<BatchLimit> refused;
+    std::vector<BatchLimit> refused;
     priced.clear();
     for (const BatchLimit& batch : space.batches) {
-      if (refused && needs_no_less(space.layout.role, batch, *refused)) continue;
+      if (std::any_of(refused.begin(), refused.end(), [&](const BatchLimit& other) {
+            return needs_no_less(space.layout.role, batch, other);
+          })) {
+        continue;
+      }
       const Candidate candidate = space.at(choice, batch);
       const RoleCost cost = problem_.evaluator.role(candidate);
       if (!fits_somewhere(cost, space.limits_apart, limit)) {
-        if (!cost.may_shrink) refused = batch;
+        if (!cost.may_shrink) refused.push_back(batch);
       } else if (space.limits_apart && states_bytes(cost)) {
         priced.push_back({candidate, cost});
       } else {

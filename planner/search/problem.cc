@@ -1,6 +1,7 @@
 // The search problem that a request poses.
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
@@ -102,8 +103,10 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
     problem.settings[role].fixed = values_about(role, enumerated.fixed);
     problem.layouts[role].required = values_about(role, degrees);
   }
-  problem.spaces = [enumerated, capabilities](Role role, int gpus) {
-    return enumerate_layouts(enumerated, capabilities, role, gpus);
+  problem.spaces = [enumerated, capabilities,
+                    limits = std::make_shared<DistinctLimits>(request.workload)](Role role,
+                                                                                 int gpus) {
+    return enumerate_layouts(enumerated, capabilities, role, gpus, *limits);
   };
   problem.objective = request.objective;
   if (!request.fixed.gpu_types.empty()) {

@@ -14,7 +14,6 @@
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
 #include "planner/search/incumbent.h"
-#include "planner/search/refined_limits.h"
 #include "planner/space/layout_space.h"
 
 namespace tessera {
@@ -173,21 +172,6 @@ bool same_place(const Solution& a, const Solution& b) {
   return a.placement == b.placement && a.policy_lag == b.policy_lag;
 }
 
-void take_up(const SearchProblem& problem, Solution next, std::vector<Solution>& best) {
-  const auto value = [&](const Solution& solution) {
-    return value_of(problem.objective, solution);
-  };
-  const auto known = std::find_if(best.begin(), best.end(),
-                                  [&](const Solution& other) { return same_place(other, next); });
-  if (known == best.end()) {
-    best.push_back(std::move(next));
-  } else if (value(next) < value(*known)) {
-    *known = std::move(next);
-  }
-  std::stable_sort(best.begin(), best.end(),
-                   [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
-}
-
 // Than the plan that the problem says is known.
 bool is_better(const SearchProblem& problem, const Solution& solution) {
   return solution.step_s <
@@ -208,6 +192,19 @@ double gap_between(Objective objective, const Solution& bound, const Solution& b
 }
 
 }  // namespace
+
+void take_up(Objective objective, Solution next, std::vector<Solution>& best) {
+  const auto value = [&](const Solution& solution) { return value_of(objective, solution); };
+  const auto known = std::find_if(best.begin(), best.end(),
+                                  [&](const Solution& other) { return same_place(other, next); });
+  if (known == best.end()) {
+    best.push_back(std::move(next));
+  } else if (value(next) < value(*known)) {
+    *known = std::move(next);
+  }
+  std::stable_sort(best.begin(), best.end(),
+                   [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
+}
 
 Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
                          const Solution& solution) {
@@ -239,10 +236,8 @@ Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
   return best;
 }
 
-namespace {
-
-SolvedSearch solve_slots(const SearchProblem& problem, const PlanRequest& request,
-                         FrontStore& store, int rounds) {
+SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
+                               FrontStore& store, int rounds) {
   constexpr double kSmallGap = 1e-3;
   SolvedSearch solved{search_exactly(problem, store)};
   std::vector<Solution>& best = solved.result.best;
@@ -251,7 +246,7 @@ SolvedSearch solve_slots(const SearchProblem& problem, const PlanRequest& reques
   }
   const Workload& workload = request.workload;
   for (Solution& solution : best) solution = with_most_slots(problem, workload, solution);
-  if (!best.empty()) take_up(problem, best.front(), best);
+  if (!best.empty()) take_up(problem.objective, best.front(), best);
   Between between(problem, workload);
   for (int round = 0; round < rounds; ++round) {
     SearchProblem open = between.open();
@@ -269,31 +264,9 @@ SolvedSearch solve_slots(const SearchProblem& problem, const PlanRequest& reques
       if (solved.gap <= kSmallGap) break;
     }
     between.split(next.choice.at(Role::rollout));
-    if (is_better(problem, next)) take_up(problem, std::move(next), best);
+    if (is_better(problem, next)) take_up(problem.objective, std::move(next), best);
   }
   if (problem.objective == Objective::fewest_gpus) solved.gap = 0;
-  return solved;
-}
-
-void refine_limits(const SearchProblem& problem, const PlanRequest& request, SolvedSearch& solved) {
-  std::vector<Solution>& best = solved.result.best;
-  if (best.empty()) return;
-  const auto value = [&](const Solution& solution) {
-    return value_of(problem.objective, solution);
-  };
-  const double bound = value(best.front()) * (1 - solved.gap);
-  for (Solution& solution : best) solution = with_refined_limits(problem, request, solution);
-  std::stable_sort(best.begin(), best.end(),
-                   [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
-  if (solved.gap > 0) solved.gap = std::max(0.0, 1 - bound / value(best.front()));
-}
-
-}  // namespace
-
-SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
-                               FrontStore& store, int rounds) {
-  SolvedSearch solved = solve_slots(problem, request, store, rounds);
-  refine_limits(problem, request, solved);
   return solved;
 }
 

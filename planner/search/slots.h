@@ -21,11 +21,13 @@ struct SolvedSearch {
   double gap = 0;       // no plan of the space is better than (1 - gap) of the first one's value
 };
 
-/// `request`: the problem's. A number that is fixed stays. Token limits between the doublings are
-/// tried in what is found (refined_limits.h). After `rounds` of closer numbers the
+/// `request`: the problem's. A number that is fixed stays. After `rounds` of closer numbers the
 /// rest is the gap.
 SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& request,
                                FrontStore& store, int rounds = 32);
+
+/// Adds a solution to the best of each placement and lag, which stay ascending by the objective.
+void take_up(Objective objective, Solution next, std::vector<Solution>& best);
 
 /// The solution with the number of sequences at once solved, all else as it is.
 Solution with_most_slots(const SearchProblem& problem, const Workload& workload,

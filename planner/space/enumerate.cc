@@ -7,14 +7,13 @@
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/settings_of_candidate.h"
+#include "planner/space/distinct_limits.h"
 #include "planner/space/divisors.h"
 #include "planner/space/layout_space.h"
 
 namespace tessera {
 namespace {
 
-// A micro-batch of more tokens than this gains nothing that a GEMM could use.
-constexpr std::int64_t kMostTokens = 131072;
 // Shorter parts of a sequence are not worth a rank of their own.
 constexpr std::int64_t kLeastContext = 2048;
 constexpr int kMostVirtualStages = 8;
@@ -29,9 +28,11 @@ std::int64_t batch_of(const Workload& workload, Role role) {
 
 class Enumeration {
  public:
-  Enumeration(const PlanRequest& request, const Capabilities& table, Role role, int gpus)
+  Enumeration(const PlanRequest& request, const Capabilities& table, DistinctLimits& limits,
+              Role role, int gpus)
       : request_(request),
         table_(table),
+        limits_(limits),
         model_(model_of(request, role)),
         shape_(layer_shape(model_, kind_of_layer(model_, model_.layers - 1))),
         rollout_(role == Role::rollout),
@@ -274,25 +275,20 @@ class Enumeration {
     return choices;
   }
 
-  // In whole longest sequences, doubling until one micro-batch holds everything; a multiple of the
-  // context-parallel degree, as every rank of a group takes as many tokens.
+  // In whole longest sequences (DistinctLimits); a multiple of the context-parallel degree, as
+  // every rank of a group takes as many tokens.
   std::vector<BatchLimit> token_limits() const {
     const auto tokens = request_.fixed.find(next_.role, Field::tokens);
     const auto update = request_.fixed.find(next_.role, Field::update_tokens);
     if (one_limit_ && tokens && update && tokens != update) return {};
     if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
     const std::int64_t longest = longest_sequence(request_.workload);
-    const std::int64_t replica = batch_ / next_.dp;
     const std::int64_t cp = next_.cp;
-    const auto limit = [&](std::int64_t count) {
-      return BatchLimit{(count * longest + cp - 1) / cp * cp};
-    };
     std::vector<BatchLimit> limits;
-    for (std::int64_t count = 1; count < replica; count *= 2) {
-      if (count > 1 && count * longest > kMostTokens * cp) return limits;
-      limits.push_back(limit(count));
+    for (const std::int64_t count :
+         limits_.of(batch_ / next_.dp, request_.workload.sequences() / next_.dp)) {
+      limits.push_back(BatchLimit{(count * longest + cp - 1) / cp * cp});
     }
-    limits.push_back(limit(replica));
     return limits;
   }
 
@@ -314,6 +310,7 @@ class Enumeration {
 
   const PlanRequest& request_;
   const Capabilities& table_;
+  DistinctLimits& limits_;
   ModelSpec model_;
   LayerShape shape_;
   bool rollout_;
@@ -349,8 +346,9 @@ std::int64_t LayoutSpace::size() const {
 }
 
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
-                                           const Capabilities& capabilities, Role role, int gpus) {
-  return Enumeration(request, capabilities, role, gpus).run();
+                                           const Capabilities& capabilities, Role role, int gpus,
+                                           DistinctLimits& limits) {
+  return Enumeration(request, capabilities, limits, role, gpus).run();
 }
 
 std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
@@ -374,7 +372,8 @@ std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
 
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
                                             const Capabilities& capabilities, Role role, int gpus) {
-  std::vector<LayoutSpace> layouts = enumerate_layouts(request, capabilities, role, gpus);
+  DistinctLimits limits(request.workload);
+  std::vector<LayoutSpace> layouts = enumerate_layouts(request, capabilities, role, gpus, limits);
   for (LayoutSpace& space : layouts) space.limits_apart = false;
   return candidates_of(layouts);
 }

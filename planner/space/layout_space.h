@@ -10,6 +10,7 @@
 #include "planner/engines/capabilities.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
+#include "planner/space/distinct_limits.h"
 
 namespace tessera {
 
@@ -32,16 +33,17 @@ bool tries_context(const Workload& workload, std::int64_t cp);
 
 /// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
 /// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
-/// token limits of calls that train, and of the others, are 1, 2, 4, ... longest sequences, up to
-/// all of a replica's (or 128 Ki per cp rank); rollout slots all of a replica's sequences, a half,
-/// a quarter, ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank
+/// token limits of calls that train, and of the others, are whole longest sequences, one limit for
+/// every number of micro-batches (`limits`); rollout slots all of a replica's sequences, a half, a
+/// quarter, ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank
 /// (fewer where nothing else occupies the ranks), as ring and as Ulysses; virtual
 /// stages that divide the layers, up to 8; the last stage shorter by its head; ep that divides the
 /// experts, with etp 1 or tp; FSDP over all replicas or a node's; every recomputation; optimizer,
 /// or everything, offloaded between phases; the rollout unmapped. Sequence parallelism wherever tp
 /// > 1. In a fixed order.
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
-                                           const Capabilities& capabilities, Role role, int gpus);
+                                           const Capabilities& capabilities, Role role, int gpus,
+                                           DistinctLimits& limits);
 std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts);
 /// The candidates with one token limit for all calls of a role.
 std::vector<Candidate> enumerate_candidates(const PlanRequest& request,

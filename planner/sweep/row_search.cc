@@ -167,10 +167,11 @@ std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& gene
   problem.cluster.nodes = std::max<std::int64_t>(
       problem.cluster.nodes,
       apart ? nodes_for(train_gpus) + nodes_for(gen_gpus) : nodes_for(train_gpus));
+  DistinctLimits limits(trained.workload);
   problem.spaces = [&](Role role, int gpus) -> std::vector<LayoutSpace> {
     const bool rollout = role == Role::rollout;
     if (gpus != (rollout ? gen_gpus : train_gpus)) return {};
-    auto spaces = enumerate_layouts(rollout ? generated : trained, table, role, gpus);
+    auto spaces = enumerate_layouts(rollout ? generated : trained, table, role, gpus, limits);
     if (!spaces.empty() || !row.engine.empty()) return spaces;
     return rollout ? gen_spaces(row, generating) : train_spaces(row, costs);
   };

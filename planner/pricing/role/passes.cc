@@ -64,8 +64,8 @@ double hop_bytes(const RoleLayout& layout, const Candidate& candidate, double to
   return layout.assumed->traits().pipeline.cut_by_tp ? bytes / candidate.tp : bytes;
 }
 
-OperationTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
-                            const MicroBatchCost& cost, double count, double each, bool training) {
+PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
+                           const MicroBatchCost& cost, double count, double each, bool training) {
   const Assumptions& assumed = *layout.assumed;
   const double slow = slowdown(assumed, candidate, count / (count + candidate.pp - 1));
   const double hop = hop_seconds(layout, candidate, each * assumed.sequence);
@@ -93,7 +93,8 @@ OperationTime pipeline_time(const RoleLayout& layout, const Candidate& candidate
   if (candidate.vpp == 1) {
     const double seconds = training ? one_f_one_b_seconds(forward, backward, count)
                                     : sum.seconds + (count - 1) * slowest.seconds;
-    return {shown + seconds, shown + sum.communication_s + (count - 1) * slowest.communication_s};
+    return {{shown + seconds, shown + sum.communication_s + (count - 1) * slowest.communication_s},
+            slowest.seconds};
   }
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
   // that do not fill the last round of p leave (v - 1) (p - m mod p) chunks empty (Calculon).
@@ -101,8 +102,9 @@ OperationTime pipeline_time(const RoleLayout& layout, const Candidate& candidate
   double rounds = count - 1 / chunks;
   const double rest = std::fmod(count, candidate.pp);
   if (rest != 0) rounds += (chunks - 1) * (candidate.pp - rest) / chunks;
-  return {shown + sum.seconds / chunks + rounds * slowest.seconds,
-          shown + sum.communication_s / chunks + rounds * slowest.communication_s};
+  return {{shown + sum.seconds / chunks + rounds * slowest.seconds,
+           shown + sum.communication_s / chunks + rounds * slowest.communication_s},
+          slowest.seconds};
 }
 
 }  // namespace tessera

@@ -13,9 +13,14 @@ namespace tessera {
 /// Hidden states of `tokens` that a rank hands to the next stage.
 double hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens);
 
+struct PipelineTime {
+  OperationTime whole;
+  double slowest_s = 0;  // one micro-batch on the slowest stage
+};
+
 /// `count` micro-batches of `each` sequences, as `cost` prices one, through all stages; forward
 /// alone, or as 1F1B with `training`.
-OperationTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
-                            const MicroBatchCost& cost, double count, double each, bool training);
+PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
+                           const MicroBatchCost& cost, double count, double each, bool training);
 
 }  // namespace tessera

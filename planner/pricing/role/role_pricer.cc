@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "planner/pricing/role/offload.h"
-#include "planner/pricing/role/passes.h"
 
 namespace tessera {
 namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
+
+// By what part micro-batches between two sizes may be quicker, for each sequence, than those of
+// both: kernels' rates do not rise evenly with their sizes.
+constexpr double kUnevenRates = 0.03;
 
 std::size_t index_of(int zero, bool flag) {
   return static_cast<std::size_t>(zero) * 2 + (flag ? 1 : 0);
@@ -83,24 +86,37 @@ OperationTime RolePricer::time(const Candidate& candidate, Phase phase) {
       time.seconds += mapping_seconds(layout, candidate);
       return time;
     }
-    case CallKind::infer:
-      return infer(in_call(candidate, false));
-    case CallKind::train:
-      return update(in_call(candidate, true));
+    case CallKind::infer: {
+      const Candidate called = in_call(candidate, false);
+      return infer(called, called.tokens);
+    }
+    case CallKind::train: {
+      const Candidate called = in_call(candidate, true);
+      return update(called, called.tokens);
+    }
     case CallKind::compute:
       break;
   }
   return {};
 }
 
-OperationTime RolePricer::update(const Candidate& candidate) {
+double RolePricer::least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest) {
+  const CallKind kind = model_.calls[phase].value_or(CallKind::compute);
+  if (kind == CallKind::infer) return infer(in_call(candidate, false), smallest).seconds;
+  if (kind != CallKind::train) return time(candidate, phase).seconds;
+  const Candidate called = in_call(candidate, true);
+  return update(called, std::min(smallest, called.tokens)).seconds;
+}
+
+OperationTime RolePricer::update(const Candidate& candidate, std::int64_t smallest) {
   const Workload& workload = assumed_.workload();
   const double steps = as_double(workload.mini_batches * workload.epochs);
   const double sequences =
       as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
-  const OperationTime passed = passes(candidate, sequences, true);
+  const OperationTime passed = least_passes(candidate, sequences, true, smallest).whole;
   // Two thirds of a micro-batch's time are its backward pass.
-  const double last = passed.seconds / packed_.micro_batches(candidate.tokens, sequences) * 2 / 3;
+  const double fewest = packed_.micro_batches(candidate.tokens, sequences);
+  const double last = passes(candidate, fewest, sequences, true).whole.seconds / fewest * 2 / 3;
   const OptimizerCost& optimizer = fullest_optimizer(candidate);
   const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
   const double communication = shown.reduce_s + shown.gather_s;
@@ -112,30 +128,53 @@ OperationTime RolePricer::update(const Candidate& candidate) {
           steps * (passed.communication_s + communication)};
 }
 
-OperationTime RolePricer::infer(const Candidate& candidate) {
+OperationTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
   const double sequences = as_double(assumed_.workload().sequences()) / candidate.dp;
-  OperationTime pass = passes(candidate, sequences, false);
+  OperationTime pass = least_passes(candidate, sequences, false, smallest).whole;
   pass.seconds += call_seconds(assumed_, candidate) + offloaded_seconds(candidate, false, 0);
   return pass;
 }
 
-OperationTime RolePricer::passes(const Candidate& candidate, double sequences, bool training) {
+// Between two numbers a < b of micro-batches the slowest stage is busy for no less than with
+// either, and filling and draining the pipeline take no less than with b, whose micro-batches are
+// smaller.
+PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequences, bool training,
+                                      std::int64_t smallest) {
+  const double most = packed_.micro_batches(smallest, sequences);
+  double count = packed_.micro_batches(candidate.tokens, sequences);
+  PipelineTime few = passes(candidate, count, sequences, training);
+  if (count == most) return few;
+  PipelineTime least = few;
+  while (count < most) {
+    const double next = std::min(2 * count, most);
+    const PipelineTime many = passes(candidate, next, sequences, training);
+    PipelineTime between = many;
+    between.whole.seconds -= std::max(0.0, next * many.slowest_s - count * few.slowest_s);
+    if (between.whole.seconds < least.whole.seconds) least = between;
+    few = many;
+    count = next;
+  }
+  least.whole.seconds *= 1 - kUnevenRates;
+  return least;
+}
+
+PipelineTime RolePricer::passes(const Candidate& candidate, double count, double sequences,
+                                bool training) {
   LayoutCosts& costs = of_layout(candidate);
   Candidate asked = candidate;
   const bool reduces = training && candidate.zero == 2;
   if (!training) asked.recompute = Recompute::none;
   if (!reduces && shard_ranks(candidate, assumed_.traits()) == 1) asked.zero = 0;
   for (const PipelinePasses& known : costs.passes) {
-    if (known.tokens == asked.tokens && known.recompute == asked.recompute &&
-        known.training == training && known.zero == asked.zero) {
+    if (known.count == count && known.recompute == asked.recompute && known.training == training &&
+        known.zero == asked.zero) {
       return known.time;
     }
   }
-  const double count = packed_.micro_batches(asked.tokens, sequences);
   const double each = sequences / count;
   const MicroBatchCost& cost = micro_batch(costs.layout, asked, each, training);
-  const OperationTime time = pipeline_time(costs.layout, asked, cost, count, each, training);
-  costs.passes.push_back({asked.tokens, asked.recompute, training, asked.zero, time});
+  const PipelineTime time = pipeline_time(costs.layout, asked, cost, count, each, training);
+  costs.passes.push_back({count, asked.recompute, training, asked.zero, time});
   return time;
 }
 

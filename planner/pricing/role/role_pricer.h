@@ -16,6 +16,7 @@
 #include "planner/pricing/role/memory.h"
 #include "planner/pricing/role/micro_batch.h"
 #include "planner/pricing/role/optimizer.h"
+#include "planner/pricing/role/passes.h"
 #include "planner/pricing/role/role_cost.h"
 #include "planner/pricing/role/rollout.h"
 
@@ -23,11 +24,11 @@ namespace tessera {
 
 /// Time of a pipeline's passes under a layout: what else they depend on.
 struct PipelinePasses {
-  std::int64_t tokens = 0;
+  double count = 0;  // micro-batches
   Recompute recompute = Recompute::none;
   bool training = false;
   int zero = 0;  // 2 where layers are reduced one by one, 3 where they are sharded, else 0
-  OperationTime time;
+  PipelineTime time;
 };
 
 /// Bytes that a call needs under a layout beside what its ranks hold: what else they depend on.
@@ -82,6 +83,12 @@ class RolePricer {
   /// Of a phase of the role's.
   OperationTime time(const Candidate& candidate, Phase phase);
 
+  /// What no candidate takes less than that differs from this one in its token limits alone, where
+  /// these are no larger than its own and no smaller than `smallest`. That a micro-batch of more
+  /// sequences takes no less, and for each of them hardly more, than one of fewer is taken for
+  /// granted.
+  double least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest);
+
   /// Of a rank of a stage in a phase, the role's own or another.
   MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
   FullestStage fullest(const Candidate& candidate, Phase phase);
@@ -97,13 +104,18 @@ class RolePricer {
   TrainedBatches batches(const Candidate& candidate, std::optional<CallKind> call);
   const MicroBatchCost& micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                     double sequences, bool training);
-  /// All micro-batches of `sequences` sequences of one replica.
-  OperationTime passes(const Candidate& candidate, double sequences, bool training);
+  /// All micro-batches, `count`, of `sequences` sequences of one replica.
+  PipelineTime passes(const Candidate& candidate, double count, double sequences, bool training);
+  /// The same, of the number that makes them quickest of those that limits down to `smallest` make;
+  /// no more than any of these takes.
+  PipelineTime least_passes(const Candidate& candidate, double sequences, bool training,
+                            std::int64_t smallest);
   /// Of the stage that trains most.
   const OptimizerCost& fullest_optimizer(const Candidate& candidate);
   double offloaded_seconds(const Candidate& candidate, bool training, double steps);
-  OperationTime update(const Candidate& candidate);
-  OperationTime infer(const Candidate& candidate);
+  /// `smallest`: as in least_seconds; the candidate's own limit for its own time.
+  OperationTime update(const Candidate& candidate, std::int64_t smallest);
+  OperationTime infer(const Candidate& candidate, std::int64_t smallest);
   /// fullest(...).use.total().
   std::int64_t most_bytes(const Candidate& candidate, Phase phase);
   const std::vector<MemoryUse>& resident_of_stages(const Candidate& candidate);

@@ -107,9 +107,10 @@ TEST(Candidates, LimitTheTokensOfCallsThatTrainApart) {
   Problems problems;
   const auto limits = [&](const char* engine, Role role, std::vector<std::string> words) {
     request.fixed = parsed(std::move(words), problems);
+    DistinctLimits distinct(request.workload);
     std::set<std::pair<bool, bool>> kinds;  // calls that train take less, or more
-    for (const Candidate& c :
-         candidates_of(enumerate_layouts(request, engine_named(engine).capabilities, role, 8))) {
+    for (const Candidate& c : candidates_of(
+             enumerate_layouts(request, engine_named(engine).capabilities, role, 8, distinct))) {
       kinds.insert({c.update_tokens > 0 && c.update_tokens<c.tokens, c.update_tokens> c.tokens});
     }
     return kinds;

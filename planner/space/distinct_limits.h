@@ -1,0 +1,38 @@
+// Token limits that make a difference: those that cut a call into fewer micro-batches than any
+// smaller one.
+//
+// What a call takes depends on its number of micro-batches alone (ceil of its sequences by those
+// that a micro-batch holds in expectation, cost_models/packing.h), what it needs grows with the
+// limit. So the smallest limit of every number stands for all limits of that number. Limits count
+// longest sequences. Keeps what it has worked out; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cost_models/packing.h"
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+
+class DistinctLimits {
+ public:
+  explicit DistinctLimits(const Workload& workload);
+
+  /// Ascending, from 1 to the first that holds a whole call. A replica's calls work on `all` of
+  /// its sequences, or where they train on `mini_batch` of them at a time.
+  const std::vector<std::int64_t>& of(std::int64_t mini_batch, std::int64_t all);
+
+ private:
+  /// Sequences that a micro-batch of `count` longest ones holds in expectation.
+  double held(std::int64_t count);
+
+  ExpectedPacking packing_;
+  std::int64_t longest_;  // tokens
+  std::vector<double> held_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known_;
+};
+
+}  // namespace tessera

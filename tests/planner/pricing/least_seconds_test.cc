@@ -1,0 +1,82 @@
+// The least seconds of a layout, which the search cuts by, against those of all its token limits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/engines/engine.h"
+#include "planner/pricing/evaluate.h"
+#include "planner/space/layout_space.h"
+#include "tests/planner/planned.h"
+
+namespace tessera {
+namespace {
+
+struct Compared {
+  std::size_t phases = 0;
+  double tightness = 0;  // sum of bound by least
+};
+
+// Of every layout and choice of a role on so many GPUs.
+void compare(CostEvaluator& costs, const Capabilities& table, Role role, int gpus,
+             Compared& compared) {
+  const Workload& workload = costs.request().workload;
+  DistinctLimits limits(workload);
+  for (const LayoutSpace& space : enumerate_layouts(costs.request(), table, role, gpus, limits)) {
+    for (const MemoryChoice& choice : space.choices) {
+      const PhaseSeconds bound =
+          costs.least_seconds(space.at(choice, space.batches.back()), space.batches.front().tokens);
+      PhaseSeconds least;
+      least.fill(std::numeric_limits<double>::infinity());
+      for (const BatchLimit& batch : space.batches) {
+        lower(least, costs.seconds(space.at(choice, batch)));
+      }
+      for (const Phase phase : phases_of(workload, role)) {
+        ASSERT_LE(bound[phase], least[phase] * (1 + 1e-9))
+            << name_of(role) << " " << name_of(phase) << " tp" << space.layout.tp << " pp"
+            << space.layout.pp << " vpp" << space.layout.vpp << " dp" << space.layout.dp << " cp"
+            << space.layout.cp << " ep" << space.layout.ep;
+        compared.tightness += bound[phase] / least[phase];
+        ++compared.phases;
+      }
+    }
+  }
+}
+
+PlanRequest request_with(const char* model, const char* engine, double cv) {
+  PlanRequest request = request_for("h800-64");
+  Problems problems;
+  request.models["actor"] = {*read_model_spec(model, problems), model, ""};
+  request.engine = engine;
+  request.traits = traits_of(engine);
+  request.workload = workload_of("ppo", KlPlace::reward, false);
+  request.workload.prompts_per_step = 256;
+  request.workload.samples_per_prompt = 2;
+  request.workload.mini_batches = 4;
+  request.workload.prompt_tokens = 600;
+  request.workload.response_tokens = {900, cv, cv > 0 ? 3000 : 900};
+  return request;
+}
+
+TEST(LeastSeconds, AreNoMoreThanThoseOfAnyTokenLimit) {
+  for (const char* model : {"qwen2.5-7b", "qwen3-30b-a3b", "llama3.1-70b"}) {
+    for (const char* engine : {"tessera", "verl", "verl-megatron"}) {
+      for (const double cv : {0.0, 0.6}) {
+        const PlanRequest request = request_with(model, engine, cv);
+        CostEvaluator costs(request);
+        Compared compared;
+        for (const Role role : {Role::actor, Role::critic, Role::reference}) {
+          for (const int gpus : {8, 32}) {
+            compare(costs, engine_named(engine).capabilities, role, gpus, compared);
+          }
+        }
+        EXPECT_GT(compared.phases, 100U) << model << " " << engine;
+        EXPECT_GT(compared.tightness / static_cast<double>(compared.phases), 0.8)
+            << model << " " << engine;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
