@@ -1,6 +1,10 @@
 #include "planner/pricing/role/groups.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
@@ -33,42 +37,134 @@ int shard_ranks(const Candidate& candidate, const EngineTraits& traits) {
   return candidate.zero == 3 ? candidate.dp_shard * candidate.cp : 1;
 }
 
+namespace {
+
+// Ranks `step` apart along one coordinate.
+struct Steps {
+  int count = 1, step = 1;
+};
+
+// A group's ranks: two coordinates, the faster one first, of which one may have a single value.
+struct Members {
+  Steps inner, outer;
+
+  int count() const { return inner.count * outer.count; }
+};
+
+// Places in a node where groups may begin: those that the other coordinates lead to.
+std::vector<int> beginnings(const std::vector<Steps>& others, int per_node) {
+  std::vector<bool> reached(static_cast<std::size_t>(per_node), false);
+  reached[0] = true;
+  for (const auto& [count, step] : others) {
+    const int different = std::min(count, per_node / std::gcd(step, per_node));
+    std::vector<bool> next(reached.size(), false);
+    for (int place = 0; place < per_node; ++place) {
+      if (!reached[static_cast<std::size_t>(place)]) continue;
+      for (int i = 0; i < different; ++i) {
+        next[static_cast<std::size_t>((place + static_cast<std::int64_t>(i) * step) % per_node)] =
+            true;
+      }
+    }
+    reached = std::move(next);
+  }
+  std::vector<int> places;
+  for (int place = 0; place < per_node; ++place) {
+    if (reached[static_cast<std::size_t>(place)]) places.push_back(place);
+  }
+  return places;
+}
+
+// Of `steps` ranks from place `first` of a node on.
+std::int64_t nodes_along(std::int64_t first, const Steps& steps, int per_node) {
+  return steps.step >= per_node
+             ? steps.count
+             : (first + (steps.count - 1) * std::int64_t{steps.step}) / per_node + 1;
+}
+
+// Of a group whose first rank is at `first` of its node.
+std::int64_t nodes_from(int first, const Members& members, int per_node) {
+  const auto& [inner, outer] = members;
+  if (outer.count == 1) return nodes_along(first, inner, per_node);
+  if (inner.count == 1) return nodes_along(first, outer, per_node);
+  std::int64_t nodes = 0, free = 0;  // nodes from `free` on hold none of the ranks so far
+  for (int i = 0; i < outer.count; ++i) {
+    const std::int64_t begin = first + i * std::int64_t{outer.step};
+    if (inner.step >= per_node) {
+      nodes += inner.count;
+      continue;
+    }
+    const std::int64_t last = (begin + (inner.count - 1) * std::int64_t{inner.step}) / per_node;
+    nodes += std::max<std::int64_t>(0, last - std::max(free, begin / per_node) + 1);
+    free = std::max(free, last + 1);
+  }
+  return nodes;
+}
+
+// Whether every coordinate's ranks fill a part of a node, or whole nodes: groups then lie alike.
+bool fills(const Steps& steps, int per_node) {
+  const std::int64_t extent = static_cast<std::int64_t>(steps.count) * steps.step;
+  return per_node % extent == 0 || extent % per_node == 0;
+}
+
+// On most nodes of all groups of these members.
+GroupShape widest(const Members& members, const std::vector<Steps>& others, int per_node) {
+  GroupShape shape{members.count(), 1};
+  if (shape.ranks == 1) return shape;
+  const bool alike = fills(members.inner, per_node) && fills(members.outer, per_node) &&
+                     std::all_of(others.begin(), others.end(),
+                                 [&](const Steps& steps) { return fills(steps, per_node); });
+  if (alike) {
+    const std::int64_t inner = nodes_along(0, members.inner, per_node);
+    shape.nodes = static_cast<int>(inner * nodes_along(0, members.outer, per_node));
+  } else {
+    for (const int first : beginnings(others, per_node)) {
+      shape.nodes = std::max(shape.nodes, static_cast<int>(nodes_from(first, members, per_node)));
+    }
+  }
+  shape.nodes = std::min(shape.nodes, shape.ranks);
+  return shape;
+}
+
+// Experts' groups cut the ranks of a stage anew (ExpertCoord): within `block` neighbours of a
+// replica, or over blocks of several.
+void set_expert_groups(const Candidate& candidate, int block, Steps dp, Steps pp, int per_node,
+                       CandidateGroups& groups) {
+  const int etp = candidate.etp, experts = candidate.ep * etp;
+  if (experts <= block) {
+    const int copies = block / experts;
+    groups.ep = widest({{candidate.ep, etp}, {}}, {{etp, 1}, {copies, experts}, dp, pp}, per_node);
+    groups.expert_replicas = widest({{copies, experts}, dp}, {{experts, 1}, pp}, per_node);
+    return;
+  }
+  const int blocks = std::min(candidate.dp, (experts + block - 1) / block);
+  const Steps copies{candidate.dp / blocks, dp.step * blocks};
+  groups.ep = widest({{block / etp, etp}, {blocks, dp.step}}, {{etp, 1}, copies, pp}, per_node);
+  groups.ep.ranks = candidate.ep;
+  groups.expert_replicas = widest({copies, {}}, {{block, 1}, {blocks, dp.step}, pp}, per_node);
+}
+
+}  // namespace
+
 CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request) {
   const bool megatron = dealt_order(candidate, request.engine) == RankOrder::megatron;
   const auto per_node = static_cast<int>(request.cluster.gpus_per_node);
   const int block = candidate.tp * candidate.cp;
-  const int stride = megatron ? block : block * candidate.pp;  // of dp
-  const auto shape = [&](int count, int step, int rest = 0) {
-    const int last = (count - 1) * step + rest;
-    return GroupShape{count, std::min(count, last / per_node + 1)};
-  };
+  const Steps tp{candidate.tp, 1}, cp{candidate.cp, candidate.tp};
+  const Steps dp{candidate.dp, megatron ? block : block * candidate.pp};
+  const Steps pp{candidate.pp, megatron ? block * candidate.dp : block};
+  const Steps shards{candidate.dp_shard, dp.step};
+  const Steps copies{candidate.dp / candidate.dp_shard, dp.step * candidate.dp_shard};
   CandidateGroups groups;
-  groups.tp = {candidate.tp, (candidate.tp + per_node - 1) / per_node};
-  groups.cp = shape(candidate.cp, candidate.tp);
-  groups.replicas = shape(candidate.dp, stride, (candidate.cp - 1) * candidate.tp);
-  groups.replicas.ranks = candidate.dp * candidate.cp;
-  if (candidate.cp > 1) {
-    const int last = (candidate.dp - 1) * stride + (candidate.cp - 1) * candidate.tp;
-    groups.replicas.nodes = std::min(groups.replicas.ranks, last / per_node + 1);
-  }
-  groups.shard = shape(candidate.dp_shard, stride);
-  if (request.traits.shards.over_context && candidate.cp > 1) {
-    const int last = (candidate.dp_shard - 1) * stride + (candidate.cp - 1) * candidate.tp;
-    const int ranks = candidate.dp_shard * candidate.cp;
-    groups.shard = {ranks, std::min(ranks, last / per_node + 1)};
-  }
-  groups.replicated = shape(candidate.dp / candidate.dp_shard, stride * candidate.dp_shard);
-  const int experts = candidate.ep * candidate.etp;
-  if (experts > block) {  // blocks of neighbours, one of each replica
-    groups.ep = shape((experts + block - 1) / block, stride, block - 1);
-    groups.ep.ranks = candidate.ep;
-  } else {
-    groups.ep = shape(candidate.ep, candidate.etp);
-  }
-  const int copies = std::max(1, block * candidate.dp / experts);
-  groups.expert_replicas = shape(copies, std::max(experts, 1) * stride / block);
-  const int reach = megatron ? block * candidate.dp * candidate.pp : block * candidate.pp;
-  groups.hop_nodes = reach > per_node ? 2 : 1;
+  groups.tp = widest({tp, {}}, {cp, dp, pp}, per_node);
+  groups.cp = widest({cp, {}}, {tp, dp, pp}, per_node);
+  groups.replicas = widest({cp, dp}, {tp, pp}, per_node);
+  groups.shard = request.traits.shards.over_context
+                     ? widest({cp, shards}, {tp, pp, copies}, per_node)
+                     : widest({shards, {}}, {tp, cp, pp, copies}, per_node);
+  groups.replicated = widest({copies, {}}, {tp, cp, pp, shards}, per_node);
+  set_expert_groups(candidate, block, dp, pp, per_node, groups);
+  const GroupShape replica = widest({{block, 1}, pp}, {dp}, per_node);
+  groups.hop_nodes = candidate.pp > 1 && replica.nodes > 1 ? 2 : 1;
   return groups;
 }
 

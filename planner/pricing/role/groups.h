@@ -2,7 +2,8 @@
 //
 // Pure. Contiguous order is tp, cp, pp, dp from the fastest; megatron's tp, cp, dp, pp. The
 // candidate's first rank begins a node, or its block lies inside one; where a plan deals ranks in
-// another way GroupNodes says so.
+// another way GroupNodes says so. Of a kind's groups the one on most nodes counts: a step waits for
+// the slowest.
 #pragma once
 
 #include <map>

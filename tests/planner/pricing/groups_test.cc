@@ -1,0 +1,85 @@
+// Where a candidate's groups lie, against the rank map of a plan that deals them.
+#include "planner/pricing/role/groups.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+
+#include "planner/engines/engine.h"
+#include "planner/plan/plan.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/request/candidate.h"
+#include "tests/planner/planned.h"
+
+namespace tessera {
+namespace {
+
+std::string told(const Candidate& c, int per_node) {
+  return "tp" + std::to_string(c.tp) + " cp" + std::to_string(c.cp) + " pp" + std::to_string(c.pp) +
+         " dp" + std::to_string(c.dp) + " shard" + std::to_string(c.dp_shard) + " ep" +
+         std::to_string(c.ep) + " etp" + std::to_string(c.etp) + " on " + std::to_string(per_node);
+}
+
+void compare(const PlanRequest& request, const Candidate& candidate, int layers) {
+  Plan plan;
+  plan.engine = request.engine;
+  plan.cluster = request.cluster;
+  RolePlan role;
+  role.role = candidate.role;
+  role.layout = layout_of(candidate, layers);
+  role.ranks.resize(static_cast<std::size_t>(candidate.gpus));
+  std::iota(role.ranks.begin(), role.ranks.end(), 0);
+  role.rank_order = dealt_order(candidate, request.engine);
+  plan.roles.push_back(role);
+  const CandidateGroups dealt = groups_of(plan, role, rank_map_of(plan, candidate.role));
+  const CandidateGroups own = groups_of(candidate, request);
+  const std::string which =
+      request.engine + " " + told(candidate, static_cast<int>(request.cluster.gpus_per_node));
+  EXPECT_EQ(own.tp, dealt.tp) << which;
+  EXPECT_EQ(own.cp, dealt.cp) << which;
+  EXPECT_EQ(own.replicas, dealt.replicas) << which;
+  EXPECT_EQ(own.shard, dealt.shard) << which;
+  EXPECT_EQ(own.replicated, dealt.replicated) << which;
+  EXPECT_EQ(own.ep, dealt.ep) << which;
+  EXPECT_EQ(own.expert_replicas, dealt.expert_replicas) << which;
+  EXPECT_EQ(own.hop_nodes, dealt.hop_nodes) << which;
+}
+
+// Degrees that do not divide a node among them: three and five stages, six and twelve replicas.
+TEST(Groups, SpanTheNodesThatTheirRankMapSays) {
+  int compared = 0;
+  for (const char* engine : {"tessera", "verl-megatron"}) {
+    for (const int per_node : {4, 8, 6}) {
+      PlanRequest request = request_of(tiny_model(), workload_of("grpo", KlPlace::none, false),
+                                       cluster_of(per_node, 64, 80));
+      request.engine = engine;
+      request.traits = traits_of(engine);
+      for (const int tp : {1, 2, 4}) {
+        if (per_node % tp != 0) continue;
+        for (const int cp : {1, 2}) {
+          for (const int pp : {1, 2, 3, 5, 8}) {
+            for (const int dp : {1, 2, 3, 6, 8, 12}) {
+              for (const int ep : {1, 2, 4, 8, 16}) {
+                const int block = tp * cp;
+                if (block * dp % ep != 0 || (ep > block ? ep % block : block % ep) != 0) continue;
+                Candidate candidate{{.tp = tp, .cp = cp, .pp = pp, .dp = dp}, Role::actor};
+                candidate.gpus = tp * cp * pp * dp;
+                candidate.ep = ep;
+                candidate.dp_shard = dp % 2 == 0 && pp == 3 ? dp / 2 : 1;
+                candidate.zero = candidate.dp_shard > 1 ? 3 : 0;
+                compare(request, candidate, 40);
+                ++compared;
+                if (::testing::Test::HasFailure()) return;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
+}  // namespace
+}  // namespace tessera
