@@ -53,7 +53,7 @@ class Ladder {
     other.step_s = priced.step_s;
     const Plan made = compose_plan(request_, costs_, other, &known_);
     rung.possible = true;
-    rung.step_s = made.prediction.step_s;
+    rung.step_s = Seconds{made.prediction.step_s};
     rung.peak_bytes = made.prediction.peak_bytes;
     rung.role_saves_bytes = own_.at(changed.role) - own_bytes(changed.role, other);
     return rung;
@@ -224,7 +224,7 @@ std::string less(std::int64_t saved, const char* equal) {
 }  // namespace
 
 Advice advice_for(const Plan& plan, const PlanRequest& request) {
-  Advice advice{.step_s = plan.prediction.step_s,
+  Advice advice{.step_s = Seconds{plan.prediction.step_s},
                 .peak_bytes = plan.prediction.peak_bytes,
                 .limit_bytes = usable_memory(plan.cluster, request.calibration),
                 .ladder = {},

@@ -17,7 +17,7 @@ struct Rung {
   std::vector<std::string> words;  // as --fix reads them
   Role role = Role::actor;         // that changes
   bool possible = false;           // the engine and model admit it, and it fits
-  double step_s = 0;
+  Seconds step_s;
   std::int64_t peak_bytes = 0;        // of the fullest rank, whichever role fills it
   std::int64_t role_saves_bytes = 0;  // of the role's own fullest phase; below 0: it needs more
   std::string why;                    // not possible: the first reason
@@ -29,7 +29,7 @@ struct Hint {
 };
 
 struct Advice {
-  double step_s = 0;
+  Seconds step_s;
   std::int64_t peak_bytes = 0, limit_bytes = 0;  // of the plan
   std::vector<Rung> ladder;
   std::vector<Hint> hints;  // by cluster size and scenario

@@ -172,7 +172,7 @@ std::string explain_json(const Plan& plan, const Calibration& calibration,
       Node each = map_node();
       add(each, "from", node_of(name_of(reshard.from)));
       add(each, "to", node_of(name_of(reshard.to)));
-      add(each, "predicted_s", node_of(reshard.predicted_s));
+      add(each, "predicted_s", node_of(reshard.predicted));
       add(each, "bound_s", node_of(reshard.bound.seconds));
       add(each, "arriving_s", node_of(reshard.bound.arriving.seconds));
       add(each, "leaving_s", node_of(reshard.bound.leaving.seconds));

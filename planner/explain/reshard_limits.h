@@ -16,7 +16,7 @@ namespace tessera {
 struct ReshardLimit {
   Role from = Role::actor, to = Role::rollout;
   ReshardBound bound;
-  double predicted_s = 0;
+  Seconds predicted;
 };
 
 /// One limit for each reshard of the plan.

@@ -17,8 +17,8 @@
 namespace tessera {
 namespace {
 
-double sum_of(const PhaseSeconds& seconds) {
-  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+Seconds sum_of(const PhaseSeconds& seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), Seconds{});
 }
 
 std::string line_of(const OnOtherType& one) {

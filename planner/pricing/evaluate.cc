@@ -100,9 +100,9 @@ MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase) {
   return pricer(candidate.role, candidate.view).fullest(candidate, phase).use;
 }
 
-double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
-                                      bool shared) {
-  const double own = seen_by(rollout.view).reshard->seconds(actor, rollout, shared);
+Seconds CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
+                                       bool shared) {
+  const Seconds own = seen_by(rollout.view).reshard->seconds(actor, rollout, shared);
   if (actor.view == rollout.view) return own;
   return std::max(own, seen_by(actor.view).reshard->seconds(actor, rollout, shared));
 }
@@ -153,9 +153,9 @@ std::string of_usable(const PlanRequest& request, std::int64_t bytes) {
   return in_gib(bytes + usable - memory_limit(request)) + " of " + in_gib(usable);
 }
 
-double host_call_seconds(const Workload& workload, const Calibration& calibration) {
+Seconds host_call_seconds(const Workload& workload, const Calibration& calibration) {
   constexpr double kSequencesPerDispatch = 25;
-  return calibration.dispatch_s.value *
+  return Seconds{calibration.dispatch_s.value} *
          (1 + static_cast<double>(workload.sequences()) / kSequencesPerDispatch);
 }
 

@@ -38,7 +38,7 @@ struct Evaluator {
   std::function<RoleCost(const Candidate&)> role;
   /// The same seconds whatever memory the candidate needs; empty = those of `role`.
   std::function<PhaseSeconds(const Candidate&)> seconds;
-  std::function<double(const Candidate& actor, const Candidate& rollout, bool shared)>
+  std::function<Seconds(const Candidate& actor, const Candidate& rollout, bool shared)>
       reshard_seconds;
 };
 
@@ -64,7 +64,7 @@ class CostEvaluator {
   PhaseSeconds seconds(const Candidate& candidate);
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
   /// pools have other GPU types at the rate of the slower.
-  double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
+  Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
 
   /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
   MemoryUse memory(const Candidate& candidate, Phase phase);
@@ -111,7 +111,7 @@ std::string of_usable(const PlanRequest& request, std::int64_t bytes);
 
 /// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
 /// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).
-double host_call_seconds(const Workload& workload, const Calibration& calibration);
+Seconds host_call_seconds(const Workload& workload, const Calibration& calibration);
 
 /// Seconds of the calls that run no model, by phase.
 PhaseSeconds compute_call_seconds(const PlanRequest& request);

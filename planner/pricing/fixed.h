@@ -39,7 +39,7 @@ FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate);
 /// One iteration: every role of the workload with its layout and block.
 struct FixedIteration {
   PhaseSeconds seconds{};
-  double step_s = 0;
+  Seconds step_s;
   std::map<Role, FixedCost> roles;
   std::vector<std::int64_t> peak;  // of the fullest rank of each block
   std::string why;

@@ -43,7 +43,7 @@ class BlockFronts {
   struct Query {
     std::size_t block = 0;
     int gpus = 0;
-    double limit = 0;        // of the step
+    Seconds limit;           // of the step
     std::size_t most = 0;    // layouts of each role
     ChunkSeconds open{};     // least seconds of what is still to be added
     std::int64_t bytes = 0;  // that it leaves
@@ -61,7 +61,7 @@ class BlockFronts {
     return frame_.fronts.problem(views_[block]);
   }
   Bill with_others(std::size_t block, int size) const;
-  std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, double limit) const;
+  std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, Seconds limit) const;
   BlockFront merged(Query query, bool& all);
   bool choose_all(Query& query, bool& all, std::vector<Chosen>& chosen);
   Chosen choose(const Query& query, Role role, const ChunkSeconds& beside, bool& all);

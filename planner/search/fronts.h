@@ -67,7 +67,7 @@ struct FrontStore::State {
   std::map<BoundKey, Bounds> bounds;
   /// By GPUs, the seconds of a switch on shared ranks by layout of the actor, then of the rollout;
   /// negative: not worked out yet.
-  using Reshards = std::map<int, std::vector<std::vector<double>>>;
+  using Reshards = std::map<int, std::vector<std::vector<Seconds>>>;
   std::map<std::pair<RoleSettings, RoleSettings>, Reshards> reshards;  // of actor and rollout
 };
 
@@ -86,8 +86,8 @@ class Fronts {
 
   /// Allowed options that fit alone, of the layouts whose least seconds give a `step` below
   /// `limit`; of no more than `most` layouts, those with the shortest steps.
-  Selection select(Role role, int gpus, const std::function<double(const PhaseSeconds&)>& step,
-                   double limit, std::size_t most);
+  Selection select(Role role, int gpus, const std::function<Seconds(const PhaseSeconds&)>& step,
+                   Seconds limit, std::size_t most);
 
   const Option& option(Role role, int gpus, int index);
   /// The option with what changes where actor and rollout are in different blocks: weights come
@@ -95,8 +95,8 @@ class Fronts {
   /// peak while they move.
   Option option(Role role, int gpus, int index, bool apart);
 
-  /// Seconds of the switch between two options that share their ranks.
-  double reshard_seconds(int gpus, const Option& actor, const Option& rollout);
+  /// The switch between two options that share their ranks.
+  Seconds reshard_seconds(int gpus, const Option& actor, const Option& rollout);
 
   /// Candidates that this search has looked at, in full or for a bound.
   std::int64_t evaluated() const;

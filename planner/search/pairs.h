@@ -21,7 +21,7 @@ struct PairQuery {
   std::size_t block = 0;
   int gpus = 0;
   ChunkSeconds rest{};     // at least, of all else: calls without a model, other roles and blocks
-  double limit = 0;        // of the step: pairs that cannot stay below it are left out
+  Seconds limit;           // of the step: pairs that cannot stay below it are left out
   std::int64_t bytes = 0;  // for the two roles
   bool alone = false;      // no other role shares the ranks: what the pair leaves does not matter
   Selection actors, rollouts;  // on these GPUs

@@ -18,7 +18,7 @@ struct FrontPoint {
   ChunkSeconds seconds;
   std::int64_t resident = 0, transient = 0;
   std::int64_t switching = 0;   // on top of resident while weights move; 0 once that is settled
-  double total = 0;             // sum of seconds: the order of the front
+  Seconds total;                // sum of seconds: the order of the front
   std::array<int, 4> option{};  // what the point stands for
   int rollout = 0;              // the rollout's option beside the actor's, which is option[0]
 
@@ -85,7 +85,7 @@ class FrontKeys {
 /// al. 1975).
 inline void keep_front(std::vector<FrontPoint>& points, int used) {
   for (FrontPoint& point : points) {
-    point.total = 0;
+    point.total = {};
     for (int i = 0; i < used; ++i) point.total += point.seconds.values[static_cast<std::size_t>(i)];
   }
   std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) {

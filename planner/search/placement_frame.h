@@ -52,7 +52,9 @@ struct PlacementFrame {
   ChunkSeconds of_block(std::size_t block, const PhaseSeconds& seconds) const {
     return iteration.by_chunk(static_cast<int>(block), seconds);
   }
-  double step_seconds(const ChunkSeconds& seconds) const { return iteration.step_seconds(seconds); }
+  Seconds step_seconds(const ChunkSeconds& seconds) const {
+    return iteration.step_seconds(seconds);
+  }
   double least_billed(int view, int size) const {
     return size * least_weights[static_cast<std::size_t>(view)];
   }

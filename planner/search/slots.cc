@@ -158,7 +158,7 @@ class Between {
     const PhaseSeconds seconds = problem_.evaluator.seconds
                                      ? problem_.evaluator.seconds(other)
                                      : problem_.evaluator.role(other).seconds;
-    double& own = cost.seconds[Phase::gen];
+    Seconds& own = cost.seconds[Phase::gen];
     own = std::min(own, seconds[Phase::gen]);
     return cost;
   }

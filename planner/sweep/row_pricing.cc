@@ -36,7 +36,7 @@ std::string in_gib(double bytes) {
 struct Priced {
   Candidate candidate;
   RoleCost cost;
-  double seconds = 0;
+  Seconds seconds;
   std::string chosen;
 };
 
@@ -103,12 +103,12 @@ class RowPricing {
   std::pair<const Priced*, const Priced*> best_pair(const std::vector<Priced>& training,
                                                     const std::vector<Priced>& generation) const {
     std::pair<const Priced*, const Priced*> best{nullptr, nullptr};
-    double best_seconds = 0;
+    Seconds best_seconds;
     std::int64_t best_peak = 0;
     for (const Priced& actor : training) {
       for (const Priced& rollout : generation) {
         const std::int64_t peak = bytes_together({actor.cost, rollout.cost});
-        const double seconds = actor.seconds + rollout.seconds;
+        const Seconds seconds = actor.seconds + rollout.seconds;
         const bool fits = peak <= limit(), fitted = best.first != nullptr && best_peak <= limit();
         const bool better = best.first == nullptr || (fits && !fitted) ||
                             (fits == fitted && (fits ? seconds < best_seconds : peak < best_peak));
@@ -131,8 +131,8 @@ class RowPricing {
       impossible_ = problems[0].place + ": " + problems[0].found + ", not " + problems[0].expected;
       return;
     }
-    Priced priced{candidate, costs.cost(candidate), 0, std::move(chosen)};
-    for (const double seconds : priced.cost.seconds) priced.seconds += seconds;
+    Priced priced{candidate, costs.cost(candidate), {}, std::move(chosen)};
+    for (const Seconds seconds : priced.cost.seconds) priced.seconds += seconds;
     options.push_back(std::move(priced));
   }
 
@@ -236,7 +236,7 @@ class RowPricing {
       result.log_prob_s = with_reference(actor, solution.seconds[Phase::old_log_prob]);
       result.step_s = step_of(result, solution.policy_lag > 0);
     }
-    const double software = software_of_switch(actor);
+    const Seconds software = software_of_switch(actor);
     *result.reshard_s += software;
     *result.step_s += software;
     result.gpus = solution.gpus();
@@ -252,16 +252,17 @@ class RowPricing {
   }
 
   // Of published trainers. DeepSpeed's hybrid engine of 2023 generates with what it trains.
-  double software_of_switch(const Candidate& actor) const {
-    if (!row_.engine.empty() || row_.attention == SweepAttention::unfused) return 0;
+  Seconds software_of_switch(const Candidate& actor) const {
+    if (!row_.engine.empty() || row_.attention == SweepAttention::unfused) return {};
     return refit_seconds(model(), actor, !on_own_gpus(row_), request_.cluster,
                          request_.calibration);
   }
 
-  static double step_of(const SweepResult& result, bool overlapped) {
-    const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
-    const double generated = result.gen_s.value_or(0);
-    return result.reshard_s.value_or(0) +
+  static Seconds step_of(const SweepResult& result, bool overlapped) {
+    const Seconds trained =
+        result.log_prob_s.value_or(Seconds{}) + result.update_s.value_or(Seconds{});
+    const Seconds generated = result.gen_s.value_or(Seconds{});
+    return result.reshard_s.value_or(Seconds{}) +
            (overlapped ? std::max(trained, generated) : trained + generated);
   }
 
@@ -277,9 +278,9 @@ class RowPricing {
 
   // The reference is scored where and as the actor is. Its weights wait in host memory: the actor's
   // go there, the reference's come, the actor's come back (NeMo RL's use_reference_model).
-  double with_reference(const Candidate& actor, double scored) const {
+  Seconds with_reference(const Candidate& actor, Seconds scored) const {
     constexpr double kCopies = 3;
-    const auto weights = static_cast<double>(costs_.memory(actor, Phase::old_log_prob).weights);
+    const Bytes weights{costs_.memory(actor, Phase::old_log_prob).weights};
     return 2 * scored + kCopies * host_copy_seconds(weights, request_.calibration);
   }
 
@@ -311,10 +312,10 @@ class RowPricing {
     const double sequence =
         static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
     const double tokens = static_cast<double>(workload.sequences()) * sequence;
-    result.tokens_per_s_per_gpu = tokens / *result.step_s / gpus;
+    result.tokens_per_s_per_gpu = tokens / result.step_s->value / gpus;
     if (!result.update_s) return;
     result.mfu = 3 * forward_flops_per_token(model(), sequence) * tokens /
-                 (*result.update_s * train_gpus * request_.cluster.device.peak_bf16.value);
+                 (result.update_s->value * train_gpus * request_.cluster.device.peak_bf16.value);
   }
 
   // "rank in phase update_actor needs 91.2 GiB of 74.0 GiB; largest part activations, 50.1 GiB".

@@ -63,8 +63,8 @@ TEST(Collective, MatchesMeasuredNcclOn8H200Within4Percent) {
   const ClusterSpec cluster = cluster_of(1);
   const auto bus = [&](Collective what, double bytes, int ranks) {
     const GroupShape group{ranks, 1};
-    return wire_bytes(what, bytes, ranks) / collective_seconds(what, bytes, group, cluster, h200) /
-           1e9;
+    return wire_bytes(what, Traffic{bytes}, ranks).value /
+           collective_seconds(what, Traffic{bytes}, group, cluster, h200) / 1e9;
   };
   EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 8), 362, 362 * 0.04);
   EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 4), 355, 355 * 0.04);
@@ -77,7 +77,7 @@ TEST(Collective, CostsNothingAloneAndMoreAcrossNodes) {
   const Calibration h200 = shipped("h200");
   const ClusterSpec cluster = cluster_of(4);
   const auto seconds = [&](int ranks, int nodes) {
-    return collective_seconds(Collective::all_reduce, 1e9, {ranks, nodes}, cluster, h200);
+    return collective_seconds(Collective::all_reduce, Traffic{1e9}, {ranks, nodes}, cluster, h200);
   };
   EXPECT_EQ(seconds(1, 1), 0);
   EXPECT_GT(seconds(16, 2), seconds(8, 1));
@@ -91,7 +91,7 @@ TEST(Collective, InterpolatesGroupSizesThatNobodyMeasured) {
   const Calibration h200 = shipped("h200");
   const ClusterSpec cluster = cluster_of(1);
   const auto seconds = [&](int ranks) {
-    return collective_seconds(Collective::all_gather, 1e8, {ranks, 1}, cluster, h200);
+    return collective_seconds(Collective::all_gather, Traffic{1e8}, {ranks, 1}, cluster, h200);
   };
   EXPECT_GT(seconds(6), seconds(4));
   EXPECT_LT(seconds(6), seconds(8));
@@ -116,8 +116,8 @@ TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
     }
     // Elementwise kernels of one layer, from their bytes and floors.
     const double bytes = batch * 2 * (10 * 3584 + 2 * 32 * 128 + 5 * 18944);
-    rest += stream_seconds(bytes, h200) + (kOperators.layer_decode - 5) * 2e-6;
-    return (with.device_s - rest) * 1e6;
+    rest += stream_seconds(Traffic{bytes}, h200) + (kOperators.layer_decode - 5) * 2e-6;
+    return (with.device - rest) * 1e6;
   };
   EXPECT_NEAR(attention(256, 1024), 136, 136 * 0.12);
   EXPECT_NEAR(attention(256, 4096), 484, 484 * 0.12);
@@ -135,12 +135,11 @@ TEST(LayerBackward, CostsTwiceTheForwardGemmsOfLargeBatches) {
   const Calibration h200 = shipped("h200");
   const RankModel rank{qwen2_7b(), 1, DType::bf16};
   const TokenBatch batch{16384, 16, 16 * 1024.0 * 1024.0};
-  const double forward = layer_forward(rank, batch, h200).device_s;
-  const double backward = layer_backward(rank, batch, Recompute::none, h200).device_s;
+  const double forward = layer_forward(rank, batch, h200).device;
+  const double backward = layer_backward(rank, batch, Recompute::none, h200).device;
   EXPECT_GT(backward, 1.8 * forward);
   EXPECT_LT(backward, 2.4 * forward);
-  EXPECT_NEAR(layer_backward(rank, batch, Recompute::full, h200).device_s, backward + forward,
-              1e-9);
+  EXPECT_NEAR(layer_backward(rank, batch, Recompute::full, h200).device, backward + forward, 1e-9);
 }
 
 TEST(ForwardFlops, AreTwicePsiPlusCausalAttentionOfQwen2_7B) {
@@ -175,10 +174,10 @@ TEST(Lengths, MomentsAndLongestAgreeWithMonteCarlo) {
   // Every replica has one sequence: the slowest one has the longest.
   const DecodeProfile one = DecodeLengths(lengths, kGroup).profile(1, 1);
   const DecodeTime time = slowest_decoding(one, kGroup, [](double, double) {
-    return DecodeTime{1, 0.5};
+    return DecodeTime{Seconds{1}, Seconds{0.5}};
   });
   EXPECT_NEAR((time.seconds + 1) * kRounds / longest, 1, 0.01);
-  EXPECT_NEAR(time.communication_s, time.seconds / 2, 1e-6 * time.seconds);
+  EXPECT_NEAR(time.communication, time.seconds / 2, 1e-6 * time.seconds);
 }
 
 // P(longest of n <= k) = P(length <= k)^n, summed over a table's lengths.
@@ -205,7 +204,7 @@ TEST(Lengths, TheSlowestReplicaHasTheLongestOfAll) {
       }
       const DecodeProfile profile = DecodeLengths(lengths, each * replicas).profile(each, each);
       const DecodeTime time = slowest_decoding(profile, replicas, [](double, double) {
-        return DecodeTime{1, 0};
+        return DecodeTime{Seconds{1}, {}};
       });
       EXPECT_NEAR((time.seconds + 1) / longest, 1, 0.02) << each << " x " << replicas;
     }
@@ -219,7 +218,7 @@ TEST(Lengths, FixedOnesDecodeEveryStepWithAllSequences) {
     return slowest_decoding(lengths.profile(sequences, slots), 3,
                             [&](double alive, double age) {
                               most = std::max(most, alive);
-                              return DecodeTime{alive + 10 + age, 0};
+                              return DecodeTime{Seconds{alive + 10 + age}, {}};
                             })
         .seconds;
   };
@@ -276,7 +275,7 @@ TEST(Lengths, OfWaitingSequencesTakeWhatDrawnOnesTakeOnAverage) {
     const double drawn = drawn_queue_seconds(lengths, 1024, sequences, slots, 40);
     const DecodeProfile profile = DecodeLengths(lengths, sequences).profile(sequences, slots);
     const double closed = slowest_decoding(profile, 1, [](double alive, double age) {
-                            return DecodeTime{step_of(alive, 1025 + age), 0};
+                            return DecodeTime{Seconds{step_of(alive, 1025 + age)}, {}};
                           }).seconds;
     EXPECT_NEAR(closed / drawn, 1, 0.03) << mean << " " << sequences << " in " << slots;
   }

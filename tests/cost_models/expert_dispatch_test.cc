@@ -93,10 +93,10 @@ TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeep
   const double selective = layer_activation_bytes(rank, Recompute::selective);
   // 64 heads of query, key (192 each) and value (128) are gone, and the gated products.
   EXPECT_LE(selective, kept - 2.0 * 64 * (192 + 192 + 128));
-  const double plain = layer_backward(rank, batch, Recompute::none, calibration_).device_s;
-  const double again = layer_backward(rank, batch, Recompute::selective, calibration_).device_s;
+  const double plain = layer_backward(rank, batch, Recompute::none, calibration_).device;
+  const double again = layer_backward(rank, batch, Recompute::selective, calibration_).device;
   EXPECT_GT(again, plain);
-  EXPECT_LT(again, plain + layer_forward(rank, batch, calibration_).device_s);
+  EXPECT_LT(again, plain + layer_forward(rank, batch, calibration_).device);
 }
 
 TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {

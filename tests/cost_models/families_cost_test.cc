@@ -114,8 +114,8 @@ TEST(ContextParallelism, HidesTheRingUnderLongSequencesAndNeverGainsFromUlysses)
   RankModel alone = rank;
   alone.cp = 1;
   const TokenBatch batch{65536, 1, 65536.0 * 65536};
-  EXPECT_NEAR(layer_forward(alone, batch, *calibration).device_s /
-                  layer_forward(rank, batch, *calibration).device_s,
+  EXPECT_NEAR(layer_forward(alone, batch, *calibration).device /
+                  layer_forward(rank, batch, *calibration).device,
               4, 0.4);
 }
 
@@ -223,7 +223,8 @@ TEST(Ring, BringsGradientsOfKeysAndValuesHomeInFp32) {
   const GroupShape group{4, 1};
   const double keys = 16384.0 / 4 * 2 * 8 * 128 * 2;  // two of 8 heads of 128, 16 bit
   const auto pass = [&](double bytes) {
-    return collective_seconds(Collective::send_receive, bytes, {2, 1}, cluster, *calibration);
+    return collective_seconds(Collective::send_receive, Traffic{bytes}, {2, 1}, cluster,
+                              *calibration);
   };
   const double attention = layer_attention_seconds(rank, batch, *calibration);
   EXPECT_DOUBLE_EQ(layer_cp_seconds(rank, batch, false, group, cluster, *calibration),
@@ -254,10 +255,11 @@ TEST(Experts, CostTheirShareOfFlopsHoweverTheyAreCut) {
   ASSERT_TRUE(calibration);
   RankModel rank{preset("qwen3-30b-a3b"), 1, DType::bf16};
   const TokenBatch batch{65536, 16, 16 * 4096.0 * 4096};
-  const double whole = layer_forward(rank, batch, *calibration).device_s;
+  const double whole = layer_forward(rank, batch, *calibration).device;
   rank.ep = 8;  // the same tokens, but of every eighth expert: as many copies come from others
-  const double sorted = stream_seconds(65536 * 8 * 4.0 * 2048 * 2, *calibration);  // by expert
-  EXPECT_NEAR((layer_forward(rank, batch, *calibration).device_s - sorted) / whole, 1, 0.15);
+  const double sorted =
+      stream_seconds(Traffic{65536 * 8 * 4.0 * 2048 * 2}, *calibration);  // by expert
+  EXPECT_NEAR((layer_forward(rank, batch, *calibration).device - sorted) / whole, 1, 0.15);
   const double memory = layer_activation_bytes(rank, Recompute::none);
   rank.ep = 1;
   EXPECT_DOUBLE_EQ(layer_activation_bytes(rank, Recompute::none), memory);

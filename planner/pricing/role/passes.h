@@ -1,6 +1,6 @@
 // Micro-batches through the stages of a pipeline.
 //
-// Pure; seconds, bytes. A forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s,
+// Pure. A forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s,
 // 1F1B what pipeline_time.h says; interleaved chunks shorten the bubble (Narayanan et al. 2021,
 // sec. 2.2.2).
 #pragma once
@@ -11,7 +11,7 @@
 namespace tessera {
 
 /// Hidden states of `tokens` that a rank hands to the next stage.
-double hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens);
+Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens);
 
 /// `count` micro-batches of `each` sequences, as `cost` prices one, through all stages; forward
 /// alone, or as 1F1B with `training`.

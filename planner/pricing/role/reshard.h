@@ -1,6 +1,6 @@
 // Bytes and time of moving the actor's weights into the rollout's layout.
 //
-// Bytes of one rank, seconds. A ReshardPricer keeps what it has worked out and belongs to one
+// Bytes of one rank. A ReshardPricer keeps what it has worked out and belongs to one
 // thread.
 #pragma once
 
@@ -35,12 +35,12 @@ class ReshardPricer {
   SwitchBytes bytes(const Candidate& actor, const Candidate& rollout);
 
   /// `shared`: the rollout is on the actor's ranks, else on ranks of its own.
-  double seconds(const Candidate& actor, const Candidate& rollout, bool shared);
+  Seconds seconds(const Candidate& actor, const Candidate& rollout, bool shared);
 
  private:
-  double seconds_apart(const Candidate& actor, const Candidate& rollout);
+  Seconds seconds_apart(const Candidate& actor, const Candidate& rollout);
   /// Where every rank gathers all.
-  double seconds_of_gather(const Candidate& actor, const Candidate& rollout, double barriers);
+  Seconds seconds_of_gather(const Candidate& actor, const Candidate& rollout, Seconds barriers);
   SwitchBytes cut_evenly(const Candidate& actor, const Candidate& rollout);
   const ShardOverlap& overlap(int training_tp, int rollout_tp);
 

@@ -1,6 +1,6 @@
 // What a role costs under a candidate, and what one operation of it takes.
 //
-// Plain values; seconds, bytes of one rank.
+// Plain values; bytes of one rank.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tessera {
 
 /// Seconds of an operation, and the part of them that is communication.
 struct OperationTime {
-  double seconds = 0, communication_s = 0;
+  Seconds seconds, communication;
 };
 
 /// Cost of one role under one candidate.

@@ -15,8 +15,8 @@ std::size_t index_of(int zero, bool flag) {
   return static_cast<std::size_t>(zero) * 2 + (flag ? 1 : 0);
 }
 
-double call_seconds(const Assumptions& assumed, const Candidate& candidate) {
-  return assumed.calibration().call_s.value * slowdown(assumed, candidate, 1);
+Seconds call_seconds(const Assumptions& assumed, const Candidate& candidate) {
+  return Seconds{assumed.calibration().call_s.value} * slowdown(assumed, candidate, 1);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ RoleCost RolePricer::cost(const Candidate& candidate, std::int64_t limit) {
     if (cost.bytes[phase] > limit) continue;
     const OperationTime timed = time(candidate, phase);
     cost.seconds[phase] = timed.seconds;
-    cost.communication[phase] = timed.communication_s;
+    cost.communication[phase] = timed.communication;
   }
   return cost;
 }
@@ -100,16 +100,16 @@ OperationTime RolePricer::update(const Candidate& candidate) {
       as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
   const OperationTime passed = passes(candidate, sequences, true);
   // Two thirds of a micro-batch's time are its backward pass.
-  const double last = passed.seconds / packed_.micro_batches(candidate.tokens, sequences) * 2 / 3;
+  const Seconds last = passed.seconds / packed_.micro_batches(candidate.tokens, sequences) * 2 / 3;
   const OptimizerCost& optimizer = fullest_optimizer(candidate);
   const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
-  const double communication = shown.reduce_s + shown.gather_s;
-  const double step =
+  const Seconds communication = shown.reduce + shown.gather;
+  const Seconds step =
       optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
       communication;
   return {steps * (passed.seconds + step + call_seconds(assumed_, candidate)) +
               offloaded_seconds(candidate, true, steps),
-          steps * (passed.communication_s + communication)};
+          steps * (passed.communication + communication)};
 }
 
 OperationTime RolePricer::infer(const Candidate& candidate) {
@@ -172,8 +172,8 @@ const OptimizerCost& RolePricer::fullest_optimizer(const Candidate& candidate) {
   return known.emplace(optimizer_cost(costs.layout, candidate, most));
 }
 
-double RolePricer::offloaded_seconds(const Candidate& candidate, bool training, double steps) {
-  if (candidate.offload == Offload{}) return 0;
+Seconds RolePricer::offloaded_seconds(const Candidate& candidate, bool training, double steps) {
+  if (candidate.offload == Offload{}) return {};
   const std::size_t moved = index_of(candidate.zero, candidate.offload.parameters) * 4 +
                             index_of(candidate.offload.optimizer ? 1 : 0, training);
   LayoutCosts& costs = of_layout(candidate);

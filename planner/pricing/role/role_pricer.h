@@ -47,7 +47,7 @@ struct LayoutCosts {
   std::vector<WorkingBytes> working;
   std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
   std::array<std::vector<MemoryUse>, 8> resident;         // by zero, offloaded parameters
-  std::array<std::optional<double>, 32> offload;          // by zero, offloads, training
+  std::array<std::optional<Seconds>, 32> offload;         // by zero, offloads, training
 };
 
 /// What has been priced.
@@ -101,7 +101,7 @@ class RolePricer {
   OperationTime passes(const Candidate& candidate, double sequences, bool training);
   /// Of the stage that trains most.
   const OptimizerCost& fullest_optimizer(const Candidate& candidate);
-  double offloaded_seconds(const Candidate& candidate, bool training, double steps);
+  Seconds offloaded_seconds(const Candidate& candidate, bool training, double steps);
   OperationTime update(const Candidate& candidate);
   OperationTime infer(const Candidate& candidate);
   /// fullest(...).use.total().

@@ -73,7 +73,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
     return layouts;
   };
   costs.price(problem);
-  problem.fixed_seconds[Phase::adv] = 0.05;
+  problem.fixed_seconds[Phase::adv] = Seconds{0.05};
   return problem;
 }
 

@@ -229,7 +229,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   const RandomCosts costs{engine(), workload};
   for (std::size_t v = 0; v < pool_views(problem.cluster).size(); ++v) {
     SearchProblem::View view{.memory_limit = pick(60, 300)};
-    view.fixed_seconds[Phase::adv] = 0.01 * pick(1, 20);
+    view.fixed_seconds[Phase::adv] = Seconds{0.01 * pick(1, 20)};
     problem.views.push_back(view);
   }
   problem.memory_limit = problem.views[0].memory_limit;

@@ -61,8 +61,7 @@ SwitchBytes price_of(const Plan& plan, const PlanRequest& request) {
 }
 
 double seconds(const ReshardPlan& reshard, const PlanRequest& request) {
-  return reshard_seconds(static_cast<double>(reshard.bytes_received.value), 0, 1, request.cluster,
-                         request.calibration);
+  return reshard_seconds(reshard.bytes_received, {}, 1, request.cluster, request.calibration);
 }
 
 TEST(RankMapChoice, FinerSlicesNeedNoBytesWhereTheirHalvesLie) {
@@ -111,8 +110,9 @@ TEST(RankMapChoice, APriceWaitsForTheBusiestSender) {
     const double sent = static_cast<double>(exact.bytes_sent.value);
     EXPECT_NEAR(static_cast<double>(price_of(plan, request).sent) / sent, 1, 0.03)
         << layouts[0] << " " << layouts[1] << " " << layouts[2];
-    EXPECT_GE(plan.prediction.phases_s.at(Phase::reshard),
-              0.97 * arrival_seconds({}, 0, {sent, 0}, request.cluster, request.calibration));
+    EXPECT_GE(
+        plan.prediction.phases_s.at(Phase::reshard),
+        0.97 * arrival_seconds({}, 0, {Traffic{sent}, {}}, request.cluster, request.calibration));
   }
 }
 
