@@ -18,9 +18,9 @@ struct Rung {
   Role role = Role::actor;         // that changes
   bool possible = false;           // the engine and model admit it, and it fits
   Seconds step_s;
-  std::int64_t peak_bytes = 0;        // of the fullest rank, whichever role fills it
-  std::int64_t role_saves_bytes = 0;  // of the role's own fullest phase; below 0: it needs more
-  std::string why;                    // not possible: the first reason
+  Bytes peak_bytes;        // of the fullest rank, whichever role fills it
+  Bytes role_saves_bytes;  // of the role's own fullest phase; below 0: it needs more
+  std::string why;         // not possible: the first reason
 };
 
 struct Hint {
@@ -30,7 +30,7 @@ struct Hint {
 
 struct Advice {
   Seconds step_s;
-  std::int64_t peak_bytes = 0, limit_bytes = 0;  // of the plan
+  Bytes peak_bytes, limit_bytes;  // of the plan
   std::vector<Rung> ladder;
   std::vector<Hint> hints;  // by cluster size and scenario
 };

@@ -101,7 +101,7 @@ Node types_node(const std::vector<OnOtherType>& types) {
 
 PlanLimits limits_of(const Plan& plan, const Calibration& calibration) {
   const Prediction& prediction = plan.prediction;
-  PlanLimits limits{.peak_bytes = prediction.peak_bytes};
+  PlanLimits limits{.peak_bytes = Bytes{prediction.peak_bytes}};
   double longest = -1;
   for (const auto& [phase, seconds] : prediction.phases_s) {
     if (seconds <= longest) continue;

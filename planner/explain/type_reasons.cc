@@ -58,7 +58,7 @@ std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& cal
                         .last_rank = *last};
       const RoleCost there = costs.cost(moved);
       const PlanRequest& seen = costs.request(moved.view);
-      const std::int64_t limit = memory_limit(seen);
+      const Bytes limit = memory_limit(seen);
       other.seconds = sum_of(costs.seconds(own));
       other.has_room = fits_view(plan.cluster, own.gpus, moved.view);
       if (std::max(there.peak, there.switching) > limit) {

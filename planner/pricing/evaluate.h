@@ -74,7 +74,7 @@ class CostEvaluator {
 
   /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
   /// the exact ReshardPlan says, in closed form over the parameter table.
-  std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
+  Bytes reshard_bytes(const Candidate& actor, const Candidate& rollout);
   /// The same, with those of the busiest sender.
   SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout);
 
@@ -98,16 +98,16 @@ class CostEvaluator {
 
 /// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks
 /// count the reserve of context and libraries.
-std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
+Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
 /// The same of a rank's own GPU type.
-std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank);
+Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank);
 
 /// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
-std::int64_t memory_limit(const PlanRequest& request);
+Bytes memory_limit(const PlanRequest& request);
 
 /// "91.20 GiB of 76.00 GiB": the roles' bytes with the reserve, as peaks are shown, of
 /// usable_memory.
-std::string of_usable(const PlanRequest& request, std::int64_t bytes);
+std::string of_usable(const PlanRequest& request, Bytes bytes);
 
 /// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
 /// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).

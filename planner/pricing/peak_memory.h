@@ -13,7 +13,7 @@ namespace tessera {
 
 /// Bytes of the fullest rank over all phases, every rank with its own stages and the reserve of
 /// context and libraries. `generating` prices the rollout.
-std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
-                        CostEvaluator& costs, CostEvaluator& generating);
+Bytes peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
+                 CostEvaluator& costs, CostEvaluator& generating);
 
 }  // namespace tessera

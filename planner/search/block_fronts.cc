@@ -146,7 +146,7 @@ BlockFront BlockFronts::merged(Query query, bool& all) {
                                                   : projected(query, roles[r], chosen[r].own);
     front.points = sums_of(query, front.points, additions, r);
     if (r + 1 == roles.size()) {  // nothing else must fit beside them
-      for (FrontPoint& point : front.points) point.resident = point.transient = 0;
+      for (FrontPoint& point : front.points) point.resident = point.transient = {};
     }
     keep_front(front.points, used_);
     if (front.points.size() > width_) front.points.resize(width_);
@@ -209,8 +209,8 @@ std::vector<FrontPoint> BlockFronts::sums_of(const Query& query,
     ChunkSeconds base = point.seconds;
     base += query.open;
     for (const FrontPoint& addition : additions) {
-      const std::int64_t resident = point.resident + addition.resident;
-      const std::int64_t transient = std::max(point.transient, addition.transient);
+      const Bytes resident = point.resident + addition.resident;
+      const Bytes transient = std::max(point.transient, addition.transient);
       if (resident + transient > query.bytes) continue;
       ChunkSeconds bound = base;
       bound += addition.seconds;

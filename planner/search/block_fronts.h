@@ -43,17 +43,17 @@ class BlockFronts {
   struct Query {
     std::size_t block = 0;
     int gpus = 0;
-    Seconds limit;           // of the step
-    std::size_t most = 0;    // layouts of each role
-    ChunkSeconds open{};     // least seconds of what is still to be added
-    std::int64_t bytes = 0;  // that it leaves
+    Seconds limit;         // of the step
+    std::size_t most = 0;  // layouts of each role
+    ChunkSeconds open{};   // least seconds of what is still to be added
+    Bytes bytes;           // that it leaves
   };
   // Options of a role (with its rollout's where they share a block) that may be part of a plan
   // below the limit.
   struct Chosen {
     Selection own, rollout;
     ChunkSeconds least{};  // of both
-    std::int64_t least_resident = 0;
+    Bytes least_resident;
   };
 
   Fronts& fronts(std::size_t block) const { return frame_.fronts.of(views_[block]); }

@@ -139,9 +139,9 @@ PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   const Candidate whole = whole_copies(rollout);
   set_gathered(plan,
                rollout_apart(solution.placement)
-                   ? costs.memory(whole, Phase::gen).weights
+                   ? Bytes{costs.memory(whole, Phase::gen).weights}
                    : costs.reshard_bytes(solution.choice.at(Role::actor), whole),
-               costs.memory(rollout, Phase::gen).weights, pair);
+               Bytes{costs.memory(rollout, Phase::gen).weights}, pair);
   return pair;
 }
 

@@ -173,7 +173,7 @@ void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int la
 }
 
 std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
-  const std::int64_t limit = problem_.memory_limit;
+  const Bytes limit = problem_.memory_limit;
   std::vector<Option> options;
   std::vector<Limited> priced;
   for (const MemoryChoice& choice : space.choices) {

@@ -26,7 +26,7 @@ namespace tessera {
 struct Option {
   Candidate candidate;
   PhaseSeconds seconds{};
-  std::int64_t resident = 0, transient = 0, switching = 0;  // the last two: on top of resident
+  Bytes resident, transient, switching;  // the last two: on top of resident
   int layout = 0;  // number of its layout among those of the role on these GPUs
 };
 
@@ -49,7 +49,7 @@ struct RoleOptions {
 struct Selection {
   std::vector<int> options;  // indices into RoleOptions::options
   PhaseSeconds least{};      // infinite where there is no option
-  std::int64_t least_resident = 0;
+  Bytes least_resident;
   bool whole = true;  // no layout was left out for their number
 };
 

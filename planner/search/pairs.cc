@@ -130,8 +130,8 @@ class Pairing {
     const std::size_t begin = pairs_.size();
     for (const Generation& generation : generations_) {
       const Option& rollout = *rollouts_[generation.option];
-      const std::int64_t resident = actor.resident + rollout.resident;
-      const std::int64_t transient =
+      const Bytes resident = actor.resident + rollout.resident;
+      const Bytes transient =
           std::max({actor.transient, rollout.transient, actor.switching + rollout.switching});
       if (resident + transient > query_.bytes) continue;
       ChunkSeconds step = base;
@@ -174,7 +174,7 @@ class Pairing {
   int used_;
   ChunkIndex reshard_chunk_;
   std::vector<Generation> generations_;     // ascending by seconds
-  std::vector<std::int64_t> needs_;         // ascending: bytes with which something quicker fits,
+  std::vector<Bytes> needs_;                // ascending: bytes with which something quicker fits,
   std::vector<ChunkSeconds> least_within_;  // and the least seconds then
   bool ordered_ = false;  // one chunk has all their time: the order is that of any step
   std::vector<FrontPoint> pairs_;

@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 // Of a rank of the role's block, with the role's candidate as it is in the solution.
-std::int64_t bytes_of_block(const SearchProblem& problem, const Solution& solution, Role role) {
+Bytes bytes_of_block(const SearchProblem& problem, const Solution& solution, Role role) {
   for (const std::vector<Role>& block : solution.placement) {
     if (std::find(block.begin(), block.end(), role) == block.end()) continue;
     std::vector<RoleCost> together;
@@ -23,10 +23,10 @@ std::int64_t bytes_of_block(const SearchProblem& problem, const Solution& soluti
     }
     return bytes_together(together);
   }
-  return 0;
+  return {};
 }
 
-std::int64_t limit_of(const SearchProblem& problem, const Candidate& candidate) {
+Bytes limit_of(const SearchProblem& problem, const Candidate& candidate) {
   return problem.views.empty()
              ? problem.memory_limit
              : problem.views[static_cast<std::size_t>(candidate.view)].memory_limit;

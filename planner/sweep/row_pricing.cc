@@ -83,7 +83,7 @@ class RowPricing {
   }
 
  private:
-  std::int64_t limit() const { return memory_limit(request_); }
+  Bytes limit() const { return memory_limit(request_); }
   const ModelSpec& model() const { return request_.models.at("actor").spec; }
 
   // The fastest that fits, else the leanest.
@@ -104,10 +104,10 @@ class RowPricing {
                                                     const std::vector<Priced>& generation) const {
     std::pair<const Priced*, const Priced*> best{nullptr, nullptr};
     Seconds best_seconds;
-    std::int64_t best_peak = 0;
+    Bytes best_peak;
     for (const Priced& actor : training) {
       for (const Priced& rollout : generation) {
-        const std::int64_t peak = bytes_together({actor.cost, rollout.cost});
+        const Bytes peak = bytes_together({actor.cost, rollout.cost});
         const Seconds seconds = actor.seconds + rollout.seconds;
         const bool fits = peak <= limit(), fitted = best.first != nullptr && best_peak <= limit();
         const bool better = best.first == nullptr || (fits && !fitted) ||
@@ -212,9 +212,9 @@ class RowPricing {
                                         row_.policy_lag.value_or(1) > 0);
     result.gpus = static_cast<std::int64_t>(gpus);
     set_rates(result, gpus, train_gpus);
-    const std::int64_t peak = together ? bytes_together({actor->cost, rollout->cost})
-                                       : std::max(actor != nullptr ? actor->cost.peak : 0,
-                                                  rollout != nullptr ? rollout->cost.peak : 0);
+    const Bytes peak = together ? bytes_together({actor->cost, rollout->cost})
+                                : std::max(actor != nullptr ? actor->cost.peak : Bytes{},
+                                           rollout != nullptr ? rollout->cost.peak : Bytes{});
     result.peak_gib = with_reserve(peak) / (1LL << 30);
     result.feasible = peak <= limit();
     if (!result.feasible) result.why = shortage(actor, rollout, peak);
@@ -243,8 +243,7 @@ class RowPricing {
     set_rates(result, solution.gpus(), actor.gpus);
     const auto schedule =
         schedule_of(default_schedule(request_.workload), solution.placement, solution.policy_lag);
-    result.peak_gib =
-        static_cast<double>(peak_bytes(schedule, solution, costs_, generating_)) / (1LL << 30);
+    result.peak_gib = gib(peak_bytes(schedule, solution, costs_, generating_));
     result.feasible = true;
     result.why = chosen_text(row_, solution, longest_sequence(request_.workload));
     add_assumptions(result, actor.dp);
@@ -285,8 +284,8 @@ class RowPricing {
   }
 
   // What a device holds: the roles' bytes with context and libraries.
-  double with_reserve(std::int64_t bytes) const {
-    return static_cast<double>(bytes) + request_.calibration.reserve_bytes.value;
+  double with_reserve(Bytes bytes) const {
+    return static_cast<double>(bytes.value) + request_.calibration.reserve_bytes.value;
   }
 
   // Frameworks pad or balance what dp does not divide: the step waits for the fullest replica.
@@ -319,7 +318,7 @@ class RowPricing {
   }
 
   // "rank in phase update_actor needs 91.2 GiB of 74.0 GiB; largest part activations, 50.1 GiB".
-  std::string shortage(const Priced* actor, const Priced* rollout, std::int64_t peak) const {
+  std::string shortage(const Priced* actor, const Priced* rollout, Bytes peak) const {
     const Priced* worst =
         actor == nullptr || (rollout != nullptr && rollout->cost.peak - rollout->cost.resident >
                                                        actor->cost.peak - actor->cost.resident)
@@ -337,7 +336,7 @@ class RowPricing {
     const auto [name, bytes] = largest_class(costs_.memory(worst->candidate, phase));
     return "phase " + std::string(name_of(phase)) + " needs " + in_gib(with_reserve(peak)) +
            " of " + in_gib(with_reserve(limit())) + "; largest part " + name + ", " +
-           in_gib(static_cast<double>(bytes));
+           in_gib(static_cast<double>(bytes.value));
   }
 
   CostEvaluator& costs_;

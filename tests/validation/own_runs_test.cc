@@ -64,7 +64,7 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
       const SweepResult result = SweepPricer(*inputs).price(row);
       ASSERT_TRUE(result.update_s.has_value()) << result.why;
       const auto measured = figure.at("step_s").get<double>();
-      const double error = *result.update_s / measured - 1;
+      const double error = result.update_s->value / measured - 1;
       const double gib = (figure.at("memory").at("allocated").get<double>() +
                           figure.at("memory").value("shared", 0.0)) /
                          (1LL << 30);

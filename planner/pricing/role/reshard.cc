@@ -225,8 +225,8 @@ SwitchBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& r
   const double share =
       shards_within_parts(request, actor, rollout) ? 1 : as_double(wanted.total()) / whole;
   const double kept = as_double(held.total()) / shard_ranks(actor, request.traits) * share;
-  const std::int64_t received =
-      static_cast<std::int64_t>(as_double(wanted.total()) - kept) * size_of(model.dtypes.wire);
+  const Bytes received{static_cast<std::int64_t>(as_double(wanted.total()) - kept) *
+                       size_of(model.dtypes.wire)};
   return {received, received};
 }
 
@@ -240,7 +240,7 @@ SwitchBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollou
     for (std::int64_t i = 0; i < model.spec.layers; ++i) {
       ++layers[static_cast<std::size_t>(kind_of_layer(model.spec, i))];
     }
-    const std::int64_t moved = adapter_sum(actor_->adapters(1), layers).total() * wire;
+    const Bytes moved{adapter_sum(actor_->adapters(1), layers).total() * wire};
     return {moved, moved};
   }
   if (!plain(actor) || !plain(rollout) || rollout.pp > 1) return cut_evenly(actor, rollout);
@@ -277,7 +277,7 @@ SwitchBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollou
       sent = busiest_sender(list.taken, common, list.sum);
     }
   }
-  return entry->second = {most * wire, sent * wire};
+  return entry->second = {Bytes{most * wire}, Bytes{sent * wire}};
 }
 
 namespace {
@@ -298,7 +298,7 @@ Seconds ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout,
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   const SwitchBytes moved = bytes(actor, rollout);
-  const Traffic received{as_double(moved.received)}, sent{as_double(moved.sent)};
+  const Traffic received = moved.received, sent = moved.sent;
   if (received <= 0) return {};
   const double local = share_of_node(actor, assumed_.request);
   // Who holds single experts or shards may send all its copies to other nodes, and the fullest
@@ -314,7 +314,7 @@ Seconds ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout,
 
 Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
                                          Seconds barriers) {
-  const Traffic held{as_double(bytes(actor, whole_copies(rollout)).received)};
+  const Traffic held = bytes(actor, whole_copies(rollout)).received;
   const int group = gathering_ranks(actor);
   if (held <= 0 || group == 1) return {};
   // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
@@ -333,12 +333,12 @@ Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& ro
   const RoleModel& model = rollout_.model();
   Traffic wanted;
   if (model.lora.moves_adapters()) {
-    wanted = Traffic{as_double(bytes(actor, rollout).received)};
+    wanted = bytes(actor, rollout).received;
   } else {
     const bool whole = gathers_whole(assumed_.request.engine);
     for (const StageClass& stage : rollout_.stages(whole ? whole_copies(rollout) : rollout)) {
       wanted =
-          std::max(wanted, Traffic{as_double(stage.elements.total() * size_of(model.dtypes.wire))});
+          std::max(wanted, Traffic{Bytes{stage.elements.total() * size_of(model.dtypes.wire)}});
     }
   }
   const bool one_node = assumed_.cluster().nodes == 1;

@@ -16,7 +16,7 @@ namespace tessera {
 /// Bytes of a switch on the same ranks: of the rank that receives most, and of the one that sends
 /// most.
 struct SwitchBytes {
-  std::int64_t received = 0, sent = 0;
+  Bytes received, sent;
 };
 
 /// Overlaps of training and generation shards, in elements, by [training tp rank][generation rank].

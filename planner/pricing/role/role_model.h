@@ -68,7 +68,7 @@ struct RoleModel {
   bool trained = false;
   Lora lora;
   std::int64_t adapter_rank = 0;                    // of those that its passes run
-  std::int64_t bucket_bytes = 0;                    // in which gathered weights arrive
+  Bytes bucket_bytes;                               // in which gathered weights arrive
   std::vector<Phase> phases;                        // in which it computes
   EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases
 };

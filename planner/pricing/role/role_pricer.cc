@@ -52,7 +52,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   return *known;
 }
 
-RoleCost RolePricer::cost(const Candidate& candidate, std::int64_t limit) {
+RoleCost RolePricer::cost(const Candidate& candidate, Bytes limit) {
   RoleCost cost;
   // No role computes while a checkpoint is saved; only actor and rollout have work in a switch.
   cost.resident = most_bytes(candidate, Phase::save_checkpoint);
@@ -220,17 +220,16 @@ FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {
   return best;
 }
 
-std::int64_t RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
+Bytes RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
   const std::optional<CallKind> call = model_.calls[phase];
   const std::vector<MemoryUse>& held = resident_of_stages(candidate);
   const std::optional<CallKind> held_by = in_memory(assumed_.traits(), call, candidate);
-  const std::vector<std::int64_t>* needed =
-      held_by ? &working_of_stages(candidate, *held_by) : nullptr;
+  const std::vector<Bytes>* needed = held_by ? &working_of_stages(candidate, *held_by) : nullptr;
   const RoleLayout& layout = of_layout(candidate).layout;
-  std::int64_t most = 0;
+  Bytes most;
   for (std::size_t s = 0; s < held.size(); ++s) {
-    const std::int64_t here = on_device(layout, held[s], candidate, phase, call).total();
-    most = std::max(most, here + (needed != nullptr ? (*needed)[s] : 0));
+    const Bytes here{on_device(layout, held[s], candidate, phase, call).total()};
+    most = std::max(most, here + (needed != nullptr ? (*needed)[s] : Bytes{}));
   }
   return most;
 }
@@ -246,8 +245,7 @@ const std::vector<MemoryUse>& RolePricer::resident_of_stages(const Candidate& ca
   return known;
 }
 
-const std::vector<std::int64_t>& RolePricer::working_of_stages(const Candidate& candidate,
-                                                               CallKind kind) {
+const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candidate, CallKind kind) {
   LayoutCosts& costs = of_layout(candidate);
   Candidate asked = in_call(candidate, kind == CallKind::train);
   const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
@@ -262,7 +260,7 @@ const std::vector<std::int64_t>& RolePricer::working_of_stages(const Candidate& 
   fresh = {asked.tokens, asked.max_sequences, asked.recompute, sharded, kind, {}};
   const TrainedBatches trained = batches(asked, kind);
   for (const StageClass& stage : *costs.layout.stages) {
-    fresh.by_stage.push_back(
+    fresh.by_stage.emplace_back(
         working(costs.layout, asked, stage, stage.index, kind, trained).total());
   }
   return fresh.by_stage;

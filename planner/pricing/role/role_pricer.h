@@ -36,7 +36,7 @@ struct WorkingBytes {
   Recompute recompute = Recompute::none;
   bool sharded = false;  // FSDP
   CallKind kind = CallKind::compute;
-  std::vector<std::int64_t> by_stage;  // class
+  std::vector<Bytes> by_stage;  // class
 };
 
 /// What the candidates of one layout share.
@@ -78,7 +78,7 @@ class RolePricer {
   ModelParts& parts() { return parts_; }
 
   /// Seconds are worked out where the role alone needs no more than `limit` bytes.
-  RoleCost cost(const Candidate& candidate, std::int64_t limit);
+  RoleCost cost(const Candidate& candidate, Bytes limit);
   /// Of a phase of the role's.
   OperationTime time(const Candidate& candidate, Phase phase);
 
@@ -105,9 +105,9 @@ class RolePricer {
   OperationTime update(const Candidate& candidate);
   OperationTime infer(const Candidate& candidate);
   /// fullest(...).use.total().
-  std::int64_t most_bytes(const Candidate& candidate, Phase phase);
+  Bytes most_bytes(const Candidate& candidate, Phase phase);
   const std::vector<MemoryUse>& resident_of_stages(const Candidate& candidate);
-  const std::vector<std::int64_t>& working_of_stages(const Candidate& candidate, CallKind kind);
+  const std::vector<Bytes>& working_of_stages(const Candidate& candidate, CallKind kind);
 
   const Assumptions& assumed_;
   const RoleModel model_;

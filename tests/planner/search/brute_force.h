@@ -90,7 +90,7 @@ class BruteForce {
   void judge() {
     for (std::size_t b = 0; b < sizes_.size(); ++b) {
       // In each role's worst phase the others rest; in the switch actor and rollout are both awake.
-      std::int64_t resting = 0, most = 0, switching = 0;
+      Bytes resting, most, switching;
       for (const Priced* option : chosen_) {
         if (block_of(option->candidate.role) == b) resting += option->cost.resident;
       }

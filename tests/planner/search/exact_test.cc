@@ -59,7 +59,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.roles = roles_of(workload);
   problem.schedule = default_schedule(workload);
   problem.placements = all_placements(problem.roles);
-  problem.memory_limit = pick(60, 400);
+  problem.memory_limit = Bytes{pick(60, 400)};
   const auto salt = engine();
   const int options = problem.roles.size() >= 5 ? 2 : (problem.roles.size() == 4 ? 3 : 4);
   const RandomCosts costs{salt, workload};

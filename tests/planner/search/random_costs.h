@@ -44,11 +44,12 @@ struct RandomCosts {
       cost.seconds[phase] = Seconds{draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) /
                                     std::sqrt(candidate.gpus)};
     }
-    cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));
-    cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
+    cost.resident = Bytes{static_cast<std::int64_t>(draw(candidate, 100, 5, 60))};
+    cost.peak = cost.resident + Bytes{static_cast<std::int64_t>(draw(candidate, 101, 0, 80))};
     const bool moves = candidate.role == Role::actor || candidate.role == Role::rollout;
     cost.switching =
-        cost.resident + (moves ? static_cast<std::int64_t>(draw(candidate, 102, 0, 60)) : 0);
+        cost.resident +
+        (moves ? Bytes{static_cast<std::int64_t>(draw(candidate, 102, 0, 60))} : Bytes{});
     return cost;
   }
 

@@ -108,7 +108,7 @@ TEST(RankMapChoice, APriceWaitsForTheBusiestSender) {
     const Plan plan = planned(request, layouts);
     const ReshardPlan exact = reshard_totals_of(plan, plan.reshard[0]);
     const double sent = static_cast<double>(exact.bytes_sent.value);
-    EXPECT_NEAR(static_cast<double>(price_of(plan, request).sent) / sent, 1, 0.03)
+    EXPECT_NEAR(static_cast<double>(price_of(plan, request).sent.value) / sent, 1, 0.03)
         << layouts[0] << " " << layouts[1] << " " << layouts[2];
     EXPECT_GE(
         plan.prediction.phases_s.at(Phase::reshard),
