@@ -105,7 +105,7 @@ std::vector<CalibrationSample> matmul_samples(const Calibration& truth, DType dt
   for (const double m : {1, 16, 64, 256, 1024}) {
     for (const double n : {64, 256, 1024}) {
       for (const double k : {64, 512}) {
-        const double seconds = matmul_seconds(m, n, k, dtype, truth) + truth.dispatch_s.value;
+        const double seconds = matmul_seconds(m, n, k, dtype, truth).value + truth.dispatch_s.value;
         samples.push_back({SampleKind::matmul, {m, n, k}, seconds});
       }
     }

@@ -50,7 +50,7 @@ TEST(Matmul, PredictsTheMeasuredDecodeGemmsOfA7BLayerWithin10Percent) {
   const Calibration h200 = shipped("h200");
   const double measured_us[][2] = {{1, 130}, {64, 131}, {128, 138}, {256, 176}, {512, 321}};
   for (const auto& [batch, us] : measured_us) {
-    double seconds = 0;
+    Seconds seconds;
     for (const auto& [n, k] : {std::pair{4608, 3584}, {3584, 3584}, {37888, 3584}, {3584, 18944}}) {
       seconds += matmul_seconds(batch, n, k, DType::bf16, h200);
     }
@@ -63,8 +63,8 @@ TEST(Collective, MatchesMeasuredNcclOn8H200Within4Percent) {
   const ClusterSpec cluster = cluster_of(1);
   const auto bus = [&](Collective what, double bytes, int ranks) {
     const GroupShape group{ranks, 1};
-    return wire_bytes(what, Traffic{bytes}, ranks).value /
-           collective_seconds(what, Traffic{bytes}, group, cluster, h200) / 1e9;
+    const Traffic wire = wire_bytes(what, Traffic{bytes}, ranks);
+    return (wire / collective_seconds(what, Traffic{bytes}, group, cluster, h200)).value / 1e9;
   };
   EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 8), 362, 362 * 0.04);
   EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 4), 355, 355 * 0.04);
@@ -83,7 +83,7 @@ TEST(Collective, CostsNothingAloneAndMoreAcrossNodes) {
   EXPECT_GT(seconds(16, 2), seconds(8, 1));
   EXPECT_GT(seconds(32, 4), seconds(16, 2));
   // 2 (M-1)/M x (S/g) over one 46 GB/s card per GPU, plus the ring inside the node.
-  const double inter = 2 * 0.5 * 1e9 / 8 / 46e9;
+  const Seconds inter{2 * 0.5 * 1e9 / 8 / 46e9};
   EXPECT_NEAR(seconds(16, 2), seconds(8, 1) + inter, 1e-4);
 }
 
@@ -110,13 +110,13 @@ TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
   const RankModel rank{qwen2_7b(), 1, DType::bf16};
   const auto attention = [&](double batch, double context) {
     const Work with = layer_decode(rank, batch, context, h200);
-    double rest = 0;
+    Seconds rest;
     for (const auto& [n, k] : {std::pair{4608, 3584}, {3584, 3584}, {37888, 3584}, {3584, 18944}}) {
       rest += matmul_seconds(batch, n, k, DType::bf16, h200);
     }
     // Elementwise kernels of one layer, from their bytes and floors.
     const double bytes = batch * 2 * (10 * 3584 + 2 * 32 * 128 + 5 * 18944);
-    rest += stream_seconds(Traffic{bytes}, h200) + (kOperators.layer_decode - 5) * 2e-6;
+    rest += stream_seconds(Traffic{bytes}, h200) + (kOperators.layer_decode - 5) * Seconds{2e-6};
     return (with.device - rest) * 1e6;
   };
   EXPECT_NEAR(attention(256, 1024), 136, 136 * 0.12);
@@ -126,9 +126,9 @@ TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
 TEST(HostBoundWork, IsTheSumOnCpusAndTheMaximumOnGpus) {
   Calibration calibration;
   calibration.overlapped_dispatch = false;
-  EXPECT_DOUBLE_EQ((Work{2, 3}).total(calibration), 5);
+  EXPECT_DOUBLE_EQ((Work{Seconds{2}, Seconds{3}}).total(calibration), 5);
   calibration.overlapped_dispatch = true;
-  EXPECT_DOUBLE_EQ((Work{2, 3}).total(calibration), 3);
+  EXPECT_DOUBLE_EQ((Work{Seconds{2}, Seconds{3}}).total(calibration), 3);
 }
 
 TEST(LayerBackward, CostsTwiceTheForwardGemmsOfLargeBatches) {
@@ -176,7 +176,7 @@ TEST(Lengths, MomentsAndLongestAgreeWithMonteCarlo) {
   const DecodeTime time = slowest_decoding(one, kGroup, [](double, double) {
     return DecodeTime{Seconds{1}, Seconds{0.5}};
   });
-  EXPECT_NEAR((time.seconds + 1) * kRounds / longest, 1, 0.01);
+  EXPECT_NEAR((time.seconds.value + 1) * kRounds / longest, 1, 0.01);
   EXPECT_NEAR(time.communication, time.seconds / 2, 1e-6 * time.seconds);
 }
 
@@ -206,7 +206,7 @@ TEST(Lengths, TheSlowestReplicaHasTheLongestOfAll) {
       const DecodeTime time = slowest_decoding(profile, replicas, [](double, double) {
         return DecodeTime{Seconds{1}, {}};
       });
-      EXPECT_NEAR((time.seconds + 1) / longest, 1, 0.02) << each << " x " << replicas;
+      EXPECT_NEAR((time.seconds.value + 1) / longest, 1, 0.02) << each << " x " << replicas;
     }
   }
 }

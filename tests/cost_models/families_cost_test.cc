@@ -203,7 +203,7 @@ TEST(HostOptimizer, WaitsForTheSlowerOfCoresMemoryAndLink) {
   const double elements = 8e9, piece = (1 << 24) * 6 / calibration->host_bandwidth.value;
   const auto seconds = [&](double cores, double gb_s, int ranks) {
     cluster.host = {static_cast<std::int64_t>(cores), gb_per_s(gb_s)};
-    return host_step_seconds(elements, 8, ranks, dtypes, cluster, *calibration) - piece;
+    return host_step_seconds(elements, 8, ranks, dtypes, cluster, *calibration).value - piece;
   };
   EXPECT_NEAR(seconds(8, 1e6, 8), 1.0, 1e-9);                    // 1e9 elements of one core
   EXPECT_NEAR(seconds(4, 1e6, 4), 1.0, 1e-9);                    // the ranks of a node share
@@ -226,12 +226,12 @@ TEST(Ring, BringsGradientsOfKeysAndValuesHomeInFp32) {
     return collective_seconds(Collective::send_receive, Traffic{bytes}, {2, 1}, cluster,
                               *calibration);
   };
-  const double attention = layer_attention_seconds(rank, batch, *calibration);
+  const Seconds attention = layer_attention_seconds(rank, batch, *calibration);
   EXPECT_DOUBLE_EQ(layer_cp_seconds(rank, batch, false, group, cluster, *calibration),
-                   std::max(0.0, 3 * pass(keys) - attention));
+                   std::max(Seconds{}, 3 * pass(keys) - attention));
   EXPECT_DOUBLE_EQ(layer_cp_seconds(rank, batch, true, group, cluster, *calibration),
-                   std::max(0.0, 3 * (pass(keys) + pass(2 * keys)) -
-                                     calibration->attention_backward.value * attention) +
+                   std::max(Seconds{}, 3 * (pass(keys) + pass(2 * keys)) -
+                                           calibration->attention_backward.value * attention) +
                        pass(2 * keys));
 }
 
@@ -255,9 +255,9 @@ TEST(Experts, CostTheirShareOfFlopsHoweverTheyAreCut) {
   ASSERT_TRUE(calibration);
   RankModel rank{preset("qwen3-30b-a3b"), 1, DType::bf16};
   const TokenBatch batch{65536, 16, 16 * 4096.0 * 4096};
-  const double whole = layer_forward(rank, batch, *calibration).device;
+  const Seconds whole = layer_forward(rank, batch, *calibration).device;
   rank.ep = 8;  // the same tokens, but of every eighth expert: as many copies come from others
-  const double sorted =
+  const Seconds sorted =
       stream_seconds(Traffic{65536 * 8 * 4.0 * 2048 * 2}, *calibration);  // by expert
   EXPECT_NEAR((layer_forward(rank, batch, *calibration).device - sorted) / whole, 1, 0.15);
   const double memory = layer_activation_bytes(rank, Recompute::none);

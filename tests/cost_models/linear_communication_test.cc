@@ -72,8 +72,8 @@ TEST_F(LinearCommunicationTest, ProductsThatSumGradientsMoveLess) {
   RankModel apart = rank(false), fused = apart;
   fused.traits.experts.eager_bias = true;  // Megatron-LM core
   const TokenBatch batch{8192, 1, 8192.0 * 8192};
-  const double saved = layer_backward(apart, batch, Recompute::none, calibration_).device -
-                       layer_backward(fused, batch, Recompute::none, calibration_).device;
+  const Seconds saved = layer_backward(apart, batch, Recompute::none, calibration_).device -
+                        layer_backward(fused, batch, Recompute::none, calibration_).device;
   const double weights = (2.0 * 64 + 2 * 8) * 128 * 8192 / 8 + 3.0 * 8192 * 28672 / 8;
   EXPECT_NEAR(saved, stream_seconds(Traffic{4 * weights}, calibration_), 0.02 * saved);
 }

@@ -71,7 +71,7 @@ TEST(ReshardLimits, ExpertsAcrossNodesAreNotPricedFasterThanTheirBound) {
       ASSERT_EQ(limits.size(), 1);
       const double took = simulated(*plan, request.calibration);
       std::printf("%s %s: %.0f ms, at least %.0f ms\n", model, describe_layouts(*plan).c_str(),
-                  took * 1e3, limits[0].bound.seconds * 1e3);
+                  took * 1e3, limits[0].bound.seconds.value * 1e3);
       if (plan->find(Role::actor)->ranks == plan->find(Role::rollout)->ranks) {
         ++across;
         const bool even = plan->find(Role::rollout)->layout.pp == 1;
@@ -135,7 +135,7 @@ TEST(ReshardLimits, AreReachedWhereOnlyTheNarrowestPortCostsTime) {
     EXPECT_NEAR(limits[0].bound.seconds, least, 1e-9 + 1e-3 * least);
     if (nodes > 1) continue;
     EXPECT_NEAR(simulated(*plan, request.calibration), limits[0].bound.seconds,
-                2e-9 + 0.01 * limits[0].bound.seconds);
+                2e-9 + 0.01 * limits[0].bound.seconds.value);
     // The prediction meets twice besides, which no copy has to, and waits for the busiest sender:
     // 28 heads on 8 ranks are 3 or 4 each.
     const Seconds barriers =

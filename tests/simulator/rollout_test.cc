@@ -55,7 +55,7 @@ double token_by_token(const Lengths& lengths, const ReplicaBatching& batching,
       }
       seconds +=
           costs.prefill(static_cast<double>(prompts.size()), static_cast<double>(entered.size()))
-              .seconds;
+              .seconds.value;
       for (const Running& one : entered) {
         if (one.left > 0) running.push_back(one);
       }
@@ -64,7 +64,7 @@ double token_by_token(const Lengths& lengths, const ReplicaBatching& batching,
     double context = 0;
     for (const Running& one : running) context += static_cast<double>(one.context);
     const auto alive = static_cast<double>(running.size());
-    seconds += costs.decode(alive, context / alive).seconds;
+    seconds += costs.decode(alive, context / alive).seconds.value;
     for (Running& one : running) --one.left, ++one.context;
     std::erase_if(running, [](const Running& one) { return one.left == 0; });
   }

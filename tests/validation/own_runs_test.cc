@@ -77,8 +77,8 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
           static_cast<long long>(*row.dp), static_cast<long long>(*row.zero),
           row.offload_optimizer ? " host optimizer" : "",
           figure.at("micro_batch_tokens").get<long long>(),
-          figure.at("micro_batches").get<long long>(), measured, *result.update_s, error * 100, gib,
-          *result.peak_gib, memory * 100);
+          figure.at("micro_batches").get<long long>(), measured, result.update_s->value,
+          error * 100, gib, *result.peak_gib, memory * 100);
       sum += std::abs(error);
       memory_sum += std::abs(memory);
       worst = std::max(worst, std::abs(error));

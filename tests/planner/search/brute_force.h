@@ -113,7 +113,7 @@ class BruteForce {
       seconds[Phase::reshard] =
           problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
     }
-    const double step = played(problem_, *placement_, lag_, seconds);
+    const double step = played(problem_, *placement_, lag_, seconds).value;
     int gpus = 0;
     for (const int size : sizes_) gpus += size;
     switch (problem_.objective) {

@@ -176,7 +176,7 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 10000)(engine);
-    request.cluster.device.memory = {kib * 1024};
+    request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
@@ -219,7 +219,7 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   const Capabilities& table = engine_named(request.engine).capabilities;
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
-    request.cluster.device.memory = {(2048 + mib) << 20};  // beside the switch's bucket
+    request.cluster.device.memory = Bytes{(2048 + mib) << 20};  // beside the switch's bucket
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
     problem.policy_lags = {0};
@@ -262,7 +262,7 @@ TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
-    request.cluster.device.memory = {kib * 1024};
+    request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
@@ -292,7 +292,7 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
-    request.cluster.device.memory = {kib * 1024};
+    request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named("tessera").capabilities;
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);

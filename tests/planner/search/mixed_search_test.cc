@@ -170,7 +170,7 @@ class EveryPlace {
     }
     seconds[Phase::reshard] =
         problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
-    const double step = played(problem_, *placement_, lag_, seconds);
+    const double step = played(problem_, *placement_, lag_, seconds).value;
     const int gpus = std::accumulate(sizes_.begin(), sizes_.end(), 0);
     switch (problem_.objective) {
       case Objective::step_time:

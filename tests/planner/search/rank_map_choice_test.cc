@@ -90,9 +90,7 @@ TEST(RankMapChoice, ShardsOfFsdpLieWithinTheSlicesThatTheirRanksGenerateWith) {
   EXPECT_NEAR(static_cast<double>(after.bytes_received.value) / whole, 1.0 / 2 - 1.0 / 8, 0.005);
   EXPECT_LT(seconds(after, request), 0.76 * seconds(before, request));
   // The search knows it.
-  EXPECT_NEAR(static_cast<double>(price_of(plan, request).received) /
-                  static_cast<double>(after.bytes_received.value),
-              1, 0.01);
+  EXPECT_NEAR(price_of(plan, request).received / after.bytes_received, 1, 0.01);
 }
 
 // Every stage's holder sends its part to all others; the search's price waits for the busiest.
