@@ -55,8 +55,17 @@ struct Quantity {
   }
   constexpr Quantity& operator+=(Quantity b) { return value += b.value, *this; }
   constexpr Quantity& operator-=(Quantity b) { return value -= b.value, *this; }
-  constexpr Quantity& operator*=(Rep k) { return value *= k, *this; }
-  constexpr Quantity& operator/=(Rep k) { return value /= k, *this; }
+  /// By a whole number or, where fractions stand, by any.
+  template <RawNumber K>
+    requires(std::floating_point<Rep> || std::integral<K>)
+  constexpr Quantity& operator*=(K k) {
+    return value *= static_cast<Rep>(k), *this;
+  }
+  template <RawNumber K>
+    requires(std::floating_point<Rep> || std::integral<K>)
+  constexpr Quantity& operator/=(K k) {
+    return value /= static_cast<Rep>(k), *this;
+  }
 
   /// The ratio of two equal quantities has no unit.
   friend constexpr double operator/(Quantity a, Quantity b) {

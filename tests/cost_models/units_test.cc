@@ -16,6 +16,8 @@ template <class A, class B>
 concept Subtractable = requires(A a, B b) { a - b; };
 template <class A, class B>
 concept Accumulable = requires(A& a, B b) { a += b; };
+template <class A, class K>
+concept Scalable = requires(A& a, K k) { a *= k, a /= k; };
 template <class A, class B>
 concept Comparable = requires(A a, B b) { a < b; };
 template <class A, class B>
@@ -38,6 +40,8 @@ static_assert(Subtractable<Bytes, Bytes> && !Subtractable<Bytes, Seconds>);
 static_assert(!Subtractable<Seconds, double> && !Subtractable<double, Seconds>);
 static_assert(Accumulable<Seconds, Seconds> && !Accumulable<Seconds, Bytes>);
 static_assert(!Accumulable<Seconds, double> && !Accumulable<Bytes, std::int64_t>);
+static_assert(Scalable<Seconds, int> && Scalable<Seconds, double> && Scalable<Bytes, int>);
+static_assert(!Scalable<Bytes, double> && !Scalable<Seconds, Seconds>);
 static_assert(Comparable<Seconds, Seconds> && !Comparable<Seconds, Bytes>);
 static_assert(!Comparable<BytesPerSecond, FlopsPerSecond>);
 static_assert(Equatable<Bytes, Bytes> && !Equatable<Bytes, Seconds>);
