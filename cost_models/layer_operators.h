@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 

@@ -6,6 +6,7 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/engine_traits.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 

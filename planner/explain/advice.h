@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/request/request.h"
 
 namespace tessera {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost_models/memory.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 #include "planner/explain/reshard_limits.h"
 #include "planner/explain/type_reasons.h"

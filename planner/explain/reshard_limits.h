@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/reshard_bound.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {

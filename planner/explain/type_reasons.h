@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {

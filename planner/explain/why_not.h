@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/units.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/request/request.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cost_models/memory.h"
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/pricing/role/role_cost.h"

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"

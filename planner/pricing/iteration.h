@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cost_models/spec/enum_array.h"
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/schedule.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/layout/rank_map.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/role/micro_batch.h"
 #include "planner/pricing/role/optimizer.h"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"

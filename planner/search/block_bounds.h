@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/search/placement_frame.h"
 
 namespace tessera {

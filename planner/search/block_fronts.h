@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/search/block_bounds.h"
 #include "planner/search/exact.h"
 #include "planner/search/incumbent.h"

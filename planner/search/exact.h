@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/schedule.h"
 #include "planner/pricing/evaluate.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost_models/spec/units.h"
 #include "planner/request/objective.h"
 #include "planner/request/solution.h"
 

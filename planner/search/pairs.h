@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/chunk_seconds.h"
 #include "planner/pricing/iteration.h"
 #include "planner/search/fronts.h"

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/chunk_seconds.h"
 
 namespace tessera {

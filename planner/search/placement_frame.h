@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost_models/spec/node_groups.h"
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/chunk_seconds.h"
 #include "planner/pricing/iteration.h"

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 

@@ -7,6 +7,7 @@
 #include "cost_models/calibration.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/planned_reshard.h"
 #include "planner/request/candidate.h"
 

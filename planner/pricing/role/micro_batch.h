@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_layout.h"
 
 namespace tessera {

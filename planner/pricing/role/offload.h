@@ -3,6 +3,7 @@
 // Pure.
 #pragma once
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_layout.h"
 
 namespace tessera {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/shards.h"
 
 namespace tessera {

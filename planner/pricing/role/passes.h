@@ -5,6 +5,7 @@
 // sec. 2.2.2).
 #pragma once
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/micro_batch.h"
 #include "planner/pricing/role/role_cost.h"
 

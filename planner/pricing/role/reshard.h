@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_model.h"
 
 namespace tessera {

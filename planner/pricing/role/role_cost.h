@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 
 namespace tessera {

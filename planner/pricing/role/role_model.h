@@ -16,6 +16,7 @@
 #include "cost_models/memory.h"
 #include "cost_models/packing.h"
 #include "cost_models/rank_model.h"
+#include "cost_models/spec/units.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/pricing/role/memory.h"
 #include "planner/pricing/role/micro_batch.h"

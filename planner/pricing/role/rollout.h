@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cost_models/decoding.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_cost.h"
 #include "planner/pricing/role/role_layout.h"
 

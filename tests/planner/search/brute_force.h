@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/describe.h"
 #include "planner/search/exact.h"

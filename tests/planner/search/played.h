@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/search/exact.h"
 

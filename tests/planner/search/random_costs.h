@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
