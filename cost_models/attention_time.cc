@@ -26,16 +26,16 @@ double narrow_factor(const LayerShape& shape, const Calibration& calibration) {
 }
 
 // Flash attention over the batch's tokens in sequences of this length.
-double flash_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
-                     const Calibration& calibration) {
+Seconds flash_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
+                      const Calibration& calibration) {
   const double pairs = tokens / length * static_cast<double>(rank.query_heads()) / rank.cp;
   const double width = as_double(shape.key_dim + shape.value_dim);
-  const double flops = width * pairs * length * length * compute_factor(rank.dtype, calibration);
-  const double bytes = 2.0 * size_of(rank.dtype) * width * pairs * length;
-  const double roofline =
-      std::max(flops / calibration.matmul_flops.value, bytes / calibration.memory_bandwidth.value);
+  const Flops flops{width * pairs * length * length * compute_factor(rank.dtype, calibration)};
+  const Traffic bytes{2.0 * size_of(rank.dtype) * width * pairs * length};
+  const Seconds roofline = std::max(flops / FlopsPerSecond{calibration.matmul_flops.value},
+                                    bytes / BytesPerSecond{calibration.memory_bandwidth.value});
   const std::array<double, 2> point = {pairs, length};
-  return (calibration.attention_floor_s.value + roofline) * calibration.prefill.at(point) *
+  return (Seconds{calibration.attention_floor_s.value} + roofline) * calibration.prefill.at(point) *
          narrow_factor(shape, calibration);
 }
 
@@ -48,25 +48,25 @@ double windowed_length(const LayerShape& shape, double length) {
   return std::min(length, 2 * (as_double(shape.window) + kTile));
 }
 
-double unfused_seconds(const RankModel& rank, const LayerShape& shape, double tokens, double length,
-                       const Calibration& calibration) {
+Seconds unfused_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                        double length, const Calibration& calibration) {
   const double pairs = tokens / length * static_cast<double>(rank.query_heads()) / rank.cp;
   const double width = as_double(shape.key_dim + shape.value_dim);
   const double element = size_of(rank.dtype);
-  const double flops =
-      2.0 * width * pairs * length * length * compute_factor(rank.dtype, calibration);
+  const Flops flops{2.0 * width * pairs * length * length *
+                    compute_factor(rank.dtype, calibration)};
   const double scores = pairs * length * length * element;
   const double passes = rank.traits.kernels.dropout ? 7.0 : 5.0;
-  return flops / calibration.matmul_flops.value +
-         (2.0 * element * width * pairs * length + passes * scores) /
-             calibration.memory_bandwidth.value;
+  const Traffic bytes{2.0 * element * width * pairs * length + passes * scores};
+  return flops / FlopsPerSecond{calibration.matmul_flops.value} +
+         bytes / BytesPerSecond{calibration.memory_bandwidth.value};
 }
 
 }  // namespace
 
-double attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
-                         const Calibration& calibration) {
-  if (batch.tokens <= 0) return 0;
+Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
+                          const Calibration& calibration) {
+  if (batch.tokens <= 0) return {};
   const double length = batch.squared / batch.tokens;
   if (!rank.traits.kernels.flash_attention) {
     return unfused_seconds(rank, shape, batch.tokens, length, calibration);
@@ -79,29 +79,30 @@ double attention_seconds(const RankModel& rank, const LayerShape& shape, const T
          (1 - shape.full_share) * over(windowed_length(shape, length));
 }
 
-double decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
-                                double context, const Calibration& calibration) {
+Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
+                                 double context, const Calibration& calibration) {
   if (shape.window > 0) {
     context = shape.full_share * context +
               (1 - shape.full_share) * std::min(context, as_double(shape.window));
   }
   if (shape.latent()) {
     const double latent = as_double(shape.kv_rank + shape.rope_dim);
-    const double bytes = size_of(rank.dtype) * latent * sequences * context;
-    const double flops = 2.0 * as_double(rank.query_heads()) *
-                         as_double(2 * shape.kv_rank + shape.rope_dim) * sequences * context;
-    return calibration.attention_floor_s.value +
-           std::max(
-               bytes / calibration.memory_bandwidth.value,
-               flops * compute_factor(rank.dtype, calibration) / calibration.matmul_flops.value);
+    const Traffic bytes{size_of(rank.dtype) * latent * sequences * context};
+    const Flops flops{2.0 * as_double(rank.query_heads()) *
+                      as_double(2 * shape.kv_rank + shape.rope_dim) * sequences * context};
+    return Seconds{calibration.attention_floor_s.value} +
+           std::max(bytes / BytesPerSecond{calibration.memory_bandwidth.value},
+                    flops * compute_factor(rank.dtype, calibration) /
+                        FlopsPerSecond{calibration.matmul_flops.value});
   }
   const auto kv_heads = static_cast<double>(rank.kv_heads());
   const double pairs = sequences * kv_heads;
-  const double bytes = static_cast<double>(size_of(rank.dtype)) *
-                       as_double(shape.key_dim + shape.value_dim) * pairs * context;
+  const Traffic bytes{static_cast<double>(size_of(rank.dtype)) *
+                      as_double(shape.key_dim + shape.value_dim) * pairs * context};
   const double group = static_cast<double>(rank.query_heads()) / std::max(1.0, kv_heads);
   const std::array<double, 3> point = {group, pairs, context};
-  return (calibration.attention_floor_s.value + bytes / calibration.memory_bandwidth.value) *
+  return (Seconds{calibration.attention_floor_s.value} +
+          bytes / BytesPerSecond{calibration.memory_bandwidth.value}) *
          calibration.decode.at(point);
 }
 

@@ -8,13 +8,15 @@
 namespace tessera {
 namespace {
 
-constexpr double kRingHopSeconds = 3.4e-6;  // NVLink, Simple (NCCL src/graph/tuning.cc)
+constexpr Seconds kRingHop{3.4e-6};  // NVLink, Simple (NCCL src/graph/tuning.cc)
 
 struct Curve {
-  double alpha_s = 0, bandwidth = 0, ramp_s = 0;
+  Seconds alpha;
+  BytesPerSecond bandwidth;
+  Seconds ramp;
 
-  double seconds(double wire) const {
-    return alpha_s + wire / bandwidth + ramp_s * std::sqrt(wire / 1e6);
+  Seconds seconds(Traffic wire) const {
+    return alpha + wire / bandwidth + ramp * std::sqrt(wire.value / 1e6);
   }
 };
 
@@ -35,12 +37,15 @@ std::array<Collective, 3> stand_ins(Collective collective) {
 }
 
 Curve between(const CollectiveConstants& low, const CollectiveConstants& high, int ranks) {
-  if (low.ranks == high.ranks) return {low.alpha_s, low.bandwidth, low.ramp_s};
+  if (low.ranks == high.ranks) {
+    return {Seconds{low.alpha_s}, BytesPerSecond{low.bandwidth}, Seconds{low.ramp_s}};
+  }
   const double linear = static_cast<double>(ranks - low.ranks) / (high.ranks - low.ranks);
   const double inverse = (1.0 / low.ranks - 1.0 / ranks) / (1.0 / low.ranks - 1.0 / high.ranks);
   const auto mix = [](double a, double b, double w) { return a + (b - a) * w; };
-  return {mix(low.alpha_s, high.alpha_s, linear), mix(low.bandwidth, high.bandwidth, inverse),
-          mix(low.ramp_s, high.ramp_s, inverse)};
+  return {Seconds{mix(low.alpha_s, high.alpha_s, linear)},
+          BytesPerSecond{mix(low.bandwidth, high.bandwidth, inverse)},
+          Seconds{mix(low.ramp_s, high.ramp_s, inverse)}};
 }
 
 // Constants of one collective on groups of `nodes` nodes (1, or several), at `ranks` ranks.
@@ -66,16 +71,16 @@ Curve node_curve(Collective collective, int ranks, const ClusterSpec& cluster,
     if (find_curve(candidate, ranks, false, calibration, curve)) return curve;
   }
   // NCCL's base and hop latency of a ring (src/graph/tuning.cc), 80 % of the stated rate.
-  return {6.6e-6 + kRingHopSeconds * (ranks - 1), 0.8 * cluster.intra_per_gpu.value, 0};
+  return {Seconds{6.6e-6} + kRingHop * (ranks - 1), 0.8 * cluster.intra_per_gpu, {}};
 }
 
 // The part of a group's collective that crosses nodes: bytes per network card and latency hops.
 struct AcrossNodes {
-  double bytes = 0;
+  Traffic bytes;
   double hops = 0;
 };
 
-AcrossNodes across_nodes(Collective collective, double bytes, GroupShape group) {
+AcrossNodes across_nodes(Collective collective, Traffic bytes, GroupShape group) {
   const double nodes = group.nodes;
   const double per_node = std::max(1.0, static_cast<double>(group.ranks) / nodes);
   const double share = (nodes - 1) / nodes;
@@ -102,7 +107,7 @@ GroupShape group_shape(const ClusterSpec& cluster, int count, int stride, int fi
   return {count, std::min(count, last / per_node - first / per_node + 1)};
 }
 
-double wire_bytes(Collective collective, double bytes, int ranks) {
+Traffic wire_bytes(Collective collective, Traffic bytes, int ranks) {
   const double share = static_cast<double>(ranks - 1) / ranks;
   switch (collective) {
     case Collective::all_reduce:
@@ -116,16 +121,16 @@ double wire_bytes(Collective collective, double bytes, int ranks) {
   }
 }
 
-double inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {
+BytesPerSecond inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {
   const double cards = static_cast<double>(std::max<std::int64_t>(1, cluster.nics_per_node));
-  return cards * cluster.nic.value / static_cast<double>(cluster.gpus_per_node) /
+  return cards * cluster.nic / static_cast<double>(cluster.gpus_per_node) /
          std::max(1.0, cluster.oversubscription) * calibration.inter_efficiency.value;
 }
 
-double collective_seconds(Collective collective, double bytes, GroupShape group,
-                          const ClusterSpec& cluster, const Calibration& calibration) {
-  if (group.ranks <= 1 || bytes <= 0) return 0;
-  const double wire = wire_bytes(collective, bytes, group.ranks);
+Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape group,
+                           const ClusterSpec& cluster, const Calibration& calibration) {
+  if (group.ranks <= 1 || bytes <= 0) return {};
+  const Traffic wire = wire_bytes(collective, bytes, group.ranks);
   if (group.nodes <= 1) {
     return node_curve(collective, group.ranks, cluster, calibration).seconds(wire);
   }
@@ -138,46 +143,46 @@ double collective_seconds(Collective collective, double bytes, GroupShape group,
   const bool ring =
       collective == Collective::all_gather || collective == Collective::reduce_scatter;
   const double inside_hops = ring ? group.ranks - group.nodes : 0;
-  const double inter = across.bytes / inter_node_bandwidth(cluster, calibration) +
-                       across.hops * calibration.inter_latency_s.value +
-                       inside_hops * kRingHopSeconds;
+  const Seconds inter = across.bytes / inter_node_bandwidth(cluster, calibration) +
+                        across.hops * Seconds{calibration.inter_latency_s.value} +
+                        inside_hops * kRingHop;
   const int per_node = (group.ranks + group.nodes - 1) / group.nodes;
   const bool point_to_point =
       collective == Collective::send_receive || collective == Collective::copy_engine;
   if (per_node <= 1 || point_to_point) return inter;
-  const double inside = wire_bytes(collective, bytes, per_node);
+  const Traffic inside = wire_bytes(collective, bytes, per_node);
   return inter + node_curve(collective, per_node, cluster, calibration).seconds(inside);
 }
 
-double copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {
+BytesPerSecond copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration) {
   return node_curve(Collective::copy_engine, 2, cluster, calibration).bandwidth;
 }
 
-double barrier_seconds(GroupShape group, const ClusterSpec& cluster,
-                       const Calibration& calibration) {
-  return collective_seconds(Collective::all_reduce, 4, group, cluster, calibration);
+Seconds barrier_seconds(GroupShape group, const ClusterSpec& cluster,
+                        const Calibration& calibration) {
+  return collective_seconds(Collective::all_reduce, Traffic{4}, group, cluster, calibration);
 }
 
-double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,
-                       const Calibration& calibration) {
+Seconds reshard_seconds(Traffic intra, Traffic inter, int messages, const ClusterSpec& cluster,
+                        const Calibration& calibration) {
   const Curve copy = node_curve(Collective::copy_engine, 2, cluster, calibration);
-  double seconds = 0;
-  if (intra > 0) seconds = intra / copy.bandwidth + copy.ramp_s * std::sqrt(intra / 1e6);
+  Seconds seconds;
+  if (intra > 0) seconds = intra / copy.bandwidth + copy.ramp * std::sqrt(intra.value / 1e6);
   if (inter > 0) {
     seconds = std::max(seconds, inter / inter_node_bandwidth(cluster, calibration) +
-                                    calibration.inter_latency_s.value);
+                                    Seconds{calibration.inter_latency_s.value});
   }
-  return seconds + copy.alpha_s * messages;
+  return seconds + copy.alpha * messages;
 }
 
-double arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
-                       const ClusterSpec& cluster, const Calibration& calibration) {
+Seconds arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
+                        const ClusterSpec& cluster, const Calibration& calibration) {
   return std::max(reshard_seconds(received.intra, received.inter, messages, cluster, calibration),
                   reshard_seconds(busiest.intra, busiest.inter, 0, cluster, calibration));
 }
 
-double host_copy_seconds(double bytes, const Calibration& calibration) {
-  return bytes / calibration.host_bandwidth.value;
+Seconds host_copy_seconds(Traffic bytes, const Calibration& calibration) {
+  return bytes / BytesPerSecond{calibration.host_bandwidth.value};
 }
 
 }  // namespace tessera

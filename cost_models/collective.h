@@ -1,9 +1,10 @@
 // Time of communication between ranks, and of copies.
 //
-// Pure functions; seconds and bytes. Sources: nccl-tests doc/PERFORMANCE.md for the bytes on the
-// wire; the form alpha + V/B + ramp sqrt(V) fitted to NCCL's curves (calibration.h); the two-level
-// form of groups that span nodes is the ring within the node followed by the ring across nodes on
-// one network card per GPU (Thakur et al. 2005 for the rings, HybridFlow App. C for the levels).
+// Pure functions; units as the types say. Sources: nccl-tests doc/PERFORMANCE.md for the bytes on
+// the wire; the form alpha + V/B + ramp sqrt(V) fitted to NCCL's curves (calibration.h); the
+// two-level form of groups that span nodes is the ring within the node followed by the ring across
+// nodes on one network card per GPU (Thakur et al. 2005 for the rings, HybridFlow App. C for the
+// levels).
 #pragma once
 
 #include "cost_models/calibration.h"
@@ -26,39 +27,39 @@ GroupShape group_shape(const ClusterSpec& cluster, int count, int stride, int fi
 /// gathered result of all_gather, the input of reduce_scatter and all_reduce, one rank's send
 /// buffer of all_to_all, the message of broadcast, send_receive and copies. all_reduce 2 (n-1)/n S;
 /// all_gather, reduce_scatter, all_to_all (n-1)/n S; the others S.
-double wire_bytes(Collective collective, double bytes, int ranks);
+Traffic wire_bytes(Collective collective, Traffic bytes, int ranks);
 
 /// Time of one collective. Groups of one rank cost nothing. Constants of the nearest measured group
 /// size are interpolated: alpha linearly in n, bandwidth and ramp in 1/n.
-double collective_seconds(Collective collective, double bytes, GroupShape group,
-                          const ClusterSpec& cluster, const Calibration& calibration);
+Seconds collective_seconds(Collective collective, Traffic bytes, GroupShape group,
+                           const ClusterSpec& cluster, const Calibration& calibration);
 
 /// One way, per GPU, between nodes: cards x rate / GPUs / oversubscription x efficiency.
-double inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
+BytesPerSecond inter_node_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
 
 /// One way, per GPU, within a node: what copies reach (copy engines where they were measured).
-double copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
+BytesPerSecond copy_bandwidth(const ClusterSpec& cluster, const Calibration& calibration);
 
 /// Everybody of a group has come: a sum of next to nothing.
-double barrier_seconds(GroupShape group, const ClusterSpec& cluster,
-                       const Calibration& calibration);
+Seconds barrier_seconds(GroupShape group, const ClusterSpec& cluster,
+                        const Calibration& calibration);
 
 /// Moving weights: the busiest destination receives `intra` bytes from its own node and `inter`
 /// bytes from others, in `messages` messages. Both kinds move at the same time; the slower decides.
-double reshard_seconds(double intra, double inter, int messages, const ClusterSpec& cluster,
-                       const Calibration& calibration);
+Seconds reshard_seconds(Traffic intra, Traffic inter, int messages, const ClusterSpec& cluster,
+                        const Calibration& calibration);
 
 /// Bytes of one rank, within its node and to or from others.
 struct MovedBytes {
-  double intra = 0, inter = 0;
+  Traffic intra, inter;
 };
 
 /// When a destination has its weights: its own ports must have taken `received`, and each of its
 /// senders have sent all that it sends; `busiest` is the one that takes longest.
-double arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
-                       const ClusterSpec& cluster, const Calibration& calibration);
+Seconds arrival_seconds(const MovedBytes& received, int messages, const MovedBytes& busiest,
+                        const ClusterSpec& cluster, const Calibration& calibration);
 
 /// Device to host or back.
-double host_copy_seconds(double bytes, const Calibration& calibration);
+Seconds host_copy_seconds(Traffic bytes, const Calibration& calibration);
 
 }  // namespace tessera

@@ -18,7 +18,7 @@ namespace {
 // turns (rotate_half: negation and concatenation 3, two products 4, sum 3); dropout reads and
 // writes the stream and a mask twice; routed tokens are copied out and back, 4 h each, and sorted
 // by expert and back after an all-to-all, 4 h more, beside their experts' 5 f.
-double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
+Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
              rms = rank.model.norm == NormKind::rms;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
@@ -41,25 +41,25 @@ double elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
     elements += copies * (moved * hidden + activation * as_double(shape.expert_ffn)) +
                 2.0 * as_double(shape.experts) / rank.stream_parts();
   }
-  return static_cast<double>(size_of(rank.dtype)) * elements;
+  return Traffic{static_cast<double>(size_of(rank.dtype)) * elements};
 }
 
 // Bytes that selective recomputation with flash attention makes again per token: both norms, 4 h,
 // and the gated product, 3 f (2 f without gate).
-double remade_bytes(const RankModel& rank, const LayerShape& shape) {
+Traffic remade_bytes(const RankModel& rank, const LayerShape& shape) {
   const double activation = shape.gated ? 3.0 : 2.0;
   double elements = 4.0 * as_double(shape.hidden) / rank.stream_parts() +
                     activation * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     elements += activation * as_double(shape.experts_per_token * shape.expert_ffn) / rank.tp;
   }
-  return static_cast<double>(size_of(rank.dtype)) * elements;
+  return Traffic{static_cast<double>(size_of(rank.dtype)) * elements};
 }
 
 // A pass's elementwise kernels: their bytes, and a floor for each operator that is no GEMM.
-double elementwise_seconds(double bytes, double operators, const Calibration& calibration) {
+Seconds elementwise_seconds(Traffic bytes, double operators, const Calibration& calibration) {
   return stream_seconds(bytes, calibration) +
-         std::max(0.0, operators) * calibration.kernel_floor_s.value;
+         std::max(0.0, operators) * Seconds{calibration.kernel_floor_s.value};
 }
 
 // Router, sorting, copies out and back, and their sums come on top in a sparse layer.
@@ -70,10 +70,10 @@ double layer_operators(int dense, const LayerShape& shape) {
 
 // The host waits for the counts of routed tokens before it launches what depends on them, so the
 // launches around the wait are not hidden behind kernels.
-double routing_wait(const RankModel& rank, const LayerShape& shape,
-                    const Calibration& calibration) {
-  if (!shape.sparse() || !rank.traits.experts.synchronized_routing) return 0;
-  return kRouterOperators * calibration.dispatch_s.value;
+Seconds routing_wait(const RankModel& rank, const LayerShape& shape,
+                     const Calibration& calibration) {
+  if (!shape.sparse() || !rank.traits.experts.synchronized_routing) return {};
+  return kRouterOperators * Seconds{calibration.dispatch_s.value};
 }
 
 // Operators that context parallelism dispatches in a layer beside the attention of one rank.
@@ -93,27 +93,27 @@ double head_operators(const RankModel& rank, double tokens, int operators) {
 }  // namespace
 
 Work& Work::operator+=(const Work& other) {
-  device_s += other.device_s;
-  host_s += other.host_s;
+  device += other.device;
+  host += other.host;
   return *this;
 }
 
-Work operator*(double factor, Work work) { return {factor * work.device_s, factor * work.host_s}; }
+Work operator*(double factor, Work work) { return {factor * work.device, factor * work.host}; }
 
-double Work::total(const Calibration& calibration) const {
-  return calibration.overlapped_dispatch ? std::max(device_s, host_s) : device_s + host_s;
+Seconds Work::total(const Calibration& calibration) const {
+  return calibration.overlapped_dispatch ? std::max(device, host) : device + host;
 }
 
-double stream_seconds(double bytes, const Calibration& calibration) {
-  return bytes / calibration.stream_bandwidth.value;
+Seconds stream_seconds(Traffic bytes, const Calibration& calibration) {
+  return bytes / BytesPerSecond{calibration.stream_bandwidth.value};
 }
 
-double layer_elementwise_bytes(const RankModel& rank) {
+Traffic layer_elementwise_bytes(const RankModel& rank) {
   return elementwise_bytes(rank, rank.layer());
 }
 
-double layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
-                               const Calibration& calibration) {
+Seconds layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
+                                const Calibration& calibration) {
   return attention_seconds(rank, rank.layer(), batch, calibration);
 }
 
@@ -121,14 +121,15 @@ Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const LayerShape shape = rank.layer();
   const double operators = layer_operators(kOperators.layer_forward, shape);
   const double tokens = batch.tokens / rank.cp;
-  const double device =
+  const Seconds device =
       calibration.sustained.value * (layer_matmul_seconds(rank, shape, tokens, calibration) +
                                      attention_seconds(rank, shape, batch, calibration)) +
       elementwise_seconds(
           tokens * (elementwise_bytes(rank, shape) + cast_bytes(rank, shape, false)), operators - 5,
           calibration) +
       routing_wait(rank, shape, calibration);
-  return {device, (operators + context_operators(rank, false)) * calibration.dispatch_s.value};
+  return {device,
+          (operators + context_operators(rank, false)) * Seconds{calibration.dispatch_s.value}};
 }
 
 Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute recompute,
@@ -136,30 +137,30 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   const LayerShape shape = rank.layer();
   const LayerMatmuls layer = layer_matmuls(rank, shape);
   const double tokens = batch.tokens / rank.cp;
-  double matmuls = 0;
+  Seconds matmuls;
   for (const MatmulShape& matmul : layer) {
     matmuls += matmul_backward_seconds(rank, matmul, tokens, calibration);
   }
-  const double forward = attention_seconds(rank, shape, batch, calibration);
-  double attention = calibration.attention_backward.value * forward;
+  const Seconds forward = attention_seconds(rank, shape, batch, calibration);
+  Seconds attention = calibration.attention_backward.value * forward;
   // Without flash attention the backward pass is two GEMMs and as many passes for each of forward.
   if (!rank.traits.kernels.flash_attention) {
     attention = (recompute == Recompute::selective ? 3.0 : 2.0) * forward;
   }
-  const double accumulation =
-      rank.adapter_rank > 0 ? 0 : layer_weights(layer) * accumulated_bytes(rank);
+  const Traffic accumulation =
+      rank.adapter_rank > 0 ? Traffic{} : layer_weights(layer) * accumulated_bytes(rank);
   if (recompute == Recompute::selective) {
     matmuls += projected_again_seconds(rank, shape, tokens, calibration);
   }
   const double operators = layer_operators(kOperators.layer_backward, shape);
   const bool remade = recompute == Recompute::selective && rank.traits.kernels.flash_attention;
-  const double elementwise = 2 * elementwise_bytes(rank, shape) +
-                             (remade ? remade_bytes(rank, shape) : 0) +
-                             cast_bytes(rank, shape, true);
+  const Traffic elementwise = 2 * elementwise_bytes(rank, shape) +
+                              (remade ? remade_bytes(rank, shape) : Traffic{}) +
+                              cast_bytes(rank, shape, true);
   Work work{
       calibration.sustained.value * (matmuls + attention) +
           elementwise_seconds(tokens * elementwise + accumulation, operators - 9, calibration),
-      (operators + context_operators(rank, true)) * calibration.backward_dispatch_s.value};
+      (operators + context_operators(rank, true)) * Seconds{calibration.backward_dispatch_s.value}};
   if (recompute == Recompute::full) work += layer_forward(rank, batch, calibration);
   return work;
 }
@@ -171,19 +172,19 @@ Work layer_decode(const RankModel& rank, double sequences, double context,
   const double operators = layer_operators(kOperators.layer_decode, shape);
   const double kernels =
       graphed ? kServedKernels + (shape.sparse() ? kServedRouterKernels : 0) : operators - 5;
-  const double device =
+  const Seconds device =
       layer_matmul_seconds(rank, shape, sequences, calibration) +
       decode_attention_seconds(rank, shape, sequences, context, calibration) +
       elementwise_seconds(sequences * elementwise_bytes(rank, shape), kernels, calibration);
-  return {device, graphed ? 0 : operators * calibration.dispatch_s.value};
+  return {device, graphed ? Seconds{} : operators * Seconds{calibration.dispatch_s.value}};
 }
 
 Work embedding_forward(const RankModel& rank, const TokenBatch& batch,
                        const Calibration& calibration) {
-  const double bytes =
-      2.0 * batch.tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+  const Traffic bytes{2.0 * batch.tokens / rank.cp *
+                      static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
   return {elementwise_seconds(bytes, kOperators.embedding, calibration),
-          kOperators.embedding * calibration.dispatch_s.value};
+          kOperators.embedding * Seconds{calibration.dispatch_s.value}};
 }
 
 Work head_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
@@ -193,11 +194,11 @@ Work head_forward(const RankModel& rank, const TokenBatch& batch, const Calibrat
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
   const double operators = head_operators(rank, tokens, kOperators.head_forward);
   // Logits written, then read for maximum, exponential, sum and entropy in fp32.
-  const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns;
+  const Traffic bytes{value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns};
   return {calibration.sustained.value *
                   matmul_seconds(tokens, columns, hidden, rank.dtype, calibration) +
               elementwise_seconds(bytes, operators - 1, calibration),
-          operators * calibration.dispatch_s.value};
+          operators * Seconds{calibration.dispatch_s.value}};
 }
 
 Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration) {
@@ -206,28 +207,29 @@ Work head_backward(const RankModel& rank, const TokenBatch& batch, const Calibra
   const bool value = rank.model.head == ModelHead::value;
   const double columns = value ? 1.0 : static_cast<double>(rank.vocab());
   const double operators = head_operators(rank, tokens, kOperators.head_backward);
-  const double bytes = value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns;
-  const double again = value || rank.traits.loss.rows == 0
-                           ? 0
-                           : matmul_seconds(tokens, columns, hidden, rank.dtype, calibration);
-  const double weight = rank.adapter_rank > 0  // frozen
-                            ? 0
-                            : matmul_seconds(columns, hidden, tokens, rank.dtype, calibration);
-  const double matmuls =
+  const Traffic bytes{value ? 0 : 6.0 * size_of(DType::fp32) * tokens * columns};
+  const Seconds again = value || rank.traits.loss.rows == 0
+                            ? Seconds{}
+                            : matmul_seconds(tokens, columns, hidden, rank.dtype, calibration);
+  const Seconds weight = rank.adapter_rank > 0  // frozen
+                             ? Seconds{}
+                             : matmul_seconds(columns, hidden, tokens, rank.dtype, calibration);
+  const Seconds matmuls =
       again + matmul_seconds(tokens, hidden, columns, rank.dtype, calibration) + weight;
   return {calibration.sustained.value * matmuls +
               elementwise_seconds(bytes, operators - 3, calibration),
-          operators * calibration.backward_dispatch_s.value};
+          operators * Seconds{calibration.backward_dispatch_s.value}};
 }
 
 Work sample(const RankModel& rank, double sequences, const Calibration& calibration) {
-  const double logits =
+  const Seconds logits =
       matmul_seconds(sequences, static_cast<double>(rank.vocab()),
                      static_cast<double>(rank.model.hidden), rank.dtype, calibration);
-  const double bytes =
-      6.0 * size_of(DType::fp32) * sequences * static_cast<double>(rank.model.vocab);
+  const Traffic bytes{6.0 * size_of(DType::fp32) * sequences *
+                      static_cast<double>(rank.model.vocab)};
   return {logits + elementwise_seconds(bytes, kOperators.sample, calibration),
-          kOperators.sample * calibration.dispatch_s.value + calibration.decode_step_s.value};
+          kOperators.sample * Seconds{calibration.dispatch_s.value} +
+              Seconds{calibration.decode_step_s.value}};
 }
 
 Work optimizer_step(double elements, int shards, double tensors, const RoleDTypes& dtypes,
@@ -238,13 +240,14 @@ Work optimizer_step(double elements, int shards, double tensors, const RoleDType
   const double clip_bytes = 3.0 * grad;  // norm, clipping
   const double operators =
       kOperators.optimizer_per_step + tensors * kOperators.optimizer_per_tensor;
-  return {elementwise_seconds(elements / shards * (update_bytes + clip_bytes) + elements * grad,
-                              operators, calibration),
-          operators * calibration.dispatch_s.value};
+  return {elementwise_seconds(
+              Traffic{elements / shards * (update_bytes + clip_bytes) + elements * grad}, operators,
+              calibration),
+          operators * Seconds{calibration.dispatch_s.value}};
 }
 
-double host_step_seconds(double elements, int shards, int ranks, const RoleDTypes& dtypes,
-                         const ClusterSpec& cluster, const Calibration& calibration) {
+Seconds host_step_seconds(double elements, int shards, int ranks, const RoleDTypes& dtypes,
+                          const ClusterSpec& cluster, const Calibration& calibration) {
   // torch 2.11's _fused_adamw_ on the hosts of 4 H200: one core updates 1.0e9 elements a second, 16
   // cores a rank 1.2 to 1.4e9, which is 45 GB/s of memory for each of four ranks. Where the file is
   // silent these hold, with 12 cores a GPU; stated channels are reached to 0.7 (assumed).
@@ -262,8 +265,8 @@ double host_step_seconds(double elements, int shards, int ranks, const RoleDType
   const double rate = std::min(std::max(1.0, cores) * kCoreElements, memory / touched);
   const double moved = size_of(dtypes.grad) + param;
   const double piece = std::min(own, kPiece) * moved;
-  return std::max(own / rate, host_copy_seconds(own * moved, calibration)) +
-         host_copy_seconds(piece, calibration);
+  return std::max(Seconds{own / rate}, host_copy_seconds(Traffic{own * moved}, calibration)) +
+         host_copy_seconds(Traffic{piece}, calibration);
 }
 
 double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {

@@ -15,6 +15,7 @@
 #include "cost_models/memory.h"
 #include "cost_models/spec/dtype.h"
 #include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -49,23 +50,23 @@ struct TokenBatch {
 /// Time split into the device's and the host's part; total() follows Calibration::
 /// overlapped_dispatch once per pass, so parts of a pass are added before.
 struct Work {
-  double device_s = 0, host_s = 0;
+  Seconds device, host;
   Work& operator+=(const Work& other);
   friend Work operator+(Work a, const Work& b) { return a += b; }
   friend Work operator*(double factor, Work work);
-  double total(const Calibration& calibration) const;
+  Seconds total(const Calibration& calibration) const;
 };
 
 /// y[m,n] = x[m,k] w[n,k]^T.
-double matmul_seconds(double m, double n, double k, DType dtype, const Calibration& calibration);
+Seconds matmul_seconds(double m, double n, double k, DType dtype, const Calibration& calibration);
 /// Reads and writes of `bytes` by elementwise kernels.
-double stream_seconds(double bytes, const Calibration& calibration);
+Seconds stream_seconds(Traffic bytes, const Calibration& calibration);
 
 /// Bytes that the elementwise operators of the rank's layer read and write per token, forward.
-double layer_elementwise_bytes(const RankModel& rank);
+Traffic layer_elementwise_bytes(const RankModel& rank);
 /// The attention of one layer, forward, without its projections.
-double layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
-                               const Calibration& calibration);
+Seconds layer_attention_seconds(const RankModel& rank, const TokenBatch& batch,
+                                const Calibration& calibration);
 
 /// One layer, forward.
 Work layer_forward(const RankModel& rank, const TokenBatch& batch, const Calibration& calibration);
@@ -91,27 +92,27 @@ Work sample(const RankModel& rank, double sequences, const Calibration& calibrat
 Work optimizer_step(double elements, int shards, double tensors, const RoleDTypes& dtypes,
                     const Calibration& calibration);
 
-/// Seconds of an optimizer step by the host, whose memory holds `elements` / shards of a rank's
+/// An optimizer step by the host, whose memory holds `elements` / shards of a rank's
 /// states: gradients come and parameters go back piece by piece beside the computation, one stream
 /// for both; the slower decides, and one piece sticks out at either end. `ranks` of a node share
 /// its cores and memory (executor/train/optimizer.h). Norm and clipping stay on the device.
-double host_step_seconds(double elements, int shards, int ranks, const RoleDTypes& dtypes,
-                         const ClusterSpec& cluster, const Calibration& calibration);
+Seconds host_step_seconds(double elements, int shards, int ranks, const RoleDTypes& dtypes,
+                          const ClusterSpec& cluster, const Calibration& calibration);
 
 /// Tensor-parallel communication: of one layer (2 all-reduces of tokens x hidden forward and as
 /// much backward; Narayanan et al. 2021, sec. 2.3; under sequence parallelism an all-gather and a
 /// reduce-scatter for each, Korthikanti et al. 2022, sec. 4.2.2), of the embedding (1, forward
 /// only), of the head forward (maximum; then sum, target and entropy together, in fp32) and
 /// backward (1 of rows x hidden).
-double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                        const ClusterSpec& cluster, const Calibration& calibration);
+Seconds layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                         const ClusterSpec& cluster, const Calibration& calibration);
 /// Context parallelism of one layer. Ring: c - 1 steps that pass 2 n_kv d of the rank's tokens on
 /// (twice that backward, with their gradients), exposed where attention is shorter (Liu et al.
 /// 2023, arXiv:2310.01889). Ulysses: all-to-alls of q, k, v and output (Jacobs et al. 2023,
 /// arXiv:2309.14509).
-double layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool backward,
-                        GroupShape group, const ClusterSpec& cluster,
-                        const Calibration& calibration);
+Seconds layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool backward,
+                         GroupShape group, const ClusterSpec& cluster,
+                         const Calibration& calibration);
 /// Copies of a token that a hierarchical dispatch sends, on average over evenly used experts: to
 /// `nodes` of the group's (its own counts as one), and to `ranks`. A choice limited to some groups
 /// of experts (DeepSeek-V3: 4 of 8) reaches at most the nodes that hold those.
@@ -123,17 +124,17 @@ ExpertCopies expert_copies(const MoeSpec& moe, GroupShape group);
 /// k h of the rank's tokens each way (Lepikhin et al. 2021), or, hierarchical, the tokens that
 /// expert_copies counts: network and node links work at once, the slower decides. With etp > 1 the
 /// copies are gathered and reduced in its group besides.
-double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
-                        const ClusterSpec& cluster, const Calibration& calibration);
-double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                            const ClusterSpec& cluster, const Calibration& calibration);
-double head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                       const ClusterSpec& cluster, const Calibration& calibration);
-double head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                                const ClusterSpec& cluster, const Calibration& calibration);
-/// Gathering one step's logits over the group, for the draw.
-double sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
+Seconds layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
                          const ClusterSpec& cluster, const Calibration& calibration);
+Seconds embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                             const ClusterSpec& cluster, const Calibration& calibration);
+Seconds head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                        const ClusterSpec& cluster, const Calibration& calibration);
+Seconds head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                                 const ClusterSpec& cluster, const Calibration& calibration);
+/// Gathering one step's logits over the group, for the draw.
+Seconds sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
+                          const ClusterSpec& cluster, const Calibration& calibration);
 
 /// Model FLOPs of a token, forward: 2 x (parameters without the input embedding) + causal attention
 /// 2 n_q d s per layer. Training is three times that; the denominator of MFU.

@@ -35,14 +35,15 @@ double normal_cdf(double z) {
 // Seconds of a replica whose last sequence ends in some part of the tail.
 struct LastEnd {
   double probability = 0;
-  double seconds = 0, communication_s = 0;
-  double spread = 0, skew = 0;  // standard deviation; third cumulant / its cube
+  Seconds seconds, communication;
+  Seconds spread;   // standard deviation
+  double skew = 0;  // third cumulant / the spread's cube
 };
 
 // P(seconds <= at): the quantile z lies at seconds + spread (z + skew (z^2 - 1) / 6) (Cornish and
 // Fisher 1937).
-double probability_below(const LastEnd& end, double at, double least_spread) {
-  const double spread = std::hypot(end.spread, least_spread);
+double probability_below(const LastEnd& end, Seconds at, Seconds least_spread) {
+  const Seconds spread{std::hypot(end.spread, least_spread)};
   const double offset = (at - end.seconds) / spread;
   const double bend = end.skew * end.spread / spread / 6;
   if (bend < 1e-6) return normal_cdf(offset);
@@ -52,18 +53,18 @@ double probability_below(const LastEnd& end, double at, double least_spread) {
 
 // E[largest of `draws`] from a mixture. The step from one part of the tail to the next is no step
 // of the seconds: nothing is narrower than the grid. `early`: probability of less than all of them.
-double expected_largest(const std::vector<LastEnd>& ends, double early, double draws) {
+Seconds expected_largest(const std::vector<LastEnd>& ends, double early, double draws) {
   constexpr int kParts = 64;
-  double low = HUGE_VAL, high = -HUGE_VAL;
+  Seconds low{HUGE_VAL}, high{-HUGE_VAL};
   for (const LastEnd& end : ends) {
     low = std::min(low, end.seconds - 4 * end.spread);
     high = std::max(high, end.seconds + (5 + 4 * end.skew) * end.spread);
   }
   if (high <= low) return high;
-  const double width = (high - low) / kParts;
-  double expected = high;
+  const Seconds width = (high - low) / kParts;
+  Seconds expected = high;
   for (int i = kParts - 1; i >= 0; --i) {
-    const double at = low + (i + 0.5) * width;
+    const Seconds at = low + (i + 0.5) * width;
     double below = early;
     for (const LastEnd& end : ends) {
       below += end.probability * probability_below(end, at, width / 2);
@@ -75,15 +76,15 @@ double expected_largest(const std::vector<LastEnd>& ends, double early, double d
   return expected;
 }
 
-double mean_of(const std::vector<LastEnd>& ends) {
-  double mean = 0;
+Seconds mean_of(const std::vector<LastEnd>& ends) {
+  Seconds mean;
   for (const LastEnd& end : ends) mean += end.probability * end.seconds;
   return mean;
 }
 
 // The other slots end by then as well. What they decode varies, and with it the step's load.
 LastEnd last_end(const DecodeProfile& profile, std::size_t part, const DecodeStep& step,
-                 double per_sequence_s) {
+                 Seconds per_sequence) {
   const double others = profile.last_slots - 1;
   const double ended = profile.tail[part].ended;
   LastEnd end;
@@ -94,29 +95,31 @@ LastEnd last_end(const DecodeProfile& profile, std::size_t part, const DecodeSte
     const double taken = std::max(0.0, 1 - (1 - tail.alive) / ended);
     const DecodeTime one = step(1 + others * taken, tail.age);
     end.seconds += steps * one.seconds;
-    end.communication_s += steps * one.communication_s;
+    end.communication += steps * one.communication;
     mean += steps * taken;
     squared += steps * 2 * (position + steps / 2) * taken;
     position += steps;
   }
-  end.spread = per_sequence_s * std::sqrt(others * std::max(0.0, squared - mean * mean));
+  end.spread = per_sequence * std::sqrt(others * std::max(0.0, squared - mean * mean));
   return end;
 }
 
 // Adds the completed sequences: each its share of the steps and of its growing context.
 void add_completed(const DecodeProfile& profile, const DecodeStep& step, LastEnd& end) {
   if (profile.completed <= 0) return;
-  const double at_zero = step(profile.slots, 0).seconds;
-  const double flat = at_zero / profile.slots;
-  const double slope =
-      (step(profile.slots, profile.full_age).seconds - at_zero) / profile.full_age / profile.slots;
+  const Seconds at_zero = step(profile.slots, 0).seconds;
+  const double flat = at_zero.value / profile.slots;  // seconds of a sequence's step
+  const double slope =                                // seconds by which it grows with each token
+      (step(profile.slots, profile.full_age).seconds - at_zero).value / profile.full_age /
+      profile.slots;
   const auto& [v, k] = profile.cumulants;
   const double variance = flat * flat * v[0] + 2 * flat * slope * v[1] + slope * slope * v[2];
   const double third = flat * flat * flat * k[0] + 3 * flat * flat * slope * k[1] +
                        3 * flat * slope * slope * k[2] + slope * slope * slope * k[3];
-  end.spread = std::hypot(end.spread, std::sqrt(std::max(0.0, profile.completed * variance)));
+  end.spread =
+      Seconds{std::hypot(end.spread, std::sqrt(std::max(0.0, profile.completed * variance)))};
   if (end.spread > 0) {
-    end.skew = std::max(0.0, profile.completed * third / std::pow(end.spread, 3));
+    end.skew = std::max(0.0, profile.completed * third / std::pow(end.spread.value, 3));
   }
 }
 
@@ -289,15 +292,15 @@ DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const
   if (profile.tail.empty()) return time;
   if (profile.full_steps > 0) {
     const DecodeTime full = step(profile.slots, profile.full_age);
-    time = {profile.full_steps * full.seconds, profile.full_steps * full.communication_s};
+    time = {profile.full_steps * full.seconds, profile.full_steps * full.communication};
   }
-  double per_sequence_s = 0;
+  Seconds per_sequence;
   if (profile.last_slots > 1) {
     const double age = profile.tail[profile.tail.size() / 4].age;
     const double half = std::max(1.0, profile.last_slots / 2);
-    per_sequence_s =
-        std::max(0.0, (step(profile.last_slots, age).seconds - step(half, age).seconds) /
-                          (profile.last_slots - half));
+    per_sequence =
+        std::max(Seconds{}, (step(profile.last_slots, age).seconds - step(half, age).seconds) /
+                                (profile.last_slots - half));
   }
   std::vector<LastEnd> ends;
   double below = 0, early = 0;
@@ -308,17 +311,17 @@ DecodeTime slowest_decoding(const DecodeProfile& profile, double replicas, const
     // Where nothing else varies, some other replica ends later.
     if (profile.completed == 0 && std::pow(all, replicas) < 1e-5) early = all;
     if (early == all || probability * replicas < 1e-5) continue;
-    ends.push_back(last_end(profile, part, step, per_sequence_s));
+    ends.push_back(last_end(profile, part, step, per_sequence));
     ends.back().probability = probability;
     add_completed(profile, step, ends.back());
   }
-  const double tail = replicas > 1 ? expected_largest(ends, early, replicas) : mean_of(ends);
+  const Seconds tail = replicas > 1 ? expected_largest(ends, early, replicas) : mean_of(ends);
   const auto nearest =
       std::min_element(ends.begin(), ends.end(), [&](const LastEnd& one, const LastEnd& other) {
-        return std::abs(one.seconds - tail) < std::abs(other.seconds - tail);
+        return std::abs((one.seconds - tail).value) < std::abs((other.seconds - tail).value);
       });
   const double share = nearest->seconds > 0 ? tail / nearest->seconds : 1;
-  return {time.seconds + tail, time.communication_s + share * nearest->communication_s};
+  return {time.seconds + tail, time.communication + share * nearest->communication};
 }
 
 }  // namespace tessera

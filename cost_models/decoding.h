@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -69,7 +70,7 @@ class DecodeLengths {
 };
 
 struct DecodeTime {
-  double seconds = 0, communication_s = 0;
+  Seconds seconds, communication;
 };
 
 /// One decode step of `alive` sequences that have decoded `age` tokens on average.

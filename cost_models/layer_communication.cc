@@ -8,22 +8,22 @@
 
 namespace tessera {
 
-double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                        const ClusterSpec& cluster, const Calibration& calibration) {
+Seconds layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                         const ClusterSpec& cluster, const Calibration& calibration) {
   const LayerShape shape = rank.layer();
-  const double bytes =
-      tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+  const Traffic bytes{tokens / rank.cp *
+                      static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
   const auto collective = [&](Collective what) {
     return collective_seconds(what, bytes, group, cluster, calibration);
   };
-  const double both = rank.sequence_parallel ? collective(Collective::all_gather) +
-                                                   collective(Collective::reduce_scatter)
-                                             : collective(Collective::all_reduce);
+  const Seconds both = rank.sequence_parallel ? collective(Collective::all_gather) +
+                                                    collective(Collective::reduce_scatter)
+                                              : collective(Collective::all_reduce);
   // Behind a router only the shared experts are cut by tp; without sequence parallelism the dealt
   // tokens of the routed ones are gathered.
   double mlp = 1;
   if (shape.sparse()) mlp = shape.ffn > 0 ? 1 : 0;
-  double seconds = (1 + mlp) * both;
+  Seconds seconds = (1 + mlp) * both;
   if (rank.traits.kernels.overlapped_tensor_parallel && calibration.overlapped_dispatch &&
       rank.sequence_parallel && rank.tp > 1) {
     // In tp pieces beside the GEMM that needs or makes them: one piece sticks out (Wang et al.
@@ -35,32 +35,32 @@ double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
   return seconds;
 }
 
-double layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool backward,
-                        GroupShape group, const ClusterSpec& cluster,
-                        const Calibration& calibration) {
-  if (rank.cp <= 1) return 0;
+Seconds layer_cp_seconds(const RankModel& rank, const TokenBatch& batch, bool backward,
+                         GroupShape group, const ClusterSpec& cluster,
+                         const Calibration& calibration) {
+  if (rank.cp <= 1) return {};
   const LayerShape shape = rank.layer();
   const double element = size_of(rank.dtype), own = batch.tokens / rank.cp;
   const double heads = as_double(shape.key_dim + shape.value_dim);
-  const double keys = own * element * as_double(rank.kv_heads()) * heads;
+  const Traffic keys{own * element * as_double(rank.kv_heads()) * heads};
   if (rank.ulysses) {
-    const double queries = own * element * as_double(rank.query_heads()) * heads;
-    const auto exchange = [&](double bytes) {
+    const Traffic queries{own * element * as_double(rank.query_heads()) * heads};
+    const auto exchange = [&](Traffic bytes) {
       return collective_seconds(Collective::all_to_all, bytes, group, cluster, calibration);
     };
     return exchange(queries / 2) + 2 * exchange(keys / 2) + exchange(queries / 2);
   }
-  const auto pass = [&](double bytes) {
+  const auto pass = [&](Traffic bytes) {
     return collective_seconds(Collective::send_receive, bytes, {2, group.nodes > 1 ? 2 : 1},
                               cluster, calibration);
   };
-  const double attention = attention_seconds(rank, shape, batch, calibration);
-  double ring = (rank.cp - 1) * pass(keys);
-  if (!backward) return std::max(0.0, ring - attention);
+  const Seconds attention = attention_seconds(rank, shape, batch, calibration);
+  Seconds ring = (rank.cp - 1) * pass(keys);
+  if (!backward) return std::max(Seconds{}, ring - attention);
   // Gradients of keys and values follow their blocks in fp32; the last step brings them home.
-  const double gradients = pass(keys / element * size_of(DType::fp32));
+  const Seconds gradients = pass(keys / element * size_of(DType::fp32));
   ring += (rank.cp - 1) * gradients;
-  return std::max(0.0, ring - calibration.attention_backward.value * attention) + gradients;
+  return std::max(Seconds{}, ring - calibration.attention_backward.value * attention) + gradients;
 }
 
 ExpertCopies expert_copies(const MoeSpec& moe, GroupShape group) {
@@ -79,35 +79,35 @@ ExpertCopies expert_copies(const MoeSpec& moe, GroupShape group) {
 namespace {
 
 // One way of a hierarchical dispatch: `bytes` = one copy of all the rank's tokens.
-double hierarchical_seconds(const MoeSpec& moe, double bytes, GroupShape group,
-                            const ClusterSpec& cluster, const Calibration& calibration) {
+Seconds hierarchical_seconds(const MoeSpec& moe, Traffic bytes, GroupShape group,
+                             const ClusterSpec& cluster, const Calibration& calibration) {
   const ExpertCopies copies = expert_copies(moe, group);
   const double nodes = group.nodes;
-  const double network = bytes * copies.nodes * (nodes - 1) / nodes;
+  const Traffic network = bytes * copies.nodes * (nodes - 1) / nodes;
   const GroupShape inside{(group.ranks + group.nodes - 1) / group.nodes, 1};
   return std::max(network / inter_node_bandwidth(cluster, calibration),
                   collective_seconds(Collective::all_to_all, bytes * copies.ranks, inside, cluster,
                                      calibration)) +
-         calibration.inter_latency_s.value * (nodes - 1);
+         Seconds{calibration.inter_latency_s.value} * (nodes - 1);
 }
 
 }  // namespace
 
-double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
-                        const ClusterSpec& cluster, const Calibration& calibration) {
+Seconds layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
+                         const ClusterSpec& cluster, const Calibration& calibration) {
   const LayerShape shape = rank.layer();
-  if (!shape.sparse()) return 0;
+  if (!shape.sparse()) return {};
   const double copies = tokens / rank.cp / rank.tp * as_double(shape.experts_per_token) *
                         rank.traits.experts.imbalance;
-  const double bytes = copies * static_cast<double>(size_of(rank.dtype) * shape.hidden);
-  double seconds = 0;
+  const Traffic bytes{copies * static_cast<double>(size_of(rank.dtype) * shape.hidden)};
+  Seconds seconds;
   if (rank.ep > 1) {
-    const double once = bytes / as_double(shape.experts_per_token);  // one copy of every token
+    const Traffic once = bytes / as_double(shape.experts_per_token);  // one copy of every token
     const bool hierarchical =
         rank.traits.experts.dispatch == ExpertDispatch::hierarchical && group.nodes > 1;
-    const double sent = rank.traits.experts.merged_dispatch
-                            ? once * expert_copies(*rank.model.moe, group).ranks
-                            : bytes;
+    const Traffic sent = rank.traits.experts.merged_dispatch
+                             ? once * expert_copies(*rank.model.moe, group).ranks
+                             : bytes;
     seconds +=
         2 * (hierarchical
                  ? hierarchical_seconds(*rank.model.moe, once, group, cluster, calibration)
@@ -115,7 +115,7 @@ double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
   }
   if (rank.etp > 1) {
     const GroupShape inner{rank.etp, 1};
-    const double gathered = bytes * rank.etp;
+    const Traffic gathered = bytes * rank.etp;
     seconds +=
         collective_seconds(Collective::all_gather, gathered, inner, cluster, calibration) +
         collective_seconds(Collective::reduce_scatter, gathered, inner, cluster, calibration);
@@ -123,34 +123,34 @@ double layer_ep_seconds(const RankModel& rank, double tokens, GroupShape group,
   return seconds;
 }
 
-double embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                            const ClusterSpec& cluster, const Calibration& calibration) {
-  const double bytes =
-      tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+Seconds embedding_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                             const ClusterSpec& cluster, const Calibration& calibration) {
+  const Traffic bytes{tokens / rank.cp *
+                      static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
   return collective_seconds(
       rank.sequence_parallel ? Collective::reduce_scatter : Collective::all_reduce, bytes, group,
       cluster, calibration);
 }
 
-double head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                       const ClusterSpec& cluster, const Calibration& calibration) {
-  if (rank.model.head == ModelHead::value) return 0;
-  const double row = tokens / rank.cp * size_of(DType::fp32);
+Seconds head_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                        const ClusterSpec& cluster, const Calibration& calibration) {
+  if (rank.model.head == ModelHead::value) return {};
+  const Traffic row{tokens / rank.cp * size_of(DType::fp32)};
   return collective_seconds(Collective::all_reduce, row, group, cluster, calibration) +
          collective_seconds(Collective::all_reduce, 3 * row, group, cluster, calibration);
 }
 
-double head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
-                                const ClusterSpec& cluster, const Calibration& calibration) {
-  if (rank.model.head == ModelHead::value) return 0;
-  const double bytes =
-      tokens / rank.cp * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+Seconds head_backward_tp_seconds(const RankModel& rank, double tokens, GroupShape group,
+                                 const ClusterSpec& cluster, const Calibration& calibration) {
+  if (rank.model.head == ModelHead::value) return {};
+  const Traffic bytes{tokens / rank.cp *
+                      static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
   return collective_seconds(Collective::all_reduce, bytes, group, cluster, calibration);
 }
 
-double sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
-                         const ClusterSpec& cluster, const Calibration& calibration) {
-  const double bytes = sequences * static_cast<double>(rank.model.vocab * size_of(DType::fp32));
+Seconds sample_tp_seconds(const RankModel& rank, double sequences, GroupShape group,
+                          const ClusterSpec& cluster, const Calibration& calibration) {
+  const Traffic bytes{sequences * static_cast<double>(rank.model.vocab * size_of(DType::fp32))};
   return collective_seconds(Collective::all_gather, bytes, group, cluster, calibration);
 }
 

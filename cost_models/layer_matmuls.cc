@@ -32,8 +32,8 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
 // would; groups without a row are not read. Kernels for groups work in tiles of 128 rows, at a rate
 // of their own (aiconfigurator-core 1.3's MoE tables, 16 bit, 32 to 512 tokens on H100, H200, B200:
 // this is 0.9 to 1.1 of them where a rank holds whole experts; group by group it was 1.2 to 6).
-double grouped_seconds(const MatmulShape& shape, double tokens, double n, double k, bool gradient,
-                       DType dtype, const Calibration& calibration) {
+Seconds grouped_seconds(const MatmulShape& shape, double tokens, double n, double k, bool gradient,
+                        DType dtype, const Calibration& calibration) {
   constexpr double kTile = 128;
   const double rows = tokens * shape.rows;
   if (shape.groups <= 1) {
@@ -42,18 +42,19 @@ double grouped_seconds(const MatmulShape& shape, double tokens, double n, double
   }
   const double touched = shape.groups * (1 - std::pow(1 - 1 / shape.groups, rows));
   const double each = rows / touched;
-  const double together = gradient ? matmul_seconds(touched * n, k, each, dtype, calibration)
-                                   : matmul_seconds(each, touched * n, k, dtype, calibration);
-  const double tiles = 2 * std::ceil(each / kTile) * kTile * n * k *
-                       compute_factor(dtype, calibration) /
-                       (calibration.grouped_rate.value * calibration.matmul_flops.value);
-  return std::max(together, calibration.matmul_floor_s.value + touched * tiles);
+  const Seconds together = gradient ? matmul_seconds(touched * n, k, each, dtype, calibration)
+                                    : matmul_seconds(each, touched * n, k, dtype, calibration);
+  const Flops flops{2 * std::ceil(each / kTile) * kTile * n * k *
+                    compute_factor(dtype, calibration)};
+  const Seconds tiles =
+      flops / FlopsPerSecond{calibration.grouped_rate.value * calibration.matmul_flops.value};
+  return std::max(together, Seconds{calibration.matmul_floor_s.value} + touched * tiles);
 }
 
 // x A^T and the product with B^T beside a matrix, forward; `gradient`: those of A and B.
-double adapter_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
-                       bool gradient, const Calibration& calibration) {
-  if (rank.adapter_rank == 0 || matmul.groups > 1) return 0;
+Seconds adapter_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                        bool gradient, const Calibration& calibration) {
+  if (rank.adapter_rank == 0 || matmul.groups > 1) return {};
   const double r = as_double(rank.adapter_rank);
   return grouped_seconds(matmul, tokens, r, matmul.k, gradient, rank.dtype, calibration) +
          grouped_seconds(matmul, tokens, matmul.n, r, gradient, rank.dtype, calibration);
@@ -92,18 +93,18 @@ double compute_factor(DType dtype, const Calibration& calibration) {
   return dtype == DType::fp32 ? calibration.fp32_factor.value : 1.0;
 }
 
-double matmul_seconds(double m, double n, double k, DType dtype, const Calibration& calibration) {
-  const double flops = 2.0 * m * n * k * compute_factor(dtype, calibration);
-  const double bytes = static_cast<double>(size_of(dtype)) * (m * k + n * k + m * n);
-  const double roofline =
-      std::max(flops / calibration.matmul_flops.value, bytes / calibration.memory_bandwidth.value);
+Seconds matmul_seconds(double m, double n, double k, DType dtype, const Calibration& calibration) {
+  const Flops flops{2.0 * m * n * k * compute_factor(dtype, calibration)};
+  const Traffic bytes{static_cast<double>(size_of(dtype)) * (m * k + n * k + m * n)};
+  const Seconds roofline = std::max(flops / FlopsPerSecond{calibration.matmul_flops.value},
+                                    bytes / BytesPerSecond{calibration.memory_bandwidth.value});
   const std::array<double, 3> point = {m, n, k};
-  return (calibration.matmul_floor_s.value + roofline) * calibration.matmul.at(point);
+  return (Seconds{calibration.matmul_floor_s.value} + roofline) * calibration.matmul.at(point);
 }
 
-double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
-                            const Calibration& calibration) {
-  double seconds = 0;
+Seconds layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                             const Calibration& calibration) {
+  Seconds seconds;
   for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {
     seconds += grouped_seconds(matmul, tokens, matmul.n, matmul.k, false, rank.dtype, calibration) +
                adapter_seconds(rank, matmul, tokens, false, calibration);
@@ -111,10 +112,10 @@ double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, doub
   return seconds / rank.traits.kernels.product_speed;
 }
 
-double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
-                               const Calibration& calibration) {
+Seconds matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                                const Calibration& calibration) {
   const double speed = rank.traits.kernels.product_speed;
-  const double input =
+  const Seconds input =
       grouped_seconds(matmul, tokens, matmul.k, matmul.n, false, rank.dtype, calibration) / speed;
   if (rank.adapter_rank > 0) {
     return input + adapter_seconds(rank, matmul, tokens, false, calibration) +
@@ -124,11 +125,11 @@ double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul,
          grouped_seconds(matmul, tokens, matmul.n, matmul.k, true, rank.dtype, calibration) / speed;
 }
 
-double projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
-                               const Calibration& calibration) {
-  if (!shape.latent()) return 0;
+Seconds projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                                const Calibration& calibration) {
+  if (!shape.latent()) return {};
   const double q = as_double(rank.query_heads());
-  double seconds =
+  Seconds seconds =
       matmul_seconds(tokens, q * as_double(shape.key_dim - shape.rope_dim + shape.value_dim),
                      as_double(shape.kv_rank), rank.dtype, calibration);
   if (shape.query_rank > 0) {
@@ -138,14 +139,14 @@ double projected_again_seconds(const RankModel& rank, const LayerShape& shape, d
   return seconds / rank.traits.kernels.product_speed;
 }
 
-double cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward) {
-  if (rank.traits.kernels.product_speed <= 1) return 0;
+Traffic cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward) {
+  if (rank.traits.kernels.product_speed <= 1) return {};
   constexpr double kRead = 2, kWritten = 2;  // 16 bit; 8 bit and transposed
   double elements = 0;
   for (const MatmulShape& matmul : layer_matmuls(rank, shape)) {
     elements += matmul.rows * (backward ? matmul.n : matmul.k);
   }
-  return (kRead + kWritten) * elements;
+  return Traffic{(kRead + kWritten) * elements};
 }
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 // The operators that one layer runs on a rank: private to cost_models/*.cc.
 //
-// Pure functions; seconds, bytes per token where they say so. compute.h sums them up.
+// Pure functions; of one layer, or of one of its tokens where they say so. compute.h sums them up.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -47,30 +48,30 @@ double seen_keys(const LayerShape& shape, double length);
 /// per pair, slower per FLOP in narrow heads. Without flash attention the scores are computed
 /// whole, written, masked, normalised and read again: 5 passes over s x s elements (7 with
 /// dropout).
-double attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
-                         const Calibration& calibration);
+Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
+                          const Calibration& calibration);
 
 /// Latent attention decodes in the compressed space: every head reads the one latent of a token,
 /// 2 n (2 r_kv + d_rope) FLOPs per cached token (absorbed form, arXiv:2405.04434, sec. 2.1.3).
-double decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
-                                double context, const Calibration& calibration);
+Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
+                                 double context, const Calibration& calibration);
 
 /// All GEMMs of a layer with their adapters, forward.
-double layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
-                            const Calibration& calibration);
+Seconds layer_matmul_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                             const Calibration& calibration);
 
 /// Seconds of one matrix's backward products: the input's gradient, and the weight's or, where it
 /// is frozen, those of its adapter and the input's gradient through it.
-double matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
-                               const Calibration& calibration);
+Seconds matmul_backward_seconds(const RankModel& rank, const MatmulShape& matmul, double tokens,
+                                const Calibration& calibration);
 
 /// Per token, of products in 8 bit: each operand is read in 16 bit and written in 8 beside its
 /// transpose, products of the activations forward, those of their gradients backward (Transformer
 /// Engine's cast_transpose; a norm that casts saves about what the search for the largest costs).
-double cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward);
+Traffic cast_bytes(const RankModel& rank, const LayerShape& shape, bool backward);
 
 /// Latent attention's projections to every head, forward, which selective recomputation repeats.
-double projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
-                               const Calibration& calibration);
+Seconds projected_again_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                                const Calibration& calibration);
 
 }  // namespace tessera

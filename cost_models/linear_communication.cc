@@ -20,18 +20,18 @@ class Products {
   Products(const RankModel& rank, double rows, const Calibration& calibration)
       : rank_(rank), rows_(rows), calibration_(calibration) {}
 
-  double forward(const MatmulShape& matrix, double share = 1) const {
+  Seconds forward(const MatmulShape& matrix, double share = 1) const {
     return seconds(share * rows_, matrix.n, matrix.k);
   }
-  double input_gradient(const MatmulShape& matrix, double share = 1) const {
+  Seconds input_gradient(const MatmulShape& matrix, double share = 1) const {
     return seconds(share * rows_, matrix.k, matrix.n);
   }
-  double weight_gradient(const MatmulShape& matrix) const {
+  Seconds weight_gradient(const MatmulShape& matrix) const {
     return seconds(matrix.n, matrix.k, rows_);
   }
 
  private:
-  double seconds(double m, double n, double k) const {
+  Seconds seconds(double m, double n, double k) const {
     return calibration_.sustained.value * matmul_seconds(m, n, k, rank_.dtype, calibration_) /
            rank_.traits.kernels.product_speed;
   }
@@ -42,50 +42,52 @@ class Products {
 };
 
 // A ring of tp pieces, each beside the product of the piece before; the own piece is there.
-double ring_loss(double gather, int tp, double whole, double piece) {
-  return std::max(0.0, piece + (tp - 1) * std::max(piece, gather / (tp - 1)) - whole);
+Seconds ring_loss(Seconds gather, int tp, Seconds whole, Seconds piece) {
+  return std::max(Seconds{}, piece + (tp - 1) * std::max(piece, gather / (tp - 1)) - whole);
 }
 
 // Pieces of a product, each reduced beside the next one's; the last is reduced alone.
-double pipeline_loss(double scatter, double whole, double piece) {
-  const double reduced = scatter / kScatterSplits;
+Seconds pipeline_loss(Seconds scatter, Seconds whole, Seconds piece) {
+  const Seconds reduced = scatter / kScatterSplits;
   piece *= kBufferSlowdown;
-  return std::max(0.0, piece + (kScatterSplits - 1) * std::max(piece, reduced) + reduced - whole);
+  return std::max(Seconds{},
+                  piece + (kScatterSplits - 1) * std::max(piece, reduced) + reduced - whole);
 }
 
-double bulk_loss(double collective, double product) {
+Seconds bulk_loss(Seconds collective, Seconds product) {
   return std::max(collective, product * kBufferSlowdown) - product;
 }
 
 }  // namespace
 
-double accumulated_bytes(const RankModel& rank) {
+Traffic accumulated_bytes(const RankModel& rank) {
   const double own = size_of(rank.dtype), sum = 2.0 * size_of(DType::fp32);
-  return megatron_core(rank.traits) && rank.traits.kernels.flash_attention ? sum - own : sum + own;
+  const bool fused = megatron_core(rank.traits) && rank.traits.kernels.flash_attention;
+  return Traffic{fused ? sum - own : sum + own};
 }
 
-double linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
-                         const ClusterSpec& cluster, const Calibration& calibration) {
-  if (rank.tp <= 1) return 0;
+Seconds linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
+                          const ClusterSpec& cluster, const Calibration& calibration) {
+  if (rank.tp <= 1) return {};
   const LayerShape shape = rank.layer();
   const double rows = tokens / rank.cp;
-  const double bytes = rows * static_cast<double>(size_of(rank.dtype) * rank.model.hidden);
+  const Traffic bytes{rows * static_cast<double>(size_of(rank.dtype) * rank.model.hidden)};
   const auto collective = [&](Collective what) {
     return collective_seconds(what, bytes, group, cluster, calibration);
   };
-  const double gather = collective(Collective::all_gather);
-  const double scatter = collective(Collective::reduce_scatter);
-  const double reduce = collective(Collective::all_reduce);
+  const Seconds gather = collective(Collective::all_gather);
+  const Seconds scatter = collective(Collective::reduce_scatter);
+  const Seconds reduce = collective(Collective::all_reduce);
   // A collective's kernel takes multiprocessors from what it runs beside.
-  const auto beside = [&](double moved, double product) {
-    return std::max(0.0, moved - product) +
+  const auto beside = [&](Seconds moved, Seconds product) {
+    return std::max(Seconds{}, moved - product) +
            (calibration.overlap_slowdown.value - 1) * std::min(moved, product);
   };
   const LayerMatmuls layer = layer_matmuls(rank, shape);
   const Products products(rank, rows, calibration);
   // Attention and the dense MLP (or the shared experts) have each a product that needs all tokens
   // and one that leaves partial sums of them.
-  double seconds = 0;
+  Seconds seconds;
   for (std::size_t first = 0; first < (shape.ffn > 0 ? 4U : 2U); first += 2) {
     const MatmulShape &in = layer.shapes[first], &out = layer.shapes[first + 1];
     if (!rank.sequence_parallel) {

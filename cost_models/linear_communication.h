@@ -1,11 +1,12 @@
 // Tensor-parallel collectives of Megatron-LM's linear layers, which run beside products, and the
 // sum of their gradients.
 //
-// Pure functions; seconds per layer and micro-batch, bytes per weight.
+// Pure functions; of a layer and micro-batch, or of one weight.
 #pragma once
 
 #include "cost_models/compute.h"
 #include "cost_models/engine_traits.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -17,12 +18,12 @@ inline bool megatron_core(const EngineTraits& traits) { return traits.experts.ea
 /// buffers (LayerKernels::overlapped_tensor_parallel) the backward pass gathers an input beside its
 /// gradient's product and reduces that gradient beside the weight's (Megatron-LM
 /// core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication).
-double linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
-                         const ClusterSpec& cluster, const Calibration& calibration);
+Seconds linear_tp_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
+                          const ClusterSpec& cluster, const Calibration& calibration);
 
 /// Bytes by which a weight's gradient joins its fp32 sum: a kernel reads it and reads and writes
 /// the sum; or the product that makes it reads and writes the sum instead of writing 16 bit
 /// (Megatron-LM 83b1e42f, wgrad_gemm_accum_fp32; since flash attention's time).
-double accumulated_bytes(const RankModel& rank);
+Traffic accumulated_bytes(const RankModel& rank);
 
 }  // namespace tessera

@@ -37,7 +37,7 @@ class Ports {
         per_node_(static_cast<int>(cluster.gpus_per_node)),
         cards_(static_cast<int>(std::max<std::int64_t>(1, cluster.nics_per_node))),
         fabric_(copy_bandwidth(cluster, calibration)),
-        card_(cluster.nic.value * calibration.inter_efficiency.value) {}
+        card_(cluster.nic * calibration.inter_efficiency.value) {}
 
   int node(int rank) const { return rank / per_node_; }
   Port fabric(int rank) const { return {PortKind::fabric, node(rank), rank}; }
@@ -51,7 +51,7 @@ class Ports {
     return path;
   }
 
-  double rate(const Port& port) const {
+  BytesPerSecond rate(const Port& port) const {
     switch (port.kind) {
       case PortKind::fabric:
         return fabric_;
@@ -62,7 +62,7 @@ class Ports {
       case PortKind::uplink:
         return card_ * cards_ / cluster_.oversubscription;
     }
-    return 0;
+    return {};
   }
 
   std::string name(const Port& port) const {
@@ -83,7 +83,7 @@ class Ports {
  private:
   const ClusterSpec& cluster_;
   int per_node_, cards_;
-  double fabric_, card_;
+  BytesPerSecond fabric_, card_;
 };
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
@@ -131,7 +131,7 @@ class TimedFlow {
       }
       for (const auto& [edge, port] : rated_) {
         boost::put(boost::edge_capacity, graph_, edge,
-                   static_cast<std::int64_t>(std::ceil(cut.seconds * ports_.rate(port))));
+                   static_cast<std::int64_t>(std::ceil((cut.seconds * ports_.rate(port)).value)));
       }
       if (boost::push_relabel_max_flow(graph_, kSource, kSink) >= total_) return cut;
       const ReshardCut next = cut_here();
@@ -185,7 +185,7 @@ class TimedFlow {
     }
     TESSERA_CHECK(!ports.empty());  // every demand has a holder
     std::sort(ports.begin(), ports.end());
-    cut.bytes = static_cast<double>(bytes);
+    cut.bytes = Bytes{bytes};
     cut.seconds = cut.bytes / cut.rate;
     cut.where = ports_.name(ports.front());
     if (ports.size() > 1) cut.where += " and " + std::to_string(ports.size() - 1) + " more";

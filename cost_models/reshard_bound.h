@@ -7,7 +7,7 @@
 // families of cuts: everything that arrives (all destinations, senders unlimited), everything that
 // leaves (all senders, destinations unlimited), and each destination alone with both ends. Rates
 // are those of the calibration, so that bound and prediction differ by what the plan does with
-// them. Pure functions; bytes and seconds.
+// them. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,20 @@
 #include "cost_models/calibration.h"
 #include "cost_models/layout/reshard_demand.h"
 #include "cost_models/spec/cluster_spec.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
-/// The narrowest cut: `bytes` have to pass ports of `rate` bytes per second together.
+/// The narrowest cut: `bytes` have to pass ports that reach `rate` together.
 struct ReshardCut {
-  double seconds = 0;
-  double bytes = 0, rate = 0;
+  Seconds seconds;
+  Bytes bytes;
+  BytesPerSecond rate;
   std::string where;  // "NVLink4 + NVSwitch into GPU 3 and 7 more"; empty = nothing has to move
 };
 
 struct ReshardBound {
-  double seconds = 0;            // the largest of these
+  Seconds seconds;               // the largest of these
   ReshardCut arriving, leaving;  // all destinations, all senders
   ReshardCut destination;        // the slowest destination alone
   const ReshardCut& narrowest() const;

@@ -168,7 +168,7 @@ class Fitting {
                                "x" + std::to_string(nodes);
       if (!enough(samples, 4, what)) continue;
       const FeaturesOf features = [](const auto& sample) {
-        const double wire = wire_bytes(sample.collective, sample.sizes[0], sample.ranks);
+        const double wire = wire_bytes(sample.collective, Traffic{sample.sizes[0]}, sample.ranks);
         return Features{1, wire, std::sqrt(wire / 1e6)};
       };
       const FitReport held = report_linear(what, samples, features);

@@ -81,7 +81,7 @@ json predict(const SweepInputs& inputs, const TrainBenchOptions& o, int ranks) {
   const SweepResult result = SweepPricer(inputs).price(row);
   if (!result.update_s) return {{"why", result.why}};
   const SweepCluster& cluster = inputs.clusters.begin()->second;
-  return {{"step_s", *result.update_s},
+  return {{"step_s", result.update_s->value},
           {"peak_gib", result.peak_gib.value_or(0)},
           {"mfu", result.mfu.value_or(0)},
           {"calibration", cluster.calibration.created.empty() ? "shipped" : "measured"},

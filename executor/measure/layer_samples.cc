@@ -93,7 +93,7 @@ void measure_stream(Sampler& sampler, std::vector<CalibrationSample>& samples) {
       const RopeTable rope{angles, angles};
       samples.push_back(
           {.kind = SampleKind::stream,
-           .sizes = {static_cast<double>(tokens) * layer_elementwise_bytes(rank), kCount},
+           .sizes = {(static_cast<double>(tokens) * layer_elementwise_bytes(rank)).value, kCount},
            .seconds = sampler.compute([&] {
              apply_rope(q, rope);
              apply_rope(k, rope);

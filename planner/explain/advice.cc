@@ -55,18 +55,18 @@ class Ladder {
     other.step_s = priced.step_s;
     const Plan made = compose_plan(request_, costs_, other, &known_);
     rung.possible = true;
-    rung.step_s = made.prediction.step_s;
-    rung.peak_bytes = made.prediction.peak_bytes;
+    rung.step_s = Seconds{made.prediction.step_s};
+    rung.peak_bytes = Bytes{made.prediction.peak_bytes};
     rung.role_saves_bytes = own_.at(changed.role) - own_bytes(changed.role, other);
     return rung;
   }
 
  private:
   // Of the role's fullest rank in the phase of its own that needs most.
-  std::int64_t own_bytes(Role role, const Solution& solution) {
-    std::int64_t most = 0;
+  Bytes own_bytes(Role role, const Solution& solution) {
+    Bytes most;
     for (const Phase phase : phases_of(request_.workload, role)) {
-      most = std::max(most, costs_.memory(solution.choice.at(role), phase).total());
+      most = std::max(most, Bytes{costs_.memory(solution.choice.at(role), phase).total()});
     }
     return most;
   }
@@ -85,7 +85,7 @@ class Ladder {
   CostEvaluator costs_;
   Solution solution_;
   KnownReshards known_;
-  std::map<Role, std::int64_t> own_;
+  std::map<Role, Bytes> own_;
 };
 
 void add_rollout_rungs(Ladder& ladder, Advice& advice) {
@@ -217,8 +217,8 @@ void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
 }
 
 // "1.5 GiB less", "0.2 GiB more".
-std::string less(std::int64_t saved, const char* equal) {
-  constexpr std::int64_t kShown = (1LL << 30) / 20;  // half of the last digit
+std::string less(Bytes saved, const char* equal) {
+  constexpr Bytes kShown{(1LL << 30) / 20};  // half of the last digit
   if (std::abs(saved) < kShown) return equal;
   return in_gib(std::abs(saved), 1) + (saved > 0 ? " less" : " more");
 }
@@ -226,8 +226,8 @@ std::string less(std::int64_t saved, const char* equal) {
 }  // namespace
 
 Advice advice_for(const Plan& plan, const PlanRequest& request) {
-  Advice advice{.step_s = plan.prediction.step_s,
-                .peak_bytes = plan.prediction.peak_bytes,
+  Advice advice{.step_s = Seconds{plan.prediction.step_s},
+                .peak_bytes = Bytes{plan.prediction.peak_bytes},
                 .limit_bytes = usable_memory(plan.cluster, request.calibration),
                 .ladder = {},
                 .hints = {}};

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/request/request.h"
 
 namespace tessera {
@@ -19,10 +20,10 @@ struct Rung {
   std::vector<std::string> words;  // as --fix reads them
   Role role = Role::actor;         // that changes
   bool possible = false;           // the engine and model admit it, and it fits
-  double step_s = 0;
-  std::int64_t peak_bytes = 0;        // of the fullest rank, whichever role fills it
-  std::int64_t role_saves_bytes = 0;  // of the role's own fullest phase; below 0: it needs more
-  std::string why;                    // not possible: the first reason
+  Seconds step_s;
+  Bytes peak_bytes;        // of the fullest rank, whichever role fills it
+  Bytes role_saves_bytes;  // of the role's own fullest phase; below 0: it needs more
+  std::string why;         // not possible: the first reason
 };
 
 struct Hint {
@@ -31,8 +32,8 @@ struct Hint {
 };
 
 struct Advice {
-  double step_s = 0;
-  std::int64_t peak_bytes = 0, limit_bytes = 0;  // of the plan
+  Seconds step_s;
+  Bytes peak_bytes, limit_bytes;  // of the plan
   std::vector<Rung> ladder;
   std::vector<Hint> hints;  // by cluster size and scenario
 };

@@ -61,7 +61,7 @@ std::string least_memory_type(const PlanRequest& request, int view) {
 }
 
 MemoryShortage shortage_of(const PlanRequest& request, CostEvaluator& costs,
-                           const Candidate& candidate, std::int64_t others) {
+                           const Candidate& candidate, Bytes others) {
   MemoryShortage shortage;
   shortage.role = candidate.role;
   shortage.phase = worst_phase(request, costs, candidate);
@@ -73,7 +73,7 @@ MemoryShortage shortage_of(const PlanRequest& request, CostEvaluator& costs,
   // With the reserve, as every peak that is shown.
   const PlanRequest& seen = costs.request(candidate.view);
   shortage.limit = usable_memory(seen.cluster, seen.calibration);
-  shortage.needed = use.total() + others + shortage.limit - memory_limit(seen);
+  shortage.needed = Bytes{use.total()} + others + shortage.limit - memory_limit(seen);
   if (!request.cluster.groups.empty()) shortage.gpu = least_memory_type(request, candidate.view);
   return shortage;
 }
@@ -170,7 +170,7 @@ void alone(const PlanRequest& request, const Capabilities& capabilities, CostEva
           " GPUs satisfies the fixed settings, the model's heads and layers and a dp that divides "
           "its batch");
     } else if (missing(*best) > 0) {
-      result.shortages.push_back(shortage_of(request, costs, best->first, 0));
+      result.shortages.push_back(shortage_of(request, costs, best->first, {}));
     }
   }
 }
@@ -180,8 +180,8 @@ void alone(const PlanRequest& request, const Capabilities& capabilities, CostEva
 std::optional<Solution> leanest_plan(const SearchProblem& problem) {
   std::optional<Solution> leanest;
   const auto fits = [&](double factor) {
-    const auto scaled = [&](std::int64_t& limit) {
-      limit = static_cast<std::int64_t>(factor * static_cast<double>(limit));
+    const auto scaled = [&](Bytes& limit) {
+      limit = Bytes{static_cast<std::int64_t>((factor * limit).value)};
     };
     SearchProblem larger = problem;
     scaled(larger.memory_limit);
@@ -208,7 +208,7 @@ MemoryShortage shortage_together(const PlanRequest& request, CostEvaluator& cost
   std::vector<RoleCost> roles;
   for (const Candidate& candidate : block) roles.push_back(costs.cost(candidate));
   std::size_t worst = 0;
-  std::int64_t resident = 0, switching = 0;
+  Bytes resident, switching;
   for (std::size_t i = 0; i < roles.size(); ++i) {
     resident += roles[i].resident;
     switching += roles[i].switching - roles[i].resident;
@@ -221,12 +221,12 @@ MemoryShortage shortage_together(const PlanRequest& request, CostEvaluator& cost
     return candidate.role == Role::rollout;
   });
   if (rollout == block.end()) return shortage;
-  shortage = shortage_of(request, costs, *rollout, 0);
+  shortage = shortage_of(request, costs, *rollout, {});
   const PlanRequest& seen = costs.request(rollout->view);
   shortage.needed = resident + switching + shortage.limit - memory_limit(seen);
   shortage.phase = Phase::reshard;
   shortage.tensor_class = "weights";
-  shortage.class_bytes = costs.memory(*rollout, Phase::gen).weights;
+  shortage.class_bytes = Bytes{costs.memory(*rollout, Phase::gen).weights};
   return shortage;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/engines/capabilities.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/request.h"
@@ -22,10 +23,10 @@ struct MemoryShortage {
   std::string layout;        // of the role
   std::string gpu;           // type of the rank, where the cluster has several
   std::string tensor_class;  // the largest of the role: "weights", "optimizer", ...
-  std::int64_t class_bytes = 0;
-  std::int64_t needed = 0, limit = 0;  // of all roles on the rank together
+  Bytes class_bytes;
+  Bytes needed, limit;  // of all roles on the rank together
 
-  std::int64_t missing() const { return needed - limit; }
+  Bytes missing() const { return needed - limit; }
 };
 
 struct Infeasible {

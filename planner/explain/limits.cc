@@ -102,7 +102,7 @@ Node types_node(const std::vector<OnOtherType>& types) {
 
 PlanLimits limits_of(const Plan& plan, const Calibration& calibration) {
   const Prediction& prediction = plan.prediction;
-  PlanLimits limits{.peak_bytes = prediction.peak_bytes};
+  PlanLimits limits{.peak_bytes = Bytes{prediction.peak_bytes}};
   double longest = -1;
   for (const auto& [phase, seconds] : prediction.phases_s) {
     if (seconds <= longest) continue;
@@ -173,7 +173,7 @@ std::string explain_json(const Plan& plan, const Calibration& calibration,
       Node each = map_node();
       add(each, "from", node_of(name_of(reshard.from)));
       add(each, "to", node_of(name_of(reshard.to)));
-      add(each, "predicted_s", node_of(reshard.predicted_s));
+      add(each, "predicted_s", node_of(reshard.predicted));
       add(each, "bound_s", node_of(reshard.bound.seconds));
       add(each, "arriving_s", node_of(reshard.bound.arriving.seconds));
       add(each, "leaving_s", node_of(reshard.bound.leaving.seconds));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cost_models/memory.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 #include "planner/explain/reshard_limits.h"
 #include "planner/explain/type_reasons.h"
@@ -21,9 +22,9 @@ struct PlanLimits {
   double longest_share = 0;        // of the step
   double communication_share = 0;  // exposed, of the step
   Role fullest_role = Role::actor;
-  Phase fullest_phase = Phase::gen;              // in which that role's fullest rank holds most
-  MemoryUse fullest;                             // of that role alone
-  std::int64_t peak_bytes = 0, limit_bytes = 0;  // of all roles on the fullest rank
+  Phase fullest_phase = Phase::gen;  // in which that role's fullest rank holds most
+  MemoryUse fullest;                 // of that role alone
+  Bytes peak_bytes, limit_bytes;     // of all roles on the fullest rank
 };
 
 /// Memory against usable_memory (evaluate.h). Precondition: the plan has a prediction.

@@ -172,7 +172,8 @@ std::string with_more_memory(const PlanRequest& request, const Capabilities& cap
   const std::int64_t now = request.cluster.device.memory.value;
   for (const double factor : {1.25, 1.5, 2.0, 3.0, 4.0, 8.0}) {
     PlanRequest changed = request;
-    changed.cluster.device.memory = {static_cast<std::int64_t>(factor * static_cast<double>(now))};
+    changed.cluster.device.memory =
+        Bytes{static_cast<std::int64_t>(factor * static_cast<double>(now))};
     for (NodeGroup& group : changed.cluster.groups) {
       group.device.memory.value =
           std::max(group.device.memory.value, changed.cluster.device.memory.value);

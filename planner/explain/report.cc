@@ -303,11 +303,11 @@ FrontFigures figures_of(const Solution& solution, const PlanRequest& request) {
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   FrontFigures figures;
-  figures.tokens_per_s_per_gpu =
-      static_cast<double>(workload.sequences()) * sequence / solution.step_s / solution.gpus();
-  figures.gpu_seconds = solution.gpus() * solution.step_s;
+  figures.tokens_per_s_per_gpu = static_cast<double>(workload.sequences()) * sequence /
+                                 solution.step_s.value / solution.gpus();
+  figures.gpu_seconds = solution.gpus() * solution.step_s.value;
   figures.price =
-      request.cluster.price_per_gpu_hour * solution.billed_gpus * solution.step_s / 3600;
+      request.cluster.price_per_gpu_hour * solution.billed_gpus * solution.step_s.value / 3600;
   figures.placement = describe(solution.placement);
   if (solution.policy_lag > 0) figures.placement += ", one step off";
   figures.layouts = describe(solution) + describe_types(request.cluster, solution);

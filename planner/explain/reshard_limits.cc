@@ -19,7 +19,7 @@ std::string text(const char* format, Values... values) {
   return buffer.data();
 }
 
-std::string milliseconds(double seconds) { return text("%.2f ms", seconds * 1e3); }
+std::string milliseconds(Seconds time) { return text("%.2f ms", time.value * 1e3); }
 
 // What arrives passes the links of the destination's GPU type, what leaves those of the source's.
 ReshardBound bound_of(const Plan& plan, const PlannedReshard& pair,
@@ -50,8 +50,9 @@ std::vector<ReshardLimit> reshard_limits(const Plan& plan, const Calibration& ca
     const auto demands =
         reshard_demands(parameter_table(plan.model_of(pair.from)), rank_map_of(plan, pair.from),
                         rank_map_of(plan, pair.to), plan.find(pair.from)->dtypes.wire);
-    limits.push_back({pair.from, pair.to, bound_of(plan, pair, demands, calibration),
-                      predicted == plan.prediction.phases_s.end() ? 0 : predicted->second});
+    limits.push_back(
+        {pair.from, pair.to, bound_of(plan, pair, demands, calibration),
+         Seconds{predicted == plan.prediction.phases_s.end() ? 0 : predicted->second}});
   }
   return limits;
 }
@@ -60,15 +61,15 @@ std::string describe(const std::vector<ReshardLimit>& limits) {
   std::string out;
   for (const ReshardLimit& limit : limits) {
     out += "reshard " + std::string(name_of(limit.from)) + " -> " + std::string(name_of(limit.to)) +
-           ": " + milliseconds(limit.predicted_s) + " predicted, ";
+           ": " + milliseconds(limit.predicted) + " predicted, ";
     if (limit.bound.seconds <= 0) {
       out += "nothing has to move\n";
       continue;
     }
     const ReshardCut& cut = limit.bound.narrowest();
     out += "direct copies take at least " + milliseconds(limit.bound.seconds) +
-           text(" (%.2fx): %.2f GiB through %.0f GB/s, ", limit.predicted_s / limit.bound.seconds,
-                cut.bytes / (1LL << 30), cut.rate / 1e9) +
+           text(" (%.2fx): %.2f GiB through %.0f GB/s, ", limit.predicted / limit.bound.seconds,
+                gib(cut.bytes), cut.rate.value / 1e9) +
            cut.where + "\n";
   }
   return out;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/reshard_bound.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -18,7 +19,7 @@ struct Plan;
 struct ReshardLimit {
   Role from = Role::actor, to = Role::rollout;
   ReshardBound bound;
-  double predicted_s = 0;
+  Seconds predicted;
 };
 
 /// One limit for each reshard of the plan.

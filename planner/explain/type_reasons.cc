@@ -18,8 +18,8 @@
 namespace tessera {
 namespace {
 
-double sum_of(const PhaseSeconds& seconds) {
-  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+Seconds sum_of(const PhaseSeconds& seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), Seconds{});
 }
 
 std::string line_of(const OnOtherType& one) {
@@ -59,7 +59,7 @@ std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& cal
                         .last_rank = *last};
       const RoleCost there = costs.cost(moved);
       const PlanRequest& seen = costs.request(moved.view);
-      const std::int64_t limit = memory_limit(seen);
+      const Bytes limit = memory_limit(seen);
       other.seconds = sum_of(costs.seconds(own));
       other.has_room = fits_view(plan.cluster, own.gpus, moved.view);
       if (std::max(there.peak, there.switching) > limit) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -20,9 +21,9 @@ struct OnOtherType {
   Role role = Role::actor;
   std::string types, other;  // devices, joined by '+'
   int first_rank = 0, last_rank = 0;
-  double seconds = 0, other_s = 0;     // of the role's phases; other_s 0 where it does not fit
-  std::int64_t needed = 0, limit = 0;  // bytes of a rank there, where it does not fit
-  bool has_room = true;                // so many GPUs of that type are there
+  Seconds seconds, other_s;  // of the role's phases; other_s 0 where it does not fit
+  Bytes needed, limit;       // bytes of a rank there, where it does not fit
+  bool has_room = true;      // so many GPUs of that type are there
 };
 
 std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& calibration);

@@ -66,15 +66,15 @@ std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
   if (!outcome) return std::nullopt;
   WhyNot answer{.choice = choice, .outcome = *std::move(outcome)};
   if (const Plan* other = std::get_if<Plan>(&answer.outcome)) {
-    answer.extra_s = other->prediction.step_s - plan.prediction.step_s;
+    answer.extra_s = Seconds{other->prediction.step_s - plan.prediction.step_s};
     answer.gpus = gpus_of(*other);
     answer.worse = worse_by(plan, priced(*other));
     answer.margin = std::max(0.0, answer.worse) / (2 + answer.worse);
     const bool counted = objective_of(plan) == Objective::fewest_gpus;
     if (counted && answer.gpus > gpus_of(plan)) answer.margin = 1;
-    std::map<Phase, double> all = other->prediction.phases_s;
-    for (const auto& [phase, seconds] : plan.prediction.phases_s) all[phase] -= seconds;
-    answer.phase_extra_s = std::move(all);
+    std::map<Phase, Seconds>& all = answer.phase_extra_s;
+    for (const auto& [phase, seconds] : other->prediction.phases_s) all[phase] = Seconds{seconds};
+    for (const auto& [phase, seconds] : plan.prediction.phases_s) all[phase] -= Seconds{seconds};
   }
   return answer;
 }
@@ -107,12 +107,14 @@ std::string describe(const WhyNot& answer, const Plan& plan) {
            std::to_string(gpus_of(plan)) + "\n";
   }
   out += "  step           " + seconds_text(answer.extra_s) + "\n";
-  std::vector<std::pair<double, Phase>> parts;
+  std::vector<std::pair<Seconds, Phase>> parts;
   for (const auto& [phase, extra] : answer.phase_extra_s) {
-    if (std::abs(extra) > 1e-3 * std::abs(answer.extra_s)) parts.emplace_back(extra, phase);
+    if (std::abs(extra.value) > 1e-3 * std::abs(answer.extra_s.value))
+      parts.emplace_back(extra, phase);
   }
-  std::sort(parts.begin(), parts.end(),
-            [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+  std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.first.value) > std::abs(b.first.value);
+  });
   for (const auto& [extra, phase] : parts) {
     std::snprintf(text.data(), text.size(), "  %-14s %s\n", std::string(name_of(phase)).c_str(),
                   seconds_text(extra).c_str());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/units.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/request/request.h"
@@ -19,12 +20,12 @@
 namespace tessera {
 
 struct WhyNot {
-  std::vector<std::string> choice;        // the words, as --fix reads them
-  PlanOutcome outcome;                    // the best plan with the choice, or why there is none
-  double extra_s = 0;                     // step of that plan - step of the chosen plan
-  std::map<Phase, double> phase_extra_s;  // where they go
-  int gpus = 0;                           // of that plan
-  double worse = 0;                       // by the plan's objective, as a part of its value
+  std::vector<std::string> choice;         // the words, as --fix reads them
+  PlanOutcome outcome;                     // the best plan with the choice, or why there is none
+  Seconds extra_s;                         // step of that plan - step of the chosen plan
+  std::map<Phase, Seconds> phase_extra_s;  // where they go
+  int gpus = 0;                            // of that plan
+  double worse = 0;                        // by the plan's objective, as a part of its value
   /// Relative model error at which the choice would win: worse / (2 + worse); 1 = more GPUs where
   /// those are the objective.
   double margin = 0;

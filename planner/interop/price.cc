@@ -24,7 +24,7 @@ namespace {
 std::int64_t admitted(CostEvaluator& costs, const Solution& solution, const Workload& work,
                       double share, bool& tight) {
   Candidate rollout = solution.choice.at(Role::rollout);
-  std::int64_t others = 0;
+  Bytes others;
   for (const std::vector<Role>& block : solution.placement) {
     if (std::find(block.begin(), block.end(), Role::rollout) == block.end()) continue;
     for (const Role role : block) {
@@ -32,7 +32,7 @@ std::int64_t admitted(CostEvaluator& costs, const Solution& solution, const Work
     }
   }
   const PlanRequest& seen = costs.request(rollout.view);
-  const std::int64_t limit = memory_limit(seen) - others;
+  const Bytes limit = memory_limit(seen) - others;
   const auto own =
       static_cast<std::int64_t>(share * static_cast<double>(seen.cluster.device.memory.value));
   const auto fits = [&](std::int64_t sequences) {
@@ -121,8 +121,8 @@ void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs, const So
     }
     if (gathers_whole(plan.engine) && pair.mode == ReshardMode::full) {
       pair.lower_bound_bytes = priced.reshard.front().lower_bound_bytes;
-      set_gathered(plan, priced.reshard.front().bytes_received,
-                   costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
+      set_gathered(plan, Bytes{priced.reshard.front().bytes_received},
+                   Bytes{costs.memory(solution.choice.at(pair.to), Phase::gen).weights}, pair);
       continue;
     }
     set_exact(pair, reshard_plan_of(plan, pair));

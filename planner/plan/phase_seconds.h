@@ -4,10 +4,11 @@
 #pragma once
 
 #include "cost_models/spec/enum_array.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
 
-using PhaseSeconds = EnumArray<Phase, double>;
+using PhaseSeconds = EnumArray<Phase, Seconds>;
 
 }  // namespace tessera

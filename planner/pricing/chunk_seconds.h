@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cost_models/spec/enum_array.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -14,6 +15,6 @@ enum class ChunkIndex : std::size_t {};
 template <>
 inline constexpr std::size_t kEnumerators<ChunkIndex> = kEnumerators<Phase>;
 
-using ChunkSeconds = EnumArray<ChunkIndex, double>;
+using ChunkSeconds = EnumArray<ChunkIndex, Seconds>;
 
 }  // namespace tessera

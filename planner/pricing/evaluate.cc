@@ -76,7 +76,7 @@ RolePricer& CostEvaluator::pricer(Role role, int view) { return *seen_by(view).o
 
 RoleCost CostEvaluator::cost(const Candidate& candidate) {
   return pricer(candidate.role, candidate.view)
-      .cost(candidate, std::numeric_limits<std::int64_t>::max());
+      .cost(candidate, Bytes{std::numeric_limits<std::int64_t>::max()});
 }
 
 PhaseSeconds CostEvaluator::seconds(const Candidate& candidate) {
@@ -109,14 +109,14 @@ PhaseSeconds CostEvaluator::least_seconds(const Candidate& candidate, std::int64
   return seconds;
 }
 
-double CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
-                                      bool shared) {
-  const double own = seen_by(rollout.view).reshard->seconds(actor, rollout, shared);
+Seconds CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
+                                       bool shared) {
+  const Seconds own = seen_by(rollout.view).reshard->seconds(actor, rollout, shared);
   if (actor.view == rollout.view) return own;
   return std::max(own, seen_by(actor.view).reshard->seconds(actor, rollout, shared));
 }
 
-std::int64_t CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
+Bytes CostEvaluator::reshard_bytes(const Candidate& actor, const Candidate& rollout) {
   return switch_bytes(actor, rollout).received;
 }
 
@@ -129,7 +129,7 @@ std::size_t CostEvaluator::tensors(Role role) const {
 }
 
 Evaluator CostEvaluator::evaluator() {
-  std::vector<std::int64_t> limits;
+  std::vector<Bytes> limits;
   for (const auto& own : views_) limits.push_back(memory_limit(own->assumed.request));
   return {[this, limits](const Candidate& candidate) {
             return pricer(candidate.role, candidate.view)
@@ -144,30 +144,30 @@ Evaluator CostEvaluator::evaluator() {
           }};
 }
 
-std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration) {
-  return static_cast<std::int64_t>(static_cast<double>(cluster.device.memory.value) *
-                                   (1 - calibration.fragmentation.value));
+Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration) {
+  return Bytes{static_cast<std::int64_t>(static_cast<double>(cluster.device.memory.value) *
+                                         (1 - calibration.fragmentation.value))};
 }
 
-std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank) {
+Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank) {
   if (cluster.groups.empty()) return usable_memory(cluster, calibration);
   const int view = view_of(cluster, std::vector<int>{rank});
   return usable_memory(seen_from(cluster, view), seen_from(calibration, view));
 }
 
-std::int64_t memory_limit(const PlanRequest& request) {
+Bytes memory_limit(const PlanRequest& request) {
   return usable_memory(request.cluster, request.calibration) -
-         static_cast<std::int64_t>(request.calibration.reserve_bytes.value);
+         Bytes{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
 }
 
-std::string of_usable(const PlanRequest& request, std::int64_t bytes) {
-  const std::int64_t usable = usable_memory(request.cluster, request.calibration);
+std::string of_usable(const PlanRequest& request, Bytes bytes) {
+  const Bytes usable = usable_memory(request.cluster, request.calibration);
   return in_gib(bytes + usable - memory_limit(request)) + " of " + in_gib(usable);
 }
 
-double host_call_seconds(const Workload& workload, const Calibration& calibration) {
+Seconds host_call_seconds(const Workload& workload, const Calibration& calibration) {
   constexpr double kSequencesPerDispatch = 25;
-  return calibration.dispatch_s.value *
+  return Seconds{calibration.dispatch_s.value} *
          (1 + static_cast<double>(workload.sequences()) / kSequencesPerDispatch);
 }
 

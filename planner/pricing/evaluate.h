@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cost_models/memory.h"
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/pricing/role/role_cost.h"
@@ -38,7 +39,7 @@ struct Evaluator {
   std::function<RoleCost(const Candidate&)> role;
   /// The same seconds whatever memory the candidate needs; empty = those of `role`.
   std::function<PhaseSeconds(const Candidate&)> seconds;
-  std::function<double(const Candidate& actor, const Candidate& rollout, bool shared)>
+  std::function<Seconds(const Candidate& actor, const Candidate& rollout, bool shared)>
       reshard_seconds;
   /// What no candidate takes less than that differs in its token limits alone, none of which is
   /// above the candidate's or below `smallest`; empty = the least of all of them is worked out.
@@ -69,7 +70,7 @@ class CostEvaluator {
   PhaseSeconds least_seconds(const Candidate& candidate, std::int64_t smallest);
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
   /// pools have other GPU types at the rate of the slower.
-  double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
+  Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
 
   /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
   MemoryUse memory(const Candidate& candidate, Phase phase);
@@ -79,7 +80,7 @@ class CostEvaluator {
 
   /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
   /// the exact ReshardPlan says, in closed form over the parameter table.
-  std::int64_t reshard_bytes(const Candidate& actor, const Candidate& rollout);
+  Bytes reshard_bytes(const Candidate& actor, const Candidate& rollout);
   /// The same, with those of the busiest sender.
   SwitchBytes switch_bytes(const Candidate& actor, const Candidate& rollout);
 
@@ -103,20 +104,20 @@ class CostEvaluator {
 
 /// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks
 /// count the reserve of context and libraries.
-std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
+Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
 /// The same of a rank's own GPU type.
-std::int64_t usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank);
+Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank);
 
 /// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
-std::int64_t memory_limit(const PlanRequest& request);
+Bytes memory_limit(const PlanRequest& request);
 
 /// "91.20 GiB of 76.00 GiB": the roles' bytes with the reserve, as peaks are shown, of
 /// usable_memory.
-std::string of_usable(const PlanRequest& request, std::int64_t bytes);
+std::string of_usable(const PlanRequest& request, Bytes bytes);
 
 /// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
 /// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).
-double host_call_seconds(const Workload& workload, const Calibration& calibration);
+Seconds host_call_seconds(const Workload& workload, const Calibration& calibration);
 
 /// Seconds of the calls that run no model, by phase.
 PhaseSeconds compute_call_seconds(const PlanRequest& request);

@@ -19,12 +19,12 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 
 }  // namespace
 
-std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use) {
+std::pair<std::string, Bytes> largest_class(const MemoryUse& use) {
   const auto classes = memory_classes(use);
   const auto* most =
       std::max_element(classes.begin(), classes.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  return {std::string(most->first), most->second};
+  return {std::string(most->first), Bytes{most->second}};
 }
 
 int first_rank_of_stage(const Candidate& candidate, std::string_view engine, int stage) {
@@ -70,8 +70,8 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
   return {};
 }
 
-std::int64_t bytes_together(const std::vector<RoleCost>& roles) {
-  std::int64_t resident = 0, transient = 0, switching = 0;
+Bytes bytes_together(const std::vector<RoleCost>& roles) {
+  Bytes resident, transient, switching;
   for (const RoleCost& cost : roles) {
     resident += cost.resident;
     transient = std::max(transient, cost.peak - cost.resident);
@@ -93,7 +93,7 @@ FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate) {
     const MemoryUse use = costs.memory(candidate, phase);
     fixed.memory[phase] = use;
     if (use.total() <= fixed.peak) continue;
-    fixed.peak = use.total();
+    fixed.peak = Bytes{use.total()};
     fixed.worst = phase;
   }
   if (fixed.peak <= fixed.limit) return fixed;

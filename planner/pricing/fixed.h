@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"
@@ -27,7 +28,7 @@ struct FixedCost {
   PhaseSeconds seconds{}, communication{};  // of the role's phases; communication is a part
   std::map<Phase, MemoryUse> memory;        // of the fullest rank, in each of the role's phases
   Phase worst = Phase::save_checkpoint;     // in which most bytes are needed
-  std::int64_t peak = 0, limit = 0;
+  Bytes peak, limit;
   std::string why;  // impossible layout; or rank, phase, largest class and bytes; empty = it fits
 
   bool fits() const { return why.empty(); }
@@ -40,9 +41,9 @@ FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate);
 /// One iteration: every role of the workload with its layout and block.
 struct FixedIteration {
   PhaseSeconds seconds{};
-  double step_s = 0;
+  Seconds step_s;
   std::map<Role, FixedCost> roles;
-  std::vector<std::int64_t> peak;  // of the fullest rank of each block
+  std::vector<Bytes> peak;  // of the fullest rank of each block
   std::string why;
 
   bool fits() const { return why.empty(); }
@@ -59,13 +60,13 @@ FixedIteration price_iteration(CostEvaluator& costs, const std::map<Role, Candid
                                const Placement& placement, int policy_lag = 0);
 
 /// Bytes of a rank that runs these roles, one phase after the other.
-std::int64_t bytes_together(const std::vector<RoleCost>& roles);
+Bytes bytes_together(const std::vector<RoleCost>& roles);
 
 /// Of a pool's ranks, counted from its first, the first of a pipeline stage in the candidate's
 /// order.
 int first_rank_of_stage(const Candidate& candidate, std::string_view engine, int stage);
 
 /// "weights", "optimizer", ... and bytes of the largest class.
-std::pair<std::string, std::int64_t> largest_class(const MemoryUse& use);
+std::pair<std::string, Bytes> largest_class(const MemoryUse& use);
 
 }  // namespace tessera

@@ -192,11 +192,11 @@ ChunkSeconds Iteration::by_chunk(int block, const PhaseSeconds& seconds) const {
   return sums;
 }
 
-double Iteration::step_seconds(const ChunkSeconds& seconds) const {
+Seconds Iteration::step_seconds(const ChunkSeconds& seconds) const {
   ChunkSeconds end;
-  double step = 0;
+  Seconds step;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
-    double start = 0;
+    Seconds start;
     for (const int before : chunks_[c].before) {
       start = std::max(start, end.values[static_cast<std::size_t>(before)]);
     }
@@ -206,7 +206,7 @@ double Iteration::step_seconds(const ChunkSeconds& seconds) const {
   return step;
 }
 
-double Iteration::step_seconds(const PhaseSeconds& seconds) const {
+Seconds Iteration::step_seconds(const PhaseSeconds& seconds) const {
   ChunkSeconds by_chunk;
   for (std::size_t c = 0; c < chunks_.size(); ++c) {
     for (const Phase phase : chunks_[c].phases) by_chunk[ChunkIndex{c}] += seconds[phase];

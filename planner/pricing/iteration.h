@@ -5,12 +5,13 @@
 // different blocks when their inputs are there; the step takes the longest path
 // (Boost.Graph orders the nodes). Calls that can only follow one another are
 // merged into one chunk, because a sum is all that matters of them. Plain
-// values; seconds.
+// values.
 #pragma once
 
 #include <vector>
 
 #include "cost_models/spec/enum_array.h"
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/schedule.h"
@@ -52,8 +53,8 @@ class Iteration {
   ChunkSeconds by_chunk(int block, const PhaseSeconds& seconds) const;
 
   /// Longest path when chunk c takes seconds[c].
-  double step_seconds(const ChunkSeconds& seconds) const;
-  double step_seconds(const PhaseSeconds& seconds) const;
+  Seconds step_seconds(const ChunkSeconds& seconds) const;
+  Seconds step_seconds(const PhaseSeconds& seconds) const;
 
  private:
   std::vector<Chunk> chunks_;

@@ -7,12 +7,12 @@
 
 namespace tessera {
 
-std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
-                        CostEvaluator& costs, CostEvaluator& generating) {
-  std::int64_t peak = 0;
+Bytes peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
+                 CostEvaluator& costs, CostEvaluator& generating) {
+  Bytes peak;
   for (std::size_t block = 0; block < solution.placement.size(); ++block) {
     for (const ScheduledCall& call : schedule) {
-      std::vector<std::vector<std::int64_t>> by_stage;  // of each role of the block
+      std::vector<std::vector<Bytes>> by_stage;  // of each role of the block
       std::vector<Candidate> candidates;
       for (const Role role : solution.placement[block]) {
         const Candidate& candidate = solution.choice.at(role);
@@ -20,12 +20,12 @@ std::int64_t peak_bytes(const std::vector<ScheduledCall>& schedule, const Soluti
         candidates.push_back(candidate);
         by_stage.emplace_back();
         for (int stage = 0; stage < candidate.pp; ++stage) {
-          by_stage.back().push_back(own.memory(candidate, call.phase, stage).total());
+          by_stage.back().emplace_back(own.memory(candidate, call.phase, stage).total());
         }
       }
       for (int rank = 0; rank < solution.sizes[block]; ++rank) {
-        std::int64_t total = static_cast<std::int64_t>(
-            costs.request(candidates.front().view).calibration.reserve_bytes.value);
+        Bytes total{static_cast<std::int64_t>(
+            costs.request(candidates.front().view).calibration.reserve_bytes.value)};
         for (std::size_t r = 0; r < candidates.size(); ++r) {
           const Candidate& c = candidates[r];
           const int inner = c.tp * c.cp;

@@ -59,7 +59,7 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
     const LayerCounts layers = layers_in(layout_.model->spec, role_.layout.stages[chunk]);
     const bool first = chunk == 0, last = chunk + 1 == chunks;
     Work work;
-    double communication = 0;
+    Seconds communication;
     for (std::size_t kind = 0; kind < layers.size(); ++kind) {
       if (layers[kind] == 0) continue;
       const auto count = static_cast<double>(layers[kind]);
@@ -71,8 +71,8 @@ std::vector<ChunkPass> RoleOperations::passes(const TokenBatch& batch, double sc
         communication +=
             count * (backward ? cost.backward_shards[kind] : cost.forward_shards[kind]);
       }
-      pass.gather_s += count * moved.gather.seconds;
-      if (backward) pass.scatter_s += count * moved.scatter.seconds;
+      pass.gather += count * moved.gather.seconds;
+      if (backward) pass.scatter += count * moved.scatter.seconds;
     }
     if (first && !backward) {
       work += cost.embedding;
@@ -97,30 +97,30 @@ std::vector<ChunkPass> RoleOperations::backward(const TokenBatch& batch, double 
   return passes(batch, scored, micro_batches, true);
 }
 
-double RoleOperations::hop_bytes(double tokens) const {
+Traffic RoleOperations::hop_bytes(double tokens) const {
   return tessera::hop_bytes(layout_, candidate_, tokens);
 }
 
-double RoleOperations::hop_seconds(double tokens, GroupShape pair) const {
+Seconds RoleOperations::hop_seconds(double tokens, GroupShape pair) const {
   return collective_seconds(Collective::send_receive, hop_bytes(tokens), pair,
                             layout_.assumed->cluster(), layout_.assumed->calibration());
 }
 
-double RoleOperations::reduce_seconds(int stage, double beside_s) const {
-  return exposed_of(*layout_.assumed, optimizer_of(stage), candidate_, beside_s).reduce_s;
+Seconds RoleOperations::reduce_seconds(int stage, Seconds beside) const {
+  return exposed_of(*layout_.assumed, optimizer_of(stage), candidate_, beside).reduce;
 }
 
-double RoleOperations::gather_seconds(int stage, double beside_s) const {
-  return exposed_of(*layout_.assumed, optimizer_of(stage), candidate_, beside_s).gather_s;
+Seconds RoleOperations::gather_seconds(int stage, Seconds beside) const {
+  return exposed_of(*layout_.assumed, optimizer_of(stage), candidate_, beside).gather;
 }
 
-double RoleOperations::update_seconds(int stage) const {
+Seconds RoleOperations::update_seconds(int stage) const {
   const Assumptions& assumed = *layout_.assumed;
   return optimizer_of(stage).update.total(assumed.calibration()) * slowdown(assumed, candidate_, 1);
 }
 
-double RoleOperations::offload_seconds(bool training, double steps) const {
-  if (role_.role == Role::rollout) return 0;
+Seconds RoleOperations::offload_seconds(bool training, double steps) const {
+  if (role_.role == Role::rollout) return {};
   return tessera::offload_seconds(layout_, candidate_, training, steps) / std::max(1.0, steps);
 }
 
@@ -130,16 +130,16 @@ OperationTime RoleOperations::prefill(double prompts, double sequences) const {
 }
 
 OperationTime RoleOperations::decode(double sequences, double context) const {
-  const double communication = decode_communication(layout_, candidate_, sequences);
+  const Seconds communication = decode_communication(layout_, candidate_, sequences);
   return {decode_compute(layout_, candidate_, sequences, context) *
                   slowdown(*layout_.assumed, candidate_, 1) +
               communication,
           communication};
 }
 
-double RoleOperations::call_seconds() const {
+Seconds RoleOperations::call_seconds() const {
   const Assumptions& assumed = *layout_.assumed;
-  return assumed.calibration().call_s.value * slowdown(assumed, candidate_, 1);
+  return Seconds{assumed.calibration().call_s.value} * slowdown(assumed, candidate_, 1);
 }
 
 MemoryUse RoleOperations::memory(Phase phase, int stage, double in_flight) const {
@@ -149,11 +149,11 @@ MemoryUse RoleOperations::memory(Phase phase, int stage, double in_flight) const
 
 Elements RoleOperations::elements(int stage) const { return stage_of(stage).elements; }
 
-double RoleOperations::before_pass(int stage) const {
+Seconds RoleOperations::before_pass(int stage) const {
   return exposed_ends(layout_, candidate_, stage).before;
 }
 
-double RoleOperations::after_pass(int stage) const {
+Seconds RoleOperations::after_pass(int stage) const {
   return exposed_ends(layout_, candidate_, stage).after;
 }
 

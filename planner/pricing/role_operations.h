@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/layout/rank_map.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/role/micro_batch.h"
 #include "planner/pricing/role/optimizer.h"
@@ -26,7 +27,7 @@ struct RolePlan;
 struct ChunkPass {
   OperationTime time;
   std::int64_t layers = 0;
-  double gather_s = 0, scatter_s = 0;
+  Seconds gather, scatter;
 };
 
 class RoleOperations {
@@ -40,23 +41,23 @@ class RoleOperations {
   std::vector<ChunkPass> backward(const TokenBatch& batch, double scored, int micro_batches) const;
 
   /// Hidden states of `tokens` that a rank hands to its neighbour, and how long that takes.
-  double hop_bytes(double tokens) const;
-  double hop_seconds(double tokens, GroupShape pair) const;
+  Traffic hop_bytes(double tokens) const;
+  Seconds hop_seconds(double tokens, GroupShape pair) const;
 
   /// One optimizer step of a stage: gradients over the replicas, the update, parameters back. A
-  /// last backward pass of `beside_s` hides what the engine overlaps.
-  double reduce_seconds(int stage, double beside_s) const;
-  double gather_seconds(int stage, double beside_s) const;
-  double update_seconds(int stage) const;
+  /// last backward pass of `beside` hides what the engine overlaps.
+  Seconds reduce_seconds(int stage, Seconds beside) const;
+  Seconds gather_seconds(int stage, Seconds beside) const;
+  Seconds update_seconds(int stage) const;
   /// From and to host memory in one step of `steps` of a call that trains, or in one that infers.
-  double offload_seconds(bool training, double steps) const;
+  Seconds offload_seconds(bool training, double steps) const;
 
   /// Precondition: the role is the rollout.
   OperationTime prefill(double prompts, double sequences) const;
   OperationTime decode(double sequences, double context) const;
 
   /// Host time of a call.
-  double call_seconds() const;
+  Seconds call_seconds() const;
 
   /// Bytes of a rank of a stage in a phase, its own or another; `in_flight` micro-batches' worth of
   /// activations in a phase that trains.
@@ -67,8 +68,8 @@ class RoleOperations {
 
   /// Of a pass over a stage, shards that no layer hides: before its first layer, after its last
   /// backward pass.
-  double before_pass(int stage) const;
-  double after_pass(int stage) const;
+  Seconds before_pass(int stage) const;
+  Seconds after_pass(int stage) const;
   bool shards_overlap() const;  // run beside the kernels of other layers
   /// Replicas that gather or reduce the layers of a pass together; 0 = layers are whole.
   int sharing(bool training) const;

@@ -26,13 +26,13 @@ class Repricer {
         iteration_(schedule_, blocks_of(schedule_, solution.placement)),
         base_(step()) {}
 
-  double derivative(const Calibration& changed) {
+  Seconds derivative(const Calibration& changed) {
     costs_.recalibrate(changed);
     return (step() - base_) / kStep;
   }
 
  private:
-  double step() {
+  Seconds step() {
     return iteration_.step_seconds(
         iteration_seconds(costs_, solution_.choice, rollout_apart(solution_.placement)));
   }
@@ -41,7 +41,7 @@ class Repricer {
   const Solution& solution_;
   std::vector<ScheduledCall> schedule_;
   Iteration iteration_;
-  double base_;
+  Seconds base_;
 };
 
 std::string curve_name(const CollectiveConstants& curve) {
@@ -98,7 +98,7 @@ void add_curve(Repricer& repricer, const Calibration& all, const DeviceConstants
   if (repricer.derivative(changed(kCurveParts)) == 0) return;  // no group of the plan has this size
   for (const auto& each : kCurveParts) {
     if (curve.*each.second == 0) continue;
-    const double seconds = repricer.derivative(changed(std::array{each}));
+    const Seconds seconds = repricer.derivative(changed(std::array{each}));
     if (seconds != 0) {
       result.push_back({device.prefix + curve_name(curve) + each.first, seconds});
     }
@@ -113,7 +113,7 @@ void add_device(Repricer& repricer, const Calibration& all, const DeviceConstant
     const bool of_memory =
         member == &Calibration::reserve_bytes || member == &Calibration::fragmentation;
     if (of_memory || constant.value == 0 || constant.error == 0) continue;
-    const double seconds = repricer.derivative(with_change(
+    const Seconds seconds = repricer.derivative(with_change(
         all, device, [&, member = member](Calibration& one) { (one.*member).value *= 1 + kStep; }));
     if (seconds != 0) result.push_back({device.prefix + std::string(name), seconds});
   }
@@ -166,14 +166,14 @@ std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const So
   return result;
 }
 
-double step_deviation(std::span<const Sensitivity> sensitivities, const Calibration& calibration) {
+Seconds step_deviation(std::span<const Sensitivity> sensitivities, const Calibration& calibration) {
   std::map<std::string, double> by_name;
-  for (const Sensitivity& each : sensitivities) by_name[each.of] += each.seconds;
+  for (const Sensitivity& each : sensitivities) by_name[each.of] += each.seconds.value;
   double variance = 0;
   for (const DeviceConstants& device : devices_of(calibration)) {
     variance += variance_of(by_name, device);
   }
-  return std::sqrt(std::max(0.0, variance));
+  return Seconds{std::sqrt(std::max(0.0, variance))};
 }
 
 std::vector<Sensitivity> difference(std::span<const Sensitivity> a,

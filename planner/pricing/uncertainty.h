@@ -1,6 +1,6 @@
 // How far a plan's step may be off, from the covariance of the constants behind it.
 //
-// Pure functions; seconds. Gauss' law of propagation: the variance of a step is g' C g, with g the
+// Pure functions. Gauss' law of propagation: the variance of a step is g' C g, with g the
 // derivatives of the step by the logarithm of each constant (finite differences on the fixed plan)
 // and C the covariance of relative deviations: fitted blocks (FitCovariance), every constant's own
 // error on the diagonal, which holds held-out samples too, and each collective's error for its
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
@@ -20,7 +21,7 @@ namespace tessera {
 /// d step / d ln(constant); named as constant_names, collectives "all_gather/8x1.bytes_per_s".
 struct Sensitivity {
   std::string of;
-  double seconds = 0;
+  Seconds seconds;
 };
 
 /// Of a solution's layouts and placement under `request`, of a plan's with its `deal`; constants
@@ -30,7 +31,7 @@ std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const So
 
 /// One standard deviation of the step. For the difference of two plans pass the differences of
 /// their sensitivities: what both share cancels.
-double step_deviation(std::span<const Sensitivity> sensitivities, const Calibration& calibration);
+Seconds step_deviation(std::span<const Sensitivity> sensitivities, const Calibration& calibration);
 
 /// a - b, by name.
 std::vector<Sensitivity> difference(std::span<const Sensitivity> a, std::span<const Sensitivity> b);

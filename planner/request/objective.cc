@@ -17,17 +17,17 @@ std::string_view name_of(Objective objective) { return kObjectives[objective]; }
 std::optional<Objective> objective_from(std::string_view name) { return kObjectives.find(name); }
 std::vector<std::string> objective_names() { return kObjectives.names(); }
 
-double value_of(Objective objective, double step_s, int gpus) {
+double value_of(Objective objective, Seconds step, int gpus) {
   switch (objective) {
     case Objective::step_time:
-      return step_s;
+      return step.value;
     case Objective::tokens_per_gpu:
     case Objective::cost:
-      return step_s * gpus;
+      return step.value * gpus;
     case Objective::fewest_gpus:
       break;
   }
-  return gpus + step_s / (1 + step_s);
+  return gpus + step.value / (1 + step.value);
 }
 
 }  // namespace tessera

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/spec/units.h"
+
 namespace tessera {
 
 /// Tokens per second and GPU, and cost at one price per GPU hour, are
@@ -21,6 +23,6 @@ std::optional<Objective> objective_from(std::string_view name);
 std::vector<std::string> objective_names();
 
 /// Smaller is better: step, GPU seconds, or GPUs (with the step as a tie-break below one GPU).
-double value_of(Objective objective, double step_s, int gpus);
+double value_of(Objective objective, Seconds step, int gpus);
 
 }  // namespace tessera

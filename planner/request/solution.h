@@ -4,11 +4,11 @@
 // is better.
 #pragma once
 
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/placement.h"
 #include "planner/request/candidate.h"
@@ -22,7 +22,7 @@ struct Solution {
   std::vector<int> views;              // by block: Candidate::view of its roles
   std::map<Role, Candidate> choice;
   PhaseSeconds seconds{};  // of every scheduled phase
-  double step_s = std::numeric_limits<double>::infinity();
+  Seconds step_s = kForever;
   int policy_lag = 0;
   double billed_gpus = 0;  // GPUs by their price, in units of the cluster's mean price
 

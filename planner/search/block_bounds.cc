@@ -7,7 +7,6 @@
 namespace tessera {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kRounds = 8;  // of tightening: later ones bring little
 
 }  // namespace
@@ -21,7 +20,7 @@ BlockBounds::BlockBounds(const PlacementFrame& frame) : frame_(frame), bounds_(f
 // They include the calls without a model.
 void BlockBounds::bound(std::size_t block, int view) {
   ChunkSeconds least;
-  least.fill(kInfinity);
+  least.fill(kForever);
   Bounds& all = bounds_[block].emplace_back();
   const std::vector<Role> roles = frame_.owners(block);
   const ChunkSeconds fixed = frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
@@ -33,12 +32,12 @@ void BlockBounds::bound(std::size_t block, int view) {
                                 frame_.fronts.of(view).bound(role, frame_.sizes[s], frame_.apart));
       }
     } else {
-      here.fill(kInfinity);
+      here.fill(kForever);
     }
     lower(least, here);
     all.least_at.push_back(here);
     all.least_up_to.push_back(least);
-    if (*std::max_element(here.begin(), here.end()) < kInfinity) {
+    if (*std::max_element(here.begin(), here.end()) < kForever) {
       all.viable.push_back(static_cast<int>(s));
     }
   }
@@ -56,7 +55,7 @@ const ChunkSeconds* BlockBounds::least_within(std::size_t block, int view, int m
 
 // The least size with which a block beside `others` stays below the limit, if it does so on `most`.
 int BlockBounds::least_size(std::size_t block, int view, const ChunkSeconds& others, int most,
-                            double limit) const {
+                            Seconds limit) const {
   const Bounds& all = of(block, view);
   const auto within = [&](int index) {
     ChunkSeconds seconds = others;
@@ -72,7 +71,7 @@ int BlockBounds::least_size(std::size_t block, int view, const ChunkSeconds& oth
 std::optional<BlockBounds::Shares> BlockBounds::together(const std::vector<std::size_t>& open,
                                                          const std::vector<int>& views, int left,
                                                          const ChunkSeconds& fixed,
-                                                         double limit) const {
+                                                         Seconds limit) const {
   Shares shares;
   for (const std::size_t block : open) {
     const std::vector<int>& sizes = viable(block, views[block]);
@@ -96,7 +95,7 @@ std::optional<BlockBounds::Shares> BlockBounds::together(const std::vector<std::
     ChunkSeconds all = fixed;
     all += shares.least;
     if (frame_.step_seconds(all) >= limit) return std::nullopt;
-    if (!tighter || limit == kInfinity || round == kRounds) return shares;
+    if (!tighter || limit == kForever || round == kRounds) return shares;
     for (std::size_t i = 0; i < open.size(); ++i) {
       ChunkSeconds others = all;
       others -= *parts[i];

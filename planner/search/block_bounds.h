@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/search/placement_frame.h"
 
 namespace tessera {
@@ -35,7 +36,7 @@ class BlockBounds {
   /// nullopt where they have no room, or where no step stays below `limit`. `views` of all blocks.
   std::optional<Shares> together(const std::vector<std::size_t>& open,
                                  const std::vector<int>& views, int left, const ChunkSeconds& fixed,
-                                 double limit) const;
+                                 Seconds limit) const;
 
  private:
   struct Bounds {
@@ -49,7 +50,7 @@ class BlockBounds {
   void bound(std::size_t block, int view);
   const ChunkSeconds* least_within(std::size_t block, int view, int most) const;
   int least_size(std::size_t block, int view, const ChunkSeconds& others, int most,
-                 double limit) const;
+                 Seconds limit) const;
 
   const PlacementFrame& frame_;
   std::vector<std::vector<Bounds>> bounds_;  // by block, view

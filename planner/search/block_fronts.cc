@@ -10,7 +10,6 @@
 namespace tessera {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Actors, pairs of each and layouts of a narrow pass.
 constexpr std::size_t kQuickActors = 32, kQuickPairs = 6, kFewLayouts = 32;
 
@@ -34,7 +33,7 @@ const BlockFront& BlockFronts::at(std::size_t block, std::size_t size, const Riv
   auto& cached = fronts_of_[block][size];
   if (cached) return *cached;
   cached.emplace();
-  cached->least.fill(kInfinity);
+  cached->least.fill(kForever);
   Query query{.block = block, .gpus = frame_.sizes[size]};
   query.limit = rivals.step_limit(frame_.problem.objective, with_others(block, query.gpus));
   const auto rest = rest_of(block, size, query.limit);
@@ -63,7 +62,7 @@ Bill BlockFronts::with_others(std::size_t block, int size) const {
 
 // Least seconds of all blocks but one.
 std::optional<ChunkSeconds> BlockFronts::rest_of(std::size_t block, std::size_t size,
-                                                 double limit) const {
+                                                 Seconds limit) const {
   std::vector<std::size_t> others;
   for (std::size_t other = 0; other < frame_.blocks(); ++other) {
     if (other != block) others.push_back(other);
@@ -132,7 +131,7 @@ bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chose
 BlockFront BlockFronts::merged(Query query, bool& all) {
   all = true;
   BlockFront front;
-  front.least.fill(kInfinity);
+  front.least.fill(kForever);
   std::vector<Chosen> chosen;
   if (!choose_all(query, all, chosen)) return front;
   const std::size_t block = query.block;
@@ -147,7 +146,7 @@ BlockFront BlockFronts::merged(Query query, bool& all) {
                                                   : projected(query, roles[r], chosen[r].own);
     front.points = sums_of(query, front.points, additions, r);
     if (r + 1 == roles.size()) {  // nothing else must fit beside them
-      for (FrontPoint& point : front.points) point.resident = point.transient = 0;
+      for (FrontPoint& point : front.points) point.resident = point.transient = {};
     }
     keep_front(front.points, used_);
     if (front.points.size() > width_) front.points.resize(width_);
@@ -210,8 +209,8 @@ std::vector<FrontPoint> BlockFronts::sums_of(const Query& query,
     ChunkSeconds base = point.seconds;
     base += query.open;
     for (const FrontPoint& addition : additions) {
-      const std::int64_t resident = point.resident + addition.resident;
-      const std::int64_t transient = std::max(point.transient, addition.transient);
+      const Bytes resident = point.resident + addition.resident;
+      const Bytes transient = std::max(point.transient, addition.transient);
       if (resident + transient > query.bytes) continue;
       ChunkSeconds bound = base;
       bound += addition.seconds;

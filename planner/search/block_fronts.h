@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/search/block_bounds.h"
 #include "planner/search/exact.h"
 #include "planner/search/incumbent.h"
@@ -43,17 +44,17 @@ class BlockFronts {
   struct Query {
     std::size_t block = 0;
     int gpus = 0;
-    double limit = 0;        // of the step
-    std::size_t most = 0;    // layouts of each role
-    ChunkSeconds open{};     // least seconds of what is still to be added
-    std::int64_t bytes = 0;  // that it leaves
+    Seconds limit;         // of the step
+    std::size_t most = 0;  // layouts of each role
+    ChunkSeconds open{};   // least seconds of what is still to be added
+    Bytes bytes;           // that it leaves
   };
   // Options of a role (with its rollout's where they share a block) that may be part of a plan
   // below the limit.
   struct Chosen {
     Selection own, rollout;
     ChunkSeconds least{};  // of both
-    std::int64_t least_resident = 0;
+    Bytes least_resident;
   };
 
   Fronts& fronts(std::size_t block) const { return frame_.fronts.of(views_[block]); }
@@ -61,7 +62,7 @@ class BlockFronts {
     return frame_.fronts.problem(views_[block]);
   }
   Bill with_others(std::size_t block, int size) const;
-  std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, double limit) const;
+  std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, Seconds limit) const;
   BlockFront merged(Query query, bool& all);
   bool choose_all(Query& query, bool& all, std::vector<Chosen>& chosen);
   Chosen choose(const Query& query, Role role, const ChunkSeconds& beside, bool& all);

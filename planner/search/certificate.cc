@@ -82,7 +82,7 @@ std::optional<Solution> on_other_types(const SearchProblem& problem, const PlanR
 // Relative error of both plans' times at which the other one wins. GPUs are counted, not modelled:
 // where they are the objective, only plans on as few of them can win.
 double margin_between(const SearchProblem& problem, const Solution& winner, const Solution& other) {
-  double best = winner.step_s, next = other.step_s;
+  double best = winner.step_s.value, next = other.step_s.value;
   if (problem.objective == Objective::fewest_gpus) {
     if (other.gpus() != winner.gpus()) return 1;
   } else {
@@ -135,9 +135,9 @@ double deviations_between(const PlanRequest& request, const SearchProblem& probl
   const auto value = [&](const Solution& solution) {
     return solution.step_s * (by_gpus ? solution.gpus() : 1);
   };
-  const double deviation =
+  const Seconds deviation =
       step_deviation(difference(weighted(other), weighted(winner)), request.calibration);
-  return deviation > 0 ? std::max(0.0, value(other) - value(winner)) / deviation : 0;
+  return deviation > 0 ? std::max(Seconds{}, value(other) - value(winner)) / deviation : 0;
 }
 
 // Value, bound and gap of `plan`, made of the winner, in the objective's unit.

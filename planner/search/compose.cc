@@ -140,9 +140,9 @@ PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   const Candidate whole = whole_copies(rollout);
   set_gathered(plan,
                rollout_apart(solution.placement)
-                   ? costs.memory(whole, Phase::gen).weights
+                   ? Bytes{costs.memory(whole, Phase::gen).weights}
                    : costs.reshard_bytes(solution.choice.at(Role::actor), whole),
-               costs.memory(rollout, Phase::gen).weights, pair);
+               Bytes{costs.memory(rollout, Phase::gen).weights}, pair);
   return pair;
 }
 
@@ -189,10 +189,10 @@ void add_reshard(Plan& plan, CostEvaluator& costs, const Solution& solution, Kno
 }
 
 /// Of a rank of the block with most: blocks work at the same time.
-double communication_of_a_rank(CostEvaluator& costs, const Solution& solution) {
-  double most = 0;
+Seconds communication_of_a_rank(CostEvaluator& costs, const Solution& solution) {
+  Seconds most;
   for (const std::vector<Role>& block : solution.placement) {
-    double seconds = 0;
+    Seconds seconds;
     for (const Role role : block) {
       const PhaseSeconds parts = costs.cost(solution.choice.at(role)).communication;
       seconds = std::accumulate(parts.begin(), parts.end(), seconds);
@@ -215,8 +215,8 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvalu
   const double sequence =
       static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
   const double tokens = static_cast<double>(workload.sequences()) * sequence;
-  prediction.tokens_per_s_per_gpu = tokens / solution.step_s / gpus_of(plan);
-  const double update = solution.seconds[Phase::update_actor];
+  prediction.tokens_per_s_per_gpu = tokens / solution.step_s.value / gpus_of(plan);
+  const Seconds update = solution.seconds[Phase::update_actor];
   if (update > 0) {
     const double flops = 3 * forward_flops_per_token(model_of(request, Role::actor), sequence) *
                          tokens * static_cast<double>(workload.epochs);
@@ -228,7 +228,7 @@ Prediction prediction_of(const Plan& plan, const PlanRequest& request, CostEvalu
         peak += device_of(request.cluster, rank).peak_bf16.value;
       }
     }
-    prediction.mfu = peak > 0 ? flops / update / peak : 0;
+    prediction.mfu = peak > 0 ? flops / update.value / peak : 0;
   }
   prediction.peak_bytes = peak_bytes(plan.schedule, solution, costs, costs);
   prediction.step_error_s =

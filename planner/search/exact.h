@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/schedule.h"
 #include "planner/pricing/evaluate.h"
@@ -34,13 +35,13 @@ struct SearchProblem {
   ClusterSpec cluster;
   std::vector<Role> roles;  // in the order of enum Role
   std::vector<ScheduledCall> schedule;
-  PhaseSeconds fixed_seconds{};   // of calls without a model; they run on the
-                                  // actor's block
-  std::int64_t memory_limit = 0;  // bytes per rank
+  PhaseSeconds fixed_seconds{};  // of calls without a model; they run on the
+                                 // actor's block
+  Bytes memory_limit;            // per rank
   /// On a cluster with several GPU types: the two above by view of a pool (spec/node_groups.h).
   struct View {
     PhaseSeconds fixed_seconds{};
-    std::int64_t memory_limit = 0;
+    Bytes memory_limit;
   };
   std::vector<View> views;
   /// Views of the placement's blocks that may be used, all where it is empty.

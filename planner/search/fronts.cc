@@ -15,8 +15,6 @@
 namespace tessera {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // True when a candidate with `batch` needs no fewer bytes than one with `other` that differs in
 // nothing else: a multiple of its tokens (there are as many times fewer micro-batches, or more of
 // them), or more slots.
@@ -73,7 +71,7 @@ const PhaseSeconds& Fronts::bound(Role role, int gpus, bool apart) {
 
 PhaseSeconds Fronts::bound(Role role, int gpus) {
   PhaseSeconds bound;
-  bound.fill(kInfinity);
+  bound.fill(kForever);
   for (const LayoutOptions& layout : bounded(role, gpus).layouts) {
     if (allows(layout.space.layout)) lower(bound, layout.least);
   }
@@ -90,7 +88,7 @@ PhaseSeconds Fronts::least_of(const LayoutSpace& space, std::int64_t& evaluated)
     if (!known) quickest.push_back({.zero = choice.zero});
   }
   PhaseSeconds least;
-  least.fill(kInfinity);
+  least.fill(kForever);
   if (space.layout.role != Role::rollout && problem_.evaluator.least_seconds) {
     evaluated += static_cast<std::int64_t>(quickest.size() * space.batches.size());
     for (const MemoryChoice& choice : quickest) {
@@ -124,14 +122,14 @@ RoleOptions& Fronts::bounded(Role role, int gpus) {
 }
 
 Selection Fronts::select(Role role, int gpus,
-                         const std::function<double(const PhaseSeconds&)>& step, double limit,
+                         const std::function<Seconds(const PhaseSeconds&)>& step, Seconds limit,
                          std::size_t most) {
   RoleOptions& all = bounded(role, gpus);
-  std::vector<std::pair<double, int>> wanted;
+  std::vector<std::pair<Seconds, int>> wanted;
   for (std::size_t l = 0; l < all.layouts.size(); ++l) {
     const LayoutOptions& layout = all.layouts[l];
     if (!allows(layout.space.layout)) continue;
-    const double seconds = step(layout.least);
+    const Seconds seconds = step(layout.least);
     if (seconds < limit) wanted.emplace_back(seconds, static_cast<int>(l));
   }
   const bool whole = wanted.size() <= most;
@@ -144,7 +142,7 @@ Selection Fronts::select(Role role, int gpus,
   std::sort(layouts.begin(), layouts.end());
   price(role, gpus, layouts);
   Selection selection;
-  selection.least.fill(kInfinity);
+  selection.least.fill(kForever);
   selection.least_resident = problem_.memory_limit;
   selection.whole = whole;
   Seen& seen = seen_[role][gpus];
@@ -183,7 +181,7 @@ void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int la
 }
 
 std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
-  const std::int64_t limit = problem_.memory_limit;
+  const Bytes limit = problem_.memory_limit;
   std::vector<Option> options;
   std::vector<Limited> priced;
   for (const MemoryChoice& choice : space.choices) {
@@ -230,14 +228,14 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
   return option;
 }
 
-double Fronts::reshard_seconds(int gpus, const Option& actor, const Option& rollout) {
+Seconds Fronts::reshard_seconds(int gpus, const Option& actor, const Option& rollout) {
   auto& by_actor = (*reshards_)[gpus];
   if (by_actor.empty()) by_actor.resize(bounded(Role::actor, gpus).layouts.size());
-  std::vector<double>& by_rollout = by_actor[static_cast<std::size_t>(actor.layout)];
+  std::vector<Seconds>& by_rollout = by_actor[static_cast<std::size_t>(actor.layout)];
   if (by_rollout.empty()) {
-    by_rollout.assign(bounded(Role::rollout, gpus).layouts.size(), -1.0);
+    by_rollout.assign(bounded(Role::rollout, gpus).layouts.size(), Seconds{-1});
   }
-  double& seconds = by_rollout[static_cast<std::size_t>(rollout.layout)];
+  Seconds& seconds = by_rollout[static_cast<std::size_t>(rollout.layout)];
   if (seconds < 0) {
     seconds = problem_.evaluator.reshard_seconds(actor.candidate, rollout.candidate, true);
   }

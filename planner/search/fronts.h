@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
 #include "planner/search/exact.h"
@@ -26,7 +27,7 @@ namespace tessera {
 struct Option {
   Candidate candidate;
   PhaseSeconds seconds{};
-  std::int64_t resident = 0, transient = 0, switching = 0;  // the last two: on top of resident
+  Bytes resident, transient, switching;  // the last two: on top of resident
   int layout = 0;  // number of its layout among those of the role on these GPUs
 };
 
@@ -49,7 +50,7 @@ struct RoleOptions {
 struct Selection {
   std::vector<int> options;  // indices into RoleOptions::options
   PhaseSeconds least{};      // infinite where there is no option
-  std::int64_t least_resident = 0;
+  Bytes least_resident;
   bool whole = true;  // no layout was left out for their number
 };
 
@@ -67,7 +68,7 @@ struct FrontStore::State {
   std::map<BoundKey, Bounds> bounds;
   /// By GPUs, the seconds of a switch on shared ranks by layout of the actor, then of the rollout;
   /// negative: not worked out yet.
-  using Reshards = std::map<int, std::vector<std::vector<double>>>;
+  using Reshards = std::map<int, std::vector<std::vector<Seconds>>>;
   std::map<std::pair<RoleSettings, RoleSettings>, Reshards> reshards;  // of actor and rollout
 };
 
@@ -86,8 +87,8 @@ class Fronts {
 
   /// Allowed options that fit alone, of the layouts whose least seconds give a `step` below
   /// `limit`; of no more than `most` layouts, those with the shortest steps.
-  Selection select(Role role, int gpus, const std::function<double(const PhaseSeconds&)>& step,
-                   double limit, std::size_t most);
+  Selection select(Role role, int gpus, const std::function<Seconds(const PhaseSeconds&)>& step,
+                   Seconds limit, std::size_t most);
 
   const Option& option(Role role, int gpus, int index);
   /// The option with what changes where actor and rollout are in different blocks: weights come
@@ -95,8 +96,8 @@ class Fronts {
   /// peak while they move.
   Option option(Role role, int gpus, int index, bool apart);
 
-  /// Seconds of the switch between two options that share their ranks.
-  double reshard_seconds(int gpus, const Option& actor, const Option& rollout);
+  /// The switch between two options that share their ranks.
+  Seconds reshard_seconds(int gpus, const Option& actor, const Option& rollout);
 
   /// Candidates that this search has looked at, in full or for a bound.
   std::int64_t evaluated() const;

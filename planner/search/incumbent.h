@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost_models/spec/units.h"
 #include "planner/request/objective.h"
 #include "planner/request/solution.h"
 
@@ -18,15 +19,14 @@ struct Bill {
 };
 
 struct Incumbent {
-  double step_s = std::numeric_limits<double>::infinity();  // infinite: there is none
+  Seconds step_s = kForever;  // kForever: there is none
   Bill bill;
 
-  bool found() const { return step_s < std::numeric_limits<double>::infinity(); }
+  bool found() const { return step_s < kForever; }
 
   /// A plan on that many GPUs or more must take less than this to be better.
-  double step_limit(Objective objective, Bill least) const {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (step_s == kInfinity) return kInfinity;
+  Seconds step_limit(Objective objective, Bill least) const {
+    if (step_s == kForever) return kForever;
     switch (objective) {
       case Objective::step_time:
         return step_s;
@@ -37,8 +37,8 @@ struct Incumbent {
       case Objective::fewest_gpus:
         break;
     }
-    if (least.gpus > bill.gpus) return -kInfinity;
-    return least.gpus == bill.gpus ? step_s : kInfinity;
+    if (least.gpus > bill.gpus) return -kForever;
+    return least.gpus == bill.gpus ? step_s : kForever;
   }
 };
 
@@ -55,19 +55,19 @@ struct Rivals {
   double slack = 0;
 
   /// As Incumbent::step_limit: of plans that are worth looking for.
-  double step_limit(Objective objective, Bill least) const {
-    const double limit = own.step_limit(objective, least);
-    const double best = all.step_limit(objective, least);
+  Seconds step_limit(Objective objective, Bill least) const {
+    const Seconds limit = own.step_limit(objective, least);
+    const Seconds best = all.step_limit(objective, least);
     if (slack == 0 || limit <= best) return limit;
     return std::max(best, (1 - slack) * limit);
   }
 };
 
 /// The objective at a bound of the step: what branches are tried by.
-inline double order_of(Objective objective, double step_s, Bill bill) {
-  if (objective == Objective::step_time) return step_s;
+inline double order_of(Objective objective, Seconds step, Bill bill) {
+  if (objective == Objective::step_time) return step.value;
   if (objective == Objective::fewest_gpus) return bill.gpus;
-  return step_s * (objective == Objective::cost ? bill.billed : bill.gpus);
+  return step.value * (objective == Objective::cost ? bill.billed : bill.gpus);
 }
 
 }  // namespace tessera

@@ -13,7 +13,7 @@ constexpr std::size_t kMostPairs = 20'000;  // before those that are beaten are 
 // A rollout's option in a block.
 struct Generation {
   ChunkSeconds seconds{};
-  double total = 0;
+  Seconds total;
   std::size_t option = 0;
 };
 
@@ -57,7 +57,7 @@ class Pairing {
 
  private:
   struct Bound {
-    double step = 0;
+    Seconds step;
     std::size_t actor = 0;
   };
 
@@ -70,7 +70,8 @@ class Pairing {
     for (std::size_t r = 0; r < rollouts_.size(); ++r) {
       Generation& generation = generations_.emplace_back();
       generation.seconds = of_block(rollouts_[r]->seconds);
-      generation.total = std::accumulate(generation.seconds.begin(), generation.seconds.end(), 0.0);
+      generation.total =
+          std::accumulate(generation.seconds.begin(), generation.seconds.end(), Seconds{});
       generation.option = r;
     }
     std::stable_sort(generations_.begin(), generations_.end(),
@@ -84,7 +85,7 @@ class Pairing {
     std::stable_sort(by_need.begin(), by_need.end(),
                      [&](std::size_t a, std::size_t b) { return need(a) < need(b); });
     ChunkSeconds least;
-    least.fill(std::numeric_limits<double>::infinity());
+    least.fill(kForever);
     std::size_t chunks_with_time = 0;
     for (const std::size_t g : by_need) {
       bool less = false;
@@ -109,15 +110,14 @@ class Pairing {
 
   // Of the step with an actor's option and the quickest rollout that fits beside it.
   Bound bound_of(std::size_t a) {
-    constexpr double kNone = std::numeric_limits<double>::infinity();
     const Option& actor = *actors_[a];
-    if (actor.resident + actor.transient > query_.bytes) return {kNone, a};
+    if (actor.resident + actor.transient > query_.bytes) return {kForever, a};
     const auto fit = std::upper_bound(needs_.begin(), needs_.end(), query_.bytes - actor.resident);
-    if (fit == needs_.begin()) return {kNone, a};
+    if (fit == needs_.begin()) return {kForever, a};
     ChunkSeconds seconds = of_block(actor.seconds);
     seconds += query_.rest;
     seconds += least_within_[static_cast<std::size_t>(fit - needs_.begin()) - 1];
-    const double step = iteration_.step_seconds(seconds);
+    const Seconds step = iteration_.step_seconds(seconds);
     if (step >= query_.limit) ++pruned_;
     return {step, a};
   }
@@ -130,8 +130,8 @@ class Pairing {
     const std::size_t begin = pairs_.size();
     for (const Generation& generation : generations_) {
       const Option& rollout = *rollouts_[generation.option];
-      const std::int64_t resident = actor.resident + rollout.resident;
-      const std::int64_t transient =
+      const Bytes resident = actor.resident + rollout.resident;
+      const Bytes transient =
           std::max({actor.transient, rollout.transient, actor.switching + rollout.switching});
       if (resident + transient > query_.bytes) continue;
       ChunkSeconds step = base;
@@ -144,7 +144,7 @@ class Pairing {
       FrontPoint point;
       point.seconds = training;
       point.seconds += generation.seconds;
-      const double reshard = fronts_.reshard_seconds(query_.gpus, actor, rollout);
+      const Seconds reshard = fronts_.reshard_seconds(query_.gpus, actor, rollout);
       point.seconds[reshard_chunk_] += reshard;
       step[reshard_chunk_] += reshard;
       if (iteration_.step_seconds(step) >= query_.limit) {
@@ -174,7 +174,7 @@ class Pairing {
   int used_;
   ChunkIndex reshard_chunk_;
   std::vector<Generation> generations_;     // ascending by seconds
-  std::vector<std::int64_t> needs_;         // ascending: bytes with which something quicker fits,
+  std::vector<Bytes> needs_;                // ascending: bytes with which something quicker fits,
   std::vector<ChunkSeconds> least_within_;  // and the least seconds then
   bool ordered_ = false;  // one chunk has all their time: the order is that of any step
   std::vector<FrontPoint> pairs_;

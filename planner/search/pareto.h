@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/chunk_seconds.h"
 
 namespace tessera {
@@ -16,13 +17,13 @@ namespace tessera {
 struct FrontPoint {
   /// By chunk of a block. Between the options of one role each phase is a chunk of its own.
   ChunkSeconds seconds;
-  std::int64_t resident = 0, transient = 0;
-  std::int64_t switching = 0;   // on top of resident while weights move; 0 once that is settled
-  double total = 0;             // sum of seconds: the order of the front
+  Bytes resident, transient;
+  Bytes switching;              // on top of resident while weights move; 0 once that is settled
+  Seconds total;                // sum of seconds: the order of the front
   std::array<int, 4> option{};  // what the point stands for
   int rollout = 0;              // the rollout's option beside the actor's, which is option[0]
 
-  bool fits(std::int64_t limit) const { return resident + transient <= limit; }
+  bool fits(Bytes limit) const { return resident + transient <= limit; }
 };
 
 /// True when `a` is no worse than `b` in any of the first `used` seconds and in memory.
@@ -63,9 +64,9 @@ class FrontKeys {
  private:
   // Bytes are exact in a double.
   void write(const FrontPoint& point, double* key) const {
-    key[0] = static_cast<double>(point.resident);
-    key[1] = static_cast<double>(point.transient);
-    key[2] = static_cast<double>(point.switching);
+    key[0] = Traffic(point.resident);
+    key[1] = Traffic(point.transient);
+    key[2] = Traffic(point.switching);
     std::copy_n(point.seconds.begin(), width_ - 3, key + 3);
   }
   bool no_worse(std::size_t begin, const double* key) const {
@@ -85,7 +86,7 @@ class FrontKeys {
 /// al. 1975).
 inline void keep_front(std::vector<FrontPoint>& points, int used) {
   for (FrontPoint& point : points) {
-    point.total = 0;
+    point.total = {};
     for (int i = 0; i < used; ++i) point.total += point.seconds.values[static_cast<std::size_t>(i)];
   }
   std::stable_sort(points.begin(), points.end(), [](const FrontPoint& a, const FrontPoint& b) {

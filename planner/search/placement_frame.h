@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost_models/spec/node_groups.h"
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/chunk_seconds.h"
 #include "planner/pricing/iteration.h"
@@ -52,7 +53,9 @@ struct PlacementFrame {
   ChunkSeconds of_block(std::size_t block, const PhaseSeconds& seconds) const {
     return iteration.by_chunk(static_cast<int>(block), seconds);
   }
-  double step_seconds(const ChunkSeconds& seconds) const { return iteration.step_seconds(seconds); }
+  Seconds step_seconds(const ChunkSeconds& seconds) const {
+    return iteration.step_seconds(seconds);
+  }
   double least_billed(int view, int size) const {
     return size * least_weights[static_cast<std::size_t>(view)];
   }

@@ -46,8 +46,7 @@ struct PlacementSearch::State {
     if (allows && !allows(frame.placement, views)) return;
     std::vector<std::size_t> all(views.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
-    const auto shares =
-        bounds.together(all, views, frame.gpus, {}, std::numeric_limits<double>::infinity());
+    const auto shares = bounds.together(all, views, frame.gpus, {}, kForever);
     if (!shares) return;
     Bill bill;
     for (const std::size_t block : all) {
@@ -130,12 +129,13 @@ class Branching {
 
  private:
   struct Branch {
-    double order = 0, step = 0;
+    double order = 0;  // of the objective
+    Seconds step;
     Bill used;
     int size = 0;  // index
   };
 
-  double step_limit(Bill bill) const { return rivals_.step_limit(frame_.problem.objective, bill); }
+  Seconds step_limit(Bill bill) const { return rivals_.step_limit(frame_.problem.objective, bill); }
 
   // GPUs that the blocks chosen so far leave to this one in the groups of its view.
   int room(std::size_t block, const std::vector<int>& chosen, int left) const {
@@ -192,7 +192,7 @@ class Branching {
         continue;
       }
       seconds += rest->least;
-      const double step = frame_.step_seconds(seconds);
+      const Seconds step = frame_.step_seconds(seconds);
       branches.push_back({order_of(frame_.problem.objective, step, used), step, used, *s});
     }
     std::stable_sort(branches.begin(), branches.end(),
@@ -252,7 +252,7 @@ class Branching {
     const std::size_t block = points.size();
     const Bill bill{std::accumulate(sizes.begin(), sizes.end(), 0), placed.billed_gpus};
     if (block == chosen.size()) {
-      const double step = frame_.step_seconds(seconds);
+      const Seconds step = frame_.step_seconds(seconds);
       if (step < step_limit(bill)) record(sizes, placed, points, step);
       return;
     }
@@ -273,7 +273,7 @@ class Branching {
   }
 
   void record(const std::vector<int>& sizes, const PlacedPools& placed,
-              const std::vector<const FrontPoint*>& points, double step) {
+              const std::vector<const FrontPoint*>& points, Seconds step) {
     best_.sizes = sizes;
     best_.first_rank = placed.first_rank;
     best_.views = views_;

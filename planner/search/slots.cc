@@ -45,7 +45,7 @@ class Fit {
     }
   }
 
-  std::int64_t bytes(std::int64_t slots) const {
+  Bytes bytes(std::int64_t slots) const {
     std::vector<RoleCost> together = roles_;
     together.push_back(problem_.evaluator.role(with_slots(workload_, own_, slots)));
     return bytes_together(together);
@@ -53,16 +53,16 @@ class Fit {
 
   // The largest of [fits, most]. Bytes are nearly linear in the number: secants, then halves.
   std::int64_t most(std::int64_t fits, std::int64_t most) const {
-    std::int64_t high_bytes = bytes(most);
+    Bytes high_bytes = bytes(most);
     if (high_bytes <= limit_) return most;
-    std::int64_t low_bytes = bytes(fits), low = fits, high = most;
+    Bytes low_bytes = bytes(fits);
+    std::int64_t low = fits, high = most;
     for (int round = 0; high - low > 1; ++round) {
-      const double part = static_cast<double>(limit_ - low_bytes) /
-                          static_cast<double>(std::max<std::int64_t>(1, high_bytes - low_bytes));
+      const double part = (limit_ - low_bytes) / std::max(Bytes{1}, high_bytes - low_bytes);
       const auto secant = low + static_cast<std::int64_t>(part * static_cast<double>(high - low));
       const std::int64_t next =
           round % 3 == 2 ? low + (high - low) / 2 : std::clamp(secant, low + 1, high - 1);
-      const std::int64_t needed = bytes(next);
+      const Bytes needed = bytes(next);
       (needed <= limit_ ? low : high) = next;
       (needed <= limit_ ? low_bytes : high_bytes) = needed;
     }
@@ -73,7 +73,7 @@ class Fit {
   const SearchProblem& problem_;
   const Workload& workload_;
   Candidate own_;
-  std::int64_t limit_ = 0;
+  Bytes limit_;
   std::vector<RoleCost> roles_;  // that share its GPUs
 };
 
@@ -157,7 +157,7 @@ class Between {
     const PhaseSeconds seconds = problem_.evaluator.seconds
                                      ? problem_.evaluator.seconds(other)
                                      : problem_.evaluator.role(other).seconds;
-    double& own = cost.seconds[Phase::gen];
+    Seconds& own = cost.seconds[Phase::gen];
     own = std::min(own, seconds[Phase::gen]);
     return cost;
   }

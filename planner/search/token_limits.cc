@@ -13,7 +13,8 @@ bool trains(Phase phase) { return phase == Phase::update_actor || phase == Phase
 // The calls that train, or the others, under one limit.
 struct CallsCost {
   PhaseSeconds seconds{};
-  std::int64_t bytes = 0, tokens = 0;
+  Bytes bytes;
+  std::int64_t tokens = 0;
 };
 
 bool no_slower(const CallsCost& a, const CallsCost& b) {
@@ -23,8 +24,7 @@ bool no_slower(const CallsCost& a, const CallsCost& b) {
 
 // By bytes, without those that need no less than another that is no slower. One without any where
 // there are no such calls.
-std::vector<CallsCost> calls_of(const std::vector<Limited>& all, bool training,
-                                std::int64_t limit) {
+std::vector<CallsCost> calls_of(const std::vector<Limited>& all, bool training, Bytes limit) {
   std::vector<CallsCost> calls;
   bool none = true;
   for (const Limited& each : all) {
@@ -50,7 +50,7 @@ std::vector<CallsCost> calls_of(const std::vector<Limited>& all, bool training,
 }
 
 // True where another of the front that is no slower fits into `bytes`, too.
-bool replaceable(const std::vector<CallsCost>& front, std::size_t index, std::int64_t bytes) {
+bool replaceable(const std::vector<CallsCost>& front, std::size_t index, Bytes bytes) {
   for (std::size_t other = index + 1; other < front.size() && front[other].bytes <= bytes;
        ++other) {
     if (no_slower(front[other], front[index])) return true;
@@ -61,18 +61,17 @@ bool replaceable(const std::vector<CallsCost>& front, std::size_t index, std::in
 }  // namespace
 
 bool states_bytes(const RoleCost& cost) {
-  return std::any_of(cost.bytes.begin(), cost.bytes.end(),
-                     [](std::int64_t bytes) { return bytes > 0; });
+  return std::any_of(cost.bytes.begin(), cost.bytes.end(), [](Bytes bytes) { return bytes > 0; });
 }
 
-bool fits_somewhere(const RoleCost& cost, bool limits_apart, std::int64_t limit) {
+bool fits_somewhere(const RoleCost& cost, bool limits_apart, Bytes limit) {
   if (std::max(cost.resident, cost.switching) > limit) return false;
   if (!limits_apart || !states_bytes(cost)) return cost.peak <= limit;
   return std::any_of(cost.bytes.begin(), cost.bytes.end(),
-                     [&](std::int64_t bytes) { return bytes > 0 && bytes <= limit; });
+                     [&](Bytes bytes) { return bytes > 0 && bytes <= limit; });
 }
 
-std::vector<Limited> combine_limits(const std::vector<Limited>& alike, std::int64_t limit) {
+std::vector<Limited> combine_limits(const std::vector<Limited>& alike, Bytes limit) {
   if (alike.empty()) return {};
   std::vector<Limited> pairs;
   const std::vector<CallsCost> infers = calls_of(alike, false, limit);
@@ -80,7 +79,7 @@ std::vector<Limited> combine_limits(const std::vector<Limited>& alike, std::int6
   for (std::size_t i = 0; i < infers.size(); ++i) {
     for (std::size_t u = 0; u < updates.size(); ++u) {
       const CallsCost &infer = infers[i], &update = updates[u];
-      const std::int64_t bytes = std::max(infer.bytes, update.bytes);
+      const Bytes bytes = std::max(infer.bytes, update.bytes);
       if (replaceable(infers, i, bytes) || replaceable(updates, u, bytes)) continue;
       Candidate candidate = alike.front().candidate;
       candidate.tokens = infer.bytes > 0 ? infer.tokens : update.tokens;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 
@@ -25,10 +26,10 @@ bool states_bytes(const RoleCost& cost);
 
 /// True where a candidate, or with `limits_apart` either kind of its calls, fits into `limit`
 /// bytes.
-bool fits_somewhere(const RoleCost& cost, bool limits_apart, std::int64_t limit);
+bool fits_somewhere(const RoleCost& cost, bool limits_apart, Bytes limit);
 
 /// Pairs of limits of candidates that differ in their one token limit alone and state bytes; those
 /// that fit.
-std::vector<Limited> combine_limits(const std::vector<Limited>& alike, std::int64_t limit);
+std::vector<Limited> combine_limits(const std::vector<Limited>& alike, Bytes limit);
 
 }  // namespace tessera

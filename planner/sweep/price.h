@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "cost_models/spec/units.h"
 #include "planner/sweep/sweep_inputs.h"
 #include "planner/sweep/sweep_row.h"
 
@@ -16,8 +17,8 @@ namespace tessera {
 struct SweepResult {
   /// Absent where the kind has no such part, all absent where the layout is impossible. A layout
   /// that does not fit is timed all the same.
-  std::optional<double> step_s, gen_s, reshard_s, log_prob_s, update_s, tokens_per_s_per_gpu, mfu,
-      peak_gib;
+  std::optional<Seconds> step_s, gen_s, reshard_s, log_prob_s, update_s;
+  std::optional<double> tokens_per_s_per_gpu, mfu, peak_gib;
   bool feasible = false;
   std::int64_t gpus = 0;  // that the layout takes
   /// The part that is impossible or too much (rank's phase, class, bytes); else the choices made

@@ -7,6 +7,7 @@
 #include "cost_models/calibration.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 
@@ -16,7 +17,7 @@ namespace tessera {
 /// it to the rollout engine, which loads it; where both share GPUs (`together`) optimizer states
 /// first leave for memory that the host must allocate. The wire of a rollout on GPUs of its own is
 /// CostEvaluator::reshard_seconds.
-double refit_seconds(const ModelSpec& model, const Candidate& actor, bool together,
-                     const ClusterSpec& cluster, const Calibration& calibration);
+Seconds refit_seconds(const ModelSpec& model, const Candidate& actor, bool together,
+                      const ClusterSpec& cluster, const Calibration& calibration);
 
 }  // namespace tessera

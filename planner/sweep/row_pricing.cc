@@ -37,7 +37,7 @@ std::string in_gib(double bytes) {
 struct Priced {
   Candidate candidate;
   RoleCost cost;
-  double seconds = 0;
+  Seconds seconds;
   std::string chosen;
 };
 
@@ -84,7 +84,7 @@ class RowPricing {
   }
 
  private:
-  std::int64_t limit() const { return memory_limit(request_); }
+  Bytes limit() const { return memory_limit(request_); }
   const ModelSpec& model() const { return request_.models.at("actor").spec; }
 
   // The fastest that fits, else the leanest.
@@ -104,12 +104,12 @@ class RowPricing {
   std::pair<const Priced*, const Priced*> best_pair(const std::vector<Priced>& training,
                                                     const std::vector<Priced>& generation) const {
     std::pair<const Priced*, const Priced*> best{nullptr, nullptr};
-    double best_seconds = 0;
-    std::int64_t best_peak = 0;
+    Seconds best_seconds;
+    Bytes best_peak;
     for (const Priced& actor : training) {
       for (const Priced& rollout : generation) {
-        const std::int64_t peak = bytes_together({actor.cost, rollout.cost});
-        const double seconds = actor.seconds + rollout.seconds;
+        const Bytes peak = bytes_together({actor.cost, rollout.cost});
+        const Seconds seconds = actor.seconds + rollout.seconds;
         const bool fits = peak <= limit(), fitted = best.first != nullptr && best_peak <= limit();
         const bool better = best.first == nullptr || (fits && !fitted) ||
                             (fits == fitted && (fits ? seconds < best_seconds : peak < best_peak));
@@ -132,8 +132,8 @@ class RowPricing {
       impossible_ = problems[0].place + ": " + problems[0].found + ", not " + problems[0].expected;
       return;
     }
-    Priced priced{candidate, costs.cost(candidate), 0, std::move(chosen)};
-    for (const double seconds : priced.cost.seconds) priced.seconds += seconds;
+    Priced priced{candidate, costs.cost(candidate), {}, std::move(chosen)};
+    for (const Seconds seconds : priced.cost.seconds) priced.seconds += seconds;
     options.push_back(std::move(priced));
   }
 
@@ -213,9 +213,9 @@ class RowPricing {
                                         row_.policy_lag.value_or(1) > 0);
     result.gpus = static_cast<std::int64_t>(gpus);
     set_rates(result, gpus, train_gpus);
-    const std::int64_t peak = together ? bytes_together({actor->cost, rollout->cost})
-                                       : std::max(actor != nullptr ? actor->cost.peak : 0,
-                                                  rollout != nullptr ? rollout->cost.peak : 0);
+    const Bytes peak = together ? bytes_together({actor->cost, rollout->cost})
+                                : std::max(actor != nullptr ? actor->cost.peak : Bytes{},
+                                           rollout != nullptr ? rollout->cost.peak : Bytes{});
     result.peak_gib = with_reserve(peak) / (1LL << 30);
     result.feasible = peak <= limit();
     if (!result.feasible) result.why = shortage(actor, rollout, peak);
@@ -237,15 +237,14 @@ class RowPricing {
       result.log_prob_s = with_reference(actor, solution.seconds[Phase::old_log_prob]);
       result.step_s = step_of(result, solution.policy_lag > 0);
     }
-    const double software = software_of_switch(actor);
+    const Seconds software = software_of_switch(actor);
     *result.reshard_s += software;
     *result.step_s += software;
     result.gpus = solution.gpus();
     set_rates(result, solution.gpus(), actor.gpus);
     const auto schedule =
         schedule_of(default_schedule(request_.workload), solution.placement, solution.policy_lag);
-    result.peak_gib =
-        static_cast<double>(peak_bytes(schedule, solution, costs_, generating_)) / (1LL << 30);
+    result.peak_gib = gib(peak_bytes(schedule, solution, costs_, generating_));
     result.feasible = true;
     result.why = chosen_text(row_, solution, longest_sequence(request_.workload));
     add_assumptions(result, actor.dp);
@@ -253,16 +252,17 @@ class RowPricing {
   }
 
   // Of published trainers. DeepSpeed's hybrid engine of 2023 generates with what it trains.
-  double software_of_switch(const Candidate& actor) const {
-    if (!row_.engine.empty() || row_.attention == SweepAttention::unfused) return 0;
+  Seconds software_of_switch(const Candidate& actor) const {
+    if (!row_.engine.empty() || row_.attention == SweepAttention::unfused) return {};
     return refit_seconds(model(), actor, !on_own_gpus(row_), request_.cluster,
                          request_.calibration);
   }
 
-  static double step_of(const SweepResult& result, bool overlapped) {
-    const double trained = result.log_prob_s.value_or(0) + result.update_s.value_or(0);
-    const double generated = result.gen_s.value_or(0);
-    return result.reshard_s.value_or(0) +
+  static Seconds step_of(const SweepResult& result, bool overlapped) {
+    const Seconds trained =
+        result.log_prob_s.value_or(Seconds{}) + result.update_s.value_or(Seconds{});
+    const Seconds generated = result.gen_s.value_or(Seconds{});
+    return result.reshard_s.value_or(Seconds{}) +
            (overlapped ? std::max(trained, generated) : trained + generated);
   }
 
@@ -278,15 +278,15 @@ class RowPricing {
 
   // The reference is scored where and as the actor is. Its weights wait in host memory: the actor's
   // go there, the reference's come, the actor's come back (NeMo RL's use_reference_model).
-  double with_reference(const Candidate& actor, double scored) const {
+  Seconds with_reference(const Candidate& actor, Seconds scored) const {
     constexpr double kCopies = 3;
-    const auto weights = static_cast<double>(costs_.memory(actor, Phase::old_log_prob).weights);
+    const Bytes weights{costs_.memory(actor, Phase::old_log_prob).weights};
     return 2 * scored + kCopies * host_copy_seconds(weights, request_.calibration);
   }
 
   // What a device holds: the roles' bytes with context and libraries.
-  double with_reserve(std::int64_t bytes) const {
-    return static_cast<double>(bytes) + request_.calibration.reserve_bytes.value;
+  double with_reserve(Bytes bytes) const {
+    return static_cast<double>(bytes.value) + request_.calibration.reserve_bytes.value;
   }
 
   // Frameworks pad or balance what dp does not divide: the step waits for the fullest replica.
@@ -312,14 +312,14 @@ class RowPricing {
     const double sequence =
         static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
     const double tokens = static_cast<double>(workload.sequences()) * sequence;
-    result.tokens_per_s_per_gpu = tokens / *result.step_s / gpus;
+    result.tokens_per_s_per_gpu = tokens / result.step_s->value / gpus;
     if (!result.update_s) return;
     result.mfu = 3 * forward_flops_per_token(model(), sequence) * tokens /
-                 (*result.update_s * train_gpus * request_.cluster.device.peak_bf16.value);
+                 (result.update_s->value * train_gpus * request_.cluster.device.peak_bf16.value);
   }
 
   // "rank in phase update_actor needs 91.2 GiB of 74.0 GiB; largest part activations, 50.1 GiB".
-  std::string shortage(const Priced* actor, const Priced* rollout, std::int64_t peak) const {
+  std::string shortage(const Priced* actor, const Priced* rollout, Bytes peak) const {
     const Priced* worst =
         actor == nullptr || (rollout != nullptr && rollout->cost.peak - rollout->cost.resident >
                                                        actor->cost.peak - actor->cost.resident)
@@ -337,7 +337,7 @@ class RowPricing {
     const auto [name, bytes] = largest_class(costs_.memory(worst->candidate, phase));
     return "phase " + std::string(name_of(phase)) + " needs " + in_gib(with_reserve(peak)) +
            " of " + in_gib(with_reserve(limit())) + "; largest part " + name + ", " +
-           in_gib(static_cast<double>(bytes));
+           in_gib(static_cast<double>(bytes.value));
   }
 
   CostEvaluator& costs_;

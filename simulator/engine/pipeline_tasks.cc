@@ -172,7 +172,7 @@ class Pipeline {
     const OperationTime& time = time_of(made, replica, chunk, op.micro_batch).time;
     const std::size_t c = cell(replica, chunk, op.micro_batch);
     made.first[c] = made.last[c] = last_[at(replica)][at(stage)] = compute(
-        replica, stage, name_of(op), time.seconds, time.communication_s, needs(replica, stage, op));
+        replica, stage, name_of(op), time.seconds, time.communication, needs(replica, stage, op));
   }
 
   // A replica with fewer micro-batches than others does nothing, but its successors look here.
@@ -213,10 +213,11 @@ class Pipeline {
     for (int r = begin; r < end; ++r) before.push_back(last_[at(r)][at(stage)]);
     const TaskId gather = group_task(
         begin, stage, name_of(op, "gather "),
-        (first ? operations.before_pass(stage) : 0) + (overlaps ? 0 : any.gather_s), before);
-    if (overlaps && any.gather_s + any.scatter_s > 0) {
-      trailing_[at(stage)].push_back(group_task(begin, stage, name_of(op, "shards of "),
-                                                any.gather_s + any.scatter_s, {gather}));
+        (first ? operations.before_pass(stage) : Seconds{}) + (overlaps ? Seconds{} : any.gather),
+        before);
+    if (overlaps && any.gather + any.scatter > 0) {
+      trailing_[at(stage)].push_back(
+          group_task(begin, stage, name_of(op, "shards of "), any.gather + any.scatter, {gather}));
     }
     std::vector<TaskId> ends;
     for (int r = begin; r < end; ++r) {
@@ -229,12 +230,12 @@ class Pipeline {
       after.push_back(gather);
       const std::size_t c = cell(r, chunk, op.micro_batch);
       made.first[c] = made.last[c] = last_[at(r)][at(stage)] =
-          compute(r, stage, name_of(op), time.seconds, time.communication_s, std::move(after));
+          compute(r, stage, name_of(op), time.seconds, time.communication, std::move(after));
       ends.push_back(made.last[c]);
     }
     if (op.forward || ends.empty()) return;
-    const double reduce =
-        (last ? operations.after_pass(stage) : 0) + (overlaps ? 0 : any.scatter_s);
+    const Seconds reduce =
+        (last ? operations.after_pass(stage) : Seconds{}) + (overlaps ? Seconds{} : any.scatter);
     if (reduce <= 0) return;
     const TaskId reduced = group_task(begin, stage, name_of(op, "reduce "), reduce, ends);
     for (int r = begin; r < end; ++r) last_[at(r)][at(stage)] = reduced;
@@ -275,7 +276,7 @@ class Pipeline {
       if (own_count(r) == 0) continue;
       double whole = 0;
       for (int chunk = stage; chunk < chunks(); chunk += layout_.pp) {
-        whole += time_of(backward_, r, chunk, own_count(r) - 1).time.seconds;
+        whole += time_of(backward_, r, chunk, own_count(r) - 1).time.seconds.value;
       }
       most = std::max(most, whole);
     }

@@ -28,7 +28,7 @@ namespace {
 struct Arrival {
   int rank = 0;
   std::int64_t bytes = 0;
-  double seconds = 0;
+  Seconds seconds;
 };
 
 std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
@@ -56,7 +56,7 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   struct Moved {
     std::int64_t intra = 0, inter = 0;  // bytes within the node and to or from others
     std::set<int> peers;
-    MovedBytes bytes() const { return {static_cast<double>(intra), static_cast<double>(inter)}; }
+    MovedBytes bytes() const { return {Bytes{intra}, Bytes{inter}}; }
   };
   const ReshardPlan exact = reshard_plan_of(plan, pair);
   const std::int64_t element = size_of(plan.find(pair.from)->dtypes.wire);
@@ -79,15 +79,15 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
     ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
   }
   const auto slowest = [&](const auto& seconds) {
-    double most = 0;
+    Seconds most;
     for (const Machines& end : ends) most = std::max(most, seconds(end));
     return most;
   };
-  const double barriers = slowest([&](const Machines& end) {
+  const Seconds barriers = slowest([&](const Machines& end) {
     return 2 * barrier_seconds(group_shape(end.cluster, static_cast<int>(ranks.size()), 1),
                                end.cluster, end.calibration);
   });
-  std::map<int, double> sending;
+  std::map<int, Seconds> sending;
   for (const auto& [rank, moved] : sent) {
     sending[rank] = slowest([&](const Machines& end) {
       return arrival_seconds({}, 0, moved.bytes(), end.cluster, end.calibration);
@@ -113,8 +113,9 @@ std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& 
                                         CostEvaluator& evaluator) {
   const RolePlan& from = *plan.find(pair.from);
   const RolePlan& to = *plan.find(pair.to);
-  const double seconds = evaluator.reshard_seconds(candidate_of(plan, from), candidate_of(plan, to),
-                                                   united(from.ranks, {}) == united(to.ranks, {}));
+  const Seconds seconds =
+      evaluator.reshard_seconds(candidate_of(plan, from), candidate_of(plan, to),
+                                united(from.ranks, {}) == united(to.ranks, {}));
   std::vector<Arrival> arrivals;
   for (const int rank : to.ranks) arrivals.push_back({rank, pair.bytes_received, seconds});
   return arrivals;

@@ -137,7 +137,7 @@ std::string to_json(const Simulation& simulation, const Plan& plan,
   nlohmann::ordered_json json = {{"step_s", simulation.step_s},
                                  {"exposed_comm_s", simulation.exposed_comm_s()},
                                  {"peak_bytes", simulation.peak_bytes()},
-                                 {"limit_bytes", usable_memory(plan.cluster, calibration)}};
+                                 {"limit_bytes", usable_memory(plan.cluster, calibration).value}};
   auto& phases = json["phases"] = nlohmann::ordered_json::array();
   for (const auto& [phase, seconds] : simulation.phases_s) {
     phases.push_back({{"phase", name_of(phase)},
@@ -163,7 +163,7 @@ std::string to_json(const Simulation& simulation, const Plan& plan,
          {"idle_share", summary.idle_share},
          {"exposed_comm_s", summary.exposed_comm_s},
          {"peak_bytes", summary.peak_bytes},
-         {"limit_bytes", usable_memory(plan.cluster, calibration, static_cast<int>(rank))},
+         {"limit_bytes", usable_memory(plan.cluster, calibration, static_cast<int>(rank)).value},
          {"peak_phase", summary.peak_phase == Phase::load ? "none" : name_of(summary.peak_phase)}});
   }
   return json.dump(2) + "\n";

@@ -62,7 +62,7 @@ std::vector<ChunkPass> RoleCosts::backward(const MicroBatch& batch, int micro_ba
 }
 
 std::int64_t RoleCosts::hop_bytes(const MicroBatch& batch) const {
-  return static_cast<std::int64_t>(operations_.hop_bytes(batch.batch.tokens));
+  return static_cast<std::int64_t>(operations_.hop_bytes(batch.batch.tokens).value);
 }
 
 GroupShape RoleCosts::pair_shape(int replica, int from, int to) const {
@@ -85,11 +85,11 @@ std::int64_t RoleCosts::parameter_bytes(int stage) const {
 }
 
 double RoleCosts::reduce_seconds(int stage, double last_backward_s) const {
-  return operations_.reduce_seconds(stage, last_backward_s);
+  return operations_.reduce_seconds(stage, Seconds{last_backward_s});
 }
 
 double RoleCosts::gather_seconds(int stage, double last_backward_s) const {
-  return operations_.gather_seconds(stage, last_backward_s);
+  return operations_.gather_seconds(stage, Seconds{last_backward_s});
 }
 
 double RoleCosts::optimizer_seconds(int stage) const { return operations_.update_seconds(stage); }

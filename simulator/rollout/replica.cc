@@ -64,7 +64,7 @@ class Replica {
     OperationTime time = costs_.prefill(static_cast<double>(prompts), static_cast<double>(entered));
     if (!segments_.empty() && segments_.back().kind == SegmentKind::prefill) {
       time.seconds /= batching_.stages;
-      time.communication_s /= batching_.stages;
+      time.communication /= batching_.stages;
     }
     append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
   }
@@ -77,7 +77,7 @@ class Replica {
     const double part =
         static_cast<double>(prompts) / static_cast<double>(whole * batching_.stages);
     time.seconds *= part;
-    time.communication_s *= part;
+    time.communication *= part;
     append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
   }
 
@@ -94,7 +94,7 @@ class Replica {
           std::min(end - decoded_, std::max<std::int64_t>(1, std::llround(context / 16)));
       const OperationTime step = costs_.decode(alive, context + static_cast<double>(piece - 1) / 2);
       sum.seconds += static_cast<double>(piece) * step.seconds;
-      sum.communication_s += static_cast<double>(piece) * step.communication_s;
+      sum.communication += static_cast<double>(piece) * step.communication;
       segment.steps += piece;
       decoded_ += piece;
     }
@@ -108,9 +108,9 @@ class Replica {
 
   void append(RolloutSegment segment, OperationTime time) {
     segment.start_s = now_;
-    now_ += time.seconds;
+    now_ += time.seconds.value;
     segment.end_s = now_;
-    segment.communication_s = time.communication_s;
+    segment.communication_s = time.communication;
     segments_.push_back(segment);
   }
 

@@ -101,7 +101,7 @@ double best_matmul_rate(DType dtype, const Calibration& calibration) {
   double best = 0;
   for (const double size : {4096.0, 8192.0, 16384.0}) {
     const double flops = 2 * size * size * size;
-    best = std::max(best, flops / matmul_seconds(size, size, size, dtype, calibration));
+    best = std::max(best, flops / matmul_seconds(size, size, size, dtype, calibration).value);
   }
   return best;
 }

@@ -106,7 +106,7 @@ std::vector<CalibrationSample> matmul_samples(const Calibration& truth, DType dt
   for (const double m : {1, 16, 64, 256, 1024}) {
     for (const double n : {64, 256, 1024}) {
       for (const double k : {64, 512}) {
-        const double seconds = matmul_seconds(m, n, k, dtype, truth) + truth.dispatch_s.value;
+        const double seconds = matmul_seconds(m, n, k, dtype, truth).value + truth.dispatch_s.value;
         samples.push_back({SampleKind::matmul, {m, n, k}, seconds});
       }
     }
@@ -125,7 +125,7 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   samples.push_back({SampleKind::dispatch, {10}, 10 * 7e-6});
   for (const double bytes : {1e5, 1e6, 1e7, 1e8}) {
     samples.push_back({SampleKind::stream, {bytes}, 7e-6 + 1e-6 + bytes / 3.3e9});
-    const double wire = wire_bytes(Collective::all_reduce, bytes, 4);
+    const double wire = wire_bytes(Collective::all_reduce, Traffic{bytes}, 4);
     samples.push_back({SampleKind::collective,
                        {bytes},
                        2e-4 + wire / 1.5e9 + 3e-5 * std::sqrt(wire / 1e6),
@@ -165,7 +165,7 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   EXPECT_NEAR(fitted.dispatch_s.value, 7e-6, 1e-12);
   EXPECT_NEAR(fitted.stream_bandwidth.value, 3.3e9, 3.3e7);
   const ClusterSpec one{.gpus_per_node = 4, .nodes = 1};
-  EXPECT_NEAR(collective_seconds(Collective::all_reduce, 3e5, {4, 1}, one, fitted),
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, Traffic{3e5}, {4, 1}, one, fitted),
               2e-4 + 4.5e5 / 1.5e9 + 3e-5 * std::sqrt(0.45), 1e-7);
   EXPECT_TRUE(fitted.matmul_flops.measured);
   EXPECT_FALSE(fitted.inter_latency_s.measured);

@@ -51,7 +51,7 @@ TEST(Matmul, PredictsTheMeasuredDecodeGemmsOfA7BLayerWithin10Percent) {
   const Calibration h200 = shipped("h200");
   const double measured_us[][2] = {{1, 130}, {64, 131}, {128, 138}, {256, 176}, {512, 321}};
   for (const auto& [batch, us] : measured_us) {
-    double seconds = 0;
+    Seconds seconds;
     for (const auto& [n, k] : {std::pair{4608, 3584}, {3584, 3584}, {37888, 3584}, {3584, 18944}}) {
       seconds += matmul_seconds(batch, n, k, DType::bf16, h200);
     }
@@ -64,8 +64,8 @@ TEST(Collective, MatchesMeasuredNcclOn8H200Within4Percent) {
   const ClusterSpec cluster = cluster_of(1);
   const auto bus = [&](Collective what, double bytes, int ranks) {
     const GroupShape group{ranks, 1};
-    return wire_bytes(what, bytes, ranks) / collective_seconds(what, bytes, group, cluster, h200) /
-           1e9;
+    const Traffic wire = wire_bytes(what, Traffic{bytes}, ranks);
+    return (wire / collective_seconds(what, Traffic{bytes}, group, cluster, h200)).value / 1e9;
   };
   EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 8), 362, 362 * 0.04);
   EXPECT_NEAR(bus(Collective::all_gather, 7.6e9, 4), 355, 355 * 0.04);
@@ -78,13 +78,13 @@ TEST(Collective, CostsNothingAloneAndMoreAcrossNodes) {
   const Calibration h200 = shipped("h200");
   const ClusterSpec cluster = cluster_of(4);
   const auto seconds = [&](int ranks, int nodes) {
-    return collective_seconds(Collective::all_reduce, 1e9, {ranks, nodes}, cluster, h200);
+    return collective_seconds(Collective::all_reduce, Traffic{1e9}, {ranks, nodes}, cluster, h200);
   };
   EXPECT_EQ(seconds(1, 1), 0);
   EXPECT_GT(seconds(16, 2), seconds(8, 1));
   EXPECT_GT(seconds(32, 4), seconds(16, 2));
   // 2 (M-1)/M x (S/g) over one 46 GB/s card per GPU, plus the ring inside the node.
-  const double inter = 2 * 0.5 * 1e9 / 8 / 46e9;
+  const Seconds inter{2 * 0.5 * 1e9 / 8 / 46e9};
   EXPECT_NEAR(seconds(16, 2), seconds(8, 1) + inter, 1e-4);
 }
 
@@ -92,7 +92,7 @@ TEST(Collective, InterpolatesGroupSizesThatNobodyMeasured) {
   const Calibration h200 = shipped("h200");
   const ClusterSpec cluster = cluster_of(1);
   const auto seconds = [&](int ranks) {
-    return collective_seconds(Collective::all_gather, 1e8, {ranks, 1}, cluster, h200);
+    return collective_seconds(Collective::all_gather, Traffic{1e8}, {ranks, 1}, cluster, h200);
   };
   EXPECT_GT(seconds(6), seconds(4));
   EXPECT_LT(seconds(6), seconds(8));
@@ -111,14 +111,14 @@ TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
   const RankModel rank{{}, qwen2_7b(), DType::bf16};
   const auto attention = [&](double batch, double context) {
     const Work with = layer_decode(rank, batch, context, h200);
-    double rest = 0;
+    Seconds rest;
     for (const auto& [n, k] : {std::pair{4608, 3584}, {3584, 3584}, {37888, 3584}, {3584, 18944}}) {
       rest += matmul_seconds(batch, n, k, DType::bf16, h200);
     }
     // Elementwise kernels of one layer, from their bytes and floors.
     const double bytes = batch * 2 * (10 * 3584 + 2 * 32 * 128 + 5 * 18944);
-    rest += stream_seconds(bytes, h200) + (kOperators.layer_decode - 5) * 2e-6;
-    return (with.device_s - rest) * 1e6;
+    rest += stream_seconds(Traffic{bytes}, h200) + (kOperators.layer_decode - 5) * Seconds{2e-6};
+    return (with.device - rest) * 1e6;
   };
   EXPECT_NEAR(attention(256, 1024), 136, 136 * 0.12);
   EXPECT_NEAR(attention(256, 4096), 484, 484 * 0.12);
@@ -127,21 +127,20 @@ TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
 TEST(HostBoundWork, IsTheSumOnCpusAndTheMaximumOnGpus) {
   Calibration calibration;
   calibration.overlapped_dispatch = false;
-  EXPECT_DOUBLE_EQ((Work{2, 3}).total(calibration), 5);
+  EXPECT_DOUBLE_EQ((Work{Seconds{2}, Seconds{3}}).total(calibration), 5);
   calibration.overlapped_dispatch = true;
-  EXPECT_DOUBLE_EQ((Work{2, 3}).total(calibration), 3);
+  EXPECT_DOUBLE_EQ((Work{Seconds{2}, Seconds{3}}).total(calibration), 3);
 }
 
 TEST(LayerBackward, CostsTwiceTheForwardGemmsOfLargeBatches) {
   const Calibration h200 = shipped("h200");
   const RankModel rank{{}, qwen2_7b(), DType::bf16};
   const TokenBatch batch{16384, 16, 16 * 1024.0 * 1024.0};
-  const double forward = layer_forward(rank, batch, h200).device_s;
-  const double backward = layer_backward(rank, batch, Recompute::none, h200).device_s;
+  const double forward = layer_forward(rank, batch, h200).device;
+  const double backward = layer_backward(rank, batch, Recompute::none, h200).device;
   EXPECT_GT(backward, 1.8 * forward);
   EXPECT_LT(backward, 2.4 * forward);
-  EXPECT_NEAR(layer_backward(rank, batch, Recompute::full, h200).device_s, backward + forward,
-              1e-9);
+  EXPECT_NEAR(layer_backward(rank, batch, Recompute::full, h200).device, backward + forward, 1e-9);
 }
 
 TEST(ForwardFlops, AreTwicePsiPlusCausalAttentionOfQwen2_7B) {
@@ -176,10 +175,10 @@ TEST(Lengths, MomentsAndLongestAgreeWithMonteCarlo) {
   // Every replica has one sequence: the slowest one has the longest.
   const DecodeProfile one = DecodeLengths(lengths, kGroup).profile(1, 1);
   const DecodeTime time = slowest_decoding(one, kGroup, [](double, double) {
-    return DecodeTime{1, 0.5};
+    return DecodeTime{Seconds{1}, Seconds{0.5}};
   });
-  EXPECT_NEAR((time.seconds + 1) * kRounds / longest, 1, 0.01);
-  EXPECT_NEAR(time.communication_s, time.seconds / 2, 1e-6 * time.seconds);
+  EXPECT_NEAR((time.seconds.value + 1) * kRounds / longest, 1, 0.01);
+  EXPECT_NEAR(time.communication, time.seconds / 2, 1e-6 * time.seconds);
 }
 
 // P(longest of n <= k) = P(length <= k)^n, summed over a table's lengths.
@@ -206,9 +205,9 @@ TEST(Lengths, TheSlowestReplicaHasTheLongestOfAll) {
       }
       const DecodeProfile profile = DecodeLengths(lengths, each * replicas).profile(each, each);
       const DecodeTime time = slowest_decoding(profile, replicas, [](double, double) {
-        return DecodeTime{1, 0};
+        return DecodeTime{Seconds{1}, {}};
       });
-      EXPECT_NEAR((time.seconds + 1) / longest, 1, 0.02) << each << " x " << replicas;
+      EXPECT_NEAR((time.seconds.value + 1) / longest, 1, 0.02) << each << " x " << replicas;
     }
   }
 }
@@ -220,7 +219,7 @@ TEST(Lengths, FixedOnesDecodeEveryStepWithAllSequences) {
     return slowest_decoding(lengths.profile(sequences, slots), 3,
                             [&](double alive, double age) {
                               most = std::max(most, alive);
-                              return DecodeTime{alive + 10 + age, 0};
+                              return DecodeTime{Seconds{alive + 10 + age}, {}};
                             })
         .seconds;
   };
@@ -277,7 +276,7 @@ TEST(Lengths, OfWaitingSequencesTakeWhatDrawnOnesTakeOnAverage) {
     const double drawn = drawn_queue_seconds(lengths, 1024, sequences, slots, 40);
     const DecodeProfile profile = DecodeLengths(lengths, sequences).profile(sequences, slots);
     const double closed = slowest_decoding(profile, 1, [](double alive, double age) {
-                            return DecodeTime{step_of(alive, 1025 + age), 0};
+                            return DecodeTime{Seconds{step_of(alive, 1025 + age)}, {}};
                           }).seconds;
     EXPECT_NEAR(closed / drawn, 1, 0.03) << mean << " " << sequences << " in " << slots;
   }

@@ -97,10 +97,10 @@ TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeep
   const double selective = layer_activation_bytes(rank, Recompute::selective);
   // 64 heads of query, key (192 each) and value (128) are gone, and the gated products.
   EXPECT_LE(selective, kept - 2.0 * 64 * (192 + 192 + 128));
-  const double plain = layer_backward(rank, batch, Recompute::none, calibration_).device_s;
-  const double again = layer_backward(rank, batch, Recompute::selective, calibration_).device_s;
+  const Seconds plain = layer_backward(rank, batch, Recompute::none, calibration_).device;
+  const Seconds again = layer_backward(rank, batch, Recompute::selective, calibration_).device;
   EXPECT_GT(again, plain);
-  EXPECT_LT(again, plain + layer_forward(rank, batch, calibration_).device_s);
+  EXPECT_LT(again, plain + layer_forward(rank, batch, calibration_).device);
 }
 
 TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
@@ -120,14 +120,15 @@ TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
   const auto seconds = [&](double tokens) {
     return layer_ep_seconds(rank, tokens, {8, 1}, cluster_, calibration_);
   };
-  const double tokens = 65536, direct = seconds(2 * tokens) - seconds(tokens);
+  const double tokens = 65536;
+  const Seconds direct = seconds(2 * tokens) - seconds(tokens);
   rank.traits.experts.merged_dispatch = true;
   EXPECT_NEAR((seconds(2 * tokens) - seconds(tokens)) / direct, 1 - std::pow(7.0 / 8, 8), 0.02);
 }
 
 TEST_F(ExpertDispatchTest, MergedTokensNeedNoSorting) {
   RankModel rank{{.ep = 8}, model_, DType::bf16};
-  const double sorted = layer_elementwise_bytes(rank);
+  const Traffic sorted = layer_elementwise_bytes(rank);
   rank.traits.experts.merged_dispatch = true;
   EXPECT_DOUBLE_EQ(sorted - layer_elementwise_bytes(rank), 2.0 * 4 * 8 * 7168);
 }
@@ -135,7 +136,7 @@ TEST_F(ExpertDispatchTest, MergedTokensNeedNoSorting) {
 TEST_F(ExpertDispatchTest, BiasesOfExpertsAreReadAndWrittenInFp32WhereAnEngineAddsThemSo) {
   RankModel rank{{.ep = 8}, model_, DType::bf16};
   rank.traits.experts.eager_bias = true;
-  const double without = layer_elementwise_bytes(rank);
+  const Traffic without = layer_elementwise_bytes(rank);
   rank.model.mlp_bias = true;
   EXPECT_DOUBLE_EQ(layer_elementwise_bytes(rank) - without, 24.0 * 8 * 7168);
 }

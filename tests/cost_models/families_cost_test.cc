@@ -116,8 +116,8 @@ TEST(ContextParallelism, HidesTheRingUnderLongSequencesAndNeverGainsFromUlysses)
   RankModel alone = rank;
   alone.cp = 1;
   const TokenBatch batch{65536, 1, 65536.0 * 65536};
-  EXPECT_NEAR(layer_forward(alone, batch, *calibration).device_s /
-                  layer_forward(rank, batch, *calibration).device_s,
+  EXPECT_NEAR(layer_forward(alone, batch, *calibration).device /
+                  layer_forward(rank, batch, *calibration).device,
               4, 0.4);
 }
 
@@ -205,7 +205,7 @@ TEST(HostOptimizer, WaitsForTheSlowerOfCoresMemoryAndLink) {
   const double elements = 8e9, piece = (1 << 24) * 6 / calibration->host_bandwidth.value;
   const auto seconds = [&](double cores, double gb_s, int ranks) {
     cluster.host = {static_cast<std::int64_t>(cores), gb_per_s(gb_s)};
-    return host_step_seconds(elements, 8, ranks, dtypes, cluster, *calibration) - piece;
+    return host_step_seconds(elements, 8, ranks, dtypes, cluster, *calibration).value - piece;
   };
   EXPECT_NEAR(seconds(8, 1e6, 8), 1.0, 1e-9);                    // 1e9 elements of one core
   EXPECT_NEAR(seconds(4, 1e6, 4), 1.0, 1e-9);                    // the ranks of a node share
@@ -225,14 +225,15 @@ TEST(Ring, BringsGradientsOfKeysAndValuesHomeInFp32) {
   const GroupShape group{4, 1};
   const double keys = 16384.0 / 4 * 2 * 8 * 128 * 2;  // two of 8 heads of 128, 16 bit
   const auto pass = [&](double bytes) {
-    return collective_seconds(Collective::send_receive, bytes, {2, 1}, cluster, *calibration);
+    return collective_seconds(Collective::send_receive, Traffic{bytes}, {2, 1}, cluster,
+                              *calibration);
   };
-  const double attention = layer_attention_seconds(rank, batch, *calibration);
+  const Seconds attention = layer_attention_seconds(rank, batch, *calibration);
   EXPECT_DOUBLE_EQ(layer_cp_seconds(rank, batch, false, group, cluster, *calibration),
-                   std::max(0.0, 3 * pass(keys) - attention));
+                   std::max(Seconds{}, 3 * pass(keys) - attention));
   EXPECT_DOUBLE_EQ(layer_cp_seconds(rank, batch, true, group, cluster, *calibration),
-                   std::max(0.0, 3 * (pass(keys) + pass(2 * keys)) -
-                                     calibration->attention_backward.value * attention) +
+                   std::max(Seconds{}, 3 * (pass(keys) + pass(2 * keys)) -
+                                           calibration->attention_backward.value * attention) +
                        pass(2 * keys));
 }
 
@@ -256,10 +257,11 @@ TEST(Experts, CostTheirShareOfFlopsHoweverTheyAreCut) {
   ASSERT_TRUE(calibration);
   RankModel rank{{}, preset("qwen3-30b-a3b"), DType::bf16};
   const TokenBatch batch{65536, 16, 16 * 4096.0 * 4096};
-  const double whole = layer_forward(rank, batch, *calibration).device_s;
+  const Seconds whole = layer_forward(rank, batch, *calibration).device;
   rank.ep = 8;  // the same tokens, but of every eighth expert: as many copies come from others
-  const double sorted = stream_seconds(65536 * 8 * 4.0 * 2048 * 2, *calibration);  // by expert
-  EXPECT_NEAR((layer_forward(rank, batch, *calibration).device_s - sorted) / whole, 1, 0.15);
+  const Seconds sorted =
+      stream_seconds(Traffic{65536 * 8 * 4.0 * 2048 * 2}, *calibration);  // by expert
+  EXPECT_NEAR((layer_forward(rank, batch, *calibration).device - sorted) / whole, 1, 0.15);
   const double memory = layer_activation_bytes(rank, Recompute::none);
   rank.ep = 1;
   EXPECT_DOUBLE_EQ(layer_activation_bytes(rank, Recompute::none), memory);

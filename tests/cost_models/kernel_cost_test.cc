@@ -31,7 +31,7 @@ double rate(std::int64_t head_dim, std::int64_t window, const Calibration& calib
   const double w = static_cast<double>(window);
   const double keys = window > 0 ? w * (1 - w / (2 * kLength)) : kLength / 2;
   const double flops = 4.0 * static_cast<double>(head_dim) * 64 * kBatch.tokens * keys;
-  return flops / layer_attention_seconds(attending(head_dim, window), kBatch, calibration);
+  return flops / layer_attention_seconds(attending(head_dim, window), kBatch, calibration).value;
 }
 
 // TensorRT-LLM, vLLM and SGLang reach from the first to the second at 4,096 tokens.
@@ -63,17 +63,18 @@ TEST(EightBitProducts, SaveTheirPartOfTheProductsAndPayForCasts) {
   const Calibration h100 = shipped("h100");
   RankModel wide = attending(128, 0), narrow = wide;
   narrow.traits.kernels.product_speed = 2;
-  const double saved =
-      layer_forward(wide, kBatch, h100).device_s - layer_forward(narrow, kBatch, h100).device_s;
+  const Seconds saved =
+      layer_forward(wide, kBatch, h100).device - layer_forward(narrow, kBatch, h100).device;
   // Two norms' outputs, attention's and the activation's: 4 bytes for each element.
-  const double casts = stream_seconds(4.0 * kBatch.tokens * (2 * 4096 + 8192 + 8192), h100);
-  const double products =
+  const Seconds casts =
+      stream_seconds(Traffic{4.0 * kBatch.tokens * (2 * 4096 + 8192 + 8192)}, h100);
+  const Seconds products =
       h100.sustained.value * (matmul_seconds(kBatch.tokens, 10240, 4096, DType::bf16, h100) +
                               matmul_seconds(kBatch.tokens, 4096, 8192, DType::bf16, h100) +
                               matmul_seconds(kBatch.tokens, 16384, 4096, DType::bf16, h100) +
                               matmul_seconds(kBatch.tokens, 4096, 8192, DType::bf16, h100));
   EXPECT_NEAR(saved, products / 2 - casts, 1e-9);
-  EXPECT_EQ(head_forward(wide, kBatch, h100).device_s, head_forward(narrow, kBatch, h100).device_s);
+  EXPECT_EQ(head_forward(wide, kBatch, h100).device, head_forward(narrow, kBatch, h100).device);
 }
 
 TEST(GroupedProducts, TakeTheCalibrationsRateOfFullTiles) {
@@ -81,11 +82,11 @@ TEST(GroupedProducts, TakeTheCalibrationsRateOfFullTiles) {
   RankModel rank = attending(128, 0);
   rank.model.moe = MoeSpec{.experts = 16, .experts_per_token = 4, .expert_ffn = 4096};
   rank.kind = LayerKind::sparse;
-  const double before = layer_forward(rank, kBatch, machine).device_s;
+  const Seconds before = layer_forward(rank, kBatch, machine).device;
   const double experts = 2.0 * kBatch.tokens * 4 * 3 * 4096 * 4096 /
                          (machine.grouped_rate.value * machine.matmul_flops.value);
   machine.grouped_rate.value /= 2;
-  const double after = layer_forward(rank, kBatch, machine).device_s;
+  const Seconds after = layer_forward(rank, kBatch, machine).device;
   EXPECT_NEAR((after - before) / machine.sustained.value, experts, 1e-3 * experts);
 }
 
@@ -121,10 +122,9 @@ TEST(DecodeSteps, OfReplayedGraphsDoNotWaitForTheHost) {
   const Calibration h100 = shipped("h100");
   RankModel eager = attending(128, 0), graphed = eager;
   graphed.traits.decode.graphed = true;
-  EXPECT_GT(layer_decode(eager, 8, 1024, h100).host_s, 0);
-  EXPECT_EQ(layer_decode(graphed, 8, 1024, h100).host_s, 0);
-  EXPECT_LT(layer_decode(graphed, 8, 1024, h100).device_s,
-            layer_decode(eager, 8, 1024, h100).device_s);
+  EXPECT_GT(layer_decode(eager, 8, 1024, h100).host, 0);
+  EXPECT_EQ(layer_decode(graphed, 8, 1024, h100).host, 0);
+  EXPECT_LT(layer_decode(graphed, 8, 1024, h100).device, layer_decode(eager, 8, 1024, h100).device);
 }
 
 TEST(Ring, LaunchesForEveryBlockThatArrives) {
@@ -132,9 +132,9 @@ TEST(Ring, LaunchesForEveryBlockThatArrives) {
   RankModel rank = attending(128, 0);
   const auto host = [&](int cp) {
     rank.cp = cp;
-    return layer_forward(rank, kBatch, h100).host_s;
+    return layer_forward(rank, kBatch, h100).host;
   };
-  const double alone = host(1), two = host(2), four = host(4);
+  const Seconds alone = host(1), two = host(2), four = host(4);
   EXPECT_GT(two, alone);
   EXPECT_NEAR(four - two, 2 * kOperators.ring_forward_step * h100.dispatch_s.value, 1e-12);
 }

@@ -40,8 +40,9 @@ TEST_F(LinearCommunicationTest, BackwardPassHidesWhatItsProductsCover) {
   const double exposed = layer_tp_seconds(rank(false), 8192, {8, 1}, cluster_, calibration_);
   EXPECT_NEAR(seconds(rank(false), 8192, false), exposed, 1e-9 * exposed);
   EXPECT_LT(seconds(rank(false), 8192, true), exposed);
-  const double gathers = 2 * collective_seconds(Collective::all_gather, 8192.0 * 2 * model_.hidden,
-                                                {8, 1}, cluster_, calibration_);
+  const double gathers =
+      2 * collective_seconds(Collective::all_gather, Traffic{8192.0 * 2 * model_.hidden}, {8, 1},
+                             cluster_, calibration_);
   EXPECT_GT(seconds(rank(false), 8192, true), gathers);  // of what comes from the next layer
 }
 
@@ -73,10 +74,10 @@ TEST_F(LinearCommunicationTest, ProductsThatSumGradientsMoveLess) {
   RankModel apart = rank(false), fused = apart;
   fused.traits.experts.eager_bias = true;  // Megatron-LM core
   const TokenBatch batch{8192, 1, 8192.0 * 8192};
-  const double saved = layer_backward(apart, batch, Recompute::none, calibration_).device_s -
-                       layer_backward(fused, batch, Recompute::none, calibration_).device_s;
+  const Seconds saved = layer_backward(apart, batch, Recompute::none, calibration_).device -
+                        layer_backward(fused, batch, Recompute::none, calibration_).device;
   const double weights = (2.0 * 64 + 2 * 8) * 128 * 8192 / 8 + 3.0 * 8192 * 28672 / 8;
-  EXPECT_NEAR(saved, stream_seconds(4 * weights, calibration_), 0.02 * saved);
+  EXPECT_NEAR(saved, stream_seconds(Traffic{4 * weights}, calibration_), 0.02 * saved);
 }
 
 }  // namespace

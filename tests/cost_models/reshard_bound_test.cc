@@ -142,8 +142,8 @@ RC_GTEST_PROP(ReshardBound, EqualsTheTightestSubsetOfDemands, ()) {
     arriving = std::max(arriving, bytes / rate(in));
     leaving = std::max(leaving, bytes / rate(out));
   }
-  RC_ASSERT(std::abs(bound.arriving.seconds - arriving) <= 1e-6 * arriving);
-  RC_ASSERT(std::abs(bound.leaving.seconds - leaving) <= 1e-6 * leaving);
+  RC_ASSERT(std::abs(bound.arriving.seconds.value - arriving) <= 1e-6 * arriving);
+  RC_ASSERT(std::abs(bound.leaving.seconds.value - leaving) <= 1e-6 * leaving);
   RC_ASSERT(bound.destination.seconds <= std::max(arriving, leaving) * (1 + 1e-6));
 }
 

@@ -73,7 +73,7 @@ TEST(ReshardLimits, ExpertsAcrossNodesAreNotPricedFasterThanTheirBound) {
       ASSERT_EQ(limits.size(), 1);
       const double took = simulated(*plan, request.calibration);
       std::printf("%s %s: %.0f ms, at least %.0f ms\n", model, describe_layouts(*plan).c_str(),
-                  took * 1e3, limits[0].bound.seconds * 1e3);
+                  took * 1e3, limits[0].bound.seconds.value * 1e3);
       if (plan->find(Role::actor)->ranks == plan->find(Role::rollout)->ranks) {
         ++across;
         const bool even = plan->find(Role::rollout)->layout.pp == 1;
@@ -131,20 +131,21 @@ TEST(ReshardLimits, AreReachedWhereOnlyTheNarrowestPortCostsTime) {
     const auto limits = reshard_limits(*plan, request.calibration);
     const double bytes = static_cast<double>(plan->reshard[0].bytes_received);
     // Replicas on other nodes can help by the network cards; the plan leaves them alone.
-    const double cards = nodes > 1 ? inter_node_bandwidth(request.cluster, request.calibration) : 0;
+    const double cards =
+        nodes > 1 ? inter_node_bandwidth(request.cluster, request.calibration).value : 0;
     const double least = bytes / (380e9 + cards);
     EXPECT_NEAR(limits[0].bound.seconds, least, 1e-9 + 1e-3 * least);
     if (nodes > 1) continue;
     EXPECT_NEAR(simulated(*plan, request.calibration), limits[0].bound.seconds,
-                2e-9 + 0.01 * limits[0].bound.seconds);
+                2e-9 + 0.01 * limits[0].bound.seconds.value);
     // The prediction meets twice besides, which no copy has to, and waits for the busiest sender:
     // 28 heads on 8 ranks are 3 or 4 each.
-    const double barriers =
+    const Seconds barriers =
         2 * barrier_seconds(group_shape(plan->cluster,
                                         static_cast<int>(plan->find(Role::actor)->ranks.size()), 1),
                             plan->cluster, request.calibration);
-    EXPECT_GE(limits[0].predicted_s - barriers, limits[0].bound.seconds * (1 - 1e-3) - 1e-9);
-    EXPECT_LE(limits[0].predicted_s - barriers, limits[0].bound.seconds * 1.015 + 1e-9);
+    EXPECT_GE(limits[0].predicted - barriers, limits[0].bound.seconds * (1 - 1e-3) - Seconds{1e-9});
+    EXPECT_LE(limits[0].predicted - barriers, limits[0].bound.seconds * 1.015 + Seconds{1e-9});
   }
 }
 
@@ -154,7 +155,7 @@ TEST(ReshardLimits, ExplainSaysBoundPredictionAndRatio) {
   ASSERT_TRUE(plan);
   const auto limits = reshard_limits(*plan, request.calibration);
   ASSERT_GT(limits[0].bound.seconds, 0);
-  const double ratio = limits[0].predicted_s / limits[0].bound.seconds;
+  const double ratio = limits[0].predicted / limits[0].bound.seconds;
   EXPECT_GE(ratio, 1);
   EXPECT_LT(ratio, 1.2);
   const std::string text = explain(*plan, request.calibration, limits);

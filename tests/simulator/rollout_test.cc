@@ -23,10 +23,11 @@ double seconds_of(const std::vector<RolloutSegment>& segments) {
 
 ReplicaCosts linear_costs() {
   return {[](double prompts, double sequences) {
-            return OperationTime{3 * prompts + 0.5 * sequences, prompts};
+            return OperationTime{Seconds{3 * prompts + 0.5 * sequences}, Seconds{prompts}};
           },
           [](double sequences, double context) {
-            return OperationTime{1 + 0.25 * sequences + 0.01 * sequences * context, 0.5};
+            return OperationTime{Seconds{1 + 0.25 * sequences + 0.01 * sequences * context},
+                                 Seconds{0.5}};
           }};
 }
 
@@ -54,7 +55,7 @@ double token_by_token(const Lengths& lengths, const ReplicaBatching& batching,
       }
       seconds +=
           costs.prefill(static_cast<double>(prompts.size()), static_cast<double>(entered.size()))
-              .seconds;
+              .seconds.value;
       for (const Running& one : entered) {
         if (one.left > 0) running.push_back(one);
       }
@@ -63,7 +64,7 @@ double token_by_token(const Lengths& lengths, const ReplicaBatching& batching,
     double context = 0;
     for (const Running& one : running) context += static_cast<double>(one.context);
     const auto alive = static_cast<double>(running.size());
-    seconds += costs.decode(alive, context / alive).seconds;
+    seconds += costs.decode(alive, context / alive).seconds.value;
     for (Running& one : running) --one.left, ++one.context;
     std::erase_if(running, [](const Running& one) { return one.left == 0; });
   }
@@ -105,7 +106,7 @@ TEST(Rollout, FromFinishToFinishEqualsTokenByToken) {
   const ReplicaCosts linear = linear_costs();
   ReplicaCosts curved = linear;
   curved.decode = [](double sequences, double context) {
-    return OperationTime{1 + std::sqrt(sequences) * std::log1p(context), 0};
+    return OperationTime{Seconds{1 + std::sqrt(sequences) * std::log1p(context)}, {}};
   };
   for (int round = 0; round < 200; ++round) {
     const auto any = [&](int low, int high) {
@@ -206,10 +207,10 @@ TEST(Rollout, ChunkedRefillsCostTheirShareOfAFullPrefill) {
   const auto prefill_seconds = [&](bool alone) {
     const ReplicaBatching batching{10, 2, 2, 100, 1, alone};
     const ReplicaCosts costs = {[](double prompts, double) {
-                                  return OperationTime{7 + prompts, 0};
+                                  return OperationTime{Seconds{7 + prompts}, {}};
                                 },
                                 [](double sequences, double) {
-                                  return OperationTime{sequences, 0};
+                                  return OperationTime{Seconds{sequences}, {}};
                                 }};
     double seconds = 0;
     for (const RolloutSegment& segment : simulate_replica(lengths, batching, costs)) {
@@ -258,7 +259,7 @@ TEST(Rollout, ExpectedDecodingIsTheMeanOfSimulatedDraws) {
                                     return OperationTime{};
                                   },
                                   [&](double alive, double context) {
-                                    return OperationTime{cost(alive, context), 0};
+                                    return OperationTime{Seconds{cost(alive, context)}, {}};
                                   }};
       const int draws = lengths.cv > 0 ? 120 : 1;
       double drawn = 0;
@@ -273,10 +274,10 @@ TEST(Rollout, ExpectedDecodingIsTheMeanOfSimulatedDraws) {
         drawn += slowest / draws;
       }
       const auto step = [&](double alive, double age) {
-        return DecodeTime{cost(alive, 257 + age), 0};
+        return DecodeTime{Seconds{cost(alive, 257 + age)}, {}};
       };
       const DecodeTime expected = slowest_decoding(profile, replicas, step);
-      EXPECT_NEAR(expected.seconds / drawn, 1, 0.05)
+      EXPECT_NEAR(expected.seconds.value / drawn, 1, 0.05)
           << lengths.mean << " +- " << lengths.cv << ", " << replicas << " x " << slots;
       const double refills = static_cast<double>(prefills) / draws / replicas - 1;
       EXPECT_NEAR(profile.refills, refills, 0.03 * refills + 0.1);

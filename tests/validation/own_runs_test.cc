@@ -65,7 +65,7 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
       const SweepResult result = SweepPricer(*inputs).price(row);
       ASSERT_TRUE(result.update_s.has_value()) << result.why;
       const auto measured = figure.at("step_s").get<double>();
-      const double error = *result.update_s / measured - 1;
+      const double error = result.update_s->value / measured - 1;
       const double gib = (figure.at("memory").at("allocated").get<double>() +
                           figure.at("memory").value("shared", 0.0)) /
                          (1LL << 30);
@@ -78,8 +78,8 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
           static_cast<long long>(*row.dp), static_cast<long long>(*row.zero),
           row.offload_optimizer ? " host optimizer" : "",
           figure.at("micro_batch_tokens").get<long long>(),
-          figure.at("micro_batches").get<long long>(), measured, *result.update_s, error * 100, gib,
-          *result.peak_gib, memory * 100);
+          figure.at("micro_batches").get<long long>(), measured, result.update_s->value,
+          error * 100, gib, *result.peak_gib, memory * 100);
       sum += std::abs(error);
       memory_sum += std::abs(memory);
       worst = std::max(worst, std::abs(error));

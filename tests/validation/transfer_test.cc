@@ -53,8 +53,8 @@ std::vector<Sync> syncs(const std::string& file) {
     const double bytes = 2.0 * static_cast<double>(parameter_count(model));
     const bool one_node = sync.train + sync.gen <= cluster.gpus_per_node;
     const auto moved = [&](double received) {
-      return one_node ? reshard_seconds(received, 0, 1, cluster, calibration)
-                      : reshard_seconds(0, received, 1, cluster, calibration);
+      return one_node ? reshard_seconds(Traffic{received}, {}, 1, cluster, calibration)
+                      : reshard_seconds({}, Traffic{received}, 1, cluster, calibration);
     };
     sync.whole = moved(bytes);
     // A rollout rank needs its part of a model that the trainer's ranks send together.

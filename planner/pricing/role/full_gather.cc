@@ -25,46 +25,45 @@ int gathering_ranks(const Candidate& actor) {
 
 namespace {
 
-std::int64_t largest_tensor_bytes(std::string_view engine, const ModelSpec& actor,
-                                  const RoleDTypes& dtypes) {
+Bytes largest_tensor_bytes(std::string_view engine, const ModelSpec& actor,
+                           const RoleDTypes& dtypes) {
   const auto& gather = engine_named(engine).weights.gather;
   const DType type = gather && gather->master_weights ? dtypes.master : dtypes.param;
-  return std::max(actor.vocab, actor.ffn) * actor.hidden * size_of(type);
+  return Bytes{std::max(actor.vocab, actor.ffn) * actor.hidden * size_of(type)};
 }
 
 }  // namespace
 
-std::int64_t largest_tensor_bytes(const Plan& plan) {
+Bytes largest_tensor_bytes(const Plan& plan) {
   const RolePlan* const actor = plan.find(Role::actor);
-  if (actor == nullptr) return 0;
+  if (actor == nullptr) return {};
   return largest_tensor_bytes(plan.engine, plan.models.at(actor->model).spec, actor->dtypes);
 }
 
-std::int64_t gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
-                                 const RoleDTypes& dtypes) {
+Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
+                          const RoleDTypes& dtypes) {
   constexpr std::int64_t kMebibyte = 1 << 20;
   const std::int64_t usual =
       engine_named(engine).weights.gather.value_or(WholeGather{}).bucket_mebibytes;
   const std::int64_t largest =
-      (largest_tensor_bytes(engine, actor, dtypes) + kMebibyte - 1) / kMebibyte;
-  return std::max(usual, largest) * kMebibyte;
+      (largest_tensor_bytes(engine, actor, dtypes).value + kMebibyte - 1) / kMebibyte;
+  return Bytes{std::max(usual, largest) * kMebibyte};
 }
 
-std::int64_t gather_bucket_bytes(const Plan& plan) {
+Bytes gather_bucket_bytes(const Plan& plan) {
   const RolePlan& actor = *plan.find(Role::actor);
   return gather_bucket_bytes(plan.engine, plan.models.at(actor.model).spec, actor.dtypes);
 }
 
-void set_gathered(const Plan& plan, std::int64_t received, std::int64_t weights,
-                  PlannedReshard& pair) {
+void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshard& pair) {
   pair.mode = ReshardMode::full;
   pair.digest.clear();
   pair.bytes_received = received;
-  pair.lower_bound_bytes = std::min(pair.lower_bound_bytes, received);
+  pair.lower_bound_bytes = std::min(pair.lower_bound_bytes, received.value);
   pair.total_received_bytes =
       received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
   if (pair.bucket_bytes == 0) pair.bucket_bytes = gather_bucket_bytes(plan);
-  pair.peak_bytes = weights + pair.bucket_bytes;
+  pair.peak_bytes = weights.value + pair.bucket_bytes;
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/planned_reshard.h"
 #include "planner/request/candidate.h"
 
@@ -27,16 +28,15 @@ int gathering_ranks(const Candidate& actor);
 
 /// Buckets in which gathered tensors are handed over (verl's update_weights_bucket_megabytes): the
 /// engine's default, or the largest tensor in whole MiB, as stored.
-std::int64_t gather_bucket_bytes(const Plan& plan);
-std::int64_t gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
-                                 const RoleDTypes& dtypes);
+Bytes gather_bucket_bytes(const Plan& plan);
+Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
+                          const RoleDTypes& dtypes);
 
 /// The largest tensor of the actor in bytes, in the type in which it is gathered.
-std::int64_t largest_tensor_bytes(const Plan& plan);
+Bytes largest_tensor_bytes(const Plan& plan);
 
 /// Makes `pair`, the minimal switch of the plan's layouts, a gather that brings `received` bytes to
 /// every rank; `weights` are those that a rollout rank keeps. Its lower bound stays.
-void set_gathered(const Plan& plan, std::int64_t received, std::int64_t weights,
-                  PlannedReshard& pair);
+void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshard& pair);
 
 }  // namespace tessera

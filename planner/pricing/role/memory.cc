@@ -23,7 +23,7 @@ MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& ca
       phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
   const Offload& offload = candidate.offload;
   if (offload.parameters && !call && !moves) use.weights = 0;
-  if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes;
+  if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes.value;
   if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = 0;
   if (offload.optimizer && (!trains || traits.optimizer.offloaded != OffloadedStates::whole)) {
     const std::int64_t states = use.master_weights + use.optimizer;

@@ -11,8 +11,8 @@ namespace {
 // Megatron-LM's linear layers communicate beside products since flash attention's and sequence
 // parallelism's time (16c90445, September 2021; 6658158b, March 2022). Latent attention's are not
 // pairs of products.
-double tensor_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
-                      const ClusterSpec& cluster, const Calibration& calibration) {
+Seconds tensor_seconds(const RankModel& rank, double tokens, bool backward, GroupShape group,
+                       const ClusterSpec& cluster, const Calibration& calibration) {
   const bool since = rank.traits.kernels.flash_attention || rank.sequence_parallel;
   if (megatron_core(rank.traits) && since && calibration.overlapped_dispatch && !rank.model.mla) {
     return linear_tp_seconds(rank, tokens, backward, group, cluster, calibration);
@@ -28,10 +28,11 @@ bool experts_overlap(const EngineTraits& traits, const Candidate& candidate, Gro
           candidate.pp > 1);
 }
 
-// A collective beside `compute` seconds of kernels: the part that sticks out, and what the kernels
+// A collective beside kernels: the part that sticks out, and what the kernels
 // lose to it.
-double exposed(double communication, double compute, double slowdown) {
-  return std::max(0.0, communication - compute) + (slowdown - 1) * std::min(communication, compute);
+Seconds exposed(Seconds communication, Seconds compute, double slowdown) {
+  return std::max(Seconds{}, communication - compute) +
+         (slowdown - 1) * std::min(communication, compute);
 }
 
 }  // namespace
@@ -50,9 +51,9 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
     const RankModel& rank = (*layout.ranks)[k];
     ends = &rank;
     cost.forward[k] = layer_forward(rank, batch, calibration);
-    const double dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration);
-    const double experts = beside_layers ? 0 : dealt;
-    const double shared =
+    const Seconds dealt = layer_ep_seconds(rank, batch.tokens, groups.ep, cluster, calibration);
+    const Seconds experts = beside_layers ? Seconds{} : dealt;
+    const Seconds shared =
         tensor_seconds(rank, batch.tokens, false, groups.tp, cluster, calibration) + experts;
     cost.forward_comm[k] =
         shared + layer_cp_seconds(rank, batch, false, groups.cp, cluster, calibration);
@@ -60,7 +61,7 @@ MicroBatchCost price_micro_batch(const RoleLayout& layout, const Candidate& cand
     cost.backward[k] = layer_backward(rank, batch, candidate.recompute, calibration);
     // Full recomputation runs the forward's collectives again.
     cost.backward_comm[k] =
-        (candidate.recompute == Recompute::full ? shared : 0) + experts +
+        (candidate.recompute == Recompute::full ? shared : Seconds{}) + experts +
         tensor_seconds(rank, batch.tokens, true, groups.tp, cluster, calibration) +
         layer_cp_seconds(rank, batch, true, groups.cp, cluster, calibration);
     if (beside_layers) {  // one micro-batch's way forward beside another's way back

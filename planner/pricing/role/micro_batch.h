@@ -1,11 +1,12 @@
 // One micro-batch on one rank: its kernels and what it communicates.
 //
-// Pure; seconds.
+// Pure.
 #pragma once
 
 #include <array>
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_layout.h"
 
 namespace tessera {
@@ -13,11 +14,11 @@ namespace tessera {
 /// Per layer of each kind, and at the model's two ends.
 struct MicroBatchCost {
   std::array<Work, kLayerKinds> forward, backward;
-  std::array<double, kLayerKinds> forward_comm{}, backward_comm{};  // between the kernels
+  std::array<Seconds, kLayerKinds> forward_comm{}, backward_comm{};  // between the kernels
   // Shards that run beside a layer: what sticks out, and what the kernels lose to them.
-  std::array<double, kLayerKinds> forward_shards{}, backward_shards{};
+  std::array<Seconds, kLayerKinds> forward_shards{}, backward_shards{};
   Work embedding, head_forward, head_backward;
-  double embedding_tp = 0, head_tp = 0, head_backward_tp = 0;
+  Seconds embedding_tp, head_tp, head_backward_tp;
 };
 
 /// `scored` tokens have log-probabilities or values. Without `training` there is no backward pass.

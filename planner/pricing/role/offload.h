@@ -1,18 +1,19 @@
 // What offloading copies between device and host.
 //
-// Pure; seconds.
+// Pure.
 #pragma once
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_layout.h"
 
 namespace tessera {
 
 /// What a phase of the role fetches from and returns to host memory in `steps` optimizer steps, at
 /// the link's one-way rate.
-double offload_seconds(const RoleLayout& layout, const Candidate& candidate, bool training,
-                       double steps);
+Seconds offload_seconds(const RoleLayout& layout, const Candidate& candidate, bool training,
+                        double steps);
 
 /// Pages of an unmapped rollout come back before it generates.
-double mapping_seconds(const RoleLayout& layout, const Candidate& candidate);
+Seconds mapping_seconds(const RoleLayout& layout, const Candidate& candidate);
 
 }  // namespace tessera

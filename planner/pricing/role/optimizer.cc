@@ -20,11 +20,11 @@ Work update_work(const RoleLayout& layout, const Candidate& candidate, std::int6
   if (!by_host) return here;
   // Norm and pieces are handed over by waits of the host (digits on 4 H200: 7 ms a step with
   // gradients and weights offloaded, too); no less than the device would take.
-  constexpr double kHandOver = 1e-3;
+  constexpr Seconds kHandOver{1e-3};
   const auto node = static_cast<int>(assumed.cluster().gpus_per_node);
-  const double there = host_step_seconds(as_double(count), shards, std::min(node, candidate.gpus),
-                                         dtypes, assumed.cluster(), calibration);
-  return {std::max(there, here.total(calibration)) + kHandOver, 0};
+  const Seconds there = host_step_seconds(as_double(count), shards, std::min(node, candidate.gpus),
+                                          dtypes, assumed.cluster(), calibration);
+  return {std::max(there, here.total(calibration)) + kHandOver, {}};
 }
 
 }  // namespace
@@ -39,10 +39,10 @@ OptimizerCost optimizer_cost(const RoleLayout& layout, const Candidate& candidat
   const bool sharded = candidate.zero >= 1;
   OptimizerCost cost;
   const auto move = [&](std::int64_t count, GroupShape group, int cut) {
-    const double gradient = as_double(count * size_of(dtypes.grad));
-    const double parameter = as_double(count * size_of(dtypes.param));
-    const auto sum = [&](double bytes, GroupShape over) {
-      const double seconds =
+    const Traffic gradient{as_double(count * size_of(dtypes.grad))};
+    const Traffic parameter{as_double(count * size_of(dtypes.param))};
+    const auto sum = [&](Traffic bytes, GroupShape over) {
+      const Seconds seconds =
           collective_seconds(Collective::all_reduce, bytes, over, assumed.cluster(), calibration);
       return MovedShards{seconds, (calibration.overlap_slowdown.value - 1) * seconds};
     };
@@ -73,7 +73,7 @@ OptimizerCost optimizer_cost(const RoleLayout& layout, const Candidate& candidat
 // The part of a step's communication that the last backward pass does not hide goes to the
 // reduction and the gathering in proportion.
 StepExposed exposed_of(const Assumptions& assumed, const OptimizerCost& cost,
-                       const Candidate& candidate, double last_backward_s) {
+                       const Candidate& candidate, Seconds last_backward) {
   const EngineTraits& traits = assumed.traits();
   const bool beside = assumed.calibration().overlapped_dispatch;
   const bool sharded = candidate.zero >= 1 && shard_ranks(candidate, traits) == 1;
@@ -83,8 +83,8 @@ StepExposed exposed_of(const Assumptions& assumed, const OptimizerCost& cost,
   MovedShards hidden;
   if (reduces) hidden = hidden + cost.reduce;
   if (gathers) hidden = hidden + cost.gather;
-  const double shown =
-      std::max(0.0, hidden.seconds - last_backward_s) + std::min(hidden.lost, last_backward_s);
+  const Seconds shown =
+      std::max(Seconds{}, hidden.seconds - last_backward) + std::min(hidden.lost, last_backward);
   const double part = hidden.seconds > 0 ? shown / hidden.seconds : 0;
   return {cost.reduce.seconds * (reduces ? part : 1), cost.gather.seconds * (gathers ? part : 1)};
 }

@@ -1,9 +1,10 @@
 // An optimizer step of one stage.
 //
-// Pure; seconds.
+// Pure.
 #pragma once
 
 #include "cost_models/compute.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/shards.h"
 
 namespace tessera {
@@ -16,7 +17,7 @@ struct OptimizerCost {
 
 /// What of its communication no backward pass hides.
 struct StepExposed {
-  double reduce_s = 0, gather_s = 0;
+  Seconds reduce, gather;
 };
 
 /// Gradients over the replicas, the update of this rank's part, parameters back under ZeRO-1 and
@@ -25,8 +26,8 @@ struct StepExposed {
 OptimizerCost optimizer_cost(const RoleLayout& layout, const Candidate& candidate,
                              const Elements& elements);
 
-/// Beside a last backward pass of so many seconds.
+/// Beside a last backward pass that takes so long.
 StepExposed exposed_of(const Assumptions& assumed, const OptimizerCost& cost,
-                       const Candidate& candidate, double last_backward_s);
+                       const Candidate& candidate, Seconds last_backward);
 
 }  // namespace tessera

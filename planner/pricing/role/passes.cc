@@ -16,16 +16,17 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 // One micro-batch on one stage. What a stage sends counts as part of its pass.
 struct StagePass {
   OperationTime both;  // forward, and backward where it trains
-  double forward_s = 0, backward_s = 0;
-  double hops_s = 0;  // the part that hands it to other stages
+  Seconds forward, backward;
+  Seconds hops;  // the part that hands it to other stages
 };
 
-// `hop`: seconds to another stage; `slow`: of kernels, 1 / their share of a core.
-StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, double hop, double slow,
+// `hop`: to another stage; `slow`: of kernels, 1 / their share of a core.
+StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Seconds hop, double slow,
                      bool training, const Calibration& calibration) {
   Work work, back;
-  double there = (stage.first ? cost.embedding_tp : 0) + (stage.last ? cost.head_tp : 0);
-  double returned = stage.last ? cost.head_backward_tp : 0;
+  Seconds there =
+      (stage.first ? cost.embedding_tp : Seconds{}) + (stage.last ? cost.head_tp : Seconds{});
+  Seconds returned = stage.last ? cost.head_backward_tp : Seconds{};
   for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
     const double layers = as_double(stage.layers[kind]);
     if (layers == 0) continue;
@@ -38,17 +39,18 @@ StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, double
   if (stage.first) work += cost.embedding;
   if (stage.last) work += cost.head_forward;
   if (stage.last && training) back += cost.head_backward;
-  const double hop_on = stage.last ? 0 : hop, hop_back = training && !stage.first ? hop : 0;
+  const Seconds hop_on = stage.last ? Seconds{} : hop,
+                hop_back = training && !stage.first ? hop : Seconds{};
   return {.both = {(work.total(calibration) + back.total(calibration)) * slow + there + returned +
                        hop_on + hop_back,
                    there + returned + hop_on + hop_back},
-          .forward_s = work.total(calibration) * slow + there + hop_on,
-          .backward_s = back.total(calibration) * slow + returned + hop_back,
-          .hops_s = hop_on + hop_back};
+          .forward = work.total(calibration) * slow + there + hop_on,
+          .backward = back.total(calibration) * slow + returned + hop_back,
+          .hops = hop_on + hop_back};
 }
 
-double hop_seconds(const RoleLayout& layout, const Candidate& candidate, double tokens) {
-  if (candidate.pp == 1) return 0;
+Seconds hop_seconds(const RoleLayout& layout, const Candidate& candidate, double tokens) {
+  if (candidate.pp == 1) return {};
   const Assumptions& assumed = *layout.assumed;
   return candidate.vpp *
          collective_seconds(Collective::send_receive, hop_bytes(layout, candidate, tokens),
@@ -57,10 +59,10 @@ double hop_seconds(const RoleLayout& layout, const Candidate& candidate, double 
 
 }  // namespace
 
-double hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens) {
+Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens) {
   const RoleModel& model = *layout.model;
-  const double bytes =
-      tokens / candidate.cp * as_double(model.spec.hidden * size_of(model.dtypes.param));
+  const Traffic bytes{tokens / candidate.cp *
+                      as_double(model.spec.hidden * size_of(model.dtypes.param))};
   return layout.assumed->traits().pipeline.cut_by_tp ? bytes / candidate.tp : bytes;
 }
 
@@ -68,32 +70,32 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
                            const MicroBatchCost& cost, double count, double each, bool training) {
   const Assumptions& assumed = *layout.assumed;
   const double slow = slowdown(assumed, candidate, count / (count + candidate.pp - 1));
-  const double hop = hop_seconds(layout, candidate, each * assumed.sequence);
+  const Seconds hop = hop_seconds(layout, candidate, each * assumed.sequence);
   // Interleaved stages send what the next one needs while they compute (Megatron-LM's
   // overlap_p2p_comm); only filling and draining the pipeline waits for messages.
   const bool hidden_hops = assumed.traits().pipeline.overlapped && candidate.vpp > 1;
   OperationTime sum, slowest;
-  std::vector<double> forward(at(candidate.pp)), backward(at(candidate.pp));
+  std::vector<Seconds> forward(at(candidate.pp)), backward(at(candidate.pp));
   for (const StageClass& stage : *layout.stages) {
     const StagePass pass = stage_pass(cost, stage, hop, slow, training, assumed.calibration());
     const OperationTime one = pass.both;
     sum.seconds += stage.count * one.seconds;
-    sum.communication_s += stage.count * one.communication_s;
-    const double hidden = hidden_hops ? pass.hops_s : 0;
+    sum.communication += stage.count * one.communication;
+    const Seconds hidden = hidden_hops ? pass.hops : Seconds{};
     if (one.seconds - hidden > slowest.seconds) {
-      slowest = {one.seconds - hidden, one.communication_s - hidden};
+      slowest = {one.seconds - hidden, one.communication - hidden};
     }
     for (const int index : stage.indices) {
-      forward[at(index)] = pass.forward_s;
-      backward[at(index)] = pass.backward_s;
+      forward[at(index)] = pass.forward;
+      backward[at(index)] = pass.backward;
     }
   }
   const ExposedEnds ends = exposed_ends(layout, candidate, 0);
-  const double shown = ends.before + (training ? ends.after : 0);
+  const Seconds shown = ends.before + (training ? ends.after : Seconds{});
   if (candidate.vpp == 1) {
-    const double seconds = training ? one_f_one_b_seconds(forward, backward, count)
-                                    : sum.seconds + (count - 1) * slowest.seconds;
-    return {{shown + seconds, shown + sum.communication_s + (count - 1) * slowest.communication_s},
+    const Seconds seconds = training ? one_f_one_b_seconds(forward, backward, count)
+                                     : sum.seconds + (count - 1) * slowest.seconds;
+    return {{shown + seconds, shown + sum.communication + (count - 1) * slowest.communication},
             slowest.seconds};
   }
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
@@ -103,7 +105,7 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   const double rest = std::fmod(count, candidate.pp);
   if (rest != 0) rounds += (chunks - 1) * (candidate.pp - rest) / chunks;
   return {{shown + sum.seconds / chunks + rounds * slowest.seconds,
-           shown + sum.communication_s / chunks + rounds * slowest.communication_s},
+           shown + sum.communication / chunks + rounds * slowest.communication},
           slowest.seconds};
 }
 

@@ -1,21 +1,22 @@
 // Micro-batches through the stages of a pipeline.
 //
-// Pure; seconds, bytes. A forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s,
+// Pure. A forward pipeline of m micro-batches takes sum_s t_s + (m - 1) max_s t_s,
 // 1F1B what pipeline_time.h says; interleaved chunks shorten the bubble (Narayanan et al. 2021,
 // sec. 2.2.2).
 #pragma once
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/micro_batch.h"
 #include "planner/pricing/role/role_cost.h"
 
 namespace tessera {
 
 /// Hidden states of `tokens` that a rank hands to the next stage.
-double hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens);
+Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double tokens);
 
 struct PipelineTime {
   OperationTime whole;
-  double slowest_s = 0;  // one micro-batch on the slowest stage
+  Seconds slowest;  // one micro-batch on the slowest stage
 };
 
 /// `count` micro-batches of `each` sequences, as `cost` prices one, through all stages; forward

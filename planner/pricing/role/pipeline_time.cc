@@ -9,15 +9,15 @@ namespace {
 // Sums over the stages up to one, and how long it is until its first backward pass begins if the
 // path turns there, the way back to the first stage included; `drain` the other way round.
 struct Turn {
-  double forward = 0, backward = 0;
-  double fill = 0, drain = 0;
+  Seconds forward, backward;
+  Seconds fill, drain;
 };
 
-std::vector<Turn> turns_of(std::span<const double> forward, std::span<const double> backward,
+std::vector<Turn> turns_of(std::span<const Seconds> forward, std::span<const Seconds> backward,
                            double micro_batches) {
   std::vector<Turn> turns(forward.size());
   Turn sum;
-  double slowest_forward = 0, slowest_backward = 0;
+  Seconds slowest_forward, slowest_backward;
   for (std::size_t q = 0; q < forward.size(); ++q) {
     slowest_forward = std::max(slowest_forward, forward[q]);
     slowest_backward = std::max(slowest_backward, backward[q]);
@@ -33,16 +33,16 @@ std::vector<Turn> turns_of(std::span<const double> forward, std::span<const doub
 
 }  // namespace
 
-double one_f_one_b_seconds(std::span<const double> forward, std::span<const double> backward,
-                           double micro_batches) {
+Seconds one_f_one_b_seconds(std::span<const Seconds> forward, std::span<const Seconds> backward,
+                            double micro_batches) {
   const std::vector<Turn> turns = turns_of(forward, backward, micro_batches);
-  double longest = 0, fill = 0, drain = 0;
+  Seconds longest, fill, drain;
   for (std::size_t s = turns.size(); s-- > 0;) {
     const Turn& own = turns[s];
     fill = std::max(fill, own.fill);
     drain = std::max(drain, own.drain);
     const double rounds = micro_batches - static_cast<double>(turns.size() - s);
-    const double ends =
+    const Seconds ends =
         rounds >= 0 ? fill + drain + rounds * (forward[s] + backward[s]) : own.fill + own.drain;
     longest = std::max(longest, ends - own.forward - own.backward);
   }

@@ -1,10 +1,12 @@
 // How long a pipeline takes whose stages differ.
 //
-// Pure functions; seconds. What a stage sends counts as part of its operation: the sender waits
+// Pure functions. What a stage sends counts as part of its operation: the sender waits
 // until it has arrived.
 #pragma once
 
 #include <span>
+
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -16,7 +18,7 @@ namespace tessera {
 /// the extra ones of the warm-up (as many as stage q's, p - 1 - q) at the slowest of the stages up
 /// to q, and the way back from q to s. Draining is the same with the directions exchanged. Stages
 /// with fewer than p - s micro-batches run all forwards, then all backwards: s = q.
-double one_f_one_b_seconds(std::span<const double> forward, std::span<const double> backward,
-                           double micro_batches);
+Seconds one_f_one_b_seconds(std::span<const Seconds> forward, std::span<const Seconds> backward,
+                            double micro_batches);
 
 }  // namespace tessera

@@ -225,8 +225,8 @@ SwitchBytes ReshardPricer::cut_evenly(const Candidate& actor, const Candidate& r
   const double share =
       shards_within_parts(request, actor, rollout) ? 1 : as_double(wanted.total()) / whole;
   const double kept = as_double(held.total()) / shard_ranks(actor, request.traits) * share;
-  const std::int64_t received =
-      static_cast<std::int64_t>(as_double(wanted.total()) - kept) * size_of(model.dtypes.wire);
+  const Bytes received{static_cast<std::int64_t>(as_double(wanted.total()) - kept) *
+                       size_of(model.dtypes.wire)};
   return {received, received};
 }
 
@@ -240,7 +240,7 @@ SwitchBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollou
     for (std::int64_t i = 0; i < model.spec.layers; ++i) {
       ++layers[static_cast<std::size_t>(kind_of_layer(model.spec, i))];
     }
-    const std::int64_t moved = adapter_sum(actor_->adapters(1), layers).total() * wire;
+    const Bytes moved{adapter_sum(actor_->adapters(1), layers).total() * wire};
     return {moved, moved};
   }
   if (!plain(actor) || !plain(rollout) || rollout.pp > 1) return cut_evenly(actor, rollout);
@@ -277,46 +277,46 @@ SwitchBytes ReshardPricer::bytes(const Candidate& actor, const Candidate& rollou
       sent = busiest_sender(list.taken, common, list.sum);
     }
   }
-  return entry->second = {most * wire, sent * wire};
+  return entry->second = {Bytes{most * wire}, Bytes{sent * wire}};
 }
 
 namespace {
 
 // Weights are final before anybody reads them, and nobody changes them before all have read.
-double barriers_of(const Assumptions& assumed, int ranks) {
+Seconds barriers_of(const Assumptions& assumed, int ranks) {
   return 2 * barrier_seconds(group_shape(assumed.cluster(), ranks, 1), assumed.cluster(),
                              assumed.calibration());
 }
 
 }  // namespace
 
-double ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout, bool shared) {
+Seconds ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout, bool shared) {
   if (!shared) return seconds_apart(actor, rollout);
-  const double barriers = barriers_of(assumed_, actor.gpus);
+  const Seconds barriers = barriers_of(assumed_, actor.gpus);
   if (gathers_whole(assumed_.request.engine) && !rollout_.model().lora.moves_adapters()) {
     return seconds_of_gather(actor, rollout, barriers);
   }
   const int peers = std::max(1, actor.tp * actor.pp / std::gcd(actor.tp, rollout.tp) - 1);
   const SwitchBytes moved = bytes(actor, rollout);
-  const auto received = as_double(moved.received), sent = as_double(moved.sent);
-  if (received <= 0) return 0;
+  const Traffic received = moved.received, sent = moved.sent;
+  if (received <= 0) return {};
   const double local = share_of_node(actor, assumed_.request);
   // Who holds single experts or shards may send all its copies to other nodes, and the fullest
   // stage has more of them than the mean.
   const auto layers = as_double(actor_->model().spec.layers);
   const bool single = local < 1 && (actor.ep > 1 || actor.dp_shard > 1 || rollout.pp > 1);
-  const double sent_far =
+  const Traffic sent_far =
       single ? sent * std::ceil(layers / actor.pp) * actor.pp / layers : sent * (1 - local);
   return barriers + arrival_seconds({received * local, received * (1 - local)}, peers,
                                     {sent * local, sent_far}, assumed_.cluster(),
                                     assumed_.calibration());
 }
 
-double ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
-                                        double barriers) {
-  const double held = as_double(bytes(actor, whole_copies(rollout)).received);
+Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
+                                         Seconds barriers) {
+  const Traffic held = bytes(actor, whole_copies(rollout)).received;
   const int group = gathering_ranks(actor);
-  if (held <= 0 || group == 1) return 0;
+  if (held <= 0 || group == 1) return {};
   // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
   return barriers + collective_seconds(Collective::all_gather, held * group / (group - 1),
                                        group_shape(assumed_.cluster(), group, 1),
@@ -327,22 +327,23 @@ double ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate&
 // (checkpoint engines, NCCL's broadcast): the actor's layout does not matter, and the actor is
 // taken to be as large as the rollout, as the search prices every role's share of such a switch
 // without knowing the other's.
-double ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& rollout) {
+Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& rollout) {
   constexpr int kMessages = 8;
-  const double barriers = barriers_of(assumed_, 2 * rollout.gpus);
+  const Seconds barriers = barriers_of(assumed_, 2 * rollout.gpus);
   const RoleModel& model = rollout_.model();
-  double wanted = 0;
+  Traffic wanted;
   if (model.lora.moves_adapters()) {
-    wanted = as_double(bytes(actor, rollout).received);
+    wanted = bytes(actor, rollout).received;
   } else {
     const bool whole = gathers_whole(assumed_.request.engine);
     for (const StageClass& stage : rollout_.stages(whole ? whole_copies(rollout) : rollout)) {
-      wanted = std::max(wanted, as_double(stage.elements.total() * size_of(model.dtypes.wire)));
+      wanted =
+          std::max(wanted, Traffic{Bytes{stage.elements.total() * size_of(model.dtypes.wire)}});
     }
   }
   const bool one_node = assumed_.cluster().nodes == 1;
-  return barriers + reshard_seconds(one_node ? wanted : 0, one_node ? 0 : wanted, kMessages,
-                                    assumed_.cluster(), assumed_.calibration());
+  return barriers + reshard_seconds(one_node ? wanted : Traffic{}, one_node ? Traffic{} : wanted,
+                                    kMessages, assumed_.cluster(), assumed_.calibration());
 }
 
 }  // namespace tessera

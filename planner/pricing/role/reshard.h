@@ -1,6 +1,6 @@
 // Bytes and time of moving the actor's weights into the rollout's layout.
 //
-// Bytes of one rank, seconds. A ReshardPricer keeps what it has worked out and belongs to one
+// Bytes of one rank. A ReshardPricer keeps what it has worked out and belongs to one
 // thread.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_model.h"
 
 namespace tessera {
@@ -16,7 +17,7 @@ namespace tessera {
 /// Bytes of a switch on the same ranks: of the rank that receives most, and of the one that sends
 /// most.
 struct SwitchBytes {
-  std::int64_t received = 0, sent = 0;
+  Bytes received, sent;
 };
 
 /// Overlaps of training and generation shards, in elements, by [training tp rank][generation rank].
@@ -35,12 +36,12 @@ class ReshardPricer {
   SwitchBytes bytes(const Candidate& actor, const Candidate& rollout);
 
   /// `shared`: the rollout is on the actor's ranks, else on ranks of its own.
-  double seconds(const Candidate& actor, const Candidate& rollout, bool shared);
+  Seconds seconds(const Candidate& actor, const Candidate& rollout, bool shared);
 
  private:
-  double seconds_apart(const Candidate& actor, const Candidate& rollout);
+  Seconds seconds_apart(const Candidate& actor, const Candidate& rollout);
   /// Where every rank gathers all.
-  double seconds_of_gather(const Candidate& actor, const Candidate& rollout, double barriers);
+  Seconds seconds_of_gather(const Candidate& actor, const Candidate& rollout, Seconds barriers);
   SwitchBytes cut_evenly(const Candidate& actor, const Candidate& rollout);
   const ShardOverlap& overlap(int training_tp, int rollout_tp);
 

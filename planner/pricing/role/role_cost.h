@@ -1,27 +1,28 @@
 // What a role costs under a candidate, and what one operation of it takes.
 //
-// Plain values; seconds, bytes of one rank.
+// Plain values; of one rank.
 #pragma once
 
 #include <cstdint>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 
 namespace tessera {
 
 /// Seconds of an operation, and the part of them that is communication.
 struct OperationTime {
-  double seconds = 0, communication_s = 0;
+  Seconds seconds, communication;
 };
 
 /// Cost of one role under one candidate.
 struct RoleCost {
-  PhaseSeconds seconds;        // of the role's phases; others 0
-  PhaseSeconds communication;  // the part of `seconds` that is communication
-  std::int64_t resident = 0;   // bytes of the fullest rank outside the role's phases
-  std::int64_t peak = 0;       // bytes of the fullest rank in the worst of the role's phases
-  EnumArray<Phase, std::int64_t> bytes;  // of that rank in each of them; others 0
-  std::int64_t switching = 0;            // bytes while weights move (phase reshard)
+  PhaseSeconds seconds;           // of the role's phases; others 0
+  PhaseSeconds communication;     // the part of `seconds` that is communication
+  Bytes resident;                 // of the fullest rank outside the role's phases
+  Bytes peak;                     // of the fullest rank in the worst of the role's phases
+  EnumArray<Phase, Bytes> bytes;  // of that rank in each of them; others 0
+  Bytes switching;                // while weights move (phase reshard)
   /// A multiple of the token limit may need fewer bytes: an only micro-batch whose activations and
   /// gradients do not meet.
   bool may_shrink = false;

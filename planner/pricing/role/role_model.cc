@@ -45,10 +45,10 @@ double PackedSequences::micro_batches(std::int64_t tokens, double sequences) {
 namespace {
 
 // What gathered tensors are handed to the rollout in, where an engine gathers them whole.
-std::int64_t bucket_of(const PlanRequest& request, const Lora& rollout) {
+Bytes bucket_of(const PlanRequest& request, const Lora& rollout) {
   const std::vector<Role> roles = roles_of(request.workload);
   const bool trained = std::find(roles.begin(), roles.end(), Role::actor) != roles.end();
-  if (!gathers_whole(request.engine) || rollout.moves_adapters() || !trained) return 0;
+  if (!gathers_whole(request.engine) || rollout.moves_adapters() || !trained) return {};
   return gather_bucket_bytes(request.engine, model_of(request, Role::actor),
                              dtypes_of(request, Role::actor));
 }

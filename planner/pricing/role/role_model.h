@@ -16,6 +16,7 @@
 #include "cost_models/memory.h"
 #include "cost_models/packing.h"
 #include "cost_models/rank_model.h"
+#include "cost_models/spec/units.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 
@@ -69,7 +70,7 @@ struct RoleModel {
   bool trained = false;
   Lora lora;
   std::int64_t adapter_rank = 0;                    // of those that its passes run
-  std::int64_t bucket_bytes = 0;                    // in which gathered weights arrive
+  Bytes bucket_bytes;                               // in which gathered weights arrive
   std::vector<Phase> phases;                        // in which it computes
   EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases
 };

@@ -18,8 +18,8 @@ std::size_t index_of(int zero, bool flag) {
   return static_cast<std::size_t>(zero) * 2 + (flag ? 1 : 0);
 }
 
-double call_seconds(const Assumptions& assumed, const Candidate& candidate) {
-  return assumed.calibration().call_s.value * slowdown(assumed, candidate, 1);
+Seconds call_seconds(const Assumptions& assumed, const Candidate& candidate) {
+  return Seconds{assumed.calibration().call_s.value} * slowdown(assumed, candidate, 1);
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
   return *known;
 }
 
-RoleCost RolePricer::cost(const Candidate& candidate, std::int64_t limit) {
+RoleCost RolePricer::cost(const Candidate& candidate, Bytes limit) {
   RoleCost cost;
   // No role computes while a checkpoint is saved; only actor and rollout have work in a switch.
   cost.resident = most_bytes(candidate, Phase::save_checkpoint);
@@ -73,7 +73,7 @@ RoleCost RolePricer::cost(const Candidate& candidate, std::int64_t limit) {
     if (cost.bytes[phase] > limit) continue;
     const OperationTime timed = time(candidate, phase);
     cost.seconds[phase] = timed.seconds;
-    cost.communication[phase] = timed.communication_s;
+    cost.communication[phase] = timed.communication;
   }
   return cost;
 }
@@ -100,7 +100,7 @@ OperationTime RolePricer::time(const Candidate& candidate, Phase phase) {
   return {};
 }
 
-double RolePricer::least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest) {
+Seconds RolePricer::least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest) {
   const CallKind kind = model_.calls[phase].value_or(CallKind::compute);
   if (kind == CallKind::infer) return infer(in_call(candidate, false), smallest).seconds;
   if (kind != CallKind::train) return time(candidate, phase).seconds;
@@ -116,16 +116,16 @@ OperationTime RolePricer::update(const Candidate& candidate, std::int64_t smalle
   const OperationTime passed = least_passes(candidate, sequences, true, smallest).whole;
   // Two thirds of a micro-batch's time are its backward pass.
   const double fewest = packed_.micro_batches(candidate.tokens, sequences);
-  const double last = passes(candidate, fewest, sequences, true).whole.seconds / fewest * 2 / 3;
+  const Seconds last = passes(candidate, fewest, sequences, true).whole.seconds / fewest * 2 / 3;
   const OptimizerCost& optimizer = fullest_optimizer(candidate);
   const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
-  const double communication = shown.reduce_s + shown.gather_s;
-  const double step =
+  const Seconds communication = shown.reduce + shown.gather;
+  const Seconds step =
       optimizer.update.total(assumed_.calibration()) * slowdown(assumed_, candidate, 1) +
       communication;
   return {steps * (passed.seconds + step + call_seconds(assumed_, candidate)) +
               offloaded_seconds(candidate, true, steps),
-          steps * (passed.communication_s + communication)};
+          steps * (passed.communication + communication)};
 }
 
 OperationTime RolePricer::infer(const Candidate& candidate, std::int64_t smallest) {
@@ -149,7 +149,7 @@ PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequenc
     const double next = std::min(2 * count, most);
     const PipelineTime many = passes(candidate, next, sequences, training);
     PipelineTime between = many;
-    between.whole.seconds -= std::max(0.0, next * many.slowest_s - count * few.slowest_s);
+    between.whole.seconds -= std::max(Seconds{}, next * many.slowest - count * few.slowest);
     if (between.whole.seconds < least.whole.seconds) least = between;
     few = many;
     count = next;
@@ -211,8 +211,8 @@ const OptimizerCost& RolePricer::fullest_optimizer(const Candidate& candidate) {
   return known.emplace(optimizer_cost(costs.layout, candidate, most));
 }
 
-double RolePricer::offloaded_seconds(const Candidate& candidate, bool training, double steps) {
-  if (candidate.offload == Offload{}) return 0;
+Seconds RolePricer::offloaded_seconds(const Candidate& candidate, bool training, double steps) {
+  if (candidate.offload == Offload{}) return {};
   const std::size_t moved = index_of(candidate.zero, candidate.offload.parameters) * 4 +
                             index_of(candidate.offload.optimizer ? 1 : 0, training);
   LayoutCosts& costs = of_layout(candidate);
@@ -259,17 +259,16 @@ FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {
   return best;
 }
 
-std::int64_t RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
+Bytes RolePricer::most_bytes(const Candidate& candidate, Phase phase) {
   const std::optional<CallKind> call = model_.calls[phase];
   const std::vector<MemoryUse>& held = resident_of_stages(candidate);
   const std::optional<CallKind> held_by = in_memory(assumed_.traits(), call, candidate);
-  const std::vector<std::int64_t>* needed =
-      held_by ? &working_of_stages(candidate, *held_by) : nullptr;
+  const std::vector<Bytes>* needed = held_by ? &working_of_stages(candidate, *held_by) : nullptr;
   const RoleLayout& layout = of_layout(candidate).layout;
-  std::int64_t most = 0;
+  Bytes most;
   for (std::size_t s = 0; s < held.size(); ++s) {
-    const std::int64_t here = on_device(layout, held[s], candidate, phase, call).total();
-    most = std::max(most, here + (needed != nullptr ? (*needed)[s] : 0));
+    const Bytes here{on_device(layout, held[s], candidate, phase, call).total()};
+    most = std::max(most, here + (needed != nullptr ? (*needed)[s] : Bytes{}));
   }
   return most;
 }
@@ -285,8 +284,7 @@ const std::vector<MemoryUse>& RolePricer::resident_of_stages(const Candidate& ca
   return known;
 }
 
-const std::vector<std::int64_t>& RolePricer::working_of_stages(const Candidate& candidate,
-                                                               CallKind kind) {
+const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candidate, CallKind kind) {
   LayoutCosts& costs = of_layout(candidate);
   Candidate asked = in_call(candidate, kind == CallKind::train);
   const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
@@ -301,7 +299,7 @@ const std::vector<std::int64_t>& RolePricer::working_of_stages(const Candidate& 
   fresh = {asked.tokens, asked.max_sequences, asked.recompute, sharded, kind, {}};
   const TrainedBatches trained = batches(asked, kind);
   for (const StageClass& stage : *costs.layout.stages) {
-    fresh.by_stage.push_back(
+    fresh.by_stage.emplace_back(
         working(costs.layout, asked, stage, stage.index, kind, trained).total());
   }
   return fresh.by_stage;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/pricing/role/memory.h"
 #include "planner/pricing/role/micro_batch.h"
@@ -37,7 +38,7 @@ struct WorkingBytes {
   Recompute recompute = Recompute::none;
   bool sharded = false;  // FSDP
   CallKind kind = CallKind::compute;
-  std::vector<std::int64_t> by_stage;  // class
+  std::vector<Bytes> by_stage;  // class
 };
 
 /// What the candidates of one layout share.
@@ -48,7 +49,7 @@ struct LayoutCosts {
   std::vector<WorkingBytes> working;
   std::array<std::optional<OptimizerCost>, 8> optimizer;  // by zero, offloaded states
   std::array<std::vector<MemoryUse>, 8> resident;         // by zero, offloaded parameters
-  std::array<std::optional<double>, 32> offload;          // by zero, offloads, training
+  std::array<std::optional<Seconds>, 32> offload;         // by zero, offloads, training
 };
 
 /// What has been priced.
@@ -79,7 +80,7 @@ class RolePricer {
   ModelParts& parts() { return parts_; }
 
   /// Seconds are worked out where the role alone needs no more than `limit` bytes.
-  RoleCost cost(const Candidate& candidate, std::int64_t limit);
+  RoleCost cost(const Candidate& candidate, Bytes limit);
   /// Of a phase of the role's.
   OperationTime time(const Candidate& candidate, Phase phase);
 
@@ -87,7 +88,7 @@ class RolePricer {
   /// these are no larger than its own and no smaller than `smallest`. That a micro-batch of more
   /// sequences takes no less, and for each of them hardly more, than one of fewer is taken for
   /// granted.
-  double least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest);
+  Seconds least_seconds(const Candidate& candidate, Phase phase, std::int64_t smallest);
 
   /// Of a rank of a stage in a phase, the role's own or another.
   MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
@@ -112,14 +113,14 @@ class RolePricer {
                             std::int64_t smallest);
   /// Of the stage that trains most.
   const OptimizerCost& fullest_optimizer(const Candidate& candidate);
-  double offloaded_seconds(const Candidate& candidate, bool training, double steps);
+  Seconds offloaded_seconds(const Candidate& candidate, bool training, double steps);
   /// `smallest`: as in least_seconds; the candidate's own limit for its own time.
   OperationTime update(const Candidate& candidate, std::int64_t smallest);
   OperationTime infer(const Candidate& candidate, std::int64_t smallest);
   /// fullest(...).use.total().
-  std::int64_t most_bytes(const Candidate& candidate, Phase phase);
+  Bytes most_bytes(const Candidate& candidate, Phase phase);
   const std::vector<MemoryUse>& resident_of_stages(const Candidate& candidate);
-  const std::vector<std::int64_t>& working_of_stages(const Candidate& candidate, CallKind kind);
+  const std::vector<Bytes>& working_of_stages(const Candidate& candidate, CallKind kind);
 
   const Assumptions& assumed_;
   const RoleModel model_;

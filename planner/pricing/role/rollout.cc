@@ -25,20 +25,20 @@ constexpr double kRungsPerOctave = 2;
 // A value between the rungs of a ladder whose rung i stands for `most` x 2^(-i / 2) sequences, the
 // last one for one. `price(sequences, context)` is asked once for each point.
 template <typename Price>
-double on_ladder(DecodeLadder& ladder, double most, double sequences, std::size_t context,
-                 const Price& price) {
+Seconds on_ladder(DecodeLadder& ladder, double most, double sequences, std::size_t context,
+                  const Price& price) {
   const auto last = static_cast<std::size_t>(std::ceil(kRungsPerOctave * std::log2(most)));
   if (ladder.rungs.empty()) {
-    std::array<double, DecodeLadder::kContexts> unknown{};
-    unknown.fill(std::numeric_limits<double>::quiet_NaN());
+    std::array<Seconds, DecodeLadder::kContexts> unknown;
+    unknown.fill(Seconds{std::numeric_limits<double>::quiet_NaN()});
     ladder.rungs.assign(last + 1, unknown);
   }
   const auto sequences_at = [&](std::size_t rung) {
     return std::max(1.0, most * std::exp2(-static_cast<double>(rung) / kRungsPerOctave));
   };
   const auto at = [&](std::size_t rung) {
-    double& known = ladder.rungs[rung][context];
-    if (std::isnan(known)) known = price(sequences_at(rung), context);
+    Seconds& known = ladder.rungs[rung][context];
+    if (std::isnan(known.value)) known = price(sequences_at(rung), context);
     return known;
   };
   const double exact =
@@ -55,7 +55,7 @@ double on_ladder(DecodeLadder& ladder, double most, double sequences, std::size_
 // ms on a GPU that reads it in 0.75 (vllm-project/vllm#17866, V1); scheduling takes 12.7 us a
 // sequence (openfabric-systems/simllm#204, vLLM 0.27). Together 4.8 ms at 256 sequences, where 5 to
 // 6 were seen (vllm-project/vllm#10634) and 5 to 13 in 2024 (#6854).
-constexpr double kStepWait = 1.5e-3, kSequenceWait = 12.7e-6;
+constexpr Seconds kStepWait{1.5e-3}, kSequenceWait{12.7e-6};
 
 }  // namespace
 
@@ -65,8 +65,8 @@ void DecodeCache::forget_seconds() {
   communications.clear();
 }
 
-double decode_compute(const RoleLayout& layout, const Candidate& candidate, double alive,
-                      double context) {
+Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, double alive,
+                       double context) {
   const Assumptions& assumed = *layout.assumed;
   const Calibration& calibration = assumed.calibration();
   const LayerRanks& ranks = *layout.decoding_ranks;
@@ -81,20 +81,20 @@ double decode_compute(const RoleLayout& layout, const Candidate& candidate, doub
   const RankModel& rank = ranks[static_cast<std::size_t>(layout.model->last_kind)];
   work += embedding_forward(rank, batch, calibration);
   work += sample(rank, batch_size, calibration);
-  const double wait = assumed.traits().decode.graphed && calibration.overlapped_dispatch
-                          ? kStepWait + batch_size * kSequenceWait
-                          : 0;
+  const Seconds wait = assumed.traits().decode.graphed && calibration.overlapped_dispatch
+                           ? kStepWait + batch_size * kSequenceWait
+                           : Seconds{};
   return work.total(calibration) + wait;
 }
 
-double decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive) {
+Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive) {
   const ClusterSpec& cluster = layout.assumed->cluster();
   const Calibration& calibration = layout.assumed->calibration();
   const RoleModel& model = *layout.model;
   const LayerRanks& ranks = *layout.decoding_ranks;
   const CandidateGroups& groups = layout.groups;
   const double batch_size = alive / candidate.pp;
-  double seconds = 0;
+  Seconds seconds;
   for (std::size_t kind = 0; kind < ranks.size(); ++kind) {
     const double layers = model.layers[kind];
     if (layers == 0) continue;
@@ -106,7 +106,7 @@ double decode_communication(const RoleLayout& layout, const Candidate& candidate
   seconds += embedding_tp_seconds(rank, batch_size, groups.tp, cluster, calibration) +
              sample_tp_seconds(rank, batch_size, groups.tp, cluster, calibration);
   if (candidate.pp > 1) {
-    const double hidden = batch_size * as_double(model.spec.hidden * size_of(model.dtypes.param));
+    const Traffic hidden{batch_size * as_double(model.spec.hidden * size_of(model.dtypes.param))};
     seconds += candidate.pp * collective_seconds(Collective::send_receive, hidden,
                                                  {2, groups.hop_nodes}, cluster, calibration);
   }
@@ -120,7 +120,7 @@ PrefillSeconds prefill(const RoleLayout& layout, double prompts, double sequence
   const auto prompt = as_double(layout.assumed->workload().prompt_tokens);
   const TokenBatch batch{prompts * prompt, prompts, prompts * prompt * prompt};
   Work work;
-  double communication = 0;
+  Seconds communication;
   const RankModel* ends = &layout.ranks->front();  // of the model's ends: a rank of any kind
   for (std::size_t kind = 0; kind < layout.ranks->size(); ++kind) {
     const double layers = layout.model->layers[kind];
@@ -180,12 +180,12 @@ OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
   const DecodeTime time = slowest_decoding(profile, replicas, [&](double alive, double age) {
     const std::size_t upper = age > ages[1] ? 2 : 1;
     const double part = (age - ages[upper - 1]) / (ages[upper] - ages[upper - 1]);
-    const double low = on_ladder(compute, most, alive, upper - 1, computed);
-    const double high = on_ladder(compute, most, alive, upper, computed);
-    const double moved = on_ladder(communication, most, alive, 0, communicated);
+    const Seconds low = on_ladder(compute, most, alive, upper - 1, computed);
+    const Seconds high = on_ladder(compute, most, alive, upper, computed);
+    const Seconds moved = on_ladder(communication, most, alive, 0, communicated);
     return DecodeTime{slow * (low + part * (high - low)) + moved, moved};
   });
-  return entry->second = {time.seconds, time.communication_s};
+  return entry->second = {time.seconds, time.communication};
 }
 
 // Prefills of a replica's prompts. Prompts are prefilled once and shared by their samples, in
@@ -198,14 +198,14 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
   const double sequences = most_sequences(workload, candidate);
   const double samples = as_double(workload.samples_per_prompt);
   const double limit = as_double(candidate.tokens), prompt = as_double(workload.prompt_tokens);
-  if (prompt == 0) return {0, 0};
+  if (prompt == 0) return {};
   const auto in_batches = [&](double prompts, double entering) -> PrefillSeconds {
     const double most = std::max(1.0, std::floor(limit / prompt));
     const double batches = std::ceil(prompts / most - 1e-9);
     const PrefillSeconds batch = prefill(layout, prompts / batches, entering / batches);
     // Batches follow one another through p stages: (m + p - 1) / p of a whole pass.
     const double passes = (batches + candidate.pp - 1) / candidate.pp;
-    return {passes * batch.compute_s, passes * batch.communication_s};
+    return {passes * batch.compute, passes * batch.communication};
   };
   const double later =
       layout.assumed->traits().decode.refills_alone ? sequences - profile.slots : 0;
@@ -214,8 +214,8 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
   if (later <= 0 || profile.refills <= 0) return seconds;
   const double freed = std::max(1.0, later / profile.refills);
   const PrefillSeconds refill = in_batches(1 + (freed - 1) / samples, freed);
-  seconds.compute_s += later / freed * refill.compute_s;
-  seconds.communication_s += later / freed * refill.communication_s;
+  seconds.compute += later / freed * refill.compute;
+  seconds.communication += later / freed * refill.communication;
   return seconds;
 }
 
@@ -228,9 +228,10 @@ OperationTime generate(const RoleLayout& layout, const Candidate& candidate, Dec
   const DecodeProfile& profile = decode_profile(assumed.workload(), sequences, slots, cache);
   const auto [compute, communication] = prefills(layout, candidate, profile);
   const OperationTime decoded = decoding(layout, candidate, profile, cache);
-  return {(compute + assumed.calibration().call_s.value) * slowdown(assumed, candidate, 1) +
-              communication + decoded.seconds,
-          communication + decoded.communication_s};
+  return {
+      (compute + Seconds{assumed.calibration().call_s.value}) * slowdown(assumed, candidate, 1) +
+          communication + decoded.seconds,
+      communication + decoded.communication};
 }
 
 }  // namespace tessera

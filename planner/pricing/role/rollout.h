@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cost_models/decoding.h"
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_cost.h"
 #include "planner/pricing/role/role_layout.h"
 
@@ -19,7 +20,7 @@ namespace tessera {
 /// Seconds of a decode step where sequences and contexts are looked up; unknown ones are NaN.
 struct DecodeLadder {
   static constexpr std::size_t kContexts = 3;
-  std::vector<std::array<double, kContexts>> rungs;
+  std::vector<std::array<Seconds, kContexts>> rungs;
 };
 
 /// What generation was priced at.
@@ -37,16 +38,16 @@ struct DecodeCache {
 /// Kernels of `prompts` whole prompts through all layers and of the first draw of `sequences`
 /// samples (without what the host's cores slow them), and what they communicate.
 struct PrefillSeconds {
-  double compute_s = 0, communication_s = 0;
+  Seconds compute, communication;
 };
 PrefillSeconds prefill(const RoleLayout& layout, double prompts, double sequences);
 
 /// Device and host time of one decode step of `alive` sequences at `context` tokens, and what the
 /// step communicates. With p stages, p batches of alive / p sequences are under way at once, and
 /// each passes all layers (vLLM's virtual engines).
-double decode_compute(const RoleLayout& layout, const Candidate& candidate, double alive,
-                      double context);
-double decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive);
+Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, double alive,
+                       double context);
+Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive);
 
 /// All responses of a step.
 OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache);

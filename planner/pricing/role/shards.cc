@@ -16,10 +16,10 @@ double tensors_of_a_layer(const ParameterTable& table) {
 }
 
 // Copies into and out of lists of one tensor per rank (ShardTransport::tensor_lists).
-double listed_copies(const Assumptions& assumed, double bytes, GroupShape group) {
-  if (assumed.traits().shards.transport != ShardTransport::tensor_lists) return 0;
+Seconds listed_copies(const Assumptions& assumed, Traffic bytes, GroupShape group) {
+  if (assumed.traits().shards.transport != ShardTransport::tensor_lists) return {};
   const Calibration& calibration = assumed.calibration();
-  const double copy = std::max(calibration.dispatch_s.value, calibration.kernel_floor_s.value);
+  const Seconds copy{std::max(calibration.dispatch_s.value, calibration.kernel_floor_s.value)};
   return group.ranks * copy + stream_seconds(2 * bytes, calibration);
 }
 
@@ -34,33 +34,33 @@ bool shards_overlap(const Assumptions& assumed) {
   return assumed.traits().shards.overlapped && assumed.calibration().overlapped_dispatch;
 }
 
-MovedShards gather_shards(const Assumptions& assumed, double bytes, GroupShape group) {
+MovedShards gather_shards(const Assumptions& assumed, Traffic bytes, GroupShape group) {
   if (group.ranks <= 1 || bytes <= 0) return {};
   const double slowdown = assumed.calibration().overlap_slowdown.value - 1;
   if (assumed.traits().shards.transport == ShardTransport::copy_engines && group.nodes == 1) {
     return {collective_seconds(Collective::copy_engine,
                                wire_bytes(Collective::all_gather, bytes, group.ranks), group,
                                assumed.cluster(), assumed.calibration()),
-            0};
+            {}};
   }
-  const double seconds = collective_seconds(Collective::all_gather, bytes, group, assumed.cluster(),
-                                            assumed.calibration());
+  const Seconds seconds = collective_seconds(Collective::all_gather, bytes, group,
+                                             assumed.cluster(), assumed.calibration());
   return {seconds + listed_copies(assumed, bytes, group), slowdown * seconds};
 }
 
-MovedShards reduce_shards(const Assumptions& assumed, double bytes, GroupShape group) {
+MovedShards reduce_shards(const Assumptions& assumed, Traffic bytes, GroupShape group) {
   if (group.ranks <= 1 || bytes <= 0) return {};
   if (assumed.traits().shards.transport == ShardTransport::copy_engines && group.nodes == 1) {
     // Everybody's parts of the own shard are fetched, then one kernel reads all and writes the sum.
-    const double summed = stream_seconds(bytes * (1 + 1.0 / group.ranks), assumed.calibration());
+    const Seconds summed = stream_seconds(bytes * (1 + 1.0 / group.ranks), assumed.calibration());
     return {collective_seconds(Collective::copy_engine,
                                wire_bytes(Collective::reduce_scatter, bytes, group.ranks), group,
                                assumed.cluster(), assumed.calibration()) +
                 summed,
             summed};
   }
-  const double seconds = collective_seconds(Collective::reduce_scatter, bytes, group,
-                                            assumed.cluster(), assumed.calibration());
+  const Seconds seconds = collective_seconds(Collective::reduce_scatter, bytes, group,
+                                             assumed.cluster(), assumed.calibration());
   return {seconds + listed_copies(assumed, bytes, group),
           (assumed.calibration().overlap_slowdown.value - 1) * seconds};
 }
@@ -78,17 +78,17 @@ ShardSeconds shard_seconds(const RoleLayout& layout, const Candidate& candidate,
   const GroupShape dense = gathers ? groups.shard : groups.replicas;
   const auto all = [&](DType type, const auto& move) {
     const double element = size_of(type);
-    return pieces * move(as_double(elements.dense) * element / pieces, dense) +
-           move(as_double(elements.expert) * element, groups.expert_replicas);
+    return pieces * move(Traffic{as_double(elements.dense) * element / pieces}, dense) +
+           move(Traffic{as_double(elements.expert) * element}, groups.expert_replicas);
   };
   ShardSeconds seconds;
   if (gathers) {
-    seconds.gather = all(model.dtypes.param, [&](double bytes, GroupShape group) {
+    seconds.gather = all(model.dtypes.param, [&](Traffic bytes, GroupShape group) {
       return gather_shards(assumed, bytes, group);
     });
   }
   if (model.lora.used()) return seconds;  // what the adapters' gradients take is nothing beside it
-  seconds.scatter = all(model.dtypes.grad, [&](double bytes, GroupShape group) {
+  seconds.scatter = all(model.dtypes.grad, [&](Traffic bytes, GroupShape group) {
     return reduce_shards(assumed, bytes, group);
   });
   return seconds;
@@ -124,14 +124,14 @@ ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, i
   return ends;
 }
 
-double beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
-                    double layer_s) {
+Seconds beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
+                     Seconds layer) {
   const bool kept = backward && assumed.traits().shards.kept_gathered;
   const MovedShards all = kept       ? moved.scatter
                           : backward ? moved.gather + moved.scatter
                                      : moved.gather;
   if (!shards_overlap(assumed)) return all.seconds;
-  return std::max(0.0, all.seconds - layer_s) + std::min(all.lost, layer_s);
+  return std::max(Seconds{}, all.seconds - layer) + std::min(all.lost, layer);
 }
 
 }  // namespace tessera

@@ -1,15 +1,16 @@
 // What shards of layers move beside their kernels (FSDP, ZeRO-2).
 //
-// Pure; seconds.
+// Pure.
 #pragma once
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/role/role_layout.h"
 
 namespace tessera {
 
-/// One movement of shards: its seconds, and what kernels lose that run beside it.
+/// One movement of shards: its time, and what kernels lose that run beside it.
 struct MovedShards {
-  double seconds = 0, lost = 0;
+  Seconds seconds, lost;
   friend MovedShards operator+(MovedShards a, MovedShards b) {
     return {a.seconds + b.seconds, a.lost + b.lost};
   }
@@ -24,15 +25,15 @@ struct ShardSeconds {
   MovedShards gather, scatter;
 };
 
-/// Of a pass: seconds before its first layer and after its last backward that no layer hides.
+/// Of a pass: time before its first layer and after its last backward that no layer hides.
 struct ExposedEnds {
-  double before = 0, after = 0;
+  Seconds before, after;
 };
 
 /// One gather (of parameters) or reduction (of gradients) over a group, by what the engine does it
 /// with.
-MovedShards gather_shards(const Assumptions& assumed, double bytes, GroupShape group);
-MovedShards reduce_shards(const Assumptions& assumed, double bytes, GroupShape group);
+MovedShards gather_shards(const Assumptions& assumed, Traffic bytes, GroupShape group);
+MovedShards reduce_shards(const Assumptions& assumed, Traffic bytes, GroupShape group);
 
 /// ZeRO-2 that reduces every layer after its backward pass. Under pipelines engines sum a step's
 /// micro-batches before they reduce (torch's FSDP without gradient synchronisation; Llama Team
@@ -47,9 +48,9 @@ ShardSeconds layer_shards(const RoleLayout& layout, const Candidate& candidate, 
 /// Of a pass over a stage.
 ExposedEnds exposed_ends(const RoleLayout& layout, const Candidate& candidate, int stage);
 
-/// What a layer's shards add to its `layer_s`: all they take, or what sticks out and what kernels
+/// What a layer's shards add to its `layer`: all they take, or what sticks out and what kernels
 /// lose to them.
-double beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
-                    double layer_s);
+Seconds beside_layer(const Assumptions& assumed, const ShardSeconds& moved, bool backward,
+                     Seconds layer);
 
 }  // namespace tessera

@@ -212,11 +212,11 @@ TEST(Request, MayBringItsOwnEvaluator) {
   flat.role = [&](const Candidate& candidate) {
     RoleCost cost;
     for (const Phase phase : phases_of(request.workload, candidate.role)) {
-      cost.seconds[phase] = candidate.tp == 4 ? 1 : 2;
+      cost.seconds[phase] = Seconds{candidate.tp == 4 ? 1.0 : 2.0};
     }
     return cost;
   };
-  flat.reshard_seconds = [](const Candidate&, const Candidate&, bool) { return 0.5; };
+  flat.reshard_seconds = [](const Candidate&, const Candidate&, bool) { return Seconds{0.5}; };
   Problems problems;
   const auto outcome = make_plan(request, problems, flat);
   const Plan& plan = std::get<Plan>(*outcome);

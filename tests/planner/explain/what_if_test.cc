@@ -136,7 +136,7 @@ TEST(WhyNot, ExtraSecondsAreThoseOfTheBestPlanWithTheChoiceAndAddUpByPhase) {
   const Plan other = std::get<Plan>(*make_plan(fixed, problems));
   EXPECT_DOUBLE_EQ(answer->extra_s, other.prediction.step_s - best_plan().prediction.step_s);
   EXPECT_GT(answer->extra_s, 0);
-  double sum = 0;
+  Seconds sum;
   for (const auto& [phase, extra] : answer->phase_extra_s) sum += extra;
   EXPECT_NEAR(sum, answer->extra_s, 1e-6 * answer->extra_s);  // colocated: phases follow each other
   // At the margin, the one plan that much slower and the other that much faster are level.

@@ -193,7 +193,7 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
   const double layer = 2.0 * (4096LL * (32 + 16) * 128 + 4096LL * 4096 + 3LL * 4096 * 14336 + 8192);
   const double embedding = 2.0 * 128256 * 4096;
   const auto gathered = [&](double bytes) {
-    return collective_seconds(Collective::all_gather, bytes, {8, 1}, request.cluster,
+    return collective_seconds(Collective::all_gather, Traffic{bytes}, {8, 1}, request.cluster,
                               request.calibration);
   };
   const auto ref = [&](const Candidate& candidate) {
@@ -215,7 +215,7 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
     Candidate offloaded = sharded;
     offloaded.offload.parameters = true;
     EXPECT_NEAR(ref(offloaded) - ref(sharded),
-                host_copy_seconds(static_cast<double>(part.weights), request.calibration), 1e-9);
+                host_copy_seconds(Bytes{part.weights}, request.calibration), 1e-9);
   }
 }
 

@@ -21,8 +21,8 @@ TEST(Iteration, MergesCallsThatOnlyFollowOneAnother) {
   EXPECT_EQ(split.chunk_of(Phase::reshard), split.chunk_of(Phase::gen));
   EXPECT_NE(split.chunk_of(Phase::gen), split.chunk_of(Phase::values));
   PhaseSeconds seconds{};
-  seconds.fill(1);
-  seconds[Phase::update_critic] = 10;
+  seconds.fill(Seconds{1});
+  seconds[Phase::update_critic] = Seconds{10};
   // reshard, gen, then old_log_prob, ref, reward, adv on the actor's block; the critic ends last.
   EXPECT_DOUBLE_EQ(split.step_seconds(seconds), 2 + 4 + 10);
 }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "planner/engines/engine.h"
 #include "planner/pricing/evaluate.h"
@@ -27,7 +26,7 @@ void compare(CostEvaluator& costs, const Capabilities& table, Role role, int gpu
       const PhaseSeconds bound =
           costs.least_seconds(space.at(choice, space.batches.back()), space.batches.front().tokens);
       PhaseSeconds least;
-      least.fill(std::numeric_limits<double>::infinity());
+      least.fill(kForever);
       for (const BatchLimit& batch : space.batches) {
         lower(least, costs.seconds(space.at(choice, batch)));
       }

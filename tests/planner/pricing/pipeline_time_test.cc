@@ -39,23 +39,28 @@ double by_definition(const Times& forward, const Times& backward, int count) {
   return b_end.front().back();
 }
 
+double one_f_one_b(const Times& forward, const Times& backward, double micro_batches) {
+  const std::vector<Seconds> f(forward.begin(), forward.end()), b(backward.begin(), backward.end());
+  return one_f_one_b_seconds(f, b, micro_batches).value;
+}
+
 TEST(PipelineTime, OfEqualStagesIsTheClosedForm) {
   const Times forward(4, 2.0), backward(4, 5.0);
-  EXPECT_DOUBLE_EQ(one_f_one_b_seconds(forward, backward, 8), (8 + 4 - 1) * 7.0);
-  EXPECT_DOUBLE_EQ(one_f_one_b_seconds(forward, backward, 2), (2 + 4 - 1) * 7.0);
+  EXPECT_DOUBLE_EQ(one_f_one_b(forward, backward, 8), (8 + 4 - 1) * 7.0);
+  EXPECT_DOUBLE_EQ(one_f_one_b(forward, backward, 2), (2 + 4 - 1) * 7.0);
 }
 
 // A slow first stage hides the pass through the others; the sum plus the slowest says 13.
 TEST(PipelineTime, OfASlowFirstStageHidesTheOthers) {
-  EXPECT_DOUBLE_EQ(one_f_one_b_seconds(Times{2, 0.25}, Times{2, 0.25}, 3), 12);
+  EXPECT_DOUBLE_EQ(one_f_one_b(Times{2, 0.25}, Times{2, 0.25}, 3), 12);
 }
 
 // Stages that are slow in different directions wait for one another: more than the sum and twice
 // the slowest, 24.
 TEST(PipelineTime, OfStagesThatAreSlowInDifferentDirectionsExceedsTheSumAndTheSlowest) {
   const Times forward{5, 1, 0}, backward{0, 5, 0};
-  EXPECT_DOUBLE_EQ(one_f_one_b_seconds(forward, backward, 3), by_definition(forward, backward, 3));
-  EXPECT_GT(one_f_one_b_seconds(forward, backward, 3), 11 + 2 * 6);
+  EXPECT_DOUBLE_EQ(one_f_one_b(forward, backward, 3), by_definition(forward, backward, 3));
+  EXPECT_GT(one_f_one_b(forward, backward, 3), 11 + 2 * 6);
 }
 
 TEST(PipelineTime, OfAnyStagesIsTheLongestPathOf1F1B) {
@@ -71,7 +76,7 @@ TEST(PipelineTime, OfAnyStagesIsTheLongestPathOf1F1B) {
       backward.push_back(2 + spread * uniform(random));
     }
     const double expected = by_definition(forward, backward, count);
-    ASSERT_NEAR(one_f_one_b_seconds(forward, backward, count) / expected, 1, 1e-12)
+    ASSERT_NEAR(one_f_one_b(forward, backward, count) / expected, 1, 1e-12)
         << stages << " stages, " << count << " micro-batches";
   }
 }

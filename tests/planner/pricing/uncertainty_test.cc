@@ -44,7 +44,7 @@ Solution sharing(int actor_tp, int rollout_tp) {
 
 double sum_of(const std::vector<Sensitivity>& all, const std::string& name) {
   double sum = 0;
-  for (const Sensitivity& each : all) sum += each.of == name ? each.seconds : 0;
+  for (const Sensitivity& each : all) sum += each.of == name ? each.seconds.value : 0;
   return sum;
 }
 
@@ -54,19 +54,19 @@ TEST(Uncertainty, DerivativesByDurationsLessThoseByRatesAreTheStep) {
   const PlanRequest request = small_request();
   const Solution solution = sharing(2, 1);
   CostEvaluator costs(request);
-  double priced = 0;
+  Seconds priced;
   for (const auto& [role, candidate] : solution.choice) {
-    for (const double seconds : costs.cost(candidate).seconds) priced += seconds;
+    for (const Seconds seconds : costs.cost(candidate).seconds) priced += seconds;
   }
   priced += costs.reshard_seconds(solution.choice.at(Role::actor),
                                   solution.choice.at(Role::rollout), true);
   double sum = 0;
   for (const Sensitivity& each : step_sensitivities(request, solution)) {
     const bool seconds = each.of.ends_with("_s") && !each.of.ends_with("_per_s");
-    if (seconds) sum += each.seconds;
-    if (each.of.ends_with("_per_s") || each.of == "inter_efficiency") sum -= each.seconds;
+    if (seconds) sum += each.seconds.value;
+    if (each.of.ends_with("_per_s") || each.of == "inter_efficiency") sum -= each.seconds.value;
   }
-  EXPECT_NEAR(sum / priced, 1.0, 0.03);
+  EXPECT_NEAR(sum / priced.value, 1.0, 0.03);
 }
 
 TEST(Uncertainty, ABlocksCovarianceEntersWithItsSigns) {
@@ -74,7 +74,8 @@ TEST(Uncertainty, ABlocksCovarianceEntersWithItsSigns) {
   calibration.matmul_flops.error = 0.03;
   calibration.matmul_floor_s.error = 0.02;
   calibration.covariances = {{{"matmul_flop_per_s", "matmul_floor_s"}, {9e-4, 2e-4, 2e-4, 4e-4}}};
-  const std::vector<Sensitivity> of = {{"matmul_flop_per_s", -10}, {"matmul_floor_s", 4}};
+  const std::vector<Sensitivity> of = {{"matmul_flop_per_s", Seconds{-10}},
+                                       {"matmul_floor_s", Seconds{4}}};
   // 100 x 9e-4 + 16 x 4e-4 - 2 x 40 x 2e-4
   EXPECT_NEAR(step_deviation(of, calibration), std::sqrt(0.09 + 0.0064 - 0.016), 1e-12);
 }

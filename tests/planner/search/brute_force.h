@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/describe.h"
 #include "planner/search/exact.h"
@@ -90,7 +91,7 @@ class BruteForce {
   void judge() {
     for (std::size_t b = 0; b < sizes_.size(); ++b) {
       // In each role's worst phase the others rest; in the switch actor and rollout are both awake.
-      std::int64_t resting = 0, most = 0, switching = 0;
+      Bytes resting, most, switching;
       for (const Priced* option : chosen_) {
         if (block_of(option->candidate.role) == b) resting += option->cost.resident;
       }
@@ -113,7 +114,7 @@ class BruteForce {
       seconds[Phase::reshard] =
           problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
     }
-    const double step = played(problem_, *placement_, lag_, seconds);
+    const double step = played(problem_, *placement_, lag_, seconds).value;
     int gpus = 0;
     for (const int size : sizes_) gpus += size;
     switch (problem_.objective) {

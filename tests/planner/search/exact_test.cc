@@ -60,7 +60,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.roles = roles_of(workload);
   problem.schedule = default_schedule(workload);
   problem.placements = all_placements(problem.roles);
-  problem.memory_limit = pick(60, 400);
+  problem.memory_limit = Bytes{pick(60, 400)};
   const auto salt = engine();
   const int options = problem.roles.size() >= 5 ? 2 : (problem.roles.size() == 4 ? 3 : 4);
   const RandomCosts costs{salt, workload};
@@ -74,7 +74,7 @@ SearchProblem random_problem(std::mt19937_64& engine) {
     return layouts;
   };
   costs.price(problem);
-  problem.fixed_seconds[Phase::adv] = 0.05;
+  problem.fixed_seconds[Phase::adv] = Seconds{0.05};
   return problem;
 }
 
@@ -177,7 +177,7 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 10000)(engine);
-    request.cluster.device.memory = {kib * 1024};
+    request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
@@ -220,7 +220,7 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   const Capabilities& table = engine_named(request.engine).capabilities;
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
-    request.cluster.device.memory = {(2048 + mib) << 20};  // beside the switch's bucket
+    request.cluster.device.memory = Bytes{(2048 + mib) << 20};  // beside the switch's bucket
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
     problem.policy_lags = {0};
@@ -263,7 +263,7 @@ TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
-    request.cluster.device.memory = {kib * 1024};
+    request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);
@@ -293,7 +293,7 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
-    request.cluster.device.memory = {kib * 1024};
+    request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named("tessera").capabilities;
     CostEvaluator costs(request);
     SearchProblem problem = search_problem(request, table, costs);

@@ -149,7 +149,7 @@ class EveryPlace {
     PhaseSeconds seconds = problem_.views[static_cast<std::size_t>(views_[0])].fixed_seconds;
     const Candidate *actor = nullptr, *rollout = nullptr;
     for (std::size_t block = 0; block < sizes_.size(); ++block) {
-      std::int64_t resting = 0, most = 0, switching = 0;
+      Bytes resting, most, switching;
       for (const Candidate& one : picked_) {
         if (block_of(one.role) == block) resting += problem_.evaluator.role(one).resident;
       }
@@ -171,7 +171,7 @@ class EveryPlace {
     }
     seconds[Phase::reshard] =
         problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
-    const double step = played(problem_, *placement_, lag_, seconds);
+    const double step = played(problem_, *placement_, lag_, seconds).value;
     const int gpus = std::accumulate(sizes_.begin(), sizes_.end(), 0);
     switch (problem_.objective) {
       case Objective::step_time:
@@ -229,8 +229,8 @@ SearchProblem random_problem(std::mt19937_64& engine) {
   problem.objective = static_cast<Objective>(pick(0, 3));
   const RandomCosts costs{engine(), workload};
   for (std::size_t v = 0; v < pool_views(problem.cluster).size(); ++v) {
-    SearchProblem::View view{.memory_limit = pick(60, 300)};
-    view.fixed_seconds[Phase::adv] = 0.01 * pick(1, 20);
+    SearchProblem::View view{.memory_limit = Bytes{pick(60, 300)}};
+    view.fixed_seconds[Phase::adv] = Seconds{0.01 * pick(1, 20)};
     problem.views.push_back(view);
   }
   problem.memory_limit = problem.views[0].memory_limit;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cost_models/spec/units.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/search/exact.h"
 
@@ -13,11 +14,11 @@ namespace tessera {
 //
 // A rollout apart receives its weights on its own GPUs; with a lag its responses are those of the
 // step before, and training begins when the weights have left.
-inline double played(const SearchProblem& problem, const Placement& placement, int lag,
-                     const PhaseSeconds& seconds) {
+inline Seconds played(const SearchProblem& problem, const Placement& placement, int lag,
+                      const PhaseSeconds& seconds) {
   PhaseSeconds end{};
-  std::array<double, kRoleCount> free{};
-  double step = 0;
+  std::array<Seconds, kRoleCount> free;
+  Seconds step;
   const bool apart = std::any_of(placement.begin(), placement.end(), [](const auto& block) {
     return block == std::vector<Role>{Role::rollout};
   });
@@ -27,7 +28,7 @@ inline double played(const SearchProblem& problem, const Placement& placement, i
     for (std::size_t b = 0; b < placement.size(); ++b) {
       if (std::count(placement[b].begin(), placement[b].end(), role) > 0) block = b;
     }
-    double start = free[block];
+    Seconds start = free[block];
     for (const Phase phase : call.after) {
       const bool previous = lag > 0 && phase == Phase::gen;
       start = std::max(start, end[previous ? Phase::reshard : phase]);

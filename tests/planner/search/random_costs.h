@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/spec/units.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
@@ -41,22 +42,23 @@ struct RandomCosts {
   RoleCost role(const Candidate& candidate) const {
     RoleCost cost;
     for (const Phase phase : phases_of(workload, candidate.role)) {
-      cost.seconds[phase] =
-          draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) / std::sqrt(candidate.gpus);
+      cost.seconds[phase] = Seconds{draw(candidate, static_cast<std::uint64_t>(phase), 0.1, 5) /
+                                    std::sqrt(candidate.gpus)};
     }
-    cost.resident = static_cast<std::int64_t>(draw(candidate, 100, 5, 60));
-    cost.peak = cost.resident + static_cast<std::int64_t>(draw(candidate, 101, 0, 80));
+    cost.resident = Bytes{static_cast<std::int64_t>(draw(candidate, 100, 5, 60))};
+    cost.peak = cost.resident + Bytes{static_cast<std::int64_t>(draw(candidate, 101, 0, 80))};
     const bool moves = candidate.role == Role::actor || candidate.role == Role::rollout;
     cost.switching =
-        cost.resident + (moves ? static_cast<std::int64_t>(draw(candidate, 102, 0, 60)) : 0);
+        cost.resident +
+        (moves ? Bytes{static_cast<std::int64_t>(draw(candidate, 102, 0, 60))} : Bytes{});
     return cost;
   }
 
-  double reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared) const {
-    if (shared) return draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp;
+  Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared) const {
+    if (shared) return Seconds{draw(actor, 200, 0, 1) + draw(rollout, 201, 0, 1) * actor.tp};
     Candidate there = rollout;  // apart, only the view of the actor's pool counts
     there.view = actor.view;
-    return std::max(draw(rollout, 202, 0, 2), draw(there, 202, 0, 2));
+    return Seconds{std::max(draw(rollout, 202, 0, 2), draw(there, 202, 0, 2))};
   }
 
   void price(SearchProblem& problem) const {
@@ -75,7 +77,8 @@ using OracleValues = std::map<std::pair<std::string, int>, double>;
 
 /// As the oracles count: fewest GPUs first, then the step.
 inline double value_in_oracle(const SearchProblem& problem, const Solution& solution) {
-  if (problem.objective == Objective::fewest_gpus) return solution.step_s + 1e6 * solution.gpus();
+  if (problem.objective == Objective::fewest_gpus)
+    return solution.step_s.value + 1e6 * solution.gpus();
   return value_of(problem.objective, solution);
 }
 

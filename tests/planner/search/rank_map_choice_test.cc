@@ -62,8 +62,7 @@ SwitchBytes price_of(const Plan& plan, const PlanRequest& request) {
 }
 
 double seconds(const ReshardPlan& reshard, const PlanRequest& request) {
-  return reshard_seconds(static_cast<double>(reshard.bytes_received.value), 0, 1, request.cluster,
-                         request.calibration);
+  return reshard_seconds(reshard.bytes_received, {}, 1, request.cluster, request.calibration);
 }
 
 TEST(RankMapChoice, FinerSlicesNeedNoBytesWhereTheirHalvesLie) {
@@ -92,9 +91,7 @@ TEST(RankMapChoice, ShardsOfFsdpLieWithinTheSlicesThatTheirRanksGenerateWith) {
   EXPECT_NEAR(static_cast<double>(after.bytes_received.value) / whole, 1.0 / 2 - 1.0 / 8, 0.005);
   EXPECT_LT(seconds(after, request), 0.76 * seconds(before, request));
   // The search knows it.
-  EXPECT_NEAR(static_cast<double>(price_of(plan, request).received) /
-                  static_cast<double>(after.bytes_received.value),
-              1, 0.01);
+  EXPECT_NEAR(price_of(plan, request).received / after.bytes_received, 1, 0.01);
 }
 
 // Every stage's holder sends its part to all others; the search's price waits for the busiest.
@@ -110,10 +107,11 @@ TEST(RankMapChoice, APriceWaitsForTheBusiestSender) {
     const Plan plan = planned(request, layouts);
     const ReshardPlan exact = reshard_totals_of(plan, plan.reshard[0]);
     const double sent = static_cast<double>(exact.bytes_sent.value);
-    EXPECT_NEAR(static_cast<double>(price_of(plan, request).sent) / sent, 1, 0.03)
+    EXPECT_NEAR(static_cast<double>(price_of(plan, request).sent.value) / sent, 1, 0.03)
         << layouts[0] << " " << layouts[1] << " " << layouts[2];
-    EXPECT_GE(plan.prediction.phases_s.at(Phase::reshard),
-              0.97 * arrival_seconds({}, 0, {sent, 0}, request.cluster, request.calibration));
+    EXPECT_GE(
+        plan.prediction.phases_s.at(Phase::reshard),
+        0.97 * arrival_seconds({}, 0, {Traffic{sent}, {}}, request.cluster, request.calibration));
   }
 }
 
