@@ -43,8 +43,12 @@ function(tessera_unity name)
     string(REPLACE " " ";" members "${group}")
     set_source_files_properties(${members} PROPERTIES UNITY_GROUP ${name}_${number})
   endforeach()
-  # An edit can make two sources of a group clash: group them anew.
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${sources})
+  # An edit can make two sources of a group clash: group them anew. One spelling of each path: ninja
+  # takes ../model/fixture.cc in one folder and fixture.cc in another for two rules of one file.
+  foreach(source ${sources})
+    get_filename_component(path "${source}" ABSOLUTE)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+  endforeach()
 endfunction()
 
 function(tessera_compile_settings name)

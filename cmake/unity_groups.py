@@ -51,10 +51,6 @@ class Names:
                 return True
         return False
 
-    def repeats(self, other: "Names") -> bool:
-        """Whether both declare a name: all that a compiler would notice of a clash."""
-        return bool((self.functions | self.others) & (other.functions | other.others))
-
     def add(self, other: "Names") -> None:
         for field in dataclasses.fields(self):
             getattr(self, field.name).update(getattr(other, field.name))
@@ -118,13 +114,13 @@ def names_of(source: str) -> Names:
     return names
 
 
-def groups_of(sources: list, most: int, clash=Names.clash) -> list:
+def groups_of(sources: list, most: int) -> list:
     """The sources in groups of at most so many, each source in the first group that it fits."""
     groups = []  # of (sources, their names)
     for source in sources:
         names = names_of(source)
         for members, held in groups:
-            if len(members) < most and not clash(held, names):
+            if len(members) < most and not held.clash(names):
                 members.append(source)
                 held.add(names)
                 break

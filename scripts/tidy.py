@@ -38,6 +38,12 @@ TIDY = os.environ.get("TESSERA_TIDY", "clang-tidy-16")
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
 MOST_SOURCES = 24  # in a unit: bounds its memory (1.5 GB with torch) and what an edit costs
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+# Headers that take clang-tidy 5 to 30 s: sources that include one stand first, hence together.
+LARGE = re.compile(r"^\s*#\s*include\s*<(?:Eigen|boost|rapidcheck|CLI|valijson|nlohmann/json.hpp)",
+                   re.MULTILINE)
+# Beside .clang-tidy's. Units include sources; and in torch's headers the second check takes as long
+# as all others together.
+NEVER, NOT_WITH_TORCH = "-bugprone-suspicious-include", ",-performance-unnecessary-value-param"
 FINDING = re.compile(r"^(/[^:]+):(\d+):(\d+): (?:warning|error): (.*)$")
 # Of use to gcc alone, or of none without code being made.
 DROPPED = {"-Winvalid-pch", "-fpch-preprocess", "-Wno-error=invalid-pch", "-Wno-restrict",
@@ -87,11 +93,20 @@ def sources_of(build: pathlib.Path, folders: list) -> dict:
     return found
 
 
+def with_torch(unit: Unit) -> bool:
+    return "torch/include" in " ".join(unit.flags)
+
+
+def read(name: pathlib.Path) -> str:
+    return (ROOT / name).read_text()
+
+
 def units_of(found: dict) -> list:
     units = []
     for (folder, _), sources in sorted(found.items()):
-        paths = [str(ROOT / name) for name in sorted(sources)]
-        for part in unity_groups.groups_of(paths, MOST_SOURCES, unity_groups.Names.repeats):
+        small_last = sorted(sources, key=lambda name: (not LARGE.search(read(name)), name))
+        paths = [str(ROOT / name) for name in small_last]
+        for part in unity_groups.groups_of(paths, MOST_SOURCES):
             names = tuple(pathlib.Path(path).relative_to(ROOT) for path in part)
             groups = dict.fromkeys(group for name in names for group in sources[name])
             units.append(Unit(folder, names, tuple(word for group in groups for word in group)))
@@ -108,7 +123,7 @@ def read_with_headers(sources: tuple, texts: dict) -> list:
             continue
         seen.add(name)
         if name not in texts:
-            text = (ROOT / name).read_text()
+            text = read(name)
             paths = INCLUDE.findall(text)
             beside = [pathlib.Path(os.path.normpath(name.parent / path)) for path in paths]
             below = [pathlib.Path(path) for path in paths]
@@ -142,7 +157,7 @@ def check(unit: Unit, build: pathlib.Path, key: str) -> dict:
     folders = "|".join(sorted(path.name for path in ROOT.iterdir() if path.is_dir()
                               and path.name != "build" and not path.name.startswith(".")))
     run = subprocess.run(
-        [TIDY, "--quiet", "--checks=-bugprone-suspicious-include",
+        [TIDY, "--quiet", f"--checks={NEVER}{NOT_WITH_TORCH if with_torch(unit) else ''}",
          f"--header-filter=^{re.escape(str(ROOT))}/({folders})/", str(together), "--",
          *unit.flags, "-w"],
         cwd=ROOT, capture_output=True, text=True, check=False)
@@ -217,7 +232,7 @@ def main() -> int:
         return 2
     units = units_of(sources_of(build, arguments.folders))
     # The slowest first, so that no processor is idle at the end.
-    units.sort(key=lambda unit: ("torch/include" not in " ".join(unit.flags), -len(unit.sources)))
+    units.sort(key=lambda unit: (not with_torch(unit), -len(unit.sources)))
     total = sum(len(unit.sources) for unit in units)
     texts, findings, done, checked, start = {}, set(), 0, 0, time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
