@@ -4,6 +4,7 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
+#include "planner/engines/group_degrees.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
@@ -100,6 +101,7 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   for (const Role role : problem.roles) {
     problem.settings[role].fixed = values_about(role, enumerated.fixed);
     problem.layouts[role].required = values_about(role, degrees);
+    problem.shares_groups[role] = shares_groups(capabilities, role);
   }
   problem.spaces = [enumerated, capabilities](Role role, int gpus) {
     return enumerate_layouts(enumerated, capabilities, role, gpus);
