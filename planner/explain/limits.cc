@@ -101,7 +101,8 @@ Node types_node(const std::vector<OnOtherType>& types) {
 // Of the plan, by its engine; nothing where the plan names none.
 std::vector<std::string> engine_refusals(const Plan& plan) {
   std::vector<std::string> refusals;
-  if (plan.engine == kAnyEngine) return refusals;
+  Problems none;
+  if (engine_of(plan.engine, none) == nullptr) return refusals;
   for (const Problem& problem : outside_capabilities(plan)) {
     refusals.push_back(to_string({.place = problem.place,
                                   .found = problem.found,
@@ -109,6 +110,12 @@ std::vector<std::string> engine_refusals(const Plan& plan) {
                                   .hint = problem.hint}));
   }
   return refusals;
+}
+
+void add_refusals(const Plan& plan, Node& root) {
+  Node each = list_node();
+  for (const std::string& refusal : engine_refusals(plan)) each.items.push_back(node_of(refusal));
+  if (!each.items.empty()) add(root, "engine_refuses", std::move(each));
 }
 
 }  // namespace
@@ -183,11 +190,7 @@ std::string explain_json(const Plan& plan, const Calibration& calibration,
   for (const auto& [name, bytes] : present(limits.fullest)) add(classes, name, node_of(bytes));
   add(root, "fullest_bytes", std::move(classes));
   add(root, "prediction", prediction_node(plan));
-  if (const auto refusals = engine_refusals(plan); !refusals.empty()) {
-    Node each = list_node();
-    for (const std::string& refusal : refusals) each.items.push_back(node_of(refusal));
-    add(root, "engine_refuses", std::move(each));
-  }
+  add_refusals(plan, root);
   if (!reshards.empty()) {
     Node moves = list_node();
     for (const ReshardLimit& reshard : reshards) {

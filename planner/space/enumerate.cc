@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "cost_models/layer_shape.h"
+#include "cost_models/recompute_modules.h"
 #include "cost_models/spec/context_parallel.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
@@ -258,6 +259,11 @@ class Enumeration {
     for (const Recompute recompute :
          trained_ ? table_.training.recompute : std::vector{Recompute::none}) {
       if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
+      const bool asked = request_.fixed.find(next_.role, Field::recompute).has_value();
+      if (recompute == Recompute::selective && !asked &&
+          !selective_saves(request_.traits.kernels, model_)) {
+        continue;
+      }
       for (const Offload& offload : offloads) {
         if (!fixed(Field::offload, offload_value(offload))) continue;
         choices.push_back({zero, recompute, offload});

@@ -7,6 +7,7 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "cost_models/recompute_modules.h"
 
 namespace tessera {
 namespace {
@@ -97,6 +98,32 @@ TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeep
   const double again = layer_backward(rank, batch, Recompute::selective, calibration_).device_s;
   EXPECT_GT(again, plain);
   EXPECT_LT(again, plain + layer_forward(rank, batch, calibration_).device_s);
+}
+
+// Of Megatron-Core's modules (moe_act, mla_up_proj) no one drops a dense MLP's product: per token
+// the experts' products and latent attention's projections go, the shared expert's product stays.
+TEST_F(ExpertDispatchTest, SelectiveRecomputationOfMegatronIsThatOfItsModules) {
+  RankModel rank{.model = model_, .tp = 2, .ep = 64, .kind = LayerKind::sparse};
+  rank.traits.kernels.selective = SelectiveRecompute::modules;
+  const double kept = layer_activation_bytes(rank, Recompute::none);
+  const double selective = layer_activation_bytes(rank, Recompute::selective);
+  const double projections = 2.0 * 64 * (192 + 192 + 128), products = 2.0 * 8 * 2048 / 2;
+  EXPECT_DOUBLE_EQ(kept - selective, projections + products);
+  EXPECT_EQ(recompute_modules(model_), (std::vector<std::string_view>{"moe_act", "mla_up_proj"}));
+
+  Problems problems;
+  RankModel dense{.model = *read_model_spec("llama3.1-70b", problems), .tp = 8};
+  dense.traits.kernels.selective = SelectiveRecompute::modules;
+  EXPECT_EQ(layer_activation_bytes(dense, Recompute::selective),
+            layer_activation_bytes(dense, Recompute::none));
+  EXPECT_FALSE(selective_saves(dense.traits.kernels, dense.model));
+  EXPECT_EQ(recompute_modules(dense.model), (std::vector<std::string_view>{"core_attn"}));
+  const TokenBatch batch{4096, 1, 4096.0 * 4096};
+  const double plain = layer_backward(dense, batch, Recompute::none, calibration_).device_s;
+  const double again = layer_backward(dense, batch, Recompute::selective, calibration_).device_s;
+  EXPECT_NEAR(again - plain,
+              calibration_.sustained.value * layer_attention_seconds(dense, batch, calibration_),
+              1e-12);
 }
 
 TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
