@@ -1,6 +1,8 @@
 #include "planner/interop/config/imported_recompute.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "cost_models/recompute_modules.h"
 
@@ -18,8 +20,18 @@ std::string listed(const Words& words) {
 
 std::vector<std::string> words_of(const Node* node) {
   if (node == nullptr) return {};
-  if (node->is(Node::Kind::string)) return {node->text};
   std::vector<std::string> words;
+  if (node->is(Node::Kind::string)) {  // Hydra's "[a, b]" as an override has it, or one word
+    std::string word;
+    for (const char c : node->text + ",") {
+      if (c == ',') {
+        if (!word.empty()) words.push_back(std::exchange(word, {}));
+      } else if (std::string_view("[]'\" ").find(c) == std::string_view::npos) {
+        word += c;
+      }
+    }
+    return words;
+  }
   for (const Node& item : node->items) words.push_back(item.text);
   return words;
 }

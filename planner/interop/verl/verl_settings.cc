@@ -89,12 +89,14 @@ void VerlWriter::known_or_asked(std::string key, const std::string& value, const
 void VerlWriter::weights(std::string key, const std::string& model, const std::string& stated,
                          const char* variable, const std::string& whose) {
   const ModelSource& source = plan.models.at(model);
-  std::string value = stated.empty() ? weights_of(source) : stated;
+  const std::string known = weights_of(source);
+  std::string value = stated.empty() ? known : stated;
   std::string what = "a folder with the weights of " + whose;
   if (has_quantized_weights(source)) {
-    const std::string name = stated.empty() ? value : weights_of(source);
-    what += " in the plan's type: `python3 " + std::string(kPrepareModel) + " " +
-            shell_word(name.empty() ? "FOLDER" : name) + " NEW_FOLDER` makes it";
+    // The sentence stands in quotes of a shell: only a plain name can be part of it.
+    const bool plain = !known.empty() && shell_word(known) == known;
+    what += " that is prepared for verl: `python3 " + std::string(kPrepareModel) + " " +
+            (plain ? known : "FOLDER") + " NEW_FOLDER` makes it";
     if (stated.empty()) value.clear();
     out.quantized = true;
   } else {

@@ -129,14 +129,11 @@ def check_ray(folder):
 def check_pod(template):
     from kubeflow_trainer_api.models import IoK8sApiCoreV1PodTemplateSpec
 
-    read = IoK8sApiCoreV1PodTemplateSpec.from_dict(template).to_dict()
-    # What a resource limit is in JSON: a string or a number.
+    # What a resource limit is in JSON: a string or a number (the model takes strings).
     for container in template["spec"]["containers"]:
         limits = container["resources"]["limits"]
         container["resources"]["limits"] = {key: str(value) for key, value in limits.items()}
-    for container in read["spec"]["containers"]:
-        limits = container["resources"]["limits"]
-        container["resources"]["limits"] = {key: str(value) for key, value in limits.items()}
+    read = IoK8sApiCoreV1PodTemplateSpec.from_dict(template).to_dict()
     if read != template:
         raise ValueError(f"keys that a pod does not have: {difference(template, read)}")
     volumes = {volume["name"] for volume in template["spec"]["volumes"]}
