@@ -136,8 +136,8 @@ std::optional<Export> export_plan(const Plan& plan, const ExportTarget& named,
   }
   if (target.program == ExportedProgram::tessera_run && plan.engine != theirs.engine) {
     problems.push_back({"plan", "/engine", "'" + plan.engine + "'", theirs.engine,
-                        std::string(target.name) + " starts tessera-run; plan for it with " +
-                            "--engine " + theirs.engine});
+                        std::string(target.name) + " starts tessera-run; for verl use --to slurm, "
+                                                   "kubernetes or ray"});
   }
   check_types(plan, target, problems);
   if (problems.size() != before) return std::nullopt;

@@ -355,7 +355,8 @@ TEST(Export, AsksForWeightsThatAreNotQuantized) {
   write_text_file(folder.path() / "prepare_model.py", text_of(made, "prepare_model.py"));
   write_text_file(folder.path() / "run.sh", script);
   const std::string in = "cd " + folder.path().string() + "; ";
-  const std::string asked = output_of(in + "env -u MODEL_PATH TRAIN_FILES=t VAL_FILES=v bash run.sh 2>&1");
+  const std::string asked =
+      output_of(in + "env -u MODEL_PATH TRAIN_FILES=t VAL_FILES=v bash run.sh 2>&1");
   EXPECT_THAT(asked, HasSubstr("`python3 prepare_model.py deepseek-ai/DeepSeek-V3 NEW_FOLDER`"));
   fs::create_directory(folder.path() / "given");
   write_text_file(folder.path() / "given/config.json",
