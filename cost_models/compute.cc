@@ -6,7 +6,7 @@
 
 #include "cost_models/layer_operators.h"
 #include "cost_models/linear_communication.h"
-#include "cost_models/recompute_modules.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {
@@ -149,7 +149,8 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   if (!rank.traits.kernels.flash_attention) {
     attention = (recompute == Recompute::selective ? 3.0 : 2.0) * forward;
   } else if (recompute == Recompute::selective &&
-             !selective_saves(rank.traits.kernels, rank.model)) {
+             rank.traits.kernels.selective == SelectiveRecompute::modules && !rank.model.moe &&
+             !rank.model.mla) {
     attention += forward;  // its core, as Megatron-Core's default has it
   }
   const double accumulation =
@@ -276,8 +277,8 @@ double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
   const double head = model.head == ModelHead::value ? 1.0 : static_cast<double>(model.vocab);
   double flops = 2.0 * head * static_cast<double>(model.hidden);
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const RankModel whole{
-        .model = model, .dtype = model.dtype, .kind = kind_of_layer(model, layer)};
+    RankModel whole{{}, model, model.dtype};
+    whole.kind = kind_of_layer(model, layer);
     const LayerShape shape = whole.layer();
     for (const MatmulShape& matmul : layer_matmuls(whole, shape)) {
       flops += 2.0 * matmul.rows * matmul.n * matmul.k;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/group_degrees.h"
 #include "planner/explain/nearest_fix.h"

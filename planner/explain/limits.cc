@@ -4,12 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/explain/report.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 
 namespace tessera {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/group_degrees.h"

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "cost_models/layer_shape.h"
-#include "cost_models/recompute_modules.h"
 #include "cost_models/spec/context_parallel.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
@@ -261,7 +260,8 @@ class Enumeration {
       if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
       const bool asked = request_.fixed.find(next_.role, Field::recompute).has_value();
       if (recompute == Recompute::selective && !asked &&
-          !selective_saves(request_.traits.kernels, model_)) {
+          request_.traits.kernels.selective == SelectiveRecompute::modules &&
+          request_.traits.kernels.flash_attention && !model_.moe && !model_.mla) {
         continue;
       }
       for (const Offload& offload : offloads) {

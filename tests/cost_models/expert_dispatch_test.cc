@@ -6,8 +6,9 @@
 #include <cstdint>
 
 #include "cost_models/compute.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
-#include "cost_models/recompute_modules.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {
@@ -63,7 +64,8 @@ class ExpertDispatchTest : public testing::Test {
     calibration_ = *calibration_for_cluster(cluster_, problems);
   }
   double seconds(ExpertDispatch dispatch, GroupShape group) const {
-    RankModel rank{.model = model_, .ep = group.ranks, .kind = LayerKind::sparse};
+    RankModel rank{{.ep = group.ranks}, model_};
+    rank.kind = LayerKind::sparse;
     rank.traits.experts.dispatch = dispatch;
     return layer_ep_seconds(rank, 4096, group, cluster_, calibration_);
   }
@@ -88,7 +90,8 @@ TEST_F(ExpertDispatchTest, HierarchicalSendsLessThanOneCopyPerExpert) {
 }
 
 TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeepingThem) {
-  const RankModel rank{.model = model_, .tp = 2, .ep = 64, .kind = LayerKind::sparse};
+  RankModel rank{{.tp = 2, .ep = 64}, model_};
+  rank.kind = LayerKind::sparse;
   const TokenBatch batch{4096, 1, 4096.0 * 4096};
   const double kept = layer_activation_bytes(rank, Recompute::none);
   const double selective = layer_activation_bytes(rank, Recompute::selective);
@@ -103,21 +106,19 @@ TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeep
 // Of Megatron-Core's modules (moe_act, mla_up_proj) no one drops a dense MLP's product: per token
 // the experts' products and latent attention's projections go, the shared expert's product stays.
 TEST_F(ExpertDispatchTest, SelectiveRecomputationOfMegatronIsThatOfItsModules) {
-  RankModel rank{.model = model_, .tp = 2, .ep = 64, .kind = LayerKind::sparse};
+  RankModel rank{{.tp = 2, .ep = 64}, model_};
+  rank.kind = LayerKind::sparse;
   rank.traits.kernels.selective = SelectiveRecompute::modules;
   const double kept = layer_activation_bytes(rank, Recompute::none);
   const double selective = layer_activation_bytes(rank, Recompute::selective);
   const double projections = 2.0 * 64 * (192 + 192 + 128), products = 2.0 * 8 * 2048 / 2;
   EXPECT_DOUBLE_EQ(kept - selective, projections + products);
-  EXPECT_EQ(recompute_modules(model_), (std::vector<std::string_view>{"moe_act", "mla_up_proj"}));
 
   Problems problems;
-  RankModel dense{.model = *read_model_spec("llama3.1-70b", problems), .tp = 8};
+  RankModel dense{{.tp = 8}, *read_model_spec("llama3.1-70b", problems)};
   dense.traits.kernels.selective = SelectiveRecompute::modules;
   EXPECT_EQ(layer_activation_bytes(dense, Recompute::selective),
             layer_activation_bytes(dense, Recompute::none));
-  EXPECT_FALSE(selective_saves(dense.traits.kernels, dense.model));
-  EXPECT_EQ(recompute_modules(dense.model), (std::vector<std::string_view>{"core_attn"}));
   const TokenBatch batch{4096, 1, 4096.0 * 4096};
   const double plain = layer_backward(dense, batch, Recompute::none, calibration_).device_s;
   const double again = layer_backward(dense, batch, Recompute::selective, calibration_).device_s;
@@ -128,8 +129,8 @@ TEST_F(ExpertDispatchTest, SelectiveRecomputationOfMegatronIsThatOfItsModules) {
 
 TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
   Problems problems;
-  RankModel rank{
-      .model = *read_model_spec("llama3.1-70b", problems), .tp = 8, .sequence_parallel = true};
+  RankModel rank{{.tp = 8}, *read_model_spec("llama3.1-70b", problems)};
+  rank.sequence_parallel = true;
   const double whole = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
   rank.traits.kernels.overlapped_tensor_parallel = true;
   const double pieces = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
@@ -139,7 +140,7 @@ TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
 
 // DeepSeek-V3: 8 of 256 experts on 8 ranks of a node touch 8 (1 - (7/8)^8) = 5.25 of them.
 TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
-  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  RankModel rank{{.ep = 8}, model_, DType::bf16};
   const auto seconds = [&](double tokens) {
     return layer_ep_seconds(rank, tokens, {8, 1}, cluster_, calibration_);
   };
@@ -149,14 +150,14 @@ TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
 }
 
 TEST_F(ExpertDispatchTest, MergedTokensNeedNoSorting) {
-  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  RankModel rank{{.ep = 8}, model_, DType::bf16};
   const double sorted = layer_elementwise_bytes(rank);
   rank.traits.experts.merged_dispatch = true;
   EXPECT_DOUBLE_EQ(sorted - layer_elementwise_bytes(rank), 2.0 * 4 * 8 * 7168);
 }
 
 TEST_F(ExpertDispatchTest, BiasesOfExpertsAreReadAndWrittenInFp32WhereAnEngineAddsThemSo) {
-  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  RankModel rank{{.ep = 8}, model_, DType::bf16};
   rank.traits.experts.eager_bias = true;
   const double without = layer_elementwise_bytes(rank);
   rank.model.mlp_bias = true;

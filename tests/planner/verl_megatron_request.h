@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "planner/request/settings.h"
 

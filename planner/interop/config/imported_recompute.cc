@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cost_models/recompute_modules.h"
+#include "planner/interop/config/recompute_modules.h"
 
 namespace tessera {
 namespace {

@@ -3,10 +3,13 @@
 
 #include <string>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/engines/choices.h"
 #include "planner/interop/files/export_target.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// False and Problems where the ranks do not fill whole nodes, or a name is none of a job's.
 bool check_job(const Plan& plan, const ExportOptions& options, Problems& problems);

@@ -1,5 +1,6 @@
 // A verl job with the Ray cluster that it runs on: as a job of Slurm (after verl's
 // examples/slurm/ray_on_slurm.slurm), and as KubeRay's RayJob on Kubernetes.
+#include "cost_models/documents/problem.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/gpu_types.h"
 #include "planner/interop/files/script.h"
@@ -7,6 +8,7 @@
 #include "planner/interop/launch/launch_files.h"
 #include "planner/interop/verl/verl.h"
 #include "planner/interop/verl/verl_job.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

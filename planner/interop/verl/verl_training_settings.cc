@@ -2,9 +2,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "cost_models/recompute_modules.h"
+#include "planner/interop/config/recompute_modules.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

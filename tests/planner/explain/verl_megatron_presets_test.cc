@@ -9,6 +9,7 @@
 
 #include "planner/engines/engine_check.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "tests/planner/verl_megatron_request.h"
 
 namespace tessera {

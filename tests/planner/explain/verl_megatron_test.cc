@@ -6,6 +6,7 @@
 #include "planner/explain/advice.h"
 #include "planner/explain/limits.h"
 #include "planner/explain/why_not.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_value.h"
 #include "tests/planner/planned.h"
 #include "tests/planner/verl_megatron_request.h"

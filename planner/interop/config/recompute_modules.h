@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/engine_traits.h"
 #include "cost_models/spec/model_spec.h"
 
 namespace tessera {
@@ -21,12 +20,6 @@ inline std::vector<std::string_view> recompute_modules(const ModelSpec& model) {
   if (model.mla) modules.emplace_back("mla_up_proj");  // latent attention's projections to heads
   if (modules.empty()) modules.emplace_back("core_attn");
   return modules;
-}
-
-/// False where selective recomputation takes time and saves no memory.
-inline bool selective_saves(const LayerKernels& kernels, const ModelSpec& model) {
-  return kernels.selective == SelectiveRecompute::products || !kernels.flash_attention ||
-         model.moe || model.mla;
 }
 
 }  // namespace tessera
