@@ -50,11 +50,14 @@ double attention_elements(const RankModel& rank, const LayerShape& shape, bool p
          as_double(shape.query_rank + shape.kv_rank + shape.rope_dim);
 }
 
-double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product) {
-  const double parts = as_double(shape.up_parts()) + (product ? 1.0 : 0.0);
-  double elements = parts * as_double(rank.largest(shape.ffn));
+// `product`, `expert_product`: the second projection's inputs are kept.
+double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product,
+                    bool expert_product) {
+  const double up = as_double(shape.up_parts());
+  double elements = (up + (product ? 1.0 : 0.0)) * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
+    const double parts = up + (expert_product ? 1.0 : 0.0);
     elements += expert_copies(rank, shape) * (parts * columns + 2.0 * as_double(shape.hidden)) +
                 as_double(shape.experts);
   }
@@ -63,7 +66,8 @@ double mlp_elements(const RankModel& rank, const LayerShape& shape, bool product
 
 // Inputs and outputs of a layer's widest operator besides the residual stream.
 double layer_buffers(const RankModel& rank, const LayerShape& shape, double tokens) {
-  const double widest = std::max(attention_elements(rank, shape), mlp_elements(rank, shape, true));
+  const double widest =
+      std::max(attention_elements(rank, shape), mlp_elements(rank, shape, true, true));
   return tokens * size_of(rank.dtype) * (3.0 * as_double(shape.hidden) + widest);
 }
 
@@ -82,12 +86,14 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
               (rank.traits.kernels.dropout ? 2 * bytes + 1 : bytes);
   }
   const bool remade = rank.traits.kernels.elementwise == ElementwiseKernels::remade;
-  const bool product = !(flash && shape.gated && (selective || remade));
+  const bool products = selective && rank.traits.kernels.selective == SelectiveRecompute::products;
+  const bool product = !(flash && shape.gated && (products || remade));
+  const bool expert_product = !(flash && shape.gated && (selective || remade));
   const double stream =
       bytes * (remade ? 2.0 : 4.0) * hidden + (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
   return stream +
-         bytes *
-             (attention_elements(rank, shape, !selective) + mlp_elements(rank, shape, product)) +
+         bytes * (attention_elements(rank, shape, !selective) +
+                  mlp_elements(rank, shape, product, expert_product)) +
          softmax;
 }
 

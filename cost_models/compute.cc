@@ -45,11 +45,14 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
 }
 
 // Bytes that selective recomputation with flash attention makes again per token: both norms, 4 h,
-// and the gated product, 3 f (2 f without gate).
+// and the gated product, 3 f (2 f without gate); of Megatron-Core's modules the experts' alone.
 Traffic remade_bytes(const RankModel& rank, const LayerShape& shape) {
   const double activation = shape.gated ? 3.0 : 2.0;
-  double elements = 4.0 * as_double(shape.hidden) / rank.stream_parts() +
-                    activation * as_double(rank.largest(shape.ffn));
+  double elements = 0;
+  if (rank.traits.kernels.selective == SelectiveRecompute::products) {
+    elements = 4.0 * as_double(shape.hidden) / rank.stream_parts() +
+               activation * as_double(rank.largest(shape.ffn));
+  }
   if (shape.sparse()) {
     elements += activation * as_double(shape.experts_per_token * shape.expert_ffn) / rank.tp;
   }
@@ -146,6 +149,10 @@ Work layer_backward(const RankModel& rank, const TokenBatch& batch, Recompute re
   // Without flash attention the backward pass is two GEMMs and as many passes for each of forward.
   if (!rank.traits.kernels.flash_attention) {
     attention = (recompute == Recompute::selective ? 3.0 : 2.0) * forward;
+  } else if (recompute == Recompute::selective &&
+             rank.traits.kernels.selective == SelectiveRecompute::modules && !rank.model.moe &&
+             !rank.model.mla) {
+    attention += forward;  // its core, as Megatron-Core's default has it
   }
   const Traffic accumulation =
       rank.adapter_rank > 0 ? Traffic{} : layer_weights(layer) * accumulated_bytes(rank);

@@ -40,6 +40,12 @@ enum class ElementwiseKernels {
   remade,
 };
 
+/// What Recompute::selective makes again where attention is flash attention; else it is the scores.
+enum class SelectiveRecompute {
+  products,  // norms, every gated product, and latent attention's projections
+  modules,   // those of Megatron-Core that recompute_modules (recompute_modules.h) names
+};
+
 /// Where the optimizer's states are while it steps, if a plan offloads them between steps.
 enum class OffloadedStates {
   whole,     // all of them are fetched
@@ -75,6 +81,7 @@ struct LayerKernels {
   bool flash_attention = true;  // false: scores of s x s elements are written and kept
   bool dropout = false;         // masks of one byte per element
   ElementwiseKernels elementwise = ElementwiseKernels::fused;
+  SelectiveRecompute selective = SelectiveRecompute::products;
   /// Rate of the layers' products over that in 16 bit; above 1 their operands are cast to 8 bit
   /// before (the head's and attention's stay in 16).
   double product_speed = 1;

@@ -57,6 +57,9 @@ struct PoolLimits {
   /// Actor, rollout, critic and reference share all of the job's GPUs; the reward model may have
   /// its own.
   bool colocated = false;
+  /// Roles on the same GPUs that are not served agree in tp, pp, vpp, cp, ep and etp
+  /// (group_degrees.h): one set of process groups serves them all.
+  bool one_set_of_groups = false;
   /// Steps ahead (0, 1) that a rollout with GPUs of its own may generate; empty = it has none.
   std::vector<int> rollout_lags;
 };

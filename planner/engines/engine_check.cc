@@ -5,6 +5,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/context_parallel.h"
+#include "planner/engines/group_degrees.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
 
@@ -180,6 +181,38 @@ void check_memory_options(const Engine& engine, const RolePlan& role, const std:
   }
 }
 
+bool share_ranks(const RolePlan& a, const RolePlan& b) {
+  return std::any_of(a.ranks.begin(), a.ranks.end(),
+                     [&](int rank) { return contains(b.ranks, rank); });
+}
+
+// Each role against the first one on GPUs of its own whose process groups it has to use.
+void check_groups(const Engine& engine, const Plan& plan, const std::string& file,
+                  Problems& problems) {
+  for (std::size_t i = 0; i < plan.roles.size(); ++i) {
+    const RolePlan& role = plan.roles[i];
+    const auto first =
+        std::find_if(plan.roles.begin(), plan.roles.end(), [&](const RolePlan& other) {
+          return shares_groups(engine.capabilities, other.role) && share_ranks(other, role);
+        });
+    if (first == plan.roles.end() || !shares_groups(engine.capabilities, role.role)) continue;
+    const auto own = named(group_degrees(role.layout)),
+               wanted = named(group_degrees(first->layout));
+    std::string found, expected;
+    for (std::size_t d = 0; d < own.size(); ++d) {
+      if (own[d].second == wanted[d].second) continue;
+      const std::string name(own[d].first);
+      found += (found.empty() ? "" : ", ") + name + " " + std::to_string(own[d].second);
+      expected += (expected.empty() ? "" : ", ") + name + " " + std::to_string(wanted[d].second);
+    }
+    if (found.empty()) continue;
+    problems.push_back({file, "/roles/" + std::to_string(i) + "/layout",
+                        found + " of the " + std::string(name_of(role.role)),
+                        expected + " as the " + std::string(name_of(first->role)) + " has",
+                        why_groups_agree(engine.name)});
+  }
+}
+
 /// The rollout on GPUs that no other role of the pool has.
 bool has_own_ranks(const Plan& plan, const RolePlan& role) {
   if (role.role != Role::rollout) return false;
@@ -290,6 +323,7 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
                           "engine '" + engine->name + "' keeps the rollout shard mapped"});
     }
   }
+  if (engine->capabilities.pools.one_set_of_groups) check_groups(*engine, plan, file, problems);
   if (engine->capabilities.pools.colocated) check_placement(*engine, plan, file, problems);
   check_schedule(*engine, plan, file, problems);
   return problems;

@@ -49,6 +49,7 @@ Engine megatron_core(std::string name, std::string version) {
   can.offload.rollout = true;    // the rollout is not Megatron's
   can.training.heads = HeadRule::all_heads;
   engine.traits.gradients.reduced_in_place = true;
+  engine.traits.kernels.selective = SelectiveRecompute::modules;
   engine.trained_ranks = TrainedRanks::megatron;
   return engine;
 }

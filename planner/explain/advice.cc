@@ -10,6 +10,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/engines/engine.h"
+#include "planner/engines/group_degrees.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/amounts.h"
@@ -42,11 +43,17 @@ class Ladder {
 
   /// `words` are the change as --fix reads it; everything else stays as the plan has it.
   Rung rung(std::string what, std::vector<std::string> words, const Candidate& changed) {
+    return rung(std::move(what), std::move(words), std::vector{changed});
+  }
+  /// Of the first of several roles that change together.
+  Rung rung(std::string what, std::vector<std::string> words,
+            const std::vector<Candidate>& together) {
+    const Candidate& changed = together.front();
     Rung rung{.what = std::move(what), .words = std::move(words), .role = changed.role};
     rung.why = beyond_engine(rung.words);
     if (!rung.why.empty()) return rung;
     Solution other = solution_;
-    other.choice.at(changed.role) = changed;
+    for (const Candidate& each : together) other.choice.at(each.role) = each;
     const FixedIteration priced =
         price_iteration(costs_, other.choice, other.placement, other.policy_lag);
     rung.why = priced.why;
@@ -59,6 +66,19 @@ class Ladder {
     rung.peak_bytes = Bytes{made.prediction.peak_bytes};
     rung.role_saves_bytes = own_.at(changed.role) - own_bytes(changed.role, other);
     return rung;
+  }
+
+  /// The actor and the roles that must have its group degrees.
+  std::vector<Candidate> with_actors_groups() const {
+    std::vector<Candidate> all{candidate(Role::actor)};
+    const Capabilities& can = engine_named(plan_.engine).capabilities;
+    for (const std::vector<Role>& block : solution_.placement) {
+      if (std::find(block.begin(), block.end(), Role::actor) == block.end()) continue;
+      for (const Role role : block) {
+        if (role != Role::actor && shares_groups(can, role)) all.push_back(candidate(role));
+      }
+    }
+    return all;
   }
 
  private:
@@ -113,6 +133,19 @@ void add_rollout_rungs(Ladder& ladder, Advice& advice) {
   }
 }
 
+// On as many GPUs, with `factor` times as many in a tensor-parallel group.
+Candidate with_more_tp(const Candidate& now, int factor) {
+  Candidate changed = now;
+  changed.tp = now.tp * factor;
+  changed.dp = now.dp / factor;
+  changed.dp_shard = std::gcd(now.dp_shard, changed.dp);
+  if (now.dp_shard > 1 && changed.dp_shard == 1) changed.zero = 1;
+  if (changed.dp == 1) changed.zero = 0;
+  if (now.ep == 1) changed.etp = changed.tp;
+  changed.sequence_parallel = true;
+  return changed;
+}
+
 void add_actor_rungs(const Plan& plan, Ladder& ladder, Advice& advice) {
   const Candidate& now = ladder.candidate(Role::actor);
   const auto add = [&](std::string what, std::string word, const Candidate& changed) {
@@ -138,17 +171,15 @@ void add_actor_rungs(const Plan& plan, Ladder& ladder, Advice& advice) {
     add("actor ZeRO " + std::to_string(zero), "actor.zero=" + std::to_string(zero), changed);
   }
   for (const int factor : {2, 4}) {
-    Candidate changed = now;
-    changed.tp = now.tp * factor;
-    if (changed.tp > plan.cluster.gpus_per_node || now.dp % factor != 0) continue;
-    changed.dp = now.dp / factor;
-    changed.dp_shard = std::gcd(now.dp_shard, changed.dp);
-    if (now.dp_shard > 1 && changed.dp_shard == 1) changed.zero = 1;
-    if (changed.dp == 1) changed.zero = 0;
-    if (now.ep == 1) changed.etp = changed.tp;
-    changed.sequence_parallel = true;
-    add("actor TP " + std::to_string(changed.tp), "actor.tp=" + std::to_string(changed.tp),
-        changed);
+    if (now.tp * factor > plan.cluster.gpus_per_node || now.dp % factor != 0) continue;
+    std::vector<Candidate> together = ladder.with_actors_groups();
+    std::vector<std::string> words;
+    for (Candidate& each : together) {
+      each = with_more_tp(each, factor);
+      words.push_back(std::string(name_of(each.role)) + ".tp=" + std::to_string(each.tp));
+    }
+    advice.ladder.push_back(
+        ladder.rung("actor TP " + std::to_string(now.tp * factor), words, together));
   }
 }
 

@@ -1,12 +1,14 @@
 #include "planner/explain/infeasible.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/group_degrees.h"
 #include "planner/explain/nearest_fix.h"
 #include "planner/plan/amounts.h"
 #include "planner/pricing/fixed.h"
@@ -144,6 +146,37 @@ std::string two_types(const PlanRequest& request) {
   return why;
 }
 
+// Fixed degrees in which roles differ that have one set of process groups in every allowed
+// placement; empty = none.
+std::string two_sets_of_groups(const PlanRequest& request, const Capabilities& capabilities) {
+  constexpr std::array kFields{Field::tp, Field::pp, Field::vpp, Field::cp, Field::ep, Field::etp};
+  Problems none;
+  std::string why;
+  for (const Placement& placement : allowed_placements(request, none)) {
+    std::string here;
+    for (const std::vector<Role>& block : placement) {
+      for (const Field field : kFields) {
+        std::optional<std::pair<Role, std::int64_t>> first;
+        for (const Role role : block) {
+          const auto value = request.fixed.find(role, field);
+          if (!value || !shares_groups(capabilities, role)) continue;
+          if (!first) first = {role, *value};
+          if (first->second == *value || !here.empty()) continue;
+          const auto word = [&](Role of, std::int64_t degree) {
+            return std::string(name_of(of)) + "." + std::string(name_of(field)) + "=" +
+                   std::to_string(degree);
+          };
+          here = word(first->first, first->second) + " and " + word(role, *value) + ": " +
+                 why_groups_agree(request.engine);
+        }
+      }
+    }
+    if (here.empty()) return {};
+    if (why.empty()) why = here;
+  }
+  return why;
+}
+
 // Shortages of roles that do not even fit alone, each at its leanest over all sizes.
 void alone(const PlanRequest& request, const Capabilities& capabilities, CostEvaluator& costs,
            Infeasible& result) {
@@ -247,9 +280,10 @@ void together(const PlanRequest& request, const Capabilities& capabilities, Cost
       return;
     }
   }
-  result.reasons.push_back("every role fits alone, but no placement and split of " +
-                           std::to_string(request.cluster.gpus()) +
-                           " GPUs that the settings allow holds them all");
+  result.reasons.push_back(
+      "every role fits alone, but no placement and split of " +
+      std::to_string(request.cluster.gpus()) + " GPUs that the settings allow holds them all" +
+      (capabilities.pools.one_set_of_groups ? "; " + why_groups_agree(request.engine) : ""));
 }
 
 }  // namespace
@@ -267,6 +301,9 @@ Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& ca
   }
   alone(request, capabilities, costs, result);
   if (const std::string why = two_types(request); !why.empty()) result.reasons.push_back(why);
+  if (const std::string why = two_sets_of_groups(request, capabilities); !why.empty()) {
+    result.reasons.push_back(why);
+  }
   if (result.shortages.empty() && result.reasons.empty()) {
     together(request, capabilities, costs, result);
   }

@@ -4,8 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
 #include "planner/explain/report.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/certified.h"
@@ -98,6 +101,26 @@ Node types_node(const std::vector<OnOtherType>& types) {
   return list;
 }
 
+// Of the plan, by its engine; nothing where the plan names none.
+std::vector<std::string> engine_refusals(const Plan& plan) {
+  std::vector<std::string> refusals;
+  Problems none;
+  if (engine_of(plan.engine, none) == nullptr) return refusals;
+  for (const Problem& problem : outside_capabilities(plan)) {
+    refusals.push_back(to_string({.place = problem.place,
+                                  .found = problem.found,
+                                  .expected = problem.expected,
+                                  .hint = problem.hint}));
+  }
+  return refusals;
+}
+
+void add_refusals(const Plan& plan, Node& root) {
+  Node each = list_node();
+  for (const std::string& refusal : engine_refusals(plan)) each.items.push_back(node_of(refusal));
+  if (!each.items.empty()) add(root, "engine_refuses", std::move(each));
+}
+
 }  // namespace
 
 PlanLimits limits_of(const Plan& plan, const Calibration& calibration) {
@@ -145,6 +168,9 @@ std::string explain(const Plan& plan, const Calibration& calibration,
   out.back() = '\n';
   out += memory_by_role(plan);
   out += "layouts: " + describe_layouts(plan) + "\n";
+  for (const std::string& refusal : engine_refusals(plan)) {
+    out += "engine '" + plan.engine + "' cannot run it: " + refusal + "\n";
+  }
   return out + describe(reshards) + describe_certificate(plan) +
          "ask further: --why-not 'rollout.tp=8' (what a choice costs), --advice (what practice "
          "tries when\nmemory runs out), --rules published-practice (rules on the prediction, or "
@@ -167,6 +193,7 @@ std::string explain_json(const Plan& plan, const Calibration& calibration,
   for (const auto& [name, bytes] : present(limits.fullest)) add(classes, name, node_of(bytes));
   add(root, "fullest_bytes", std::move(classes));
   add(root, "prediction", prediction_node(plan));
+  add_refusals(plan, root);
   if (!reshards.empty()) {
     Node moves = list_node();
     for (const ReshardLimit& reshard : reshards) {

@@ -63,6 +63,19 @@ std::string joined(const std::vector<std::string>& names, const char* between) {
   return text;
 }
 
+// As --fix placement= reads it, the rollout named where several blocks could have it.
+std::string placement_text(const Plan& plan) {
+  const Placement placement = placement_of(plan);
+  if (placement.size() == 1) return describe(placement);
+  std::string all;
+  for (const std::vector<Role>& block : placement) {
+    std::vector<std::string> roles;
+    for (const Role role : block) roles.emplace_back(name_of(role));
+    all += (all.empty() ? "" : " | ") + joined(roles, "+");
+  }
+  return all;
+}
+
 std::string layout_text(const Plan& plan, const RolePlan& role) {
   std::string layout = describe_layout(plan, role);
   if (role.role == Role::rollout) layout += " " + std::string(name_of(role.rank_order));
@@ -279,7 +292,7 @@ std::string describe(const Plan& plan, const Calibration* calibration) {
   std::string out = text("plan for %s on %s: %d of %lld GPUs, engine %s, placement ",
                          plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
                          static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
-  out += describe_placement(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
+  out += placement_text(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
   return out + models_part(plan) + roles_part(plan, calibration) + phases_part(plan) +
          reshard_part(plan) + certificate_part(plan) + constants_part(plan);
 }

@@ -23,10 +23,21 @@ std::string engine_for(const Plan& plan, const ExportTarget& target) {
   return std::string(own != target.engines.end() ? *own : target.engines.front());
 }
 
+// Of the rows with the target's name the one that takes the plan's engine, if any does.
+const ExportTarget& target_for(const Plan& plan, const ExportTarget& named) {
+  for (const ExportTarget& row : every_export_target()) {
+    const bool takes =
+        std::find(row.engines.begin(), row.engines.end(), plan.engine) != row.engines.end();
+    if (row.name == named.name && takes) return row;
+  }
+  return named;
+}
+
 // What a target can say about GPU types. A launcher starts all ranks of all nodes up to the last;
 // a TrainJob's nodes are all of one template (Kubeflow Trainer v2, TrainJob.spec.trainer).
 void check_types(const Plan& plan, const ExportTarget& target, Problems& problems) {
-  if (plan.cluster.groups.empty() || target.program != ExportedProgram::tessera_run) return;
+  const bool starts_all = target.program == ExportedProgram::tessera_run || target.nodes_alike;
+  if (plan.cluster.groups.empty() || !starts_all) return;
   std::set<int> ranks;
   for (const RolePlan& role : plan.roles) ranks.insert(role.ranks.begin(), role.ranks.end());
   if (static_cast<int>(ranks.size()) != plan.world_size()) {
@@ -38,7 +49,7 @@ void check_types(const Plan& plan, const ExportTarget& target, Problems& problem
   } else if (target.nodes_alike && types_of(plan).size() > 1) {
     problems.push_back({"plan", "/cluster/node_types",
                         std::to_string(types_of(plan).size()) + " GPU types", "one",
-                        "a TrainJob's nodes are all alike: use --to slurm or torchrun"});
+                        "nodes of such a job are all alike: use --to slurm"});
   }
 }
 
@@ -86,16 +97,19 @@ std::string notes_text(const Plan& plan, const ExportTarget& target, const Expor
 
 const std::vector<ExportTarget>& every_export_target() {
   static const std::vector<ExportTarget> rows = {
-      verl_target(),  verl_megatron_target(), megatron_target(),
-      vllm_target(),  sglang_target(),        torchrun_target(),
-      slurm_target(), kubernetes_target(),    ray_target(),
+      verl_target(),       verl_megatron_target(),   megatron_target(), vllm_target(),
+      sglang_target(),     torchrun_target(),        slurm_target(),    verl_slurm_target(),
+      kubernetes_target(), verl_kubernetes_target(), ray_target(),
   };
   return rows;
 }
 
 std::string export_target_names() {
   std::string all;
+  std::string_view last;
   for (const ExportTarget& target : every_export_target()) {
+    if (target.name == last) continue;
+    last = target.name;
     all += (all.empty() ? "" : ", ") + std::string(target.name);
   }
   return all;
@@ -112,8 +126,9 @@ const ExportTarget* export_target_from(std::string_view name, Problems& problems
   return nullptr;
 }
 
-std::optional<Export> export_plan(const Plan& plan, const ExportTarget& target,
+std::optional<Export> export_plan(const Plan& plan, const ExportTarget& named,
                                   const ExportOptions& options, Problems& problems) {
+  const ExportTarget& target = target_for(plan, named);
   const std::size_t before = problems.size();
   Plan theirs = plan;
   theirs.engine = engine_for(plan, target);
@@ -123,7 +138,8 @@ std::optional<Export> export_plan(const Plan& plan, const ExportTarget& target,
   }
   if (target.program == ExportedProgram::tessera_run && plan.engine != theirs.engine) {
     problems.push_back({"plan", "/engine", "'" + plan.engine + "'", theirs.engine,
-                        std::string(target.name) + " starts tessera-run; for verl use --to ray"});
+                        std::string(target.name) + " starts tessera-run; for verl use --to slurm, "
+                                                   "kubernetes or ray"});
   }
   check_types(plan, target, problems);
   if (problems.size() != before) return std::nullopt;

@@ -105,6 +105,21 @@ std::string_view hub_name_of_preset(std::string_view preset) {
   return found == kHubs.end() ? std::string_view{} : found->repository;
 }
 
+bool has_quantized_weights(const ModelSource& model) {
+  static constexpr auto kQuantized = std::to_array<std::string_view>(
+      {"deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-R1-0528", "deepseek-ai/DeepSeek-V3",
+       "deepseek-ai/DeepSeek-V3-0324", "deepseek-ai/DeepSeek-V3-Base", "deepseek-ai/DeepSeek-V3.1",
+       "openai/gpt-oss-120b", "openai/gpt-oss-20b"});
+  const std::string weights = weights_of(model);
+  if (std::find(kQuantized.begin(), kQuantized.end(), weights) != kQuantized.end()) return true;
+  Problems ignored;
+  const fs::path path = weights;
+  const auto text = read_text_file(path / "config.json", std::size_t{1} << 24, ignored);
+  const auto document = text ? parse_json(*text, "config.json", ignored) : std::nullopt;
+  const Node* const stored = document ? document->root.find("quantization_config") : nullptr;
+  return stored != nullptr && !stored->is(Node::Kind::null);
+}
+
 std::string weights_of(const ModelSource& model) {
   const fs::path path = model.path;
   std::error_code error;

@@ -18,4 +18,8 @@ std::string_view hub_name_of_preset(std::string_view preset);
 /// or a folder of another machine. Empty: a config.json says nothing of its weights.
 std::string weights_of(const ModelSource& model);
 
+/// True for weights that are stored in 8 bit or less (quantization_config in their config.json), of
+/// a folder or of a repository that is known for it.
+bool has_quantized_weights(const ModelSource& model);
+
 }  // namespace tessera

@@ -53,8 +53,8 @@ inline constexpr std::int64_t kOffloadNone = 0, kOffloadOptimizer = 1, kOffloadA
 
 struct FixedSettings {
   std::map<std::pair<Role, Field>, std::int64_t> values;
-  /// "actor | critic": roles of one block joined by '+', blocks by '|'; empty = free. The rollout
-  /// is not named, it shares the actor's block.
+  /// "actor | critic": roles of one block joined by '+', blocks by '|', in any order; empty = free.
+  /// A rollout that is not named shares the actor's block, as one named there does.
   std::string placement;
 
   /// Devices of a role's ranks on a cluster with several types, as type_name of

@@ -17,20 +17,35 @@ BlockBounds::BlockBounds(const PlacementFrame& frame) : frame_(frame), bounds_(f
   }
 }
 
+// Roles with common group degrees have the least of what they take together with any of these.
+ChunkSeconds BlockBounds::least_of_roles(std::size_t block, int view, int size) const {
+  Fronts& fronts = frame_.fronts.of(view);
+  const std::vector<Role> sharing = frame_.sharing(block);
+  ChunkSeconds sum{};
+  for (const Role role : frame_.owners(block)) {
+    if (std::find(sharing.begin(), sharing.end(), role) != sharing.end()) continue;
+    sum += frame_.of_block(block, fronts.bound(role, size, frame_.apart));
+  }
+  if (sharing.empty()) return sum;
+  ChunkSeconds least;
+  least.fill(kForever);
+  for (const auto& [groups, seconds] : fronts.bounds_alike(sharing, size, frame_.apart)) {
+    lower(least, frame_.of_block(block, seconds));
+  }
+  sum += least;
+  return sum;
+}
+
 // They include the calls without a model.
 void BlockBounds::bound(std::size_t block, int view) {
   ChunkSeconds least;
   least.fill(kForever);
   Bounds& all = bounds_[block].emplace_back();
-  const std::vector<Role> roles = frame_.owners(block);
   const ChunkSeconds fixed = frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
   for (std::size_t s = 0; s < frame_.sizes.size() && frame_.sizes[s] <= frame_.gpus; ++s) {
     ChunkSeconds here = fixed;
     if (fits_view(frame_.problem.cluster, frame_.sizes[s], view)) {
-      for (const Role role : roles) {
-        here += frame_.of_block(block,
-                                frame_.fronts.of(view).bound(role, frame_.sizes[s], frame_.apart));
-      }
+      here += least_of_roles(block, view, frame_.sizes[s]);
     } else {
       here.fill(kForever);
     }

@@ -48,6 +48,7 @@ class BlockBounds {
     return bounds_[block][static_cast<std::size_t>(view)];
   }
   void bound(std::size_t block, int view);
+  ChunkSeconds least_of_roles(std::size_t block, int view, int size) const;
   const ChunkSeconds* least_within(std::size_t block, int view, int most) const;
   int least_size(std::size_t block, int view, const ChunkSeconds& others, int most,
                  Seconds limit) const;

@@ -74,6 +74,15 @@ std::optional<ChunkSeconds> BlockFronts::rest_of(std::size_t block, std::size_t 
   return shares->least;
 }
 
+// Of a role under the query's group degrees; `apart`: of the actor without its rollout.
+PhaseSeconds BlockFronts::bound_of(const Query& query, Role role, bool apart) {
+  Fronts& all = fronts(query.block);
+  if (query.groups && frame_.problem.shares_groups[role]) {
+    return all.bounds_by_groups(role, query.gpus, apart).at(*query.groups);
+  }
+  return all.bound(role, query.gpus, apart);
+}
+
 BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const ChunkSeconds& beside,
                                         bool& all) {
   const std::size_t block = query.block;
@@ -83,14 +92,16 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
       seconds += frame_.of_block(block, least);
       return frame_.step_seconds(seconds);
     };
-    Selection selection = fronts(block).select(which, query.gpus, step, query.limit, query.most);
+    const auto groups = frame_.problem.shares_groups[which] ? query.groups : std::nullopt;
+    Selection selection =
+        fronts(block).select(which, query.gpus, step, query.limit, query.most, groups);
     all = all && selection.whole;
     return selection;
   };
   const bool pairs = fronts(block).paired(role, frame_.apart);
   const auto with_bound_of = [&](Role other) {
     ChunkSeconds seconds = beside;
-    seconds += frame_.of_block(block, fronts(block).bound(other, query.gpus));
+    seconds += frame_.of_block(block, bound_of(query, other, true));
     return seconds;
   };
   Chosen chosen;
@@ -109,16 +120,16 @@ BlockFronts::Chosen BlockFronts::choose(const Query& query, Role role, const Chu
 bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chosen) {
   const std::size_t block = query.block;
   const std::vector<Role> roles = frame_.owners(block);
-  const auto bound_of = [&](Role role) {
-    return frame_.of_block(block, fronts(block).bound(role, query.gpus, frame_.apart));
+  const auto bound = [&](Role role) {
+    return frame_.of_block(block, bound_of(query, role, frame_.apart));
   };
   ChunkSeconds bounds = query.open;
   bounds += frame_.of_block(block, seen(block).fixed_seconds);
-  for (const Role role : roles) bounds += bound_of(role);
+  for (const Role role : roles) bounds += bound(role);
   query.bytes = seen(block).memory_limit;
   for (const Role role : roles) {
     ChunkSeconds beside = bounds;
-    beside -= bound_of(role);
+    beside -= bound(role);
     chosen.push_back(choose(query, role, beside, all));
     if (chosen.back().own.options.empty()) return false;
     query.open += chosen.back().least;
@@ -127,8 +138,60 @@ bool BlockFronts::choose_all(Query& query, bool& all, std::vector<Chosen>& chose
   return true;
 }
 
-// Of at most `query.most` layouts of each role. `all` says whether these were all there are.
+// Degrees that all of these roles can have and with which a step may stay below the limit, those
+// with the least bounds first.
+std::vector<GroupDegrees> BlockFronts::common_groups(const Query& query,
+                                                     const std::vector<Role>& sharing) {
+  const std::size_t block = query.block;
+  ChunkSeconds beside = query.open;
+  beside += frame_.of_block(block, seen(block).fixed_seconds);
+  for (const Role role : frame_.owners(block)) {
+    if (std::find(sharing.begin(), sharing.end(), role) != sharing.end()) continue;
+    beside += frame_.of_block(block, bound_of(query, role, frame_.apart));
+  }
+  std::vector<std::pair<double, GroupDegrees>> ordered;
+  for (const auto& [groups, least] :
+       fronts(block).bounds_alike(sharing, query.gpus, frame_.apart)) {
+    ChunkSeconds seconds = beside;
+    seconds += frame_.of_block(block, least);
+    const double step = frame_.step_seconds(seconds);
+    if (step < query.limit) {
+      ordered.emplace_back(step, groups);
+    } else {
+      ++pruned_;
+    }
+  }
+  std::sort(ordered.begin(), ordered.end());
+  std::vector<GroupDegrees> common;
+  for (const auto& [step, groups] : ordered) common.push_back(groups);
+  return common;
+}
+
+// Of at most `query.most` layouts of each role, and as many group degrees where roles have these in
+// common. `all` says whether these were all there are.
 BlockFront BlockFronts::merged(Query query, bool& all) {
+  const std::vector<Role> sharing = frame_.sharing(query.block);
+  if (sharing.empty()) return merged_alike(query, all);
+  std::vector<GroupDegrees> common = common_groups(query, sharing);
+  all = common.size() <= query.most;
+  if (!all) common.resize(query.most);
+  BlockFront front;
+  front.least.fill(kForever);
+  for (const GroupDegrees& groups : common) {
+    query.groups = groups;
+    bool every = true;
+    const BlockFront alike = merged_alike(query, every);
+    all = all && every;
+    front.points.insert(front.points.end(), alike.points.begin(), alike.points.end());
+  }
+  keep_front(front.points, used_);
+  if (front.points.size() > width_) front.points.resize(width_);
+  for (const FrontPoint& point : front.points) lower(front.least, point.seconds);
+  return front;
+}
+
+// Of one choice of group degrees, or of roles that need not agree in any.
+BlockFront BlockFronts::merged_alike(Query query, bool& all) {
   all = true;
   BlockFront front;
   front.least.fill(kForever);

@@ -44,10 +44,11 @@ class BlockFronts {
   struct Query {
     std::size_t block = 0;
     int gpus = 0;
-    Seconds limit;         // of the step
-    std::size_t most = 0;  // layouts of each role
-    ChunkSeconds open{};   // least seconds of what is still to be added
-    Bytes bytes;           // that it leaves
+    Seconds limit;                            // of the step
+    std::size_t most = 0;                     // layouts of each role
+    ChunkSeconds open{};                      // least seconds of what is still to be added
+    Bytes bytes;                              // that it leaves
+    std::optional<GroupDegrees> groups = {};  // of the roles that have them in common
   };
   // Options of a role (with its rollout's where they share a block) that may be part of a plan
   // below the limit.
@@ -64,6 +65,9 @@ class BlockFronts {
   Bill with_others(std::size_t block, int size) const;
   std::optional<ChunkSeconds> rest_of(std::size_t block, std::size_t size, Seconds limit) const;
   BlockFront merged(Query query, bool& all);
+  BlockFront merged_alike(Query query, bool& all);
+  std::vector<GroupDegrees> common_groups(const Query& query, const std::vector<Role>& sharing);
+  PhaseSeconds bound_of(const Query& query, Role role, bool apart);
   bool choose_all(Query& query, bool& all, std::vector<Chosen>& chosen);
   Chosen choose(const Query& query, Role role, const ChunkSeconds& beside, bool& all);
   std::vector<FrontPoint> paired(const Query& query, Chosen chosen);

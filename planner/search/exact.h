@@ -53,6 +53,8 @@ struct SearchProblem {
   EnumArray<Role, RoleSettings> settings;
   /// Layouts of a role that may be used. Prices do not depend on it.
   EnumArray<Role, LayoutFilter> layouts;
+  /// Of two such roles in one block the group degrees are equal (planner/engines/group_degrees.h).
+  EnumArray<Role, bool> shares_groups{};
   std::vector<int> policy_lags = {0};  // of placements with the rollout apart
   /// Only plans that are better than this one are looked for.
   Incumbent better_than;

@@ -49,7 +49,8 @@ Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store) : problem
       key.rollout_settings = problem.settings[Role::rollout];
       key.rollout_layouts = problem.layouts[Role::rollout];
     }
-    stored(role) = {&store.priced[{role, problem.settings[role]}], &store.bounds[key]};
+    stored(role) = {&store.priced[{role, problem.settings[role]}], &store.bounds[key],
+                    &store.group_bounds[key]};
   }
   reshards_ = &store.reshards[{problem.settings[Role::actor], problem.settings[Role::rollout]}];
   for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
@@ -76,6 +77,40 @@ PhaseSeconds Fronts::bound(Role role, int gpus) {
     if (allows(layout.space.layout)) lower(bound, layout.least);
   }
   return bound;
+}
+
+const GroupBounds& Fronts::bounds_by_groups(Role role, int gpus, bool apart) {
+  auto [entry, added] = stored(role).group_bounds->try_emplace({gpus, apart});
+  if (!added) return entry->second;
+  const RoleOptions& all = bounded(role, gpus);
+  PhaseSeconds beside;
+  beside.fill({});
+  if (paired(role, apart)) beside = bound(Role::rollout, gpus);
+  for (const auto& [groups, layouts] : all.by_groups) {
+    PhaseSeconds least;
+    least.fill(kForever);
+    bool any = false;
+    for (const int number : layouts) {
+      const LayoutOptions& layout = all.layouts[static_cast<std::size_t>(number)];
+      if (!allows(layout.space.layout)) continue;
+      lower(least, layout.least);
+      any = true;
+    }
+    if (!any) continue;
+    least += beside;
+    entry->second.emplace(groups, least);
+  }
+  return entry->second;
+}
+
+GroupBounds Fronts::bounds_alike(const std::vector<Role>& roles, int gpus, bool apart) {
+  GroupBounds sums = bounds_by_groups(roles.front(), gpus, apart);
+  for (std::size_t r = 1; r < roles.size(); ++r) {
+    const GroupBounds& others = bounds_by_groups(roles[r], gpus, apart);
+    std::erase_if(sums, [&](const auto& sum) { return !others.contains(sum.first); });
+    for (auto& [groups, seconds] : sums) seconds += others.at(groups);
+  }
+  return sums;
 }
 
 // Of all candidates without recomputation and offload.
@@ -114,6 +149,7 @@ RoleOptions& Fronts::bounded(Role role, int gpus) {
   if (added) {
     for (LayoutSpace& space : problem_.spaces(role, gpus)) {
       const PhaseSeconds least = least_of(space, all.evaluated);
+      all.by_groups[group_degrees(space.layout)].push_back(static_cast<int>(all.layouts.size()));
       all.layouts.push_back({.space = std::move(space), .least = least});
     }
   }
@@ -121,16 +157,32 @@ RoleOptions& Fronts::bounded(Role role, int gpus) {
   return all;
 }
 
+// Numbers of the layouts that the problem allows, ascending.
+std::vector<int> Fronts::allowed(const RoleOptions& all, Role role,
+                                 const std::optional<GroupDegrees>& groups) const {
+  std::vector<int> numbers;
+  if (groups) {
+    const auto found = all.by_groups.find(*groups);
+    if (found != all.by_groups.end()) numbers = found->second;
+  } else {
+    numbers.resize(all.layouts.size());
+    std::iota(numbers.begin(), numbers.end(), 0);
+  }
+  const LayoutFilter& filter = problem_.layouts[role];
+  std::erase_if(numbers, [&](int number) {
+    return !filter(all.layouts[static_cast<std::size_t>(number)].space.layout);
+  });
+  return numbers;
+}
+
 Selection Fronts::select(Role role, int gpus,
                          const std::function<Seconds(const PhaseSeconds&)>& step, Seconds limit,
-                         std::size_t most) {
+                         std::size_t most, const std::optional<GroupDegrees>& groups) {
   RoleOptions& all = bounded(role, gpus);
   std::vector<std::pair<Seconds, int>> wanted;
-  for (std::size_t l = 0; l < all.layouts.size(); ++l) {
-    const LayoutOptions& layout = all.layouts[l];
-    if (!allows(layout.space.layout)) continue;
-    const Seconds seconds = step(layout.least);
-    if (seconds < limit) wanted.emplace_back(seconds, static_cast<int>(l));
+  for (const int number : allowed(all, role, groups)) {
+    const Seconds seconds = step(all.layouts[static_cast<std::size_t>(number)].least);
+    if (seconds < limit) wanted.emplace_back(seconds, number);
   }
   const bool whole = wanted.size() <= most;
   if (!whole) {

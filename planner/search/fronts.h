@@ -10,12 +10,14 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cost_models/spec/units.h"
+#include "planner/engines/group_degrees.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/request/candidate.h"
 #include "planner/search/exact.h"
@@ -44,7 +46,11 @@ struct RoleOptions {
   std::vector<LayoutOptions> layouts;
   std::vector<Option> options;  // of priced layouts, in the order in which they were priced
   std::int64_t evaluated = 0;   // candidates behind the layouts' least seconds
+  std::map<GroupDegrees, std::vector<int>> by_groups;  // numbers of layouts, ascending
 };
+
+/// Least seconds by the degrees that layouts have for their process groups.
+using GroupBounds = std::map<GroupDegrees, PhaseSeconds>;
 
 /// Options of some layouts, and the least of each coordinate among them.
 struct Selection {
@@ -66,6 +72,7 @@ struct FrontStore::State {
   };
   using Bounds = std::map<std::pair<int, bool>, PhaseSeconds>;  // by GPUs; bool: apart
   std::map<BoundKey, Bounds> bounds;
+  std::map<BoundKey, std::map<std::pair<int, bool>, GroupBounds>> group_bounds;
   /// By GPUs, the seconds of a switch on shared ranks by layout of the actor, then of the rollout;
   /// negative: not worked out yet.
   using Reshards = std::map<int, std::vector<std::vector<Seconds>>>;
@@ -82,13 +89,19 @@ class Fronts {
   /// The bound of the role alone.
   PhaseSeconds bound(Role role, int gpus);
 
+  /// The bounds of the layouts with the same group degrees, as bound() counts them.
+  const GroupBounds& bounds_by_groups(Role role, int gpus, bool apart);
+  /// The sums of these over `roles` (one or more), of degrees that all of them can have.
+  GroupBounds bounds_alike(const std::vector<Role>& roles, int gpus, bool apart);
+
   /// True for an actor whose options are paired with the rollout's (pairs.h).
   bool paired(Role role, bool apart) const;
 
   /// Allowed options that fit alone, of the layouts whose least seconds give a `step` below
-  /// `limit`; of no more than `most` layouts, those with the shortest steps.
+  /// `limit`; of no more than `most` layouts, those with the shortest steps. Only of layouts with
+  /// these `groups`, where they are stated.
   Selection select(Role role, int gpus, const std::function<Seconds(const PhaseSeconds&)>& step,
-                   Seconds limit, std::size_t most);
+                   Seconds limit, std::size_t most, const std::optional<GroupDegrees>& groups);
 
   const Option& option(Role role, int gpus, int index);
   /// The option with what changes where actor and rollout are in different blocks: weights come
@@ -106,6 +119,7 @@ class Fronts {
   struct Stored {
     FrontStore::State::Priced* priced = nullptr;
     FrontStore::State::Bounds* bounds = nullptr;
+    std::map<std::pair<int, bool>, GroupBounds>* group_bounds = nullptr;
   };
   struct Seen {
     std::int64_t bounds = 0;
@@ -115,6 +129,8 @@ class Fronts {
   Stored& stored(Role role) { return roles_[role]; }
   bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
   RoleOptions& bounded(Role role, int gpus);
+  std::vector<int> allowed(const RoleOptions& all, Role role,
+                           const std::optional<GroupDegrees>& groups) const;
   PhaseSeconds least_of(const LayoutSpace& space, std::int64_t& evaluated) const;
   void price(Role role, int gpus, const std::vector<int>& layouts);
   std::vector<Option> options_of(const LayoutSpace& space, int number) const;

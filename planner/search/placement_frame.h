@@ -50,6 +50,13 @@ struct PlacementFrame {
     }
     return roles;
   }
+  /// Those of them that have their group degrees in common; empty where fewer than two do.
+  std::vector<Role> sharing(std::size_t block) const {
+    std::vector<Role> roles = owners(block);
+    std::erase_if(roles, [&](Role role) { return !problem.shares_groups[role]; });
+    if (roles.size() < 2) roles.clear();
+    return roles;
+  }
   ChunkSeconds of_block(std::size_t block, const PhaseSeconds& seconds) const {
     return iteration.by_chunk(static_cast<int>(block), seconds);
   }

@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
+#include "planner/engines/group_degrees.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
@@ -21,6 +25,42 @@ namespace {
 std::string without_spaces(std::string text) {
   std::erase(text, ' ');
   return text;
+}
+
+// The names of each block's roles. A placement is the same in whatever order it is written.
+using Blocks = std::multiset<std::multiset<std::string>>;
+
+Blocks blocks_of(const Placement& placement) {
+  Blocks blocks;
+  for (const std::vector<Role>& block : placement) {
+    std::multiset<std::string> roles;
+    for (const Role role : block) roles.emplace(name_of(role));
+    blocks.insert(std::move(roles));
+  }
+  return blocks;
+}
+
+// Of "critic+reference | actor+rollout". A rollout that is not named is beside the actor.
+Blocks blocks_in(const std::string& words) {
+  std::vector<std::multiset<std::string>> blocks(1);
+  std::string role;
+  bool rollout = false;
+  for (const char c : without_spaces(words) + "|") {
+    if (c != '+' && c != '|') {
+      role += c;
+      continue;
+    }
+    rollout = rollout || role == name_of(Role::rollout);
+    blocks.back().insert(std::exchange(role, {}));
+    if (c == '|') blocks.emplace_back();
+  }
+  blocks.pop_back();
+  for (auto& block : blocks) {
+    if (!rollout && block.contains(std::string(name_of(Role::actor)))) {
+      block.emplace(name_of(Role::rollout));
+    }
+  }
+  return {blocks.begin(), blocks.end()};
 }
 
 // Degrees of a layout that are tried whether they are fixed or not; cp apart.
@@ -55,22 +95,25 @@ FieldValues values_about(Role role, const FixedSettings& settings) {
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
   const Capabilities& table = engine_named(request.engine).capabilities;
-  const std::string wanted = without_spaces(request.fixed.placement);
+  const std::string& wanted = request.fixed.placement;
   std::vector<Placement> all =
       all_placements(roles_of(request.workload), !table.pools.rollout_lags.empty());
   if (table.pools.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;
-  if (wanted == "standalone") return {all.back()};
+  if (without_spaces(wanted) == "standalone") return {all.back()};
   std::vector<std::string> names;
   for (const Placement& placement : all) {
     names.push_back(without_spaces(describe(placement)));
-    if (names.back() == wanted) return {placement};
+    if (names.back() == without_spaces(wanted) || blocks_in(wanted) == blocks_of(placement)) {
+      return {placement};
+    }
   }
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  problems.push_back({"--fix", "placement", wanted, known, did_you_mean(wanted, names)});
+  problems.push_back({"--fix", "placement", without_spaces(wanted), known,
+                      did_you_mean(without_spaces(wanted), names)});
   return {};
 }
 
@@ -102,6 +145,7 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   for (const Role role : problem.roles) {
     problem.settings[role].fixed = values_about(role, enumerated.fixed);
     problem.layouts[role].required = values_about(role, degrees);
+    problem.shares_groups[role] = shares_groups(capabilities, role);
   }
   problem.spaces = [enumerated, capabilities,
                     limits = std::make_shared<DistinctLimits>(request.workload)](Role role,

@@ -259,6 +259,12 @@ class Enumeration {
     for (const Recompute recompute :
          trained_ ? table_.training.recompute : std::vector{Recompute::none}) {
       if (!fixed(Field::recompute, static_cast<int>(recompute))) continue;
+      const bool asked = request_.fixed.find(next_.role, Field::recompute).has_value();
+      if (recompute == Recompute::selective && !asked &&
+          request_.traits.kernels.selective == SelectiveRecompute::modules &&
+          request_.traits.kernels.flash_attention && !model_.moe && !model_.mla) {
+        continue;
+      }
       for (const Offload& offload : offloads) {
         if (!fixed(Field::offload, offload_value(offload))) continue;
         choices.push_back({zero, recompute, offload});

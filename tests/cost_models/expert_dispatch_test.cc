@@ -103,6 +103,30 @@ TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeep
   EXPECT_LT(again, plain + layer_forward(rank, batch, calibration_).device);
 }
 
+// Of Megatron-Core's modules (moe_act, mla_up_proj) no one drops a dense MLP's product: per token
+// the experts' products and latent attention's projections go, the shared expert's product stays.
+TEST_F(ExpertDispatchTest, SelectiveRecomputationOfMegatronIsThatOfItsModules) {
+  RankModel rank{{.tp = 2, .ep = 64}, model_};
+  rank.kind = LayerKind::sparse;
+  rank.traits.kernels.selective = SelectiveRecompute::modules;
+  const double kept = layer_activation_bytes(rank, Recompute::none);
+  const double selective = layer_activation_bytes(rank, Recompute::selective);
+  const double projections = 2.0 * 64 * (192 + 192 + 128), products = 2.0 * 8 * 2048 / 2;
+  EXPECT_DOUBLE_EQ(kept - selective, projections + products);
+
+  Problems problems;
+  RankModel dense{{.tp = 8}, *read_model_spec("llama3.1-70b", problems)};
+  dense.traits.kernels.selective = SelectiveRecompute::modules;
+  EXPECT_EQ(layer_activation_bytes(dense, Recompute::selective),
+            layer_activation_bytes(dense, Recompute::none));
+  const TokenBatch batch{4096, 1, 4096.0 * 4096};
+  const double plain = layer_backward(dense, batch, Recompute::none, calibration_).device;
+  const double again = layer_backward(dense, batch, Recompute::selective, calibration_).device;
+  EXPECT_NEAR(again - plain,
+              calibration_.sustained.value * layer_attention_seconds(dense, batch, calibration_),
+              1e-12);
+}
+
 TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
   Problems problems;
   RankModel rank{{.tp = 8}, *read_model_spec("llama3.1-70b", problems)};

@@ -18,6 +18,22 @@ void mark_unknown(ConfigValue& value, const ShellWord& word) {
   if (!word.known) value.unknown = word.unknown;
 }
 
+// Flags of Megatron-LM that take any number of words (nargs="*") and that an importer reads.
+bool takes_list(const std::string& flag) {
+  return flag == "recompute-modules" || flag == "recompute_modules";
+}
+
+// The words up to the next flag, the first of which `value` has, as one list.
+void read_rest(const ShellCommand& command, std::size_t& i, ConfigValue& value) {
+  Node all = list_node();
+  all.items.push_back(value.value);
+  while (i + 1 < command.size() && !is_flag(command[i + 1].text)) {
+    all.items.push_back(override_value(command[++i].text));
+    mark_unknown(value, command[i]);
+  }
+  value.value = std::move(all);
+}
+
 }  // namespace
 
 void read_flags(const ShellCommand& command, std::size_t first, ConfigValues& out) {
@@ -44,6 +60,7 @@ void read_flags(const ShellCommand& command, std::size_t first, ConfigValues& ou
     } else if (i + 1 < command.size() && !is_flag(command[i + 1].text)) {
       value.value = override_value(command[++i].text);
       mark_unknown(value, command[i]);
+      if (takes_list(flag)) read_rest(command, i, value);
     }
     std::replace(flag.begin(), flag.end(), '_', '-');
     out.values[flag] = std::move(value);

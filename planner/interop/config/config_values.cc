@@ -119,6 +119,16 @@ std::int64_t ConfigValues::integer(const std::string& key, std::int64_t otherwis
   return otherwise;
 }
 
+double ConfigValues::number(const std::string& key, double otherwise, Problems& problems) const {
+  Node node;
+  const ConfigValue* const value = known(key, problems, node);
+  if (value == nullptr) return otherwise;
+  const bool numeric = node.is(Node::Kind::number) || node.is(Node::Kind::integer);
+  if (numeric && std::isfinite(node.number)) return node.number;
+  problems.push_back({file, value->place, key + " = " + describe(node), "a number", ""});
+  return otherwise;
+}
+
 bool ConfigValues::boolean(const std::string& key, bool otherwise, Problems& problems) const {
   Node node;
   const ConfigValue* const value = known(key, problems, node);

@@ -54,6 +54,7 @@ class ConfigValues {
   std::int64_t integer(const std::string& key, std::int64_t otherwise, Problems& problems,
                        Whole range = kPositive) const;
   bool boolean(const std::string& key, bool otherwise, Problems& problems) const;
+  double number(const std::string& key, double otherwise, Problems& problems) const;
   std::string text(const std::string& key, std::string otherwise, Problems& problems) const;
 
  private:

@@ -41,7 +41,8 @@ std::vector<EnvironmentVariable> environment_of(const Plan& plan, const ExportTa
     if (applies(variable, target.program)) all.push_back(variable);
   }
   if (is_cpu(plan)) return all;
-  if (target.megatron_kernels && any_tensor_parallel(plan)) {
+  const bool megatron = target.megatron_kernels || plan.engine == "verl-megatron";
+  if (megatron && any_tensor_parallel(plan)) {
     set("CUDA_DEVICE_MAX_CONNECTIONS", "1",
         "before Blackwell, Megatron's tensor- and context-parallel overlap needs kernels to start "
         "in the order of their launch");

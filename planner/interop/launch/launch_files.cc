@@ -28,8 +28,7 @@ bool check_name(const std::string& name, Problems& problems) {
 
 }  // namespace
 
-bool add_plan_file(const Plan& plan, const ExportOptions& options, Export& out,
-                   Problems& problems) {
+bool check_job(const Plan& plan, const ExportOptions& options, Problems& problems) {
   const JobShape shape = shape_of(plan);
   if (shape.nodes * shape.gpus_per_node != plan.world_size()) {
     problems.push_back({"plan", "/roles", std::to_string(plan.world_size()) + " ranks",
@@ -43,6 +42,12 @@ bool add_plan_file(const Plan& plan, const ExportOptions& options, Export& out,
     problems.push_back({"export", "", "a line break in a path", "one line", ""});
     return false;
   }
+  return true;
+}
+
+bool add_plan_file(const Plan& plan, const ExportOptions& options, Export& out,
+                   Problems& problems) {
+  if (!check_job(plan, options, problems)) return false;
   out.files.push_back({"plan.json", to_json(plan)});
   return true;
 }

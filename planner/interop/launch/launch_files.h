@@ -1,4 +1,4 @@
-// What the launchers of tessera-run have in common. For the files of this folder.
+// What launchers have in common. For the files of this folder, and of others that write jobs.
 #pragma once
 
 #include <string>
@@ -10,6 +10,9 @@
 namespace tessera {
 
 struct Plan;
+
+/// False and Problems where the ranks do not fill whole nodes, or a name is none of a job's.
+bool check_job(const Plan& plan, const ExportOptions& options, Problems& problems);
 
 /// plan.json. False and Problems where no launcher starts such ranks or takes these names.
 bool add_plan_file(const Plan& plan, const ExportOptions& options, Export& out, Problems& problems);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cost_models/documents/problem.h"
+#include "planner/interop/config/recompute_modules.h"
 #include "planner/interop/files/arguments.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/script.h"
@@ -12,14 +13,14 @@
 namespace tessera {
 namespace {
 
-Words layout_arguments(const RolePlan& role, bool moe) {
+Words layout_arguments(const RolePlan& role, const ModelSpec& model) {
   const ParallelLayout& layout = role.layout;
   Words words;
   put(words, "--tensor-model-parallel-size", layout.tp);
   put(words, "--pipeline-model-parallel-size", layout.pp);
   put(words, "--context-parallel-size", layout.cp);
   if (layout.ep > 1) put(words, "--expert-model-parallel-size", layout.ep);
-  if (moe) put(words, "--expert-tensor-parallel-size", layout.etp);  // else Megatron takes tp
+  if (model.moe) put(words, "--expert-tensor-parallel-size", layout.etp);  // else Megatron takes tp
   const auto layers = [&](std::size_t i) { return layout.stages[i].last - layout.stages[i].first; };
   if (layout.vpp > 1) {
     put(words, "--num-layers-per-virtual-pipeline-stage", layers(0));
@@ -37,7 +38,11 @@ Words layout_arguments(const RolePlan& role, bool moe) {
     words.emplace_back("--overlap-grad-reduce");
     if (layout.zero == 1) words.emplace_back("--overlap-param-gather");
   }
-  if (role.recompute == Recompute::selective) words.emplace_back("--recompute-activations");
+  if (role.recompute == Recompute::selective) {
+    put(words, "--recompute-granularity", "selective");
+    words.emplace_back("--recompute-modules");
+    for (const std::string_view module : recompute_modules(model)) words.emplace_back(module);
+  }
   if (role.recompute == Recompute::full) {
     put(words, "--recompute-granularity", "full");
     put(words, "--recompute-method", "uniform");
@@ -81,7 +86,7 @@ void write_megatron(const Plan& plan, const ExportTarget& target, const ExportOp
                               " of experts with biases",
                           "1", "transformer_config.py: biases of experts need it"});
     }
-    const Words layout = layout_arguments(role, plan.model_of(role.role).moe.has_value());
+    const Words layout = layout_arguments(role, plan.model_of(role.role));
     words.insert(words.end(), layout.begin(), layout.end());
     batch_arguments(plan, role, words, out);
     const std::string name(name_of(role.role));

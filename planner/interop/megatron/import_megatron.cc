@@ -7,6 +7,7 @@
 #include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/config/imported.h"
+#include "planner/interop/config/imported_recompute.h"
 #include "planner/interop/megatron/megatron.h"
 #include "planner/interop/megatron/megatron_model.h"
 
@@ -43,6 +44,13 @@ constexpr std::array kFlags = std::to_array<std::string_view>({
     "num-attention-heads",
     "num-query-groups",
     "vocab-size",
+    "vocab-file",
+    "merge-file",
+    "tokenizer-type",
+    "tokenizer-model",
+    "fp8-format",
+    "fp8-recipe",
+    "fp8-param-gather",
     "ffn-hidden-size",
     "num-experts",
     "group-query-attention",
@@ -116,6 +124,7 @@ class Importer {
     Plan& plan = out_.plan;
     plan.engine = "megatron";
     check_flags();
+    note_fp8();
     read_model();
     const Launch launch = read_launch();
     if (problems_.size() != before_) return std::nullopt;
@@ -180,6 +189,16 @@ class Importer {
     same("vocab-size", spec.vocab);
     compare_model(spec);
     out_.plan.models.emplace("actor", *model);
+  }
+
+  // An 8-bit format is of the layers' products; what a plan states, and is priced by, is 16 bit.
+  void note_fp8() {
+    if (!config_.has("fp8-format")) return;
+    const std::string format = config_.text("fp8-format", "", problems_);
+    if (format != "hybrid" && format != "e4m3") refuse("fp8-format", format, "hybrid or e4m3");
+    out_.notes.push_back("--fp8-format " + format +
+                         ": the layers' products run in 8 bit; plans have no such type, so their "
+                         "prices are those of 16 bit.");
   }
 
   void build_model() {
@@ -317,7 +336,8 @@ void Importer::read_layout(const Launch& launch) {
   const std::string mode = config_.text("recompute-granularity", "none", problems_);
   if (mode == "full") actor.recompute = Recompute::full;
   if (mode == "selective" || config_.boolean("recompute-activations", false, problems_)) {
-    actor.recompute = Recompute::selective;
+    actor.recompute =
+        selective_of(words_of(config_.find("recompute-modules")), model.spec, out_.notes);
   }
   const std::int64_t sequence = launch.sequence;
   const std::int64_t global = launch.global_batch.value_or(layout.dp_replicate);

@@ -11,6 +11,8 @@ namespace {
 
 constexpr Whole kSize{1, std::int64_t{1} << 40};
 constexpr std::int64_t kMostLayers = 1 << 16;
+constexpr std::string_view kVocabulary = "vocab-size";
+constexpr std::int64_t kGpt2Tokens = 50257;
 
 double yarn_scale(double factor, double by) {
   return factor <= 1 ? 1.0 : 0.1 * by * std::log(factor) + 1.0;
@@ -54,7 +56,7 @@ class SpecReader {
 
   std::optional<ModelSpec> read() {
     for (const char* name : {"num-layers", "hidden-size", "num-attention-heads", "vocab-size"}) {
-      if (config_.has(name)) continue;
+      if (config_.has(name) || (name == kVocabulary && tokens_of_tokenizer())) continue;
       problems_.push_back({config_.file, "", "no --" + std::string(name) + " and no --model",
                            "the argument, or --model FOLDER",
                            "the model is built from --num-layers, --hidden-size, "
@@ -98,6 +100,13 @@ class SpecReader {
                          "--model FOLDER takes the model from its config.json"});
   }
 
+  // Where no number is stated, of a tokenizer whose files (--vocab-file, --merge-file) are of one
+  // size: GPT-2's.
+  std::optional<std::int64_t> tokens_of_tokenizer() {
+    if (text("tokenizer-type", "") == "GPT2BPETokenizer") return kGpt2Tokens;
+    return std::nullopt;
+  }
+
   void sizes() {
     spec_.layers = integer("num-layers", 1, {1, kMostLayers});
     spec_.hidden = integer("hidden-size", 1);
@@ -109,7 +118,7 @@ class SpecReader {
     spec_.ffn = integer(
         "ffn-hidden-size",
         gated ? std::max<std::int64_t>(64, spec_.hidden * 8 / 3 / 64 * 64) : 4 * spec_.hidden);
-    spec_.vocab = integer("vocab-size", 1);
+    spec_.vocab = integer("vocab-size", tokens_of_tokenizer().value_or(1));
     spec_.max_positions = integer("max-position-embeddings", integer("seq-length", 4096));
     spec_.tied_embeddings = !flag("untie-embeddings-and-output-weights");
     if (spec_.query_heads % spec_.kv_heads != 0) {

@@ -362,6 +362,7 @@ void ShellReader::split(std::vector<ShellWord>& made, const ShellWord& value) {
   if (made.back().text.empty()) empty_expansion_ = true;
 }
 
+// In quotes every item is a word of its own; outside of them its blanks end words, too.
 void ShellReader::expand_array(std::vector<ShellWord>& made, const std::string& name) {
   const auto found = variables.find(name);
   if (found == variables.end()) return unknown(made.back(), "${" + name + "[@]}");
@@ -371,10 +372,16 @@ void ShellReader::expand_array(std::vector<ShellWord>& made, const std::string& 
     return;
   }
   for (std::size_t i = 0; i < items.size() && !failed_; ++i) {
-    if (i > 0) made.push_back({.line = items[i].line});
+    if (i > 0 && (whole_ > 0 || !made.back().text.empty())) {
+      made.push_back({.line = items[i].line});
+    }
     if (made.size() > 100000) return fail("more than 100000 words", "a launch script");
     if (made.back().text.empty()) made.back().line = items[i].line;
-    join(made.back(), items[i]);
+    if (whole_ > 0) {
+      join(made.back(), items[i]);
+    } else {
+      split(made, items[i]);
+    }
   }
 }
 

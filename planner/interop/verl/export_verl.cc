@@ -2,7 +2,9 @@
 #include "cost_models/documents/problem.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/script.h"
+#include "planner/interop/verl/prepare_model.h"
 #include "planner/interop/verl/verl.h"
+#include "planner/interop/verl/verl_job.h"
 #include "planner/interop/verl/verl_settings.h"
 #include "planner/plan/plan.h"
 
@@ -30,23 +32,35 @@ std::vector<std::string> overrides(const Plan& plan, const Settings& settings) {
   return words;
 }
 
-// Lines that demand each variable, and add it to the overrides.
-std::string variable_lines(const std::vector<VerlVariable>& variables) {
-  std::string text, names;
+std::string demands(const std::vector<VerlVariable>& variables) {
+  std::string text;
   for (const VerlVariable& variable : variables) {
-    if (text.find(": \"${" + variable.name + ":?") == text.npos) {
-      text += ": \"${" + variable.name + ":?set it to " + variable.what + "}\"\n";
+    if (text.find(": \"${" + variable.name + ":?") != text.npos) continue;
+    std::string what = variable.what;  // in double quotes, within braces
+    for (std::size_t at = 0; (at = what.find_first_of("`\"$\\}", at)) != what.npos; at += 2) {
+      what.insert(at, 1, '\\');
     }
-    names += "  \"" + variable.key + "=$" + variable.name + "\"\n";
+    text += ": \"${" + variable.name + ":?set it to " + what + "}\"\n";
   }
-  return names.empty() ? names : text + "overrides+=(\n" + names + ")\n";
+  return text;
 }
 
-std::string variable_note(const VerlVariable& variable, bool ray) {
+// The variables as overrides.
+std::string variable_lines(const std::vector<VerlVariable>& variables) {
+  std::string names;
+  for (const VerlVariable& variable : variables) {
+    names += "  \"" + variable.key + "=$" + variable.name + "\"\n";
+  }
+  return names.empty() ? names : "overrides+=(\n" + names + ")\n";
+}
+
+std::string variable_note(const VerlVariable& variable, RayStart ray) {
   return "Set the environment variable " + variable.name + " to " + variable.what + " (" +
          variable.key + "): the plan does not know it. " +
-         (ray ? "submit.sh stops with this sentence where it is missing."
-              : "run.sh stops with this sentence where it is missing; verl.yaml reads it too.");
+         (ray == RayStart::running ? "submit.sh stops with this sentence where it is missing."
+          : ray == RayStart::by_hand
+              ? "run.sh stops with this sentence where it is missing; verl.yaml reads it too."
+              : "run.sh stops with this sentence where it is missing.");
 }
 
 std::string runtime_env(const std::vector<EnvironmentVariable>& environment) {
@@ -90,14 +104,9 @@ constexpr const char* kRayCommand =
     "exec ray job submit --address \"${RAY_ADDRESS:-http://127.0.0.1:8265}\" \\\n"
     "  --runtime-env runtime_env.yaml --no-wait -- xargs -0 -a verl_words env\n";
 
-// The settings, and as the words of a script's array; nullopt and Problems where a key cannot say
-// what the plan asks.
-struct VerlJob {
-  VerlSettings made;
-  std::string array;
-};
+}  // namespace
 
-std::optional<VerlJob> verl_job(const Plan& plan, const ExportOptions& options, bool ray,
+std::optional<VerlJob> verl_job(const Plan& plan, const ExportOptions& options, RayStart ray,
                                 Problems& problems) {
   const std::size_t before = problems.size();
   VerlOptions verl;
@@ -113,39 +122,57 @@ std::optional<VerlJob> verl_job(const Plan& plan, const ExportOptions& options, 
     notes.push_back(variable_note(variable, ray));
   }
   made.notes.insert(made.notes.begin(), notes.begin(), notes.end());
-  if (shape_of(plan).nodes > 1 || ray) {
+  if (made.quantized) {
+    made.notes.emplace_back(
+        "The model's published weights are quantized, and verl's own example for it (DeepSeek-V3) "
+        "removes quantization_config from config.json and disables multi-token prediction: " +
+        std::string(kPrepareModel) + " makes such a folder; every node reads it.");
+  }
+  if (ray == RayStart::running || (ray == RayStart::by_hand && shape_of(plan).nodes > 1)) {
     made.notes.emplace_back(
         "Start Ray on every node before: `ray start --head` on the first, `ray start "
         "--address=HOST:6379` on the others. Ray's dashboard has no password: keep it on a trusted "
         "network (CVE-2023-48022).");
   }
-  std::string array =
-      bash_array("overrides", overrides(plan, made.settings)) + variable_lines(made.variables);
-  return VerlJob{std::move(made), std::move(array)};
+  std::string demand = demands(made.variables);
+  std::string array = bash_array("overrides", overrides(plan, made.settings)) + demand +
+                      variable_lines(made.variables);
+  return VerlJob{std::move(made), std::move(array), std::move(demand)};
 }
+
+ExportedFile verl_run_script(const Plan& plan, const ExportTarget& target, const VerlJob& job) {
+  return {"run.sh",
+          script_head(plan,
+                      "Runs verl's PPO trainer as the plan says; arguments are further "
+                      "overrides. On several nodes start Ray on all of them first.") +
+              job.array + worker_lines(worker_environment(environment_of(plan, target))) +
+              "\nexec python3 -m verl.trainer.main_ppo \"${overrides[@]}\" \"$@\"\n",
+          true};
+}
+
+void add_files_beside(const VerlJob& job, Export& out) {
+  if (!job.made.quantized) return;
+  out.files.push_back({std::string(kPrepareModel), std::string(kPrepareModelText), true});
+}
+
+namespace {
 
 void write_verl(const Plan& plan, const ExportTarget& target, const ExportOptions& options,
                 Export& out, Problems& problems) {
-  auto job = verl_job(plan, options, false, problems);
+  auto job = verl_job(plan, options, RayStart::by_hand, problems);
   if (!job) return;
   const Settings workers = worker_environment(environment_of(plan, target));
   Settings all = job->made.settings;
   all.insert(all.end(), workers.begin(), workers.end());
   out.files.push_back({"verl.yaml", yaml_file(plan, all)});
-  out.files.push_back(
-      {"run.sh",
-       script_head(plan,
-                   "Runs verl's PPO trainer as the plan says; arguments are further "
-                   "overrides. On several nodes start Ray on all of them first.") +
-           job->array + worker_lines(workers) +
-           "\nexec python3 -m verl.trainer.main_ppo \"${overrides[@]}\" \"$@\"\n",
-       true});
+  out.files.push_back(verl_run_script(plan, target, *job));
+  add_files_beside(*job, out);
   out.notes = std::move(job->made.notes);
 }
 
 void write_ray(const Plan& plan, const ExportTarget& target, const ExportOptions& options,
                Export& out, Problems& problems) {
-  auto job = verl_job(plan, options, true, problems);
+  auto job = verl_job(plan, options, RayStart::running, problems);
   if (!job) return;
   out.files.push_back({"runtime_env.yaml", runtime_env(environment_of(plan, target))});
   out.files.push_back(
@@ -158,6 +185,7 @@ void write_ray(const Plan& plan, const ExportTarget& target, const ExportOptions
                          "file that is sent with this folder.") +
            kRayCommand,
        true});
+  add_files_beside(*job, out);
   out.notes = std::move(job->made.notes);
 }
 

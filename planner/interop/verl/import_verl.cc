@@ -269,10 +269,7 @@ PlannedReshard read_reshard(const VerlImport& in) {
 }  // namespace
 
 double VerlImport::number(const std::string& key, double otherwise) const {
-  const Node* const node = config.find(key);
-  if (node == nullptr) return otherwise;
-  const bool numeric = node->is(Node::Kind::number) || node->is(Node::Kind::integer);
-  return numeric ? node->number : otherwise;
+  return config.number(key, otherwise, problems);
 }
 
 void VerlImport::refuse(const std::string& key, std::string found, std::string expected,
@@ -306,7 +303,7 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
       schedule_of(default_schedule(plan.workload), placement_of(plan), in.rollout_gpus > 0 ? 1 : 0);
   plan.reshard.push_back(read_reshard(in));
   in.out.memory_share = in.number("actor_rollout_ref.rollout.gpu_memory_utilization", 0.5);
-  if (in.out.memory_share <= 0 || in.out.memory_share > 1) {
+  if (!(in.out.memory_share > 0 && in.out.memory_share <= 1)) {  // NaN compares false
     in.refuse("actor_rollout_ref.rollout.gpu_memory_utilization",
               describe(*config.find("actor_rollout_ref.rollout.gpu_memory_utilization")),
               "a share above 0, at most 1");

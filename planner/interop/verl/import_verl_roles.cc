@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "planner/interop/config/imported_recompute.h"
 #include "planner/interop/verl/verl_import.h"
 
 namespace tessera {
@@ -18,7 +19,7 @@ std::vector<int> ranks_from(std::int64_t first, std::int64_t count) {
   return ranks;
 }
 
-Recompute recompute_of(const VerlImport& in, Role role) {
+Recompute recompute_of(VerlImport& in, Role role, const ModelSpec& model) {
   const bool critic = role == Role::critic;
   if (!in.config.megatron_engine) {
     const std::string key = critic ? "critic.model.enable_gradient_checkpointing"
@@ -26,10 +27,11 @@ Recompute recompute_of(const VerlImport& in, Role role) {
     return in.flag(key, true) ? Recompute::full : Recompute::none;
   }
   const std::string block = critic ? "critic.megatron" : kActor + ".megatron";
-  const std::string mode =
-      in.text(block + ".override_transformer_config.recompute_granularity", "none");
+  const std::string key = block + ".override_transformer_config.recompute_";
+  const std::string mode = in.text(key + "granularity", "none");
   if (mode == "full") return Recompute::full;
-  return mode == "selective" ? Recompute::selective : Recompute::none;
+  if (mode != "selective") return Recompute::none;
+  return selective_of(words_of(in.config.find(key + "modules")), model, in.out.notes);
 }
 
 // Sequences per replica of a micro-batch: verl 0.9.1 reads this key only. Its older form counts
@@ -105,7 +107,7 @@ RolePlan training_role(VerlImport& in, Role role, const std::string& base) {
   if (trained) {
     made.offload.gradients = made.offload.parameters;
     made.offload.optimizer = in.flag(block + ".optimizer_offload", false);
-    made.recompute = recompute_of(in, role);
+    made.recompute = recompute_of(in, role, model);
     for (const char* const key : {"overlap_grad_reduce", "overlap_param_gather"}) {
       const std::string name = block + ".override_ddp_config." + key;
       if (!megatron || !in.flag(name, false)) continue;

@@ -19,6 +19,9 @@ struct Imported;
 ExportTarget verl_target();
 ExportTarget verl_megatron_target();
 ExportTarget ray_target();
+/// With the names of the targets for Tessera's own executor.
+ExportTarget verl_slurm_target();
+ExportTarget verl_kubernetes_target();
 
 /// The servers that an exported configuration may take for the rollout (ExportOptions::rollout).
 inline constexpr std::array<std::string_view, 2> kVerlRollouts{"vllm", "sglang"};

@@ -123,9 +123,7 @@ void write_reward(VerlWriter& w) {
   w.set("reward.reward_model.enable", w.reward != nullptr);
   if (w.reward == nullptr) return;
   const std::string prefix = "reward.reward_model";
-  w.known_or_asked(
-      prefix + ".model_path", weights_of(w.plan.models.at(w.reward->model)), "REWARD_PATH",
-      "a folder with the weights of the reward model, or its name on the Hugging Face hub");
+  w.weights(prefix + ".model_path", w.reward->model, "", "REWARD_PATH", "the reward model");
   const bool own = apart_from_actor(w, *w.reward);
   w.set(prefix + ".enable_resource_pool", own);
   if (!own && w.reward->ranks.size() != w.actor.ranks.size()) {

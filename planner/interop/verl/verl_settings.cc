@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "planner/interop/verl/prepare_model.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/one_step_off.h"
@@ -39,10 +40,7 @@ void write_data(VerlWriter& w) {
 
 void write_model(VerlWriter& w) {
   const std::string prefix = "actor_rollout_ref.model";
-  w.known_or_asked(
-      prefix + ".path",
-      w.options.model.empty() ? weights_of(w.plan.models.at(w.actor.model)) : w.options.model,
-      "MODEL_PATH", "a folder with the weights of the model, or its name on the Hugging Face hub");
+  w.weights(prefix + ".path", w.actor.model, w.options.model, "MODEL_PATH", "the model");
   write_verl_lora(w, prefix, w.actor.lora);
   w.set("actor_rollout_ref.model.use_remove_padding", true, "packed sequences, as the plan counts");
   if (w.actor.fused_loss) {
@@ -84,10 +82,29 @@ void VerlWriter::refuse(std::string place, std::string found, std::string expect
 }
 
 void VerlWriter::known_or_asked(std::string key, const std::string& value, const char* variable,
-                                const char* what) {
+                                std::string what) {
   if (!value.empty()) return text(std::move(key), value);
   set(key, std::string_view("${oc.env:" + std::string(variable) + "}"), "of the environment");
-  out.variables.push_back({std::move(key), variable, what});
+  out.variables.push_back({std::move(key), variable, std::move(what)});
+}
+
+void VerlWriter::weights(std::string key, const std::string& model, const std::string& stated,
+                         const char* variable, const std::string& whose) {
+  const ModelSource& source = plan.models.at(model);
+  const std::string known = weights_of(source);
+  std::string value = stated.empty() ? known : stated;
+  std::string what = "a folder with the weights of " + whose;
+  if (has_quantized_weights(source)) {
+    // The sentence stands in quotes of a shell: only a plain name can be part of it.
+    const bool plain = !known.empty() && shell_word(known) == known;
+    what += " that is prepared for verl: `python3 " + std::string(kPrepareModel) + " " +
+            (plain ? known : "FOLDER") + " NEW_FOLDER` makes it";
+    if (stated.empty()) value.clear();
+    out.quantized = true;
+  } else {
+    what += ", or its name on the Hugging Face hub";
+  }
+  known_or_asked(std::move(key), value, variable, std::move(what));
 }
 
 void VerlWriter::text(std::string key, std::string_view value, std::string comment) {

@@ -35,6 +35,7 @@ struct VerlSettings {
   Settings settings;  // those of `variables` as ${oc.env:NAME}
   std::vector<VerlVariable> variables;
   std::vector<std::string> notes;  // what the user should know; one sentence or two each
+  bool quantized = false;  // the weights of some model have to be prepared (prepare_model.h)
 };
 
 /// Precondition: the plan is valid and its engine ("verl" or "verl-megatron") has no objection

@@ -1,4 +1,8 @@
 // verl's keys of the roles that train, and of the reference, by FSDP and by Megatron.
+#include <algorithm>
+#include <utility>
+
+#include "planner/interop/config/recompute_modules.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/plan.h"
@@ -53,7 +57,11 @@ void megatron_block(VerlWriter& w, const std::string& prefix, const RolePlan& ro
   }
   w.set(prefix + ".context_parallel_size", layout.cp);
   w.set(prefix + ".expert_model_parallel_size", layout.ep);
-  if (w.plan.model_of(role.role).moe) {  // null is tp
+  const auto& roles = w.plan.roles;
+  const bool experts = std::any_of(roles.begin(), roles.end(), [&](const RolePlan& each) {
+    return each.role != Role::reward && w.plan.model_of(each.role).moe;
+  });
+  if (experts) {  // null is tp, and the first role's holds for all
     w.set(prefix + ".expert_tensor_parallel_size", layout.etp);
   }
   w.set(prefix + ".sequence_parallel", layout.sequence_parallel);
@@ -70,6 +78,12 @@ void megatron_block(VerlWriter& w, const std::string& prefix, const RolePlan& ro
     w.set(block + "num_layers", 1);
   } else if (role.recompute == Recompute::selective) {
     w.text(block + "granularity", "selective");
+    Node modules = list_node();
+    for (const std::string_view module : recompute_modules(w.plan.model_of(role.role))) {
+      modules.items.push_back(node_of(module));
+    }
+    w.out.settings.push_back(
+        {block + "modules", std::move(modules), "what the plan's memory counts on", false});
   }
 }
 
@@ -142,12 +156,8 @@ void write_verl_critic(VerlWriter& w) {
   w.set("critic.enable", w.critic != nullptr);
   if (w.critic == nullptr) return;
   const bool shared = w.critic->model == w.actor.model;
-  w.known_or_asked("critic.model.path",
-                   shared && !w.options.model.empty()
-                       ? w.options.model
-                       : weights_of(w.plan.models.at(w.critic->model)),
-                   shared ? "MODEL_PATH" : "CRITIC_PATH",
-                   "a folder with the weights of the critic, or its name on the Hugging Face hub");
+  w.weights("critic.model.path", w.critic->model, shared ? w.options.model : "",
+            shared ? "MODEL_PATH" : "CRITIC_PATH", shared ? "the model" : "the critic");
   write_verl_lora(w, "critic.model", w.critic->lora);
   w.text("critic.strategy", w.megatron ? "megatron" : "fsdp2");
   w.set("critic.ppo_mini_batch_size", w.work.prompts_per_step / w.work.mini_batches, "prompts");

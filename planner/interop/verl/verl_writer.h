@@ -42,7 +42,11 @@ struct VerlWriter {
   void check_name(const std::string& key, std::string_view value);
   /// `value`, or, where it is empty, a variable of the script.
   void known_or_asked(std::string key, const std::string& value, const char* variable,
-                      const char* what);
+                      std::string what);
+  /// Those of one of the plan's models, where nothing else is `stated`. Quantized ones are asked
+  /// for: they have to be prepared (prepare_model.h).
+  void weights(std::string key, const std::string& model, const std::string& stated,
+               const char* variable, const std::string& whose);
   void note(std::string sentence) { out.notes.push_back(std::move(sentence)); }
   void refuse(std::string place, std::string found, std::string expected, std::string hint);
   /// Tokens per GPU of a limit that the plan states per replica.

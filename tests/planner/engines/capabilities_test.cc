@@ -44,6 +44,34 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   EXPECT_TRUE(outside_capabilities(plan).empty());
 }
 
+// verl has one set of Megatron's process groups for all roles of a process.
+TEST(Capabilities, RefuseRolesOfVerlsMegatronWhoseGroupsDiffer) {
+  Plan plan;
+  plan.engine = "verl-megatron";
+  Problems read;
+  plan.models["actor"].spec = read_model_spec("qwen3-30b-a3b", read).value();
+  RolePlan actor;
+  actor.model = "actor";
+  actor.ranks = {0, 1, 2, 3};
+  actor.layout = {.tp = 2, .dp_replicate = 2, .ep = 2};
+  actor.layout.sequence_parallel = true;
+  RolePlan critic = actor, rollout = actor;
+  critic.role = Role::critic;
+  rollout.role = Role::rollout;
+  rollout.layout = {.tp = 4, .etp = 4};
+  plan.roles = {actor, rollout, critic};
+  EXPECT_TRUE(outside_capabilities(plan).empty());
+  critic.layout = {.tp = 4, .ep = 1, .etp = 4};
+  plan.roles[2] = critic;
+  const Problems problems = outside_capabilities(plan, "p.json");
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].place, "/roles/2/layout");
+  EXPECT_EQ(problems[0].found, "tp 4, ep 1, etp 4 of the critic");
+  EXPECT_EQ(problems[0].expected, "tp 2, ep 2, etp 1 as the actor has");
+  EXPECT_NE(problems[0].hint.find("mpu"), std::string::npos);
+  EXPECT_TRUE(outside_capabilities(plan, "p.json", "megatron").empty());
+}
+
 TEST(Engines, AreSortedByNameAndAllMayBeNamedByAPlan) {
   std::vector<std::string> named, rules, known = engine_names();
   for (const Engine& engine : every_engine()) named.push_back(engine.name);

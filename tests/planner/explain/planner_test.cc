@@ -56,6 +56,31 @@ TEST(Plan, ObeysTheFixedSettings) {
   EXPECT_GE(rollout->batching.max_sequences, 1);
 }
 
+TEST(Plan, HasAPlacementInItsHeaderThatFixTakes) {
+  PlanRequest request = ppo_request(2);
+  Problems problems;
+  int split = 0;
+  for (const Placement& placement : allowed_placements(request, problems)) {
+    if (placement.size() > 3) continue;
+    request.fixed.placement = describe(placement);
+    const auto outcome = make_plan(request, problems);
+    const Plan* const plan = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
+    if (plan == nullptr) continue;
+    const std::string header = describe(*plan);
+    const auto begin = header.find("placement ") + 10;
+    std::string printed = header.substr(begin, header.find('\n') - begin);
+    printed = printed.substr(0, printed.find(", one step off"));
+    PlanRequest again = request;
+    again.fixed.placement = printed;
+    const std::vector<Placement> read = allowed_placements(again, problems);
+    ASSERT_EQ(read.size(), 1U) << printed;
+    EXPECT_EQ(read.front(), placement) << printed;
+    split += placement.size() > 1 ? 1 : 0;
+  }
+  EXPECT_TRUE(problems.empty());
+  EXPECT_GT(split, 5);
+}
+
 TEST(Plan, CarriesTheExactReshardAndItsVolumeInClosedForm) {
   PlanRequest request = ppo_request(2);
   Problems problems;

@@ -64,6 +64,16 @@ struct Accepted {
       const std::string& name = words[i].text;
       const Node* const kind = arguments.find(name);
       ASSERT_NE(kind, nullptr) << program << " has no " << name;
+      if (const Node* const several = kind->find("several")) {
+        ASSERT_LT(++i, words.size()) << name << " without words";
+        for (; i < words.size() && words[i].text.rfind("--", 0) != 0; ++i) {
+          EXPECT_TRUE(std::any_of(several->items.begin(), several->items.end(),
+                                  [&](const Node& one) { return one.text == words[i].text; }))
+              << words[i].text << " is no choice of " << name;
+        }
+        seen.insert(name);
+        continue;
+      }
       const bool valued = i + 1 < words.size() && words[i + 1].text.rfind("--", 0) != 0;
       EXPECT_EQ(wrong_value(*kind, valued ? &words[i + 1].text : nullptr), "")
           << program << " " << name;
@@ -88,9 +98,9 @@ TEST(EngineArguments, MegatronAcceptsEveryExportedArgument) {
   }
   for (const char* const name :
        {"--tensor-model-parallel-size", "--num-layers-per-virtual-pipeline-stage",
-        "--decoder-first-pipeline-num-layers", "--recompute-method", "--sequence-parallel",
-        "--use-distributed-optimizer", "--group-query-attention", "--add-qkv-bias",
-        "--qk-layernorm", "--bf16"}) {
+        "--decoder-first-pipeline-num-layers", "--recompute-method", "--recompute-modules",
+        "--sequence-parallel", "--use-distributed-optimizer", "--group-query-attention",
+        "--add-qkv-bias", "--qk-layernorm", "--bf16"}) {
     EXPECT_TRUE(seen.contains(name)) << name;
   }
 }

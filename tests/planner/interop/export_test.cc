@@ -341,6 +341,69 @@ TEST(Export, AsksForWhatThePlanDoesNotKnow) {
   EXPECT_THAT(text_of(given, "NOTES.md"), Not(HasSubstr("MODEL_PATH")));
 }
 
+// What verl's example for DeepSeek-V3 has users do to config.json.
+TEST(Export, AsksForWeightsThatAreNotQuantized) {
+  Plan plan = RandomPlans("verl-megatron", 62).next();
+  Problems problems;
+  plan.models["actor"] = {plan.models.at("actor").spec, "deepseek-v3", ""};
+  const Export made = must_export(plan, target_of("verl-megatron"));
+  const std::string script = text_of(made, "run.sh");
+  EXPECT_THAT(script, Not(HasSubstr("model.path=deepseek-ai")));
+  EXPECT_THAT(script, HasSubstr("\"actor_rollout_ref.model.path=$MODEL_PATH\""));
+  EXPECT_THAT(text_of(made, "NOTES.md"), HasSubstr("prepare_model.py deepseek-ai/DeepSeek-V3"));
+  Folder folder;
+  write_text_file(folder.path() / "prepare_model.py", text_of(made, "prepare_model.py"));
+  write_text_file(folder.path() / "run.sh", script);
+  const std::string in = "cd " + folder.path().string() + "; ";
+  const std::string asked =
+      output_of(in + "env -u MODEL_PATH TRAIN_FILES=t VAL_FILES=v bash run.sh 2>&1");
+  EXPECT_THAT(asked, HasSubstr("`python3 prepare_model.py deepseek-ai/DeepSeek-V3 NEW_FOLDER`"));
+  fs::create_directory(folder.path() / "given");
+  write_text_file(folder.path() / "given/config.json",
+                  R"({"num_nextn_predict_layers": 1, "quantization_config": {}, "vocab_size": 7})");
+  write_text_file(folder.path() / "given/model.safetensors", "weights");
+  int status = 1;
+  const std::string printed =
+      output_of(in + "python3 prepare_model.py given made 2>&1; cat made/*", &status);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(printed,
+              AllOf(HasSubstr("\"num_nextn_predict_layers\": 0"), HasSubstr("\"vocab_size\": 7"),
+                    HasSubstr("weights"), Not(HasSubstr("quantization_config"))));
+  write_text_file(folder.path() / "given/config.json", R"({"quantization_config": {"bits": 8}})");
+  EXPECT_TRUE(has_quantized_weights({.spec = {}, .path = (folder.path() / "given").string()}));
+  EXPECT_FALSE(has_quantized_weights({.spec = {}, .path = (folder.path() / "made").string()}));
+  EXPECT_FALSE(has_quantized_weights({.spec = {}, .path = "qwen2.5-7b"}));
+}
+
+// The modules that the plan's bytes count on, by name.
+TEST(Export, WritesTheModulesThatAreRecomputed) {
+  Problems problems;
+  for (const auto& [model, modules] :
+       {std::pair{"deepseek-v3", "moe_act,mla_up_proj"}, std::pair{"qwen3-30b-a3b", "moe_act"},
+        std::pair{"llama3.1-8b", "core_attn"}}) {
+    Plan plan = RandomPlans("verl-megatron", 62).next();
+    plan.models["actor"] = {*read_model_spec(model, problems), model, ""};
+    for (RolePlan& role : plan.roles) {
+      const std::int64_t layers = plan.models.at(role.model).spec.layers;
+      const auto world = static_cast<int>(role.ranks.size());
+      const int zero = role.layout.zero;
+      role.layout = {.tp = 1, .dp_replicate = world};
+      role.layout.zero = zero;
+      role.layout.stages = even_stages(layers, 1, 1);
+    }
+    plan.roles[0].recompute = Recompute::selective;
+    const std::string verl = text_of(must_export(plan, target_of("verl-megatron")), "run.sh");
+    const std::string block = "actor_rollout_ref.actor.megatron.override_transformer_config.";
+    EXPECT_THAT(verl, HasSubstr(block + "recompute_granularity=selective"));
+    EXPECT_THAT(verl, HasSubstr(block + "recompute_modules=[" + modules + "]"));
+    for (RolePlan& role : plan.roles) role.offload = {};
+    const std::string megatron = text_of(must_export(plan, target_of("megatron")), "actor.sh");
+    std::string lines = "--recompute-modules\n  " + std::string(modules) + "\n";
+    if (const auto comma = lines.find(','); comma != lines.npos) lines.replace(comma, 1, "\n  ");
+    EXPECT_THAT(megatron, HasSubstr("--recompute-granularity\n  selective\n  " + lines));
+  }
+}
+
 TEST(Export, NamesWhereTheWeightsAre) {
   const auto weights = [](const fs::path& path) {
     return weights_of({.spec = {}, .path = path.string(), .config_sha256 = ""});
@@ -380,8 +443,8 @@ TEST(Export, ScriptsAreShellcheckCleanAndQuoteEveryName) {
   int scripts = 0;
   for (const ExportTarget& target : every_export_target()) {
     const bool megatron = target.name == "verl-megatron";
-    const bool launcher = target.name == "torchrun" || target.name == "slurm" ||
-                          target.name == "kubernetes" || target.name == "megatron";
+    const bool launcher =
+        target.program == ExportedProgram::tessera_run || target.name == "megatron";
     const Plan plan = launcher ? own : RandomPlans(megatron ? "verl-megatron" : "verl", 51).next();
     const Export made = must_export(plan, target, options);
     Folder folder;
@@ -479,6 +542,19 @@ TEST(Placements, OfVerlAreThoseOfItsPools) {
   }
   EXPECT_THAT(names, ::testing::ElementsAre("colocated", "actor+critic+reference | reward",
                                             "actor+critic+reference | reward | rollout"));
+  for (const char* words : {"reward | actor + reference + critic", "actor+critic+reference|reward",
+                            "reward|critic+actor+rollout+reference"}) {
+    request.fixed.placement = words;
+    const std::vector<Placement> one = allowed_placements(request, problems);
+    ASSERT_EQ(one.size(), 1U) << words;
+    EXPECT_EQ(describe(one.front()), "actor+critic+reference | reward");
+  }
+  request.fixed.placement = "rollout | reward | critic+reference+actor";
+  EXPECT_EQ(describe(allowed_placements(request, problems).at(0)),
+            "actor+critic+reference | reward | rollout");
+  request.fixed.placement = "reward|reward|actor+critic+reference";
+  EXPECT_TRUE(allowed_placements(request, problems).empty());
+  problems.clear();
   request.fixed.placement = "actor|critic+reference+reward";
   EXPECT_TRUE(allowed_placements(request, problems).empty());
   ASSERT_EQ(problems.size(), 1U);

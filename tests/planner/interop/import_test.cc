@@ -617,6 +617,57 @@ TEST(Import, ReadsMegatronArgumentsOfAnExport) {
   EXPECT_GT(compared, 30);
 }
 
+// Megatron-LM's examples: arrays that are expanded without quotes, an 8-bit format, and GPT-3's
+// vocabulary by its files.
+TEST(Import, ReadsMegatronsOwnExamples) {
+  const std::string layers =
+      "ARGS=('--num-layers 4' --hidden-size 256 --num-attention-heads 8 --seq-length 512\n"
+      "  --max-position-embeddings 512 --micro-batch-size 1 --global-batch-size 8 --bf16)\n";
+  const Imported fp8 = must_import(
+      layers +
+          "FP8=()\nif [[ fp8 == \"fp8\" ]]; then FP8+=('--fp8-format hybrid' "
+          "'--fp8-amax-compute-algo max' --fp8-param-gather); fi\n"
+          "DATA=('--vocab-size 128256' \"--tokenizer-type NullTokenizer\")\n"
+          "torchrun --nproc_per_node 8 pretrain_gpt.py ${ARGS[@]} ${FP8[@]} ${DATA[@]}\n",
+      "a.sh", h800());
+  EXPECT_EQ(fp8.plan.models.at("actor").spec.vocab, 128256);
+  EXPECT_EQ(fp8.plan.models.at("actor").spec.layers, 4);
+  EXPECT_THAT(fp8.notes, ::testing::Contains(HasSubstr("--fp8-format hybrid: the layers' products "
+                                                       "run in 8 bit")));
+  const Imported gpt =
+      must_import(layers +
+                      "torchrun --nproc_per_node 8 pretrain_gpt.py ${ARGS[@]} --vocab-file v.json "
+                      "--merge-file m.txt --tokenizer-type GPT2BPETokenizer\n",
+                  "a.sh", h800());
+  EXPECT_EQ(gpt.plan.models.at("actor").spec.vocab, 50257);
+  EXPECT_EQ(
+      refusals(layers + "torchrun pretrain_gpt.py ${ARGS[@]} --vocab-file v.json\n", "a.sh").size(),
+      1U);
+}
+
+// Only what plans of the model count on is recomputation to them.
+TEST(Import, ReadsTheModulesThatMegatronRecomputes) {
+  const auto read = [](const std::string& flags, std::vector<std::string>& notes) {
+    ImportOptions options = h800();
+    options.model = "qwen3-30b-a3b";
+    const Imported made = must_import(
+        "torchrun --nproc_per_node 8 pretrain_gpt.py --seq-length 512 --micro-batch-size 1 "
+        "--global-batch-size 8 --bf16 " +
+            flags + "\n",
+        "a.sh", options);
+    notes = made.notes;
+    return made.plan.roles[0].recompute;
+  };
+  std::vector<std::string> notes;
+  const std::string selective = "--recompute-granularity selective --recompute-modules ";
+  EXPECT_EQ(read(selective + "moe_act", notes), Recompute::selective);
+  EXPECT_THAT(notes, ::testing::Not(::testing::Contains(HasSubstr("recompute_modules"))));
+  EXPECT_EQ(read(selective + "moe_act layernorm", notes), Recompute::selective);
+  EXPECT_THAT(notes, ::testing::Contains(HasSubstr("[moe_act, layernorm] is priced as")));
+  EXPECT_EQ(read("--recompute-activations", notes), Recompute::none);
+  EXPECT_THAT(notes, ::testing::Contains(HasSubstr("[core_attn] is priced as no recomputation")));
+}
+
 TEST(Import, BuildsAModelFromMegatronArgumentsWhereTheySuffice) {
   RandomPlans plans("verl-megatron", 78);
   int compared = 0;
@@ -755,7 +806,11 @@ TEST(ShellWords, AreSplitWhereExpansionsStandOutsideOfQuotes) {
   EXPECT_EQ(words("A=\" a=1 \\\n  b=2\n\"; run $A \"$A\" x${A}y $E"),
             (V{"run", "a=1", "b=2", " a=1   b=2\n", "x", "a=1", "b=2", "y", "?"}));
   EXPECT_EQ(words("A='1 2'; B=$A; C=(${A} \"$A\"); run $B. ${C[@]} ${Q:-$A} \"${Q:-$A}\""),
-            (V{"run", "1", "2.", "1", "2", "1 2", "1", "2", "1 2"}));
+            (V{"run", "1", "2.", "1", "2", "1", "2", "1", "2", "1 2"}));
+  EXPECT_EQ(words("C=('--fp8-format hybrid' '' --bf16); D=(\"${C[@]}\" x); run ${C[@]} a${C[@]}b "
+                  "\"${C[@]}\" ${D[@]}"),
+            (V{"run", "--fp8-format", "hybrid", "--bf16", "a--fp8-format", "hybrid", "--bf16b",
+               "--fp8-format hybrid", "", "--bf16", "--fp8-format", "hybrid", "--bf16", "x"}));
   EXPECT_EQ(words("A=; B='  '; run $A $B x ${A:+y}"), (V{"run", "x"}));
   EXPECT_EQ(words("A=\"a=1 b=$HOME/x c=2\"; run $A d=3"), (V{"run", "a=1", "?", "c=2", "d=3"}));
 }

@@ -52,6 +52,33 @@ TEST(ImportVerl, KeysOfEarlierVersionsAreToldAndTheRestIsRead) {
   EXPECT_EQ(made.imported->plan.reshard[0].bucket_bytes, std::int64_t{512} << 20);
 }
 
+TEST(ImportVerl, ASharesOfMemoryIsANumber) {
+  for (const char* share : {"nan", ".nan", "inf", "0", "1.5", "much"}) {
+    const Read made = read(grpo("Qwen/Qwen3-8B",
+                                "actor_rollout_ref.rollout."
+                                "gpu_memory_utilization=" +
+                                    std::string(share)));
+    EXPECT_FALSE(made.imported) << share;
+    EXPECT_THAT(made.told(), HasSubstr("gpu_memory_utilization = ")) << share;
+  }
+}
+
+TEST(ImportVerl, RecomputedModulesAreReadAsPlansCountThem) {
+  const auto recompute = [](const char* model, const std::string& modules) {
+    const std::string block = "+actor_rollout_ref.actor.megatron.override_transformer_config.";
+    const Read made = read(grpo(
+        model, "model_engine=megatron " + block + "recompute_granularity=selective " + modules));
+    EXPECT_TRUE(made.imported) << made.told();
+    return made.imported ? made.role(Role::actor).recompute : Recompute::full;
+  };
+  const std::string key =
+      "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_modules=";
+  EXPECT_EQ(recompute("Qwen/Qwen3-30B-A3B", key + "[moe_act]"), Recompute::selective);
+  EXPECT_EQ(recompute("Qwen/Qwen3-30B-A3B", key + "[core_attn,moe]"), Recompute::selective);
+  EXPECT_EQ(recompute("Qwen/Qwen3-30B-A3B", ""), Recompute::none);
+  EXPECT_EQ(recompute("Qwen/Qwen3-8B", key + "[core_attn]"), Recompute::selective);
+}
+
 /// experimental/reward_loop/reward_loop.py (migrate_legacy_reward_impl) of the 0.9.1 wheel.
 TEST(ImportVerl, ARewardModelUnderItsFormerNamesIsPlanned) {
   const Read made = read(grpo(

@@ -77,7 +77,7 @@ class SlurmOptions {
   }
 
   /// All that is wrong with a batch script: its directives, where they stand, and srun's options.
-  std::vector<std::string> wrong(const std::string& script) const {
+  std::vector<std::string> wrong(const std::string& script, int expected = 1) const {
     std::vector<std::string> found;
     const auto note = [&](const std::string& what) {
       if (!what.empty()) found.push_back(what);
@@ -100,7 +100,7 @@ class SlurmOptions {
         note(wrong("srun", command[i].text));
       }
     }
-    if (steps != 1) note(std::to_string(steps) + " job steps");
+    if (steps != expected) note(std::to_string(steps) + " job steps");
     return found;
   }
 
@@ -117,6 +117,29 @@ TEST(LaunchFiles, SlurmHasEveryOptionThatIsWritten) {
                 HasSubstr("\n#SBATCH --nodes=" + std::to_string((gpus + 7) / 8) +
                           "\n#SBATCH --ntasks-per-node=" + std::to_string(std::min(gpus, 8)) +
                           "\n#SBATCH --gpus-per-node=" + std::to_string(std::min(gpus, 8)) + "\n"));
+  }
+}
+
+/// A plan for verl on `gpus` GPUs.
+Plan verl_plan(const char* engine, int gpus) {
+  RandomPlans plans(engine, 3);
+  Plan plan = plans.next();
+  while (static_cast<int>(plan.roles[0].ranks.size()) != gpus) plan = plans.next();
+  return plan;
+}
+
+// One node needs no Ray before the trainer; on several the head, the others, the count of nodes and
+// the trainer are steps of their own.
+TEST(LaunchFiles, SlurmHasEveryOptionOfAVerlJob) {
+  const SlurmOptions options;
+  for (const char* engine : {"verl", "verl-megatron"}) {
+    for (const int gpus : {4, 8, 32}) {
+      const std::string script = text_of(verl_plan(engine, gpus), target_of("slurm"), "job.sbatch");
+      EXPECT_THAT(options.wrong(script, gpus == 32 ? 4 : 1), ElementsAre());
+      EXPECT_THAT(script, HasSubstr("\n#SBATCH --nodes=" + std::to_string((gpus + 7) / 8) +
+                                    "\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=" +
+                                    std::to_string(std::min(gpus, 8)) + "\n"));
+    }
   }
 }
 
@@ -300,6 +323,76 @@ TEST_F(Oracle, KubeflowTorchrunAndRayTakeWhatIsExported) {
     EXPECT_THAT(words, ::testing::Contains(files));
     EXPECT_EQ(words.back(), "trainer.last='a b'");
     EXPECT_EQ(job->find("environment")->find("NCCL_CUMEM_ENABLE")->text, "0");
+  }
+}
+
+// The command of run.sh is that of the verl target, whoever starts Ray.
+TEST_F(Oracle, RayAndKubernetesTakeVerlJobs) {
+  const std::string nasty = "/data/it's $HOME `id` \"q\" \\ ; {x: [1, 2]} *&|<>() #~ \xc3\xa9.yaml";
+  ExportOptions options;
+  options.model = options.train_files = options.val_files = options.run_folder = nasty;
+  options.image = "registry/x: y";
+  for (const char* engine : {"verl", "verl-megatron"}) {
+    for (const int gpus : {4, 32}) {
+      add(verl_plan(engine, gpus), target_of("slurm"), options);
+      add(verl_plan(engine, gpus), target_of("kubernetes"), options);
+    }
+  }
+  const std::vector<Node> verdicts = this->verdicts();
+  ASSERT_EQ(verdicts.size(), 8U);
+  const std::string files =
+      hydra_override({"data.train_files", node_of(std::string_view(nasty)), "", false});
+  const std::string folder =
+      hydra_override({"trainer.default_local_dir", node_of(std::string_view(nasty)), "", false});
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const Node* const job = values_of(verdicts[i]);
+    ASSERT_NE(job, nullptr);
+    const std::vector<std::string> words = words_of(*job);
+    ASSERT_GT(words.size(), 40U);
+    EXPECT_EQ(words[0], "-m");
+    EXPECT_EQ(words[1], "verl.trainer.main_ppo");
+    EXPECT_THAT(words, ::testing::Contains(files));
+    const bool several = i % 4 >= 2;
+    if (i % 2 == 0) {
+      EXPECT_EQ(job->find("heads")->integer, several ? 1 : 0);
+      EXPECT_EQ(job->find("others")->integer, several ? 1 : 0);  // one step on all other nodes
+      EXPECT_EQ(job->find("steps")->integer, several ? 5 : 1);
+      if (!several) continue;
+      EXPECT_EQ(job->find("head")->text, "10.0.0.7:24567");
+      EXPECT_EQ(job->find("joins")->text, "10.0.0.7:24567");
+      EXPECT_EQ(job->find("per_node")->integer, 8);
+    } else {
+      EXPECT_EQ(job->find("nodes")->integer, several ? 4 : 1);
+      EXPECT_EQ(job->find("per_node")->integer, several ? 8 : 4);
+      EXPECT_THAT(words, ::testing::Contains(folder));
+    }
+  }
+}
+
+TEST_F(Oracle, RefusesWhatAVerlJobMayNotHave) {
+  const ExportOptions options{.model = "/m", .train_files = "/t", .val_files = "/v"};
+  const auto broken = [&](const char* target, const char* name, const std::string& before,
+                          const std::string& after) {
+    Problems problems;
+    auto made = export_plan(verl_plan("verl", 32), target_of(target), options, problems);
+    ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+    for (ExportedFile& file : made->files) {
+      if (file.name != name) continue;
+      const auto at = file.text.find(before);
+      ASSERT_NE(at, file.text.npos) << before;
+      file.text.replace(at, before.size(), after);
+    }
+    add(made->files);
+  };
+  broken("kubernetes", "rayjob.yaml", "shutdownAfterJobFinishes", "shutDownAfterJobFinishes");
+  broken("kubernetes", "rayjob.yaml", "minReplicas: 3", "minReplicas: \"3\"");
+  broken("kubernetes", "rayjob.yaml", "mountPath: /dev/shm", "path: /dev/shm");
+  broken("kubernetes", "rayjob.yaml", "num-gpus: \"8\"", "num-gpus: 8");
+  broken("slurm", "job.sbatch", "--node-ip-address", "--node-address");
+  const std::vector<Node> verdicts = this->verdicts();
+  ASSERT_EQ(verdicts.size(), 5U);
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    EXPECT_NE(verdicts[i].find("error"), nullptr) << i;
   }
 }
 

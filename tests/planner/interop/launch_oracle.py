@@ -7,6 +7,11 @@ usage: launch_oracle.py FOLDER...
   trainjob.yaml     becomes kubeflow-trainer-api's models of a TrainJob and comes back as it was:
                     the models drop keys that they do not have, and a difference is an error
   launch.sh         runs with a torchrun that notes its words; torch's own parser reads them
+  rayjob.yaml       has keys of KubeRay's types (fixtures/rayjob_keys.json) and pods that come back
+                    from kubeflow-trainer-api's models as they were; its entrypoint runs with a
+                    python3 that notes its words
+  job.sbatch        (with run.sh) runs with an srun that notes its words and starts the last step
+                    alone; Ray's command line reads those that start Ray
   submit.sh         runs with a ray that notes its words; Ray's command line reads them, its
                     RuntimeEnv takes runtime_env.yaml, and a shell runs what Ray would send, with a
                     python3 that notes its words
@@ -121,7 +126,101 @@ def check_ray(folder):
     return {"command": started, "environment": dict(environment["env_vars"])}
 
 
-CHECKS = {"trainjob.yaml": check_trainjob, "launch.sh": check_torchrun, "submit.sh": check_ray}
+def check_pod(template):
+    from kubeflow_trainer_api.models import IoK8sApiCoreV1PodTemplateSpec
+
+    # What a resource limit is in JSON: a string or a number (the model takes strings).
+    for container in template["spec"]["containers"]:
+        limits = container["resources"]["limits"]
+        container["resources"]["limits"] = {key: str(value) for key, value in limits.items()}
+    read = IoK8sApiCoreV1PodTemplateSpec.from_dict(template).to_dict()
+    if read != template:
+        raise ValueError(f"keys that a pod does not have: {difference(template, read)}")
+    volumes = {volume["name"] for volume in template["spec"]["volumes"]}
+    mounted = {mount["name"] for mount in template["spec"]["containers"][0]["volumeMounts"]}
+    assert volumes == mounted, f"volumes {volumes}, mounted {mounted}"
+    return int(template["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"])
+
+
+def check_rayjob(folder):
+    with open(os.path.join(folder, "rayjob.yaml"), encoding="utf-8") as file:
+        job = yaml.safe_load(file)
+    with open(os.path.join(os.path.dirname(__file__), "fixtures/rayjob_keys.json"), encoding="utf-8") as file:
+        known = json.load(file)
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    cluster = job["spec"]["rayClusterSpec"]
+    workers = cluster.get("workerGroupSpecs", [])
+    parts = [("RayJobSpec", job["spec"]), ("RayClusterSpec", cluster), ("HeadGroupSpec", cluster["headGroupSpec"])]
+    parts += [("WorkerGroupSpec", group) for group in workers]
+    for name, part in parts:
+        for key, value in part.items():
+            if key not in known[name]:
+                raise ValueError(f"{name} has no {key}")
+            if not isinstance(value, {"string": str, "number": int, "flag": bool, "map": dict, "list": list}[known[name][key]]):
+                raise ValueError(f"{name}.{key} = {value!r} is no {known[name][key]}")
+    groups = [cluster["headGroupSpec"]] + workers
+    gpus = {check_pod(group["template"]) for group in groups}
+    gpus |= {int(group["rayStartParams"]["num-gpus"]) for group in groups}
+    assert len(gpus) == 1, gpus
+    assert all(isinstance(v, str) for group in groups for v in group["rayStartParams"].values())
+    assert all(g["replicas"] == g["minReplicas"] == g["maxReplicas"] for g in workers)
+    command = job["spec"]["entrypoint"].replace("/job/", folder + "/")
+    return {
+        "nodes": 1 + sum(group["replicas"] for group in workers),
+        "per_node": gpus.pop(),
+        "command": words_of(command, "python3", folder),
+    }
+
+
+# Notes the words of every step, ended by an empty one; the step that starts the trainer runs.
+SRUN = """#!/bin/sh
+printf '%s\\0' "$@" '' >>"$STEPS"
+case "$*" in *"hostname "*) echo '10.0.0.7 fd00::7' ;; esac
+case "$*" in *"bash run.sh") exec bash run.sh ;; esac
+"""
+
+
+def check_sbatch(folder):
+    from ray.scripts.scripts import start
+
+    with tempfile.TemporaryDirectory() as bin_folder:
+        for name, text in {
+            "srun": SRUN,
+            "scontrol": "#!/bin/sh\nprintf 'node-7\\nnode-8\\n'\n",
+        }.items():
+            with open(os.path.join(bin_folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(os.path.join(bin_folder, name), 0o755)
+        steps = os.path.join(bin_folder, "steps")
+        path = bin_folder + os.pathsep + os.environ["PATH"]
+        command = words_of(
+            ["env", f"PATH={path}", "bash", "-c", 'PATH=$(dirname "$NOTED"):$PATH; . ./job.sbatch; wait'],
+            "python3",
+            folder,
+            STEPS=steps,
+            SLURM_JOB_NODELIST="node-[7-8]",
+            SLURM_JOB_ID="1234567",
+        )
+        with open(steps, encoding="utf-8") as file:
+            noted = [step.split("\0") for step in file.read().split("\0\0")[:-1]]
+    rays = []
+    for step in noted:
+        if "ray" in step:
+            words = step[step.index("ray") + 1 :]
+            assert words[0] == "start", words
+            rays.append(start.make_context("start", words[1:]).params)
+    heads = [ray for ray in rays if ray["head"]]
+    others = [ray for ray in rays if not ray["head"]]
+    result = {"steps": len(noted), "command": command, "heads": len(heads), "others": len(others)}
+    if heads:
+        result["head"] = f"{heads[0]['node_ip_address']}:{heads[0]['port']}"
+        result["joins"] = others[0]["address"]
+        result["per_node"] = heads[0]["num_gpus"]
+        assert all(ray["block"] and ray["num_gpus"] == heads[0]["num_gpus"] for ray in rays)
+    return result
+
+
+CHECKS = {"job.sbatch": check_sbatch, "rayjob.yaml": check_rayjob, "trainjob.yaml": check_trainjob, "launch.sh": check_torchrun, "submit.sh": check_ray}
 
 
 def check(folder):

@@ -93,6 +93,7 @@ class RandomPlans {
       fsdp(layout);
     } else {
       megatron(layout, role == Role::reference);
+      if (role != Role::actor) take_groups(plan.roles[0].layout, layout);
     }
     if (layout.stages.empty()) layout.stages = even_stages(model.layers, layout.pp, layout.vpp);
     const bool trained = role == Role::actor || role == Role::critic;
@@ -118,7 +119,10 @@ class RandomPlans {
       batching.update_tokens = tokens();
       made.offload.parameters = made.offload.gradients = pick<int>({0, 1}) == 1;
       made.offload.optimizer = pick<int>({0, 1}) == 1;
-      made.recompute = pick<Recompute>({Recompute::none, Recompute::full});
+      made.recompute =
+          engine_ == "verl"
+              ? pick<Recompute>({Recompute::none, Recompute::full})
+              : pick<Recompute>({Recompute::none, Recompute::selective, Recompute::full});
     }
     if (role == Role::actor) batching.log_prob_tokens = tokens();
     if (role == Role::critic) batching.values_tokens = batching.update_tokens;
@@ -136,6 +140,14 @@ class RandomPlans {
       made.memory[Phase::gen] = {.weights = 20LL << 30, .kv_cache = 30LL << 30};
     }
     return made;
+  }
+
+  // verl has one set of Megatron's process groups in a process.
+  static void take_groups(const ParallelLayout& actor, ParallelLayout& layout) {
+    const int zero = layout.zero;
+    layout = actor;
+    layout.zero = zero;
+    layout.stages.clear();
   }
 
   void fsdp(ParallelLayout& layout) {

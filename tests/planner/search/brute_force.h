@@ -25,8 +25,8 @@ class BruteForce {
   // Best value of each placement and lag.
   OracleValues run() {
     for (const Placement& placement : problem_.placements) {
-      for (const int lag : problem_.policy_lags) {
-        if (lag > 0 && !rollout_apart(placement)) continue;
+      const bool apart = rollout_apart(placement);
+      for (const int lag : apart ? problem_.policy_lags : std::vector<int>{0}) {
         placement_ = &placement;
         lag_ = lag;
         sizes_.assign(placement.size(), 0);
@@ -88,7 +88,22 @@ class BruteForce {
     }
   }
 
+  // Roles of one block that share process groups have them for the same degrees.
+  bool groups_agree() const {
+    for (const Priced* one : chosen_) {
+      for (const Priced* other : chosen_) {
+        const Candidate &a = one->candidate, &b = other->candidate;
+        if (!problem_.shares_groups[a.role] || !problem_.shares_groups[b.role]) continue;
+        if (block_of(a.role) != block_of(b.role)) continue;
+        if (a.tp != b.tp || a.pp != b.pp || a.vpp != b.vpp || a.cp != b.cp) return false;
+        if (a.ep != b.ep || a.etp != b.etp) return false;
+      }
+    }
+    return true;
+  }
+
   void judge() {
+    if (!groups_agree()) return;
     for (std::size_t b = 0; b < sizes_.size(); ++b) {
       // In each role's worst phase the others rest; in the switch actor and rollout are both awake.
       Bytes resting, most, switching;

@@ -110,6 +110,34 @@ TEST(ExactSearch, EqualsBruteForceWithTheRolloutApartForEveryObjective) {
   EXPECT_GT(apart, 10);
 }
 
+// Roles of one block that are alike in their degrees, whichever they have: with the reward model's
+// own processes or without, the rollout apart or not, under every objective.
+TEST(ExactSearch, EqualsBruteForceWhereRolesShareTheirProcessGroups) {
+  std::mt19937_64 engine(20260303);
+  int feasible = 0, dearer = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    SearchProblem problem = random_problem(engine);
+    if (problem.roles.size() < 3 || problem.roles.size() > 4) continue;
+    problem.placements = all_placements(problem.roles, true);
+    problem.policy_lags = {0, 1};
+    problem.objective = static_cast<Objective>(trial % 4);
+    SearchProblem free = problem;
+    for (const Role role : problem.roles) {
+      problem.shares_groups[role] =
+          role != Role::rollout && (role != Role::reward || trial % 2 == 0);
+    }
+    if (!expect_equals_brute_force(problem, "trial " + std::to_string(trial))) continue;
+    ++feasible;
+    const SearchResult shared = search_exactly(problem), apart = search_exactly(free);
+    const double value = value_in_oracle(problem, shared.best.front());
+    const double least = value_in_oracle(problem, apart.best.front());
+    EXPECT_GE(value, least * (1 - 1e-12));
+    dearer += value > least * (1 + 1e-9) ? 1 : 0;
+  }
+  EXPECT_GT(feasible, 60);
+  EXPECT_GT(dearer, 10);
+}
+
 TEST(ParetoFront, HasTheBestStepOfEveryNumberOfGpusThatImprovesIt) {
   std::mt19937_64 engine(11);
   for (int trial = 0; trial < 40; ++trial) {
@@ -198,6 +226,45 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
        {"offload", "recompute", "sp", "vpp", "zero0", "zero1", "zero2", "zero3"}) {
     EXPECT_TRUE(chosen.contains(each)) << each;
   }
+}
+
+// The whole space of verl's Megatron on small clusters, of which every degree is tried by all
+// roles.
+TEST(ExactSearch, EqualsBruteForceOnPartsOfVerlMegatronsSpace) {
+  std::mt19937_64 engine(20260304);
+  std::set<std::string> chosen;
+  int feasible = 0;
+  for (int trial = 0; trial < 120; ++trial) {
+    Workload workload = workload_of(trial % 2 == 0 ? "ppo" : "grpo", KlPlace::loss, false);
+    workload.prompts_per_step = 16;
+    PlanRequest request =
+        request_of(tiny_model(4), workload, cluster_of(trial % 3 == 0 ? 4 : 2, 2, 1));
+    request.models.at("actor").spec.dtype = DType::bf16;
+    request.engine = "verl-megatron";
+    request.traits = traits_of(request.engine);
+    request.calibration.fragmentation.value = 0;
+    request.calibration.reserve_bytes.value = 0;
+    const auto kib = std::uniform_int_distribution<std::int64_t>(900, 10000)(engine);
+    request.cluster.device.memory =
+        Bytes{(2048LL << 20) + kib * 1024};  // beside the switch's bucket
+    CostEvaluator costs(request);
+    SearchProblem problem =
+        search_problem(request, engine_named(request.engine).capabilities, costs);
+    thin_out(problem, engine(), trial % 2 == 0 ? 7 : 14);
+    if (!expect_equals_brute_force(problem, "trial " + std::to_string(trial))) continue;
+    ++feasible;
+    const Solution best = search_exactly(problem).best.front();
+    const Candidate& actor = best.choice.at(Role::actor);
+    for (const auto& [role, candidate] : best.choice) {
+      if (role == Role::rollout) continue;
+      EXPECT_EQ(candidate.tp, actor.tp);
+      EXPECT_EQ(candidate.pp, actor.pp);
+      EXPECT_EQ(candidate.vpp, actor.vpp);
+    }
+    chosen.insert("tp" + std::to_string(actor.tp) + " pp" + std::to_string(actor.pp));
+  }
+  EXPECT_GT(feasible, 40);
+  EXPECT_GT(chosen.size(), 3u);
 }
 
 // Sequences that are long enough for Ulysses over all GPUs, whose FSDP cuts over its groups, too.
