@@ -119,6 +119,35 @@ struct Counter {
   }
 };
 
+// Bytes that an MLP has at once for each of its columns where these are most.
+struct MlpPeaks {
+  std::int64_t forward = 0, backward = 0;
+};
+
+MlpPeaks mlp_peaks(MlpKind kind, std::int64_t element) {
+  switch (kind) {
+    case MlpKind::swiglu:  // silu(gate), up and their product; gradients of the last two
+      return {3 * element, 2 * element};
+    case MlpKind::clamped_swiglu:  // gate and up twice, and what is made of them
+      return {8 * element, 2 * element};
+    case MlpKind::gelu:
+    case MlpKind::squared_relu:  // the power in fp32, its input there, and the 16-bit input
+      return {element + 2 * kWide, 2 * kWide};
+  }
+  return {};
+}
+
+// Rows of experts: their inputs and outputs as they come and as they are sorted, in fp32 where
+// their weights are; gate and up lie twice (masked_fill).
+MlpPeaks expert_peaks(const Counter& count, const MoeSpec& moe) {
+  const std::int64_t rows = moe.experts_per_token * count.model.hidden * count.element;
+  const std::int64_t widened = count.modules.wide_scores && count.element < kWide ? 2 * rows : 0;
+  const MlpPeaks mlp = mlp_peaks(count.model.mlp, count.element);
+  const std::int64_t columns = moe.experts_per_token * moe.expert_ffn;
+  return {std::max(4 * rows + widened, rows + columns * (mlp.forward + count.element)),
+          std::max(3 * rows + widened, columns * mlp.backward)};
+}
+
 Counter counter_of(const ModelSpec& model, const ModuleRun& run) {
   return {model, facts_of(model.family).modules, size_of(run.type), run.ulysses};
 }
@@ -150,5 +179,26 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
   }
   return bytes;
 }
+
+std::int64_t forward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+  const Counter count = counter_of(model, run);
+  const std::int64_t stream = model.hidden * count.element;
+  if (!sparse || !model.moe) {
+    return 4 * stream + model.ffn * mlp_peaks(model.mlp, count.element).forward;
+  }
+  return 4 * stream + expert_peaks(count, *model.moe).forward +
+         (model.moe->shared_ffn > 0 ? stream : 0);
+}
+
+std::int64_t backward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+  const Counter count = counter_of(model, run);
+  const std::int64_t stream = model.hidden * count.element;
+  if (!sparse || !model.moe) {
+    return stream + model.ffn * mlp_peaks(model.mlp, count.element).backward;
+  }
+  return stream + expert_peaks(count, *model.moe).backward;
+}
+
+std::int64_t last_norm_transients(const ModelSpec& model) { return 4 * kWide * model.hidden; }
 
 }  // namespace tessera

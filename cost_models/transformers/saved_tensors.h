@@ -45,4 +45,15 @@ SavedBytes saved_by_checkpoint(const ModelSpec& model, const ModuleRun& run);
 /// which the head reads. Logits and what a loss makes of them are not counted here.
 SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run);
 
+/// Most bytes of a token's that one layer makes and drops, beside what is kept, parameters and
+/// their gradients: in a pass without gradients, and in the backward pass. Of the operators at
+/// which these peak: the MLP's or the experts' elementwise products, and what Python still names
+/// (the embedding, the residual stream, a norm's output). Within 3 % of the live storages of whole
+/// passes for gated MLPs and experts (activation_oracle.py --peaks).
+std::int64_t forward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run);
+std::int64_t backward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run);
+
+/// The same in the backward pass of the last norm, which is in fp32.
+std::int64_t last_norm_transients(const ModelSpec& model);
+
 }  // namespace tessera

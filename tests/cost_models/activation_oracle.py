@@ -13,6 +13,11 @@ by what its varlen kernel saves: q, k, v, output and a log-sum-exp in fp32 for e
 A case has bytes of one layer (a model of two less a model of one) and of everything else (a model
 of one less a layer), with and without gradient checkpointing, for two numbers of tokens; "else" is
 split at the last norm's output. --explain prints the tensors of a family's layer instead.
+
+`peaks`: of published shapes with two layers and a small vocabulary the most bytes that are live at
+once beside parameters, per token: in a pass without gradients, and in the backward pass with
+checkpointing (gradients of parameters go as they come). There tensors are fake ones of the CPU,
+whose autocast differs from CUDA's in families that are left out.
 Written with transformers 5.17.0 and torch 2.11.0.
 """
 import argparse
@@ -24,10 +29,16 @@ import weakref
 import torch
 import transformers
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "fixtures/activations/transformers.json"
+MODELS = OUT.parent.parent / "models"
 TOKENS = (64, 192)
+PEAK_TOKENS = 8192
+PEAKS = ("llama3.1-8b", "mistral-7b", "qwen2.5-7b", "qwen2.5-32b", "qwen3-8b", "mixtral-8x7b",
+         "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b")
 
 SMALL = dict(hidden_size=128, intermediate_size=352, num_attention_heads=8, num_key_value_heads=2,
              vocab_size=512, max_position_embeddings=4096)
@@ -186,6 +197,63 @@ def case(family, shape, keys, kind):
     return result
 
 
+class Live(TorchDispatchMode):
+    """Bytes of live storages, those of `held` aside."""
+
+    def __init__(self, held):
+        super().__init__()
+        self.sizes = dict.fromkeys(held, 0)
+        self.now = self.most = 0
+
+    def drop(self, key):
+        self.now -= self.sizes.pop(key, 0)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for x in tree_leaves(out):
+            if isinstance(x, torch.Tensor) and x.untyped_storage()._cdata not in self.sizes:
+                storage = x.untyped_storage()
+                self.sizes[storage._cdata] = storage.nbytes()
+                self.now += storage.nbytes()
+                weakref.finalize(storage, self.drop, storage._cdata)
+        self.most = max(self.most, self.now)
+        return out
+
+
+def peak(config, train):
+    """Most live bytes of a token in a pass, checkpointed where it trains."""
+    with FakeTensorMode(), torch.device("cpu"):
+        model = transformers.AutoModelForCausalLM.from_config(copy.deepcopy(config),
+                                                              dtype=torch.bfloat16)
+        model.config._attn_implementation = "flash_attention_2"
+        model.train(train)
+        model.gradient_checkpointing_enable(dict(use_reentrant=False))
+        for x in model.parameters():
+            x.register_post_accumulate_grad_hook(lambda x: setattr(x, "grad", None))
+        live = Live({x.untyped_storage()._cdata for x in (*model.parameters(), *model.buffers())})
+        ids = torch.empty(1, PEAK_TOKENS, dtype=torch.int64)
+        places = torch.empty(1, PEAK_TOKENS, dtype=torch.int64)
+        with live, torch.set_grad_enabled(train):
+            with torch.autocast("cpu", torch.bfloat16):
+                logits = model(input_ids=ids, position_ids=places, use_cache=False).logits
+                loss = LogProbs.apply(logits.squeeze(0), ids.roll(-1).squeeze(0)).mean()
+                del logits
+            if train:
+                live.most = 0
+                loss.backward()
+    return live.most / PEAK_TOKENS
+
+
+def peaks_of(name):
+    config = transformers.AutoConfig.from_pretrained(MODELS / name)
+    config.num_hidden_layers, config.vocab_size = 2, 64
+    config.layer_types = getattr(config, "layer_types", None) and config.layer_types[:2]
+    config.bos_token_id = config.eos_token_id = config.pad_token_id = None
+    if hasattr(config, "first_k_dense_replace"):
+        config.first_k_dense_replace = 0
+    return dict(model=name, forward=peak(config, False), backward=peak(config, True))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--explain", metavar="FAMILY")
@@ -207,9 +275,11 @@ def main():
             if dense:
                 cases.append(case(family, shape, dense, "dense"))
         print(family, len(cases))
+    peaks = [peaks_of(name) for name in PEAKS]
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(f'{{"transformers": "{transformers.__version__}", "torch": "{torch.__version__}", '
-                   '"cases": [\n' + ",\n".join(map(json.dumps, cases)) + "\n]}\n")
+                   '"cases": [\n' + ",\n".join(map(json.dumps, cases)) + '\n],\n"peaks": [\n' +
+                   ",\n".join(map(json.dumps, peaks)) + "\n]}\n")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tests/cost_models/model_fixtures.h"
+
 namespace tessera {
 namespace {
 
@@ -19,10 +21,14 @@ struct Counted {
   Json kept, checkpointed;
 };
 
-std::vector<Counted> counted_models() {
+Json counts() {
   std::ifstream file(std::string(TESSERA_SOURCE_DIR) +
                      "/tests/fixtures/activations/transformers.json");
-  const Json fixture = Json::parse(file);
+  return Json::parse(file);
+}
+
+std::vector<Counted> counted_models() {
+  const Json fixture = counts();
   std::vector<Counted> all;
   for (const Json& each : fixture.at("cases")) {
     Problems problems;
@@ -64,6 +70,34 @@ TEST(SavedTensors, EqualWhatAutogradKeepsForEveryFamily) {
     }
   }
   EXPECT_EQ(families.size(), 12U);
+}
+
+// Live storages of two layers, small vocabulary, 8,192 tokens.
+TEST(Transients, CoverWhatLivesAtMostInAPass) {
+  const Json fixture = counts();
+  for (const Json& each : fixture.at("peaks")) {
+    SCOPED_TRACE(each.at("model").get<std::string>());
+    Problems problems;
+    const auto model = read_model_spec(fixtures() / each.at("model").get<std::string>(), problems);
+    ASSERT_TRUE(model);
+    const bool sparse = model->moe.has_value();
+    const auto stream = 2.0 * static_cast<double>(model->hidden);
+    const auto forward = static_cast<double>(forward_transients(*model, sparse, {}));
+    EXPECT_NEAR(forward / each.at("forward").get<double>(), 1, 0.03);
+    const SavedBytes layer = saved_by_layer(*model, sparse, {});
+    const double backward = 2 * stream + static_cast<double>(layer.per_token) +
+                            static_cast<double>(backward_transients(*model, sparse, {}));
+    const auto counted = each.at("backward").get<double>();
+    if (!sparse) {
+      EXPECT_NEAR(backward / counted, 1, 0.01);
+      continue;
+    }
+    // Gradients of the experts' weights are there too, of one projection at least.
+    const double gradients = 2.0 * static_cast<double>(model->moe->experts) * 3 *
+                             static_cast<double>(model->moe->expert_ffn * model->hidden) / 8192;
+    EXPECT_GE(backward + gradients, counted);
+    EXPECT_LE(backward, counted * 1.16);
+  }
 }
 
 // The published count of a layer (transformers 5.23, bytes per token).
