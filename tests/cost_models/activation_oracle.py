@@ -16,7 +16,8 @@ split at the last norm's output. --explain prints the tensors of a family's laye
 
 `peaks`: of published shapes with two layers and a small vocabulary the most bytes that are live at
 once beside parameters, per token: in a pass without gradients, and in the backward pass with
-checkpointing (gradients of parameters go as they come). There tensors are fake ones of the CPU,
+checkpointing (gradients of parameters go as they come); `losses`: the latter with the whole
+vocabulary, where the loss is the largest moment. There tensors are fake ones of the CPU,
 whose autocast differs from CUDA's in families that are left out.
 Written with transformers 5.17.0 and torch 2.11.0.
 """
@@ -39,6 +40,7 @@ TOKENS = (64, 192)
 PEAK_TOKENS = 8192
 PEAKS = ("llama3.1-8b", "mistral-7b", "qwen2.5-7b", "qwen2.5-32b", "qwen3-8b", "mixtral-8x7b",
          "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b")
+LOSSES = ("llama3.1-8b", "qwen2.5-7b", "qwen3-8b")
 
 SMALL = dict(hidden_size=128, intermediate_size=352, num_attention_heads=8, num_key_value_heads=2,
              vocab_size=512, max_position_embeddings=4096)
@@ -244,13 +246,19 @@ def peak(config, train):
     return live.most / PEAK_TOKENS
 
 
-def peaks_of(name):
+def two_layers(name, vocabulary=None):
     config = transformers.AutoConfig.from_pretrained(MODELS / name)
-    config.num_hidden_layers, config.vocab_size = 2, 64
+    config.num_hidden_layers = 2
+    config.vocab_size = vocabulary or config.vocab_size
     config.layer_types = getattr(config, "layer_types", None) and config.layer_types[:2]
     config.bos_token_id = config.eos_token_id = config.pad_token_id = None
     if hasattr(config, "first_k_dense_replace"):
         config.first_k_dense_replace = 0
+    return config
+
+
+def peaks_of(name):
+    config = two_layers(name, 64)
     return dict(model=name, forward=peak(config, False), backward=peak(config, True))
 
 
@@ -276,10 +284,12 @@ def main():
                 cases.append(case(family, shape, dense, "dense"))
         print(family, len(cases))
     peaks = [peaks_of(name) for name in PEAKS]
+    losses = [dict(model=name, most=peak(two_layers(name), True)) for name in LOSSES]
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(f'{{"transformers": "{transformers.__version__}", "torch": "{torch.__version__}", '
                    '"cases": [\n' + ",\n".join(map(json.dumps, cases)) + '\n],\n"peaks": [\n' +
-                   ",\n".join(map(json.dumps, peaks)) + "\n]}\n")
+                   ",\n".join(map(json.dumps, peaks)) + '\n],\n"losses": [\n' +
+                   ",\n".join(map(json.dumps, losses)) + "\n]}\n")
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
   return {layers, widest};
 }
 
-// What verl's FSDP2 leaves to the root module: the head stays gathered from the forward pass on,
+// What FSDP leaves to the root module: the head stays gathered from the forward pass on,
 // and its gradient whole until all layers are done.
 std::int64_t gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
   if (model.spec.head == ModelHead::value) return 0;
