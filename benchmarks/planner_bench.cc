@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"

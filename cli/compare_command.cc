@@ -8,6 +8,8 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cost_models/documents/problem.h"
+#include "planner/plan/plan.h"
 #include "simulator/timeline/comparison.h"
 #include "simulator/timeline/metrics.h"
 #include "simulator/timeline/wire_options.h"

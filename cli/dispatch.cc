@@ -12,6 +12,7 @@
 #include <sstream>
 #include <vector>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 
 namespace tessera {

@@ -4,9 +4,10 @@
 #include <string>
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 Plan read_plan_or_throw(const std::string& file);
 

@@ -13,6 +13,7 @@
 #include "cli/names.h"
 #include "cost_models/calibration.h"
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/layout/reshard_transport.h"
 #include "planner/engines/engine.h"

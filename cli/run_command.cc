@@ -17,8 +17,10 @@
 #include "cli/supervise.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/reshard_transport.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 

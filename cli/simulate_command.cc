@@ -10,6 +10,8 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cost_models/documents/problem.h"
+#include "planner/plan/plan.h"
 #include "simulator/engine/report.h"
 #include "simulator/engine/simulate.h"
 

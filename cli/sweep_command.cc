@@ -12,6 +12,7 @@
 
 #include "cli/commands.h"
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/sweep/sweep.h"
 

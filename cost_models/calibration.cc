@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/spec/enum_names.h"
 
 namespace tessera {

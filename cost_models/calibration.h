@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/cluster_spec.h"
 
 namespace tessera {

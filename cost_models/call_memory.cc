@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cost_models/memory.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "cost_models/layer_operators.h"
 #include "cost_models/linear_communication.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {
@@ -269,8 +270,8 @@ double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
   const double head = model.head == ModelHead::value ? 1.0 : static_cast<double>(model.vocab);
   double flops = 2.0 * head * static_cast<double>(model.hidden);
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const RankModel whole{
-        .model = model, .dtype = model.dtype, .kind = kind_of_layer(model, layer)};
+    RankModel whole{{}, model, model.dtype};
+    whole.kind = kind_of_layer(model, layer);
     const LayerShape shape = whole.layer();
     for (const MatmulShape& matmul : layer_matmuls(whole, shape)) {
       flops += 2.0 * matmul.rows * matmul.n * matmul.k;

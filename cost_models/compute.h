@@ -18,6 +18,8 @@
 
 namespace tessera {
 
+struct RankModel;
+
 /// Operators that the executor dispatches, each at Calibration::dispatch_s of host time: counted in
 /// executor/model (decoder, layer_ops, scores, decode) and executor/train (trainer, optimizer).
 /// Attention handles all sequences of a batch at once, so no count grows with the batch.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "cost_models/rank_model.h"
+
 namespace tessera {
 
 double layer_tp_seconds(const RankModel& rank, double tokens, GroupShape group,

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "cost_models/rank_model.h"
+
 namespace tessera {
 namespace {
 

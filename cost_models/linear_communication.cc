@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost_models/layer_operators.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {

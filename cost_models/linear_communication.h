@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cost_models/compute.h"
+#include "cost_models/engine_traits.h"
 
 namespace tessera {
 

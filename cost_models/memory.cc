@@ -4,6 +4,7 @@
 
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/rank_model.h"
 #include "cost_models/spec/split.h"
 
 namespace tessera {

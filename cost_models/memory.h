@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "cost_models/engine_traits.h"
 #include "cost_models/layer_shape.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/dtype.h"
@@ -23,6 +22,9 @@
 #include "cost_models/spec/parallel_layout.h"
 
 namespace tessera {
+
+enum class LossKernel;
+struct RankModel;
 
 /// How much a training forward pass drops that its backward pass makes again.
 enum class Recompute { none, selective, full };
@@ -62,31 +64,6 @@ struct Batching {
 struct Offload {
   bool parameters = false, gradients = false, optimizer = false;
   auto operator<=>(const Offload&) const = default;
-};
-
-/// One rank's part of each operator of one kind of layer, and how the layer runs. Heads and columns
-/// that do not divide count the largest part.
-struct RankModel {
-  ModelSpec model;
-  int tp = 1;
-  DType dtype = DType::bf16;
-  int cp = 1, ep = 1, etp = 1;
-  bool sequence_parallel = false;  // what TP would replicate is cut along the sequence
-  bool ulysses = false;            // cp by all-to-all over heads, else a ring over keys and values
-  EngineTraits traits = {};
-  /// Rank of adapters beside the layers' matrices, which are frozen then (adapters.h); 0 = none.
-  std::int64_t adapter_rank = 0;
-  std::optional<LayerKind> kind = {};  // nullopt: that of the last layer
-
-  LayerShape layer() const {
-    return layer_shape(model, kind ? *kind : kind_of_layer(model, model.layers - 1));
-  }
-  std::int64_t query_heads() const { return largest(model.query_heads); }
-  std::int64_t kv_heads() const;  // that the rank's query heads use, at most
-  std::int64_t vocab() const { return largest(model.vocab); }
-  /// Parts into which the residual stream is cut beside cp.
-  int stream_parts() const { return sequence_parallel ? tp : 1; }
-  std::int64_t largest(std::int64_t units) const { return (units + tp - 1) / tp; }
 };
 
 MemoryUse operator+(const MemoryUse& a, const MemoryUse& b);

@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/lengths.h"
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cost_models/collective.h"
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

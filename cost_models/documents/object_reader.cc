@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

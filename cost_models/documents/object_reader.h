@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

@@ -6,6 +6,8 @@
 #include <system_error>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace fs = std::filesystem;
 

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cost_models/documents/check.h"
+
 namespace tessera {
 namespace {
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
+
 namespace tessera {
 
 /// Process exit codes; those from 64 to 78 mean what sysexits.h says.
@@ -38,8 +40,6 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
-using Problems = std::vector<Problem>;
-
 /// "file:place: found X, expected Y (hint)".
 std::string to_string(const Problem& problem);
 
@@ -65,11 +65,4 @@ class Error : public std::exception {
 /// "did you mean 'x'?" for the nearest of `known` within edit distance 3, or empty.
 std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
-/// Ends the process with `what` and the values in `detail` when an invariant of our own is broken.
-[[noreturn]] void invariant_broken(const char* what, const char* file, int line);
-
 }  // namespace tessera
-
-/// For invariants that no user input can break; user input gets a Problem instead.
-#define TESSERA_CHECK(condition) \
-  ((condition) ? (void)0 : ::tessera::invariant_broken(#condition, __FILE__, __LINE__))

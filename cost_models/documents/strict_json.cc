@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

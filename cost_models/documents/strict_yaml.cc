@@ -11,6 +11,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

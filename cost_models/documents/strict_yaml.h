@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

@@ -8,7 +8,9 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/compute.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/linear_fit.h"
+#include "cost_models/rank_model.h"
 #include "cost_models/spec/enum_names.h"
 
 namespace tessera {
@@ -301,8 +303,8 @@ class Fitting {
   double attention_roofline(const CalibrationSample& sample) const {
     const auto [pairs, length, dim] = sample.sizes;
     const RankModel heads{
+        {},
         {.query_heads = 1, .kv_heads = 1, .head_dim = static_cast<std::int64_t>(dim)},
-        1,
         context_.dtype};
     return layer_attention_seconds(heads, {pairs * length, pairs, pairs * length * length},
                                    result_);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/dtype.h"
 
 namespace tessera {

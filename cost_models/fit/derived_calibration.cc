@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 
 namespace tessera {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cost_models/calibration.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/documents/check.h"
+
 namespace tessera {
 
 LinearFit fit_linear(const Samples& samples, const FeaturesOf& features_of) {

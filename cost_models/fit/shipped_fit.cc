@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 
 namespace tessera {

@@ -10,6 +10,7 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/fit/calibration_fit.h"
 
 namespace tessera {

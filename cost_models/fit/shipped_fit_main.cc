@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/shipped_fit.h"
 
 namespace tessera {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

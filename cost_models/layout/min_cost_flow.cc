@@ -5,6 +5,7 @@
 #include <boost/graph/successive_shortest_path_nonnegative_weights.hpp>
 #include <numeric>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

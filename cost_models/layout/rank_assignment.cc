@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/min_cost_flow.h"
 #include "cost_models/layout/place_overlaps.h"
 

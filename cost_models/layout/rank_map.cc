@@ -7,6 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

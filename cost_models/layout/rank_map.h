@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/parallel_layout.h"
 
 namespace tessera {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sender_flow.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/spec_document.h"

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 #include "cost_models/spec/workload.h"
 

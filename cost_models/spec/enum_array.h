@@ -26,9 +26,6 @@ struct EnumArray {
   constexpr const Value& operator[](Enum index) const {
     return values[static_cast<std::size_t>(index)];
   }
-  // Until the last caller indexes by the enum.
-  constexpr Value& operator[](std::size_t index) { return values[index]; }
-  constexpr const Value& operator[](std::size_t index) const { return values[index]; }
 
   constexpr auto begin() { return values.begin(); }
   constexpr auto end() { return values.end(); }

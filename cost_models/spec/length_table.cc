@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {

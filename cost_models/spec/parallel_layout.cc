@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 #include "cost_models/spec/split.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

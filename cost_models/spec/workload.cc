@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "cost_models/spec/length_table.h"
 #include "cost_models/spec/spec_document.h"

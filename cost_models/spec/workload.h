@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/enum_array.h"
 
 namespace tessera {

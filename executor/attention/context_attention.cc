@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/plan/plan.h"
+
 namespace tessera {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/check.h"
 #include "executor/comm/stopwatch.h"
 #include "executor/kernels/kernels.h"
 #include "executor/measure/device_timing.h"

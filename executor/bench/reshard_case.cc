@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"

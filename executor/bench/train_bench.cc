@@ -10,6 +10,7 @@
 #include <random>
 
 #include "cost_models/compute.h"
+#include "cost_models/documents/problem.h"
 #include "executor/bench/gemm_ceiling.h"
 #include "executor/bench/kernel_profile.h"
 #include "executor/comm/comm_times.h"

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

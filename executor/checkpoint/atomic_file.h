@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

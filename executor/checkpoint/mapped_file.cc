@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 
 std::optional<MappedFile> MappedFile::open(const std::filesystem::path& path, Problems& problems) {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

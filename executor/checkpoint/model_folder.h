@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/layout/parameter_table.h"
 #include "executor/checkpoint/safetensors.h"
 

@@ -2,6 +2,7 @@
 #include <set>
 #include <string_view>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/model_folder.h"
 

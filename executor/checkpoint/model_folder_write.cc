@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/checkpoint/model_folder.h"

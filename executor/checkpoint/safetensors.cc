@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 
 namespace tessera {

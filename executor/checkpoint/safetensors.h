@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/dtype.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/checkpoint/mapped_file.h"

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <string>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/layout/box.h"
 #include "executor/checkpoint/safetensors.h"
 

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/split.h"
 #include "executor/comm/mpi_world.h"

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "executor/comm/nccl_channel.h"
 #include "executor/comm/nccl_world.h"

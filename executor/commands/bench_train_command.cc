@@ -15,7 +15,7 @@
 #include "executor/commands/bench_run.h"
 #include "executor/commands/commands.h"
 #include "planner/engines/choices.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/recompute.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/calibration_fit.h"
 #include "executor/commands/commands.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "executor/commands/commands.h"
 #include "executor/data/digit_tasks.h"
 #include "executor/data/init_model.h"

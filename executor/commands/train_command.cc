@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
 #include "executor/arena/shared_arena.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/commands/commands.h"
@@ -20,6 +21,7 @@
 #include "executor/records/step_progress.h"
 #include "executor/rl/samples.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera {

@@ -6,10 +6,12 @@
 
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config_algorithm.h"
 #include "executor/config/run_config_keys.h"
 #include "executor/config/run_config_reshard.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -11,16 +11,19 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
+#include "cost_models/layout/reshard_transport.h"
+#include "cost_models/spec/dtype.h"
 #include "executor/batching/schedule.h"
 #include "executor/rl/aggregate.h"
 #include "executor/rl/estimators.h"
 #include "executor/rl/kl.h"
 #include "executor/rl/losses.h"
 #include "executor/rl/sampling.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 struct DataConfig {
   std::vector<std::filesystem::path> train_files;  // relative to the working directory

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "executor/config/run_config_keys.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

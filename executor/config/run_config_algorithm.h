@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 /// `algorithm` of the root. The estimator must suit the plan's dataflow, by default the first one
 /// that does.
 AlgorithmConfig read_algorithm(ObjectReader& root, const Plan& plan);

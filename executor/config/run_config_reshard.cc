@@ -4,6 +4,7 @@
 #include <string>
 
 #include "executor/config/run_config_keys.h"
+#include "planner/plan/plan.h"
 #include "simulator/timeline/wire_options.h"
 
 namespace tessera {

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 /// How this run moves the actor's weights: the plan's way, and the options of the file.
 ReshardConfig read_reshard(ObjectReader& root, const Plan& plan);
 

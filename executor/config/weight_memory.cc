@@ -1,5 +1,6 @@
 #include "executor/config/weight_memory.h"
 
+#include "planner/plan/plan.h"
 #include "planner/plan/shared_weights.h"
 
 namespace tessera {

@@ -4,9 +4,10 @@
 #pragma once
 
 #include "executor/config/run_config.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// shares_weights (planner/plan/shared_weights.h) of the plan, where the run neither narrows the
 /// wire nor unmaps what the plan keeps.

@@ -5,6 +5,7 @@
 
 #include <xxhash.h>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/data/counter_random.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/checkpoint/tensor_box.h"

@@ -3,6 +3,8 @@
 #include <numeric>
 #include <utility>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/data/counter_random.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
 #include "executor/data/tokenizer_tables.h"
 #include "executor/data/unicode.h"
 

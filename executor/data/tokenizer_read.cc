@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/data/tokenizer_tables.h"
 #include "executor/data/unicode.h"

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "executor/data/split_pattern.h"
 
 namespace tessera {

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

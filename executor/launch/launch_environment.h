@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

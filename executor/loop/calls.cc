@@ -8,6 +8,7 @@
 #include "executor/loop/generator_state.h"
 #include "executor/loop/loss_functions.h"
 #include "executor/rollout/generate.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

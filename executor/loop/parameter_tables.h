@@ -7,9 +7,11 @@
 #include <memory>
 
 #include "cost_models/layout/parameter_table.h"
-#include "planner/plan/plan.h"
+#include "cost_models/spec/workload.h"
 
 namespace tessera {
+
+struct Plan;
 
 struct ParameterTables {
   std::map<Role, std::shared_ptr<const ParameterTable>> by_role;  // equal models share one

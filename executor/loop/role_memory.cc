@@ -7,6 +7,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/config/weight_memory.h"
 #include "executor/loop/share.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

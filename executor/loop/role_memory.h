@@ -17,9 +17,11 @@
 #include "executor/storage/releasable_memory.h"
 #include "executor/storage/shared_block.h"
 #include "executor/weights/weights.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
+struct RolePlan;
 
 struct RoleMemory {
   int rank = 0;

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "executor/checkpoint/model_folder.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -7,6 +7,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 /// Gathers the actor's weights tensor by tensor and writes `folder` (which must not exist) on the
 /// role's leader; config and tokenizer come from the model that the run started from. Collective
 /// over the actor's ranks. Throws Error (io).

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "executor/loop/calls.h"
 #include "executor/loop/generator_state.h"
 #include "executor/loop/share.h"
@@ -9,6 +10,7 @@
 #include "executor/records/step_metrics.h"
 #include "executor/rl/experience_math.h"
 #include "executor/rl/samples.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -14,6 +14,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 /// Who is told what happens; every function may be empty. Called on every rank.
 struct RunObserver {
   std::function<void(Phase phase, std::int64_t step)> phase_started;

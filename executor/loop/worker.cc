@@ -11,6 +11,7 @@
 #include "executor/tensor/range_copies.h"
 #include "executor/tensor/torch_memory_ops.h"
 #include "executor/weights/placed_weights.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -18,9 +18,11 @@
 #include "executor/rl/kl.h"
 #include "executor/train/trainer.h"
 #include "executor/weights/weights.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
+struct RolePlan;
 
 /// One role on this rank. `weights` and `trainer` are null where the rank is not a member, and the
 /// rollout has no trainer.

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "cost_models/compute.h"
+#include "cost_models/rank_model.h"
 #include "executor/attention/attention.h"
 #include "executor/comm/groups.h"
 #include "executor/measure/sampler.h"
@@ -75,12 +76,12 @@ void measure_stream(Sampler& sampler, std::vector<CalibrationSample>& samples) {
   if (!sampler.small_sizes()) rows = {64, 512, 4096, 16384}, widths = {256, 1024, 4096};
   for (const std::int64_t tokens : rows) {
     for (const std::int64_t hidden : widths) {
-      const RankModel rank{{.hidden = hidden,
+      const RankModel rank{{},
+                           {.hidden = hidden,
                             .query_heads = 4,
                             .kv_heads = 2,
                             .head_dim = hidden / 4,
                             .ffn = 11 * hidden / 4},
-                           1,
                            sampler.options().dtype};
       const auto random = [&](std::vector<std::int64_t> shape) {
         return torch::randn(shape, sampler.tensor_options());

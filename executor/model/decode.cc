@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost_models/documents/check.h"
 #include "executor/comm/groups.h"
 #include "executor/model/decoder_layer.h"
 

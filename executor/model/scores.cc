@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/check.h"
 #include "executor/comm/groups.h"
 #include "executor/tensor/fused.h"
 #include "executor/tensor/gradient_products.h"

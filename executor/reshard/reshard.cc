@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 

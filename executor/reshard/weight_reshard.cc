@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "executor/comm/stopwatch.h"
 #include "executor/reshard/buffered_reshard.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "executor/rl/estimators.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

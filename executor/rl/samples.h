@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "executor/rl/experience.h"
 
 namespace tessera {

@@ -5,6 +5,8 @@
 #include <queue>
 #include <utility>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/split.h"
 
 namespace tessera {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "executor/rl/experience.h"
 #include "executor/rl/sampling.h"
 

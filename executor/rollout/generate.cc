@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "executor/comm/groups.h"
 #include "executor/model/decode.h"
 #include "executor/model/scores.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/layout/sharding.h"
 #include "executor/arena/arena_layout.h"
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

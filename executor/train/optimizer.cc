@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/documents/check.h"
+
 namespace tessera {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "executor/tensor/to_device.h"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/context_parallel.h"
 #include "executor/batching/micro_batches.h"
 #include "executor/model/scores.h"

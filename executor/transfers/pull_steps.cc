@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "executor/arena/pulls.h"
 

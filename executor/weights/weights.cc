@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/layout/sharding.h"
 #include "executor/tensor/rope.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/spec/split.h"

@@ -1,6 +1,7 @@
 // Weights from a Hugging Face folder, from a seed, and back as whole tensors.
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/checkpoint/tensor_box.h"

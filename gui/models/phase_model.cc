@@ -6,6 +6,7 @@
 
 #include "gui/models/colours.h"
 #include "gui/models/text.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 namespace {

@@ -9,7 +9,11 @@
 #include <QAbstractTableModel>
 #include <vector>
 
-#include "planner/plan/plan.h"
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+struct Plan;
+}  // namespace tessera
 
 namespace tessera::gui {
 

@@ -9,8 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/request.h"
 
 namespace tessera::gui {

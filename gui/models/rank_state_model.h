@@ -5,6 +5,7 @@
 #include <QAbstractTableModel>
 #include <vector>
 
+#include "cost_models/spec/workload.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera::gui {

@@ -3,8 +3,10 @@
 
 #include <QDateTime>
 
+#include "cost_models/documents/problem.h"
 #include "gui/models/text.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 

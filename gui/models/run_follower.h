@@ -14,6 +14,7 @@
 #include "gui/models/comparison_model.h"
 #include "gui/models/rank_state_model.h"
 #include "gui/models/run_model.h"
+#include "planner/plan/plan.h"
 #include "simulator/timeline/metrics.h"
 
 namespace tessera::gui {

@@ -4,6 +4,8 @@
 #include <QLocale>
 #include <cmath>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera::gui {
 
 QString secondsText(double seconds) {

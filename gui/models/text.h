@@ -5,7 +5,7 @@
 #include <QString>
 #include <cstdint>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera::gui {
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/context_parallel.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

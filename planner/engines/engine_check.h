@@ -6,10 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/engines/engine.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// Why the engine cannot run a role of this model in this layout (ranks aside); empty = it can.
 /// `place` of each Problem is the field, "tp" or "stages".

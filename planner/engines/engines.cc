@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/rows.h"
 

@@ -1,8 +1,10 @@
 #include "planner/engines/read_plan.h"
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/plan/model_source.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera {

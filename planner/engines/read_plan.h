@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "planner/plan/plan.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// parse_plan, read_plan (planner/plan/plan_json.h) and validate (planner/plan/plan.h) with
 /// engine_rules.

@@ -7,11 +7,13 @@
 #include <numeric>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/engines/engine.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/amounts.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/candidate.h"

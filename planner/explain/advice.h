@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 struct Rung {
   std::string what;                // "rollout TP 4 -> 2, more micro-DP"
   std::vector<std::string> words;  // as --fix reads them

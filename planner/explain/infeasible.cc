@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/explain/nearest_fix.h"
 #include "planner/plan/amounts.h"

@@ -9,6 +9,7 @@
 #include "planner/explain/report.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 
 namespace tessera {

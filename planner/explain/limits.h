@@ -7,11 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/memory.h"
+#include "cost_models/spec/workload.h"
 #include "planner/explain/reshard_limits.h"
 #include "planner/explain/type_reasons.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 struct PlanLimits {
   Phase longest = Phase::gen;

@@ -1,8 +1,10 @@
 #include "planner/explain/planner.h"
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 #include "planner/request/check_request.h"
 #include "planner/request/objective.h"
 #include "planner/request/request.h"

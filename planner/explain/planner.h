@@ -11,14 +11,16 @@
 #include <variant>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/explain/infeasible.h"
-#include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/objective.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
 
 namespace tessera {
+
+struct Plan;
 
 using PlanOutcome = std::variant<Plan, Infeasible>;
 

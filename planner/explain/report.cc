@@ -16,6 +16,7 @@
 #include "planner/explain/planner.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/shared_weights.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"

@@ -6,11 +6,12 @@
 #include <string>
 
 #include "planner/explain/infeasible.h"
-#include "planner/plan/plan.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// Roles with ranks, layout and memory against the limit (usable_memory under the calibration; the
 /// device's memory without one); phases with seconds and share; reshard bytes against the full

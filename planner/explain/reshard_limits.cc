@@ -7,6 +7,7 @@
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

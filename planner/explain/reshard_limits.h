@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "cost_models/reshard_bound.h"
-#include "planner/plan/plan.h"
+#include "cost_models/spec/workload.h"
 
 namespace tessera {
+
+struct Plan;
 
 struct ReshardLimit {
   Role from = Role::actor, to = Role::rollout;

@@ -8,6 +8,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
+#include "cost_models/spec/workload.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// A role of a pool as it is and on another type, with the same layout.
 struct OnOtherType {

@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/infeasible_json.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_value.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine_check.h"
 #include "planner/interop/files/gpu_types.h"
 #include "planner/interop/files/script.h"
@@ -11,6 +12,7 @@
 #include "planner/interop/megatron/megatron.h"
 #include "planner/interop/servers/servers.h"
 #include "planner/interop/verl/verl.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -10,11 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/export_target.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// The rows of export.cc in the order in which they are listed to users.
 const std::vector<ExportTarget>& every_export_target();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine_check.h"
 #include "planner/interop/config/command_words.h"
 #include "planner/interop/import_format.h"

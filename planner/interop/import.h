@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/config/imported.h"
 
 namespace tessera {

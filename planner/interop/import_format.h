@@ -4,12 +4,17 @@
 // ConfigSyntax, and one row in import_format.cc.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "planner/interop/config/imported.h"
+#include "cost_models/documents/problem_list.h"
+#include "planner/interop/config/config_values.h"
 
 namespace tessera {
+
+struct ImportOptions;
+struct Imported;
 
 /// A program that takes the format's arguments: a word of a command that begins with `word`, or is
 /// `word` with a folder before it and `next` behind.

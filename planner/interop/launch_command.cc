@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/config/command_words.h"
 #include "planner/interop/import_format.h"
 

@@ -4,6 +4,7 @@
 
 #include "planner/engines/engine.h"
 #include "planner/plan/amounts.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/role/full_gather.h"

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// Fills memory, reshard and prediction by the cost models. A rollout that a server runs decodes as
 /// many sequences at once as there are, as it may, and as its cache holds: what `memory_share` of

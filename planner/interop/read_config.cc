@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "planner/interop/config/command_words.h"
 #include "planner/interop/launch_command.h"

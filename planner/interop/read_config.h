@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/config/config_values.h"
 
 namespace tessera {

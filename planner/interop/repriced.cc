@@ -8,6 +8,7 @@
 
 #include "cost_models/documents/strict_json.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

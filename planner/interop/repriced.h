@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/interop/price.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 

@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera {

@@ -7,9 +7,9 @@
 
 #include <string>
 
-#include "planner/plan/plan.h"
-
 namespace tessera {
+
+struct Plan;
 
 enum class Certified { yes, not_searched, edited };
 

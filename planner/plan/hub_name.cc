@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 
 namespace tessera {

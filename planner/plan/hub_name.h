@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/plan/plan.h"
+#include "planner/plan/model_source.h"
 
 namespace tessera {
 

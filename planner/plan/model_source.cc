@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -8,9 +8,19 @@
 #include <optional>
 #include <string>
 
-#include "planner/plan/plan.h"
+#include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/model_spec.h"
 
 namespace tessera {
+
+struct Plan;
+
+struct ModelSource {
+  ModelSpec spec;
+  std::string path;           // as the user gave it
+  std::string config_sha256;  // of config.json
+  bool operator==(const ModelSource&) const = default;
+};
 
 /// SHA-256 of a file's bytes; nullopt when it cannot be read.
 std::optional<std::string> sha256_of(const std::filesystem::path& file);

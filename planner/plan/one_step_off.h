@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
 
 namespace tessera {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 #include "planner/plan/one_step_off.h"
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cost_models/adapters.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "cost_models/memory.h"
@@ -24,19 +25,15 @@
 #include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 #include "planner/plan/engine_rule.h"
+#include "planner/plan/model_source.h"
+#include "planner/plan/placement.h"
+#include "planner/plan/planned_reshard.h"
+#include "planner/plan/recompute.h"
+#include "planner/plan/schedule.h"
 
 namespace tessera {
 
 inline constexpr int kPlanVersion = 1;
-
-struct ModelSource {
-  ModelSpec spec;
-  std::string path;           // as the user gave it
-  std::string config_sha256;  // of config.json
-  bool operator==(const ModelSource&) const = default;
-};
-
-std::string_view name_of(Recompute recompute);
 
 struct RolePlan {
   Role role = Role::actor;
@@ -62,26 +59,6 @@ struct RolePlan {
   bool host_optimizer = false;
   std::map<Phase, MemoryUse> memory;  // of the role's fullest rank, in each phase
   bool operator==(const RolePlan&) const = default;
-};
-
-/// One call in the order of execution; `after` names phases that must have ended.
-struct ScheduledCall {
-  Phase phase = Phase::gen;
-  Role role = Role::actor;
-  std::vector<Phase> after;
-  bool operator==(const ScheduledCall&) const = default;
-};
-
-/// One pair of layouts between which weights move in every step.
-struct PlannedReshard {
-  Role from = Role::actor, to = Role::rollout;
-  ReshardMode mode = ReshardMode::minimal;
-  ReshardTransport transport = ReshardTransport::automatic;
-  std::int64_t bucket_bytes = 0;
-  bool keep = true;    // the rollout shard stays mapped in every phase; false = unmap
-  std::string digest;  // xxh3 of the ReshardPlan, 16 hex digits
-  std::int64_t bytes_received = 0, lower_bound_bytes = 0, total_received_bytes = 0, peak_bytes = 0;
-  bool operator==(const PlannedReshard&) const = default;
 };
 
 struct EnvironmentVariable {
@@ -153,12 +130,6 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-/// Roles of each block of GPUs, in the order of their first roles; the rollout is in the actor's,
-/// or alone in one of its own (disaggregated).
-using Placement = std::vector<std::vector<Role>>;
-/// Roles on the same ranks, in whatever order, are one block.
-Placement placement_of(const Plan& plan);
-
 /// The rank map of a role of the plan (strided maps look at the actor's). Precondition: the plan is
 /// valid and has the role.
 RankMap rank_map_of(const Plan& plan, Role role);
@@ -170,21 +141,11 @@ ReshardPlan reshard_plan_of(const Plan& plan, const PlannedReshard& pair);
 /// Its totals and digest without the list of transfers, faster.
 ReshardPlan reshard_totals_of(const Plan& plan, const PlannedReshard& pair);
 
-/// Writes digest, bytes and lower bound of an exact reshard into the pair.
-void set_exact(PlannedReshard& pair, const ReshardPlan& exact);
-
 /// A digest as plan files write it: 16 hexadecimal digits.
 std::string digest_text(std::uint64_t digest);
 
-/// False where a plan was too large for exact ranges: its bytes are an estimate, without a digest.
-inline bool has_exact_reshard(const PlannedReshard& pair) { return !pair.digest.empty(); }
-
 /// Appends a Problem for every reshard whose digest is not that of the plan's layouts.
 void check_reshard_digests(const Plan& plan, const std::string& file, Problems& problems);
-
-/// The workload's calls in an order that its dataflow allows, each after those that make its
-/// inputs, with a reshard before the responses are generated; as if all roles shared their ranks.
-std::vector<ScheduledCall> default_schedule(const Workload& workload);
 
 /// Appends everything about a plan that contradicts itself: layouts against ranks and models,
 /// schedule against dataflow, batching that does not divide. `engines`: those that it may name.

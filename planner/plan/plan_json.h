@@ -9,9 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "planner/plan/plan.h"
+#include "cost_models/documents/problem_list.h"
+#include "planner/plan/engine_rule.h"
 
 namespace tessera {
+
+struct Plan;
 
 std::string to_json(const Plan& plan);
 

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <concepts>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/spec_document.h"
 #include "planner/plan/plan_fields.h"

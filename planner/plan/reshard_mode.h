@@ -1,9 +1,11 @@
 // A plan's switches in another mode than it was made for.
 #pragma once
 
-#include "planner/plan/plan.h"
+#include "cost_models/layout/reshard_transport.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// Every switch in the mode: its bytes and digests change with it.
 void set_reshard_mode(Plan& plan, ReshardMode mode);

@@ -2,6 +2,8 @@
 #include <array>
 #include <cstdio>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/parameter_table.h"
 #include "planner/plan/plan.h"

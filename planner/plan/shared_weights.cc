@@ -9,6 +9,7 @@
 
 #include "cost_models/layout/sharding.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

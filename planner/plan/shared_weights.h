@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "planner/plan/plan.h"
-
 namespace tessera {
+
+struct Plan;
 
 /// True when training weights can be views of the rollout's on every rank: what a rank trains is
 /// what it generates with. That needs

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/plan.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/phase_seconds.h"

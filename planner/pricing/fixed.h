@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/plan/phase_seconds.h"
+#include "planner/plan/placement.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"

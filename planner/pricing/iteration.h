@@ -12,7 +12,8 @@
 
 #include "cost_models/spec/enum_array.h"
 #include "planner/plan/phase_seconds.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/placement.h"
+#include "planner/plan/schedule.h"
 #include "planner/pricing/chunk_seconds.h"
 
 namespace tessera {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/plan/schedule.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/solution.h"
 

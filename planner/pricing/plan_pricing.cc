@@ -5,7 +5,9 @@
 #include <map>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 
 namespace tessera {

@@ -5,11 +5,14 @@
 // layouts where their ranks lie; candidates of other degrees are priced as in the search.
 #pragma once
 
-#include "planner/plan/plan.h"
+#include "cost_models/layout/rank_map.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/role/groups.h"
 
 namespace tessera {
+
+struct Plan;
+struct RolePlan;
 
 /// Prices the plan under constants that must be of its cluster.
 CostEvaluator evaluator_of(const Plan& plan, const Calibration& calibration);

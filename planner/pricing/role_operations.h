@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "planner/plan/plan.h"
+#include "cost_models/layout/rank_map.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/role/micro_batch.h"
 #include "planner/pricing/role/optimizer.h"
@@ -16,6 +16,9 @@
 #include "planner/pricing/role/role_layout.h"
 
 namespace tessera {
+
+struct Plan;
+struct RolePlan;
 
 /// One micro-batch on one chunk of one stage: kernels with the collectives between them (tensor,
 /// context and expert parallelism), and what its shards move (FSDP, ZeRO-2). Where that overlaps

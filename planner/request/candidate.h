@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cost_models/memory.h"
-#include "planner/plan/plan.h"
+#include "cost_models/spec/workload.h"
 
 namespace tessera {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 
 namespace tessera {

@@ -3,6 +3,7 @@
 // Pure functions; each contradiction is a Problem.
 #pragma once
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/request/request.h"
 
 namespace tessera {

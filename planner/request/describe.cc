@@ -1,6 +1,7 @@
 #include "planner/request/describe.h"
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/settings_of_candidate.h"
 

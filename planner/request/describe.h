@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "cost_models/spec/cluster_spec.h"
-#include "planner/plan/plan.h"
 #include "planner/request/candidate.h"
 #include "planner/request/solution.h"
 
 namespace tessera {
+
+struct Plan;
+struct RolePlan;
 
 /// "actor+reference | critic"; one block of all roles is "colocated". The
 /// rollout is named only where it has a block of its own.

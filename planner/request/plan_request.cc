@@ -6,6 +6,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/plan/plan.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_value.h"
 

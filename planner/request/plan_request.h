@@ -3,12 +3,14 @@
 // Pure functions.
 #pragma once
 
-#include "planner/plan/plan.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
 
 namespace tessera {
+
+struct Plan;
+struct RolePlan;
 
 /// The request that `plan` answers, its objective too, with nothing fixed: to search again.
 /// `calibration` must be the plan's.

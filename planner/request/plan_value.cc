@@ -6,6 +6,7 @@
 #include <set>
 
 #include "planner/plan/amounts.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -6,10 +6,12 @@
 
 #include <string>
 
-#include "planner/plan/plan.h"
 #include "planner/request/objective.h"
 
 namespace tessera {
+
+struct Plan;
+struct RunnerUp;
 
 /// The parts of a plan's value.
 struct Priced {

@@ -10,10 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/adapters.h"
 #include "cost_models/calibration.h"
+#include "cost_models/engine_traits.h"
 #include "cost_models/memory.h"
 #include "planner/engines/choices.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/model_source.h"
 #include "planner/request/objective.h"
 #include "planner/request/settings.h"
 

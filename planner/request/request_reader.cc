@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "planner/plan/model_source.h"
 #include "planner/request/objective.h"
 

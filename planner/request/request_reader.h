@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/request/request.h"
 
 namespace tessera {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 
 namespace tessera {

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {

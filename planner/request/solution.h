@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planner/plan/phase_seconds.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/placement.h"
 #include "planner/request/candidate.h"
 #include "planner/request/objective.h"
 

@@ -6,6 +6,7 @@
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
 #include "planner/pricing/uncertainty.h"
 #include "planner/request/candidate.h"

@@ -4,12 +4,14 @@
 // with the prices that `store` keeps.
 #pragma once
 
-#include "planner/plan/plan.h"
 #include "planner/request/request.h"
 #include "planner/search/exact.h"
 #include "planner/search/slots.h"
 
 namespace tessera {
+
+struct Certificate;
+struct Plan;
 
 /// Value, bound, gap, runner-ups and margin of `plan`, composed of the winner of `solved`. The
 /// margin is the relative error e of the model at which value (1 + e) = runner-up (1 - e).

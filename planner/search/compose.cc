@@ -13,6 +13,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
 #include "planner/pricing/peak_memory.h"
 #include "planner/pricing/role/full_gather.h"

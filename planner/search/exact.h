@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "planner/plan/phase_seconds.h"
+#include "planner/plan/schedule.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 #include "planner/request/objective.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/request/candidate.h"

@@ -8,8 +8,9 @@
 #include <tuple>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/engines/capabilities.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/planned_reshard.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
@@ -17,6 +18,8 @@
 #include "planner/search/exact.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// The search problem of a request. `costs` must outlive it. `replanned`: prices are to serve other
 /// settings as well, so fixed degrees do not limit the candidates but SearchProblem::layouts.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "planner/engines/engine.h"
+#include "planner/plan/recompute.h"
 
 namespace tessera {
 namespace {

@@ -5,7 +5,8 @@
 
 #include <vector>
 
-#include "planner/plan/plan.h"
+#include "cost_models/spec/workload.h"
+#include "planner/plan/placement.h"
 
 namespace tessera {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "planner/plan/plan.h"
+#include "planner/plan/recompute.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
 

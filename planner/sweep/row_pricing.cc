@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/compute.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/lengths.h"
 #include "planner/pricing/fixed.h"
 #include "planner/pricing/iteration.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"

@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/plan/recompute.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_request.h"

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "cost_models/documents/problem.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {

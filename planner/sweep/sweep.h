@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

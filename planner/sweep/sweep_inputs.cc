@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 
 namespace tessera {

@@ -11,7 +11,8 @@
 #include <string>
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
+#include "cost_models/documents/problem_list.h"
+#include "planner/plan/model_source.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {

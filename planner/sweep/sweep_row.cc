@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 #include "planner/engines/engine.h"
 

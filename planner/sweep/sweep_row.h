@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/engine_traits.h"
 #include "cost_models/memory.h"
 

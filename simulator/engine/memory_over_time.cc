@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "planner/plan/plan.h"
 #include "simulator/engine/role_costs.h"
 
 namespace tessera {

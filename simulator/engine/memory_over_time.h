@@ -13,6 +13,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 /// Sorted by (rank, time); at most one sample per rank and time.
 std::vector<MemorySample> memory_over_time(const Plan& plan, const PlanCosts& costs,
                                            const IterationTasks& tasks,

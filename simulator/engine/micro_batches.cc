@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/packing.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/plan/plan.h"
 #include "simulator/engine/interleave.h"
 
 namespace tessera {

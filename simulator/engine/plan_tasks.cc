@@ -15,6 +15,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
 #include "planner/engines/engine.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"

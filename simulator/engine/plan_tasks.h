@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
 #include "simulator/engine/task_graph.h"
 
 namespace tessera {
+
+struct Plan;
 
 class PlanCosts;  // role_costs.h
 

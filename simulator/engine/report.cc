@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
 
 namespace tessera {

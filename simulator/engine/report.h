@@ -13,6 +13,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 /// Tasks of one kind and phase on the critical path, together.
 struct PathShare {
   Phase phase = Phase::gen;

@@ -11,13 +11,16 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/memory.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/schedule.h"
 #include "planner/pricing/role_operations.h"
 #include "planner/request/plan_request.h"
 #include "simulator/engine/micro_batches.h"
 #include "simulator/rollout/replica.h"
 
 namespace tessera {
+
+struct Plan;
+struct RolePlan;
 
 class RoleCosts {
  public:

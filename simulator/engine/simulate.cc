@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/plan/plan.h"
 #include "simulator/engine/memory_over_time.h"
 #include "simulator/engine/role_costs.h"
 

@@ -15,6 +15,8 @@
 
 namespace tessera {
 
+struct Plan;
+
 /// A task of the critical path.
 struct PathTask {
   std::string name;

@@ -5,6 +5,7 @@
 #include <queue>
 #include <utility>
 
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {

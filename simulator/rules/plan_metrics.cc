@@ -6,6 +6,7 @@
 #include "cost_models/compute.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

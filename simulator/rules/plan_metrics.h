@@ -6,10 +6,11 @@
 #pragma once
 
 #include "cost_models/calibration.h"
-#include "planner/plan/plan.h"
 #include "simulator/rules/rules.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// timing_s/{step, phases}, perf/{throughput, mfu/actor, max_memory_allocated_gb,
 /// memory_share (of the device), usable_memory_share (of what plans may fill)},

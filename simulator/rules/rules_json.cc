@@ -3,6 +3,7 @@
 
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "simulator/rules/rules.h"
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "planner/plan/plan.h"
+
 namespace tessera {
 namespace {
 

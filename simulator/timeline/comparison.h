@@ -10,10 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan/plan.h"
 #include "simulator/timeline/wire_options.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// The numbers of one step by name, as a line of metrics.jsonl holds them.
 struct StepNumbers {

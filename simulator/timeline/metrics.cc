@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 
 namespace tessera {

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/workload.h"
 
 namespace tessera {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cost_models/memory.h"
 #include "cost_models/spec/workload.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
 

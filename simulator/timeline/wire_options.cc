@@ -2,7 +2,9 @@
 
 #include <array>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

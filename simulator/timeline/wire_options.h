@@ -9,11 +9,13 @@
 #include <optional>
 
 #include "cost_models/documents/object_reader.h"
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/dtype.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/planned_reshard.h"
 
 namespace tessera {
+
+struct Plan;
 
 struct WireOptions {
   std::optional<DType> wire;        // instead of the weights' own type, from `wire_from_step` on

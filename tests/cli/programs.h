@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "simulator/timeline/metrics.h"
 
 namespace tessera {

@@ -14,7 +14,9 @@
 #include <string>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
 

@@ -12,6 +12,7 @@
 #include "cost_models/documents/preset.h"
 #include "cost_models/fit/calibration_fit.h"
 #include "cost_models/fit/linear_fit.h"
+#include "cost_models/rank_model.h"
 #include "tests/cost_models/shipped_calibration.h"
 
 namespace tessera {
@@ -137,7 +138,7 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   slow.prefill = {};
   for (const double pairs : {4., 256.}) {
     for (const double length : {8., 64.}) {
-      const RankModel rank{{.query_heads = 1, .kv_heads = 1, .head_dim = 16}, 1, DType::fp32};
+      const RankModel rank{{}, {.query_heads = 1, .kv_heads = 1, .head_dim = 16}, DType::fp32};
       const double roofline =
           layer_attention_seconds(rank, {pairs * length, pairs, pairs * length * length}, slow);
       samples.push_back({SampleKind::attention, {pairs, length, 16}, 3 * roofline});

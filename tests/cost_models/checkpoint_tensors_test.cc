@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/spec/model_spec.h"
 #include "tests/cost_models/model_fixtures.h"

@@ -12,6 +12,7 @@
 #include "cost_models/compute.h"
 #include "cost_models/decoding.h"
 #include "cost_models/lengths.h"
+#include "cost_models/rank_model.h"
 #include "tests/cost_models/shipped_calibration.h"
 
 namespace tessera {
@@ -107,7 +108,7 @@ TEST(GroupShape, CountsTheNodesOfAStridedGroup) {
 
 TEST(DecodeAttention, StaysWithin12PercentOfTheMeasuredPagedDecode) {
   const Calibration h200 = shipped("h200");
-  const RankModel rank{qwen2_7b(), 1, DType::bf16};
+  const RankModel rank{{}, qwen2_7b(), DType::bf16};
   const auto attention = [&](double batch, double context) {
     const Work with = layer_decode(rank, batch, context, h200);
     double rest = 0;
@@ -133,7 +134,7 @@ TEST(HostBoundWork, IsTheSumOnCpusAndTheMaximumOnGpus) {
 
 TEST(LayerBackward, CostsTwiceTheForwardGemmsOfLargeBatches) {
   const Calibration h200 = shipped("h200");
-  const RankModel rank{qwen2_7b(), 1, DType::bf16};
+  const RankModel rank{{}, qwen2_7b(), DType::bf16};
   const TokenBatch batch{16384, 16, 16 * 1024.0 * 1024.0};
   const double forward = layer_forward(rank, batch, h200).device_s;
   const double backward = layer_backward(rank, batch, Recompute::none, h200).device_s;

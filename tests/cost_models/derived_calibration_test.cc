@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/calibration.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/units.h"
 

@@ -6,7 +6,9 @@
 #include <cstdint>
 
 #include "cost_models/compute.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {
@@ -62,7 +64,8 @@ class ExpertDispatchTest : public testing::Test {
     calibration_ = *calibration_for_cluster(cluster_, problems);
   }
   double seconds(ExpertDispatch dispatch, GroupShape group) const {
-    RankModel rank{.model = model_, .ep = group.ranks, .kind = LayerKind::sparse};
+    RankModel rank{{.ep = group.ranks}, model_};
+    rank.kind = LayerKind::sparse;
     rank.traits.experts.dispatch = dispatch;
     return layer_ep_seconds(rank, 4096, group, cluster_, calibration_);
   }
@@ -87,7 +90,8 @@ TEST_F(ExpertDispatchTest, HierarchicalSendsLessThanOneCopyPerExpert) {
 }
 
 TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeepingThem) {
-  const RankModel rank{.model = model_, .tp = 2, .ep = 64, .kind = LayerKind::sparse};
+  RankModel rank{{.tp = 2, .ep = 64}, model_};
+  rank.kind = LayerKind::sparse;
   const TokenBatch batch{4096, 1, 4096.0 * 4096};
   const double kept = layer_activation_bytes(rank, Recompute::none);
   const double selective = layer_activation_bytes(rank, Recompute::selective);
@@ -101,8 +105,8 @@ TEST_F(ExpertDispatchTest, SelectiveRecomputationRepeatsProjectionsInsteadOfKeep
 
 TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
   Problems problems;
-  RankModel rank{
-      .model = *read_model_spec("llama3.1-70b", problems), .tp = 8, .sequence_parallel = true};
+  RankModel rank{{.tp = 8}, *read_model_spec("llama3.1-70b", problems)};
+  rank.sequence_parallel = true;
   const double whole = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
   rank.traits.kernels.overlapped_tensor_parallel = true;
   const double pieces = layer_tp_seconds(rank, 8192, {8, 1}, cluster_, calibration_);
@@ -112,7 +116,7 @@ TEST_F(ExpertDispatchTest, CollectivesInPiecesBesideTheirGemmsLeaveOnePiece) {
 
 // DeepSeek-V3: 8 of 256 experts on 8 ranks of a node touch 8 (1 - (7/8)^8) = 5.25 of them.
 TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
-  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  RankModel rank{{.ep = 8}, model_, DType::bf16};
   const auto seconds = [&](double tokens) {
     return layer_ep_seconds(rank, tokens, {8, 1}, cluster_, calibration_);
   };
@@ -122,14 +126,14 @@ TEST_F(ExpertDispatchTest, MergedSendsOneCopyPerRankInsideANodeToo) {
 }
 
 TEST_F(ExpertDispatchTest, MergedTokensNeedNoSorting) {
-  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  RankModel rank{{.ep = 8}, model_, DType::bf16};
   const double sorted = layer_elementwise_bytes(rank);
   rank.traits.experts.merged_dispatch = true;
   EXPECT_DOUBLE_EQ(sorted - layer_elementwise_bytes(rank), 2.0 * 4 * 8 * 7168);
 }
 
 TEST_F(ExpertDispatchTest, BiasesOfExpertsAreReadAndWrittenInFp32WhereAnEngineAddsThemSo) {
-  RankModel rank{.model = model_, .dtype = DType::bf16, .ep = 8};
+  RankModel rank{{.ep = 8}, model_, DType::bf16};
   rank.traits.experts.eager_bias = true;
   const double without = layer_elementwise_bytes(rank);
   rank.model.mlp_bias = true;

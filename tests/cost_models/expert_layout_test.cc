@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "cost_models/layout/sharding.h"

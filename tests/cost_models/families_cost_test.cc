@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "cost_models/compute.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {
@@ -62,7 +64,7 @@ TEST(ZeroShards, OfExpertsAreTheReplicasThatHoldTheSameExperts) {
 // arXiv:2412.19437, sec. 4.2 (671B, 37B active) and arXiv:2405.04434, sec. 2.1.4 (the cache).
 TEST(DeepSeekV3, CachesOneLatentPerTokenOnEveryRank) {
   for (const int tp : {1, 8}) {
-    const RankModel rank{preset("deepseek-v3"), tp, DType::bf16};
+    const RankModel rank{{.tp = tp}, preset("deepseek-v3"), DType::bf16};
     EXPECT_EQ(cache_bytes_per_token(rank, DType::bf16), (512 + 64) * 2);
   }
 }
@@ -82,7 +84,7 @@ TEST(SequenceParallelism, MovesTheBytesOfTheAllReduce) {
   const auto calibration = find_calibration("h100", problems);
   const auto cluster = read_cluster_spec("h100-8", problems);
   ASSERT_TRUE(calibration && cluster);
-  RankModel rank{preset("llama3.1-8b"), 8, DType::bf16};
+  RankModel rank{{.tp = 8}, preset("llama3.1-8b"), DType::bf16};
   const double reduce = layer_tp_seconds(rank, 8192, {8, 1}, *cluster, *calibration);
   rank.sequence_parallel = true;
   const double scattered = layer_tp_seconds(rank, 8192, {8, 1}, *cluster, *calibration);
@@ -100,7 +102,7 @@ TEST(ContextParallelism, HidesTheRingUnderLongSequencesAndNeverGainsFromUlysses)
   const auto calibration = find_calibration("h100", problems);
   const auto cluster = read_cluster_spec("h100-8", problems);
   ASSERT_TRUE(calibration && cluster);
-  RankModel rank{preset("llama3.1-8b"), 1, DType::bf16};
+  RankModel rank{{}, preset("llama3.1-8b"), DType::bf16};
   rank.cp = 4;
   const auto ring = [&](double length) {
     return layer_cp_seconds(rank, {length, 1, length * length}, false, {4, 1}, *cluster,
@@ -180,7 +182,7 @@ TEST(InterleavedStages, CountTheLayersOfChunksThatDifferOneByOne) {
 }
 
 TEST(Engines, KeepLessWhereElementwiseOutputsAreMadeAgain) {
-  const RankModel kept{preset("qwen3-8b"), 1, DType::bf16};
+  const RankModel kept{{}, preset("qwen3-8b"), DType::bf16};
   RankModel remade = kept;
   remade.traits.kernels.elementwise = ElementwiseKernels::remade;
   const auto hidden = static_cast<double>(kept.model.hidden);
@@ -217,7 +219,7 @@ TEST(Ring, BringsGradientsOfKeysAndValuesHomeInFp32) {
   ASSERT_TRUE(calibration);
   ClusterSpec cluster;
   cluster.gpus_per_node = 8;
-  RankModel rank{preset("qwen3-8b"), 1, DType::bf16};
+  RankModel rank{{}, preset("qwen3-8b"), DType::bf16};
   rank.cp = 4;
   const TokenBatch batch{16384, 64, 64 * 256.0 * 256};  // short sequences: nothing hides the ring
   const GroupShape group{4, 1};
@@ -235,7 +237,7 @@ TEST(Ring, BringsGradientsOfKeysAndValuesHomeInFp32) {
 }
 
 TEST(Fsdp, KeepsEveryLayerWhereItIsNotGatheredAgain) {
-  RankModel rank{preset("qwen3-8b"), 1, DType::bf16};
+  RankModel rank{{}, preset("qwen3-8b"), DType::bf16};
   const ParallelLayout layout{.dp_shard = 4, .zero = 3};
   const Elements layer{200'000'000, 0};
   const RoleDTypes dtypes;
@@ -252,7 +254,7 @@ TEST(Experts, CostTheirShareOfFlopsHoweverTheyAreCut) {
   Problems problems;
   const auto calibration = find_calibration("h100", problems);
   ASSERT_TRUE(calibration);
-  RankModel rank{preset("qwen3-30b-a3b"), 1, DType::bf16};
+  RankModel rank{{}, preset("qwen3-30b-a3b"), DType::bf16};
   const TokenBatch batch{65536, 16, 16 * 4096.0 * 4096};
   const double whole = layer_forward(rank, batch, *calibration).device_s;
   rank.ep = 8;  // the same tokens, but of every eighth expert: as many copies come from others

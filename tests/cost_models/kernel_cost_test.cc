@@ -4,6 +4,7 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/layer_operators.h"
+#include "cost_models/rank_model.h"
 #include "tests/cost_models/shipped_calibration.h"
 
 namespace tessera {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cost_models/memory.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {

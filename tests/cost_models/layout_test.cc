@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/box.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/sharding.h"

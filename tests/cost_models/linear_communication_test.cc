@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/linear_communication.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {
@@ -20,7 +22,7 @@ class LinearCommunicationTest : public testing::Test {
   }
 
   RankModel rank(bool buffers) const {
-    RankModel rank{.model = model_, .tp = 8, .dtype = DType::bf16, .sequence_parallel = true};
+    RankModel rank{{.tp = 8}, model_, DType::bf16, true};
     rank.traits.kernels.overlapped_tensor_parallel = buffers;
     return rank;
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/layout/sharding.h"
+#include "cost_models/rank_model.h"
 
 namespace tessera {
 namespace {
@@ -79,10 +80,10 @@ TEST(LayerActivations, AreTheHandCountOfALlama7BLayer) {
   model.query_heads = model.kv_heads = 32;
   model.ffn = 11008;
   // 4 x 4096 + (2 x 32 + 2 x 32) x 128 + 3 x 11008 = 65,792 elements of 2 bytes.
-  EXPECT_DOUBLE_EQ(layer_activation_bytes({model, 1, DType::bf16}, Recompute::none), 131'584);
-  EXPECT_DOUBLE_EQ(layer_activation_bytes({model, 1, DType::bf16}, Recompute::full), 8'192);
+  EXPECT_DOUBLE_EQ(layer_activation_bytes({{}, model, DType::bf16}, Recompute::none), 131'584);
+  EXPECT_DOUBLE_EQ(layer_activation_bytes({{}, model, DType::bf16}, Recompute::full), 8'192);
   // Only the residual stream is not cut by TP.
-  EXPECT_DOUBLE_EQ(layer_activation_bytes({model, 8, DType::bf16}, Recompute::none),
+  EXPECT_DOUBLE_EQ(layer_activation_bytes({{.tp = 8}, model, DType::bf16}, Recompute::none),
                    2.0 * (4 * 4096 + (65'792 - 4 * 4096) / 8));
 }
 
@@ -93,17 +94,17 @@ TEST(MicroBatchesInFlight, AreStagesToTheEndUnder1F1B) {
 }
 
 TEST(RolloutMemory, Holds57344BytesOfCachePerTokenOfQwen2_7B) {
-  const RankModel whole{qwen2_7b(), 1, DType::bf16};
+  const RankModel whole{{}, qwen2_7b(), DType::bf16};
   EXPECT_EQ(rollout_memory(whole, DType::bf16, 1, 1, 1).kv_cache, 57'344);
-  const RankModel quarter{qwen2_7b(), 4, DType::bf16};
+  const RankModel quarter{{.tp = 4}, qwen2_7b(), DType::bf16};
   EXPECT_EQ(rollout_memory(quarter, DType::bf16, 3, 100, 1).kv_cache, 57'344 / 4 * 300);
   // At TP8 pairs of ranks share a KV head.
-  const RankModel eighth{qwen2_7b(), 8, DType::bf16};
+  const RankModel eighth{{.tp = 8}, qwen2_7b(), DType::bf16};
   EXPECT_EQ(rollout_memory(eighth, DType::bf16, 1, 1, 1).kv_cache, 57'344 / 4);
 }
 
 TEST(RolloutMemory, BeyondAllNumbersIsMoreThanAnyMemoryHolds) {
-  const RankModel eighth{qwen2_7b(), 8, DType::bf16};
+  const RankModel eighth{{.tp = 8}, qwen2_7b(), DType::bf16};
   std::int64_t before = 0;
   for (std::int64_t slots = 1; slots <= std::int64_t{1} << 40; slots *= 2) {
     const MemoryUse use = rollout_memory(eighth, DType::bf16, slots, 2'000'000'000, 1e9);
@@ -116,7 +117,7 @@ TEST(RolloutMemory, BeyondAllNumbersIsMoreThanAnyMemoryHolds) {
 }
 
 TEST(LogitsMemory, StopsGrowingAtTheRowsThatExistAtATime) {
-  const RankModel rank{qwen2_7b(), 1, DType::bf16};
+  const RankModel rank{{}, qwen2_7b(), DType::bf16};
   const auto logits = [&](double tokens) {
     return training_memory(rank, 28, true, tokens, 1, Recompute::none).logits;
   };
@@ -127,7 +128,7 @@ TEST(LogitsMemory, StopsGrowingAtTheRowsThatExistAtATime) {
 
 // All rows at once, by what the loss keeps of them; 2 bytes in the model's type, 4 in fp32.
 TEST(LogitsMemory, FollowsHowAnEngineComputesItsLoss) {
-  RankModel rank{qwen2_7b(), 1, DType::bf16};
+  RankModel rank{{}, qwen2_7b(), DType::bf16};
   rank.traits.loss.rows = 0;
   const auto per_logit = [&](LossKernel loss) {
     rank.traits.loss.kernel = loss;
@@ -142,7 +143,7 @@ TEST(LogitsMemory, FollowsHowAnEngineComputesItsLoss) {
 
 // The loss is done before the last layer's backward pass begins.
 TEST(LogitsMemory, GivesItsPlaceToTheLayersThatFollow) {
-  RankModel rank{qwen2_7b(), 1, DType::bf16};
+  RankModel rank{{}, qwen2_7b(), DType::bf16};
   rank.traits.loss.rows = 0;
   rank.traits.loss.kernel = LossKernel::eager;
   const MemoryUse eager = training_memory(rank, 28, true, 1024, 1, Recompute::full);

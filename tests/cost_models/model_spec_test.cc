@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/spec/families.h"
 #include "cost_models/spec/spec_document.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
 

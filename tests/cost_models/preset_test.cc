@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/min_cost_flow.h"
 #include "sample_models.h"
 

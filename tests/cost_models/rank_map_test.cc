@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cost_models/collective.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "sample_models.h"
 

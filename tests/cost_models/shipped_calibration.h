@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cost_models/calibration.h"
+#include "cost_models/documents/problem.h"
 
 namespace tessera {
 

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

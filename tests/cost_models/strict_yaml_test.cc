@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

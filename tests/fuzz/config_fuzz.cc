@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/model_spec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

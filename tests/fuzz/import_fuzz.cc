@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/import.h"
 

@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <string>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

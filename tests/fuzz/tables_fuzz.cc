@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "cost_models/calibration.h"
+#include "cost_models/documents/check.h"
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem.h"
 #include "planner/sweep/sweep_row.h"
 #include "simulator/rules/rules.h"
 #include "simulator/timeline/metrics.h"

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cost_models/documents/check.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/workload.h"
 

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "gui/models/plan_query.h"
+#include "planner/plan/plan.h"
 
 namespace tessera::gui {
 

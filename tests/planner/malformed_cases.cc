@@ -8,6 +8,7 @@
 
 #include "cost_models/calibration.h"
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config.h"

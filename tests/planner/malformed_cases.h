@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

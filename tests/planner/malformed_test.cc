@@ -6,6 +6,7 @@
 #include <ctime>
 #include <fstream>
 
+#include "cost_models/documents/problem.h"
 #include "tests/planner/malformed_cases.h"
 
 namespace tessera {

@@ -8,10 +8,12 @@
 #include <variant>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "tests/planner/sample_requests.h"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cost_models/calibration.h"
+#include "cost_models/documents/problem.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 

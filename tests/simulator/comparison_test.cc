@@ -7,6 +7,9 @@
 #include <fstream>
 #include <string>
 
+#include "cost_models/documents/problem.h"
+#include "planner/plan/plan.h"
+
 namespace tessera {
 namespace {
 

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

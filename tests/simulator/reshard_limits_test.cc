@@ -10,10 +10,12 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/limits.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
 #include "simulator/engine/plan_tasks.h"

@@ -12,8 +12,10 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/request/request.h"
 #include "simulator/rules/plan_metrics.h"

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {

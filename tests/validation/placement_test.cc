@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/pricing/fixed.h"
 #include "planner/request/candidate.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/model_spec.h"
 #include "planner/sweep/sweep.h"
 

@@ -12,6 +12,7 @@
 
 #include "cost_models/collective.h"
 #include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/model_spec.h"
 

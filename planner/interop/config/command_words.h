@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/config/config_values.h"
 #include "planner/interop/shell/shell_words.h"
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

@@ -12,6 +12,7 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
 

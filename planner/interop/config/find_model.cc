@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/interop/config/imported.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/config/config_values.h"
 #include "planner/plan/plan.h"
 

@@ -9,6 +9,9 @@
 
 namespace tessera {
 
+struct EnvironmentVariable;
+struct Plan;
+
 /// Variables that a job of this target should have: the plan's that apply, and the target's own.
 std::vector<EnvironmentVariable> environment_of(const Plan& plan, const ExportTarget& target);
 

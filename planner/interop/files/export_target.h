@@ -8,10 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
-#include "planner/plan/plan.h"
+#include "cost_models/documents/problem_list.h"
 
 namespace tessera {
+
+struct Plan;
 
 struct ExportOptions {
   std::string rollout = "vllm";  // engine of verl's rollout, of kVerlRollouts

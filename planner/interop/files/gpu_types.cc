@@ -1,5 +1,7 @@
 #include "planner/interop/files/gpu_types.h"
 
+#include "planner/plan/plan.h"
+
 namespace tessera {
 
 std::string nodes_text(const ClusterSpec& cluster) {

@@ -6,9 +6,11 @@
 #include <set>
 #include <string>
 
-#include "planner/plan/plan.h"
+#include "cost_models/spec/cluster_spec.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// "nodes 0-3 (ranks 0-31) H100-SXM-80GB, nodes 4-7 ...".
 std::string nodes_text(const ClusterSpec& cluster);

@@ -1,6 +1,7 @@
 #include "planner/interop/files/script.h"
 
 #include "planner/interop/files/setting.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 

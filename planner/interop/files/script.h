@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/plan/plan.h"
-
 namespace tessera {
+
+struct EnvironmentVariable;
+struct Plan;
 
 /// "#!/usr/bin/env bash", what the script does, and strict mode.
 std::string script_head(const Plan& plan, std::string_view what);

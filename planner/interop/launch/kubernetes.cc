@@ -1,10 +1,12 @@
 // Kubeflow's TrainJob on Kubernetes.
+#include "cost_models/documents/problem.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/gpu_types.h"
 #include "planner/interop/files/script.h"
 #include "planner/interop/files/setting.h"
 #include "planner/interop/launch/launch.h"
 #include "planner/interop/launch/launch_files.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -1,7 +1,9 @@
 #include "planner/interop/launch/launch_files.h"
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/files/script.h"
 #include "planner/interop/files/setting.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera {

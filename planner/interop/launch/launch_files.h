@@ -3,10 +3,13 @@
 
 #include <string>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/engines/choices.h"
 #include "planner/interop/files/export_target.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// plan.json. False and Problems where no launcher starts such ranks or takes these names.
 bool add_plan_file(const Plan& plan, const ExportOptions& options, Export& out, Problems& problems);

@@ -1,11 +1,13 @@
 // Megatron-LM's arguments for the trained roles.
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/files/arguments.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/script.h"
 #include "planner/interop/megatron/megatron.h"
 #include "planner/interop/megatron/megatron_model.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,9 @@
 #include <array>
 #include <numeric>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
+#include "planner/interop/config/imported.h"
 #include "planner/interop/megatron/megatron.h"
 #include "planner/interop/megatron/megatron_model.h"
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/interop/megatron/megatron_model.h"
 

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/model_spec.h"
 #include "planner/interop/config/config_values.h"
-#include "planner/plan/plan.h"
+#include "planner/plan/model_source.h"
 
 namespace tessera {
 

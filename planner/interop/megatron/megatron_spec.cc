@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/families.h"
 #include "planner/interop/megatron/megatron_model.h"
 

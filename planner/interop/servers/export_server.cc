@@ -3,12 +3,14 @@
 #include <cmath>
 #include <cstdio>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/files/arguments.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/script.h"
 #include "planner/interop/files/setting.h"
 #include "planner/interop/servers/servers.h"
 #include "planner/plan/hub_name.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

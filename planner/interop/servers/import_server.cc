@@ -5,7 +5,9 @@
 #include <array>
 #include <numeric>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
+#include "planner/interop/config/imported.h"
 #include "planner/interop/servers/server_flags.h"
 #include "planner/interop/servers/servers.h"
 

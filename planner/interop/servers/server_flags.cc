@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

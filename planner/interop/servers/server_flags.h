@@ -3,6 +3,7 @@
 // Pure functions over names; owns nothing.
 #pragma once
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/config/config_values.h"
 
 namespace tessera {

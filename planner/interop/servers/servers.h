@@ -3,10 +3,16 @@
 // Pure but for reading the models that are named.
 #pragma once
 
-#include "planner/interop/config/imported.h"
+#include <optional>
+
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/files/export_target.h"
 
 namespace tessera {
+
+class ConfigValues;
+struct ImportOptions;
+struct Imported;
 
 ExportTarget vllm_target();
 ExportTarget sglang_target();

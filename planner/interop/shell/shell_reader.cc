@@ -4,6 +4,7 @@
 #include <cctype>
 #include <optional>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/shell/shell_arithmetic.h"
 
 namespace tessera {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/shell/shell_words.h"
 
 namespace tessera {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/shell/shell_outcome.h"
 #include "planner/interop/shell/shell_reader.h"
 

@@ -1,8 +1,10 @@
 // verl: the same settings as a Hydra file and as a script of overrides; as a Ray job, too.
+#include "cost_models/documents/problem.h"
 #include "planner/interop/files/environment.h"
 #include "planner/interop/files/script.h"
 #include "planner/interop/verl/verl.h"
 #include "planner/interop/verl/verl_settings.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

@@ -2,6 +2,7 @@
 // silent.
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/verl/verl.h"
 #include "planner/interop/verl/verl_import.h"

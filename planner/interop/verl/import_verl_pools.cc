@@ -3,6 +3,7 @@
 #include <numeric>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/interop/verl/verl_import.h"
 #include "planner/space/place_pools.h"

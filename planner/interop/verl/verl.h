@@ -4,12 +4,17 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 
-#include "planner/interop/config/imported.h"
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/files/export_target.h"
 
 namespace tessera {
+
+class ConfigValues;
+struct ImportOptions;
+struct Imported;
 
 ExportTarget verl_target();
 ExportTarget verl_megatron_target();

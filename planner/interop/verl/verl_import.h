@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/config/imported.h"
 #include "planner/space/place_pools.h"
 

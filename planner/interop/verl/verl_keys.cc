@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

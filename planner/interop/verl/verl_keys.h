@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/config/imported.h"
 
 namespace tessera {

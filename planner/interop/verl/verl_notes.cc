@@ -3,6 +3,7 @@
 
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/amounts.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

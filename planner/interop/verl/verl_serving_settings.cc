@@ -4,6 +4,7 @@
 
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/role/full_gather.h"
 
 namespace tessera {

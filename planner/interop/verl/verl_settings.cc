@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/one_step_off.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

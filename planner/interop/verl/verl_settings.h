@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "planner/interop/files/setting.h"
-#include "planner/plan/plan.h"
 
 namespace tessera {
+
+struct Plan;
 
 inline constexpr std::string_view kVerlVersion = "0.9.1";
 

@@ -1,6 +1,7 @@
 // verl's keys of the roles that train, and of the reference, by FSDP and by Megatron.
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {

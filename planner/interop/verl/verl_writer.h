@@ -5,7 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/adapters.h"
+#include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/dtype.h"
+#include "cost_models/spec/workload.h"
 #include "planner/interop/verl/verl_settings.h"
+#include "planner/plan/plan.h"
 
 namespace tessera {
 

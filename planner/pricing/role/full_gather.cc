@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/engines/engine.h"
+#include "planner/plan/plan.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {

@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <string_view>
 
+#include "planner/plan/planned_reshard.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
+
+struct Plan;
 
 /// WholeGather of the engine: on the actor's GPUs every rank gathers, to others all is broadcast.
 /// Replicas of the rollout lie on neighbouring ranks.

@@ -136,17 +136,15 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
                           candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
   if (!added) return entry->second;
   for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
-    entry->second[kind] = {.model = model_.spec,
-                           .tp = candidate.tp,
-                           .dtype = model_.dtypes.param,
-                           .cp = candidate.cp,
-                           .ep = candidate.ep,
-                           .etp = candidate.etp,
-                           .sequence_parallel = candidate.sequence_parallel,
-                           .ulysses = candidate.ulysses,
-                           .traits = traits_,
-                           .adapter_rank = model_.adapter_rank,
-                           .kind = static_cast<LayerKind>(kind)};
+    entry->second[kind] = {
+        {.tp = candidate.tp, .cp = candidate.cp, .ep = candidate.ep, .etp = candidate.etp},
+        model_.spec,
+        model_.dtypes.param,
+        candidate.sequence_parallel,
+        candidate.ulysses,
+        traits_,
+        model_.adapter_rank,
+        static_cast<LayerKind>(kind)};
   }
   return entry->second;
 }

@@ -15,6 +15,7 @@
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/memory.h"
 #include "cost_models/packing.h"
+#include "cost_models/rank_model.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "tests/executor/python_oracle.h"
 
 namespace tessera {

@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

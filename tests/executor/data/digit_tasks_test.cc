@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "executor/data/counter_random.h"
 #include "executor/data/rewards.h"
 #include "tests/executor/python_oracle.h"

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "cost_models/documents/problem.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/data/tokenizer.h"
 #include "tests/executor/python_oracle.h"

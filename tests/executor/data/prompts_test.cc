@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "tests/executor/python_oracle.h"
 
 namespace tessera {

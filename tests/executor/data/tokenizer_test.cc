@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "executor/data/digit_tasks.h"
 #include "executor/data/unicode.h"
 #include "tests/executor/python_oracle.h"

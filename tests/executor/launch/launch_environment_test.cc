@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

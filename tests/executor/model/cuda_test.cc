@@ -1,6 +1,7 @@
 // One model on a GPU and a CPU: fp32 is equal, bf16 (flash kernels) is close, decoding agrees.
 #include <gmock/gmock.h>
 
+#include "cost_models/documents/problem.h"
 #include "executor/model/decode.h"
 #include "executor/model/scores.h"
 #include "tests/executor/model/fixture.h"

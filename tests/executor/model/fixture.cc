@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cost_models/documents/problem.h"
 #include "executor/checkpoint/safetensors.h"
 #include "executor/comm/thread_communicator.h"
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "simulator/timeline/metrics.h"
 
 namespace tessera {

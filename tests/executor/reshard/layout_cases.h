@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
 #include "executor/arena/arena_layout.h"

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "cost_models/documents/problem.h"
+
 namespace tessera {
 namespace {
 

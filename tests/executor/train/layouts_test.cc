@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/context_parallel.h"
 #include "executor/comm/thread_communicator.h"
 #include "executor/train/trainer.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
 
 namespace tessera::testing_models {

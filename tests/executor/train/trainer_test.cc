@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "cost_models/documents/problem.h"
 #include "executor/comm/thread_communicator.h"
 #include "executor/model/scores.h"
 #include "tests/executor/train/small_models.h"

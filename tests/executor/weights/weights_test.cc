@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
 #include "executor/checkpoint/safetensors.h"
 #include "tests/executor/model/fixture.h"

@@ -9,6 +9,7 @@
 
 #include "planner/engines/engine.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "tests/planner/sample_requests.h"

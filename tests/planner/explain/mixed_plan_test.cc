@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/spec/node_groups.h"
@@ -17,6 +18,7 @@
 #include "planner/explain/type_reasons.h"
 #include "planner/explain/why_not.h"
 #include "planner/plan/certified.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_request.h"

@@ -5,10 +5,12 @@
 #include <cstdio>
 #include <numeric>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "cost_models/layout/model_tensors.h"
 #include "cost_models/layout/reshard_plan.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/request.h"
 
 namespace tessera {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/import.h"
 #include "planner/interop/price.h"
 #include "planner/request/plan_value.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
 

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "cost_models/documents/problem.h"
 #include "planner/interop/export.h"
 
 namespace tessera {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/workload.h"
 

@@ -6,6 +6,9 @@
 
 #include <fstream>
 
+#include "cost_models/documents/problem.h"
+#include "planner/plan/plan.h"
+
 namespace tessera {
 namespace {
 

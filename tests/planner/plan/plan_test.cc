@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "cost_models/documents/problem.h"
 #include "planner/engines/read_plan.h"
 #include "tests/planner/plan/sample_plan.h"
 

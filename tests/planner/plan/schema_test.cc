@@ -12,6 +12,7 @@
 #include <valijson/validator.hpp>
 
 #include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "planner/engines/engine.h"

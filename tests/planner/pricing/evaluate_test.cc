@@ -176,10 +176,10 @@ TEST(OversubscribedCores, SlowEveryRankByTheSameShare) {
                                    cluster_of(4, 1, 4), "cpu");
   const Candidate candidate{{.dp = 4}, Role::actor, 4, 0, 1000};
   request.calibration.cores = 4;
-  const double alone = CostEvaluator(request).cost(candidate).seconds[1 + 2];
+  const double alone = CostEvaluator(request).cost(candidate).seconds[Phase::old_log_prob];
   request.calibration.cores = 2;
   const auto shared = CostEvaluator(request).cost(candidate);
-  EXPECT_NEAR(shared.seconds[3] / alone, 2, 1e-9);
+  EXPECT_NEAR(shared.seconds[Phase::old_log_prob] / alone, 2, 1e-9);
 }
 
 // verl's FSDP is one mesh of all GPUs: eight ranks hold an eighth of every parameter each, whatever

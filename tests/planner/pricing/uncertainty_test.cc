@@ -8,6 +8,7 @@
 #include <random>
 
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/solution.h"

@@ -12,6 +12,7 @@
 #include "planner/engines/engine.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"

@@ -11,6 +11,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"

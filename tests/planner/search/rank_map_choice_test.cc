@@ -8,6 +8,7 @@
 #include "cost_models/layout/rank_assignment.h"
 #include "planner/engines/read_plan.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/pricing/role/reshard.h"
 #include "planner/request/candidate.h"

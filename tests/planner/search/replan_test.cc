@@ -3,6 +3,7 @@
 
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/objective.h"
 #include "planner/request/request.h"
 #include "tests/planner/sample_requests.h"

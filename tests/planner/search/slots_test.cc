@@ -6,6 +6,7 @@
 
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"

@@ -9,8 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/plan.h"
 #include "planner/request/request.h"
 #include "planner/sweep/price.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem.h"
 #include "planner/sweep/sweep.h"
 
 namespace tessera {

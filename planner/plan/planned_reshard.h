@@ -1,0 +1,34 @@
+// A reshard that a plan foresees, as plan.json has it.
+//
+// Plain values; sizes in bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cost_models/layout/reshard_transport.h"
+#include "cost_models/spec/workload.h"
+
+namespace tessera {
+
+struct ReshardPlan;
+
+/// One pair of layouts between which weights move in every step.
+struct PlannedReshard {
+  Role from = Role::actor, to = Role::rollout;
+  ReshardMode mode = ReshardMode::minimal;
+  ReshardTransport transport = ReshardTransport::automatic;
+  std::int64_t bucket_bytes = 0;
+  bool keep = true;    // the rollout shard stays mapped in every phase; false = unmap
+  std::string digest;  // xxh3 of the ReshardPlan, 16 hex digits
+  std::int64_t bytes_received = 0, lower_bound_bytes = 0, total_received_bytes = 0, peak_bytes = 0;
+  bool operator==(const PlannedReshard&) const = default;
+};
+
+/// Writes digest, bytes and lower bound of an exact reshard into the pair.
+void set_exact(PlannedReshard& pair, const ReshardPlan& exact);
+
+/// False where a plan was too large for exact ranges: its bytes are an estimate, without a digest.
+inline bool has_exact_reshard(const PlannedReshard& pair) { return !pair.digest.empty(); }
+
+}  // namespace tessera
