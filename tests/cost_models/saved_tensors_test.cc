@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cost_models/documents/problem.h"
+#include "cost_models/spec/model_spec.h"
 #include "cost_models/transformers/fsdp_pass.h"
 #include "tests/cost_models/model_fixtures.h"
 
