@@ -76,8 +76,16 @@ enum class ExpertOverlap { none, across_nodes, always };
 /// (arXiv:2412.19437, sec. 3.2.2).
 inline constexpr double kDispatchSlowdown = 132.0 / (132 - 20);
 
+/// Whose modules run a layer, which decides what they keep for the backward pass and what they need
+/// meanwhile.
+enum class ActivationAccount {
+  megatron,      // fused ones (Korthikanti et al. 2022; layer_activation_bytes), our own executor's
+  transformers,  // eager ones under FSDP2 (cost_models/transformers)
+};
+
 /// Of a layer's forward and backward passes.
 struct LayerKernels {
+  ActivationAccount account = ActivationAccount::megatron;
   bool flash_attention = true;  // false: scores of s x s elements are written and kept
   bool dropout = false;         // masks of one byte per element
   ElementwiseKernels elementwise = ElementwiseKernels::fused;

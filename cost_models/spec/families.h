@@ -116,6 +116,16 @@ struct Signature {
   SharedExpert shared = SharedExpert::any;
 };
 
+/// How transformers' classes compute, where that decides what they keep for a backward pass
+/// (cost_models/transformers).
+struct ModuleFacts {
+  bool wide_norm = false;     // a norm's weight multiplies in fp32
+  bool half_rotary = false;   // cosines and sines of half a head, else they are repeated
+  bool cast_router = false;   // the router's input and weight are cast to fp32 before autocast
+  bool wide_scores = false;   // outputs of experts are weighted in fp32
+  bool unnormalised = false;  // norm_topk_prob is not read
+};
+
 /// One family. A row states what it has otherwise than most.
 struct FamilyFacts {
   ModelFamily family = ModelFamily::llama;
@@ -142,6 +152,7 @@ struct FamilyFacts {
   std::int64_t default_window = 0;
   RopeFacts rope;
   std::int64_t default_mtp_layers = 0;  // 0 = the keys are not read
+  ModuleFacts modules;
   // Checkpoint and Megatron-LM.
   TensorNames tensors;
   Signature signature;

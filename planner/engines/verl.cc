@@ -17,6 +17,7 @@ Engine verl_engine() {
   can.offload.reference_on_host = true;  // whatever its configuration says (transformer_impl.py)
   can.params = kTrainableTypes;
   engine.traits.pipeline.cut_by_tp = false;
+  engine.traits.kernels.account = ActivationAccount::transformers;
   engine.traits.loss.kernel = LossKernel::in_place;
   engine.traits.shards.over_context = true;       // one mesh of all GPUs, Ulysses' groups inside
   engine.traits.shards.master_parameters = true;  // model_dtype fp32, mixed precision

@@ -1,7 +1,10 @@
 #include "planner/pricing/role/memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+
+#include "cost_models/transformers/fsdp_pass.h"
 
 namespace tessera {
 namespace {
@@ -119,7 +122,7 @@ std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
   return {layers, widest};
 }
 
-// What verl's FSDP2 leaves to the root module: the head stays gathered from the forward pass on,
+// What FSDP leaves to the root module: the head stays gathered from the forward pass on,
 // and its gradient whole until all layers are done.
 std::int64_t gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
   if (model.spec.head == ModelHead::value) return 0;
@@ -158,6 +161,15 @@ double batches_in_flight(const RoleModel& model, const Candidate& candidate, int
   return stage_batches_in_flight(count, candidate.pp, candidate.vpp, index);
 }
 
+// torch.optim.AdamW's default over lists of tensors makes the square roots of all second moments at
+// once (_multi_tensor_adam; its documentation: "about the size of the parameters").
+MemoryUse optimizer_step(const EngineTraits& traits, const MemoryUse& held) {
+  MemoryUse step;
+  if (!traits.optimizer.fused && traits.optimizer.offloaded != OffloadedStates::on_host)
+    step.workspace = held.optimizer / 2;
+  return step;
+}
+
 // Of a call that trains, where every backward pass makes its gradients: with one micro-batch there
 // are none when all activations are (`forward`, the first moment), and all where one layer's are
 // left (the second; between them one grows as the other falls). Then the optimizer reads them, with
@@ -172,13 +184,65 @@ MemoryUse worst_moment(const RoleLayout& layout, const Candidate& candidate,
   StageLoad last = load;
   last.in_flight = std::min(load.in_flight, 1.0 / as_double(std::max<std::int64_t>(layers, 1)));
   const MemoryUse backward = buffers + training_memory(rank, last, candidate.recompute);
-  MemoryUse step;
-  // torch.optim.AdamW's default over lists of tensors makes the square roots of all second moments
-  // at once (_multi_tensor_adam; its documentation: "about the size of the parameters").
-  if (!traits.optimizer.fused && traits.optimizer.offloaded != OffloadedStates::on_host)
-    step.workspace = held.optimizer / 2;
+  const MemoryUse step = optimizer_step(traits, held);
   const auto larger = [](const MemoryUse& a, const MemoryUse& b) { return a.total() < b.total(); };
   return std::max({forward, backward, step}, larger);
+}
+
+// One moment's bytes, by class.
+MemoryUse memory_of(const PassBytes& bytes) {
+  // More than any memory holds, and little enough that sums of them stay integers.
+  const auto rounded = [](double value) {
+    return static_cast<std::int64_t>(std::ceil(std::min(value, 1.0 * (1LL << 56))));
+  };
+  return {.activations = rounded(bytes.activations),
+          .logits = rounded(bytes.logits),
+          .communication = rounded(bytes.communication),
+          .workspace = rounded(bytes.workspace)};
+}
+
+GatheredParts gathered_parts(const RoleLayout& role, const Candidate& candidate) {
+  const RoleModel& model = *role.model;
+  GatheredParts parts{.reduced_type = size_of(model.dtypes.grad), .trained = !model.lora.used()};
+  const ParallelLayout layout = shard_degrees(candidate, role.assumed->traits());
+  if (layout.dp_shard <= 1 && candidate.zero < 2) return parts;
+  for (const auto& kind : role.parts->layer) {
+    parts.layer = std::max(parts.layer, kind.front().total());
+  }
+  if (model.spec.head != ModelHead::value) parts.head = model.spec.vocab * model.spec.hidden;
+  return parts;
+}
+
+// A call of transformers' modules under FSDP2, at its largest moment. Gradients are stated less
+// what the stage holds of them between calls: a first micro-batch has none before its first layer
+// is done. Then the optimizer reads them (worst_moment).
+MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candidate,
+                               const StageClass& stage, const RankModel& rank, double tokens,
+                               const TrainedBatches& batches, bool trains) {
+  const auto& [dense, sparse] = stage.layers;
+  PassLoad load{.tokens = tokens / rank.cp,
+                .dense = dense,
+                .sparse = sparse,
+                .checkpointed = candidate.recompute == Recompute::full};
+  const ModuleRun run{.type = rank.dtype, .ulysses = rank.ulysses ? rank.cp : 1};
+  const GatheredParts parts = gathered_parts(layout, candidate);
+  if (!trains) {
+    load.logits = inference_memory(rank, stage.last, tokens).logits;
+    return memory_of(scoring_moment(rank.model, run, parts, load));
+  }
+  load.logits =
+      training_memory(rank, {.last = stage.last, .tokens = tokens}, Recompute::none).logits;
+  const MemoryUse held = resident(layout, candidate, stage);
+  const EngineTraits& traits = layout.assumed->traits();
+  const bool fresh = gradients_come_and_go(traits, candidate) && batches.count <= 1;
+  const auto moments = training_moments(rank.model, run, parts, load);
+  MemoryUse most = optimizer_step(traits, held);
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    MemoryUse use = memory_of(moments[i]);
+    if (fresh && static_cast<Moment>(i) != Moment::first_layer) use.gradients = -held.gradients;
+    if (use.total() > most.total()) most = use;
+  }
+  return most;
 }
 
 }  // namespace
@@ -196,6 +260,9 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
                           longest_sequence(workload), as_double(candidate.tokens), layers);
   }
   const auto [tokens, most] = batch_tokens(workload, candidate, trains);
+  if (layout.assumed->traits().kernels.account == ActivationAccount::transformers) {
+    return transformers_working(layout, candidate, stage, rank, tokens, batches, trains);
+  }
   const bool whole_gradients = trains && !model.lora.used();
   const MemoryUse buffers =
       communication_buffers(layout, candidate, stage, rank, tokens, layers, whole_gradients);

@@ -291,12 +291,13 @@ const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candida
   if (kind != CallKind::train) asked.recompute = Recompute::none;
   for (const WorkingBytes& known : costs.working) {
     if (known.tokens == asked.tokens && known.max_sequences == asked.max_sequences &&
-        known.recompute == asked.recompute && known.sharded == sharded && known.kind == kind) {
+        known.recompute == asked.recompute && known.zero == asked.zero &&
+        known.sharded == sharded && known.kind == kind) {
       return known.by_stage;
     }
   }
   WorkingBytes& fresh = costs.working.emplace_back();
-  fresh = {asked.tokens, asked.max_sequences, asked.recompute, sharded, kind, {}};
+  fresh = {asked.tokens, asked.max_sequences, asked.recompute, asked.zero, sharded, kind, {}};
   const TrainedBatches trained = batches(asked, kind);
   for (const StageClass& stage : *costs.layout.stages) {
     fresh.by_stage.emplace_back(

@@ -36,6 +36,7 @@ struct PipelinePasses {
 struct WorkingBytes {
   std::int64_t tokens = 0, max_sequences = 0;
   Recompute recompute = Recompute::none;
+  int zero = 0;
   bool sharded = false;  // FSDP
   CallKind kind = CallKind::compute;
   std::vector<Bytes> by_stage;  // class

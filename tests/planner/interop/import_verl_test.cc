@@ -197,8 +197,8 @@ TEST(ImportVerl, AServerThatNeverSleepsKeepsWeightsAndCacheWhileTraining) {
             asleep.imported->plan.prediction.peak_bytes);
 }
 
-// 151,936 columns: all rows of 16,384 tokens in bf16 (the gradient overwrites them), or 512 rows in
-// bf16 and fp32 with gradients and exponentials.
+// 151,936 columns: all rows of 16,384 tokens in bf16 (the gradient overwrites them). With 512 rows
+// at a time the loss is no more where an update needs most: a layer's backward pass is.
 TEST(ImportVerl, FusedKernelsNeverHoldWholeLogits) {
   const Read whole = priced(""), fused = priced("actor_rollout_ref.model.use_fused_kernels=True");
   ASSERT_TRUE(whole.imported && fused.imported) << fused.told();
@@ -208,7 +208,11 @@ TEST(ImportVerl, FusedKernelsNeverHoldWholeLogits) {
     return made.role(Role::actor).memory.at(phase).logits;
   };
   EXPECT_EQ(logits(whole, Phase::update_actor), std::int64_t{16384} * 151936 * 2);
-  EXPECT_EQ(logits(fused, Phase::update_actor), std::int64_t{512} * 151936 * (2 * 2 + 3 * 4));
+  EXPECT_EQ(logits(fused, Phase::update_actor), 0);
+  const auto update = [](const Read& made) {
+    return made.role(Role::actor).memory.at(Phase::update_actor).total();
+  };
+  EXPECT_LT(update(fused), update(whole));
   EXPECT_LT(logits(fused, Phase::old_log_prob), logits(whole, Phase::old_log_prob) / 10);
 }
 

@@ -275,6 +275,28 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
   EXPECT_EQ(persistent.memory(candidate, Phase::gen).gradients, both.gradients);
 }
 
+// saved_tensors_hooks counts 200,840 bytes for each token of a layer of Llama 3.1 8B
+// (tests/cost_models/saved_tensors_test.cc); Megatron's layer keeps 139,264.
+TEST(Memory, OfVerlIsThatOfTransformersModulesAndOfMegatronItsOwn) {
+  PlanRequest request = small_request();
+  Candidate candidate{{.dp = 16}, Role::actor, 16, 0, 4 * 1536};
+  const auto kept = [&](const char* engine) {
+    request.engine = engine;
+    request.traits = traits_of(engine);
+    candidate.zero = request.traits.shards.over_context ? 3 : 1;
+    candidate.dp_shard = candidate.zero == 3 ? 16 : 1;
+    CostEvaluator costs(request);
+    return costs.memory(candidate, Phase::update_actor).activations;
+  };
+  const std::int64_t tokens = 4 * 1536, layers = 32;
+  EXPECT_GE(kept("verl"), layers * 200'840 * tokens);
+  EXPECT_LE(kept("verl"), layers * 200'840 * tokens * 101 / 100);
+  for (const char* engine : {"megatron", "verl-megatron", "tessera"}) {
+    EXPECT_GE(kept(engine), layers * 139'264 * tokens) << engine;
+    EXPECT_LE(kept(engine), layers * 139'264 * tokens * 101 / 100) << engine;
+  }
+}
+
 TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
   PlanRequest request = small_request();
   request.workload.prompts_per_step = 16;

@@ -1,0 +1,204 @@
+#include "cost_models/transformers/saved_tensors.h"
+
+#include <algorithm>
+
+#include "cost_models/spec/families.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int64_t kWide = 4, kIndex = 8;  // bytes of fp32 and int64
+
+// One model as it runs: the terms are named by the operators that keep them.
+struct Counter {
+  const ModelSpec& model;
+  const ModuleFacts& modules;
+  std::int64_t element;  // bytes of an element of the residual stream
+  int ulysses;
+
+  // A copy that autocast makes where it computes in fp32, and none where everything is fp32.
+  std::int64_t widened() const { return element < kWide ? kWide : 0; }
+
+  // Over `width` elements, of which a token has `count` such rows (heads).
+  SavedBytes norm(std::int64_t width, std::int64_t count = 1) const {
+    switch (model.norm) {
+      case NormKind::rms:  // input in fp32, 1 / rms, what the weight multiplies
+        return {count * (kWide * width + kWide + (modules.wide_norm ? kWide : element) * width), 0};
+      case NormKind::layer_norm:  // input, mean, 1 / deviation; weight and bias are cast
+        return {count * (kWide * width + 2 * kWide), widened() * 2 * width};
+      case NormKind::layer_norm_1p:  // the same with autocast off; 1 + weight is new
+        return {count * (element * width + 2 * kWide), element * width};
+    }
+    return {};
+  }
+
+  SavedBytes rows(std::int64_t elements) const { return {elements * element, 0}; }
+
+  // A norm, and its output as the next projections' input.
+  SavedBytes norm_of_stream() const {
+    SavedBytes bytes = norm(model.hidden);
+    bytes += rows(model.hidden);
+    return bytes;
+  }
+
+  // Flash attention's q, k, v, output and log-sum-exp (fp32 per head).
+  SavedBytes attention() const {
+    const std::int64_t q = model.query_heads, d = model.head_dim;
+    const std::int64_t kv = std::max<std::int64_t>(model.kv_heads, ulysses > 1 ? ulysses : 0);
+    SavedBytes bytes;
+    bool output_copied = ulysses > 1;
+    if (model.mla) {
+      // Norms of the compressed queries and keys and values, whose outputs feed projections;
+      // values are padded to the keys' head size and the output is cut back into a copy.
+      for (const std::int64_t rank : {model.mla->q_lora_rank, model.mla->kv_lora_rank}) {
+        if (rank == 0) continue;
+        bytes += norm(rank);
+        bytes += rows(rank);
+      }
+      bytes += rows(4 * q * d);
+      output_copied = output_copied || value_head_dim(model) != d;
+    } else {
+      if (model.qk_norm) bytes += norm(d, q + model.kv_heads);
+      bytes += rows(2 * q * d + 2 * kv * d);
+    }
+    if (output_copied) bytes += rows(q * value_head_dim(model));
+    bytes.per_token += kWide * q;
+    return bytes;
+  }
+
+  // An MLP of `columns` for one of the token's rows, its input excepted.
+  SavedBytes mlp(std::int64_t columns) const {
+    switch (model.mlp) {
+      case MlpKind::swiglu:  // gate, silu(gate), up, their product
+        return rows(4 * columns);
+      case MlpKind::clamped_swiglu:
+        // Gate and up, both clamped, the sigmoid, the gated gate, up + 1, their product.
+        return rows(7 * columns);
+      case MlpKind::gelu:  // half the input, the product; in fp32 the input, tanh, 1 + tanh
+        return {columns * (2 * element + 3 * kWide), 0};
+      case MlpKind::squared_relu:  // relu, its square, and relu in fp32
+        return {columns * (2 * element + widened()), 0};
+    }
+    return {};
+  }
+
+  // The router's scores and choice, for k experts of a token.
+  SavedBytes router(const MoeSpec& moe) const {
+    const std::int64_t k = moe.experts_per_token;
+    SavedBytes bytes{kIndex * k, 0};               // the chosen experts
+    if (modules.cast_router && element < kWide) {  // its input and weight, to fp32 and back
+      bytes += rows(model.hidden);
+      bytes.once += element * moe.experts * model.hidden;
+    }
+    if (moe.router_bias) {
+      bytes += rows(k);  // softmax over the chosen
+      return bytes;
+    }
+    const bool softmax = moe.score == RouterScore::softmax;
+    const std::int64_t score = softmax ? kWide : element;
+    bytes.per_token += score * moe.experts;
+    if (softmax && moe.groups > 1) bytes.per_token += moe.experts;  // mask of groups
+    if (moe.normalised && !modules.unnormalised) bytes.per_token += kWide + score * k;
+    return bytes;
+  }
+
+  // grouped_mm_experts_forward: rows sorted by expert, k of a token.
+  SavedBytes experts(const MoeSpec& moe) const {
+    const std::int64_t k = moe.experts_per_token;
+    SavedBytes bytes = mlp(moe.expert_ffn);
+    bytes += rows(2 * model.hidden);                           // inputs and outputs
+    bytes.per_token += modules.wide_scores ? kWide : element;  // the weight of a row
+    bytes.per_token += 3 * kIndex + 1;                         // places, there and back; a mask
+    if (moe.router_bias) bytes.per_token += kIndex;            // the expert, for its biases
+    bytes.per_token *= k;
+    bytes.once += static_cast<std::int64_t>(sizeof(std::int32_t)) * moe.experts;  // offsets
+    bytes += router(moe);
+    if (moe.shared_ffn > 0) bytes += mlp(moe.shared_ffn);
+    if (moe.shared_gate) bytes += rows(1 + model.hidden);  // the gate and what it multiplies
+    return bytes;
+  }
+};
+
+// Bytes that an MLP has at once for each of its columns where these are most.
+struct MlpPeaks {
+  std::int64_t forward = 0, backward = 0;
+};
+
+MlpPeaks mlp_peaks(MlpKind kind, std::int64_t element) {
+  switch (kind) {
+    case MlpKind::swiglu:  // silu(gate), up and their product; gradients of the last two
+      return {3 * element, 2 * element};
+    case MlpKind::clamped_swiglu:  // gate and up twice, and what is made of them
+      return {8 * element, 2 * element};
+    case MlpKind::gelu:
+    case MlpKind::squared_relu:  // the power in fp32, its input there, and the 16-bit input
+      return {element + 2 * kWide, 2 * kWide};
+  }
+  return {};
+}
+
+// Rows of experts: their inputs and outputs as they come and as they are sorted, in fp32 where
+// their weights are; gate and up lie twice (masked_fill).
+MlpPeaks expert_peaks(const Counter& count, const MoeSpec& moe) {
+  const std::int64_t rows = moe.experts_per_token * count.model.hidden * count.element;
+  const std::int64_t widened = count.modules.wide_scores && count.element < kWide ? 2 * rows : 0;
+  const MlpPeaks mlp = mlp_peaks(count.model.mlp, count.element);
+  const std::int64_t columns = moe.experts_per_token * moe.expert_ffn;
+  return {std::max(4 * rows + widened, rows + columns * (mlp.forward + count.element)),
+          std::max(3 * rows + widened, columns * mlp.backward)};
+}
+
+Counter counter_of(const ModelSpec& model, const ModuleRun& run) {
+  return {model, facts_of(model.family).modules, size_of(run.type), run.ulysses};
+}
+
+}  // namespace
+
+SavedBytes saved_by_layer(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+  const Counter count = counter_of(model, run);
+  SavedBytes bytes = count.norm_of_stream();
+  bytes += count.attention();
+  bytes += count.norm_of_stream();
+  bytes += sparse && model.moe ? count.experts(*model.moe) : count.mlp(model.ffn);
+  return bytes;
+}
+
+SavedBytes saved_by_checkpoint(const ModelSpec& model, const ModuleRun& run) {
+  return counter_of(model, run).rows(model.hidden);
+}
+
+SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
+  const Counter count = counter_of(model, run);
+  SavedBytes bytes = count.norm_of_stream();
+  bytes.per_token += kIndex * (model.learned_positions ? 2 : 1);
+  if (!model.learned_positions) {
+    const auto rotated = static_cast<std::int64_t>(
+        static_cast<double>(model.mla ? model.mla->qk_rope_head_dim : model.head_dim) *
+        (model.mla ? 1.0 : model.rope.rotated_fraction));
+    bytes += count.rows(2 * rotated / (count.modules.half_rotary ? 2 : 1));  // cosines and sines
+  }
+  return bytes;
+}
+
+std::int64_t forward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+  const Counter count = counter_of(model, run);
+  const std::int64_t stream = model.hidden * count.element;
+  if (!sparse || !model.moe) {
+    return 4 * stream + model.ffn * mlp_peaks(model.mlp, count.element).forward;
+  }
+  return 4 * stream + expert_peaks(count, *model.moe).forward +
+         (model.moe->shared_ffn > 0 ? stream : 0);
+}
+
+std::int64_t backward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+  const Counter count = counter_of(model, run);
+  const std::int64_t stream = model.hidden * count.element;
+  if (!sparse || !model.moe) {
+    return stream + model.ffn * mlp_peaks(model.mlp, count.element).backward;
+  }
+  return stream + expert_peaks(count, *model.moe).backward;
+}
+
+std::int64_t last_norm_transients(const ModelSpec& model) { return 4 * kWide * model.hidden; }
+
+}  // namespace tessera

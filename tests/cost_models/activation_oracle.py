@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""Counts what transformers' models keep for the backward pass, tensor by tensor.
+
+usage: activation_oracle.py [--explain FAMILY]
+
+Writes tests/fixtures/activations/transformers.json: for small models of every family the bytes that
+torch.autograd.graph.saved_tensors_hooks sees, as verl 0.9.1's FSDP engine runs them: parameters and
+computation in bf16 under CUDA's autocast, no padding, flash attention. Each storage counts once;
+parameters, buffers and views of them do not count. Tensors are fake (they have shapes, types and
+storages, but no memory), so that CUDA's kernels are chosen without a GPU. Flash attention stands in
+by what its varlen kernel saves: q, k, v, output and a log-sum-exp in fp32 for each head and token.
+
+A case has bytes of one layer (a model of two less a model of one) and of everything else (a model
+of one less a layer), with and without gradient checkpointing, for two numbers of tokens; "else" is
+split at the last norm's output. --explain prints the tensors of a family's layer instead.
+
+`peaks`: of published shapes with two layers and a small vocabulary the most bytes that are live at
+once beside parameters, per token: in a pass without gradients, and in the backward pass with
+checkpointing (gradients of parameters go as they come); `losses`: the latter with the whole
+vocabulary, where the loss is the largest moment. There tensors are fake ones of the CPU,
+whose autocast differs from CUDA's in families that are left out.
+Written with transformers 5.17.0 and torch 2.11.0.
+"""
+import argparse
+import copy
+import json
+import pathlib
+import weakref
+
+import torch
+import transformers
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "fixtures/activations/transformers.json"
+MODELS = OUT.parent.parent / "models"
+TOKENS = (64, 192)
+PEAK_TOKENS = 8192
+PEAKS = ("llama3.1-8b", "mistral-7b", "qwen2.5-7b", "qwen2.5-32b", "qwen3-8b", "mixtral-8x7b",
+         "qwen1.5-moe-a2.7b", "qwen3-30b-a3b", "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b")
+LOSSES = ("llama3.1-8b", "qwen2.5-7b", "qwen3-8b")
+
+SMALL = dict(hidden_size=128, intermediate_size=352, num_attention_heads=8, num_key_value_heads=2,
+             vocab_size=512, max_position_embeddings=4096)
+WIDE = dict(SMALL, hidden_size=192, num_attention_heads=4, num_key_value_heads=4, vocab_size=640)
+DEEP = dict(SMALL, hidden_size=256, intermediate_size=480, num_attention_heads=16)
+DENSE = (SMALL, WIDE, DEEP)
+HEADS = tuple(dict(shape, head_dim=d) for shape, d in zip(DENSE, (32, 64, 8)))
+QWEN_MOE = tuple(dict(shape, moe_intermediate_size=columns, num_experts=e, num_experts_per_tok=k,
+                      norm_topk_prob=norm)
+                 for shape, columns, e, k, norm in
+                 zip(HEADS, (96, 160, 64), (8, 24, 16), (2, 3, 8), (False, True, True)))
+QWEN2_MOE = tuple({**{k: v for k, v in shape.items() if k != "head_dim"},
+                   "shared_expert_intermediate_size": columns}
+                  for shape, columns in zip(QWEN_MOE, (96, 224, 64)))
+EXPERTS = tuple(dict(shape, num_local_experts=e, num_experts_per_tok=k)
+                for shape, e, k in zip(HEADS, (8, 24, 16), (2, 3, 8)))
+LATENT = tuple({**{k: v for k, v in shape.items()}, "num_key_value_heads": shape["num_attention_heads"],
+                "moe_intermediate_size": columns, "n_routed_experts": e, "num_experts_per_tok": k,
+                "n_shared_experts": s, "n_group": g, "topk_group": t, "q_lora_rank": q,
+                "kv_lora_rank": c, "qk_nope_head_dim": nope, "qk_rope_head_dim": rope,
+                "v_head_dim": v, "head_dim": rope, "norm_topk_prob": norm,
+                "topk_method": "group_limited_greedy" if g > 1 else "greedy"}
+               for shape, columns, e, k, s, g, t, q, c, nope, rope, v, norm in
+               zip(DENSE, (96, 160, 64), (8, 24, 16), (2, 3, 8), (1, 2, 1), (2, 4, 1), (1, 2, 1),
+                   (48, 96, None), (64, 32, 40), (32, 16, 64), (16, 8, 32), (32, 24, 64),
+                   (False, True, True)))
+GPT2 = tuple(dict(n_embd=h, n_inner=f, n_head=n, vocab_size=v, n_positions=512)
+             for h, f, n, v in ((128, 352, 8, 512), (192, 768, 4, 640), (256, 480, 16, 512)))
+
+# Of each family: its shapes, and the keys that make all layers dense where it has experts.
+FAMILIES = {
+    "llama": (HEADS, None), "mistral": (HEADS, None), "qwen2": (DENSE, None),
+    "qwen3": (HEADS, None), "mixtral": (EXPERTS, None),
+    "qwen2_moe": (QWEN2_MOE, dict(mlp_only_layers=[0, 1])),
+    "qwen3_moe": (QWEN_MOE, dict(mlp_only_layers=[0, 1])),
+    "deepseek_v2": (LATENT, dict(first_k_dense_replace=2)),
+    "deepseek_v3": (LATENT, dict(first_k_dense_replace=2)),
+    "gpt2": (GPT2, None), "gpt_oss": (EXPERTS, None), "nemotron": (HEADS, None),
+}
+FIXED = {
+    "deepseek_v2": dict(first_k_dense_replace=0),
+    "deepseek_v3": dict(first_k_dense_replace=0),
+    "gpt2": dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
+}
+
+
+class FlashAttention(torch.autograd.Function):
+    """What flash_attn_varlen_func saves."""
+
+    @staticmethod
+    def forward(ctx, q, k, v):
+        out = torch.empty_like(q)
+        ctx.save_for_backward(q, k, v, out, q.new_empty(q.shape[1], q.shape[0], dtype=torch.float32))
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        q, k, v, _, _ = ctx.saved_tensors
+        return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+
+
+def flash_attention(module, query, key, value, mask, **_):
+    """transformers' integrations/flash_attention.py for packed sequences, kernel aside."""
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    head, value_head = query.shape[-1], value.shape[-1]
+    if head != value_head:
+        value = torch.nn.functional.pad(value, [0, head - value_head])
+    query, key, value = (x.contiguous().view(-1, *x.shape[-2:]) for x in (query, key, value))
+    out = FlashAttention.apply(query, key, value).unsqueeze(0)
+    return (out[..., :value_head] if head != value_head else out), None
+
+
+class LogProbs(torch.autograd.Function):
+    """What flash-attn's cross entropy saves, by which verl takes log-probabilities."""
+
+    @staticmethod
+    def forward(ctx, logits, labels):
+        lse = logits.new_empty(logits.shape[0], dtype=torch.float32)
+        ctx.save_for_backward(logits, lse, labels)
+        return torch.empty_like(lse)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return ctx.saved_tensors[0], None
+
+
+class Kept:
+    """A saved tensor, for as long as the backward pass can reach it."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def config_of(family, shape, layers, keys):
+    depth = "n_layer" if family == "gpt2" else "num_hidden_layers"
+    return transformers.AutoConfig.for_model(family, **{**shape, depth: layers,
+                                                        **FIXED.get(family, {}), **(keys or {})})
+
+
+def saved(config, tokens, checkpointing, head, log=None):
+    """Bytes that stay until the backward pass. head: with logits and log-probabilities."""
+    with FakeTensorMode(), torch.device("cuda"):
+        model = transformers.AutoModelForCausalLM.from_config(
+            copy.deepcopy(config), dtype=torch.bfloat16)
+        model.config._attn_implementation = "flash_attention_2"
+        model.train()
+        if checkpointing:  # as verl asks for it
+            model.gradient_checkpointing_enable(dict(use_reentrant=False))
+        ids = torch.empty(1, tokens, dtype=torch.int64)
+        places = torch.empty(1, tokens, dtype=torch.int64)
+        body = model if head else model.base_model
+        packed = []
+
+        def pack(x):
+            packed.append(weakref.ref(kept := Kept(x)))
+            return kept
+
+        torch.set_autocast_dtype("cuda", torch.bfloat16)
+        torch.set_autocast_enabled("cuda", True)
+        try:
+            with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.tensor):
+                out = body(input_ids=ids, position_ids=places, use_cache=False)
+                if head:
+                    log_probs = LogProbs.apply(out.logits.squeeze(0), ids.roll(-1).squeeze(0))
+                    out = None
+        finally:
+            torch.set_autocast_enabled("cuda", False)
+        counted = {x.untyped_storage()._cdata for x in (*model.parameters(), *model.buffers())}
+        total = 0
+        for x in (kept.tensor for kept in (ref() for ref in packed) if kept is not None):
+            storage = x.untyped_storage()
+            if storage._cdata in counted:
+                continue
+            counted.add(storage._cdata)
+            total += storage.nbytes()
+            if log is not None:
+                log.append(f"{storage.nbytes() / tokens:10.2f}  {tuple(x.shape)} {x.dtype}")
+    return total
+
+
+def case(family, shape, keys, kind):
+    one, two = (config_of(family, shape, n, keys) for n in (1, 2))
+    result = dict(family=family, kind=kind)
+    for name, checkpointing in (("kept", False), ("checkpointed", True)):
+        for tokens in TOKENS:
+            whole = saved(one, tokens, checkpointing, True)
+            layer = saved(two, tokens, checkpointing, True) - whole
+            body = saved(one, tokens, checkpointing, False)
+            result.setdefault(name, []).append(dict(tokens=tokens, layer=layer, ends=body - layer,
+                                                    head=whole - body))
+    # The shape as a model states it that has layers of both kinds.
+    plain = config_of(family, shape, 1, None)
+    result["config"] = {**plain.to_diff_dict(), "architectures": [
+        "GPT2LMHeadModel" if family == "gpt2" else
+        transformers.AutoModelForCausalLM._model_mapping[type(one)].__name__]}
+    return result
+
+
+class Live(TorchDispatchMode):
+    """Bytes of live storages, those of `held` aside."""
+
+    def __init__(self, held):
+        super().__init__()
+        self.sizes = dict.fromkeys(held, 0)
+        self.now = self.most = 0
+
+    def drop(self, key):
+        self.now -= self.sizes.pop(key, 0)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for x in tree_leaves(out):
+            if isinstance(x, torch.Tensor) and x.untyped_storage()._cdata not in self.sizes:
+                storage = x.untyped_storage()
+                self.sizes[storage._cdata] = storage.nbytes()
+                self.now += storage.nbytes()
+                weakref.finalize(storage, self.drop, storage._cdata)
+        self.most = max(self.most, self.now)
+        return out
+
+
+def peak(config, train):
+    """Most live bytes of a token in a pass, checkpointed where it trains."""
+    with FakeTensorMode(), torch.device("cpu"):
+        model = transformers.AutoModelForCausalLM.from_config(copy.deepcopy(config),
+                                                              dtype=torch.bfloat16)
+        model.config._attn_implementation = "flash_attention_2"
+        model.train(train)
+        model.gradient_checkpointing_enable(dict(use_reentrant=False))
+        for x in model.parameters():
+            x.register_post_accumulate_grad_hook(lambda x: setattr(x, "grad", None))
+        live = Live({x.untyped_storage()._cdata for x in (*model.parameters(), *model.buffers())})
+        ids = torch.empty(1, PEAK_TOKENS, dtype=torch.int64)
+        places = torch.empty(1, PEAK_TOKENS, dtype=torch.int64)
+        with live, torch.set_grad_enabled(train):
+            with torch.autocast("cpu", torch.bfloat16):
+                logits = model(input_ids=ids, position_ids=places, use_cache=False).logits
+                loss = LogProbs.apply(logits.squeeze(0), ids.roll(-1).squeeze(0)).mean()
+                del logits
+            if train:
+                live.most = 0
+                loss.backward()
+    return live.most / PEAK_TOKENS
+
+
+def two_layers(name, vocabulary=None):
+    config = transformers.AutoConfig.from_pretrained(MODELS / name)
+    config.num_hidden_layers = 2
+    config.vocab_size = vocabulary or config.vocab_size
+    config.layer_types = getattr(config, "layer_types", None) and config.layer_types[:2]
+    config.bos_token_id = config.eos_token_id = config.pad_token_id = None
+    if hasattr(config, "first_k_dense_replace"):
+        config.first_k_dense_replace = 0
+    return config
+
+
+def peaks_of(name):
+    config = two_layers(name, 64)
+    return dict(model=name, forward=peak(config, False), backward=peak(config, True))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--explain", metavar="FAMILY")
+    args = parser.parse_args()
+    ALL_ATTENTION_FUNCTIONS["flash_attention_2"] = flash_attention
+    torch.cuda.get_device_capability = lambda *_: (9, 0)  # grouped products run
+    if args.explain:
+        shapes, dense = FAMILIES[args.explain]
+        for keys in (None, dense) if dense else (None,):
+            log = []
+            total = saved(config_of(args.explain, shapes[0], 1, keys), TOKENS[0], False, True, log)
+            print(f"{total / TOKENS[0]:10.2f}  all, {shapes[0]}", *log, sep="\n")
+        return
+    cases = []
+    for family, (shapes, dense) in FAMILIES.items():
+        for shape in shapes:
+            sparse = dense is not None or "num_local_experts" in shape
+            cases.append(case(family, shape, None, "sparse" if sparse else "dense"))
+            if dense:
+                cases.append(case(family, shape, dense, "dense"))
+        print(family, len(cases))
+    peaks = [peaks_of(name) for name in PEAKS]
+    losses = [dict(model=name, most=peak(two_layers(name), True)) for name in LOSSES]
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    OUT.write_text(f'{{"transformers": "{transformers.__version__}", "torch": "{torch.__version__}", '
+                   '"cases": [\n' + ",\n".join(map(json.dumps, cases)) + '\n],\n"peaks": [\n' +
+                   ",\n".join(map(json.dumps, peaks)) + '\n],\n"losses": [\n' +
+                   ",\n".join(map(json.dumps, losses)) + "\n]}\n")
+
+
+if __name__ == "__main__":
+    main()
