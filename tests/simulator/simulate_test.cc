@@ -124,8 +124,8 @@ TEST(Simulate, ReshardsOfEnginesThatGatherTakeThePlansTime) {
     request.models["actor"].spec.layers = 2;
     const Plan plan = planned(request);
     ASSERT_FALSE(plan.roles.empty()) << words;
-    const Seconds reshard = plan.prediction.phases_s.at(Phase::reshard);
-    EXPECT_GT(reshard, request.traits.handover.call) << words;
+    const double reshard = plan.prediction.phases_s.at(Phase::reshard);
+    EXPECT_GT(reshard, request.traits.handover.call.value) << words;
     const Simulation simulated = simulate(plan, request.calibration);
     EXPECT_NEAR(simulated.phases_s.at(Phase::reshard), reshard, 1e-6) << words;
   }
