@@ -100,6 +100,12 @@ std::array<std::int64_t, kLayerKinds> adapter_elements(const ParameterTable& tab
   return elements;
 }
 
+std::int64_t adapter_tensors(const ParameterTable& table, const Lora& lora) {
+  if (!lora.used()) return 0;
+  return 2 * std::count_if(table.rows.begin(), table.rows.end(),
+                           [&](const Parameter& row) { return adapted(lora, row).has_value(); });
+}
+
 std::vector<std::string> unknown_targets(const ParameterTable& table, const Lora& lora) {
   std::vector<std::string> unknown;
   for (const std::string& target : lora.targets) {

@@ -35,6 +35,9 @@ struct Lora {
 std::array<std::int64_t, kLayerKinds> adapter_elements(const ParameterTable& table,
                                                        const Lora& lora, int tp);
 
+/// Tensors of the adapters, A and B of each matrix, as a file of adapters has them.
+std::int64_t adapter_tensors(const ParameterTable& table, const Lora& lora);
+
 /// Targets that name no linear weight of the model.
 std::vector<std::string> unknown_targets(const ParameterTable& table, const Lora& lora);
 

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "cost_models/spec/units.h"
+
 namespace tessera {
 
 /// Rows of logits that exist at a time (executor/model/scores.h).
@@ -179,6 +181,21 @@ struct DecodeTraits {
   bool operator==(const DecodeTraits&) const = default;
 };
 
+/// What software takes when new weights go to the rollout, beside their bytes on links: trainers
+/// and servers of Python hand weights over tensor by tensor, each named as a checkpoint names it.
+struct HandoverTraits {
+  Seconds call;    // once, on the actor's GPUs: processes are called, weights mapped again
+  Seconds tensor;  // each tensor, on the actor's GPUs
+  Seconds broadcast_tensor;  // each tensor, in buckets to a rollout on GPUs of its own
+  /// On the actor's GPUs every rank first gathers the model whole, beside the bytes that a minimal
+  /// switch moves. False where the engine states such a gather (WholeGather), which is the switch.
+  bool gathered_first = false;
+  /// At which optimizer states then leave the GPU, for host memory that is not pinned; 0 = they
+  /// stay where the plan has them.
+  BytesPerSecond eviction;
+  bool operator==(const HandoverTraits&) const = default;
+};
+
 struct EngineTraits {
   LayerKernels kernels;
   LossTraits loss;
@@ -188,6 +205,7 @@ struct EngineTraits {
   PipelineTraits pipeline;
   ExpertTraits experts;
   DecodeTraits decode;
+  HandoverTraits handover;
 
   bool operator==(const EngineTraits&) const = default;
 };

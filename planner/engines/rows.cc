@@ -69,6 +69,13 @@ void add_verl_loop(Engine& engine) {
   // fsdp and megatron workers: full_tensor of each parameter; all-gather over tp and ep, broadcast
   // over pp.
   engine.weights.gather = WholeGather{};
+  // update_weights on the actor's GPUs: calls of Ray, messages between processes, buckets opened by
+  // CUDA IPC, weights and cache mapped again (0.3 s). What the tensors and the wire leave of 1.00
+  // to 1.15 s for Qwen2.5-7B on 4 H200 (FSDP2 to vLLM 0.24 TP1;
+  // benchmarks/results/h200-vllm-weights.json).
+  engine.traits.handover.call = Seconds{1.0};
+  // Checkpoint engine nccl: 4.4 s for Qwen3-30B-A3B's 18,867 tensors (docs/advance/fully_async.md).
+  engine.traits.handover.broadcast_tensor = Seconds{0.23e-3};
 }
 
 }  // namespace tessera

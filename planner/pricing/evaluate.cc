@@ -128,16 +128,31 @@ std::size_t CostEvaluator::tensors(Role role) const {
   return seen_by(0).of(role)->model().table->rows.size();
 }
 
+Seconds CostEvaluator::least_software(int view) {
+  ReshardPricer& reshard = *seen_by(view).reshard;
+  return std::min(reshard.software(true), reshard.software(false));
+}
+
 Evaluator CostEvaluator::evaluator() {
   std::vector<Bytes> limits;
   for (const auto& own : views_) limits.push_back(memory_limit(own->assumed.request));
   return {[this, limits](const Candidate& candidate) {
-            return pricer(candidate.role, candidate.view)
-                .cost(candidate, limits[static_cast<std::size_t>(candidate.view)]);
+            RoleCost cost = pricer(candidate.role, candidate.view)
+                                .cost(candidate, limits[static_cast<std::size_t>(candidate.view)]);
+            if (candidate.role == Role::rollout) {
+              cost.seconds[Phase::reshard] += least_software(candidate.view);
+            }
+            return cost;
           },
-          [this](const Candidate& candidate) { return seconds(candidate); },
+          [this](const Candidate& candidate) {
+            PhaseSeconds all = seconds(candidate);
+            if (candidate.role == Role::rollout) {
+              all[Phase::reshard] += least_software(candidate.view);
+            }
+            return all;
+          },
           [this](const Candidate& actor, const Candidate& rollout, bool shared) {
-            return reshard_seconds(actor, rollout, shared);
+            return reshard_seconds(actor, rollout, shared) - least_software(rollout.view);
           },
           [this](const Candidate& candidate, std::int64_t smallest) {
             return least_seconds(candidate, smallest);

@@ -30,10 +30,12 @@ class PackedSequences;  // role/role_model.h
 /// What the search needs to know. Functions are pure: equal arguments, equal results. Bytes do not
 /// fall when a token limit doubles (unless a cost says may_shrink) or the rollout's slots grow,
 /// seconds do not with more
-/// recomputation or offload. The reshard's seconds depend on the layouts of both candidates only,
-/// and where the rollout has ranks of its own (not `shared`) on its candidate alone. Where a cost
-/// states `bytes`, a call depends on no token limit but its own, and resident and switching on
-/// none.
+/// recomputation or offload. What of the reshard's seconds no layout changes are the rollout's own
+/// in that phase; `reshard_seconds` are the rest. They depend on the layouts of both candidates
+/// only (where states are evicted before, HandoverTraits, also on the ZeRO stage, which a request
+/// fixes then), and where the rollout has ranks of its own (not `shared`) on its candidate alone.
+/// Where a cost states `bytes`, a call depends on no token limit but its own, and resident and
+/// switching on none.
 struct Evaluator {
   /// Phases that need more than the search's limit may have no seconds.
   std::function<RoleCost(const Candidate&)> role;
@@ -69,7 +71,7 @@ class CostEvaluator {
   /// As Evaluator::least_seconds.
   PhaseSeconds least_seconds(const Candidate& candidate, std::int64_t smallest);
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
-  /// pools have other GPU types at the rate of the slower.
+  /// pools have other GPU types at the rate of the slower. The whole reshard, software included.
   Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
 
   /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
@@ -93,6 +95,8 @@ class CostEvaluator {
  private:
   struct View;
 
+  /// Of a reshard to a rollout in this view, whatever the layouts are and whether it is shared.
+  Seconds least_software(int view);
   void add_views(const PlanRequest& request, ModelTables& tables);
   const View& seen_by(int view) const { return *views_[static_cast<std::size_t>(view)]; }
   View& seen_by(int view) { return *views_[static_cast<std::size_t>(view)]; }

@@ -242,6 +242,7 @@ Option BlockFronts::option_of(std::size_t block, Role role, int gpus, int index)
     Candidate source;
     source.view = views_.front();
     option.seconds[Phase::reshard] =
+        fronts(block).option(role, gpus, index).seconds[Phase::reshard] +
         frame_.problem.evaluator.reshard_seconds(source, option.candidate, false);
   }
   return option;

@@ -274,7 +274,7 @@ Option Fronts::option(Role role, int gpus, int index, bool apart) {
   if (role == Role::rollout) {
     Candidate source;
     source.view = option.candidate.view;
-    option.seconds[Phase::reshard] =
+    option.seconds[Phase::reshard] +=
         problem_.evaluator.reshard_seconds(source, option.candidate, false);
   }
   return option;

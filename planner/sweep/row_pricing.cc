@@ -20,7 +20,6 @@
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
 #include "planner/sweep/completions.h"
-#include "planner/sweep/refit.h"
 #include "planner/sweep/row_request.h"
 #include "planner/sweep/row_search.h"
 
@@ -202,8 +201,7 @@ class RowPricing {
                       : gpus + rollout->candidate.gpus;
     }
     if (actor != nullptr && rollout != nullptr) {
-      result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together) +
-                         software_of_switch(actor->candidate);
+      result.reshard_s = costs_.reshard_seconds(actor->candidate, rollout->candidate, together);
     }
     if (actor != nullptr && row_.reference.value_or(false)) {
       result.log_prob_s =
@@ -237,9 +235,6 @@ class RowPricing {
       result.log_prob_s = with_reference(actor, solution.seconds[Phase::old_log_prob]);
       result.step_s = step_of(result, solution.policy_lag > 0);
     }
-    const Seconds software = software_of_switch(actor);
-    *result.reshard_s += software;
-    *result.step_s += software;
     result.gpus = solution.gpus();
     set_rates(result, solution.gpus(), actor.gpus);
     const auto schedule =
@@ -249,13 +244,6 @@ class RowPricing {
     result.why = chosen_text(row_, solution, longest_sequence(request_.workload));
     add_assumptions(result, actor.dp);
     return result;
-  }
-
-  // Of published trainers. DeepSpeed's hybrid engine of 2023 generates with what it trains.
-  Seconds software_of_switch(const Candidate& actor) const {
-    if (!row_.engine.empty() || row_.attention == SweepAttention::unfused) return {};
-    return refit_seconds(model(), actor, !on_own_gpus(row_), request_.cluster,
-                         request_.calibration);
   }
 
   static Seconds step_of(const SweepResult& result, bool overlapped) {

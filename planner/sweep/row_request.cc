@@ -86,6 +86,20 @@ ElementwiseKernels elementwise_of(const SweepRow& row) {
   return shards_of_torch(row) ? ElementwiseKernels::remade : ElementwiseKernels::fused;
 }
 
+// Published trainers, from NeMo RL's refits, with a gather of the whole model tensor by tensor.
+// Together: transfer and update of Qwen3-30B-A3B (18,867 tensors) take 9.7 s, of Qwen3-235B-A22B
+// (36,568) 18.4 s; the rest of these refits, 7.5 s for 23 GB a GPU and 21.8 s for 44 GB, are
+// optimizer states that leave for memory which is not pinned and which all ranks of a host allocate
+// at once (NVIDIA-NeMo/RL#3294). Apart, in buckets: verl's of Qwen3-30B-A3B takes 4.4 s
+// (docs/advance/fully_async.md). DeepSpeed's hybrid engine of 2023 generates with what it trains.
+HandoverTraits handover_of(const SweepRow& row) {
+  if (row.attention == SweepAttention::unfused) return {};
+  return {.tensor = Seconds{0.5e-3},
+          .broadcast_tensor = Seconds{0.23e-3},
+          .gathered_first = true,
+          .eviction = BytesPerSecond{2.5e9}};
+}
+
 EngineTraits traits_of_row(const SweepRow& row) {
   const bool keeps = !row.reshard_after_forward.value_or(true);
   if (!row.engine.empty()) {
@@ -120,6 +134,7 @@ EngineTraits traits_of_row(const SweepRow& row) {
                     .synchronized_routing = true,
                     .eager_bias = !shards_of_torch(row)};
   traits.decode = {.graphed = true};
+  traits.handover = handover_of(row);
   return traits;
 }
 

@@ -108,7 +108,9 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   return arrivals;
 }
 
-// A plan too large for exact ranges states its busiest rank's bytes: all receive as much.
+// A plan too large for exact ranges states its busiest rank's bytes: all receive as much. So do the
+// ranks of an engine that gathers whole tensors, whose software takes its time where none move,
+// too.
 std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& pair,
                                         CostEvaluator& evaluator) {
   const RolePlan& from = *plan.find(pair.from);
@@ -127,9 +129,10 @@ class Builder {
           PlanCosts& costs)
       : plan_(plan), calibration_(calibration), options_(options), costs_(costs) {
     for (const PlannedReshard& pair : plan.reshard) {
-      arrivals_.push_back(has_exact_reshard(pair) || pair.bytes_received == 0
-                              ? exact_arrivals(plan, pair, calibration)
-                              : estimated_arrivals(plan, pair, costs.evaluator()));
+      const bool gathers = engine_named(plan.engine).weights.gather.has_value();
+      const bool exact = has_exact_reshard(pair) || (pair.bytes_received == 0 && !gathers);
+      arrivals_.push_back(exact ? exact_arrivals(plan, pair, calibration)
+                                : estimated_arrivals(plan, pair, costs.evaluator()));
     }
     last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
   }

@@ -114,6 +114,23 @@ TEST(Simulate, AgreesWithTheEvaluatorOnRefilledSlots) {
   }
 }
 
+// Software that hands weights over takes as long in a simulated step as in the plan's, on one GPU,
+// where no bytes move, too.
+TEST(Simulate, ReshardsOfEnginesThatGatherTakeThePlansTime) {
+  for (const char* words : {"actor.gpus=8", "actor.gpus=1"}) {
+    PlanRequest request = large_request("grpo", 1, {words, "placement=colocated"});
+    request.engine = "verl";
+    request.traits = traits_of("verl");
+    request.models["actor"].spec.layers = 2;
+    const Plan plan = planned(request);
+    ASSERT_FALSE(plan.roles.empty()) << words;
+    const double reshard = plan.prediction.phases_s.at(Phase::reshard);
+    EXPECT_GT(reshard, request.traits.handover.call.value) << words;
+    const Simulation simulated = simulate(plan, request.calibration);
+    EXPECT_NEAR(simulated.phases_s.at(Phase::reshard), reshard, 1e-6) << words;
+  }
+}
+
 TEST(Simulate, AgreesWithTheEvaluatorOnSharedCores) {
   for (const std::vector<std::string>& fixed : std::vector<std::vector<std::string>>{
            {"actor.tp=2", "actor.pp=2", "rollout.tp=2", "rollout.dp=2"},

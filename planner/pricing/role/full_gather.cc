@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cost_models/adapters.h"
+#include "cost_models/collective.h"
 #include "planner/engines/engine.h"
 #include "planner/plan/plan.h"
 #include "planner/request/candidate.h"
@@ -21,6 +23,45 @@ Candidate whole_copies(Candidate rollout) {
 int gathering_ranks(const Candidate& actor) {
   const int dense = actor.tp * actor.pp * actor.dp_shard * (actor.zero == 3 ? actor.cp : 1);
   return std::min(actor.gpus, std::max(dense, actor.pp * actor.ep * actor.etp));
+}
+
+namespace {
+
+// A file's tensors that are several rows of the table are counted once.
+std::int64_t loaded_tensors(const RoleModel& model) {
+  const ParameterTable& table = *model.table;
+  if (model.lora.moves_adapters()) return adapter_tensors(table, model.lora);
+  return std::count_if(table.rows.begin(), table.rows.end(),
+                       [](const Parameter& row) { return !row.slice || row.slice->offset == 0; });
+}
+
+}  // namespace
+
+Seconds handover_seconds(const Assumptions& assumed, const RoleModel& rollout, bool shared) {
+  const HandoverTraits& by = assumed.traits().handover;
+  if (by == HandoverTraits{}) return {};
+  const auto tensors = static_cast<double>(loaded_tensors(rollout));
+  return shared ? by.call + by.tensor * tensors : by.broadcast_tensor * tensors;
+}
+
+Seconds seconds_before_handover(const Assumptions& assumed, const ModelSpec& model,
+                                const Candidate& actor) {
+  constexpr Traffic kState{12};  // fp32 master weight and two moments
+  const HandoverTraits& by = assumed.traits().handover;
+  if (!by.gathered_first && by.eviction <= 0) return {};
+  const auto parameters = static_cast<double>(parameter_count(model));
+  const int experts = actor.ep * actor.etp * actor.pp;
+  const int copy = actor.zero == 3 ? actor.gpus : std::max(actor.tp * actor.pp, experts);
+  Seconds seconds;
+  if (by.gathered_first && copy > 1) {
+    const Traffic whole{parameters * static_cast<double>(size_of(model.dtype))};
+    seconds +=
+        collective_seconds(Collective::all_gather, whole, group_shape(assumed.cluster(), copy, 1),
+                           assumed.cluster(), assumed.calibration());
+  }
+  const int shards = actor.zero >= 1 ? actor.gpus : copy;
+  if (by.eviction > 0) seconds += kState * parameters / shards / by.eviction;
+  return seconds;
 }
 
 namespace {

@@ -1,7 +1,7 @@
 // Engines that gather every tensor whole on every rank to hand weights to the rollout (verl's
-// per-tensor update_weights), and what that costs.
+// per-tensor update_weights), and what that costs, software included.
 //
-// Pure functions; bytes of one rank.
+// Pure functions; bytes of one rank, seconds.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "cost_models/spec/units.h"
 #include "planner/plan/planned_reshard.h"
+#include "planner/pricing/role/role_model.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
@@ -25,6 +26,17 @@ Candidate whole_copies(Candidate rollout);
 
 /// Ranks over which one copy of the actor's weights lies: who gathers together.
 int gathering_ranks(const Candidate& actor);
+
+/// Seconds of software in a reshard to this rollout, whatever the layouts are
+/// (HandoverTraits): `shared` is on the actor's GPUs, else on GPUs of its own. Tensors are counted
+/// as the rollout loads them: the checkpoint's, experts apart where it has them apart, or those of
+/// adapters that move alone.
+Seconds handover_seconds(const Assumptions& assumed, const RoleModel& rollout, bool shared);
+
+/// Seconds, on the actor's GPUs, of the gather and the eviction before a handover that
+/// HandoverTraits states. Depends on the actor's layout and ZeRO stage.
+Seconds seconds_before_handover(const Assumptions& assumed, const ModelSpec& model,
+                                const Candidate& actor);
 
 /// Buckets in which gathered tensors are handed over (verl's update_weights_bucket_megabytes): the
 /// engine's default, or the largest tensor in whole MiB, as stored.

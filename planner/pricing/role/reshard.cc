@@ -291,6 +291,19 @@ Seconds barriers_of(const Assumptions& assumed, int ranks) {
 }  // namespace
 
 Seconds ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout, bool shared) {
+  Seconds before;
+  if (shared) before = seconds_before_handover(assumed_, actor_->model().spec, actor);
+  return moving_seconds(actor, rollout, shared) + before + software(shared);
+}
+
+Seconds ReshardPricer::software(bool shared) {
+  std::optional<Seconds>& known = software_[shared ? 1 : 0];
+  if (!known) known = handover_seconds(assumed_, rollout_.model(), shared);
+  return *known;
+}
+
+Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& rollout,
+                                      bool shared) {
   if (!shared) return seconds_apart(actor, rollout);
   const Seconds barriers = barriers_of(assumed_, actor.gpus);
   if (gathers_whole(assumed_.request.engine) && !rollout_.model().lora.moves_adapters()) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,8 +38,12 @@ class ReshardPricer {
 
   /// `shared`: the rollout is on the actor's ranks, else on ranks of its own.
   Seconds seconds(const Candidate& actor, const Candidate& rollout, bool shared);
+  /// The software's part of it, which depends on no layout (handover_seconds).
+  Seconds software(bool shared);
 
  private:
+  /// All but the software's part.
+  Seconds moving_seconds(const Candidate& actor, const Candidate& rollout, bool shared);
   Seconds seconds_apart(const Candidate& actor, const Candidate& rollout);
   /// Where every rank gathers all.
   Seconds seconds_of_gather(const Candidate& actor, const Candidate& rollout, Seconds barriers);
@@ -48,6 +53,7 @@ class ReshardPricer {
   const Assumptions& assumed_;
   ModelParts* actor_;
   ModelParts& rollout_;
+  std::array<std::optional<Seconds>, 2> software_;        // by `shared`
   std::map<std::pair<int, int>, ShardOverlap> overlaps_;  // by training tp, rollout tp
   std::map<std::array<int, 4>, SwitchBytes> volumes_;     // by actor tp, pp, rollout tp, order
 };

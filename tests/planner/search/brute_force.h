@@ -126,7 +126,7 @@ class BruteForce {
       if (option->candidate.role == Role::rollout) rollout = &option->candidate;
     }
     if (rollout != nullptr) {
-      seconds[Phase::reshard] =
+      seconds[Phase::reshard] +=
           problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
     }
     const double step = played(problem_, *placement_, lag_, seconds).value;

@@ -169,7 +169,7 @@ class EveryPlace {
       if (one.role == Role::actor) actor = &one;
       if (one.role == Role::rollout) rollout = &one;
     }
-    seconds[Phase::reshard] =
+    seconds[Phase::reshard] +=
         problem_.evaluator.reshard_seconds(*actor, *rollout, !rollout_apart(*placement_));
     const double step = played(problem_, *placement_, lag_, seconds).value;
     const int gpus = std::accumulate(sizes_.begin(), sizes_.end(), 0);

@@ -183,6 +183,7 @@ TEST(SweepAndPlan, PriceARowAlikeOnGpusOfTheirOwn) { compare("any", true, 12); }
 TEST(SweepAndPlan, PriceARowAlikeWhereTrainingWaits) { compare("tessera", true, 12); }
 TEST(SweepAndPlan, PriceARowAlikeForTessera) { compare("tessera", false, 12); }
 TEST(SweepAndPlan, PriceARowAlikeForVerl) { compare("verl", false, 12); }
+TEST(SweepAndPlan, PriceARowAlikeForVerlOnGpusOfTheirOwn) { compare("verl", true, 6); }
 TEST(SweepAndPlan, PriceARowAlikeForMegatron) { compare("verl-megatron", false, 12); }
 
 // A rollout that is kept pays no way back to memory; a row says which it had.
