@@ -69,6 +69,15 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
          resident_memory(adapters, layout, stored, model.trained);
 }
 
+MemoryUse asleep(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
+                 Phase phase) {
+  const MemoryUse whole = resident(layout, candidate, stage);
+  const MemoryUse here = on_device(layout, whole, candidate, phase, layout.model->calls[phase]);
+  return {.weights = whole.weights - here.weights,
+          .master_weights = whole.master_weights - here.master_weights,
+          .optimizer = whole.optimizer - here.optimizer};
+}
+
 std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
                                   const Candidate& candidate) {
   const bool stays =
