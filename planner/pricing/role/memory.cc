@@ -153,7 +153,7 @@ MemoryUse communication_buffers(const RoleLayout& role, const Candidate& candida
                                            whole_gradients, layers);
   const bool whole_head = traits.loss.rows == 0 || traits.loss.fused_with_head;
   if (whole_head && stage.last && layout.dp_shard > 1) {
-    buffers.communication += gathered_head(*role.model, candidate, whole_gradients);
+    buffers.gathered += gathered_head(*role.model, candidate, whole_gradients);
   }
   return buffers;
 }
@@ -206,7 +206,7 @@ MemoryUse memory_of(const PassBytes& bytes) {
   };
   return {.activations = rounded(bytes.activations),
           .logits = rounded(bytes.logits),
-          .communication = rounded(bytes.communication),
+          .gathered = rounded(bytes.gathered),
           .workspace = rounded(bytes.workspace)};
 }
 
