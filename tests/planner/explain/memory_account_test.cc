@@ -157,6 +157,21 @@ TEST(MemoryAccount, TellsWhatSleeps) {
               HasSubstr("asleep"));
 }
 
+/// What FSDP gathers is not counted among the buffers of other collectives.
+TEST(MemoryAccount, HasGatheredParametersApart) {
+  const PlanRequest request =
+      verl_request({"actor.zero=3", "actor.dp_shard=8", "actor.cp=1", "actor.offload=none"});
+  const Plan plan = planned(request);
+  const MemoryAccount account =
+      account_of(plan, request.calibration, {.phase = Phase::update_actor});
+  const RoleAccount& actor = account.looked_at().roles.front();
+  ASSERT_EQ(actor.role, Role::actor);
+  EXPECT_GT(actor.use.gathered, 0);
+  EXPECT_EQ(actor.use.communication, 0);
+  const std::string file = to_json(account);
+  EXPECT_THAT(file, HasSubstr("\"gathered\": " + std::to_string(actor.use.gathered)));
+}
+
 TEST(MemoryAccount, RefusesRanksAndPhasesThatThePlanHasNot) {
   const PlanRequest request = digits_request();
   const Plan plan = planned(request);
