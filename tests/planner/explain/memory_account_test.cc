@@ -47,8 +47,17 @@ std::int64_t added_up(const PhaseAccount& phase) {
   return sum;
 }
 
-/// Every rank's classes sum to what is printed; the largest sum is the report's peak; and each
-/// role's largest is what the search compares with its limit.
+// By the plan's own map.
+int stage_in(const Plan& plan, Role role, int rank) {
+  const RankMap map = rank_map_of(plan, role);
+  for (std::size_t i = 0; i < map.ranks.size(); ++i) {
+    if (map.ranks[i] == rank) return map.coords[i].pp;
+  }
+  return -1;
+}
+
+/// Every rank's classes, in its own stages, sum to what is printed; the largest sum is the report's
+/// peak; and each role's largest is what the search compares with its limit.
 void expect_one_account(const PlanRequest& request) {
   const Plan plan = planned(request);
   const Calibration& calibration = request.calibration;
@@ -70,6 +79,7 @@ void expect_one_account(const PlanRequest& request) {
       EXPECT_LE(phase.sum, account.looked_at().sum);
       sums[phase.phase] = std::max(sums[phase.phase], phase.sum);
       for (const RoleAccount& role : phase.roles) {
+        EXPECT_EQ(role.stage, stage_in(plan, role.role, rank)) << rank << name_of(role.role);
         Bytes& most = largest[role.role][phase.phase];
         most = std::max(most, Bytes{role.use.total()});
       }
@@ -113,7 +123,6 @@ TEST(MemoryAccount, SumsToThePeakOfVerlsMegatronPlans) {
 TEST(MemoryAccount, OfARankIsThatOfItsStages) {
   const PlanRequest request = digits_request();  // actor tp2 pp2 on ranks 0 to 3
   const Plan plan = planned(request);
-  std::vector<int> stages;
   for (int rank = 0; rank < 4; ++rank) {
     const MemoryAccount account =
         account_of(plan, request.calibration, {.rank = rank, .phase = Phase::update_actor});
@@ -121,12 +130,7 @@ TEST(MemoryAccount, OfARankIsThatOfItsStages) {
     ASSERT_EQ(actor.role, Role::actor);
     EXPECT_EQ(actor.stages, 2);
     EXPECT_EQ(actor.use.logits > 0, actor.stage == 1) << rank;
-    stages.push_back(actor.stage);
-  }
-  const RankMap map = rank_map_of(plan, Role::actor);
-  for (int rank = 0; rank < 4; ++rank) {
-    EXPECT_EQ(stages[static_cast<std::size_t>(rank)],
-              map.coords[static_cast<std::size_t>(rank)].pp);
+    EXPECT_EQ(actor.stage, stage_in(plan, Role::actor, rank));
   }
 }
 
