@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -12,10 +13,12 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/names.h"
 #include "cli/progress.h"
 #include "cost_models/documents/problem.h"
 #include "planner/explain/advice.h"
 #include "planner/explain/limits.h"
+#include "planner/explain/memory_account.h"
 #include "planner/explain/type_reasons.h"
 #include "planner/explain/why_not.h"
 #include "planner/interop/repriced.h"
@@ -32,7 +35,9 @@ namespace {
 struct ExplainOptions {
   std::string plan, rules, run, calibration;
   std::vector<std::string> why_not;
-  bool advice = false, json = false;
+  bool advice = false, json = false, memory = false;
+  std::optional<int> rank;  // of the account of memory, as `phase`
+  std::string phase;
 };
 
 std::vector<std::string> split_words(const std::string& text) {
@@ -125,11 +130,31 @@ void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibra
   answers.add("types", describe_type_reasons(plan, calibration));
 }
 
+void explain_memory(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
+                    Answers& answers) {
+  Problems problems;
+  MemoryQuestion question{.rank = options.rank};
+  if (!options.phase.empty()) {
+    question.phase = phase_from(options.phase);
+    if (!question.phase) {
+      std::vector<std::string> names;
+      for (const Phase phase : kEveryPhase) names.emplace_back(name_of(phase));
+      problems.push_back({"--phase", "", "'" + options.phase + "'", "one of " + joined(names),
+                          did_you_mean(options.phase, names)});
+      throw Error(std::move(problems));
+    }
+  }
+  const auto account = memory_account(plan, calibration, question, problems);
+  if (!account) throw Error(std::move(problems));
+  answers.add("memory", options.json ? to_json(*account) : describe(*account));
+}
+
 // Everything that was asked of a plan whose figures are its own.
 int answer(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
            Answers& answers) {
+  if (options.memory) explain_memory(plan, options, calibration, answers);
   if (options.why_not.empty() && options.rules.empty() && !options.advice) {
-    explain_plan(plan, options, calibration, answers);
+    if (!options.memory) explain_plan(plan, options, calibration, answers);
     return 0;
   }
   const PlanRequest request = request_of(plan, calibration);
@@ -182,6 +207,12 @@ void add_explain(CLI::App& app) {
   command->add_option("--why-not", options->why_not,
                       "A choice, e.g. 'rollout.tp=8 actor.pp=1': what it costs, or why it fails");
   command->add_flag("--advice", options->advice, "Practice's ladder and advice, each step priced");
+  CLI::Option* const memory = command->add_flag(
+      "--memory", options->memory, "The account of memory of a rank and phase, class by class");
+  command->add_option("--rank", options->rank, "The rank of --memory; default: the fullest")
+      ->needs(memory);
+  command->add_option("--phase", options->phase, "Its phase; default: where the rank holds most")
+      ->needs(memory);
   command->add_option("--rules", options->rules, "Rule file or preset, judged on the prediction");
   command->add_option("--run", options->run, "Judge the rules on this run's last step instead");
   command->add_option("--calibration", options->calibration,

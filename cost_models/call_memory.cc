@@ -233,12 +233,12 @@ MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layo
   const LayerShape shape = rank.layer();
   const auto element = static_cast<double>(size_of(rank.dtype));
   const double own = tokens / rank.cp;
-  double bytes = 0;
+  double gathered = 0, bytes = 0;
   if (layout.dp_shard > 1) {
     const auto layer = as_double(fullest_layer.total());
-    const double gathered =
+    const double at_once =
         training && rank.traits.shards.kept_gathered ? std::max(2.0, as_double(layers)) : 2.0;
-    bytes += layer * (gathered * size_of(dtypes.param) + (training ? size_of(dtypes.grad) : 0));
+    gathered = layer * (at_once * size_of(dtypes.param) + (training ? size_of(dtypes.grad) : 0));
   }
   if (rank.cp > 1) {
     const double heads = as_double(shape.key_dim + shape.value_dim);
@@ -248,7 +248,7 @@ MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layo
   if (shape.sparse() && rank.ep > 1) {
     bytes += own * element * 2.0 * expert_copies(rank, shape) * as_double(shape.hidden);
   }
-  return {.communication = rounded(bytes)};
+  return {.gathered = rounded(gathered), .communication = rounded(bytes)};
 }
 
 }  // namespace tessera

@@ -29,20 +29,23 @@ struct RankModel;
 /// How much a training forward pass drops that its backward pass makes again.
 enum class Recompute { none, selective, full };
 
-/// Bytes of one rank in one phase, by class. Classes that a role does not have are zero.
+/// Bytes of one rank in one phase, by class. Classes that a role does not have are zero. `gathered`
+/// is what FSDP makes whole for a moment, parameters and their gradients; `communication` what
+/// other collectives send from and receive in.
 struct MemoryUse {
   std::int64_t weights = 0, gradients = 0, master_weights = 0, optimizer = 0, activations = 0,
-               logits = 0, kv_cache = 0, communication = 0, reshard = 0, workspace = 0, reserve = 0;
+               logits = 0, kv_cache = 0, gathered = 0, communication = 0, reshard = 0,
+               workspace = 0, reserve = 0;
 
   std::int64_t total() const {
     return weights + gradients + master_weights + optimizer + activations + logits + kv_cache +
-           communication + reshard + workspace + reserve;
+           gathered + communication + reshard + workspace + reserve;
   }
   bool operator==(const MemoryUse&) const = default;
 };
 
 /// Every class with its bytes, under the names that files and messages use.
-inline constexpr int kMemoryClasses = 11;
+inline constexpr int kMemoryClasses = 12;
 std::array<std::pair<std::string_view, std::int64_t>, kMemoryClasses> memory_classes(
     const MemoryUse& use);
 
@@ -180,9 +183,9 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
                          std::int64_t max_length, double prefill_tokens, std::int64_t layers = 0);
 std::int64_t cache_bytes_per_token(const RankModel& rank, DType kv);
 
-/// Buffers of communication in a call with `tokens` per micro-batch: FSDP's gathered parameters of
+/// What a call with `tokens` per micro-batch gathers and sends. `gathered`: FSDP's parameters of
 /// two layers (this one and the one prefetched; all `layers` of the stage where the engine keeps
-/// them for the backward pass) and one layer's whole gradients; the ring's second
+/// them for the backward pass) and one layer's whole gradients. `communication`: the ring's second
 /// block of keys and values and Ulysses' copies of q, k, v and output; what expert parallelism
 /// sends and receives.
 MemoryUse communication_memory(const RankModel& rank, const ParallelLayout& layout,

@@ -82,7 +82,7 @@ std::array<PassBytes, kMoments> training_moments(const ModelSpec& model, const M
 PassBytes scoring_moment(const ModelSpec& model, const ModuleRun& run, const GatheredParts& parts,
                          const PassLoad& load) {
   const double element = size_of(run.type);
-  PassBytes in_layer{.communication = kGatheredLayers * element * as_double(parts.layer)};
+  PassBytes in_layer{.gathered = kGatheredLayers * element * as_double(parts.layer)};
   for (const bool sparse : {false, true}) {
     if ((sparse ? load.sparse : load.dense) == 0) continue;
     in_layer.activations = std::max(
@@ -90,7 +90,7 @@ PassBytes scoring_moment(const ModelSpec& model, const ModuleRun& run, const Gat
   }
   const PassBytes at_head{.activations = load.tokens * 2 * element * as_double(model.hidden),
                           .logits = as_double(load.logits),
-                          .communication = element * as_double(parts.head)};
+                          .gathered = element * as_double(parts.head)};
   return in_layer.total() > at_head.total() ? in_layer : at_head;
 }
 

@@ -30,11 +30,11 @@ struct PassLoad {
   bool checkpointed = false;           // gradient checkpointing of every layer
 };
 
-/// Bytes of one moment.
+/// Bytes of one moment. `gathered`: whole parameters, and whole gradients until they are reduced.
 struct PassBytes {
-  double activations = 0, logits = 0, communication = 0, workspace = 0;
+  double activations = 0, logits = 0, gathered = 0, workspace = 0;
 
-  double total() const { return activations + logits + communication + workspace; }
+  double total() const { return activations + logits + gathered + workspace; }
 };
 
 /// Moments of a forward and backward pass.

@@ -14,17 +14,19 @@ struct MemoryClass {
   const char* name;
   std::int64_t MemoryUse::*member;
 };
-constexpr std::array<MemoryClass, 11> kClasses{{{"weights", &MemoryUse::weights},
-                                                {"gradients", &MemoryUse::gradients},
-                                                {"master weights", &MemoryUse::master_weights},
-                                                {"optimizer", &MemoryUse::optimizer},
-                                                {"activations", &MemoryUse::activations},
-                                                {"logits", &MemoryUse::logits},
-                                                {"KV cache", &MemoryUse::kv_cache},
-                                                {"communication", &MemoryUse::communication},
-                                                {"reshard", &MemoryUse::reshard},
-                                                {"workspace", &MemoryUse::workspace},
-                                                {"reserve", &MemoryUse::reserve}}};
+constexpr std::array<MemoryClass, kMemoryClasses> kClasses{
+    {{"weights", &MemoryUse::weights},
+     {"gradients", &MemoryUse::gradients},
+     {"master weights", &MemoryUse::master_weights},
+     {"optimizer", &MemoryUse::optimizer},
+     {"activations", &MemoryUse::activations},
+     {"logits", &MemoryUse::logits},
+     {"KV cache", &MemoryUse::kv_cache},
+     {"gathered", &MemoryUse::gathered},
+     {"communication", &MemoryUse::communication},
+     {"reshard", &MemoryUse::reshard},
+     {"workspace", &MemoryUse::workspace},
+     {"reserve", &MemoryUse::reserve}}};
 
 QString toText(std::string_view text) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));

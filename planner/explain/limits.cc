@@ -172,9 +172,10 @@ std::string explain(const Plan& plan, const Calibration& calibration,
     out += "engine '" + plan.engine + "' cannot run it: " + refusal + "\n";
   }
   return out + describe(reshards) + describe_certificate(plan) +
-         "ask further: --why-not 'rollout.tp=8' (what a choice costs), --advice (what practice "
-         "tries when\nmemory runs out), --rules published-practice (rules on the prediction, or "
-         "with --run on a run)\n";
+         "ask further: --why-not 'rollout.tp=8' (what a choice costs), --memory (what a rank "
+         "holds, "
+         "class by\nclass), --advice (what practice tries when memory runs out), --rules "
+         "published-practice (rules on the\nprediction, or with --run on a run)\n";
 }
 
 std::string explain_json(const Plan& plan, const Calibration& calibration,

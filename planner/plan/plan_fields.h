@@ -97,6 +97,7 @@ void fields(V& v, MemoryUse& use) {
   v.field("activations", use.activations, kNotNegative);
   v.field("logits", use.logits, kNotNegative);
   v.field("kv_cache", use.kv_cache, kNotNegative);
+  v.stated("gathered", use.gathered, kNotNegative);
   v.field("communication", use.communication, kNotNegative);
   v.field("reshard", use.reshard, kNotNegative);
   v.field("workspace", use.workspace, kNotNegative);

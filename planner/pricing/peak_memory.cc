@@ -7,34 +7,46 @@
 
 namespace tessera {
 
+BlockMemory block_memory(const Solution& solution, std::size_t block, Phase phase,
+                         CostEvaluator& costs, CostEvaluator& generating) {
+  BlockMemory memory;
+  for (const Role role : solution.placement[block]) {
+    RoleMemory& own = memory.roles.emplace_back();
+    own.candidate = solution.choice.at(role);
+    own.order = dealt_order(own.candidate, costs.request().engine);
+    CostEvaluator& pricer = role == Role::rollout ? generating : costs;
+    for (int stage = 0; stage < own.candidate.pp; ++stage) {
+      own.by_stage.push_back(pricer.memory(own.candidate, phase, stage));
+      own.bytes.emplace_back(own.by_stage.back().total());
+    }
+  }
+  const PlanRequest& seen = costs.request(memory.roles.front().candidate.view);
+  memory.reserve = Bytes{static_cast<std::int64_t>(seen.calibration.reserve_bytes.value)};
+  return memory;
+}
+
+int stage_of_rank(const RoleMemory& role, int rank) {
+  const Candidate& c = role.candidate;
+  const int inner = c.tp * c.cp;
+  return role.order == RankOrder::megatron ? rank / (inner * c.dp) : rank / inner % c.pp;
+}
+
+Bytes bytes_of_rank(const BlockMemory& block, int rank) {
+  Bytes total = block.reserve;
+  for (const RoleMemory& role : block.roles) {
+    total += role.bytes[static_cast<std::size_t>(stage_of_rank(role, rank))];
+  }
+  return total;
+}
+
 Bytes peak_bytes(const std::vector<ScheduledCall>& schedule, const Solution& solution,
                  CostEvaluator& costs, CostEvaluator& generating) {
   Bytes peak;
   for (std::size_t block = 0; block < solution.placement.size(); ++block) {
     for (const ScheduledCall& call : schedule) {
-      std::vector<std::vector<Bytes>> by_stage;  // of each role of the block
-      std::vector<Candidate> candidates;
-      for (const Role role : solution.placement[block]) {
-        const Candidate& candidate = solution.choice.at(role);
-        CostEvaluator& own = role == Role::rollout ? generating : costs;
-        candidates.push_back(candidate);
-        by_stage.emplace_back();
-        for (int stage = 0; stage < candidate.pp; ++stage) {
-          by_stage.back().emplace_back(own.memory(candidate, call.phase, stage).total());
-        }
-      }
+      const BlockMemory memory = block_memory(solution, block, call.phase, costs, generating);
       for (int rank = 0; rank < solution.sizes[block]; ++rank) {
-        Bytes total{static_cast<std::int64_t>(
-            costs.request(candidates.front().view).calibration.reserve_bytes.value)};
-        for (std::size_t r = 0; r < candidates.size(); ++r) {
-          const Candidate& c = candidates[r];
-          const int inner = c.tp * c.cp;
-          const int stage = dealt_order(c, costs.request().engine) == RankOrder::megatron
-                                ? rank / (inner * c.dp)
-                                : rank / inner % c.pp;
-          total += by_stage[r][static_cast<std::size_t>(stage)];
-        }
-        peak = std::max(peak, total);
+        peak = std::max(peak, bytes_of_rank(memory, rank));
       }
     }
   }

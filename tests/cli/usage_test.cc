@@ -392,6 +392,50 @@ TEST_F(Usage, ExplainTellsTheMemoryOfEveryRoleAndPhase) {
   EXPECT_THAT(call("explain " + plan()).out, HasSubstr("by role: actor "));
 }
 
+TEST_F(Usage, ExplainPrintsTheAccountOfMemoryOfARank) {
+  Problems problems;
+  const auto read = read_plan(plan(), problems);
+  ASSERT_TRUE(read);
+  const std::string words = "explain " + plan() + " --memory ";
+  const Called told = call(words);
+  EXPECT_EQ(told.code, 0) << told.out;
+  EXPECT_THAT(told.out, HasSubstr("the fullest rank in its fullest phase"));
+  for (const char* row : {"weights", "reserve", "sum", "limit", "left", "update_actor"}) {
+    EXPECT_THAT(told.out, HasSubstr(std::string("\n  ") + row));
+  }
+  const auto account = nlohmann::json::parse(call(words + "--json", "2>/dev/null").out);
+  EXPECT_EQ(account.at("peak_bytes"), read->prediction.peak_bytes);
+  for (const auto& phase : account.at("phases")) {
+    auto sum = phase.at("reserve_bytes").get<std::int64_t>();
+    for (const auto& role : phase.at("roles")) {
+      for (const auto& bytes : role.at("classes")) sum += bytes.get<std::int64_t>();
+    }
+    EXPECT_EQ(sum, phase.at("sum_bytes"));
+    EXPECT_EQ(sum + phase.at("left_bytes").get<std::int64_t>(), account.at("limit_bytes"));
+    if (phase.at("phase") == account.at("phase")) {
+      EXPECT_EQ(sum, account.at("peak_bytes"));
+    }
+  }
+  const auto one = nlohmann::json::parse(
+      call(words + "--rank 3 --phase update_actor --json", "2>/dev/null").out);
+  EXPECT_EQ(one.at("rank"), 3);
+  EXPECT_EQ(one.at("phase"), "update_actor");
+}
+
+TEST_F(Usage, RanksAndPhasesOfNoAccountAre64) {
+  const std::string words = "explain " + plan() + " --memory ";
+  const Called phase = call(words + "--phase update_actr");
+  EXPECT_EQ(phase.code, 64);
+  EXPECT_THAT(phase.out, HasSubstr("did you mean 'update_actor'?"));
+  const Called absent = call(words + "--phase update_critic");
+  EXPECT_EQ(absent.code, 64);
+  EXPECT_THAT(absent.out, HasSubstr("a phase of the plan: "));
+  const Called rank = call(words + "--rank 4000");
+  EXPECT_EQ(rank.code, 64);
+  EXPECT_THAT(rank.out, HasSubstr("a rank that has a role"));
+  EXPECT_EQ(call("explain " + plan() + " --rank 0").code, 64);  // of no account
+}
+
 TEST_F(EditedPlan, ARunOfAnotherPlanIsNotCompared) {
   const fs::path run = folder_ / "compared";
   fs::create_directories(run);

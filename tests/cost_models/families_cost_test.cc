@@ -243,7 +243,7 @@ TEST(Fsdp, KeepsEveryLayerWhereItIsNotGatheredAgain) {
   const Elements layer{200'000'000, 0};
   const RoleDTypes dtypes;
   const auto bytes = [&](bool training) {
-    return communication_memory(rank, layout, layer, 4096, dtypes, training, 36).communication;
+    return communication_memory(rank, layout, layer, 4096, dtypes, training, 36).gathered;
   };
   const std::int64_t freed = bytes(true), scoring = bytes(false);
   rank.traits.shards.kept_gathered = true;

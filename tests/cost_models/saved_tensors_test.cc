@@ -156,8 +156,7 @@ TEST(TrainingMoments, OfFrozenOrWholeParametersGatherAndReduceLess) {
   frozen.trained = false;
   const PassLoad load{.tokens = 1, .dense = 28};
   const auto at = [&](const GatheredParts& gathered, Moment moment) {
-    return training_moments(model, {}, gathered, load)[static_cast<std::size_t>(moment)]
-        .communication;
+    return training_moments(model, {}, gathered, load)[static_cast<std::size_t>(moment)].gathered;
   };
   EXPECT_EQ(at(parts, Moment::loss), 2 * (1000 + 2 * 5000));
   EXPECT_EQ(at(frozen, Moment::loss), 2 * (1000 + 5000));

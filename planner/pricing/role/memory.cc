@@ -69,6 +69,15 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
          resident_memory(adapters, layout, stored, model.trained);
 }
 
+MemoryUse asleep(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
+                 Phase phase) {
+  const MemoryUse whole = resident(layout, candidate, stage);
+  const MemoryUse here = on_device(layout, whole, candidate, phase, layout.model->calls[phase]);
+  return {.weights = whole.weights - here.weights,
+          .master_weights = whole.master_weights - here.master_weights,
+          .optimizer = whole.optimizer - here.optimizer};
+}
+
 std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
                                   const Candidate& candidate) {
   const bool stays =
@@ -144,7 +153,7 @@ MemoryUse communication_buffers(const RoleLayout& role, const Candidate& candida
                                            whole_gradients, layers);
   const bool whole_head = traits.loss.rows == 0 || traits.loss.fused_with_head;
   if (whole_head && stage.last && layout.dp_shard > 1) {
-    buffers.communication += gathered_head(*role.model, candidate, whole_gradients);
+    buffers.gathered += gathered_head(*role.model, candidate, whole_gradients);
   }
   return buffers;
 }
@@ -197,7 +206,7 @@ MemoryUse memory_of(const PassBytes& bytes) {
   };
   return {.activations = rounded(bytes.activations),
           .logits = rounded(bytes.logits),
-          .communication = rounded(bytes.communication),
+          .gathered = rounded(bytes.gathered),
           .workspace = rounded(bytes.workspace)};
 }
 

@@ -24,6 +24,11 @@ MemoryUse resident(const RoleLayout& layout, const Candidate& candidate, const S
 MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& candidate,
                     Phase phase, std::optional<CallKind> call);
 
+/// What the role keeps of it without having it on the device in a phase: in host memory, or
+/// unmapped. Gradients that are not there are none.
+MemoryUse asleep(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
+                 Phase phase);
+
 /// The call whose needs are in memory in a phase of `call`, or of none: a server that never sleeps
 /// keeps those of its own.
 std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,

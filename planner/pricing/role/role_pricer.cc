@@ -231,18 +231,28 @@ TrainedBatches RolePricer::batches(const Candidate& candidate, std::optional<Cal
   return {.count = mini_batch_parts(candidate), .in_flight = {}};
 }
 
-MemoryUse RolePricer::memory(const Candidate& candidate, Phase phase, int stage) {
+const StageClass* RolePricer::stage_class(const Candidate& candidate, int stage) {
   const RoleLayout& layout = of_layout(candidate).layout;
   const LayerCounts layers =
       stage_layers(model_.spec, layout_of(candidate, model_.spec.layers), stage);
+  const bool first = stage == 0, last = stage == candidate.pp - 1;
   for (const StageClass& each : *layout.stages) {
-    if (each.layers == layers && each.first == (stage == 0) &&
-        each.last == (stage == candidate.pp - 1)) {
-      return stage_memory(layout, candidate, each, stage, phase,
-                          batches(candidate, model_.calls[phase]));
-    }
+    if (each.layers == layers && each.first == first && each.last == last) return &each;
   }
-  return {};
+  return nullptr;
+}
+
+MemoryUse RolePricer::memory(const Candidate& candidate, Phase phase, int stage) {
+  const StageClass* const own = stage_class(candidate, stage);
+  if (own == nullptr) return {};
+  return stage_memory(of_layout(candidate).layout, candidate, *own, stage, phase,
+                      batches(candidate, model_.calls[phase]));
+}
+
+MemoryUse RolePricer::asleep(const Candidate& candidate, Phase phase, int stage) {
+  const StageClass* const own = stage_class(candidate, stage);
+  if (own == nullptr) return {};
+  return tessera::asleep(of_layout(candidate).layout, candidate, *own, phase);
 }
 
 FullestStage RolePricer::fullest(const Candidate& candidate, Phase phase) {

@@ -93,6 +93,8 @@ class RolePricer {
 
   /// Of a rank of a stage in a phase, the role's own or another.
   MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
+  /// What such a rank keeps off the device meanwhile (role/memory.h).
+  MemoryUse asleep(const Candidate& candidate, Phase phase, int stage);
   FullestStage fullest(const Candidate& candidate, Phase phase);
 
   /// Micro-batches of one replica in a mini-batch of a call that trains.
@@ -118,6 +120,8 @@ class RolePricer {
   /// `smallest`: as in least_seconds; the candidate's own limit for its own time.
   OperationTime update(const Candidate& candidate, std::int64_t smallest);
   OperationTime infer(const Candidate& candidate, std::int64_t smallest);
+  /// nullptr: the candidate's pipeline has no such stage.
+  const StageClass* stage_class(const Candidate& candidate, int stage);
   /// fullest(...).use.total().
   Bytes most_bytes(const Candidate& candidate, Phase phase);
   const std::vector<MemoryUse>& resident_of_stages(const Candidate& candidate);

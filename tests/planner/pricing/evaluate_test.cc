@@ -210,8 +210,10 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
     const MemoryUse held = costs.memory(whole, Phase::gen);
     const MemoryUse part = costs.memory(sharded, Phase::gen);
     EXPECT_EQ(part.weights, (held.weights + 15) / 16 * 2) << cp;
-    EXPECT_GT(costs.memory(sharded, Phase::ref).communication,
-              costs.memory(whole, Phase::ref).communication + static_cast<std::int64_t>(layer));
+    const MemoryUse scored = costs.memory(sharded, Phase::ref);
+    EXPECT_GT(scored.gathered, static_cast<std::int64_t>(layer));
+    EXPECT_EQ(costs.memory(whole, Phase::ref).gathered, 0);
+    EXPECT_EQ(scored.communication, costs.memory(whole, Phase::ref).communication);
     Candidate offloaded = sharded;
     offloaded.offload.parameters = true;
     EXPECT_NEAR(ref(offloaded) - ref(sharded),
@@ -315,7 +317,7 @@ TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
   // The backward pass needs most: a layer's activations, the head's and a layer's whole gradients.
   const MemoryUse backward = update(16);
   EXPECT_EQ(backward.gradients, backward.optimizer / 2);  // fp32, as each of the moments
-  EXPECT_GT(backward.communication, 0);
+  EXPECT_GT(backward.gathered, 0);
   // With large shards the step does: AdamW's square roots of all second moments.
   const MemoryUse step = update(2);
   EXPECT_EQ(step.gradients, step.optimizer / 2);
