@@ -68,7 +68,7 @@ TEST(ClusterSpec, AnyClusterSurvivesItsTree) {
     ClusterSpec cluster{.name = "n" + *rc::gen::string<std::string>()};
     // Names are UTF-8 in files; rapidcheck's strings are bytes.
     for (char& c : cluster.name) c = static_cast<char>('a' + (static_cast<unsigned char>(c) % 26));
-    cluster.device = {"g", Bytes{*rc::gen::inRange<std::int64_t>(1, 1LL << 40)},
+    cluster.device = {"g", Bytes{*rc::gen::inRange<std::int64_t>(1 << 20, 1LL << 40)},
                       tflop_per_s(rate()), gb_per_s(rate())};
     cluster.gpus_per_node = *rc::gen::inRange(1, 16);
     cluster.nodes = *rc::gen::inRange(2, 4096);
