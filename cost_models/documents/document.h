@@ -61,7 +61,8 @@ struct Document {
 struct ParseLimits {
   std::size_t bytes = std::size_t{16} << 20;
   int depth = 64;
-  std::size_t values = std::size_t{1} << 21;  // of a JSON document; each takes 112 bytes
+  // Of a JSON document, whose values take 112 bytes each; keys are those of one map.
+  std::size_t values = std::size_t{1} << 21, keys = std::size_t{1} << 18;
 };
 
 /// The whole file, which must be a regular one of at most `limit` bytes: a missing or unreadable

@@ -81,6 +81,11 @@ class TreeBuilder {
     token_start();
     end_ = consumed_;
     Node& map = *open_.back().node;
+    if (map.keys.size() >= limits_.keys) {
+      refuse("more than " + std::to_string(limits_.keys) + " keys",
+             "at most " + std::to_string(limits_.keys) + " keys in a map");
+      return false;
+    }
     const bool fresh = open_.back().keys.insert(value).second;
     map.keys.push_back(std::move(value));
     if (fresh) return true;

@@ -74,6 +74,8 @@ constexpr std::array<CountColumn, 20> kCounts = {{
     {"max_response_tokens", &SweepRow::max_response_tokens},
 }};
 
+constexpr std::array<std::string_view, 3> kNeeded = {"model", "cluster", "kind"};
+
 // Columns that are read beside kCounts.
 constexpr std::array<std::string_view, 19> kOtherColumns = {"model",
                                                             "cluster",
@@ -105,7 +107,9 @@ void refuse_misspelt_columns(const CsvTable& table, Problems& problems) {
   const std::vector<std::string> known = read_columns();
   for (const std::string& name : kept_columns(table)) {
     const auto meant = resembled_column(name, known);
-    if (!meant) continue;
+    const bool needed = meant && !table.column(*meant) &&
+                        std::find(kNeeded.begin(), kNeeded.end(), *meant) != kNeeded.end();
+    if (!meant || needed) continue;  // what is needed is told to be missing
     problems.push_back({table.file, "1 (" + name + ")", "the unknown column '" + name + "'",
                         "a known column, or a name that resembles none",
                         "did you mean '" + *meant + "'?"});
@@ -365,7 +369,7 @@ std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Prob
 std::optional<std::vector<SweepRow>> read_sweep_rows_as_far(const CsvTable& table,
                                                             Problems& problems) {
   const std::size_t before = problems.size();
-  for (const std::string_view column : {"model", "cluster", "kind"}) {
+  for (const std::string_view column : kNeeded) {
     if (table.column(column)) continue;
     problems.push_back({table.file, "1", "no column '" + std::string(column) + "'",
                         "the columns model, cluster and kind",
