@@ -13,18 +13,18 @@ namespace {
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using Plan = std::shared_ptr<const ContextPlan>;
+using SharedPlan = std::shared_ptr<const ContextPlan>;
 
 struct KeptPlan : torch::CustomClassHolder {
-  explicit KeptPlan(Plan p) : plan(std::move(p)) {}
-  Plan plan;
+  explicit KeptPlan(SharedPlan p) : plan(std::move(p)) {}
+  SharedPlan plan;
 };
 
-void keep(AutogradContext* context, const Plan& plan) {
+void keep(AutogradContext* context, const SharedPlan& plan) {
   context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
 }
 
-const Plan& kept(AutogradContext* context) {
+const SharedPlan& kept(AutogradContext* context) {
   const auto capsule = context->saved_data["plan"].toCapsule();
   return static_cast<KeptPlan*>(capsule.get())->plan;
 }
@@ -164,7 +164,7 @@ PartGradients ring_backward(const ContextPlan& plan, const Tensor& q, const Tens
 
 struct RingAttention : torch::autograd::Function<RingAttention> {
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const Plan& plan) {
+                        const SharedPlan& plan) {
     const PartOutput whole = ring_forward(*plan, q, k, v);
     context->save_for_backward({q, k, v, whole.out, whole.lse});
     keep(context, plan);
@@ -179,7 +179,7 @@ struct RingAttention : torch::autograd::Function<RingAttention> {
 };
 
 /// Rows beyond this rank's tokens take no part.
-Tensor attend_ring(const Plan& plan, const HeadRange& heads, const Tensor& q, const Tensor& k,
+Tensor attend_ring(const SharedPlan& plan, const HeadRange& heads, const Tensor& q, const Tensor& k,
                    const Tensor& v) {
   const bool repeat = !heads.uniform();
   const std::int64_t rows = plan->rows[static_cast<std::size_t>(plan->slice.rank)];
@@ -230,7 +230,7 @@ Tensor exchanged(const Tensor& x, Communicator& group) {
 }
 
 struct Exchange : torch::autograd::Function<Exchange> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Plan& plan) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const SharedPlan& plan) {
     keep(context, plan);
     return exchanged(x, *plan->parallel.group);
   }
@@ -239,12 +239,12 @@ struct Exchange : torch::autograd::Function<Exchange> {
   }
 };
 
-Tensor exchange(const Tensor& x, const Plan& plan) {
+Tensor exchange(const Tensor& x, const SharedPlan& plan) {
   const bool differentiates = at::GradMode::is_enabled() && x.requires_grad();
   return differentiates ? Exchange::apply(x, plan) : exchanged(x, *plan->parallel.group);
 }
 
-Tensor attend_ulysses(const Plan& plan, const Tensor& q, const Tensor& k, const Tensor& v) {
+Tensor attend_ulysses(const SharedPlan& plan, const Tensor& q, const Tensor& k, const Tensor& v) {
   const std::int64_t size = plan->slice.size, rows = q.size(0), dim = q.size(2);
   const std::int64_t queries = q.size(1) / size;
   const auto kv = static_cast<std::int64_t>(plan->kv_heads.size()) / size;
@@ -321,8 +321,8 @@ std::shared_ptr<const ContextPlan> plan_context(const Weights& weights,
   return plan;
 }
 
-Tensor attend_context(const Plan& plan, const HeadRange& heads, const Tensor& q, const Tensor& k,
-                      const Tensor& v) {
+Tensor attend_context(const SharedPlan& plan, const HeadRange& heads, const Tensor& q,
+                      const Tensor& k, const Tensor& v) {
   return plan->slice.ulysses ? attend_ulysses(plan, q, k, v) : attend_ring(plan, heads, q, k, v);
 }
 
