@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/explain/report.h"
@@ -84,7 +85,9 @@ int run_export(const ExportCommand& command) {
   }
   write(*made, command.output);
   const int code = code_of_fit(plan, calibration_of(plan, ""), "export");
-  for (const std::string& note : made->notes) std::fprintf(stderr, "export: %s\n", note.c_str());
+  for (const std::string& note : made->notes) {
+    std::fprintf(stderr, "export: %s\n", printable(note).c_str());
+  }
   if (command.json) {
     print_json(*made, command);
     return code;
@@ -125,12 +128,14 @@ void run_import(const ImportCommand& command) {
   const Pricing pricing = price(plan, calibration, imported->memory_share);
   for (const IgnoredKey& key : imported->ignored) {
     std::fprintf(stderr, "import: %s:%s: %s is ignored: %s\n", command.file.c_str(),
-                 key.place.c_str(), key.key.c_str(), key.why.c_str());
+                 key.place.c_str(), printable(key.key).c_str(), printable(key.why).c_str());
   }
   for (const std::string& note : imported->notes) {
-    std::fprintf(stderr, "import: %s\n", note.c_str());
+    std::fprintf(stderr, "import: %s\n", printable(note).c_str());
   }
-  for (const std::string& note : pricing.notes) std::fprintf(stderr, "import: %s\n", note.c_str());
+  for (const std::string& note : pricing.notes) {
+    std::fprintf(stderr, "import: %s\n", printable(note).c_str());
+  }
   if (!command.output.empty()) write_plan(plan, command.output);
   const std::string report = command.json ? to_json(plan) : describe(plan, &calibration);
   std::printf("%s", report.c_str());

@@ -2,10 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 #include "cost_models/documents/command_line.h"
+#include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 
 namespace {
@@ -47,7 +49,8 @@ int main(int argc, char** argv) {
   } catch (const tessera::Error& error) {
     return report(error);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "tessera: internal error: %s\n", error.what());
+    const std::string what = tessera::printable(error.what(), tessera::LineEnds::kept);
+    std::fprintf(stderr, "tessera: internal error: %s\n", what.c_str());
     return static_cast<int>(tessera::ExitCode::internal);
   }
 }

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -68,11 +68,11 @@ std::string merged_config(const RunOptions& options) {
   Problems problems;
   const std::optional<fs::path> file = find_config(options.config, "runs", ".yaml", problems);
   if (!file) throw Error(ExitCode::bad_input, std::move(problems));
-  std::ifstream in(*file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (options.overrides.empty()) return text;
+  const auto text = read_text_file(*file, ParseLimits{}.bytes, problems);
+  if (!text) throw Error(ExitCode::bad_input, std::move(problems));
+  if (options.overrides.empty()) return *text;
   try {
-    YAML::Node root = YAML::Load(text);
+    YAML::Node root = YAML::Load(*text);
     for (const std::string& word : options.overrides) set_key(root, word);
     return YAML::Dump(root) + "\n";
   } catch (const YAML::Exception& error) {

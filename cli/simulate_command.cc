@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
 #include "simulator/engine/report.h"
@@ -26,14 +26,7 @@ struct SimulateOptions {
 };
 
 void write_trace(const Simulation& simulation, const std::string& file, std::size_t most_events) {
-  std::ofstream out(file, std::ios::binary);
-  out << to_chrome_trace({&simulation.timeline}, most_events);
-  out.close();
-  if (!out) {
-    throw Error(ExitCode::io, {Problem{.file = file,
-                                       .found = "the trace could not be written",
-                                       .expected = "a writable place"}});
-  }
+  write_text_file(file, to_chrome_trace({&simulation.timeline}, most_events));
   std::fprintf(stderr, "simulate: trace written to %s (open it in https://ui.perfetto.dev)\n",
                file.c_str());
 }

@@ -1,5 +1,6 @@
 // tessera sweep: a prediction for every row of a CSV of fixed layouts.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -9,9 +10,11 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "planner/sweep/sweep.h"
@@ -50,6 +53,20 @@ std::string to_json(const CsvTable& table, const SweepSummary& summary) {
   return json_text(root);
 }
 
+// Named once, so that a column which was meant to be read is noticed.
+void name_kept_columns(const std::vector<std::string>& kept) {
+  constexpr std::size_t kMostNamed = 20;
+  if (kept.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kept.size(), kMostNamed); ++i) {
+    names += (i == 0 ? "" : ", ") + printable(kept[i].substr(0, 100));
+  }
+  if (kept.size() > kMostNamed) {
+    names += " and " + std::to_string(kept.size() - kMostNamed) + " more";
+  }
+  std::fprintf(stderr, "sweep: columns kept and not read: %s\n", names.c_str());
+}
+
 void run_sweep(const SweepOptions& options) {
   Problems problems;
   std::optional<CsvTable> table = read_csv_as_far(options.input, problems);
@@ -66,6 +83,7 @@ void run_sweep(const SweepOptions& options) {
   } else if (!to_file) {
     std::printf("%s", to_csv(*table).c_str());
   }
+  name_kept_columns(summary->kept);
   std::fprintf(stderr, "sweep: %zu rows, %zu of them feasible\n", summary->rows, summary->feasible);
 }
 

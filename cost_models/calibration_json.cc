@@ -72,6 +72,10 @@ Node node_of(const CollectiveConstants& entry) {
 }
 
 // Files of before a constant was known do not have it.
+// What is computed from constants within them stays finite.
+constexpr Real kConstant{.least = 1e-30, .most = 1e30};
+constexpr Real kConstantOrNone{.least = 0, .most = 1e30};
+
 bool is_later(const NamedConstant& named) {
   return named.member == &Calibration::overlap_slowdown ||
          named.member == &Calibration::grouped_rate || named.member == &Calibration::narrow_heads;
@@ -83,8 +87,8 @@ void read_constants(ObjectReader& reader, Calibration& calibration) {
     auto object = reader.object(named.name);
     if (!object) continue;
     Constant& constant = calibration.*named.member;
-    object->required("value", constant.value, kFromZero);
-    object->required("error", constant.error, kFromZero);
+    object->required("value", constant.value, kConstantOrNone);
+    object->required("error", constant.error, kConstantOrNone);
     object->required("measured", constant.measured);
     object->optional("origin", constant.origin);
     object->refuse_unknown_keys();
@@ -98,7 +102,7 @@ void read_table(ObjectReader& reader, const NamedTable& named, RatioTable& table
     for (const std::string_view name : named.axes) {
       if (name.empty()) continue;
       std::vector<double> axis;
-      axes->list(name, axis, kAboveZero);
+      axes->list(name, axis, kConstant);
       for (std::size_t i = 1; i < axis.size(); ++i) {
         if (axis[i] <= axis[i - 1]) axes->refuse(name, "ascending numbers");
       }
@@ -107,7 +111,7 @@ void read_table(ObjectReader& reader, const NamedTable& named, RatioTable& table
     }
     axes->refuse_unknown_keys();
   }
-  reader.list("ratio", table.ratio, kAboveZero);
+  reader.list("ratio", table.ratio, kConstant);
   std::size_t cells = table.axes.empty() ? 0 : 1;
   for (const auto& axis : table.axes) cells *= axis.size();
   if (table.ratio.size() != cells) {
@@ -124,10 +128,10 @@ CollectiveConstants read_collective(ObjectReader& reader) {
   reader.required("collective", entry.collective, kCollectives);
   reader.required("ranks", entry.ranks, at_least(2));
   reader.required("nodes", entry.nodes, kPositive);
-  reader.required("alpha_s", entry.alpha_s, kFromZero);
-  reader.required("bytes_per_s", entry.bandwidth, kAboveZero);
-  reader.required("ramp_s", entry.ramp_s, kFromZero);
-  reader.required("error", entry.error, kFromZero);
+  reader.required("alpha_s", entry.alpha_s, kConstantOrNone);
+  reader.required("bytes_per_s", entry.bandwidth, kConstant);
+  reader.required("ramp_s", entry.ramp_s, kConstantOrNone);
+  reader.required("error", entry.error, kConstantOrNone);
   reader.required("measured", entry.measured);
   reader.optional("origin", entry.origin);
   reader.refuse_unknown_keys();
@@ -152,7 +156,7 @@ void check_rates(ObjectReader& root, const Calibration& calibration) {
        {&Calibration::matmul_flops, &Calibration::memory_bandwidth, &Calibration::stream_bandwidth,
         &Calibration::inter_efficiency, &Calibration::host_bandwidth, &Calibration::fp32_factor,
         &Calibration::grouped_rate}) {
-    if ((calibration.*member).value > 0) continue;
+    if ((calibration.*member).value >= kConstant.least) continue;
     for (const NamedConstant& named : kConstants) {
       if (named.member == member) {
         root.refuse("constants", std::string(named.name) + " = 0", "a rate above zero", "");

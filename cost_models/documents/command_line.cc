@@ -1,6 +1,9 @@
 #include "cost_models/documents/command_line.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
@@ -22,13 +25,23 @@ void refuse_unknown(const CLI::App& app, const std::string& word,
                                         .hint = did_you_mean(word, known)}});
 }
 
+/// What was printed has arrived: a full disk is told by the last write, which is this one.
+void flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw Error(ExitCode::io,
+              {Problem{.file = "standard output",
+                       .found = std::string("cannot write: ") + std::strerror(errno)}});
+}
+
 }  // namespace
 
 int run_command_line(CLI::App& app, int argc, char** argv, std::span<const std::string> elsewhere) {
   if (argc > 1 && argv[1][0] != '-') refuse_unknown(app, argv[1], elsewhere);
   try {
     app.parse(argc, argv);
+    flush_output();
   } catch (const CLI::RuntimeError& ended) {
+    flush_output();
     return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {
     const bool wants_help = error.get_exit_code() == 0;

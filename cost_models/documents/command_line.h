@@ -11,7 +11,8 @@ namespace tessera {
 
 /// Runs the command that argv names. Returns 0, also for help; the command's own code; or `usage`,
 /// once what is wrong with an option is printed. Throws Error(usage) with the nearest command where
-/// argv names none; `elsewhere` are commands of other programs.
+/// argv names none, and Error(io) where what was printed did not arrive; `elsewhere` are commands
+/// of other programs.
 int run_command_line(CLI::App& app, int argc, char** argv,
                      std::span<const std::string> elsewhere = {});
 

@@ -1,14 +1,18 @@
 #include "cost_models/documents/csv.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostColumns = 1024;
+constexpr std::size_t kMostCells = std::size_t{1} << 21;  // 64 MiB of commas would take 2 GB
 constexpr std::size_t kMostProblems = 100;  // a file of another format breaks every line
 
 // State of one call of parse_csv.
@@ -27,7 +31,19 @@ class Parser {
       CsvRow row{.line = line_, .cells = {}};
       const bool empty = text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n";
       read_row(row);
-      if (!empty) accept(std::move(row));
+      if (empty) continue;
+      cells_ += row.cells.size();
+      if (row.cells.size() > kMostColumns) {
+        refuse(row.line, 1, "more than " + std::to_string(kMostColumns) + " cells in a row",
+               "at most " + std::to_string(kMostColumns) + " columns");
+        return std::nullopt;
+      }
+      if (cells_ > kMostCells) {
+        refuse(row.line, 1, "more than " + std::to_string(kMostCells) + " cells",
+               "a table of at most " + std::to_string(kMostCells) + " cells");
+        return std::nullopt;
+      }
+      accept(std::move(row));
     }
     if (table_.header.empty() && problems_.size() == first_problem_) {
       refuse(1, 1, "an empty file", "a header row with the names of the columns");
@@ -49,6 +65,7 @@ class Parser {
   void read_row(CsvRow& row) {
     for (;;) {
       row.cells.push_back(read_cell());
+      if (row.cells.size() > kMostColumns) return;  // refused as it is
       if (at_ < text_.size() && text_[at_] == ',') {
         ++at_;
         continue;
@@ -118,11 +135,12 @@ class Parser {
   }
 
   void accept_header(CsvRow row) {
+    std::unordered_set<std::string_view> seen;
     for (auto name = row.cells.begin(); name != row.cells.end(); ++name) {
       const std::string place = "column " + std::to_string(name - row.cells.begin() + 1);
       if (name->empty()) {
         refuse(row.line, 1, place + " without a name", "a name for every column");
-      } else if (std::find(row.cells.begin(), name, *name) != name) {
+      } else if (!seen.insert(*name).second) {
         refuse(row.line, 1, place + " named '" + *name + "' again", "names that differ");
       }
     }
@@ -133,6 +151,7 @@ class Parser {
   Problems& problems_;
   std::size_t first_problem_;
   bool keeps_uneven_;
+  std::size_t cells_ = 0;   // of all rows
   std::size_t uneven_ = 0;  // rows of another width that were kept
   std::size_t at_ = 0, line_ = 1, line_start_ = 0;
   CsvTable table_;
@@ -160,13 +179,22 @@ void append_row(std::string& out, const std::vector<std::string>& cells) {
   out += '\n';
 }
 
+// Cells are printed again as they are.
+bool check_controls(std::string_view text, const std::string& file, Problems& problems) {
+  std::size_t at = find_control_character(text);
+  while (at != text.npos && text[at] == '\r') at = find_control_character(text, at + 1);
+  if (at == text.npos) return true;
+  problems.push_back({file, line_column(text, at), "a control character", "text", {}});
+  return false;
+}
+
 std::optional<CsvTable> parse(std::string_view text, const std::string& file, bool keeps_uneven,
                               Problems& problems) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write one
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t before = problems.size();
   check_text(text, file, {.bytes = kMostBytes}, problems);
-  if (problems.size() != before) return std::nullopt;
+  if (problems.size() != before || !check_controls(text, file, problems)) return std::nullopt;
   return Parser(text, file, keeps_uneven, problems).run();
 }
 

@@ -31,7 +31,8 @@ struct CsvTable {
 
 /// nullopt and Problems (line:column of the cell) when the text is no CSV: quotes that are not
 /// closed or stand inside a bare cell, rows of another width than the header, names that are empty
-/// or occur twice. Empty lines are skipped.
+/// or occur twice, control characters, more than 64 MiB, 1,024 columns or 2,097,152 cells. Empty
+/// lines are skipped.
 std::optional<CsvTable> parse_csv(std::string_view text, const std::string& file,
                                   Problems& problems);
 

@@ -61,13 +61,17 @@ struct Document {
 struct ParseLimits {
   std::size_t bytes = std::size_t{16} << 20;
   int depth = 64;
+  // Of a JSON document, whose values take 112 bytes each; keys are those of one map.
+  std::size_t values = std::size_t{1} << 21, keys = std::size_t{1} << 18;
 };
 
-/// The whole file. A missing, unreadable or oversized file is a Problem.
+/// The whole file, which must be a regular one of at most `limit` bytes: a missing or unreadable
+/// file, a pipe and a device are Problems, told without waiting.
 std::optional<std::string> read_text_file(const std::filesystem::path& file, std::size_t limit,
                                           Problems& problems);
 
-/// Writes through a temporary file beside it, fsync and rename. Throws Error(io).
+/// Writes through a temporary file beside it, fsync and rename; a device or a pipe is written
+/// itself. Throws Error(io) with the file and the reason; a file that was there is then unchanged.
 void write_text_file(const std::filesystem::path& file, std::string_view text);
 
 /// Appends a Problem where `text` is longer than the limit, starts with a byte-order mark, holds a

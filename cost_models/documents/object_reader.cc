@@ -4,12 +4,14 @@
 #include <charconv>
 #include <utility>
 
+#include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
 
 const Node kNoKeys = map_node();
+constexpr const char* kPlainText = "text without control characters";
 
 std::string number_text(double value) {
   char buffer[32];
@@ -175,6 +177,8 @@ void ObjectReader::read(std::string_view key, bool need, std::string& out, bool 
                : "quote it to make it a string");
   } else if (value->text.empty() && !may_be_empty) {
     refuse(key, "a string that is not empty");
+  } else if (has_control_characters(value->text)) {
+    refuse(key, kPlainText);
   } else {
     out = value->text;
   }
@@ -240,11 +244,15 @@ void ObjectReader::list(std::string_view key, std::vector<std::string>& out, boo
   if (value == nullptr) return;
   out.clear();
   for (const Node& item : value->items) {
-    if (item.is(Node::Kind::string)) {
+    const bool text = item.is(Node::Kind::string);
+    if (text && !has_control_characters(item.text)) {
       out.push_back(item.text);
     } else {
-      problems_->push_back(
-          {document_->file, place_of(item, path_of(key)), describe(item), "a string", {}});
+      problems_->push_back({document_->file,
+                            place_of(item, path_of(key)),
+                            describe(item),
+                            text ? kPlainText : "a string",
+                            {}});
     }
   }
 }
@@ -323,11 +331,22 @@ void ObjectReader::refuse(std::string_view key, std::string found, std::string e
 }
 
 void ObjectReader::refuse_unknown_keys() {
-  for (const std::string& key : node_->keys) {
+  constexpr std::size_t kMostTold = 100;  // a file of another format has no key that is known
+  std::size_t unknown = 0;
+  for (std::size_t i = 0; i < node_->keys.size(); ++i) {
+    const std::string& key = node_->keys[i];
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    problems_->push_back({document_->file, place(key), "the unknown key '" + key + "'",
-                          "a known key", did_you_mean(key, known_)});
+    if (++unknown > kMostTold) continue;
+    problems_->push_back({document_->file, place_of(node_->items[i], path_of(key)),
+                          "the unknown key '" + key + "'", "a known key",
+                          did_you_mean(key, known_)});
   }
+  if (unknown <= kMostTold) return;
+  problems_->push_back({document_->file,
+                        place_of(*node_, path_),
+                        std::to_string(unknown - kMostTold) + " more unknown keys",
+                        "known keys",
+                        {}});
 }
 
 }  // namespace tessera

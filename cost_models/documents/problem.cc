@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
 
 #include "cost_models/documents/check.h"
+#include "cost_models/documents/edit_distance.h"
+#include "cost_models/documents/printable.h"
 
 namespace tessera {
 namespace {
@@ -20,40 +21,30 @@ std::string joined(const Problems& problems) {
   return text;
 }
 
+// What a file says, as a message shows it: a key of a megabyte is cut.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 1000;
+  return printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "..." : "");
+}
+
 bool of_options(const Problems& problems) {
   return std::any_of(problems.begin(), problems.end(),
                      [](const Problem& problem) { return problem.file.starts_with("--"); });
 }
 
-/// Insertions, deletions and substitutions between two words where they are fewer than `most`, else
-/// some number of at least `most`.
-size_t edit_distance(std::string_view a, std::string_view b, size_t most) {
-  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= most) return most;
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0], least = i;
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-      least = std::min(least, row[j]);
-    }
-    if (least >= most) return most;  // rows never fall again
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::string to_string(const Problem& problem) {
-  std::string text = problem.file;
-  if (!problem.place.empty()) text += (text.empty() ? "" : ":") + problem.place;
+  // A message of our own, which may have lines; all else may quote a file.
+  const bool message = problem.file.empty() && problem.place.empty() && problem.expected.empty();
+  std::string text = printable(problem.file);
+  if (!problem.place.empty()) text += (text.empty() ? "" : ":") + quoted(problem.place);
   if (!text.empty()) text += ": ";
-  text += problem.expected.empty() ? problem.found
-                                   : "found " + problem.found + ", expected " + problem.expected;
-  if (!problem.hint.empty()) text += " (" + problem.hint + ")";
+  const std::string found =
+      message ? printable(problem.found, LineEnds::kept) : quoted(problem.found);
+  text += problem.expected.empty() ? found
+                                   : "found " + found + ", expected " + printable(problem.expected);
+  if (!problem.hint.empty()) text += " (" + printable(problem.hint) + ")";
   return text;
 }
 

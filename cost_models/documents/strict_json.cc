@@ -81,6 +81,11 @@ class TreeBuilder {
     token_start();
     end_ = consumed_;
     Node& map = *open_.back().node;
+    if (map.keys.size() >= limits_.keys) {
+      refuse("more than " + std::to_string(limits_.keys) + " keys",
+             "at most " + std::to_string(limits_.keys) + " keys in a map");
+      return false;
+    }
     const bool fresh = open_.back().keys.insert(value).second;
     map.keys.push_back(std::move(value));
     if (fresh) return true;
@@ -136,6 +141,7 @@ class TreeBuilder {
 
   Node* append(Node node, bool number) {
     token_start();
+    ++values_;
     node.line = line_;
     node.column = static_cast<std::int32_t>(start_ - line_start_) + 1;
     if (number) {  // the lexer has read one byte too many
@@ -155,7 +161,14 @@ class TreeBuilder {
 
   bool place(Node node, bool number = false) {
     last_ = append(std::move(node), number);
-    return true;
+    return within_values();
+  }
+
+  bool within_values() {
+    if (values_ <= limits_.values) return true;
+    refuse("more than " + std::to_string(limits_.values) + " values",
+           "at most " + std::to_string(limits_.values) + " values");
+    return false;
   }
 
   bool open(Node node) {
@@ -166,7 +179,7 @@ class TreeBuilder {
       return false;
     }
     open_.push_back({placed, {}});
-    return true;
+    return within_values();
   }
 
   bool close() {
@@ -213,7 +226,7 @@ class TreeBuilder {
   Problems& problems_;
   std::vector<Open> open_;
   Node* last_ = nullptr;  // the scalar placed last
-  std::size_t problems_here_ = 0, refused_values_ = 0;
+  std::size_t problems_here_ = 0, refused_values_ = 0, values_ = 0;
   const char* consumed_ = text_.data();
   const char* end_ = text_.data();      // of the last token
   const char* start_ = text_.data();    // of the last token

@@ -2,7 +2,7 @@
 //
 // Refused, with line:column and JSON pointer: duplicate keys, depth beyond the limit, integers
 // outside 64 bits, numbers that overflow a double, comments, trailing text, byte-order marks,
-// malformed UTF-8, oversized files. Stateless.
+// malformed UTF-8, more bytes, values or keys than ParseLimits has. Stateless.
 #pragma once
 
 #include <optional>

@@ -14,6 +14,13 @@ namespace tessera {
 namespace {
 
 constexpr double kGiga = 1e9, kTera = 1e12, kBitsPerByte = 8;
+// Wider than any machine by orders of magnitude, and narrow enough that what is computed from them
+// stays finite.
+constexpr Real kRate{.least = 1e-6, .most = 1e9};
+constexpr Real kRateOrNone{.least = 0, .most = 1e9};
+constexpr Real kMemory{.least = 1e-6, .most = 1 << 20};  // GiB
+constexpr Real kOversubscription{.least = 1, .most = 1e9};
+constexpr Real kPrice{.least = 0, .most = 1e9};
 
 void read_version(ObjectReader& reader) {
   std::int64_t version = 1;
@@ -22,12 +29,11 @@ void read_version(ObjectReader& reader) {
 }
 
 void read_device(ObjectReader& reader, DeviceSpec& device) {
-  constexpr Real kMemory{.least = 0, .most = 1 << 20, .above = true};
   double memory = 0, peak = 0, hbm = 0;
   reader.required("gpu", device.name);
   reader.required("memory_gib", memory, kMemory);
-  reader.required("peak_tflops_bf16", peak, kAboveZero);
-  reader.required("hbm_gb_s", hbm, kAboveZero);
+  reader.required("peak_tflops_bf16", peak, kRate);
+  reader.required("hbm_gb_s", hbm, kRate);
   device.memory = from_gib(memory);
   device.peak_bf16 = tflop_per_s(peak);
   device.hbm = gb_per_s(hbm);
@@ -37,7 +43,7 @@ void read_links(ObjectReader& reader, ClusterSpec& cluster, bool need_inter) {
   if (auto intra = reader.object("intra_node")) {
     double rate = 0;
     intra->required("link", cluster.intra_link, true);
-    intra->required("gb_s_per_gpu_one_way", rate, kAboveZero);
+    intra->required("gb_s_per_gpu_one_way", rate, kRate);
     intra->refuse_unknown_keys();
     cluster.intra_per_gpu = gb_per_s(rate);
   }
@@ -45,8 +51,9 @@ void read_links(ObjectReader& reader, ClusterSpec& cluster, bool need_inter) {
     double rate = 0;
     const bool connected = cluster.nodes > 1;
     inter->required("fabric", cluster.inter_fabric, true);
-    inter->required("nics_per_node", cluster.nics_per_node, connected ? kPositive : kNotNegative);
-    inter->required("gbit_s_per_nic", rate, connected ? kAboveZero : kFromZero);
+    inter->required("nics_per_node", cluster.nics_per_node,
+                    Whole{.least = connected ? 1 : 0, .most = 1 << 10});
+    inter->required("gbit_s_per_nic", rate, connected ? kRate : kRateOrNone);
     inter->refuse_unknown_keys();
     cluster.nic = gb_per_s(rate / kBitsPerByte);
   }
@@ -60,7 +67,7 @@ std::vector<NodeGroup> read_node_types(ObjectReader& reader, Whole most_nodes) {
     read_device(entry, kind.device);
     entry.required("nodes", kind.nodes, most_nodes);
     read_links(entry, kind, true);
-    entry.optional("price_per_gpu_hour", kind.price_per_gpu_hour, kFromZero);
+    entry.optional("price_per_gpu_hour", kind.price_per_gpu_hour, kPrice);
     entry.refuse_unknown_keys();
     groups.push_back({.device = kind.device,
                       .nodes = kind.nodes,
@@ -113,13 +120,13 @@ void read_host(ObjectReader& reader, HostSpec& host) {
   if (!object) return;
   double memory = 0;
   object->optional("cores", host.cores, Whole{.least = 1, .most = 1 << 16});
-  object->optional("memory_gb_s", memory, kAboveZero);
+  object->optional("memory_gb_s", memory, kRate);
   object->refuse_unknown_keys();
   host.memory = gb_per_s(memory);
 }
 
 ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
-  constexpr Whole kMostNodes{.least = 1, .most = 1 << 20};
+  constexpr Whole kMostNodes{.least = 1, .most = kMostClusterGpus};
   constexpr Whole kMostGpus{.least = 1, .most = 1 << 10};
   const bool resolved = defaults == Defaults::refused;
   ClusterSpec cluster;
@@ -141,12 +148,12 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
     read_links(reader, cluster, resolved || cluster.nodes > 1);
   }
   if (resolved) {
-    reader.required("oversubscription", cluster.oversubscription, Real{.least = 1});
-    reader.required("price_per_gpu_hour", cluster.price_per_gpu_hour, kFromZero);
+    reader.required("oversubscription", cluster.oversubscription, kOversubscription);
+    reader.required("price_per_gpu_hour", cluster.price_per_gpu_hour, kPrice);
   } else {
-    reader.optional("oversubscription", cluster.oversubscription, Real{.least = 1});
+    reader.optional("oversubscription", cluster.oversubscription, kOversubscription);
     if (!reader.has("node_types")) {
-      reader.optional("price_per_gpu_hour", cluster.price_per_gpu_hour, kFromZero);
+      reader.optional("price_per_gpu_hour", cluster.price_per_gpu_hour, kPrice);
     }
   }
   read_host(reader, cluster.host);
@@ -154,6 +161,10 @@ ClusterSpec cluster_from(ObjectReader& reader, Defaults defaults) {
     const std::size_t before = reader.problems().size();
     cluster.groups = read_node_types(reader, kMostNodes);
     if (reader.problems().size() == before) check_summary(reader, cluster);
+  }
+  if (cluster.gpus() > kMostClusterGpus) {
+    reader.refuse("gpus_per_node", std::to_string(cluster.gpus()) + " GPUs in all",
+                  "at most " + std::to_string(kMostClusterGpus) + " GPUs altogether", "");
   }
   reader.refuse_unknown_keys();
   return cluster;

@@ -5,12 +5,18 @@
 // value must be written out. Units stand in the keys.
 #pragma once
 
+#include <cstdint>
+
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/model_spec.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
+
+/// GPUs of the largest cluster that is read: some times the largest that exist, and a plan on all
+/// of them takes seconds.
+inline constexpr std::int64_t kMostClusterGpus = std::int64_t{1} << 18;
 
 enum class Defaults { allowed, refused };
 

@@ -27,6 +27,8 @@ constexpr std::array kEveryKind{CallKind::generate, CallKind::infer, CallKind::t
                                 CallKind::compute};
 constexpr std::array kEveryKlPlace{KlPlace::none, KlPlace::loss, KlPlace::reward};
 constexpr Whole kTokens{.least = 1, .most = std::int64_t{1} << 30};
+constexpr Real kVariation{.least = 0, .most = 100};  // of lengths: deviation over mean
+constexpr Whole kEpochs{.least = 1, .most = 1 << 10};
 constexpr Whole kSequences{.least = 1, .most = std::int64_t{1} << 30};
 
 /// "ppo", "grpo", or a list of calls; returns whether the list was given.
@@ -88,12 +90,12 @@ void read_lengths(ObjectReader& reader, LengthSpec& lengths, bool resolved, Prob
   given->required("max", lengths.max, kTokens);
   if (resolved) {
     given->required("mean", lengths.mean, kAboveZero);
-    given->required("cv", lengths.cv, kFromZero);
+    given->required("cv", lengths.cv, kVariation);
     read_quantiles(*given, lengths);
   } else {
     lengths.mean = static_cast<double>(lengths.max);
     given->optional("mean", lengths.mean, kAboveZero);
-    given->optional("cv", lengths.cv, kFromZero);
+    given->optional("cv", lengths.cv, kVariation);
   }
   if (lengths.max > 0 && lengths.mean > static_cast<double>(lengths.max)) {
     given->refuse("mean", "at most max = " + std::to_string(lengths.max));
@@ -170,7 +172,7 @@ Workload workload_from(ObjectReader& reader, Defaults defaults) {
   reader.required("prompt_tokens", workload.prompt_tokens, kTokens);
   read_lengths(reader, workload.response_tokens, resolved, reader.problems());
   field("mini_batches", workload.mini_batches, kSequences);
-  field("epochs", workload.epochs, kPositive);
+  field("epochs", workload.epochs, kEpochs);
   field("kl", workload.kl, kEveryKlPlace);
   reader.optional("entropy", workload.entropy);
   read_models(reader, workload, resolved);

@@ -40,6 +40,13 @@ AtomicFile::~AtomicFile() {
 
 std::optional<AtomicFile> AtomicFile::create(const std::filesystem::path& target,
                                              Problems& problems) {
+  struct stat status {};
+  if (::stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    problems.push_back({.file = target.string(),
+                        .found = S_ISDIR(status.st_mode) ? "a folder" : "a device or a pipe",
+                        .expected = "a regular file, or a new one"});
+    return std::nullopt;
+  }
   std::string name = (directory_of(target) / ("." + target.filename().string() + ".XXXXXX"));
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) {

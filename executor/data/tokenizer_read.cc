@@ -11,7 +11,10 @@ namespace {
 
 using Kind = Node::Kind;
 
-constexpr ParseLimits kLimits{.bytes = std::size_t{256} << 20, .depth = 32};
+constexpr ParseLimits kLimits{.bytes = std::size_t{256} << 20,
+                              .depth = 32,
+                              .values = std::size_t{1} << 24,
+                              .keys = std::size_t{1} << 24};
 constexpr std::int64_t kLargestId = (1 << 24) - 1;
 constexpr std::size_t kMostProblems = 50;
 

@@ -199,8 +199,11 @@ std::vector<Experience> read_samples(std::istream& in, const std::string& file,
 }
 
 std::vector<Experience> read_samples(const std::filesystem::path& file, Problems& problems) {
-  std::ifstream in(file);
-  if (!in) {
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(file, error);  // a pipe would be waited for
+  std::ifstream in;
+  if (regular) in.open(file);
+  if (!in.is_open()) {
     problems.push_back({file.string(), "", "no readable file", "the samples.jsonl of a run", {}});
     return {};
   }

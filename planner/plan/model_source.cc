@@ -3,10 +3,9 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
+#include "cost_models/documents/document.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
@@ -21,12 +20,12 @@ std::filesystem::path config_file(const std::filesystem::path& path) {
 }  // namespace
 
 std::optional<std::string> sha256_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  Problems unread;
+  const auto bytes = read_text_file(file, ParseLimits{}.bytes, unread);
+  if (!bytes) return std::nullopt;
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
+  if (EVP_Digest(bytes->data(), bytes->size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
     return std::nullopt;
   }
   static constexpr char kHex[] = "0123456789abcdef";

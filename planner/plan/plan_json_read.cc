@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 constexpr Whole kRank{.least = 0, .most = (1 << 24) - 1};
 
 bool key_from(const std::string& name, std::string& key) {

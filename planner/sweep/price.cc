@@ -29,16 +29,13 @@ struct SweepPricer::State {
   }
 };
 
-namespace {
-
-// Priced all the same, as what does not fit.
 void refuse(SweepResult& result, const std::string& why) {
   const std::string rest = std::exchange(result.why, why);
   append(result.why, rest);
   result.feasible = false;
+  result.step_s = result.gen_s = result.reshard_s = result.log_prob_s = result.update_s = {};
+  result.tokens_per_s_per_gpu = result.mfu = {};
 }
-
-}  // namespace
 
 SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<State>(inputs)) {}
 SweepPricer::~SweepPricer() = default;
@@ -46,7 +43,7 @@ SweepPricer::~SweepPricer() = default;
 SweepResult SweepPricer::price(const SweepRow& row) {
   const ClusterSpec& cluster = state_->inputs.clusters.find(row.cluster)->second.spec;
   SweepResult best = price_on(row, 0);
-  if (cluster.groups.empty() || !best.step_s) return best;
+  if (cluster.groups.empty() || !best.peak_gib) return best;  // impossible wherever it runs
   append(best.why, "on " + type_name(cluster, 0));
   const std::vector<GroupRange> views = pool_views(cluster);
   for (std::size_t view = 1; view < views.size(); ++view) {

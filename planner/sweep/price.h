@@ -15,8 +15,8 @@
 namespace tessera {
 
 struct SweepResult {
-  /// Absent where the kind has no such part, all absent where the layout is impossible. A layout
-  /// that does not fit is timed all the same.
+  /// Absent where the kind has no such part, all absent where the layout is impossible or refused.
+  /// A layout that only lacks memory is timed all the same.
   std::optional<Seconds> step_s, gen_s, reshard_s, log_prob_s, update_s;
   std::optional<double> tokens_per_s_per_gpu, mfu, peak_gib;
   bool feasible = false;
@@ -25,6 +25,9 @@ struct SweepResult {
   /// for empty cells and the assumptions.
   std::string why;
 };
+
+/// Why the row cannot run at all, before what `why` said; no time of it is then a prediction.
+void refuse(SweepResult& result, const std::string& why);
 
 /// Remembers what rows have in common; one thread.
 class SweepPricer {

@@ -76,8 +76,7 @@ class RowPricing {
     }
     SweepResult result = result_of(actor, rollout, together);
     if (row_.kind == SweepKind::iteration && !row_.engine.empty() && result.feasible) {
-      result.feasible = false;
-      result.why = "beyond engine '" + row_.engine + "'; " + result.why;
+      refuse(result, "beyond engine '" + row_.engine + "'");
     }
     return result;
   }

@@ -9,10 +9,6 @@
 namespace tessera {
 namespace {
 
-constexpr std::array<std::string_view, 10> kOutputs = {
-    "step_s", "gen_s",    "reshard_s", "log_prob_s", "update_s", "tokens_per_s_per_gpu",
-    "mfu",    "peak_gib", "feasible",  "why"};
-
 std::string text(const std::optional<double>& value) {
   if (!value) return {};
   std::array<char, 32> buffer{};
@@ -28,29 +24,30 @@ std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& 
   if (!rows) return std::nullopt;
   const auto inputs = read_sweep_inputs(*rows, folder, table.file, calibration, problems);
   if (!inputs || !problems.empty()) return std::nullopt;
-  std::array<std::size_t, kOutputs.size()> columns{};
-  for (std::size_t i = 0; i < kOutputs.size(); ++i) {
-    const auto found = table.column(kOutputs[i]);
+  std::array<std::size_t, kSweepOutputs.size()> columns{};
+  for (std::size_t i = 0; i < kSweepOutputs.size(); ++i) {
+    const auto found = table.column(kSweepOutputs[i]);
     columns[i] = found.value_or(table.header.size());
-    if (!found) table.header.emplace_back(kOutputs[i]);
+    if (!found) table.header.emplace_back(kSweepOutputs[i]);
   }
   SweepPricer pricer(*inputs);
-  SweepSummary summary{.rows = rows->size()};
+  SweepSummary summary{.rows = rows->size(), .kept = kept_columns(table)};
   for (std::size_t r = 0; r < rows->size(); ++r) {
     const SweepResult result = pricer.price((*rows)[r]);
     summary.feasible += result.feasible ? 1 : 0;
-    const std::array<std::string, kOutputs.size()> cells = {text(result.step_s),
-                                                            text(result.gen_s),
-                                                            text(result.reshard_s),
-                                                            text(result.log_prob_s),
-                                                            text(result.update_s),
-                                                            text(result.tokens_per_s_per_gpu),
-                                                            text(result.mfu),
-                                                            text(result.peak_gib),
-                                                            result.feasible ? "1" : "0",
-                                                            result.why};
+    const std::array<std::string, kSweepOutputs.size()> cells = {text(result.step_s),
+                                                                 text(result.gen_s),
+                                                                 text(result.reshard_s),
+                                                                 text(result.log_prob_s),
+                                                                 text(result.update_s),
+                                                                 text(result.tokens_per_s_per_gpu),
+                                                                 text(result.mfu),
+                                                                 text(result.peak_gib),
+                                                                 result.feasible ? "1" : "0",
+                                                                 result.why};
     table.rows[r].cells.resize(table.header.size());
-    for (std::size_t i = 0; i < kOutputs.size(); ++i) table.rows[r].cells[columns[i]] = cells[i];
+    for (std::size_t i = 0; i < kSweepOutputs.size(); ++i)
+      table.rows[r].cells[columns[i]] = cells[i];
   }
   return summary;
 }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/problem_list.h"
@@ -11,6 +12,7 @@ namespace tessera {
 
 struct SweepSummary {
   std::size_t rows = 0, feasible = 0;
+  std::vector<std::string> kept;  // columns that are not read
 };
 
 /// Adds (or refreshes, where the table has them already) the columns step_s, gen_s, reshard_s,

@@ -6,12 +6,14 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/enum_names.h"
 #include "planner/engines/engine.h"
+#include "planner/sweep/sweep_columns.h"
 
 namespace tessera {
 namespace {
@@ -71,6 +73,48 @@ constexpr std::array<CountColumn, 20> kCounts = {{
     {"mini_batch", &SweepRow::mini_batch},
     {"max_response_tokens", &SweepRow::max_response_tokens},
 }};
+
+constexpr std::array<std::string_view, 3> kNeeded = {"model", "cluster", "kind"};
+
+// Columns that are read beside kCounts.
+constexpr std::array<std::string_view, 19> kOtherColumns = {"model",
+                                                            "cluster",
+                                                            "kind",
+                                                            "prompt_tokens",
+                                                            "response_tokens",
+                                                            "recompute",
+                                                            "sequence_parallel",
+                                                            "expert_overlap",
+                                                            "tp_overlap",
+                                                            "reshard_after_forward",
+                                                            "reference",
+                                                            "expert_dispatch",
+                                                            "loss",
+                                                            "rollout_weights",
+                                                            "plan_engine",
+                                                            "grad_precision",
+                                                            "placement",
+                                                            "precision",
+                                                            "attention"};
+
+std::vector<std::string> read_columns() {
+  std::vector<std::string> all(kOtherColumns.begin(), kOtherColumns.end());
+  for (const CountColumn& column : kCounts) all.emplace_back(column.name);
+  return all;
+}
+
+void refuse_misspelt_columns(const CsvTable& table, Problems& problems) {
+  const std::vector<std::string> known = read_columns();
+  for (const std::string& name : kept_columns(table)) {
+    const auto meant = resembled_column(name, known);
+    const bool needed = meant && !table.column(*meant) &&
+                        std::find(kNeeded.begin(), kNeeded.end(), *meant) != kNeeded.end();
+    if (!meant || needed) continue;  // what is needed is told to be missing
+    problems.push_back({table.file, "1 (" + name + ")", "the unknown column '" + name + "'",
+                        "a known column, or a name that resembles none",
+                        "did you mean '" + *meant + "'?"});
+  }
+}
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r\n";
@@ -157,15 +201,18 @@ std::optional<SweepPlacement> placement_in(std::string_view cell) {
   return known ? std::optional(SweepPlacement::split) : std::nullopt;
 }
 
+// Where a table's columns stand.
+using Columns = std::map<std::string_view, std::size_t>;
+
 // Reads the cells of one row by their columns' names.
 class RowReader {
  public:
-  RowReader(const CsvTable& table, const CsvRow& row, Problems& problems)
-      : table_(table), row_(row), problems_(problems) {}
+  RowReader(const CsvTable& table, const Columns& columns, const CsvRow& row, Problems& problems)
+      : table_(table), columns_(columns), row_(row), problems_(problems) {}
 
   std::string_view cell(std::string_view column) const {
-    const auto at = table_.column(column);
-    return at ? trimmed(row_.cells[*at]) : std::string_view{};
+    const auto at = columns_.find(column);
+    return at != columns_.end() ? trimmed(row_.cells[at->second]) : std::string_view{};
   }
 
   void refuse(std::string_view column, std::string expected, std::string hint = {}) {
@@ -240,6 +287,7 @@ class RowReader {
 
  private:
   const CsvTable& table_;
+  const Columns& columns_;
   const CsvRow& row_;
   Problems& problems_;
 };
@@ -299,6 +347,18 @@ std::string_view name_of(SweepKind kind) { return kKinds[kind]; }
 std::string_view name_of(SweepPrecision precision) { return kPrecisions[precision]; }
 std::string_view name_of(SweepAttention attention) { return kAttentions[attention]; }
 
+std::vector<std::string> kept_columns(const CsvTable& table) {
+  const std::vector<std::string> read = read_columns();
+  std::vector<std::string> kept;
+  for (const std::string& name : table.header) {
+    const bool known =
+        std::find(read.begin(), read.end(), name) != read.end() ||
+        std::find(kSweepOutputs.begin(), kSweepOutputs.end(), name) != kSweepOutputs.end();
+    if (!known) kept.push_back(name);
+  }
+  return kept;
+}
+
 std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Problems& problems) {
   const std::size_t before = problems.size();
   auto rows = read_sweep_rows_as_far(table, problems);
@@ -309,17 +369,20 @@ std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Prob
 std::optional<std::vector<SweepRow>> read_sweep_rows_as_far(const CsvTable& table,
                                                             Problems& problems) {
   const std::size_t before = problems.size();
-  for (const std::string_view column : {"model", "cluster", "kind"}) {
+  for (const std::string_view column : kNeeded) {
     if (table.column(column)) continue;
     problems.push_back({table.file, "1", "no column '" + std::string(column) + "'",
                         "the columns model, cluster and kind",
                         did_you_mean(std::string(column), table.header)});
   }
+  refuse_misspelt_columns(table, problems);
   if (problems.size() != before) return std::nullopt;
+  Columns columns;
+  for (std::size_t i = 0; i < table.header.size(); ++i) columns[table.header[i]] = i;
   std::vector<SweepRow> rows;
   for (const CsvRow& cells : table.rows) {
     if (problems.size() - before >= kMostProblems) break;
-    RowReader reader(table, cells, problems);
+    RowReader reader(table, columns, cells, problems);
     rows.push_back(read_row(reader));
     rows.back().line = cells.line;
   }

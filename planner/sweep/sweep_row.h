@@ -5,6 +5,7 @@
 // optional.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,6 +39,11 @@ enum class SweepPlacement { by_gpus, colocated, split };
 /// Whether a rollout on the actor's GPUs keeps its weights while these train.
 enum class RolloutWeights { keep, unmap };
 
+/// Columns that a sweep writes, and does not read.
+inline constexpr std::array<std::string_view, 10> kSweepOutputs = {
+    "step_s", "gen_s",    "reshard_s", "log_prob_s", "update_s", "tokens_per_s_per_gpu",
+    "mfu",    "peak_gib", "feasible",  "why"};
+
 struct SweepRow {
   std::size_t line = 0;
   std::string model, cluster;  // as written
@@ -69,11 +75,15 @@ struct SweepRow {
   std::string notes;               // how free text was read; ends with "; "
 };
 
+/// Columns that are neither read nor written: they are kept as they are.
+std::vector<std::string> kept_columns(const CsvTable& table);
+
 /// Every row of the table. Needs the columns model, cluster and kind; others may be absent. nullopt
-/// and Problems (line and column name) for every cell that does not read.
+/// and Problems (line and column name) for every cell that does not read, and for a column whose
+/// name is none that is read but resembles one, as `micro_batches`.
 std::optional<std::vector<SweepRow>> read_sweep_rows(const CsvTable& table, Problems& problems);
 /// The rows with whatever of them reads beside the Problems, so that what they name can be looked
-/// up, too; nullopt where a needed column is missing.
+/// up, too; nullopt where a needed column is missing or misspelt.
 std::optional<std::vector<SweepRow>> read_sweep_rows_as_far(const CsvTable& table,
                                                             Problems& problems);
 

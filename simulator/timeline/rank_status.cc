@@ -115,7 +115,7 @@ void RankStatusFile::finish(int exit_code) { record_->end(RankState::finished, e
 
 std::optional<RankStatus> read_rank_status(const std::filesystem::path& file) {
   using Record = RankStatusFile::Record;
-  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   std::error_code error;
   void* mapped = MAP_FAILED;

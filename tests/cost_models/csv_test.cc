@@ -29,6 +29,17 @@ std::vector<std::string> refusals(std::string_view text) {
   return lines;
 }
 
+TEST(Csv, RefusesTablesWithoutEndAndControlCharacters) {
+  std::string wide = "a", many = "a,b\n";
+  for (int i = 0; i < 1024; ++i) wide += ",c" + std::to_string(i);
+  EXPECT_THAT(refusals(wide + "\n"), ElementsAre(HasSubstr("at most 1024 columns")));
+  EXPECT_EQ(parsed(wide.substr(0, wide.rfind(',')) + "\n").header.size(), 1024U);
+  EXPECT_THAT(refusals("a,b\n" + wide + "\n"), ElementsAre(HasSubstr("at most 1024 columns")));
+  for (int i = 0; i < 1 << 20; ++i) many += ",\n";
+  EXPECT_THAT(refusals(many), ElementsAre(HasSubstr("at most 2097152 cells")));
+  EXPECT_THAT(refusals("a,b\n1,\x1b[2J\n"), ElementsAre(HasSubstr("t.csv:2:3: found a control")));
+}
+
 TEST(Csv, ReadsQuotesCommasAndLineEndsInCells) {
   const CsvTable table = parsed("a,b,c\r\n1,\"x, \"\"y\"\"\",\r\n\"two\nlines\",,3\n");
   EXPECT_THAT(table.header, ElementsAre("a", "b", "c"));

@@ -21,6 +21,19 @@ TEST(Problem, SaysWhereWhatWasFoundAndWhatWasExpected) {
             "ranks)");
 }
 
+TEST(Problem, ShowsControlCharactersOfAFileEscaped) {
+  const Problem problem{.file = "a\x1b[2J.yaml",
+                        .place = "1:1 (\x07)",
+                        .found = "'\r\nfine\x7f\xc2\x9b\xe2\x80\xae\xff'",
+                        .expected = "\t\xc3\xa9",
+                        .hint = "\x1b"};
+  EXPECT_EQ(to_string(problem),
+            "a\\x1b[2J.yaml:1:1 (\\x07): found '\\r\\nfine\\x7f\\x9b\\u202e\\xff', expected "
+            "\t\xc3\xa9 (\\x1b)");
+  EXPECT_EQ(to_string(Problem{.found = "two\nlines\x1b"}), "two\nlines\\x1b");
+  EXPECT_LT(to_string(Problem{.file = "f", .found = std::string(1 << 20, 'k')}).size(), 2000U);
+}
+
 TEST(Problem, SuggestsTheNearestKnownWordOnly) {
   const std::vector<std::string> known{"tensor_parallel", "nodes", "nics_per_node"};
   EXPECT_EQ(did_you_mean("node", known), "did you mean 'nodes'?");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/spec_document.h"
 #include "planner/engines/read_plan.h"
 #include "planner/interop/verl/verl.h"
 #include "planner/interop/verl/verl_import.h"
@@ -13,10 +14,13 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kMostGpus = 1 << 20;
 constexpr Whole kLength{.least = 1, .most = 1 << 30};  // tokens
 constexpr Whole kPrompts{.least = 1, .most = 1 << 30};
 constexpr Whole kUpdates{.least = 1, .most = 1 << 14};
+
+std::string most_gpus() {
+  return "at most " + std::to_string(kMostClusterGpus) + " GPUs altogether";
+}
 
 void check_keys(VerlImport& in) {
   if (const std::string& engine = in.config.other_engine; !engine.empty()) {
@@ -37,12 +41,13 @@ void check_keys(VerlImport& in) {
 }
 
 void read_cluster(VerlImport& in) {
-  const std::int64_t nodes = in.integer("trainer.nnodes", 1, {.least = 1, .most = kMostGpus});
+  const std::int64_t nodes =
+      in.integer("trainer.nnodes", 1, {.least = 1, .most = kMostClusterGpus});
   const std::int64_t per_node =
       in.integer("trainer.n_gpus_per_node", 8, {.least = 1, .most = 1 << 10});
   in.world = nodes * per_node;
-  if (in.world > kMostGpus) {
-    return in.refuse("trainer.nnodes", std::to_string(nodes), "at most 1048576 GPUs altogether");
+  if (in.world > kMostClusterGpus) {
+    return in.refuse("trainer.nnodes", std::to_string(nodes), most_gpus());
   }
   ClusterSpec& cluster = in.plan().cluster;
   cluster = in.options.cluster;
@@ -142,9 +147,8 @@ void read_algorithm(VerlImport& in, std::int64_t mini) {
 void add_rollout_pool(VerlImport& in, const std::string& block) {
   in.rollout_gpus = std::int64_t{in.degree(block + ".nnodes", 1)} *
                     std::int64_t{in.degree(block + ".n_gpus_per_node", 8)};
-  if (in.rollout_gpus > kMostGpus) {
-    return in.refuse(block + ".nnodes", std::to_string(in.rollout_gpus) + " GPUs",
-                     "at most 1048576 GPUs altogether");
+  if (in.rollout_gpus > kMostClusterGpus) {
+    return in.refuse(block + ".nnodes", std::to_string(in.rollout_gpus) + " GPUs", most_gpus());
   }
   ClusterSpec& cluster = in.plan().cluster;
   const std::int64_t nodes =

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost_models/documents/problem.h"
@@ -72,6 +73,47 @@ TEST(SweepRows, RefuseDegreesOfMoreRanksThanThereMayBe) {
       "llama3.1-8b,h100-8,train,8,1048576,1048576,1048576,1048576,2\n");
   EXPECT_THAT(lines, ElementsAre(HasSubstr("in.csv:2 (tp): found '8', expected degrees whose"),
                                  HasSubstr("in.csv:2 (gen_tp): found '1048576'")));
+}
+
+// A misspelt column is kept in silence no longer: its values would never be priced.
+TEST(SweepRows, RefuseColumnsThatResembleOneThatIsRead) {
+  const auto of = [](const std::string& column) {
+    return refusals("model,cluster,kind,gpus," + column + "\nllama3.1-8b,h100-8,train,8,1\n");
+  };
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"micro_batches", "micro_batch"},
+      {"micro_batch_size", "micro_batch"},
+      {"Micro-Batch", "micro_batch"},
+      {"TP", "tp"},
+      {"tp_size", "tp"},
+      {"zero_stage", "zero"},
+      {"num_gpus", "gpus"},
+      {"globl_batch", "global_batch"},
+      {"sequence_paralel", "sequence_parallel"},
+      {"response_token", "response_tokens"},
+      {"precison", "precision"},
+      {"gen_tp_size", "gen_tp"}};
+  for (const auto& [column, meant] : cases) {
+    EXPECT_THAT(of(column), ElementsAre(testing::AllOf(
+                                HasSubstr("in.csv:1 (" + column + "): found the unknown column"),
+                                HasSubstr("did you mean '" + meant + "'?"))));
+  }
+}
+
+TEST(SweepRows, KeepColumnsThatResembleNoneAndNameThem) {
+  Problems problems;
+  auto table = parse_csv(
+      "row,note,set,source,measured_step_s,measured_oom,checkpoint_engine,fair_time,tps,seed,"
+      "step_s,gen_s,mfu,model,cluster,kind,gpus\n"
+      "1,a,b,c,2,0,nccl,1,5,7,9,9,9,llama3.1-8b,h100-8,train,8\n",
+      "in.csv", problems);
+  ASSERT_TRUE(table);
+  const auto summary = sweep(*table, ".", "", problems);
+  ASSERT_TRUE(summary) << to_string(problems.at(0));
+  EXPECT_THAT(summary->kept,
+              ElementsAre("row", "note", "set", "source", "measured_step_s", "measured_oom",
+                          "checkpoint_engine", "fair_time", "tps", "seed"));
+  EXPECT_EQ(table->rows[0].cells[9], "7");
 }
 
 TEST(SweepRows, NamesEveryCellThatDoesNotRead) {

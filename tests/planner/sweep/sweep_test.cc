@@ -125,6 +125,10 @@ TEST(Sweep, RefusesResponsesBeyondTheModelsPositions) {
     EXPECT_EQ(cell(table, row, "feasible"), "0");
     EXPECT_THAT(cell(table, row, "why"),
                 HasSubstr("max_position_embeddings: found 1024 positions, expected at least 1025"));
+    for (const char* time : {"step_s", "gen_s", "reshard_s", "log_prob_s", "update_s", "mfu",
+                             "tokens_per_s_per_gpu"}) {
+      EXPECT_THAT(cell(table, row, time), IsEmpty()) << time;
+    }
   }
   for (const std::size_t row : {2U, 3U}) EXPECT_EQ(cell(table, row, "feasible"), "1");
 }
