@@ -22,7 +22,7 @@ std::string joined(const Problems& problems) {
 }
 
 // What a file says, as a message shows it: a key of a megabyte is cut.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 1000;
   return printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "..." : "");
 }
@@ -38,10 +38,10 @@ std::string to_string(const Problem& problem) {
   // A message of our own, which may have lines; all else may quote a file.
   const bool message = problem.file.empty() && problem.place.empty() && problem.expected.empty();
   std::string text = printable(problem.file);
-  if (!problem.place.empty()) text += (text.empty() ? "" : ":") + quoted(problem.place);
+  if (!problem.place.empty()) text += (text.empty() ? "" : ":") + in_quotes(problem.place);
   if (!text.empty()) text += ": ";
   const std::string found =
-      message ? printable(problem.found, LineEnds::kept) : quoted(problem.found);
+      message ? printable(problem.found, LineEnds::kept) : in_quotes(problem.found);
   text += problem.expected.empty() ? found
                                    : "found " + found + ", expected " + printable(problem.expected);
   if (!problem.hint.empty()) text += " (" + printable(problem.hint) + ")";
