@@ -101,12 +101,13 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   // The bubble is v times shorter with v chunks (Narayanan et al. 2021, sec. 2.2.2); micro-batches
   // that do not fill the last round of p leave (v - 1) (p - m mod p) chunks empty (Calculon).
   const double chunks = candidate.vpp;
-  double rounds = count - 1 / chunks;
   const double rest = std::fmod(count, candidate.pp);
-  if (rest != 0) rounds += (chunks - 1) * (candidate.pp - rest) / chunks;
+  const double empty = rest != 0 ? (chunks - 1) * (candidate.pp - rest) / chunks : 0;
+  const double rounds = count - 1 / chunks + empty;
   return {{shown + sum.seconds / chunks + rounds * slowest.seconds,
            shown + sum.communication / chunks + rounds * slowest.communication},
-          slowest.seconds};
+          slowest.seconds,
+          empty * slowest.seconds};
 }
 
 }  // namespace tessera

@@ -16,7 +16,8 @@ Traffic hop_bytes(const RoleLayout& layout, const Candidate& candidate, double t
 
 struct PipelineTime {
   OperationTime whole;
-  Seconds slowest;  // one micro-batch on the slowest stage
+  Seconds slowest;     // one micro-batch on the slowest stage
+  Seconds incomplete;  // of `whole`: what a last round of interleaved chunks that is not full costs
 };
 
 /// `count` micro-batches of `each` sequences, as `cost` prices one, through all stages; forward

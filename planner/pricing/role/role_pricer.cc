@@ -149,7 +149,8 @@ PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequenc
     const double next = std::min(2 * count, most);
     const PipelineTime many = passes(candidate, next, sequences, training);
     PipelineTime between = many;
-    between.whole.seconds -= std::max(Seconds{}, next * many.slowest - count * few.slowest);
+    between.whole.seconds -=
+        many.incomplete + std::max(Seconds{}, next * many.slowest - count * few.slowest);
     if (between.whole.seconds < least.whole.seconds) least = between;
     few = many;
     count = next;
