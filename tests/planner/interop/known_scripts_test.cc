@@ -269,7 +269,12 @@ TEST(Lora, TakesLessTimeThanTrainingEveryWeight) {
   const double ratio = seconds(some, Phase::update_actor) / seconds(all, Phase::update_actor);
   EXPECT_LT(ratio, 0.9);
   EXPECT_GT(ratio, 0.5);
-  EXPECT_LT(seconds(some, Phase::reshard), seconds(all, Phase::reshard) / 4);
+  // The engine's calls take as long for either, and adapters are as many tensors.
+  EXPECT_LT(seconds(some, Phase::reshard), seconds(all, Phase::reshard));
+  const auto received = [](const Outcome& outcome) {
+    return outcome.imported.plan.reshard.at(0).bytes_received;
+  };
+  EXPECT_LT(received(some), received(all) / 4);
   // Generation is the fullest phase of both, where adapters lie beside the rollout's weights.
   const auto update = [](const Outcome& outcome) {
     return outcome.imported.plan.find(Role::actor)->memory.at(Phase::update_actor).total();
