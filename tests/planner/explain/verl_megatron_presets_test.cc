@@ -1,6 +1,7 @@
 // Every plan that the presets lead to for verl's Megatron has one set of process groups.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <iostream>
 #include <map>
 #include <set>
@@ -28,14 +29,22 @@ std::map<int, std::set<Groups>> groups_of(const Plan& plan) {
   return groups;
 }
 
+#ifdef __SANITIZE_ADDRESS__  // some twenty times slower: a part of the presets
+constexpr std::array kModels{"qwen2.5-7b", "qwen3-30b-a3b", "moonlight-16b-a3b"};
+constexpr std::array kClusters{"h200-8", "h800-64"};
+#else
+constexpr std::array kModels{
+    "qwen2.5-0.5b", "qwen2.5-7b",        "qwen2.5-14b", "qwen2.5-32b",   "qwen2.5-72b",
+    "llama3.1-8b",  "llama3.1-70b",      "qwen3-8b",    "qwen3-30b-a3b", "qwen3-235b-a22b",
+    "mixtral-8x7b", "moonlight-16b-a3b", "deepseek-v3", "gpt-oss-20b"};
+constexpr std::array kClusters{"h100-8",  "h800-8",  "h200-8", "h100-64",
+                               "h800-64", "h200-64", "h20-64", "a100-64"};
+#endif
+
 TEST(VerlMegatron, PlansOfThePresetsHaveOneSetOfGroups) {
   int plans = 0, broken = 0, refused = 0;
-  for (const char* model :
-       {"qwen2.5-0.5b", "qwen2.5-7b", "qwen2.5-14b", "qwen2.5-32b", "qwen2.5-72b", "llama3.1-8b",
-        "llama3.1-70b", "qwen3-8b", "qwen3-30b-a3b", "qwen3-235b-a22b", "mixtral-8x7b",
-        "moonlight-16b-a3b", "deepseek-v3", "gpt-oss-20b"}) {
-    for (const char* cluster :
-         {"h100-8", "h800-8", "h200-8", "h100-64", "h800-64", "h200-64", "h20-64", "a100-64"}) {
+  for (const char* model : kModels) {
+    for (const char* cluster : kClusters) {
       for (const char* workload : {"grpo-7b-1k", "ppo-7b-1k"}) {
         Problems problems;
         const auto outcome = make_plan(verl_megatron_request(model, cluster, workload), problems);
@@ -55,7 +64,7 @@ TEST(VerlMegatron, PlansOfThePresetsHaveOneSetOfGroups) {
   }
   std::cout << plans << " plans, " << broken << " with several sets of groups; " << refused
             << " requests without a plan\n";
-  EXPECT_GT(plans, 92);
+  EXPECT_GT(plans, (plans + refused) / 2);
 }
 
 }  // namespace
