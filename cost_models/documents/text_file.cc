@@ -35,8 +35,8 @@ class Descriptor {
   int number_;
 };
 
+// Of a file that is neither regular nor a folder.
 const char* kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
   return S_ISSOCK(mode) ? "a socket" : "no regular file";

@@ -41,11 +41,11 @@ Blocks blocks_of(const Placement& placement) {
 }
 
 // Of "critic+reference | actor+rollout". A rollout that is not named is beside the actor.
-Blocks blocks_in(const std::string& words) {
+Blocks blocks_in(const std::string& words) {  // without spaces
   std::vector<std::multiset<std::string>> blocks(1);
   std::string role;
   bool rollout = false;
-  for (const char c : without_spaces(words) + "|") {
+  for (const char c : words + "|") {
     if (c != '+' && c != '|') {
       role += c;
       continue;
@@ -95,25 +95,23 @@ FieldValues values_about(Role role, const FixedSettings& settings) {
 
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems) {
   const Capabilities& table = engine_named(request.engine).capabilities;
-  const std::string& wanted = request.fixed.placement;
+  const std::string wanted = without_spaces(request.fixed.placement);
   std::vector<Placement> all =
       all_placements(roles_of(request.workload), !table.pools.rollout_lags.empty());
   if (table.pools.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;
-  if (without_spaces(wanted) == "standalone") return {all.back()};
+  if (wanted == "standalone") return {all.back()};
+  const Blocks blocks = blocks_in(wanted);
   std::vector<std::string> names;
   for (const Placement& placement : all) {
     names.push_back(without_spaces(describe(placement)));
-    if (names.back() == without_spaces(wanted) || blocks_in(wanted) == blocks_of(placement)) {
-      return {placement};
-    }
+    if (names.back() == wanted || blocks == blocks_of(placement)) return {placement};
   }
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  problems.push_back({"--fix", "placement", without_spaces(wanted), known,
-                      did_you_mean(without_spaces(wanted), names)});
+  problems.push_back({"--fix", "placement", wanted, known, did_you_mean(wanted, names)});
   return {};
 }
 

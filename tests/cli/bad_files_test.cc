@@ -6,9 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,6 +13,7 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
+#include "tests/cli/called.h"
 
 namespace tessera {
 namespace {
@@ -25,12 +23,6 @@ using testing::Not;
 
 namespace fs = std::filesystem;
 
-struct Called {
-  int code = -1;
-  double seconds = 0;
-  std::string out;  // stdout and stderr
-};
-
 // A command that hangs or swells is ended, with 124 or a signal.
 Called call(const std::string& words, const std::string& streams = "2>&1") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -38,20 +30,7 @@ Called call(const std::string& words, const std::string& streams = "2>&1") {
 #else
   const std::string limit = "ulimit -v 4000000; ";
 #endif
-  const std::string command = limit + "timeout 20 " + std::string(TESSERA_BINARY_DIR) +
-                              "/cli/tessera " + words + " " + streams;
-  Called called;
-  const auto start = std::chrono::steady_clock::now();
-  FILE* const pipe = popen(command.c_str(), "r");
-  std::array<char, 4096> piece{};
-  while (const std::size_t read = fread(piece.data(), 1, piece.size(), pipe)) {
-    called.out.append(piece.data(), read);
-  }
-  const int status = pclose(pipe);
-  called.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  called.seconds = took.count();
-  return called;
+  return tessera::call(words, streams, limit + "timeout 20 ");
 }
 
 std::string preset(const std::string& path) {
@@ -64,8 +43,6 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   EXPECT_NE(at, text.npos) << what;
   return at == text.npos ? text : text.replace(at, what.size(), with);
 }
-
-const std::string kAsk = "plan --model qwen2.5-0.5b --cluster h100-8 --workload grpo-7b-1k ";
 
 class BadFiles : public testing::Test {
  protected:

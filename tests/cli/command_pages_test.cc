@@ -4,29 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/cli/called.h"
+
 namespace tessera {
 namespace {
 
-std::string help_of(const std::string& command) {
-  const std::string line =
-      std::string(TESSERA_BINARY_DIR) + "/cli/tessera " + command + " --help 2>&1";
-  FILE* const pipe = popen(line.c_str(), "r");
-  std::string out;
-  std::array<char, 4096> piece{};
-  while (const std::size_t read = fread(piece.data(), 1, piece.size(), pipe)) {
-    out.append(piece.data(), read);
-  }
-  pclose(pipe);
-  return out;
-}
+std::string help_of(const std::string& command) { return call(command + " --help").out; }
 
 std::string page(const std::string& name) {
   std::ifstream in(std::string(TESSERA_SOURCE_DIR) + "/docs/commands/" + name + ".md");

@@ -1,12 +1,9 @@
 // The command line as a user meets it: exit codes and what the messages name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -19,6 +16,7 @@
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
+#include "tests/cli/called.h"
 
 namespace tessera {
 namespace {
@@ -27,27 +25,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 namespace fs = std::filesystem;
-
-struct Called {
-  int code = -1;
-  std::string out;  // stdout, and stderr where asked
-};
-
-Called call(const std::string& words, const char* streams = "2>&1") {
-  const std::string command =
-      std::string(TESSERA_BINARY_DIR) + "/cli/tessera " + words + " " + streams;
-  Called called;
-  FILE* const pipe = popen(command.c_str(), "r");
-  std::array<char, 4096> piece{};
-  while (const std::size_t read = fread(piece.data(), 1, piece.size(), pipe)) {
-    called.out.append(piece.data(), read);
-  }
-  const int status = pclose(pipe);
-  called.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return called;
-}
-
-const std::string kAsk = "plan --model qwen2.5-0.5b --cluster h100-8 --workload grpo-7b-1k ";
 
 // A plan file for all tests, made once.
 class Usage : public testing::Test {

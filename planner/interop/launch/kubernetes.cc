@@ -21,9 +21,8 @@ std::string unexpanded(const std::string& text) {
   return escaped;
 }
 
-// Where a TrainJob finds the plan, and where it leaves its results.
+// Where a TrainJob finds the plan.
 constexpr const char* kPlanFolder = "/plan";
-constexpr const char* kRunsFolder = "/runs";
 
 // What a pod of the runtime gets in addition: the plan, a place for results, shared memory.
 std::string pod_patch(const Plan& plan, const ExportOptions& options, JobShape shape) {
@@ -70,11 +69,9 @@ std::string train_job(const Plan& plan, const ExportTarget& target, const Export
   text += plan.cluster.device.name == "cpu" ? "        cpu: " + gpus + "\n"
                                             : "        nvidia.com/gpu: " + gpus + "\n";
   text += "    command: [torchrun, --no-python, tessera-run, train]\n    args:\n";
-  const bool absolute = options.run_folder.starts_with('/');
-  for (const std::string& word :
-       {std::string(kPlanFolder) + "/plan.json", std::string("--config"),
-        std::string(kPlanFolder) + "/run.yaml", std::string("-o"),
-        (absolute ? "" : std::string(kRunsFolder) + "/") + options.run_folder}) {
+  for (const std::string& word : {std::string(kPlanFolder) + "/plan.json", std::string("--config"),
+                                  std::string(kPlanFolder) + "/run.yaml", std::string("-o"),
+                                  on_runs_volume(options.run_folder)}) {
     text += "      - " + yaml_text(unexpanded(word)) + "\n";
   }
   const auto environment = environment_of(plan, target);
@@ -89,18 +86,15 @@ std::string train_job(const Plan& plan, const ExportTarget& target, const Export
 
 // What a TrainJob refers to and cannot bring.
 void note_train_job(const Plan& plan, const ExportOptions& options, JobShape shape, Export& out) {
-  const std::string& name = options.name;
-  out.notes.push_back(
-      "Before: `kubectl create configmap " + name +
-      "-plan --from-file=plan.json --from-file=run.yaml=" + shell_word(options.run_config) +
-      "`, and a PersistentVolumeClaim " + name + "-runs" +
-      (shape.nodes > 1 ? " that several nodes may write (ReadWriteMany)" : "") +
-      "; models and data that run.yaml names can lie on it, too, under " + kRunsFolder + ".");
+  note_before_pods(options, shape,
+                   "`kubectl create configmap " + options.name +
+                       "-plan --from-file=plan.json --from-file=run.yaml=" +
+                       shell_word(options.run_config) + "`",
+                   "models and data that run.yaml names", out);
   if (shape.nodes > 1 && plan.cluster.device.name != "cpu") {
     out.notes.push_back(
-        "Several nodes: give the job the cluster's RDMA resource (its name depends on the device "
-        "plugin: rdma/hca_shared_devices_a, say) beside nvidia.com/gpu, or NCCL falls back to "
-        "TCP; and let the scheduler start all pods or none (the runtime's podGroupPolicy).");
+        network_card_advice("the job") +
+        "; and let the scheduler start all pods or none (the runtime's podGroupPolicy).");
   }
 }
 

@@ -1,7 +1,6 @@
 #include "planner/interop/launch/launch_files.h"
 
 #include "cost_models/documents/problem.h"
-#include "planner/interop/files/script.h"
 #include "planner/interop/files/setting.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
@@ -55,6 +54,24 @@ bool add_plan_file(const Plan& plan, const ExportOptions& options, Export& out,
 std::string train_words(const ExportOptions& options) {
   return "train plan.json --config " + shell_word(options.run_config) + " -o " +
          shell_word(options.run_folder);
+}
+
+std::string on_runs_volume(const std::string& path) {
+  return path.starts_with('/') ? path : std::string(kRunsFolder) + "/" + path;
+}
+
+void note_before_pods(const ExportOptions& options, JobShape shape, const std::string& created,
+                      const std::string& kept, Export& out) {
+  out.notes.push_back("Before: " + created + ", and a PersistentVolumeClaim " + options.name +
+                      "-runs" +
+                      (shape.nodes > 1 ? " that several nodes may write (ReadWriteMany)" : "") +
+                      "; " + kept + " can lie on it, too, under " + kRunsFolder + ".");
+}
+
+std::string network_card_advice(const std::string& whom) {
+  return "Several nodes: give " + whom +
+         " the cluster's RDMA resource (its name depends on the device plugin: "
+         "rdma/hca_shared_devices_a, say) beside nvidia.com/gpu, or NCCL falls back to TCP";
 }
 
 void note_run_config(const ExportOptions& options, Export& out) {

@@ -6,6 +6,7 @@
 #include "cost_models/documents/problem_list.h"
 #include "planner/engines/choices.h"
 #include "planner/interop/files/export_target.h"
+#include "planner/interop/files/script.h"
 
 namespace tessera {
 
@@ -19,6 +20,17 @@ bool add_plan_file(const Plan& plan, const ExportOptions& options, Export& out, 
 
 /// tessera-run's arguments, as words of a shell.
 std::string train_words(const ExportOptions& options);
+
+/// Where the pods of a job mount the volume that its results lie on.
+inline constexpr const char* kRunsFolder = "/runs";
+/// A path that is not absolute, on that volume.
+std::string on_runs_volume(const std::string& path);
+/// What a job of pods refers to and cannot bring: `created` (kubectl's commands) and the volume,
+/// which `kept` may lie on, too.
+void note_before_pods(const ExportOptions& options, JobShape shape, const std::string& created,
+                      const std::string& kept, Export& out);
+/// That pods of several nodes need network cards; `whom`: "the pods".
+std::string network_card_advice(const std::string& whom);
 
 /// That the run configuration lies beside the plan.
 void note_run_config(const ExportOptions& options, Export& out);

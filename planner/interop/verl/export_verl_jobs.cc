@@ -72,9 +72,8 @@ void write_slurm(const Plan& plan, const ExportTarget& target, const ExportOptio
       "three srun lines name).");
 }
 
-// Where the pods of a RayJob find the script, and where they leave checkpoints.
+// Where the pods of a RayJob find the script.
 constexpr const char* kJobFolder = "/job";
-constexpr const char* kRunsFolder = "/runs";
 
 // A pod template, indented by `in`. All nodes are alike; `container` is the name that KubeRay
 // knows.
@@ -135,19 +134,12 @@ void note_ray_job(const Plan& plan, const ExportOptions& options, const VerlJob&
     if (literals.find("=" + variable.name + "=") != literals.npos) continue;
     literals += " --from-literal=" + variable.name + "=...";
   }
-  out.notes.push_back(
-      "Before: `kubectl create configmap " + options.name + "-job --from-file=run.sh`" +
-      (literals.empty() ? ""
-                        : ", `kubectl create configmap " + options.name + "-env" + literals + "`") +
-      ", and a PersistentVolumeClaim " + options.name + "-runs" +
-      (shape.nodes > 1 ? " that several nodes may write (ReadWriteMany)" : "") +
-      "; models and data can lie on it, too, under " + kRunsFolder + ".");
-  if (shape.nodes > 1) {
-    out.notes.push_back(
-        "Several nodes: give the pods the cluster's RDMA resource (its name depends on the device "
-        "plugin: rdma/hca_shared_devices_a, say) beside nvidia.com/gpu, or NCCL falls back to "
-        "TCP.");
-  }
+  const std::string create = "`kubectl create configmap " + options.name;
+  note_before_pods(options, shape,
+                   create + "-job --from-file=run.sh`" +
+                       (literals.empty() ? "" : ", " + create + "-env" + literals + "`"),
+                   "models and data", out);
+  if (shape.nodes > 1) out.notes.push_back(network_card_advice("the pods") + ".");
 }
 
 void write_kubernetes(const Plan& plan, const ExportTarget& target, const ExportOptions& options,
@@ -155,8 +147,7 @@ void write_kubernetes(const Plan& plan, const ExportTarget& target, const Export
   if (!check_job(plan, options, problems)) return;
   auto job = verl_job(plan, options, RayStart::by_launcher, problems);
   if (!job) return;
-  const bool absolute = options.run_folder.starts_with('/');
-  const std::string folder = (absolute ? "" : std::string(kRunsFolder) + "/") + options.run_folder;
+  const std::string folder = on_runs_volume(options.run_folder);
   job->array += comment_lines("Where pods come and go, checkpoints lie on the volume.") +
                 "overrides+=(" +
                 shell_word(hydra_override(

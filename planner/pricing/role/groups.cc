@@ -75,17 +75,16 @@ std::vector<int> beginnings(const std::vector<Steps>& others, int per_node) {
 }
 
 // Of `steps` ranks from place `first` of a node on.
-std::int64_t nodes_along(std::int64_t first, const Steps& steps, int per_node) {
-  return steps.step >= per_node
-             ? steps.count
-             : (first + (steps.count - 1) * std::int64_t{steps.step}) / per_node + 1;
+int nodes_along(int first, const Steps& steps, const ClusterSpec& cluster) {
+  return group_shape(cluster, steps.count, steps.step, first).nodes;
 }
 
 // Of a group whose first rank is at `first` of its node.
-std::int64_t nodes_from(int first, const Members& members, int per_node) {
+std::int64_t nodes_from(int first, const Members& members, const ClusterSpec& cluster) {
   const auto& [inner, outer] = members;
-  if (outer.count == 1) return nodes_along(first, inner, per_node);
-  if (inner.count == 1) return nodes_along(first, outer, per_node);
+  if (outer.count == 1) return nodes_along(first, inner, cluster);
+  if (inner.count == 1) return nodes_along(first, outer, cluster);
+  const std::int64_t per_node = cluster.gpus_per_node;
   std::int64_t nodes = 0, free = 0;  // nodes from `free` on hold none of the ranks so far
   for (int i = 0; i < outer.count; ++i) {
     const std::int64_t begin = first + i * std::int64_t{outer.step};
@@ -107,18 +106,19 @@ bool fills(const Steps& steps, int per_node) {
 }
 
 // On most nodes of all groups of these members.
-GroupShape widest(const Members& members, const std::vector<Steps>& others, int per_node) {
+GroupShape widest(const Members& members, const std::vector<Steps>& others,
+                  const ClusterSpec& cluster) {
   GroupShape shape{members.count(), 1};
   if (shape.ranks == 1) return shape;
+  const auto per_node = static_cast<int>(cluster.gpus_per_node);
   const bool alike = fills(members.inner, per_node) && fills(members.outer, per_node) &&
                      std::all_of(others.begin(), others.end(),
                                  [&](const Steps& steps) { return fills(steps, per_node); });
   if (alike) {
-    const std::int64_t inner = nodes_along(0, members.inner, per_node);
-    shape.nodes = static_cast<int>(inner * nodes_along(0, members.outer, per_node));
+    shape.nodes = nodes_along(0, members.inner, cluster) * nodes_along(0, members.outer, cluster);
   } else {
     for (const int first : beginnings(others, per_node)) {
-      shape.nodes = std::max(shape.nodes, static_cast<int>(nodes_from(first, members, per_node)));
+      shape.nodes = std::max(shape.nodes, static_cast<int>(nodes_from(first, members, cluster)));
     }
   }
   shape.nodes = std::min(shape.nodes, shape.ranks);
@@ -127,27 +127,27 @@ GroupShape widest(const Members& members, const std::vector<Steps>& others, int 
 
 // Experts' groups cut the ranks of a stage anew (ExpertCoord): within `block` neighbours of a
 // replica, or over blocks of several.
-void set_expert_groups(const Candidate& candidate, int block, Steps dp, Steps pp, int per_node,
-                       CandidateGroups& groups) {
+void set_expert_groups(const Candidate& candidate, int block, Steps dp, Steps pp,
+                       const ClusterSpec& cluster, CandidateGroups& groups) {
   const int etp = candidate.etp, experts = candidate.ep * etp;
   if (experts <= block) {
     const int copies = block / experts;
-    groups.ep = widest({{candidate.ep, etp}, {}}, {{etp, 1}, {copies, experts}, dp, pp}, per_node);
-    groups.expert_replicas = widest({{copies, experts}, dp}, {{experts, 1}, pp}, per_node);
+    groups.ep = widest({{candidate.ep, etp}, {}}, {{etp, 1}, {copies, experts}, dp, pp}, cluster);
+    groups.expert_replicas = widest({{copies, experts}, dp}, {{experts, 1}, pp}, cluster);
     return;
   }
   const int blocks = std::min(candidate.dp, (experts + block - 1) / block);
   const Steps copies{candidate.dp / blocks, dp.step * blocks};
-  groups.ep = widest({{block / etp, etp}, {blocks, dp.step}}, {{etp, 1}, copies, pp}, per_node);
+  groups.ep = widest({{block / etp, etp}, {blocks, dp.step}}, {{etp, 1}, copies, pp}, cluster);
   groups.ep.ranks = candidate.ep;
-  groups.expert_replicas = widest({copies, {}}, {{block, 1}, {blocks, dp.step}, pp}, per_node);
+  groups.expert_replicas = widest({copies, {}}, {{block, 1}, {blocks, dp.step}, pp}, cluster);
 }
 
 }  // namespace
 
 CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request) {
   const bool megatron = dealt_order(candidate, request.engine) == RankOrder::megatron;
-  const auto per_node = static_cast<int>(request.cluster.gpus_per_node);
+  const ClusterSpec& cluster = request.cluster;
   const int block = candidate.tp * candidate.cp;
   const Steps tp{candidate.tp, 1}, cp{candidate.cp, candidate.tp};
   const Steps dp{candidate.dp, megatron ? block : block * candidate.pp};
@@ -155,15 +155,15 @@ CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request
   const Steps shards{candidate.dp_shard, dp.step};
   const Steps copies{candidate.dp / candidate.dp_shard, dp.step * candidate.dp_shard};
   CandidateGroups groups;
-  groups.tp = widest({tp, {}}, {cp, dp, pp}, per_node);
-  groups.cp = widest({cp, {}}, {tp, dp, pp}, per_node);
-  groups.replicas = widest({cp, dp}, {tp, pp}, per_node);
+  groups.tp = widest({tp, {}}, {cp, dp, pp}, cluster);
+  groups.cp = widest({cp, {}}, {tp, dp, pp}, cluster);
+  groups.replicas = widest({cp, dp}, {tp, pp}, cluster);
   groups.shard = request.traits.shards.over_context
-                     ? widest({cp, shards}, {tp, pp, copies}, per_node)
-                     : widest({shards, {}}, {tp, cp, pp, copies}, per_node);
-  groups.replicated = widest({copies, {}}, {tp, cp, pp, shards}, per_node);
-  set_expert_groups(candidate, block, dp, pp, per_node, groups);
-  const GroupShape replica = widest({{block, 1}, pp}, {dp}, per_node);
+                     ? widest({cp, shards}, {tp, pp, copies}, cluster)
+                     : widest({shards, {}}, {tp, cp, pp, copies}, cluster);
+  groups.replicated = widest({copies, {}}, {tp, cp, pp, shards}, cluster);
+  set_expert_groups(candidate, block, dp, pp, cluster, groups);
+  const GroupShape replica = widest({{block, 1}, pp}, {dp}, cluster);
   groups.hop_nodes = candidate.pp > 1 && replica.nodes > 1 ? 2 : 1;
   return groups;
 }

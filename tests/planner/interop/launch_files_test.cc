@@ -260,6 +260,16 @@ class Oracle : public ::testing::Test {
     return words;
   }
 
+  // verl's trainer with these training files; its words.
+  static std::vector<std::string> verl_words_of(const Node& job, const std::string& files) {
+    std::vector<std::string> words = words_of(job);
+    EXPECT_GT(words.size(), 40U);
+    EXPECT_EQ(words.at(0), "-m");
+    EXPECT_EQ(words.at(1), "verl.trainer.main_ppo");
+    EXPECT_THAT(words, ::testing::Contains(files));
+    return words;
+  }
+
  private:
   fs::path folder_;
   std::string command_;
@@ -316,11 +326,7 @@ TEST_F(Oracle, KubeflowTorchrunAndRayTakeWhatIsExported) {
   for (const int i : {4, 5}) {
     const Node* const job = values_of(verdicts[i]);
     ASSERT_NE(job, nullptr);
-    const std::vector<std::string> words = words_of(*job);
-    ASSERT_GT(words.size(), 40U);
-    EXPECT_EQ(words[0], "-m");
-    EXPECT_EQ(words[1], "verl.trainer.main_ppo");
-    EXPECT_THAT(words, ::testing::Contains(files));
+    const std::vector<std::string> words = verl_words_of(*job, files);
     EXPECT_EQ(words.back(), "trainer.last='a b'");
     EXPECT_EQ(job->find("environment")->find("NCCL_CUMEM_ENABLE")->text, "0");
   }
@@ -347,11 +353,7 @@ TEST_F(Oracle, RayAndKubernetesTakeVerlJobs) {
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
     const Node* const job = values_of(verdicts[i]);
     ASSERT_NE(job, nullptr);
-    const std::vector<std::string> words = words_of(*job);
-    ASSERT_GT(words.size(), 40U);
-    EXPECT_EQ(words[0], "-m");
-    EXPECT_EQ(words[1], "verl.trainer.main_ppo");
-    EXPECT_THAT(words, ::testing::Contains(files));
+    const std::vector<std::string> words = verl_words_of(*job, files);
     const bool several = i % 4 >= 2;
     if (i % 2 == 0) {
       EXPECT_EQ(job->find("heads")->integer, several ? 1 : 0);
