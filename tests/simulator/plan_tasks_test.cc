@@ -179,7 +179,8 @@ TEST(PlanTasks, AReshardCopiesTheExactBytesToEveryDestination) {
     std::int64_t longest = task.bytes;
     for (const Transfer& transfer : exact.transfers) {
       if (transfer.destination != task.ranks[0] || transfer.source == task.ranks[0]) continue;
-      longest = std::max(longest, exact.traffic[static_cast<std::size_t>(transfer.source)].sent);
+      longest =
+          std::max(longest, exact.traffic[static_cast<std::size_t>(transfer.source)].sent.value);
     }
     EXPECT_NEAR(static_cast<double>(task.duration_ns), static_cast<double>(longest), 1);
     total += task.bytes;

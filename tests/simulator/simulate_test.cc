@@ -108,8 +108,8 @@ TEST(Simulate, AgreesWithTheEvaluatorOnRefilledSlots) {
     const Plan plan = planned(request);
     ASSERT_FALSE(plan.roles.empty()) << engine;
     const Simulation simulated = simulate(plan, request.calibration);
-    EXPECT_NEAR(simulated.phases_s.at(Phase::gen) / plan.prediction.phases_s.at(Phase::gen), 1,
-                0.05)
+    EXPECT_NEAR(simulated.phases_s.at(Phase::gen) / plan.prediction.phases_s.at(Phase::gen).value,
+                1, 0.05)
         << engine;
   }
 }

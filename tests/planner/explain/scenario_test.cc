@@ -51,7 +51,7 @@ Switch switched(const ModelSpec& spec, const ParallelLayout& training,
   result.bound = static_cast<double>(plan.lower_bound.value);
   result.least = result.most;
   for (const RankTraffic& traffic : plan.traffic) {
-    result.least = std::min(result.least, static_cast<double>(traffic.received));
+    result.least = std::min(result.least, static_cast<double>(traffic.received.value));
   }
   EXPECT_EQ(plan.bytes_received, plan.lower_bound);
   return result;
