@@ -194,32 +194,8 @@ int run(RunOptions options) {
   }
 }
 
-}  // namespace
-
-void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("run", "Execute a plan: one process per rank");
-  auto options = std::make_shared<RunOptions>();
-  command->add_option("plan", options->plan, "plan.json")->required();
-  command->add_option("--config", options->config, "run.yaml or a preset (configs/runs)")
-      ->required();
-  command->add_option("--set", options->overrides, "KEY=VALUE that replaces a key of the config");
-  command->add_option("--ranks", options->ranks, "Checked against the plan");
-  command->add_option("--device", options->device, "cpu, cuda or auto")
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
-  command
-      ->add_option_function<std::string>(
-          "--on-oom", [options](const std::string& what) { options->replan = what == "replan"; },
-          "Where a rank runs out of memory: stop, or replan: go on with a plan that fits by what "
-          "was measured, from the beginning")
-      ->check(CLI::IsMember({"stop", "replan"}));
-  command
-      ->add_option_function<double>(
-          "--memory-limit-gib",
-          [options](double limit) {
-            options->overrides.push_back("trainer.memory_limit_gib=" + std::to_string(limit));
-          },
-          "GiB of device memory that a rank may use; default: all of it")
-      ->check(CLI::PositiveNumber);
+/// Options of how weights travel.
+void add_reshard_options(CLI::App* command, const std::shared_ptr<RunOptions>& options) {
   command
       ->add_option("--reshard", options->reshard,
                    "minimal, or full: gather every tensor, then slice (to compare)")
@@ -254,6 +230,35 @@ void add_run(CLI::App& app) {
           },
           "Type on the wire of fp32 weights (reshard.wire_from_step: from which step on)")
       ->check(CLI::IsMember({"bf16", "fp16"}));
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("run", "Execute a plan: one process per rank");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("plan", options->plan, "plan.json")->required();
+  command->add_option("--config", options->config, "run.yaml or a preset (configs/runs)")
+      ->required();
+  command->add_option("--set", options->overrides, "KEY=VALUE that replaces a key of the config");
+  command->add_option("--ranks", options->ranks, "Checked against the plan");
+  command->add_option("--device", options->device, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command
+      ->add_option_function<std::string>(
+          "--on-oom", [options](const std::string& what) { options->replan = what == "replan"; },
+          "Where a rank runs out of memory: stop, or replan: go on with a plan that fits by what "
+          "was measured, from the beginning")
+      ->check(CLI::IsMember({"stop", "replan"}));
+  command
+      ->add_option_function<double>(
+          "--memory-limit-gib",
+          [options](double limit) {
+            options->overrides.push_back("trainer.memory_limit_gib=" + std::to_string(limit));
+          },
+          "GiB of device memory that a rank may use; default: all of it")
+      ->check(CLI::PositiveNumber);
+  add_reshard_options(command, options);
   command->add_option("-o,--output", options->output, "Folder of the run; must not exist");
   command->callback([options] {
     const int code = run(*options);

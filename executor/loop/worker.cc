@@ -11,8 +11,8 @@
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
 #include "executor/tensor/torch_memory_ops.h"
+#include "executor/weights/kept_weights.h"
 #include "executor/weights/placed_weights.h"
-#include "executor/weights/random_weights.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -43,9 +43,9 @@ void load(RoleWorker& worker, Role role, const Plan& plan, const TrainerConfig& 
   Problems problems;
   const ModelSource& source = plan.models.at(worker.plan->model);
   if (!trainer.random_weights) {
-    load_weights(*worker.weights, source.path, trainer.seed, problems);
+    load_kept_weights(*worker.weights, source.path, trainer.seed, problems);
   } else if (const auto deviation = initializer_range_of(source.path, problems)) {
-    draw_weights(*worker.weights, source.spec, *deviation, trainer.seed);
+    draw_kept_weights(*worker.weights, source.spec, *deviation, trainer.seed);
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
 }

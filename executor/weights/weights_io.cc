@@ -2,6 +2,8 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
@@ -9,7 +11,7 @@
 #include "executor/checkpoint/tensor_box.h"
 #include "executor/comm/groups.h"
 #include "executor/data/init_model.h"
-#include "executor/weights/random_weights.h"
+#include "executor/weights/kept_weights.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
@@ -46,7 +48,7 @@ torch::Tensor drawn(const Parameter& parameter, std::uint64_t seed, double devia
 void initialize_row(Weights& weights, const ArenaSlot& slot, std::uint64_t seed, double deviation,
                     torch::Device device) {
   const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
-  torch::Tensor& tensor = weights.tensors[static_cast<std::size_t>(slot.tensor)];
+  torch::Tensor tensor = part_in(weights, slot);
   if (parameter.shape.size() < 2) {
     tensor.fill_(parameter.name.ends_with("norm.weight") ? 1.0 : 0.0);
     return;
@@ -113,6 +115,41 @@ void read_all(std::vector<Read>& reads, DType type, Problems& problems) {
   reads.clear();
 }
 
+/// What lies in the slots, from a folder.
+void load_slots(Weights& weights, std::span<const ArenaSlot> slots,
+                const std::filesystem::path& path, std::uint64_t seed, Problems& problems) {
+  torch::NoGradGuard no_grad;
+  const auto folder = ModelFolder::open(path, problems);
+  if (!folder) return;
+  std::vector<Read> reads;
+  std::int64_t bytes = 0;
+  for (const ArenaSlot& slot : slots) {
+    const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
+    const TensorView* view = folder->find(parameter.name);
+    if (view == nullptr && parameter.name == "score.weight") {
+      initialize_row(weights, slot, seed, kHeadDeviation, torch::kCPU);
+      continue;
+    }
+    if (view == nullptr || view->shape != parameter.shape) {
+      problems.push_back({.file = path.string(),
+                          .place = parameter.name,
+                          .found = view == nullptr ? "no such tensor" : "another shape",
+                          .expected = "the shape that config.json gives"});
+      continue;
+    }
+    const torch::Tensor target = part_in(weights, slot);
+    const bool direct = target.is_cpu() && target.is_contiguous();
+    reads.push_back(
+        {view, &slot, target,
+         direct ? target : torch::empty(target.sizes(), target.options().device(torch::kCPU))});
+    bytes += direct ? 0 : slot.range.bytes;
+    if (bytes < kReadAtOnce) continue;
+    read_all(reads, weights.dtype, problems);
+    bytes = 0;
+  }
+  read_all(reads, weights.dtype, problems);
+}
+
 /// The parts of a row that the ranks of one replica count, in the order of the model group.
 std::vector<Interval> counted_by_rank(const Weights& weights, int row) {
   const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(row)];
@@ -172,51 +209,46 @@ void initialize(Weights& weights, std::uint64_t seed, double deviation, torch::D
   }
 }
 
-void load_weights(Weights& weights, const std::filesystem::path& path, std::uint64_t seed,
-                  Problems& problems) {
-  torch::NoGradGuard no_grad;
-  const auto folder = ModelFolder::open(path, problems);
-  if (!folder) return;
-  std::vector<Read> reads;
-  std::int64_t bytes = 0;
-  for (const ArenaSlot& slot : weights.arena.slots) {
-    const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
-    const TensorView* view = folder->find(parameter.name);
-    if (view == nullptr && parameter.name == "score.weight") {
-      initialize_row(weights, slot, seed, kHeadDeviation, torch::kCPU);
-      continue;
-    }
-    if (view == nullptr || view->shape != parameter.shape) {
-      problems.push_back({.file = path.string(),
-                          .place = parameter.name,
-                          .found = view == nullptr ? "no such tensor" : "another shape",
-                          .expected = "the shape that config.json gives"});
-      continue;
-    }
-    const torch::Tensor& tensor = weights.tensors[static_cast<std::size_t>(slot.tensor)];
-    const bool direct = tensor.is_cpu() && tensor.is_contiguous();
-    reads.push_back(
-        {view, &slot, tensor,
-         direct ? tensor : torch::empty(tensor.sizes(), tensor.options().device(torch::kCPU))});
-    bytes += direct ? 0 : slot.range.bytes;
-    if (bytes < kReadAtOnce) continue;
-    read_all(reads, weights.dtype, problems);
-    bytes = 0;
+torch::Tensor part_in(const Weights& weights, const ArenaSlot& slot) {
+  const auto row = static_cast<std::size_t>(slot.tensor);
+  const ArenaSlot& whole =
+      weights.arena.slots[static_cast<std::size_t>(weights.arena.slot_of[row])];
+  torch::Tensor part = weights.tensors[row].movedim(0, whole.outer_dim);
+  for (int dim = 0; dim < slot.box.rank; ++dim) {
+    const Interval mine = slot.box.dims[static_cast<std::size_t>(dim)];
+    part =
+        part.narrow(dim, mine.lo - whole.box.dims[static_cast<std::size_t>(dim)].lo, mine.size());
   }
-  read_all(reads, weights.dtype, problems);
+  return part.movedim(slot.outer_dim, 0);
 }
 
-void draw_weights(Weights& weights, const ModelSpec& model, double deviation, std::uint64_t seed) {
+std::vector<ArenaSlot> kept_slots(const Weights& weights) {
+  if (weights.layout.dp_shard == 1) return weights.arena.slots;
+  return arena_layout(weights.table, weights.layout, weights.coord, weights.dtype, true).slots;
+}
+
+void load_weights(Weights& weights, const std::filesystem::path& folder, std::uint64_t seed,
+                  Problems& problems) {
+  load_slots(weights, weights.arena.slots, folder, seed, problems);
+}
+
+void load_kept_weights(Weights& weights, const std::filesystem::path& folder, std::uint64_t seed,
+                       Problems& problems) {
+  load_slots(weights, kept_slots(weights), folder, seed, problems);
+}
+
+void draw_kept_weights(Weights& weights, const ModelSpec& model, double deviation,
+                       std::uint64_t seed) {
   torch::NoGradGuard no_grad;
   const ParameterTable own = parameter_table(model);
-  for (const ArenaSlot& slot : weights.arena.slots) {
+  for (const ArenaSlot& slot : kept_slots(weights)) {
     const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
     if (!own.find(parameter.name)) {
       initialize_row(weights, slot, seed, kHeadDeviation, torch::kCPU);
       continue;
     }
-    weights.tensors[static_cast<std::size_t>(slot.tensor)].copy_(
-        drawn_box(parameter, slot.box, deviation, seed).movedim(slot.outer_dim, 0));
+    part_in(weights, slot)
+        .copy_(drawn_box(parameter, slot.box, deviation, seed).movedim(slot.outer_dim, 0));
   }
 }
 
