@@ -179,9 +179,9 @@ MemoryWatch::MemoryWatch(int device, const MemoryOptions& options)
     : state_(std::make_shared<State>()) {
   state_->device = device;
   state_->limit = options.limit_bytes;
+  configure_allocator(options.allocator);
   if (device >= 0) {
     state_->allocator = settings_in_force(options.allocator);
-    configure_allocator(options.allocator);
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     state_->context = memory_of(device).used;
     // torch calls it without its lock, before it throws: the tensors of the failing operation are

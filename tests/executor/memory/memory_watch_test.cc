@@ -76,6 +76,17 @@ void other_errors() {
   EXPECT_GT(watch.refusal("x", 0).in_use.libraries, kMiB);  // all that is resident
 }
 
+void allocator_settings() {
+  EXPECT_NO_THROW(
+      MemoryWatch(-1, {.allocator = "expandable_segments:True,garbage_collection_threshold:0.8"}));
+  try {
+    const MemoryWatch watch(-1, {.allocator = "expandable_segment:True"});
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::bad_input);
+  }
+}
+
 /// In a child, whose own failures are its exit code.
 void in_a_process(void (*test)()) {
   EXPECT_EXIT((test(), std::exit(testing::Test::HasFailure() ? 1 : 0)), testing::ExitedWithCode(0),
@@ -84,6 +95,7 @@ void in_a_process(void (*test)()) {
 
 TEST(MemoryWatch, CountsTensorsAndRefusesBeyondTheLimit) { in_a_process(count_and_refuse); }
 TEST(MemoryWatch, ArenasShareTheLimit) { in_a_process(arenas_count); }
+TEST(MemoryWatch, RefusesSettingsThatTorchDoesNotKnow) { in_a_process(allocator_settings); }
 TEST(MemoryWatch, KnowsWhichErrorsAreOfMemory) { in_a_process(other_errors); }
 
 }  // namespace
