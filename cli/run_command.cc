@@ -132,7 +132,6 @@ std::optional<int> attempt(const Plan& plan, const std::string& config, const Ru
   refused = run_program({program.string(), "train", "--folder", folder.string(), "--config-name",
                          config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
   if (refused != 0) return std::nullopt;
-  // torchrun reads abbreviations of its own options behind the program too: --run would be one.
   const SupervisedRun supervised{.command = {program.string(), "train", "--folder", folder.string(),
                                              "--device", gpu ? "cuda" : "cpu"},
                                  .ranks = plan.world_size(),
