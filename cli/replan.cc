@@ -96,8 +96,8 @@ std::optional<Plan> plan_again(const Plan& failed, const fs::path& run, std::ost
   char text[160];
   std::snprintf(text, sizeof text,
                 "by what was measured this fits: %s of %.4f GiB, %.3f s a step (%.3f)\n",
-                in_gib(plan.prediction.peak_bytes, 4).c_str(), *limit, plan.prediction.step_s,
-                failed.prediction.step_s);
+                in_gib(plan.prediction.peak_bytes, 4).c_str(), *limit, plan.prediction.step_s.value,
+                failed.prediction.step_s.value);
   log << text << changes(failed, plan);
   return plan;
 }

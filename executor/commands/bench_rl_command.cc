@@ -87,6 +87,15 @@ json summary_of(const std::vector<Metrics>& steps) {
   return made;
 }
 
+json predicted(const Plan& plan) {
+  json made{{"step_s", plan.prediction.step_s.value},
+            {"peak_bytes", plan.prediction.peak_bytes.value}};
+  for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+    made["phases_s"][std::string(name_of(phase))] = seconds.value;
+  }
+  return made;
+}
+
 /// The command again, to which a limit may be added.
 std::string command_of(const RlOptions& options) {
   std::string line = "tessera";
@@ -145,11 +154,7 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
   made["reshard"] = way;
   made["samples_by_step"] = digests;
   made["memory_gib"] = memory_of(steps, plan);
-  made["predicted"] = {{"step_s", plan.prediction.step_s.value},
-                       {"peak_bytes", plan.prediction.peak_bytes.value}};
-  for (const auto& [phase, seconds] : plan.prediction.phases_s) {
-    made["predicted"]["phases_s"][std::string(name_of(phase))] = seconds.value;
-  }
+  made["predicted"] = predicted(plan);
   const std::map<std::string, double> most =
       share_numbers(*site.host, {{"peak", static_cast<double>(memory.bytes())}});
   made["peak_bytes"] = static_cast<std::int64_t>(most.at("peak"));

@@ -45,7 +45,7 @@ bool without_libraries(const MemoryRefusal& refusal) {
 }
 
 std::string amount(std::int64_t bytes) {
-  if (bytes >= std::int64_t{1} << 30 || bytes == 0) return in_gib(bytes);
+  if (bytes >= std::int64_t{1} << 30 || bytes == 0) return in_gib(Bytes{bytes});
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2f MiB",
                 static_cast<double>(bytes) / (std::int64_t{1} << 20));
@@ -69,7 +69,7 @@ std::string planned_lines(const PlannedMemory& planned) {
   std::string out = "the plan for " + std::string(name_of(planned.phase)) + ": " +
                     amount(planned.sum) + " of " + amount(planned.limit) + "\n";
   for (const auto& [name, bytes] : memory_classes(planned.use)) {
-    if (bytes != 0) out += "  " + std::string(name) + " " + amount(bytes) + "\n";
+    if (bytes != 0) out += "  " + std::string(name) + " " + amount(bytes.value) + "\n";
   }
   return out + "  outside the allocator " + amount(planned.reserve) + "\n";
 }
@@ -174,7 +174,7 @@ std::string to_json(const MemoryReport& report) {
     const PlannedMemory& planned = *report.planned;
     ordered_json classes;
     for (const auto& [name, bytes] : memory_classes(planned.use)) {
-      if (bytes != 0) classes[std::string(name)] = bytes;
+      if (bytes != 0) classes[std::string(name)] = bytes.value;
     }
     made["planned"] = {{"phase", name_of(planned.phase)},
                        {"bytes", classes},
