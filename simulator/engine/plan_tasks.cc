@@ -240,13 +240,14 @@ class Builder {
                                    .max_sequences = role.batching.max_sequences,
                                    .prefill_tokens = role.batching.prefill_tokens,
                                    .stages = role.layout.pp,
-                                   .refills_alone = traits_of(plan_.engine).decode.refills_alone};
+                                   .refills_alone = traits_of(plan_.engine).decode.refills_alone,
+                                   .cache_tokens = costs.operations().cache_tokens(),
+                                   .block_tokens = traits_of(plan_.engine).decode.block_tokens};
     std::vector<TaskId> tails;
     for (int replica = 0; replica < role.layout.dp(); ++replica) {
-      const Interval prompts = split(workload.prompts_per_step, role.layout.dp(), replica);
-      const auto first = static_cast<std::size_t>(prompts.lo * workload.samples_per_prompt);
-      const auto count = static_cast<std::size_t>(prompts.size() * workload.samples_per_prompt);
-      const auto mine = std::span(lengths_).subspan(first, count);
+      const Interval share = sequences_of(replica, role.layout.dp());
+      const auto mine = std::span(lengths_).subspan(static_cast<std::size_t>(share.lo),
+                                                    static_cast<std::size_t>(share.size()));
       const std::vector<int> ranks = costs.replica_ranks(replica);
       TaskId previous = host(call, ranks, costs.call_seconds(), {call.start});
       const auto segments = simulate_replica(mine, batching, costs.rollout());
@@ -256,6 +257,16 @@ class Builder {
       tails.push_back(previous);
     }
     return tails;
+  }
+
+  // A replica's part of the step's sequences, as the engine deals them.
+  Interval sequences_of(int replica, int replicas) const {
+    const Workload& workload = plan_.workload;
+    if (engine_named(plan_.engine).prompts == PromptDealing::requests) {
+      return split(workload.sequences(), replicas, replica);
+    }
+    const Interval prompts = split(workload.prompts_per_step, replicas, replica);
+    return {prompts.lo * workload.samples_per_prompt, prompts.hi * workload.samples_per_prompt};
   }
 
   static Task segment_task(const RolloutSegment& segment, Phase phase,

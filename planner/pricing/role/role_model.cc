@@ -6,6 +6,7 @@
 
 #include "cost_models/adapters.h"
 #include "cost_models/lengths.h"
+#include "planner/engines/engine.h"
 #include "planner/pricing/role/full_gather.h"
 
 namespace tessera {
@@ -22,6 +23,13 @@ Assumptions assumptions_of(PlanRequest request) {
   assumed.sequence = prompt + assumed.response;
   assumed.squared = prompt * prompt + 2 * prompt * assumed.response +
                     mean_square_length(workload.response_tokens);
+  assumed.prompts = engine_named(assumed.request.engine).prompts;
+  const bool generates =
+      std::any_of(workload.dataflow.begin(), workload.dataflow.end(),
+                  [](const Call& call) { return call.kind == CallKind::generate; });
+  if (const std::int64_t block = traits.decode.block_tokens; generates && block > 0) {
+    assumed.cache = std::make_shared<const PagedCache>(workload, block);
+  }
   return assumed;
 }
 
