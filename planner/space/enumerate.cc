@@ -240,7 +240,8 @@ class Enumeration {
 
   void add(std::vector<MemoryChoice> choices, std::vector<BatchLimit> batches) {
     if (choices.empty() || batches.empty()) return;
-    found_.push_back({next_, std::move(choices), std::move(batches), limits_apart_});
+    const PoolShare share = rollout_ ? pool_share(request_, prompts_, next_) : PoolShare::even;
+    found_.push_back({next_, std::move(choices), std::move(batches), limits_apart_, share});
   }
 
   // FSDP over all replicas, or over those of one node (HSDP).

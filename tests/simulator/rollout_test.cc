@@ -318,7 +318,9 @@ TEST(Rollout, APagedCacheThatRunsOutPreemptsAsTokenByToken) {
         const double simulated = seconds_of(simulate_replica(drawn, batching, rates));
         EXPECT_NEAR(simulated / followed.seconds, 1, 0.05)
             << lengths.mean << ", " << slots << " on " << part;
-        if (part == 0.5) EXPECT_GT(simulated, 1.05 * unlimited);
+        if (part == 0.5) {
+          EXPECT_GT(simulated, 1.05 * unlimited);
+        }
       }
     }
   }
