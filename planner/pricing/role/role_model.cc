@@ -45,9 +45,12 @@ PackedSequences::PackedSequences(const Workload& workload)
     : packing_(workload.response_tokens, workload.prompt_tokens) {}
 
 double PackedSequences::micro_batches(std::int64_t tokens, double sequences) {
-  const auto [each, added] = cache_.try_emplace(tokens, 0.0);
-  if (added) each->second = packing_.sequences(tokens);
-  return std::clamp(std::ceil(sequences / each->second), 1.0, std::max(1.0, sequences));
+  if (tokens != latest_.first) {  // most calls ask for the same limit again
+    const auto [each, added] = cache_.try_emplace(tokens, 0.0);
+    if (added) each->second = packing_.sequences(tokens);
+    latest_ = *each;
+  }
+  return std::clamp(std::ceil(sequences / latest_.second), 1.0, std::max(1.0, sequences));
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cost_models/layout/parameter_table.h"
@@ -59,6 +60,7 @@ class PackedSequences {
  private:
   ExpectedPacking packing_;
   std::map<std::int64_t, double> cache_;
+  std::pair<std::int64_t, double> latest_{-1, 0};
 };
 
 /// Facts of a role's model that no layout changes.
