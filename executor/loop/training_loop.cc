@@ -250,7 +250,7 @@ class Loop {
     all["training/global_step"] = static_cast<double>(step);
     all["plan/predicted_step_s"] = plan_.prediction.step_s;
     all["plan/error_pct"] =
-        100 * (plan_.prediction.step_s - all["timing_s/step"]) / all["timing_s/step"];
+        100 * (plan_.prediction.step_s.value - all["timing_s/step"]) / all["timing_s/step"];
     if (observer_.step_finished) observer_.step_finished(step, all, experience_);
   }
 

@@ -120,7 +120,8 @@ class Replica {
   void append_chunks(std::int64_t prompts, double again, std::int64_t entered) {
     if (prompts == 0 && again == 0) return;
     const std::int64_t prompt = std::max<std::int64_t>(1, batching_.prompt_tokens);
-    const std::int64_t whole = std::max(prompts, batching_.prefill_tokens / prompt);
+    const std::int64_t whole =
+        std::max(prompts, std::min(batching_.prefill_tokens / prompt, std::ssize(lengths_)));
     const auto most = static_cast<double>(std::max<std::int64_t>(1, whole));
     OperationTime time = costs_.prefill(most, most);
     const double part = (static_cast<double>(prompts) + again / static_cast<double>(prompt)) /

@@ -12,7 +12,7 @@ namespace {
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 // Largest piece of offloaded optimizer states that passes through the device at a time.
-constexpr std::int64_t kStreamBytes = 1LL << 30;
+constexpr Bytes kStreamBytes{1LL << 30};
 
 }  // namespace
 
@@ -25,14 +25,14 @@ MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& ca
   const bool moves =
       phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
   const Offload& offload = candidate.offload;
-  if (offload.parameters && !call && !moves) use.weights = 0;
-  if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes.value;
-  if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = 0;
+  if (offload.parameters && !call && !moves) use.weights = {};
+  if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes;
+  if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = {};
   if (offload.optimizer && (!trains || traits.optimizer.offloaded != OffloadedStates::whole)) {
-    const std::int64_t states = use.master_weights + use.optimizer;
+    const Bytes states = use.master_weights + use.optimizer;
     if (trains && traits.optimizer.offloaded != OffloadedStates::on_host)
       use.workspace += std::min(states, kStreamBytes);
-    use.master_weights = use.optimizer = 0;
+    use.master_weights = use.optimizer = {};
   }
   return use;
 }
@@ -47,11 +47,12 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
   if (!model.lora.used()) {
     MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
     if (layout.zero == 1 && traits.gradients.reduced_in_place) {
-      whole.gradients = model.trained ? stage.elements.total() * size_of(model.dtypes.grad) : 0;
+      whole.gradients =
+          Bytes{model.trained ? stage.elements.total() * size_of(model.dtypes.grad) : 0};
     }
     if (model.trained && layout.dp_shard > 1 && masters) {
       whole.weights = std::max(whole.weights, whole.master_weights);
-      whole.master_weights = 0;
+      whole.master_weights = {};
     }
     return whole;
   }
@@ -133,10 +134,10 @@ std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
 
 // What FSDP leaves to the root module: the head stays gathered from the forward pass on,
 // and its gradient whole until all layers are done.
-std::int64_t gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
-  if (model.spec.head == ModelHead::value) return 0;
-  return model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
-         (gradients ? 2 : 1);
+Bytes gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
+  if (model.spec.head == ModelHead::value) return {};
+  return Bytes{model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
+               (gradients ? 2 : 1)};
 }
 
 // Buffers of collectives and of gathered parameters.
@@ -202,7 +203,7 @@ MemoryUse worst_moment(const RoleLayout& layout, const Candidate& candidate,
 MemoryUse memory_of(const PassBytes& bytes) {
   // More than any memory holds, and little enough that sums of them stay integers.
   const auto rounded = [](double value) {
-    return static_cast<std::int64_t>(std::ceil(std::min(value, 1.0 * (1LL << 56))));
+    return Bytes{static_cast<std::int64_t>(std::ceil(std::min(value, 1.0 * (1LL << 56))))};
   };
   return {.activations = rounded(bytes.activations),
           .logits = rounded(bytes.logits),

@@ -211,7 +211,7 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
   const double first = sequences - later;
   PrefillSeconds seconds = in_batches(std::ceil(first / samples), first);
   if (recomputed > 0) {  // fills up batches, in chunks
-    const double most = std::max(1.0, std::floor(limit / prompt));
+    const double most = std::clamp(std::floor(limit / prompt), 1.0, sequences);
     const PrefillSeconds batch = prefill(layout, most, most);
     const double parts = recomputed / (most * prompt * candidate.pp);
     seconds.compute += parts * batch.compute;
