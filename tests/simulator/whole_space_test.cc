@@ -285,6 +285,8 @@ TEST(WholeSpaceTasks, GenerationIsPlannedAsItIsSimulatedOnAverage) {
            // A paged cache that overflows at times, and shares that differ by a sequence or prompt.
            {{2000, 1.0, 16384}, false, "verl", {"rollout.tp=1", "rollout.max_sequences=20"}},
            {{640, 0.5, 1024}, false, "verl", {"rollout.tp=1"}, 110},
+           // Four sequences a replica, of which the longest decides.
+           {{1024, 0.5, 8192}, false, "any", {"rollout.tp=1"}, 16},
            {{640, 0.5, 1024}, false, "tessera", {"rollout.tp=1"}, 110},
            {{900, 1.0, 8192}, true, "any", {"rollout.ep=8", "rollout.tp=1"}},
            {{900, 0.5, 4096}, true, "any", {"rollout.ep=4", "rollout.pp=2"}},

@@ -731,7 +731,8 @@ TEST(Import, APagedRolloutComesBackWithTheSequencesThatLiveInItsCache) {
   const std::int64_t slots = rollout.batching.max_sequences;
   // Cut by TP, a GPU holds that part of a token's 57,344 bytes.
   const std::int64_t token = 57344 / rollout.layout.tp;
-  const std::int64_t longest = rollout.memory.at(Phase::gen).kv_cache / token / (1024 + 32768);
+  const std::int64_t longest =
+      rollout.memory.at(Phase::gen).kv_cache.value / token / (1024 + 32768);
   EXPECT_GT(slots, 3 * longest);
   const auto made = export_plan(plan, target_of("verl"), {}, problems);
   ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();

@@ -57,7 +57,7 @@ TEST(PagedRollout, DecodesAsManySequencesAsLiveInTheCache) {
   const auto memory = live->find(Role::rollout)->memory.at(Phase::gen);
   // 57,344 bytes a token.
   const double each =
-      static_cast<double>(memory.kv_cache) / 57344 / static_cast<double>(at_once(*live));
+      static_cast<double>(memory.kv_cache.value) / 57344 / static_cast<double>(at_once(*live));
   EXPECT_NEAR(each / (512 + 4000), 1, 0.15);
   // Our own executor has a longest sequence's room in every slot.
   const auto contiguous =
