@@ -44,6 +44,7 @@ PagedCache::PagedCache(const Workload& workload, std::int64_t block)
     least.mean = std::max(least.mean, most.mean / waves_at(i));
     least.variance = std::max(least.variance, most.variance / waves_at(i));
     by_waves_[i] = least;
+    deviation_ = std::max(deviation_, std::sqrt(most.variance));
   }
 }
 
@@ -84,8 +85,9 @@ double PagedCache::tokens(double sequences, double slots) const {
     const double fewer = std::exp2((static_cast<double>(below) - at) / kPerOctave);
     each = {low.mean * fewer, low.variance * fewer};
   }
-  const double needed =
-      sequences * each.mean + kSpareDeviations * std::sqrt(sequences * each.variance);
+  const double needed = sequences * each.mean +
+                        kSpareDeviations * std::sqrt(sequences * each.variance) +
+                        kSpareSequences * deviation_;
   return std::max(least_, std::min(needed, slots * longest_));
 }
 

@@ -234,18 +234,19 @@ class Builder {
 
   std::vector<TaskId> generate(const RoleCosts& costs, const CallTasks& call) {
     const Workload& workload = plan_.workload;
+    const Engine& engine = engine_named(plan_.engine);
     const RolePlan& role = costs.role();
     const ReplicaBatching batching{.prompt_tokens = workload.prompt_tokens,
                                    .samples_per_prompt = workload.samples_per_prompt,
                                    .max_sequences = role.batching.max_sequences,
                                    .prefill_tokens = role.batching.prefill_tokens,
                                    .stages = role.layout.pp,
-                                   .refills_alone = traits_of(plan_.engine).decode.refills_alone,
+                                   .refills_alone = engine.traits.decode.refills_alone,
                                    .cache_tokens = costs.operations().cache_tokens(),
-                                   .block_tokens = traits_of(plan_.engine).decode.block_tokens};
+                                   .block_tokens = engine.traits.decode.block_tokens};
     std::vector<TaskId> tails;
     for (int replica = 0; replica < role.layout.dp(); ++replica) {
-      const Interval share = sequences_of(replica, role.layout.dp());
+      const Interval share = replica_share(workload, engine.prompts, role.layout.dp(), replica);
       const auto mine = std::span(lengths_).subspan(static_cast<std::size_t>(share.lo),
                                                     static_cast<std::size_t>(share.size()));
       const std::vector<int> ranks = costs.replica_ranks(replica);
@@ -257,16 +258,6 @@ class Builder {
       tails.push_back(previous);
     }
     return tails;
-  }
-
-  // A replica's part of the step's sequences, as the engine deals them.
-  Interval sequences_of(int replica, int replicas) const {
-    const Workload& workload = plan_.workload;
-    if (engine_named(plan_.engine).prompts == PromptDealing::requests) {
-      return split(workload.sequences(), replicas, replica);
-    }
-    const Interval prompts = split(workload.prompts_per_step, replicas, replica);
-    return {prompts.lo * workload.samples_per_prompt, prompts.hi * workload.samples_per_prompt};
   }
 
   static Task segment_task(const RolloutSegment& segment, Phase phase,

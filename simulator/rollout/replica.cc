@@ -120,8 +120,7 @@ class Replica {
   void append_chunks(std::int64_t prompts, double again, std::int64_t entered) {
     if (prompts == 0 && again == 0) return;
     const std::int64_t prompt = std::max<std::int64_t>(1, batching_.prompt_tokens);
-    const std::int64_t whole =
-        std::max(prompts, std::min(batching_.prefill_tokens / prompt, std::ssize(lengths_)));
+    const std::int64_t whole = std::max(prompts, batching_.prefill_tokens / prompt);
     const auto most = static_cast<double>(std::max<std::int64_t>(1, whole));
     OperationTime time = costs_.prefill(most, most);
     const double part = (static_cast<double>(prompts) + again / static_cast<double>(prompt)) /
@@ -219,6 +218,12 @@ RolloutSegment joined(const RolloutSegment& a, const RolloutSegment& b) {
 }
 
 }  // namespace
+
+Interval replica_share(const Workload& workload, PromptDealing dealing, int replicas, int replica) {
+  if (dealing == PromptDealing::requests) return split(workload.sequences(), replicas, replica);
+  const Interval prompts = split(workload.prompts_per_step, replicas, replica);
+  return {prompts.lo * workload.samples_per_prompt, prompts.hi * workload.samples_per_prompt};
+}
 
 std::vector<RolloutSegment> simulate_replica(std::span<const std::int64_t> response_tokens,
                                              const ReplicaBatching& batching,

@@ -14,6 +14,9 @@
 #include <span>
 #include <vector>
 
+#include "cost_models/spec/split.h"
+#include "cost_models/spec/workload.h"
+#include "planner/plan/engine_rule.h"
 #include "planner/pricing/role/role_cost.h"
 
 namespace tessera {
@@ -50,6 +53,10 @@ struct RolloutSegment {
   double start_s = 0, end_s = 0;
   double communication_s = 0;
 };
+
+/// A replica's part of a step's sequences, prompt by prompt and sample by sample, as they are
+/// dealt.
+Interval replica_share(const Workload& workload, PromptDealing dealing, int replicas, int replica);
 
 /// `response_tokens` of the replica's sequences, sample by sample of each prompt. Segments follow
 /// one another without gaps, from zero.

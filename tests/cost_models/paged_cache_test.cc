@@ -98,6 +98,26 @@ TEST(PagedCache, NoOtherNumberOfSequencesAtOnceIsMuchQuickerOnTheSameCache) {
   }
 }
 
+// Where few sequences run, one that waits for another would double the time of both.
+TEST(PagedCache, FewSequencesHardlyEverWaitForOneAnother) {
+  for (const Case& each :
+       {Case{512, {512, 1, 1024}, 2, 2}, Case{128, {256, 1, 1024}, 3, 3},
+        Case{512, {4000, 1, 32000}, 16, 4}, Case{512, {2000, 0.5, 16000}, 32, 8}}) {
+    const PagedCache cache(workload_of(each.prompt, each.lengths, each.sequences), 16);
+    const double tokens =
+        cache.tokens(static_cast<double>(each.sequences), static_cast<double>(each.slots));
+    double seconds = 0, unlimited = 0;
+    for (unsigned seed = 1; seed <= 60; ++seed) {
+      const auto lengths = drawn_lengths(each.lengths, each.sequences, seed);
+      seconds +=
+          follow(lengths, each.prompt, each.slots, 16, static_cast<std::int64_t>(tokens / 16), {})
+              .seconds;
+      unlimited += follow(lengths, each.prompt, each.slots, 16, 1 << 30, {}).seconds;
+    }
+    EXPECT_LT(seconds, 1.01 * unlimited) << each.slots << " of " << each.sequences;
+  }
+}
+
 // A slot for a longest sequence each would be a multiple of it.
 TEST(PagedCache, HoldsLiveLengthsAndNotTheLongest) {
   const Workload workload = workload_of(512, {4000, 1, 32000}, 8192);
