@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
@@ -32,7 +33,9 @@ std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& requ
   const auto rollout = winner.choice.find(Role::rollout);
   const bool memory_decides =
       rollout != winner.choice.end() &&
-      rollout->second.max_sequences * rollout->second.dp < request.workload.sequences();
+      rollout->second.max_sequences < most_sequences(request.workload,
+                                                     engine_named(request.engine).prompts,
+                                                     rollout->second.dp);
   return search_with_slots(part, request, store, memory_decides ? 2 : 0).result.best;
 }
 
