@@ -171,9 +171,9 @@ def main():
         count, wrong = check(page, options.program.resolve(), options.write)
         compared += count
         messages += wrong
+    print(f"{compared} quoted lines, {len(messages)} differ")
     for message in messages:
         print(message)
-    print(f"{compared} quoted lines, {len(messages)} differ")
     return 1 if messages and not options.write else 0
 
 
