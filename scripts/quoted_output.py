@@ -4,14 +4,13 @@
 usage: quoted_output.py [--program PATH] [--write] [PAGE...]
   --program  the tessera to ask; default build/release/cli/tessera
   --write    put what is printed now into the pages, instead of failing
-  PAGE       default: docs/commands/*.md and docs/tutorials/*.md
+  PAGE       default: README.md, docs/commands/*.md and docs/tutorials/*.md
 
 A fenced block of `tessera` commands is run where all of its commands plan (plan, list, explain,
 simulate, sweep, export, import) and read presets, examples, what commands before them wrote, or a
-block of YAML that the page calls `NAME.yaml`. The fenced block right below it must hold lines of
-the output, in order. A line "..." stands for
-lines that are left out; a line that ends in "..." is compared as far as it goes. Paths are those of
-the repository's root. Ends with code 1 where a line differs.
+block of YAML that the page calls `NAME.yaml`. The fenced block below it, with one line of text
+between them at most, must hold lines of the output, in order. "..." stands for what is left out, of
+a line or of lines. Paths are those of the repository's root. Ends with code 1 where a line differs.
 """
 import argparse
 import difflib
@@ -28,6 +27,7 @@ PLANNING = {"plan", "list", "explain", "simulate", "sweep", "export", "import"}
 READ = {"--model", "--critic", "--reward", "--cluster", "--workload", "--calibration"}
 WRITTEN = {"-o", "--output"}
 CUT = "..."
+NUMBER = r"[-+]?\d[\d.]*"
 
 
 def blocks(lines):
@@ -75,9 +75,8 @@ def output_of(text, program, folder):
 
 
 def agrees(quoted, printed):
-    if quoted.endswith(CUT):
-        return printed.startswith(quoted[:-len(CUT)])
-    return quoted == printed.rstrip()
+    parts = [re.escape(part) for part in quoted.split(CUT)]
+    return re.fullmatch(".*".join(parts), printed.rstrip()) is not None
 
 
 def differing(quoted, printed):
@@ -95,9 +94,16 @@ def differing(quoted, printed):
 
 
 def cut_like(quoted, line):
-    """`line`, cut where the quoted one is: behind as many commas."""
-    if not quoted.endswith(CUT):
+    """`line`, cut where the quoted one is: at the same words, else behind as many commas."""
+    if CUT not in quoted:
         return line.rstrip()
+    parts = re.split(rf"(\.\.\.|{NUMBER})", quoted)
+    words = [".*?" if part == CUT else f"({NUMBER})" if re.fullmatch(NUMBER, part)
+             else re.escape(part) for part in parts]
+    same = re.fullmatch("".join(words), line.rstrip())
+    if same:
+        numbers = iter(same.groups())
+        return "".join(next(numbers) if re.fullmatch(NUMBER, part) else part for part in parts)
     parts = re.split("(?<=, )", line)
     kept = len(re.split("(?<=, )", quoted)) - 1
     return "".join(parts[:kept]) + CUT if kept < len(parts) else line.rstrip()
@@ -106,14 +112,14 @@ def cut_like(quoted, line):
 def remade(quoted, printed):
     """The quoted lines with what is printed in the place of each. Lines that are new are put in
     where the quotation leaves none out, between two that stay."""
-    bare = [re.sub(r"[-+]?\d[\d.]*", "#", line) for line in printed]
+    bare = [re.sub(NUMBER, "#", line) for line in printed]
     whole = not any(line.strip() == CUT for line in quoted)
     made, at = [], 0
     for line in quoted:
         if line.strip() == CUT:
             made.append(line)
             continue
-        pattern = re.sub(r"[-+]?\d[\d.]*", "#", line)
+        pattern = re.sub(NUMBER, "#", line)
         ends = [text[:len(pattern)] if line.endswith(CUT) else text for text in bare[at:]]
         scores = [difflib.SequenceMatcher(None, pattern, text).ratio() for text in ends]
         best = max(range(len(scores)), key=lambda j: (scores[j], -j), default=None)
@@ -143,7 +149,7 @@ def check(page, program, write):
                 continue
             printed = output_of(text, program, folder)
             between = lines[end + 1:below[0] - 1] if below else []
-            if below is None or below[2] or any(line.strip() for line in between):
+            if below is None or below[2] or sum(line.strip() != "" for line in between) > 1:
                 continue
             quoted = lines[below[0]:below[1]]
             compared += sum(line.strip() != CUT for line in quoted)
@@ -164,8 +170,8 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    pages = options.pages or [page for folder in ("commands", "tutorials")
-                              for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
+    pages = options.pages or [ROOT / "README.md", *sorted((ROOT / "docs/commands").glob("*.md")),
+                              *sorted((ROOT / "docs/tutorials").glob("*.md"))]
     compared, messages = 0, []
     for page in pages:
         count, wrong = check(page, options.program.resolve(), options.write)
