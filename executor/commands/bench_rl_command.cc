@@ -236,8 +236,8 @@ void run_rl(const RlOptions& options) {
           figures.push_back(run_way(setup, site, options, inputs, way));
           if (site.host->rank() == 0) {
             std::fprintf(stderr,
-                         "%s: %.4f s a step, %.3f ms of it the switch; its first step began %.1f s "
-                         "after the command\n",
+                         "%s: %.4f s a step, %.3f ms of it the reshard; its first step began %.1f "
+                         "s after the command\n",
                          way.c_str(), figures.back()["step_s"].get<double>(),
                          figures.back()["reshard_exposed_s"].get<double>() * 1e3,
                          figures.back()["first_step_begins_s"].get<double>());
@@ -270,7 +270,7 @@ void add_bench_rl(CLI::App& bench, const std::vector<std::string>& words) {
                  "full, minimal or minimal-unmap; one run each, may be repeated")
       ->check(CLI::IsMember({"full", "minimal", "minimal-unmap"}));
   rl->add_option("--fix", options->fixed, "ROLE.FIELD=VALUE of the plan");
-  rl->add_option("--switch", options->settings,
+  rl->add_option("--reshard-option", options->settings,
                  "'KEY: VALUE' of run.yaml's reshard section, for the minimal ways");
   rl->add_option("--prompts", options->prompts, "Prompts of a step")->check(CLI::Range(1, 100000));
   rl->add_option("--samples", options->samples, "Samples of a prompt")->check(CLI::Range(1, 10000));

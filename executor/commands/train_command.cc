@@ -227,7 +227,7 @@ class Rank {
     if (!log_ || least == 0) return;
     char text[160];
     std::snprintf(text, sizeof text,
-                  "[Memory] training weights are views of the rollout's: %.4g GB less per rank, "
+                  "[Memory] training weights lie in the rollout's memory: %.4g GB less per rank, "
                   "%.4g GB lie twice",
                   static_cast<double>(-least) * 1e-9,
                   static_cast<double>(worker.memory.shared->held_twice) * 1e-9);

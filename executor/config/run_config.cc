@@ -9,7 +9,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config_algorithm.h"
-#include "executor/config/run_config_keys.h"
+#include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "planner/plan/plan.h"
 

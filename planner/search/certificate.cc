@@ -26,8 +26,9 @@ constexpr std::array kLayoutFields{Field::gpus, Field::tp,  Field::cp,         F
                                    Field::pp,   Field::vpp, Field::dp,         Field::dp_shard,
                                    Field::ep,   Field::etp, Field::head_layers};
 
-// The best plans of a part of the space. Numbers of sequences between halvings are looked at where
-// the winner has one: where the memory holds as many as there are, so it does for those near it.
+// The best plans of a part of the space. Numbers of sequences at once between the halvings are
+// searched (search_with_slots) where memory limits the winner's: where it holds all of them, plans
+// like the winner are taken to hold all, too.
 std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& request,
                               const Solution& winner, FrontStore& store) {
   const auto rollout = winner.choice.find(Role::rollout);

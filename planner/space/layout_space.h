@@ -15,8 +15,8 @@
 
 namespace tessera {
 
-/// The candidates of one layout: every choice with every batch, and where `limits_apart` with every
-/// other batch in the calls that train. Batches ascend.
+/// The candidates of one layout: every choice of memory with every batch; where `limits_apart`,
+/// with every pair of batches, one for the calls that train and one for the others. Batches ascend.
 struct LayoutSpace {
   Candidate layout;  // the degrees; nothing of choices and batches but a fixed update_tokens
   std::vector<MemoryChoice> choices;

@@ -57,7 +57,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
 
 RoleCost RolePricer::cost(const Candidate& candidate, Bytes limit) {
   RoleCost cost;
-  // No role computes while a checkpoint is saved; only actor and rollout have work in a switch.
+  // No role computes while a checkpoint is saved; only actor and rollout have work in a reshard.
   cost.resident = most_bytes(candidate, Phase::save_checkpoint);
   cost.switching = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
