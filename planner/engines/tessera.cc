@@ -16,6 +16,7 @@ Engine tessera_engine() {
   can.pools.rollout_lags = {0};
   can.params = kTrainableTypes;
   can.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2, ModelFamily::qwen3};
+  engine.traits.kernels.account = ActivationAccount::executor;
   engine.traits.shards.overlapped = true;
   engine.traits.gradients.overlapped = true;
   engine.traits.optimizer.overlapped_parameters = true;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "cost_models/executor/call_bytes.h"
+#include "cost_models/executor/share_buffers.h"
 #include "cost_models/transformers/fsdp_pass.h"
 
 namespace tessera {
@@ -13,6 +15,24 @@ double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 // Largest piece of offloaded optimizer states that passes through the device at a time.
 constexpr Bytes kStreamBytes{1LL << 30};
+
+bool of_own_executor(const EngineTraits& traits) {
+  return traits.kernels.account == ActivationAccount::executor;
+}
+
+SharedStage shared_stage(const RoleLayout& role, const Candidate& candidate,
+                         const StageClass& stage) {
+  const ParallelLayout layout = shard_degrees(candidate, role.assumed->traits());
+  const ShardElements& parts = *role.parts;
+  SharedStage shared{.all = stage.elements.total(),
+                     .zero = layout.dp_shard > 1 ? 3 : layout.zero,
+                     .ranks = zero_shards(layout).dense};
+  for (const auto& kind : parts.layer) shared.layer = std::max(shared.layer, kind.front().total());
+  for (const std::int64_t layers : stage.layers) shared.layers += layers;
+  shared.outside = (stage.first ? parts.first.front() : 0) + (stage.last ? parts.last.front() : 0) +
+                   (stage.first || stage.last ? parts.both.front() : 0);
+  return shared;
+}
 
 }  // namespace
 
@@ -53,6 +73,10 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
     if (model.trained && layout.dp_shard > 1 && masters) {
       whole.weights = std::max(whole.weights, whole.master_weights);
       whole.master_weights = {};
+    }
+    if (of_own_executor(traits)) {
+      return whole +
+             share_buffers(shared_stage(role, candidate, stage), model.dtypes, model.trained);
     }
     return whole;
   }
@@ -255,6 +279,21 @@ MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candid
   return most;
 }
 
+// A call of Tessera's own executor; blocks of a ring and of Ulysses as communication_memory counts
+// them.
+MemoryUse executor_working(const RoleLayout& layout, const Candidate& candidate,
+                           const StageClass& stage, const RankModel& rank, const StageLoad& load,
+                           bool trains) {
+  const RoleDTypes& dtypes = layout.model->dtypes;
+  MemoryUse use = trains ? executor_training_bytes(rank, load, candidate.recompute)
+                         : executor_scoring_bytes(rank, stage.last, load.tokens);
+  use.gathered = gathered_bytes(shared_stage(layout, candidate, stage), dtypes,
+                                trains && rank.traits.shards.kept_gathered);
+  use.communication +=
+      communication_memory(rank, {}, {}, load.tokens, dtypes, trains).communication;
+  return use;
+}
+
 }  // namespace
 
 double cached_tokens(const Assumptions& assumed, const Candidate& candidate) {
@@ -282,10 +321,6 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
   if (layout.assumed->traits().kernels.account == ActivationAccount::transformers) {
     return transformers_working(layout, candidate, stage, rank, tokens, batches, trains);
   }
-  const bool whole_gradients = trains && !model.lora.used();
-  const MemoryUse buffers =
-      communication_buffers(layout, candidate, stage, rank, tokens, layers, whole_gradients);
-  if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
   const double in_flight = batches.in_flight ? *batches.in_flight
                                              : batches_in_flight(model, candidate, index, layers,
                                                                  static_cast<int>(batches.count));
@@ -295,6 +330,13 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
                        .sequence = as_double(longest_sequence(workload)),
                        // The last micro-batch is what is left.
                        .in_flight = std::min(in_flight, most / tokens)};
+  if (of_own_executor(layout.assumed->traits())) {
+    return executor_working(layout, candidate, stage, rank, load, trains);
+  }
+  const bool whole_gradients = trains && !model.lora.used();
+  const MemoryUse buffers =
+      communication_buffers(layout, candidate, stage, rank, tokens, layers, whole_gradients);
+  if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
   const MemoryUse use = buffers + training_memory(rank, load, candidate.recompute);
   if (!gradients_come_and_go(layout.assumed->traits(), candidate)) return use;
   return worst_moment(layout, candidate, stage, rank, load, use, buffers, batches.count);

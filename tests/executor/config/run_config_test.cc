@@ -187,6 +187,17 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
                        "run.yaml", plan, problems);
   ASSERT_TRUE(patient);
   EXPECT_EQ(patient->trainer.timeout_s, 7200);
+  EXPECT_EQ(patient->trainer.memory_limit_gib, 0);
+  EXPECT_FALSE(patient->trainer.random_weights);
+  const auto limited = parse_run_config(
+      with("  seed: 7",
+           "  seed: 7\n  memory_limit_gib: 70.5\n  allocator: expandable_segments:True\n"
+           "  random_weights: true"),
+      "run.yaml", plan, problems);
+  ASSERT_TRUE(limited);
+  EXPECT_EQ(limited->trainer.memory_limit_gib, 70.5);
+  EXPECT_EQ(limited->trainer.allocator, "expandable_segments:True");
+  EXPECT_TRUE(limited->trainer.random_weights);
   const auto refused = [&](const std::string& from, const std::string& to) {
     Problems found;
     EXPECT_FALSE(parse_run_config(with(from, to), "run.yaml", plan, found)) << to;
@@ -194,6 +205,7 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
   };
   refused("top_p: 0.9", "temperature: 0");
   refused("  seed: 7", "  save_freq: 5");
+  refused("  seed: 7", "  memory_limit_gib: 0");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {reshard_after_forward: false}");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
 }
