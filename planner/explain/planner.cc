@@ -37,6 +37,7 @@ struct Planner::State {
     const std::vector<Rival> rivals = rivals_of(request, problem, solved, store);
     Plan plan = compose_plan(request, costs, solved.result.best.front(), &reshards);
     plan.certificate = certificate_of(request, problem, solved, rivals, plan);
+    plan.certificate.safer = safer_plan(request, problem, solved, costs, plan);
     plan.certificate.digest = certified_digest(plan);
     return plan;
   }

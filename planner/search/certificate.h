@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/pricing/evaluate.h"
 #include "planner/request/request.h"
 #include "planner/search/exact.h"
 #include "planner/search/slots.h"
@@ -15,6 +16,7 @@ namespace tessera {
 
 struct Certificate;
 struct Plan;
+struct SaferPlan;
 
 /// A plan that the winner was compared with, and what it is beside its placement.
 struct Rival {
@@ -33,5 +35,11 @@ std::vector<Rival> rivals_of(const PlanRequest& request, const SearchProblem& pr
 Certificate certificate_of(const PlanRequest& request, const SearchProblem& problem,
                            const SolvedSearch& solved, const std::vector<Rival>& rivals,
                            const Plan& plan);
+
+/// What one more step of safety costs: the best plan of the same request at a tenth of its risk,
+/// which is `plan` itself, composed of the winner of `solved`, where that holds so well. Nothing
+/// where the risk is below the least that can be asked for.
+SaferPlan safer_plan(const PlanRequest& request, const SearchProblem& problem,
+                     const SolvedSearch& solved, CostEvaluator& costs, const Plan& plan);
 
 }  // namespace tessera

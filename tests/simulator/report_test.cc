@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/memory_limit.h"
 #include "tests/simulator/sample_plans.h"
 
 namespace tessera {

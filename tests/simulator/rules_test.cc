@@ -17,6 +17,7 @@
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/request.h"
 #include "simulator/rules/plan_metrics.h"
 

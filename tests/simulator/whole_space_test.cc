@@ -9,6 +9,7 @@
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"

@@ -20,6 +20,7 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
