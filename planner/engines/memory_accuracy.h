@@ -24,6 +24,7 @@ struct MemoryAccuracy {
   /// Configurations behind these figures; 0 = nobody has measured this engine.
   int measured = 0;
   std::string_view source;  // of static lifetime: which runs, where their figures are
+  bool operator==(const MemoryAccuracy&) const = default;
 };
 
 /// Of an engine that nobody has measured: twice the deviation of those that were, and nothing known

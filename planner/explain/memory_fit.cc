@@ -19,8 +19,8 @@ namespace {
 // "98.4 %", with as many digits as tell the rest from nothing: "99.9981 %".
 std::string probability_text(double probability) {
   const double rest = 100 * (1 - probability);
-  const int digits =
-      rest > 0 && rest < 1 ? std::min(6, 1 + static_cast<int>(std::ceil(-std::log10(rest)))) : 1;
+  if (rest < 100 * kLeastRisk) return "more than 99.9999 %";
+  const int digits = rest < 1 ? std::min(6, 1 + static_cast<int>(std::ceil(-std::log10(rest)))) : 1;
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.*f %%", digits, 100 * probability);
   return text.data();

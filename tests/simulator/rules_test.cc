@@ -214,7 +214,7 @@ TEST(Rules, MemoryNearTheEndIsThatOfWhatPlansMayFill) {
   const RuleProfile defaults = shipped("default");
   const auto outcome = [&](double share) {
     plan.prediction.peak_bytes = static_cast<std::int64_t>(
-        share * static_cast<double>(usable_memory(plan.cluster, calibration).value));
+        share * static_cast<double>(usable_memory(plan, calibration).value));
     const Expectation expectation = expectation_of(plan, calibration);
     for (const auto& [rule, verdict] : judge(defaults, expectation.predicted, expectation)) {
       if (rule->name == "memory_near_the_end") return verdict.outcome;

@@ -164,7 +164,7 @@ TEST(WholeSpaceTasks, ChunksOfVirtualStagesShortenTheBubble) {
 TEST(WholeSpaceTasks, PlanAndSimulationReportTheSameLimit) {
   const PlanRequest asked = request_for(llama_8b(), {});
   const Plan plan = planned(asked);
-  const std::int64_t limit = usable_memory(plan.cluster, asked.calibration);
+  const std::int64_t limit = usable_memory(plan, asked.calibration);
   char share[32];
   std::snprintf(
       share, sizeof share, "%.1f",
