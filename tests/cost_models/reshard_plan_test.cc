@@ -211,7 +211,7 @@ TEST(ReshardPlan, MovesWhatTable2SaysForEveryEngine) {
   }
 }
 
-// mission 1.2: the least that a rank of the 8- and 16-GPU examples receives.
+// The least that a rank of the 8- and 16-GPU examples receives.
 TEST(ReshardPlan, VanillaGroupsReceiveMoreThanHybridFlows) {
   const ParameterTable table = divisible_table();
   const std::int64_t m = table.elements() * 2;
