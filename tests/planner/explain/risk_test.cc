@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "planner/engines/engine.h"
 #include "planner/engines/read_plan.h"
 #include "planner/explain/memory_fit.h"
 #include "planner/explain/why_not.h"
