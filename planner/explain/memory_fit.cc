@@ -39,7 +39,7 @@ std::string safer_text(const Plan& plan) {
   if (safer.plan.step_s == 0) return aim + "no plan of this request fits so surely\n";
   const Priced other = priced(plan, safer.plan);
   const double worse = std::max(0.0, worse_by(plan, other));
-  if (worse == 0 && safer.fits == plan.prediction.fits) return aim + "this plan has it\n";
+  if (plan.prediction.fits >= 1 - safer.risk) return aim + "this plan has it\n";
   std::array<char, 32> behind{};
   std::snprintf(behind.data(), behind.size(), "+%.2f %%", 100 * worse);
   return aim + "costs " + behind.data() + " (" + value_text(plan, other) + "), " +

@@ -231,14 +231,14 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   return certificate;
 }
 
-SaferPlan safer_plan(const PlanRequest& request, const SearchProblem& problem,
-                     const SolvedSearch& solved, CostEvaluator& costs, const Plan& plan) {
-  SaferPlan safer{.risk = kSafetyStep * request.risk};
+SaferSolution find_safer(const PlanRequest& request, const SearchProblem& problem,
+                         CostEvaluator& costs, SolvedSearch& solved) {
+  SaferSolution safer{.risk = kSafetyStep * request.risk};
   if (safer.risk < kLeastRisk) return {};
-  const Solution& winner = solved.result.best.front();
-  if (fits_of(problem, costs, winner) >= 1 - safer.risk) {
-    safer.fits = plan.prediction.fits;
-    safer.plan = named(problem, winner, "");
+  std::vector<Solution>& best = solved.result.best;
+  safer.fits = fits_of(problem, costs, best.front());
+  if (safer.fits >= 1 - safer.risk) {
+    safer.best = best.front();
     return safer;
   }
   SearchProblem tighter = problem;  // its prices hold for fewer bytes as well
@@ -248,11 +248,25 @@ SaferPlan safer_plan(const PlanRequest& request, const SearchProblem& problem,
         memory_limit(costs.request(static_cast<int>(view)), safer.risk);
   }
   FrontStore store;
-  const std::vector<Solution> best = search_with_slots(tighter, request, store).result.best;
-  if (best.empty()) return safer;
-  safer.fits = fits_of(problem, costs, best.front());
-  safer.plan = named(problem, best.front(), "");
+  std::vector<Solution> found = search_with_slots(tighter, request, store).result.best;
+  if (found.empty()) return safer;
+  safer.best = std::move(found.front());
+  safer.fits = fits_of(problem, costs, *safer.best);
+  const auto value = [&](const Solution& one) { return value_of(problem.objective, one); };
+  if (value(*safer.best) > value(best.front())) return safer;
+  std::erase_if(best, [&](const Solution& other) {
+    return other.placement == safer.best->placement && other.policy_lag == safer.best->policy_lag;
+  });
+  best.insert(best.begin(), *safer.best);
   return safer;
+}
+
+SaferPlan safer_plan(const SearchProblem& problem, const SaferSolution& safer) {
+  SaferPlan plan{.risk = safer.risk};
+  if (!safer.best) return plan;
+  plan.fits = safer.fits;
+  plan.plan = named(problem, *safer.best, "");
+  return plan;
 }
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 // the prices that `store` keeps.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,10 +37,19 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
                            const SolvedSearch& solved, const std::vector<Rival>& rivals,
                            const Plan& plan);
 
-/// What one more step of safety costs: the best plan of the same request at a tenth of its risk,
-/// which is `plan` itself, composed of the winner of `solved`, where that holds so well. Nothing
-/// where the risk is below the least that can be asked for.
-SaferPlan safer_plan(const PlanRequest& request, const SearchProblem& problem,
-                     const SolvedSearch& solved, CostEvaluator& costs, const Plan& plan);
+/// The best plan at a tenth of the request's risk.
+struct SaferSolution {
+  double risk = 0;               // 0: less than can be asked for, not looked for
+  double fits = 0;               // the probability that it fits
+  std::optional<Solution> best;  // nullopt: none holds so well
+};
+
+/// The winner of `solved` where that holds so well. Else a search finds it, and becomes the winner
+/// itself where it is no worse: of two plans as good the one that is likelier to survive is chosen.
+SaferSolution find_safer(const PlanRequest& request, const SearchProblem& problem,
+                         CostEvaluator& costs, SolvedSearch& solved);
+
+/// As the plan states it.
+SaferPlan safer_plan(const SearchProblem& problem, const SaferSolution& safer);
 
 }  // namespace tessera

@@ -85,6 +85,28 @@ TEST(Risk, OneStepOfSafetyIsFreeWhereThereIsRoom) {
   EXPECT_THAT(describe_fit(plan, request.calibration), HasSubstr("this plan has it"));
 }
 
+/// Generation one step ahead decides the step: what the actor's GPUs hold makes it no faster, and
+/// the plan that fills them is not taken where another takes as long.
+TEST(Risk, OfPlansThatTakeEquallyLongTheOneThatIsLikelierToSurviveIsTaken) {
+  Problems problems;
+  PlanRequest request = request_for("h100-64");
+  request.models["actor"] = {*read_model_spec("qwen3-30b-a3b", problems), "qwen3-30b-a3b", ""};
+  request.engine = "any";
+  request.fixed =
+      parse_settings(std::vector<std::string>{"placement=actor+reference|rollout"}, problems);
+  request.risk = 0.5;
+  const Plan plan = planned(request);
+  const SaferPlan& safer = plan.certificate.safer;
+  ASSERT_TRUE(safer.used());
+  EXPECT_GE(safer.plan.step_s, plan.prediction.step_s);
+  if (safer.plan.step_s == plan.prediction.step_s) {
+    EXPECT_GE(plan.prediction.fits, 1 - safer.risk);
+  }
+  for (const RunnerUp& other : plan.certificate.runner_up) {
+    EXPECT_GE(other.step_s, plan.prediction.step_s * (1 - 1e-9));
+  }
+}
+
 /// Everything that asks about a plan again counts its bytes against the limit it was made with.
 TEST(Risk, IsOfThePlanWhereverItIsPricedAgain) {
   const PlanRequest request = at_risk(0.3);
