@@ -16,6 +16,7 @@
 
 #include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/cluster_spec.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -59,7 +60,9 @@ std::optional<Collective> collective_from(std::string_view name);
 struct CollectiveConstants {
   Collective collective = Collective::all_reduce;
   int ranks = 2, nodes = 1;
-  double alpha_s = 0, bandwidth = 0, ramp_s = 0;
+  Seconds alpha_s;
+  BytesPerSecond bandwidth;
+  Seconds ramp_s;
   double error = 0;
   bool measured = false;
   std::string origin;

@@ -128,9 +128,9 @@ CollectiveConstants read_collective(ObjectReader& reader) {
   reader.required("collective", entry.collective, kCollectives);
   reader.required("ranks", entry.ranks, at_least(2));
   reader.required("nodes", entry.nodes, kPositive);
-  reader.required("alpha_s", entry.alpha_s, kConstantOrNone);
-  reader.required("bytes_per_s", entry.bandwidth, kConstant);
-  reader.required("ramp_s", entry.ramp_s, kConstantOrNone);
+  reader.required("alpha_s", entry.alpha_s.value, kConstantOrNone);
+  reader.required("bytes_per_s", entry.bandwidth.value, kConstant);
+  reader.required("ramp_s", entry.ramp_s.value, kConstantOrNone);
   reader.required("error", entry.error, kConstantOrNone);
   reader.required("measured", entry.measured);
   reader.optional("origin", entry.origin);

@@ -11,16 +11,16 @@ namespace {
 // More than any memory holds, and little enough that sums of them stay integers.
 constexpr double kMostBytes = 1LL << 56;
 
-std::int64_t rounded(double bytes) {
-  return static_cast<std::int64_t>(std::ceil(std::min(bytes, kMostBytes)));
+Bytes rounded(double bytes) {
+  return Bytes{static_cast<std::int64_t>(std::ceil(std::min(bytes, kMostBytes)))};
 }
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 // A slice of logits in the model's type and fp32 and their exponentials (executor/model/scores.cc);
 // the backward pass has gradients of both kinds besides.
-std::int64_t logits_bytes(const RankModel& rank, double tokens, bool training) {
-  if (rank.model.head == ModelHead::value) return 0;
+Bytes logits_bytes(const RankModel& rank, double tokens, bool training) {
+  if (rank.model.head == ModelHead::value) return {};
   const double columns = as_double(rank.vocab());
   if (rank.traits.loss.rows == 0) {
     return rounded(tokens * columns *
@@ -99,8 +99,8 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
 
 }  // namespace
 
-double bytes_per_logit(LossKernel loss, DType type, bool training) {
-  const double element = size_of(type), fp32 = size_of(DType::fp32);
+Traffic bytes_per_logit(LossKernel loss, DType type, bool training) {
+  const Traffic element(size_of(type)), fp32(size_of(DType::fp32));
   switch (loss) {
     case LossKernel::eager:
       return training ? 3 * fp32 : element + 2 * fp32;
@@ -113,11 +113,11 @@ double bytes_per_logit(LossKernel loss, DType type, bool training) {
     case LossKernel::with_entropy:
       return training ? 3 * element : 2 * element;
   }
-  return 0;
+  return {};
 }
 
-double layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence) {
-  return activation_bytes(rank, rank.layer(), recompute, sequence);
+Traffic layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence) {
+  return Traffic{activation_bytes(rank, rank.layer(), recompute, sequence)};
 }
 
 int micro_batches_in_flight(int micro_batches, int pp, int stage) {
@@ -174,9 +174,9 @@ MemoryUse training_memory(const RankModel& rank, const StageLoad& load, Recomput
   if (load.last) use.logits = logits_bytes(rank, tokens, true);
   // All rows of logits and their gradient are gone when the backward pass reaches the last layer:
   // what that needs besides takes their place.
-  std::int64_t gone = rank.traits.loss.rows == 0 ? use.logits : 0;
-  const auto beside = [&gone](std::int64_t bytes) {
-    const std::int64_t shared = std::min(bytes, gone);
+  Bytes gone = rank.traits.loss.rows == 0 ? use.logits : Bytes{};
+  const auto beside = [&gone](Bytes bytes) {
+    const Bytes shared = std::min(bytes, gone);
     gone -= shared;
     return bytes - shared;
   };
@@ -200,12 +200,12 @@ MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens
   return use;
 }
 
-std::int64_t cache_bytes_per_token(const RankModel& rank, DType kv) {
+Bytes cache_bytes_per_token(const RankModel& rank, DType kv) {
   const LayerShape shape = rank.layer();
   const std::int64_t elements = shape.latent()
                                     ? shape.kv_rank + shape.rope_dim
                                     : rank.kv_heads() * (shape.key_dim + shape.value_dim);
-  return elements * size_of(kv);
+  return Bytes{elements * size_of(kv)};
 }
 
 MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
@@ -219,7 +219,7 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
         shape.full_share * kept + (1 - shape.full_share) * std::min(kept, as_double(shape.window));
   }
   const double cached = as_double(cache_bytes_per_token(rank, kv) * layers) * as_double(slots);
-  use.kv_cache = static_cast<std::int64_t>(std::min(cached * kept, kMostBytes));
+  use.kv_cache = Bytes{static_cast<std::int64_t>(std::min(cached * kept, kMostBytes))};
   use.activations =
       rounded(layer_buffers(rank, rank.layer(), std::max(prefill_tokens, 1.0 * slots)));
   use.logits = rounded(static_cast<double>(slots) * 2.0 * size_of(DType::fp32) *

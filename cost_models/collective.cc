@@ -38,7 +38,7 @@ std::array<Collective, 3> stand_ins(Collective collective) {
 
 Curve between(const CollectiveConstants& low, const CollectiveConstants& high, int ranks) {
   if (low.ranks == high.ranks) {
-    return {Seconds{low.alpha_s}, BytesPerSecond{low.bandwidth}, Seconds{low.ramp_s}};
+    return {low.alpha_s, low.bandwidth, low.ramp_s};
   }
   const double linear = static_cast<double>(ranks - low.ranks) / (high.ranks - low.ranks);
   const double inverse = (1.0 / low.ranks - 1.0 / ranks) / (1.0 / low.ranks - 1.0 / high.ranks);

@@ -81,7 +81,8 @@ inline constexpr double kDispatchSlowdown = 132.0 / (132 - 20);
 /// Whose modules run a layer, which decides what they keep for the backward pass and what they need
 /// meanwhile.
 enum class ActivationAccount {
-  megatron,      // fused ones (Korthikanti et al. 2022; layer_activation_bytes), our own executor's
+  megatron,      // fused ones (Korthikanti et al. 2022; layer_activation_bytes)
+  executor,      // those of Tessera's own executor (cost_models/executor)
   transformers,  // eager ones under FSDP2 (cost_models/transformers)
 };
 

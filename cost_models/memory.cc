@@ -46,7 +46,7 @@ MemoryUse operator+(const MemoryUse& a, const MemoryUse& b) {
           .reserve = a.reserve + b.reserve};
 }
 
-std::array<std::pair<std::string_view, std::int64_t>, kMemoryClasses> memory_classes(
+std::array<std::pair<std::string_view, Bytes>, kMemoryClasses> memory_classes(
     const MemoryUse& use) {
   return {{{"weights", use.weights},
            {"gradients", use.gradients},
@@ -195,13 +195,13 @@ MemoryUse resident_memory(const Elements& elements, const ParallelLayout& layout
   };
   const int zero = layout.dp_shard > 1 ? 3 : layout.zero;
   MemoryUse use;
-  use.weights = cut(zero >= 3) * size_of(dtypes.param);
+  use.weights = Bytes{cut(zero >= 3) * size_of(dtypes.param)};
   if (!trained) return use;
-  use.gradients = cut(zero >= 2) * size_of(dtypes.grad);
-  if (zero == 1 && parts.dense > 1) use.gradients += cut(true) * size_of(dtypes.grad);
+  use.gradients = Bytes{cut(zero >= 2) * size_of(dtypes.grad)};
+  if (zero == 1 && parts.dense > 1) use.gradients += Bytes{cut(true) * size_of(dtypes.grad)};
   const std::int64_t states = cut(zero >= 1);
-  use.master_weights = dtypes.param == dtypes.master ? 0 : states * size_of(dtypes.master);
-  use.optimizer = states * 2 * size_of(DType::fp32);
+  if (dtypes.param != dtypes.master) use.master_weights = Bytes{states * size_of(dtypes.master)};
+  use.optimizer = Bytes{states * 2 * size_of(DType::fp32)};
   return use;
 }
 

@@ -20,6 +20,7 @@
 #include "cost_models/spec/dtype.h"
 #include "cost_models/spec/model_spec.h"
 #include "cost_models/spec/parallel_layout.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -33,11 +34,10 @@ enum class Recompute { none, selective, full };
 /// is what FSDP makes whole for a moment, parameters and their gradients; `communication` what
 /// other collectives send from and receive in.
 struct MemoryUse {
-  std::int64_t weights = 0, gradients = 0, master_weights = 0, optimizer = 0, activations = 0,
-               logits = 0, kv_cache = 0, gathered = 0, communication = 0, reshard = 0,
-               workspace = 0, reserve = 0;
+  Bytes weights, gradients, master_weights, optimizer, activations, logits, kv_cache, gathered,
+      communication, reshard, workspace, reserve;
 
-  std::int64_t total() const {
+  Bytes total() const {
     return weights + gradients + master_weights + optimizer + activations + logits + kv_cache +
            gathered + communication + reshard + workspace + reserve;
   }
@@ -46,8 +46,7 @@ struct MemoryUse {
 
 /// Every class with its bytes, under the names that files and messages use.
 inline constexpr int kMemoryClasses = 12;
-std::array<std::pair<std::string_view, std::int64_t>, kMemoryClasses> memory_classes(
-    const MemoryUse& use);
+std::array<std::pair<std::string_view, Bytes>, kMemoryClasses> memory_classes(const MemoryUse& use);
 
 struct RoleDTypes {
   DType param = DType::bf16, grad = DType::fp32, master = DType::fp32, kv = DType::bf16,
@@ -140,7 +139,7 @@ inline MemoryUse resident_memory(std::int64_t elements, const ParallelLayout& la
 /// outputs of the experts, and their columns (Megatron-LM's grouped MLP). `full` keeps the layer's
 /// input; `selective` drops the softmax, or with flash attention the gated product, and
 /// what latent attention projects from its compressed queries, keys and values.
-double layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence = 0);
+Traffic layer_activation_bytes(const RankModel& rank, Recompute recompute, double sequence = 0);
 
 /// Micro-batches whose activations stage `stage` holds at once under 1F1B: min(m, p - stage)
 /// (Narayanan et al. 2021, sec. 2.2).
@@ -158,7 +157,7 @@ double layers_in_flight(const ParallelLayout& layout, int micro_batches, int sta
 
 /// Bytes that a logit and its gradient take at once, at most; without gradients the logits and one
 /// copy more, of a temperature, or what the loss makes of them.
-double bytes_per_logit(LossKernel loss, DType type, bool training);
+Traffic bytes_per_logit(LossKernel loss, DType type, bool training);
 
 /// The part of a call that one stage runs.
 struct StageLoad {
@@ -181,7 +180,7 @@ MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens
 /// e, whole on every rank (DeepSeek-AI 2024, arXiv:2405.04434, sec. 2.1).
 MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
                          std::int64_t max_length, double prefill_tokens, std::int64_t layers = 0);
-std::int64_t cache_bytes_per_token(const RankModel& rank, DType kv);
+Bytes cache_bytes_per_token(const RankModel& rank, DType kv);
 
 /// What a call with `tokens` per micro-batch gathers and sends. `gathered`: FSDP's parameters of
 /// two layers (this one and the one prefetched; all `layers` of the stage where the engine keeps

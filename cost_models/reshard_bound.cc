@@ -103,10 +103,10 @@ class TimedFlow {
   explicit TimedFlow(const Ports& ports) : ports_(ports), graph_(2) {}
 
   /// A vertex that receives `bytes` from the source.
-  std::size_t demand(std::int64_t bytes) {
+  std::size_t demand(Bytes bytes) {
     const std::size_t vertex = boost::add_vertex(graph_);
     fixed_.emplace_back(connect(kSource, vertex), bytes);
-    total_ += bytes;
+    total_ += bytes.value;
     return vertex;
   }
   /// A port's entry; `sent` tells the ways apart: what GPUs send, what they receive. What leaves it
@@ -225,7 +225,7 @@ Reach reach_of(const ReshardDemand& demand, const Ports& ports) {
 
 /// Bytes that arrive meet the ports of their destination from the GPU outwards, where ways join.
 ReshardCut arriving(std::span<const ReshardDemand> demands, const Ports& ports) {
-  std::map<std::pair<int, Reach>, std::int64_t> bytes;
+  std::map<std::pair<int, Reach>, Bytes> bytes;
   for (const ReshardDemand& demand : demands) {
     bytes[{demand.destination, reach_of(demand, ports)}] += demand.bytes;
   }
@@ -241,7 +241,7 @@ ReshardCut arriving(std::span<const ReshardDemand> demands, const Ports& ports) 
 }
 
 ReshardCut leaving(std::span<const ReshardDemand> demands, const Ports& ports) {
-  std::map<std::pair<std::vector<int>, int>, std::int64_t> bytes;  // by holders and node
+  std::map<std::pair<std::vector<int>, int>, Bytes> bytes;  // by holders and node
   for (const ReshardDemand& demand : demands) {
     const int node = reach_of(demand, ports).near ? ports.node(demand.destination) : -1;
     bytes[{demand.holders, node}] += demand.bytes;
@@ -279,7 +279,7 @@ ReshardCut alone(std::span<const ReshardDemand> demands, const Ports& ports) {
 ReshardCut slowest_alone(std::span<const ReshardDemand> demands, const Ports& ports) {
   struct Part {
     std::size_t first = 0, count = 0;
-    std::int64_t all = 0, far = 0;
+    Bytes all = {}, far = {};
   };
   std::vector<Part> parts;  // demands are sorted by destination
   for (std::size_t i = 0; i < demands.size(); ++i) {

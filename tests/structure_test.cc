@@ -268,4 +268,60 @@ TEST(Structure, FactsOfModelFamiliesStandInTheirTable) {
   }
 }
 
+/// The name that a line declares as a raw number of seconds or bytes; empty = none. `double step_s`
+/// is one, and so are a parameter, a function, an element of a list or a map, and a second
+/// declarator. Rates (`tokens_per_s`) are none.
+std::string raw_amount(const std::string& line) {
+  static const std::regex number(
+      R"re(\b(double|float|int|long|unsigned|(std::)?u?int(32|64)_t|(std::)?size_t)\b)re");
+  static const std::regex amount(
+      R"re(^[>&*\s]*(const\s+)?(?!\w+_per_s\b)((\w+_)?(seconds|bytes)|\w+_s)\b)re");
+  static const std::regex initial(R"re(^[>&*\s]*\w+\s*(=[^,;(]*)?,)re");
+  const std::string code = line.substr(0, line.find("//"));
+  std::smatch found, named, next;
+  for (auto at = code.cbegin(); std::regex_search(at, code.cend(), found, number);) {
+    at = found.suffix().first;
+    for (auto rest = at; rest != code.cend(); rest = next.suffix().first) {
+      if (std::regex_search(rest, code.cend(), named, amount)) return named[2];
+      if (!std::regex_search(rest, code.cend(), next, initial)) break;
+    }
+  }
+  return "";
+}
+
+TEST(Structure, SecondsAndBytesHaveTypesInTheHeadersOfCostModelsAndPlanner) {
+  for (const auto& [line, name] : std::vector<std::pair<std::string, std::string>>{
+           {"  double step_s = 0;", "step_s"},
+           {"  std::map<Phase, double> phases_s;", "phases_s"},
+           {"std::int64_t shared_weight_bytes(const Plan& plan, int rank);", "shared_weight_bytes"},
+           {"std::string in_gib(std::int64_t bytes, int decimals = 2);", "bytes"},
+           {"  double alpha_s = 0, bandwidth = 0, ramp_s = 0;", "alpha_s"},
+           {"  std::int64_t pieces = 0, row_bytes = 0;", "row_bytes"},
+           {"  std::vector<std::int64_t> sent_bytes;", "sent_bytes"},
+           {"void wait(const double& least_seconds);", "least_seconds"}}) {
+    EXPECT_EQ(raw_amount(line), name) << line;
+  }
+  for (const char* line :
+       {"  Seconds step_s;", "  double tokens_per_s = 0;  // double step_s", "  int steps = 0;",
+        "double f(double x, Seconds step_s);", "  v.field(\"step_s\", prediction.step_s);"}) {
+    EXPECT_EQ(raw_amount(line), "") << line;
+  }
+  const std::map<std::string, std::string> allowed = {
+      // The longest text that a parser takes, compared with sizes of strings.
+      {"cost_models/documents/document.h", "bytes"}};
+  std::size_t headers = 0;
+  for (const Source& source : sources()) {
+    const bool typed = source.tier == "cost_models" || source.tier == "planner";
+    if (!typed || !source.path.ends_with(".h")) continue;
+    ++headers;
+    for (std::size_t i = 0; i < source.lines.size(); ++i) {
+      const std::string name = raw_amount(source.lines[i]);
+      const auto exception = allowed.find(source.path);
+      if (exception != allowed.end() && exception->second == name) continue;
+      EXPECT_EQ(name, "") << source.path << ":" << i + 1 << ": a type of cost_models/spec/units.h";
+    }
+  }
+  EXPECT_GT(headers, 150U);
+}
+
 }  // namespace

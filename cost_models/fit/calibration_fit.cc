@@ -69,7 +69,7 @@ class Fitting {
       if (sample.kind != kind || !(sample.seconds > 0)) continue;
       if (kernel && !result_.overlapped_dispatch) {
         const double operators = kind == SampleKind::stream ? std::max(1.0, sample.sizes[1]) : 1;
-        const double dispatch = operators * result_.dispatch_s.value;
+        const Seconds dispatch{operators * result_.dispatch_s.value};
         sample.seconds -= dispatch;
         if (sample.seconds < dispatch) continue;
       }
@@ -132,7 +132,8 @@ class Fitting {
     for (const auto& [kind, sizes, seconds, collective, ranks, nodes] : samples) {
       const auto [busy, waiting, used] = sizes;
       if (!(used > 0) || !(waiting > 0)) continue;
-      each.push_back(std::clamp((context_.cores * seconds / used - busy) / waiting, 0.0, 1.0));
+      each.push_back(
+          std::clamp((context_.cores * seconds.value / used - busy) / waiting, 0.0, 1.0));
     }
     if (each.empty()) return;
     result_.idle_share = {quantile(each, 0.5), 0, true, context_.origin};
@@ -177,9 +178,10 @@ class Fitting {
       std::erase_if(result_.collectives, [&](const CollectiveConstants& entry) {
         return entry.collective == collective && entry.ranks == ranks && entry.nodes == nodes;
       });
-      result_.collectives.push_back({collective, ranks, nodes, fit.coefficient[0],
-                                     1 / fit.coefficient[1], fit.coefficient[2], held.median_error,
-                                     true, context_.origin});
+      result_.collectives.push_back({collective, ranks, nodes, Seconds{fit.coefficient[0]},
+                                     BytesPerSecond{1 / fit.coefficient[1]},
+                                     Seconds{fit.coefficient[2]}, held.median_error, true,
+                                     context_.origin});
       keep_covariance({what + ".alpha_s", what + ".bytes_per_s", what + ".ramp_s"}, fit, 1);
     }
   }
@@ -245,11 +247,11 @@ class Fitting {
   // All products together: long ones count as they do in a step.
   void fit_sustained(const Samples& samples) {
     if (!enough(samples, 3, "sustained")) return;
-    double measured = 0, burst = 0;
+    Seconds measured, burst;
     std::vector<double> ratio;
     for (const auto& sample : samples) {
       const auto [m, n, k] = sample.sizes;
-      const double alone = matmul_seconds(m, n, k, context_.dtype, result_);
+      const Seconds alone = matmul_seconds(m, n, k, context_.dtype, result_);
       measured += sample.seconds;
       burst += alone;
       ratio.push_back(sample.seconds / alone);
@@ -267,7 +269,7 @@ class Fitting {
     for (const auto& sample : samples) {
       const auto [kernels, collectives, unused] = sample.sizes;
       if (!(collectives > 0)) continue;
-      each.push_back(1 + std::max(0.0, sample.seconds - kernels) / collectives);
+      each.push_back(1 + std::max(0.0, sample.seconds.value - kernels) / collectives);
     }
     if (each.empty()) return;
     const double middle = quantile(each, 0.5);

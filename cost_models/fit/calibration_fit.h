@@ -15,6 +15,7 @@
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem_list.h"
 #include "cost_models/spec/dtype.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -40,7 +41,7 @@ std::string_view name_of(SampleKind kind);
 struct CalibrationSample {
   SampleKind kind = SampleKind::matmul;
   std::array<double, 3> sizes{};
-  double seconds = 0;
+  Seconds seconds;
   Collective collective = Collective::all_reduce;
   int ranks = 2, nodes = 1;  // of the collective's group
 };

@@ -11,7 +11,7 @@ namespace tessera {
 LinearFit fit_linear(const Samples& samples, const FeaturesOf& features_of) {
   std::vector<double> rows;
   for (const auto& sample : samples) {
-    for (const double feature : features_of(sample)) rows.push_back(feature / sample.seconds);
+    for (const double feature : features_of(sample)) rows.push_back(feature / sample.seconds.value);
   }
   const std::vector<double> target(samples.size(), 1.0);
   LinearFit fit;
@@ -45,7 +45,7 @@ FitReport held_out_report(const std::string& what, const Samples& samples, const
   const auto predict = fitter(used);
   std::vector<double> errors;
   for (const auto& sample : held) {
-    errors.push_back(std::abs(predict(sample) / sample.seconds - 1));
+    errors.push_back(std::abs(predict(sample) / sample.seconds.value - 1));
   }
   report.held_out = static_cast<int>(held.size());
   report.median_error = quantile(errors, 0.5);

@@ -80,7 +80,8 @@ std::vector<CalibrationSample> matmul_samples(const Node& gpu, const std::vector
       set_cell(table,
                {index_of(table.axes[0], m), index_of(table.axes[1], n), index_of(table.axes[2], k)},
                seconds / ideal);
-      samples.push_back({.kind = SampleKind::matmul, .sizes = {m, n, k}, .seconds = seconds});
+      samples.push_back(
+          {.kind = SampleKind::matmul, .sizes = {m, n, k}, .seconds = Seconds{seconds}});
     }
   }
   return samples;
@@ -151,7 +152,7 @@ std::vector<CalibrationSample> collective_samples(const Node& gpu) {
     for (const double time : numbers(curve.find("us"))) {
       samples.push_back({.kind = SampleKind::collective,
                          .sizes = {bytes, 0, 0},
-                         .seconds = time * kMicro,
+                         .seconds = Seconds{time * kMicro},
                          .collective = *collective,
                          .ranks = static_cast<int>(ranks)});
       bytes *= 2;
@@ -204,9 +205,10 @@ Calibration fit_shipped(const Calibration& base, const PublishedTables& tables,
   fitted.created = base.created;
   mark_as_shipped(fitted);
   for (CollectiveConstants& entry : fitted.collectives) {
-    entry.alpha_s = entry.alpha_s > 0 ? rounded(entry.alpha_s) : 0;
-    entry.ramp_s = entry.ramp_s > 0 ? rounded(entry.ramp_s) : 0;
-    entry.bandwidth = rounded(entry.bandwidth);
+    for (Seconds* time : {&entry.alpha_s, &entry.ramp_s}) {
+      *time = Seconds{*time > 0 ? rounded(*time) : 0};
+    }
+    entry.bandwidth = BytesPerSecond{rounded(entry.bandwidth)};
     entry.error = entry.error > 0 ? rounded(entry.error) : 0;
   }
   for (const auto member :
@@ -235,7 +237,7 @@ Calibration derive_shipped(const Calibration& source, const Calibration& base, d
   derived.memory_bandwidth.error = std::max(base.memory_bandwidth.error, kDerivedError);
   derived.matmul_floor_s = source.matmul_floor_s;
   for (CollectiveConstants& entry : derived.collectives) {
-    entry.bandwidth = rounded(entry.bandwidth * link_ratio);
+    entry.bandwidth = BytesPerSecond{rounded(entry.bandwidth * link_ratio)};
     if (link_ratio != 1) entry.error = std::max(entry.error, kDerivedError);
     entry.origin += link_ratio == 1 ? "; derived from " + source.name
                                     : "; derived from " + source.name + ", scaled to the link";

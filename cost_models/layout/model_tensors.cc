@@ -8,7 +8,7 @@ namespace {
 ShardedTensor sharded(const Parameter& parameter, DType dtype) {
   return {.name = parameter.name,
           .shape = parameter.shape,
-          .element_bytes = size_of(dtype),
+          .element_bytes = Bytes{size_of(dtype)},
           .outer_dim = shard_dim(parameter)};
 }
 

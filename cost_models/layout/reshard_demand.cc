@@ -15,11 +15,11 @@ std::vector<ReshardDemand> reshard_demands(const ParameterTable& table, const Ra
   const AlikeParameters alike = alike_parameters(table, from.layout, to.layout);
   ParameterTable kinds{.model = table.model, .rows = {}};
   for (const int row : alike.first) kinds.rows.push_back(table.rows[static_cast<size_t>(row)]);
-  std::map<std::pair<int, std::vector<int>>, std::int64_t> bytes;
+  std::map<std::pair<int, std::vector<int>>, Bytes> bytes;
   const std::vector<ShardedTensor> tensors = model_tensors(kinds, from, to, dtype);
   for (size_t kind = 0; kind < tensors.size(); ++kind) {
     const Overlay overlay = overlay_of(tensors[kind]);
-    const std::int64_t each = tensors[kind].element_bytes * alike.count[kind];
+    const Bytes each = tensors[kind].element_bytes * alike.count[kind];
     for (const Overlay::Entry& entry : overlay.entries) {
       for (const Overlay::Cell& cell : overlay.regions[static_cast<size_t>(entry.region)]) {
         const std::vector<int>& holders = overlay.holders[static_cast<size_t>(cell.holders)];

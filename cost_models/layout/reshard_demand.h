@@ -1,12 +1,12 @@
 // The bytes that a reshard has to bring to each rank, and who holds them.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/layout/rank_map.h"
 #include "cost_models/spec/dtype.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -14,7 +14,7 @@ namespace tessera {
 struct ReshardDemand {
   int destination = 0;
   std::vector<int> holders;  // ascending, without the destination
-  std::int64_t bytes = 0;
+  Bytes bytes;
   bool operator==(const ReshardDemand&) const = default;
 };
 

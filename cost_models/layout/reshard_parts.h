@@ -10,6 +10,7 @@
 
 #include "cost_models/layout/box.h"
 #include "cost_models/layout/sender_balance.h"
+#include "cost_models/spec/units.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -20,7 +21,7 @@ namespace tessera {
 struct Piece {
   const Box* box = nullptr;
   int outer_dim = 0;
-  std::int64_t bytes = 0, row_bytes = 0;  // all of it; of one index of the outer dim
+  Bytes bytes, row_bytes;  // all of it; of one index of the outer dim
 };
 
 /// Rows [lo, hi) of a piece's outer dim that a destination receives from one source.
@@ -47,11 +48,11 @@ inline bool box_less(const Part& a, const Part& b) {
 struct Dispenser {
   const std::vector<SenderShare>* shares = nullptr;
   size_t next = 0;
-  std::int64_t position = 0, boundary = 0;
+  Bytes position, boundary;
 
   void begin(const std::vector<SenderShare>& list) {
     shares = &list;
-    boundary = list.empty() ? 0 : list.front().bytes;
+    boundary = list.empty() ? Bytes{} : list.front().bytes;
   }
   bool last() const { return next + 1 >= shares->size(); }
   int holder() const { return (*shares)[next].holder; }

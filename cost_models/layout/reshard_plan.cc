@@ -97,7 +97,7 @@ class ReshardPlanner {
       for (size_t i = 0; i < cells.size(); ++i) {
         const std::vector<int>& holders =
             pattern.overlay.holders[static_cast<size_t>(cells[i].holders)];
-        const std::int64_t bytes = pattern.pieces[region][i].bytes * pattern.tensors;
+        const Bytes bytes = pattern.pieces[region][i].bytes * pattern.tensors;
         transfers_ += static_cast<size_t>(pattern.tensors);
         if (std::binary_search(holders.begin(), holders.end(), entry.rank)) {
           pattern.of_cell.push_back(kKept);
@@ -112,7 +112,7 @@ class ReshardPlanner {
   }
 
   static Piece piece_of(const ShardedTensor& tensor, const Box& box) {
-    const std::int64_t bytes = volume(box) * tensor.element_bytes;
+    const Bytes bytes = volume(box) * tensor.element_bytes;
     if (box.rank == 0) return {&box, 0, bytes, bytes};
     const Interval& rows = box.dims[static_cast<size_t>(tensor.outer_dim)];
     return {&box, tensor.outer_dim, bytes, bytes / rows.size()};
@@ -155,8 +155,8 @@ class ReshardPlanner {
     return nodes;
   }
 
-  std::int64_t& needed(int rank) {
-    needed_.resize(plan_.traffic.size(), 0);
+  Bytes& needed(int rank) {
+    needed_.resize(plan_.traffic.size());
     return needed_[static_cast<size_t>(rank)];
   }
 
@@ -211,13 +211,13 @@ class ReshardPlanner {
 
   /// Sends a piece, cut along the outermost dim where the share of one sender ends.
   void dispense(Dispenser& from, Part part) {
-    const std::int64_t row_bytes = part.piece->row_bytes;
+    const Bytes row_bytes = part.piece->row_bytes;
     const std::int64_t end = part.rows.hi;
     while (part.rows.lo < end) {
       std::int64_t count = end - part.rows.lo;
       if (!from.last()) {
-        const std::int64_t left = std::max<std::int64_t>(0, from.boundary - from.position);
-        if (left < count * row_bytes) count = left / row_bytes;
+        const Bytes left = std::max(Bytes{}, from.boundary - from.position);
+        if (left < count * row_bytes) count = left.value / row_bytes.value;
       }
       if (count > 0) {
         part.rows.hi = part.rows.lo + count;
@@ -237,7 +237,7 @@ class ReshardPlanner {
     }
     RankTraffic& destination = plan_.traffic[static_cast<size_t>(destination_)];
     for (const Part& part : parts_) {
-      const std::int64_t bytes = part.rows.size() * part.piece->row_bytes;
+      const Bytes bytes = part.rows.size() * part.piece->row_bytes;
       if (part.source == destination_) {
         destination.kept += bytes;
       } else {
@@ -274,14 +274,12 @@ class ReshardPlanner {
 
   void summarise(const SenderBalance& balance) {
     for (const RankTraffic& rank : plan_.traffic) {
-      plan_.bytes_received.value = std::max(plan_.bytes_received.value, rank.received);
-      plan_.total_received.value += rank.received;
-      plan_.bytes_sent.value = std::max(plan_.bytes_sent.value, rank.sent);
+      plan_.bytes_received = std::max(plan_.bytes_received, rank.received);
+      plan_.total_received += rank.received;
+      plan_.bytes_sent = std::max(plan_.bytes_sent, rank.sent);
     }
-    for (const std::int64_t bytes : needed_) {
-      plan_.lower_bound.value = std::max(plan_.lower_bound.value, bytes);
-    }
-    plan_.min_max_sent.value = balance.min_max;
+    for (const Bytes bytes : needed_) plan_.lower_bound = std::max(plan_.lower_bound, bytes);
+    plan_.min_max_sent = balance.min_max;
     plan_.digest = digest_.value();
   }
 
@@ -298,7 +296,7 @@ class ReshardPlanner {
   std::map<std::pair<int, int>, int> class_ids_;
   std::vector<DemandClass> classes_;
   std::vector<Dispenser> dispensers_;
-  std::vector<std::int64_t> needed_;
+  std::vector<Bytes> needed_;
   size_t transfers_ = 0;
   int destination_ = 0;                       // in hand
   std::vector<Part> parts_;                   // that it receives of one tensor

@@ -32,7 +32,7 @@ struct Holding {
 struct ShardedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::int64_t element_bytes = 2;
+  Bytes element_bytes{2};
   /// The only dim along which the planner cuts a block between two senders: the outermost in
   /// memory.
   int outer_dim = 0;
@@ -51,7 +51,7 @@ struct Transfer {
 
 /// Bytes of one rank in a reshard.
 struct RankTraffic {
-  std::int64_t kept = 0, received = 0, sent = 0;
+  Bytes kept, received, sent;
   bool operator==(const RankTraffic&) const = default;
 };
 

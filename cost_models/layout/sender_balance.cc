@@ -1,6 +1,7 @@
 #include "cost_models/layout/sender_balance.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 
@@ -14,11 +15,11 @@ namespace {
 /// Levels below the busiest senders that are evened out.
 constexpr int kLevels = 8;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+Bytes ceil_div(Bytes a, std::int64_t b) { return (a + Bytes{b - 1}) / b; }
 
 /// One level: the least cap under which the active classes fit, and what is tight at that cap.
 struct Level {
-  std::int64_t cap = 0;
+  Bytes cap;
   std::vector<char> tight_class, tight_holder;  // empty when every active holder is level
 };
 
@@ -27,16 +28,17 @@ Level find_cap(const std::vector<DemandClass>& classes, const std::vector<int>& 
                const std::vector<char>& closed) {
   SenderFlow flow(classes, active, closed);
   const size_t holders = closed.size();
-  std::int64_t total = 0;
+  Bytes total;
   std::vector<char> used(holders, 0);
   for (size_t i = 0; i < active.size(); ++i) {
     total += flow.left[i];
     for (const SenderFlow::Link& link : flow.links[i]) used[static_cast<size_t>(link.holder)] = 1;
   }
   Level level{.cap = ceil_div(total, std::count(used.begin(), used.end(), 1))};
-  for (std::int64_t& room : flow.room) room = level.cap;
+  for (Bytes& room : flow.room) room = level.cap;
   for (flow.augment(true); !flow.satisfied(); flow.augment(true)) {
-    std::int64_t bytes = 0, members = 0;
+    Bytes bytes;
+    std::int64_t members = 0;
     level.tight_class.assign(active.size(), 0);
     level.tight_holder.assign(holders, 0);
     for (size_t i = 0; i < active.size(); ++i) {
@@ -49,9 +51,9 @@ Level find_cap(const std::vector<DemandClass>& classes, const std::vector<int>& 
       level.tight_holder[h] = 1;
       ++members;
     }
-    const std::int64_t cap = ceil_div(bytes, members);
+    const Bytes cap = ceil_div(bytes, members);
     TESSERA_CHECK(cap > level.cap);
-    for (std::int64_t& room : flow.room) room += cap - level.cap;
+    for (Bytes& room : flow.room) room += cap - level.cap;
     level.cap = cap;
   }
   // A class that only tight holders can send belongs to them (it fits into the cap's rounding).
@@ -76,7 +78,7 @@ SenderBalance levelled(const std::vector<DemandClass>& classes, int holders) {
     balance.min_max = std::max(balance.min_max, level.cap);
     const bool last = level.tight_class.empty() || round + 1 == kLevels;
     SenderFlow flow(classes, active, closed);
-    for (std::int64_t& room : flow.room) room = level.cap;
+    for (Bytes& room : flow.room) room = level.cap;
     flow.augment(false);
     flow.augment(true);
     const auto shares = forest_shares(flow);
@@ -117,7 +119,7 @@ std::vector<DemandClass> near_only(const std::vector<DemandClass>& classes) {
 
 /// No cap below this is possible: bytes over holders of any part of the problem that shares no
 /// holder with the rest.
-std::int64_t least_cap(const std::vector<DemandClass>& classes, int holders) {
+Bytes least_cap(const std::vector<DemandClass>& classes, int holders) {
   std::vector<size_t> joined(static_cast<size_t>(holders));
   std::iota(joined.begin(), joined.end(), size_t{0});
   const auto find = [&](int holder) {
@@ -133,14 +135,15 @@ std::int64_t least_cap(const std::vector<DemandClass>& classes, int holders) {
       used[static_cast<size_t>(holder)] = 1;
     }
   }
-  std::vector<std::int64_t> bytes(joined.size(), 0), members(joined.size(), 0);
+  std::vector<Bytes> bytes(joined.size());
+  std::vector<std::int64_t> members(joined.size(), 0);
   for (int holder = 0; holder < holders; ++holder) {
     members[find(holder)] += used[static_cast<size_t>(holder)];
   }
   for (const DemandClass& demand : classes) {
     if (demand.bytes > 0) bytes[find(demand.holders.front())] += demand.bytes;
   }
-  std::int64_t cap = 0;
+  Bytes cap;
   for (size_t i = 0; i < joined.size(); ++i) {
     if (members[i] > 0) cap = std::max(cap, ceil_div(bytes[i], members[i]));
   }

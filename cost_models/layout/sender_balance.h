@@ -5,8 +5,9 @@
 // functions of their arguments; counts are bytes.
 #pragma once
 
-#include <cstdint>
 #include <vector>
+
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -14,17 +15,17 @@ namespace tessera {
 struct DemandClass {
   std::vector<int> holders;  // dense indices, ascending, not empty
   std::vector<bool> near;    // beside holders: preferred; may be empty
-  std::int64_t bytes = 0;
+  Bytes bytes;
 };
 
 struct SenderShare {
   int holder = 0;
-  std::int64_t bytes = 0;
+  Bytes bytes;
 };
 
 struct SenderBalance {
   /// Bytes of the busiest sender: the fractional optimum, rounded up.
-  std::int64_t min_max = 0;
+  Bytes min_max;
   /// By class: who sends how much. A holder stands behind the first place of at most one list, so
   /// a consumer that fills the lists in order and lets later entries begin up to one block early
   /// adds at most one block to any sender (the rounding of Lenstra, Shmoys and Tardos, Math.

@@ -110,8 +110,8 @@ class Forest {
   }
 
   void empty_cycle(const std::vector<Edge>& cycle) {
-    std::array<std::int64_t, 2> least;
-    least.fill(std::numeric_limits<std::int64_t>::max());
+    std::array<Bytes, 2> least;
+    least.fill(Bytes{std::numeric_limits<std::int64_t>::max()});
     int gain = 0;
     for (size_t i = 0; i < cycle.size(); ++i) {
       least[i % 2] = std::min(least[i % 2], link(cycle[i]).flow);
@@ -142,7 +142,7 @@ class Forest {
 SenderFlow::SenderFlow(const std::vector<DemandClass>& classes, const std::vector<int>& active,
                        const std::vector<char>& closed)
     : left(active.size()),
-      room(closed.size(), 0),
+      room(closed.size()),
       links(active.size()),
       classes_(static_cast<int>(active.size())),
       users_(closed.size()) {
@@ -154,7 +154,7 @@ SenderFlow::SenderFlow(const std::vector<DemandClass>& classes, const std::vecto
       if (closed[at(holder)]) continue;
       users_[static_cast<size_t>(holder)].push_back(
           {static_cast<int>(c), static_cast<int>(links[c].size())});
-      links[c].push_back({holder, !demand.near.empty() && demand.near[i], 0});
+      links[c].push_back({holder, !demand.near.empty() && demand.near[i], {}});
     }
   }
 }
@@ -166,7 +166,7 @@ void SenderFlow::augment(bool far) {
     next_holder_.assign(users_.size(), 0);
     for (int c = 0; c < classes_; ++c) {
       while (left[at(c)] > 0) {
-        const std::int64_t placed = push_class(c, left[at(c)]);
+        const Bytes placed = push_class(c, left[at(c)]);
         if (placed == 0) break;
         left[at(c)] -= placed;
       }
@@ -175,7 +175,7 @@ void SenderFlow::augment(bool far) {
 }
 
 bool SenderFlow::satisfied() const {
-  return std::all_of(left.begin(), left.end(), [](std::int64_t bytes) { return bytes == 0; });
+  return std::all_of(left.begin(), left.end(), [](Bytes bytes) { return bytes == 0; });
 }
 
 bool SenderFlow::levels() {
@@ -204,20 +204,20 @@ bool SenderFlow::levels() {
   return exit;
 }
 
-std::int64_t SenderFlow::push_class(int c, std::int64_t limit) {
+Bytes SenderFlow::push_class(int c, Bytes limit) {
   for (size_t& i = next_class_[at(c)]; i < links[at(c)].size(); ++i) {
     Link& link = links[at(c)][i];
     if (!(link.near || far_)) continue;
     if (depth_[at(classes_ + link.holder)] != depth_[at(c)] + 1) continue;
-    const std::int64_t pushed = push_holder(link.holder, limit);
+    const Bytes pushed = push_holder(link.holder, limit);
     if (pushed > 0) return link.flow += pushed, pushed;
   }
-  return 0;
+  return {};
 }
 
-std::int64_t SenderFlow::push_holder(int h, std::int64_t limit) {
+Bytes SenderFlow::push_holder(int h, Bytes limit) {
   if (room[at(h)] > 0) {
-    const std::int64_t pushed = std::min(limit, room[at(h)]);
+    const Bytes pushed = std::min(limit, room[at(h)]);
     room[at(h)] -= pushed;
     return pushed;
   }
@@ -225,10 +225,10 @@ std::int64_t SenderFlow::push_holder(int h, std::int64_t limit) {
     const User& user = users_[at(h)][i];
     Link& link = links[at(user.demand)][at(user.link)];
     if (link.flow == 0 || depth_[at(user.demand)] != depth_[at(classes_ + h)] + 1) continue;
-    const std::int64_t pushed = push_class(user.demand, std::min(limit, link.flow));
+    const Bytes pushed = push_class(user.demand, std::min(limit, link.flow));
     if (pushed > 0) return link.flow -= pushed, pushed;
   }
-  return 0;
+  return {};
 }
 
 std::vector<std::vector<SenderShare>> forest_shares(SenderFlow& flow) {

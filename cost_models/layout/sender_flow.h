@@ -3,10 +3,10 @@
 // For sender_balance.cc alone. A plain object of one thread; counts are bytes.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "cost_models/layout/sender_balance.h"
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -21,7 +21,7 @@ class SenderFlow {
   struct Link {
     int holder = 0;
     bool near = false;
-    std::int64_t flow = 0;
+    Bytes flow;
   };
 
   /// Places as much of every class as fits; links that are not near only with `far`.
@@ -30,8 +30,8 @@ class SenderFlow {
   bool reached(int node) const { return depth_[static_cast<std::size_t>(node)] >= 0; }
   bool satisfied() const;
 
-  std::vector<std::int64_t> left;        // of a class: bytes that are not yet placed
-  std::vector<std::int64_t> room;        // of a holder: bytes that it may still send
+  std::vector<Bytes> left;               // of a class: bytes that are not yet placed
+  std::vector<Bytes> room;               // of a holder: bytes that it may still send
   std::vector<std::vector<Link>> links;  // by class
 
  private:
@@ -40,8 +40,8 @@ class SenderFlow {
   };
 
   bool levels();
-  std::int64_t push_class(int c, std::int64_t limit);
-  std::int64_t push_holder(int h, std::int64_t limit);
+  Bytes push_class(int c, Bytes limit);
+  Bytes push_holder(int h, Bytes limit);
 
   int classes_;
   bool far_ = true;

@@ -13,7 +13,8 @@ std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
 }  // namespace
 
 ZigZag zig_zag(std::int64_t length, int size, int rank) {
-  return {split(length, 2 * size, rank), split(length, 2 * size, 2 * size - 1 - rank)};
+  const std::int64_t slices = std::int64_t{2} * size;
+  return {split(length, slices, rank), split(length, slices, slices - 1 - rank)};
 }
 
 std::vector<Interval> held_tokens(std::span<const std::int64_t> lengths,

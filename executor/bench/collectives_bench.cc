@@ -40,7 +40,8 @@ class CollectivesBench {
 
   json run() {
     json rows = json::array();
-    for (const std::int64_t size : options_.sizes) measure(size / (256 * ranks_) * 256, rows);
+    for (const std::int64_t size : options_.sizes)
+      measure(size / (std::int64_t{256} * ranks_) * 256, rows);
     return rows;
   }
 

@@ -155,8 +155,8 @@ class OverlapBench {
   double memory_traffic() const {
     const RankTraffic& mine =
         rig_.reshard().plan().traffic[static_cast<std::size_t>(site_.host->rank())];
-    const std::int64_t copied = mine.received + mine.sent + (nested_ ? 0 : 2 * mine.kept);
-    return 1 + static_cast<double>(copied) / static_cast<double>(30 * master_.numel());
+    const Bytes copied = mine.received + mine.sent + (nested_ ? Bytes{} : 2 * mine.kept);
+    return 1 + static_cast<double>(copied.value) / static_cast<double>(30 * master_.numel());
   }
 
   Tensor part(const Tensor& x, std::size_t slot) const {

@@ -39,6 +39,31 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+/// Of one phase: what its fullest rank held by each step's end, at most, beside what the plan says
+/// that its roles need together. Bytes in GiB.
+json memory_of(const std::vector<Metrics>& steps, const Plan& plan) {
+  json made = json::object();
+  for (const Metrics& step : steps) {
+    for (const auto& [name, gib] : step) {
+      if (!name.starts_with("memory_gib/")) continue;
+      const std::size_t slash = name.rfind('/');
+      json& most = made[name.substr(11, slash - 11)][name.substr(slash + 1)];
+      most = std::max(most.is_null() ? 0.0 : most.get<double>(), gib);
+    }
+  }
+  for (const RolePlan& role : plan.roles) {
+    for (const auto& [phase, use] : role.memory) {
+      json& predicted = made[std::string(name_of(phase))]["predicted"];
+      for (const auto& [part, bytes] : memory_classes(use)) {
+        if (bytes == 0) continue;
+        predicted[std::string(name_of(role.role)) + "/" + std::string(part)] =
+            static_cast<double>(bytes.value) / (1LL << 30);
+      }
+    }
+  }
+  return made;
+}
+
 /// Medians over the steps but the first.
 json summary_of(const std::vector<Metrics>& steps) {
   json made;
@@ -89,6 +114,12 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
   json made = summary_of(steps);
   made["reshard"] = way;
   made["samples_by_step"] = digests;
+  made["memory_gib"] = memory_of(steps, plan);
+  made["predicted"] = {{"step_s", plan.prediction.step_s.value},
+                       {"peak_bytes", plan.prediction.peak_bytes.value}};
+  for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+    made["predicted"]["phases_s"][std::string(name_of(phase))] = seconds.value;
+  }
   const std::map<std::string, double> most =
       share_numbers(*site.host, {{"peak", static_cast<double>(memory.bytes())}});
   made["peak_bytes"] = static_cast<std::int64_t>(most.at("peak"));

@@ -5,6 +5,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/loop/calls.h"
 #include "executor/loop/generator_state.h"
+#include "executor/loop/phase_memory.h"
 #include "executor/loop/share.h"
 #include "executor/records/phase_clock.h"
 #include "executor/records/step_metrics.h"
@@ -38,6 +39,7 @@ class Loop {
         prompts_(prompts),
         observer_(observer),
         clock_(worker.context.world->rank()),
+        memory_(worker.context.device),
         rollout_options_(rollout_options(plan, config)) {
     if (!config.trainer.rollout_replay.empty()) {
       Problems problems;
@@ -90,6 +92,7 @@ class Loop {
 
   void run_call(Phase phase, std::int64_t step) {
     const auto timed = [&](auto&& body) {
+      const PhaseMemory::Part part(memory_, phase);
       return clock_.time(phase, static_cast<int>(step), std::forward<decltype(body)>(body));
     };
     switch (phase) {
@@ -243,6 +246,7 @@ class Loop {
                                    .response = plan_.workload.response_tokens.max}));
     if (observer_.communication) add(observer_.communication());
     for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;
+    add(memory_.take());
     Metrics all = share_numbers(host(), numbers_);
     all["timing_s/step"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     const Metrics speed = throughput_metrics(experience_, all, plan_.world_size());
@@ -250,7 +254,7 @@ class Loop {
     all["training/global_step"] = static_cast<double>(step);
     all["plan/predicted_step_s"] = plan_.prediction.step_s;
     all["plan/error_pct"] =
-        100 * (plan_.prediction.step_s - all["timing_s/step"]) / all["timing_s/step"];
+        100 * (plan_.prediction.step_s.value - all["timing_s/step"]) / all["timing_s/step"];
     if (observer_.step_finished) observer_.step_finished(step, all, experience_);
   }
 
@@ -260,6 +264,7 @@ class Loop {
   const PromptSet& prompts_;
   const RunObserver& observer_;
   PhaseClock clock_;
+  PhaseMemory memory_;
   RolloutOptions rollout_options_;
   std::vector<Experience> recorded_;
   Experience experience_;

@@ -19,7 +19,7 @@ void measure_collective(Sampler& sampler, Communicator& group,
     const auto add = [&](Collective collective, double size, const std::function<void()>& body) {
       samples.push_back({.kind = SampleKind::collective,
                          .sizes = {size},
-                         .seconds = sampler.together(body),
+                         .seconds = Seconds{sampler.together(body)},
                          .collective = collective,
                          .ranks = n});
     };
@@ -72,7 +72,7 @@ void measure_waiting(Sampler& sampler, std::vector<CalibrationSample>& samples) 
   samples.push_back(
       {.kind = SampleKind::waiting,
        .sizes = {static_cast<double>(cores), static_cast<double>(host.size() - cores), seconds[1]},
-       .seconds = seconds[0]});
+       .seconds = Seconds{seconds[0]}});
 }
 
 }  // namespace tessera

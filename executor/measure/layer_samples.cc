@@ -94,13 +94,13 @@ void measure_stream(Sampler& sampler, std::vector<CalibrationSample>& samples) {
       samples.push_back(
           {.kind = SampleKind::stream,
            .sizes = {(static_cast<double>(tokens) * layer_elementwise_bytes(rank)).value, kCount},
-           .seconds = sampler.compute([&] {
+           .seconds = Seconds{sampler.compute([&] {
              apply_rope(q, rope);
              apply_rope(k, rope);
              const torch::Tensor attended = x + rms_norm(x, weight, 1e-6);
              swiglu(gate, gate);
              attended + rms_norm(attended, weight, 1e-6);
-           })});
+           })}});
     }
   }
 }
@@ -134,10 +134,11 @@ void measure_attention(Sampler& sampler, std::vector<CalibrationSample>& samples
         forward = sampler.compute([&] { attend(plan, q, k, v); });
       }
       const double both = sampler.compute([&] { attend(plan, q, k, v).sum().backward(); });
-      samples.push_back({.kind = SampleKind::attention, .sizes = sizes, .seconds = forward});
+      samples.push_back(
+          {.kind = SampleKind::attention, .sizes = sizes, .seconds = Seconds{forward}});
       samples.push_back({.kind = SampleKind::attention_backward,
                          .sizes = sizes,
-                         .seconds = std::max(both - forward, 0.1 * both)});
+                         .seconds = Seconds{std::max(both - forward, 0.1 * both)}});
     }
   }
 }
@@ -147,7 +148,7 @@ void measure_operators(Sampler& sampler, std::vector<CalibrationSample>& samples
   const auto add = [&](SampleKind kind, int operators, double four_layers) {
     samples.push_back({.kind = kind,
                        .sizes = {static_cast<double>(operators)},
-                       .seconds = std::max(four_layers, 1e-7) / 4});
+                       .seconds = Seconds{std::max(four_layers, 1e-7) / 4}});
   };
   add(SampleKind::dispatch, kOperators.layer_forward, deep.forward - shallow.forward);
   add(SampleKind::dispatch, kOperators.layer_decode, deep.decode - shallow.decode);

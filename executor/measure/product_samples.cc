@@ -50,7 +50,7 @@ void measure_matmul(Sampler& sampler, std::vector<CalibrationSample>& samples) {
         samples.push_back(
             {.kind = SampleKind::matmul,
              .sizes = {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)},
-             .seconds = sampler.compute([&] { torch::mm_out(y, x, w.t()); })});
+             .seconds = Seconds{sampler.compute([&] { torch::mm_out(y, x, w.t()); })}});
       }
     }
   }
@@ -65,7 +65,7 @@ void measure_sustained(Sampler& sampler, std::vector<CalibrationSample>& samples
   for (const Product& product : products) {
     samples.push_back({.kind = SampleKind::sustained,
                        .sizes = product.sizes,
-                       .seconds = sampler.loaded(product.run, each)});
+                       .seconds = Seconds{sampler.loaded(product.run, each)}});
   }
 }
 
@@ -103,7 +103,8 @@ void measure_beside(Sampler& sampler, std::vector<CalibrationSample>& samples) {
       for (int i = 0; i < kReductions; ++i) reduce();
       compute(times);
     });
-    samples.push_back({.kind = SampleKind::beside, .sizes = {base, alone, 0}, .seconds = together});
+    samples.push_back(
+        {.kind = SampleKind::beside, .sizes = {base, alone, 0}, .seconds = Seconds{together}});
   }
 }
 

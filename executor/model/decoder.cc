@@ -64,8 +64,11 @@ HeadStates project_heads(const Weights& weights, const LayerRows& rows, const Te
     if (norm < 0) return heads(x);
     return rms_norm(x.reshape({-1, dim}), weights.tensor(norm), epsilon).view({x.size(0), -1, dim});
   };
+  // One product makes all three side by side. Values of their own let the whole of it go, which
+  // the backward pass would else keep for them: queries and keys are copies once rotated.
+  const bool kept = at::GradMode::is_enabled() && normed.requires_grad();
   return {apply_rope(normalised(q, rows.q_norm), rope),
-          apply_rope(normalised(k, rows.k_norm), rope), heads(v)};
+          apply_rope(normalised(k, rows.k_norm), rope), heads(kept ? v.contiguous() : v)};
 }
 
 Tensor after_attention(const Weights& weights, const LayerRows& rows, const Tensor& hidden,

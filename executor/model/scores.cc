@@ -135,7 +135,7 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
     const Tensor g_entropy = gradients.size() > 1 ? gradients[1] : Tensor();
     const auto buffer = gradient_buffer(head);
     Tensor d_hidden = torch::empty_like(hidden);
-    const Tensor d_head = buffer ? *buffer : torch::zeros_like(head);
+    Tensor d_head = buffer ? *buffer : torch::zeros_like(head);
     for (std::int64_t first = 0; first < rows; first += chunk_rows) {
       const std::int64_t count = std::min(chunk_rows, rows - first);
       const auto part = [&](const Tensor& x) {
@@ -163,8 +163,7 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
       if (buffer) {
         add_product(d_head, gradient.t(), part(hidden));
       } else {
-        Tensor out = d_head;
-        out.addmm_(gradient.t(), part(hidden));
+        at::addmm_out(d_head, d_head, gradient.t(), part(hidden));
       }
     }
     all_reduce_(d_hidden, tp);

@@ -166,7 +166,7 @@ ReshardRounds buffered_rounds(const PlacedReshard& plan, int rank, int ranks, DT
                               std::int64_t bucket_bytes) {
   const std::int64_t wire_bytes = size_of(wire);
   std::vector<ShardedTensor> tensors = plan.tensors;
-  for (ShardedTensor& tensor : tensors) tensor.element_bytes = wire_bytes;
+  for (ShardedTensor& tensor : tensors) tensor.element_bytes = Bytes{wire_bytes};
   std::vector<ReshardPlan> buckets = cut_into_buckets(plan.plan, tensors, bucket_bytes, true);
   const auto out = std::make_shared<Packing>(pack(buckets, Side::source, wire_bytes));
   const auto in = std::make_shared<Packing>(pack(buckets, Side::destination, wire_bytes));

@@ -14,7 +14,7 @@ std::int64_t RoundMessages::send(const ReshardRound& round, const void* from, vo
 
 /// Some rank sends much more than another: all at once would meet at its links.
 bool RoundMessages::uneven() const {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  Bytes least{std::numeric_limits<std::int64_t>::max()}, most;
   for (const RankTraffic& traffic : plan_.plan.traffic) {
     least = std::min(least, traffic.sent);
     most = std::max(most, traffic.sent);

@@ -12,7 +12,7 @@ namespace {
 
 struct MemoryClass {
   const char* name;
-  std::int64_t MemoryUse::*member;
+  Bytes MemoryUse::*member;
 };
 constexpr std::array<MemoryClass, kMemoryClasses> kClasses{
     {{"weights", &MemoryUse::weights},
@@ -97,7 +97,7 @@ void MemoryModel::build() {
     for (const MemoryClass& type : kClasses) {
       Series series{type.name, colourOfMemory(type.name), {}};
       for (const Phase phase : phases_) {
-        std::int64_t bytes = 0;
+        Bytes bytes;
         for (const RolePlan& role : plan_.roles) {
           if (runs_on(role, rank_)) bytes += use_of(role, phase).*type.member;
         }

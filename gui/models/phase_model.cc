@@ -55,7 +55,7 @@ void PhaseModel::setPlan(const Plan& plan) {
     const int block = role != block_of.end() ? role->second : block_of[Role::actor];
     const auto seconds = plan.prediction.phases_s.find(call.phase);
     Row row{.phase = call.phase, .role = call.role, .block = block};
-    row.seconds = seconds == plan.prediction.phases_s.end() ? 0 : seconds->second;
+    row.seconds = seconds == plan.prediction.phases_s.end() ? 0.0 : seconds->second.value;
     row.start_s = block_free[static_cast<std::size_t>(block)];
     for (const Phase before : call.after) row.start_s = std::max(row.start_s, ended[before]);
     ended[call.phase] = row.start_s + row.seconds;

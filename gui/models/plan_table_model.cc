@@ -70,7 +70,7 @@ QVariant PlanTableModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant PlanTableModel::text(const Row& row, int column) const {
-  const double best = rows_.front().summary.step_s;
+  const Seconds best = rows_.front().summary.step_s;
   switch (column) {
     case Placement:
       return QString::fromStdString(row.summary.placement);
@@ -94,11 +94,11 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
   switch (column) {
     case Step:
     case Slower:
-      return row.summary.step_s;
+      return row.summary.step_s.value;
     case Throughput:
       return row.plan ? row.plan->prediction.tokens_per_s_per_gpu : 0.0;
     case Peak:
-      return QVariant::fromValue<qint64>(row.plan ? row.plan->prediction.peak_bytes : 0);
+      return QVariant::fromValue<qint64>(row.plan ? row.plan->prediction.peak_bytes.value : 0);
     default:
       return text(row, column);
   }

@@ -78,7 +78,7 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
   std::vector<ChartLine> bytes{received};
   if (run.plan() && !received.points.empty()) {
     for (const PlannedReshard& pair : run.plan()->reshard) {
-      const double bound = static_cast<double>(pair.lower_bound_bytes) / unit;
+      const double bound = static_cast<double>(pair.lower_bound_bytes.value) / unit;
       const double first = received.points.front().x(), last = received.points.back().x();
       bytes.push_back({"lower bound", QColor(kBound), {{first, bound}, {last, bound}}, true});
     }

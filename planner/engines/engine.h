@@ -14,6 +14,7 @@
 
 #include "cost_models/documents/problem_list.h"
 #include "cost_models/engine_traits.h"
+#include "cost_models/spec/units.h"
 #include "planner/engines/capabilities.h"
 #include "planner/engines/choices.h"
 #include "planner/engines/memory_accuracy.h"
@@ -35,7 +36,7 @@ struct WholeGather {
   bool master_weights = false;  // what is gathered; else weights in the parameters' type
   /// The engine's default (verl 0.9.1's update_weights_bucket_megabytes); a larger tensor has a
   /// bucket of its own size.
-  std::int64_t bucket_mebibytes = 2048;
+  Bytes bucket{std::int64_t{2048} << 20};
 };
 
 /// How weights get from the actor to the rollout.

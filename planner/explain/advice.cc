@@ -63,8 +63,8 @@ class Ladder {
     other.step_s = priced.step_s;
     const Plan made = compose_plan(request_, costs_, other, &known_);
     rung.possible = true;
-    rung.step_s = Seconds{made.prediction.step_s};
-    rung.peak_bytes = Bytes{made.prediction.peak_bytes};
+    rung.step_s = made.prediction.step_s;
+    rung.peak_bytes = made.prediction.peak_bytes;
     rung.role_saves_bytes = own_.at(changed.role) - own_bytes(changed.role, other);
     return rung;
   }
@@ -244,22 +244,24 @@ void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
     advice.hints.push_back(
         {"memory x utilisation x TP > 2 x parameters (rollout)", "verl device_tuning.rst",
          "the rollout's weights take " +
-             percent(static_cast<double>(generating->second.weights) / memory) + " of a GPU"});
+             percent(static_cast<double>(generating->second.weights.value) / memory) +
+             " of a GPU"});
   }
 }
 
 // "1.5 GiB less", "0.2 GiB more".
 std::string less(Bytes saved, const char* equal) {
   constexpr Bytes kShown{(1LL << 30) / 20};  // half of the last digit
-  if (std::abs(saved) < kShown) return equal;
-  return in_gib(std::abs(saved), 1) + (saved > 0 ? " less" : " more");
+  const Bytes amount = saved < 0 ? -saved : saved;
+  if (amount < kShown) return equal;
+  return in_gib(amount, 1) + (saved > 0 ? " less" : " more");
 }
 
 }  // namespace
 
 Advice advice_for(const Plan& plan, const PlanRequest& request) {
-  Advice advice{.step_s = Seconds{plan.prediction.step_s},
-                .peak_bytes = Bytes{plan.prediction.peak_bytes},
+  Advice advice{.step_s = plan.prediction.step_s,
+                .peak_bytes = plan.prediction.peak_bytes,
                 .limit_bytes = usable_memory(request),
                 .ladder = {},
                 .hints = {}};

@@ -21,8 +21,8 @@ namespace tessera {
 namespace {
 
 // Classes that take something, the largest first.
-std::vector<std::pair<std::string_view, std::int64_t>> present(const MemoryUse& use) {
-  std::vector<std::pair<std::string_view, std::int64_t>> classes;
+std::vector<std::pair<std::string_view, Bytes>> present(const MemoryUse& use) {
+  std::vector<std::pair<std::string_view, Bytes>> classes;
   for (const auto& one : memory_classes(use)) {
     if (one.second > 0) classes.push_back(one);
   }
@@ -31,8 +31,8 @@ std::vector<std::pair<std::string_view, std::int64_t>> present(const MemoryUse& 
   return classes;
 }
 
-std::int64_t most_of(const RolePlan& role, Phase& phase) {
-  std::int64_t most = -1;
+Bytes most_of(const RolePlan& role, Phase& phase) {
+  Bytes most{-1};
   for (const auto& [each, use] : role.memory) {
     if (use.total() <= most) continue;
     most = use.total();
@@ -46,7 +46,7 @@ std::string memory_by_role(const Plan& plan) {
   std::string out;
   for (const RolePlan& role : plan.roles) {
     Phase phase = Phase::load;
-    const std::int64_t most = most_of(role, phase);
+    const Bytes most = most_of(role, phase);
     if (most < 0) continue;
     out += (out.empty() ? "  by role: " : "; ") + std::string(name_of(role.role)) + " " +
            in_gib(most) + " in " + std::string(name_of(phase));
@@ -127,18 +127,18 @@ void add_refusals(const Plan& plan, Node& root) {
 
 PlanLimits limits_of(const Plan& plan, const Calibration& calibration) {
   const Prediction& prediction = plan.prediction;
-  PlanLimits limits{.peak_bytes = Bytes{prediction.peak_bytes}};
-  double longest = -1;
+  PlanLimits limits{.peak_bytes = prediction.peak_bytes};
+  Seconds longest{-1};
   for (const auto& [phase, seconds] : prediction.phases_s) {
     if (seconds <= longest) continue;
     longest = seconds;
     limits.longest = phase;
   }
   if (prediction.step_s > 0) {
-    limits.longest_share = std::max(0.0, longest) / prediction.step_s;
+    limits.longest_share = std::max(Seconds{}, longest) / prediction.step_s;
     limits.communication_share = prediction.exposed_comm_s / prediction.step_s;
   }
-  std::int64_t most = -1;
+  Bytes most{-1};
   for (const RolePlan& role : plan.roles) {
     for (const auto& [phase, use] : role.memory) {
       if (use.total() <= most) continue;

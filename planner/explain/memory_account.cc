@@ -144,7 +144,7 @@ std::optional<MemoryAccount> memory_account(const Plan& plan, const Calibration&
     return ranks_of(plan, solution.placement[place.block])[static_cast<std::size_t>(place.index)];
   };
   MemoryAccount account{.rank = global(chosen.place), .at = chosen.phase, .peak = most.sum};
-  account.planned_peak = Bytes{plan.prediction.peak_bytes};
+  account.planned_peak = plan.prediction.peak_bytes;
   for (std::size_t phase = 0; phase < plan.schedule.size(); ++phase) {
     PhaseAccount& each = account.phases.emplace_back(account_of(
         all[chosen.place.block][phase], plan.schedule[phase].phase, chosen.place.index, costs));

@@ -179,7 +179,7 @@ std::string with_more_memory(const PlanRequest& request, const Capabilities& cap
           std::max(group.device.memory.value, changed.cluster.device.memory.value);
     }
     if (feasible(changed, capabilities)) {
-      return "use GPUs with " + in_gib(changed.cluster.device.memory.value) + " of memory";
+      return "use GPUs with " + in_gib(changed.cluster.device.memory) + " of memory";
     }
   }
   return {};

@@ -38,8 +38,8 @@ namespace {
   return buffer.data();
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  const auto value = static_cast<double>(bytes);
+std::string bytes_text(Bytes bytes) {
+  const auto value = static_cast<double>(bytes.value);
   if (bytes >= 1LL << 30) return text("%.2f GiB", value / (1LL << 30));
   if (bytes >= 1LL << 20) return text("%.2f MiB", value / (1LL << 20));
   return text("%.1f KiB", value / (1LL << 10));
@@ -85,13 +85,13 @@ std::string layout_text(const Plan& plan, const RolePlan& role) {
   return layout;
 }
 
-double percent_of(std::int64_t part, std::int64_t whole) {
-  return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(1, whole));
+double percent_of(Bytes part, Bytes whole) {
+  return (100.0 * part).value / static_cast<double>(std::max(Bytes{1}, whole).value);
 }
 
 // Bytes that a rank of a pool may fill.
-std::int64_t limit_of(const Plan& plan, const Calibration* calibration, int view) {
-  return calibration == nullptr ? seen_from(plan.cluster, view).device.memory.value
+Bytes limit_of(const Plan& plan, const Calibration* calibration, int view) {
+  return calibration == nullptr ? seen_from(plan.cluster, view).device.memory
                                 : usable_memory(plan, *calibration, view);
 }
 
@@ -99,9 +99,9 @@ std::int64_t limit_of(const Plan& plan, const Calibration* calibration, int view
 std::string pools_part(const Plan& plan, const Calibration* calibration) {
   std::string out;
   for (const std::vector<Role>& block : placement_of(plan)) {
-    std::int64_t peak = 0;
+    Bytes peak;
     for (const ScheduledCall& call : plan.schedule) {
-      std::int64_t sum = 0;
+      Bytes sum;
       for (const Role role : block) {
         const auto use = plan.find(role)->memory.find(call.phase);
         if (use != plan.find(role)->memory.end()) sum += use->second.total();
@@ -109,7 +109,7 @@ std::string pools_part(const Plan& plan, const Calibration* calibration) {
       peak = std::max(peak, sum);
     }
     const RolePlan& first = *plan.find(block.front());
-    const std::int64_t limit = limit_of(plan, calibration, view_of(plan.cluster, first.ranks));
+    const Bytes limit = limit_of(plan, calibration, view_of(plan.cluster, first.ranks));
     out += text("  fullest rank on %s %s of %s (%.1f %%)\n", joined(first.gpu_types, "+").c_str(),
                 bytes_text(peak).c_str(), bytes_text(limit).c_str(), percent_of(peak, limit));
   }
@@ -136,7 +136,7 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
   std::string out =
       text("  %-10s %-12s %-*s %12s  %s\n", "role", "ranks", columns, "layout", "peak", "batches");
   for (const RolePlan& role : plan.roles) {
-    std::int64_t peak = 0;
+    Bytes peak;
     for (const auto& [phase, use] : role.memory) peak = std::max(peak, use.total());
     out += text("  %-10s %-12s %-*s %12s  %s\n", std::string(name_of(role.role)).c_str(),
                 ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
@@ -146,12 +146,12 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
     out += pools_part(plan, calibration);
     return calibration == nullptr ? out : out + describe_fit(plan, *calibration);
   }
-  const std::int64_t limit = limit_of(plan, calibration, 0);
+  const Bytes limit = limit_of(plan, calibration, 0);
   out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
               bytes_text(limit).c_str(), percent_of(plan.prediction.peak_bytes, limit));
   if (calibration != nullptr) out += describe_fit(plan, *calibration);
-  const std::int64_t shared =
-      engine_named(plan.engine).weights.shares_memory ? least_shared_weight_bytes(plan) : 0;
+  const Bytes shared =
+      engine_named(plan.engine).weights.shares_memory ? least_shared_weight_bytes(plan) : Bytes{};
   if (shared > 0) {
     out += text(
         "  less %s where training weights are views of the rollout's: the search counts "
@@ -194,7 +194,7 @@ std::string reshard_part(const Plan& plan) {
                 bytes_text(pair.lower_bound_bytes).c_str());
     if (pair.bytes_received > 0) {
       out += text("; gathering everything: %.2fx",
-                  static_cast<double>(whole) / static_cast<double>(pair.bytes_received));
+                  static_cast<double>(whole) / static_cast<double>(pair.bytes_received.value));
     }
     out += ")\n";
   }

@@ -50,9 +50,8 @@ std::vector<ReshardLimit> reshard_limits(const Plan& plan, const Calibration& ca
     const auto demands =
         reshard_demands(parameter_table(plan.model_of(pair.from)), rank_map_of(plan, pair.from),
                         rank_map_of(plan, pair.to), plan.find(pair.from)->dtypes.wire);
-    limits.push_back(
-        {pair.from, pair.to, bound_of(plan, pair, demands, calibration),
-         Seconds{predicted == plan.prediction.phases_s.end() ? 0 : predicted->second}});
+    limits.push_back({pair.from, pair.to, bound_of(plan, pair, demands, calibration),
+                      predicted == plan.prediction.phases_s.end() ? Seconds{} : predicted->second});
   }
   return limits;
 }

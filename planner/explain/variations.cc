@@ -75,13 +75,13 @@ std::string row_text(const VariedPlan& varied, std::size_t width, const Plan* be
   std::array<char, 160> text{};
   const auto phase = [&](Phase which) {
     const auto found = plan.prediction.phases_s.find(which);
-    return found == plan.prediction.phases_s.end() ? 0 : found->second;
+    return found == plan.prediction.phases_s.end() ? Seconds{} : found->second;
   };
-  std::snprintf(
-      text.data(), text.size(), "  %10s %+7.1f %%  %10s %10s %10s  %7.2f GiB  ",
-      seconds_text(plan.prediction.step_s).c_str(), 100 * worse_by(*best, priced(plan)),
-      seconds_text(phase(Phase::gen)).c_str(), seconds_text(phase(Phase::reshard)).c_str(),
-      seconds_text(phase(Phase::update_actor)).c_str(), gib(Bytes{plan.prediction.peak_bytes}));
+  std::snprintf(text.data(), text.size(), "  %10s %+7.1f %%  %10s %10s %10s  %7.2f GiB  ",
+                seconds_text(plan.prediction.step_s).c_str(), 100 * worse_by(*best, priced(plan)),
+                seconds_text(phase(Phase::gen)).c_str(),
+                seconds_text(phase(Phase::reshard)).c_str(),
+                seconds_text(phase(Phase::update_actor)).c_str(), gib(plan.prediction.peak_bytes));
   return line + text.data() + describe_layouts(plan) + "\n";
 }
 

@@ -66,15 +66,15 @@ std::optional<WhyNot> why_not(const Plan& plan, const PlanRequest& request,
   if (!outcome) return std::nullopt;
   WhyNot answer{.choice = choice, .outcome = *std::move(outcome)};
   if (const Plan* other = std::get_if<Plan>(&answer.outcome)) {
-    answer.extra_s = Seconds{other->prediction.step_s - plan.prediction.step_s};
+    answer.extra_s = other->prediction.step_s - plan.prediction.step_s;
     answer.gpus = gpus_of(*other);
     answer.worse = worse_by(plan, priced(*other));
     answer.margin = std::max(0.0, answer.worse) / (2 + answer.worse);
     const bool counted = objective_of(plan) == Objective::fewest_gpus;
     if (counted && answer.gpus > gpus_of(plan)) answer.margin = 1;
     std::map<Phase, Seconds>& all = answer.phase_extra_s;
-    for (const auto& [phase, seconds] : other->prediction.phases_s) all[phase] = Seconds{seconds};
-    for (const auto& [phase, seconds] : plan.prediction.phases_s) all[phase] -= Seconds{seconds};
+    for (const auto& [phase, seconds] : other->prediction.phases_s) all[phase] = seconds;
+    for (const auto& [phase, seconds] : plan.prediction.phases_s) all[phase] -= seconds;
   }
   return answer;
 }

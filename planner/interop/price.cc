@@ -80,12 +80,12 @@ void limit_slots(Plan& plan, CostEvaluator& costs, Solution& solution, double sh
   rollout->batching.max_sequences = solution.choice.at(Role::rollout).max_sequences = used;
   if (tight) {
     const Candidate& one = solution.choice.at(Role::rollout);
-    const std::int64_t memory = costs.request(one.view).cluster.device.memory.value;
+    const Bytes memory = costs.request(one.view).cluster.device.memory;
     const std::string sentence =
         "one sequence of " + std::to_string(longest_sequence(plan.workload)) + " tokens needs " +
         in_gib(costs.memory(one, Phase::gen).total()) + " with weights and workspace; the " +
         "server's share of a GPU is " +
-        in_gib(static_cast<std::int64_t>(share * static_cast<double>(memory)));
+        in_gib(Bytes{static_cast<std::int64_t>((share * memory).value)});
     const bool alone = solution.choice.size() == 1;
     if (alone) pricing.fits = false;
     pricing.notes.push_back((alone ? "does not fit: " : "tight: ") + sentence + ".");
@@ -122,8 +122,8 @@ void set_reshards(Plan& plan, const Plan& priced, CostEvaluator& costs, const So
     }
     if (gathers_whole(plan.engine) && pair.mode == ReshardMode::full) {
       pair.lower_bound_bytes = priced.reshard.front().lower_bound_bytes;
-      set_gathered(plan, Bytes{priced.reshard.front().bytes_received},
-                   Bytes{costs.memory(solution.choice.at(pair.to), Phase::gen).weights}, pair);
+      set_gathered(plan, priced.reshard.front().bytes_received,
+                   costs.memory(solution.choice.at(pair.to), Phase::gen).weights, pair);
       continue;
     }
     set_exact(pair, reshard_plan_of(plan, pair));

@@ -13,8 +13,8 @@
 namespace tessera {
 namespace {
 
-StoredValue bytes_value(std::string name, std::int64_t stored, std::int64_t recomputed) {
-  return {std::move(name), static_cast<double>(stored), static_cast<double>(recomputed)};
+StoredValue bytes_value(std::string name, Traffic stored, Traffic recomputed) {
+  return {std::move(name), stored, recomputed};
 }
 
 std::vector<StoredValue> values_of(const Prediction& stored, const Prediction& recomputed) {
@@ -25,8 +25,8 @@ std::vector<StoredValue> values_of(const Prediction& stored, const Prediction& r
     const auto before = stored.phases_s.find(phase), now = recomputed.phases_s.find(phase);
     if (before == stored.phases_s.end() && now == recomputed.phases_s.end()) continue;
     values.push_back({"phases_s." + std::string(name_of(phase)),
-                      before == stored.phases_s.end() ? 0 : before->second,
-                      now == recomputed.phases_s.end() ? 0 : now->second});
+                      before == stored.phases_s.end() ? Seconds{} : before->second,
+                      now == recomputed.phases_s.end() ? Seconds{} : now->second});
   }
   return values;
 }

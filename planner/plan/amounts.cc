@@ -3,13 +3,11 @@
 #include <array>
 #include <cstdio>
 
-#include "cost_models/spec/units.h"
-
 namespace tessera {
 
-std::string in_gib(std::int64_t bytes, int decimals) {
+std::string in_gib(Bytes bytes, int decimals) {
   std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*f GiB", decimals, gib(Bytes{bytes}));
+  std::snprintf(text.data(), text.size(), "%.*f GiB", decimals, gib(bytes));
   return text.data();
 }
 

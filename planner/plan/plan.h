@@ -67,17 +67,17 @@ struct EnvironmentVariable {
 };
 
 struct Prediction {
-  double step_s = 0;
-  std::map<Phase, double> phases_s;
-  double exposed_comm_s = 0;
+  Seconds step_s;
+  std::map<Phase, Seconds> phases_s;
+  Seconds exposed_comm_s;
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;
-  std::int64_t peak_bytes = 0;  // of the fullest rank
+  Bytes peak_bytes;  // of the fullest rank
   /// The probability that no rank runs out of memory, and one standard deviation of what the
   /// fullest rank's device holds (planner/pricing/memory_limit.h); 0 = unknown.
   double fits = 0;
-  std::int64_t peak_error_bytes = 0;
-  double step_error_s = 0;  // one standard deviation, 0 = unknown
+  Bytes peak_error_bytes;
+  Seconds step_error_s;  // one standard deviation, 0 = unknown
   std::vector<std::string> measured_constants, assumed_constants;
   bool operator==(const Prediction&) const = default;
 };
@@ -86,7 +86,7 @@ struct Prediction {
 struct RunnerUp {
   std::string placement;    // "colocated", "actor+reference | critic", ...
   std::string description;  // its layouts
-  double step_s = 0;
+  Seconds step_s;
   int gpus = 0;                       // 0 = the file does not say (plans of earlier versions)
   double billed_gpus = 0;             // by price, where GPU types differ in it; else 0
   std::vector<std::string> settings;  // what fixes it in another search; empty likewise

@@ -66,7 +66,7 @@ class PlanWriter {
   void stages(std::string_view key, std::vector<LayerRange>& values);
 
  private:
-  static Node written(double value) { return node_of(value); }
+  static Node written(Seconds& value) { return node_of(value); }
   static Node written(ModelSpec& value) { return to_node(value); }
   static Node written(ClusterSpec& value) { return to_node(value); }
   static Node written(Workload& value) { return to_node(value); }

@@ -28,6 +28,10 @@ class PlanReader {
  public:
   PlanReader(ObjectReader& reader, Problems& problems) : reader_(reader), problems_(problems) {}
 
+  template <class Unit, class Number, class... Range>
+  void field(std::string_view key, Quantity<Unit, Number>& value, const Range&... range) {
+    reader_.required(key, value.value, range...);
+  }
   template <class T, class... Range>
   void field(std::string_view key, T& value, const Range&... range) {
     if constexpr (std::same_as<T, std::string> && sizeof...(Range) == 0) {
@@ -35,6 +39,10 @@ class PlanReader {
     } else {
       reader_.required(key, value, range...);
     }
+  }
+  template <class Unit, class Number, class... Range>
+  void stated(std::string_view key, Quantity<Unit, Number>& value, const Range&... range) {
+    reader_.optional(key, value.value, range...);
   }
   template <class T, class... Range>
   void stated(std::string_view key, T& value, const Range&... range) {
@@ -66,8 +74,8 @@ class PlanReader {
     for (const std::string& name : names) {
       Key typed{};
       if (!key_from(name, typed)) continue;  // reported as unknown below
-      if constexpr (std::same_as<T, double>) {
-        inner->required(name, values[typed], kFromZero);
+      if constexpr (std::same_as<T, Seconds>) {
+        inner->required(name, values[typed].value, kFromZero);
       } else if (auto member = inner->object(name)) {
         read(*member, values[typed]);
       }

@@ -3,10 +3,10 @@
 // Plain values; sizes in bytes.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "cost_models/layout/reshard_transport.h"
+#include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -18,10 +18,10 @@ struct PlannedReshard {
   Role from = Role::actor, to = Role::rollout;
   ReshardMode mode = ReshardMode::minimal;
   ReshardTransport transport = ReshardTransport::automatic;
-  std::int64_t bucket_bytes = 0;
+  Bytes bucket_bytes;
   bool keep = true;    // the rollout shard stays mapped in every phase; false = unmap
   std::string digest;  // xxh3 of the ReshardPlan, 16 hex digits
-  std::int64_t bytes_received = 0, lower_bound_bytes = 0, total_received_bytes = 0, peak_bytes = 0;
+  Bytes bytes_received, lower_bound_bytes, total_received_bytes, peak_bytes;
   bool operator==(const PlannedReshard&) const = default;
 };
 

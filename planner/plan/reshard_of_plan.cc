@@ -45,7 +45,7 @@ void set_reshard_mode(Plan& plan, ReshardMode mode) {
   for (PlannedReshard& pair : plan.reshard) {
     if (pair.mode == mode) continue;
     pair.mode = mode;
-    const std::int64_t least = pair.lower_bound_bytes;  // of the layouts, whatever the mode moves
+    const Bytes least = pair.lower_bound_bytes;  // of the layouts, whatever the mode moves
     set_exact(pair, reshard_plan_of(plan, pair));
     pair.lower_bound_bytes = least;
   }
@@ -53,9 +53,9 @@ void set_reshard_mode(Plan& plan, ReshardMode mode) {
 
 void set_exact(PlannedReshard& pair, const ReshardPlan& exact) {
   pair.digest = digest_text(exact.digest);
-  pair.bytes_received = exact.bytes_received.value;
-  pair.lower_bound_bytes = exact.lower_bound.value;
-  pair.total_received_bytes = exact.total_received.value;
+  pair.bytes_received = exact.bytes_received;
+  pair.lower_bound_bytes = exact.lower_bound;
+  pair.total_received_bytes = exact.total_received;
 }
 
 std::string digest_text(std::uint64_t digest) {

@@ -34,7 +34,7 @@ struct Pair {
         alike(alike_parameters(table, training.layout, rollout.layout)),
         type(plan.find(plan.reshard.front().from)->dtypes.param) {}
 
-  std::int64_t bytes(std::size_t trains, std::size_t generates) const {
+  Bytes bytes(std::size_t trains, std::size_t generates) const {
     std::int64_t elements = 0;
     for (std::size_t kind = 0; kind < alike.first.size(); ++kind) {
       const Parameter& one = table.rows[static_cast<std::size_t>(alike.first[kind])];
@@ -44,7 +44,7 @@ struct Pair {
         elements += alike.count[kind] * volume(*own);
       }
     }
-    return elements * size_of(type);
+    return Bytes{elements * size_of(type)};
   }
 };
 
@@ -69,30 +69,30 @@ bool shares_weights(const Plan& plan) {
          !trains_on_master_weights(*actor);
 }
 
-std::int64_t shared_weight_bytes(const Plan& plan, int rank) {
-  if (!shares_weights(plan)) return 0;
+Bytes shared_weight_bytes(const Plan& plan, int rank) {
+  if (!shares_weights(plan)) return {};
   const Pair pair(plan);
   const int trains = pair.training.index_of(rank), generates = pair.rollout.index_of(rank);
-  if (trains < 0 || generates < 0) return 0;
+  if (trains < 0 || generates < 0) return {};
   return pair.bytes(static_cast<std::size_t>(trains), static_cast<std::size_t>(generates));
 }
 
-std::int64_t least_shared_weight_bytes(const Plan& plan) {
-  if (!shares_weights(plan)) return 0;
+Bytes least_shared_weight_bytes(const Plan& plan) {
+  if (!shares_weights(plan)) return {};
   const Pair pair(plan);
   std::map<int, std::size_t> generates;  // by rank
   for (std::size_t i = 0; i < pair.rollout.ranks.size(); ++i) generates[pair.rollout.ranks[i]] = i;
   std::set<std::pair<std::array<int, 4>, std::array<int, 4>>> seen;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  Bytes least{std::numeric_limits<std::int64_t>::max()};
   for (std::size_t index = 0; index < pair.training.ranks.size(); ++index) {
     const auto other = generates.find(pair.training.ranks[index]);
-    if (other == generates.end()) return 0;
+    if (other == generates.end()) return {};
     const auto here = held_by(pair.training, index), there = held_by(pair.rollout, other->second);
     if (seen.emplace(here, there).second) {
       least = std::min(least, pair.bytes(index, other->second));
     }
   }
-  return pair.training.ranks.empty() ? 0 : least;
+  return pair.training.ranks.empty() ? Bytes{} : least;
 }
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 // executor/config/weight_memory.h. Pure functions; bytes.
 #pragma once
 
-#include <cstdint>
+#include "cost_models/spec/units.h"
 
 namespace tessera {
 
@@ -22,10 +22,10 @@ bool shares_weights(const Plan& plan);
 
 /// Bytes of training weights that the rank needs no memory for beside the rollout's: of tensors of
 /// which its rollout shard holds all that it trains.
-std::int64_t shared_weight_bytes(const Plan& plan, int rank);
+Bytes shared_weight_bytes(const Plan& plan, int rank);
 
 /// The least of them over all ranks that train and generate; 0 where the weights are not shared.
 /// What the planner's peak, which counts both, is too high by at least.
-std::int64_t least_shared_weight_bytes(const Plan& plan);
+Bytes least_shared_weight_bytes(const Plan& plan);
 
 }  // namespace tessera

@@ -55,7 +55,7 @@ Bytes fullest(const Plan& plan, const std::vector<Role>& block) {
     for (const Role role : block) {
       const RolePlan& own = *plan.find(role);
       const auto use = own.memory.find(call.phase);
-      if (use != own.memory.end()) sum += Bytes{use->second.total()};
+      if (use != own.memory.end()) sum += use->second.total();
     }
     most = std::max(most, sum);
   }
@@ -82,8 +82,8 @@ MemoryError memory_error(const ClusterSpec& cluster, const Calibration& calibrat
   error.beside = error.reserve + error.fragments;
   error.beside_deviation = std::hypot(calibration.reserve_bytes.error * error.reserve,
                                       calibration.fragmentation.error * error.fragments);
-  const bool has_device = calibration.overlapped_dispatch;  // else ranks are processes on cores
-  if (!has_device) return error;
+  const bool on_cores = !calibration.overlapped_dispatch;
+  if (on_cores || cluster.gpus() == 1) return error;
   error.beside += static_cast<double>(accuracy.outside.value);
   error.beside_deviation =
       std::hypot(error.beside_deviation, static_cast<double>(accuracy.outside_deviation.value));
@@ -159,7 +159,7 @@ std::string of_usable(const PlanRequest& request, Bytes bytes) {
 
 PlanFit fit_of(const Plan& plan, const Calibration& calibration) {
   if (plan.cluster.groups.empty()) {
-    return fit_at(memory_error(plan, calibration, 0), Bytes{plan.prediction.peak_bytes});
+    return fit_at(memory_error(plan, calibration, 0), plan.prediction.peak_bytes);
   }
   PlanFit least;
   for (const std::vector<Role>& block : placement_of(plan)) {

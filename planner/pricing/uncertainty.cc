@@ -49,10 +49,10 @@ std::string curve_name(const CollectiveConstants& curve) {
          std::to_string(curve.nodes);
 }
 
-constexpr std::pair<const char*, double CollectiveConstants::*> kCurveParts[] = {
-    {".alpha_s", &CollectiveConstants::alpha_s},
-    {".bytes_per_s", &CollectiveConstants::bandwidth},
-    {".ramp_s", &CollectiveConstants::ramp_s}};
+constexpr std::pair<const char*, double& (*)(CollectiveConstants&)> kCurveParts[] = {
+    {".alpha_s", [](CollectiveConstants& curve) -> double& { return curve.alpha_s.value; }},
+    {".bytes_per_s", [](CollectiveConstants& curve) -> double& { return curve.bandwidth.value; }},
+    {".ramp_s", [](CollectiveConstants& curve) -> double& { return curve.ramp_s.value; }}};
 
 // The calibrations of one device among those of a cluster's views: one error moves them all. Of one
 // GPU type it is the calibration itself, without a prefix.
@@ -88,16 +88,16 @@ Calibration with_change(const Calibration& calibration, const DeviceConstants& d
 
 void add_curve(Repricer& repricer, const Calibration& all, const DeviceConstants& device,
                std::size_t index, std::vector<Sensitivity>& result) {
-  const CollectiveConstants& curve = device.sample->collectives[index];
+  CollectiveConstants curve = device.sample->collectives[index];
   const auto changed = [&](const auto& parts) {
     return with_change(all, device, [&](Calibration& one) {
       if (index >= one.collectives.size()) return;
-      for (const auto& [suffix, part] : parts) one.collectives[index].*part *= 1 + kStep;
+      for (const auto& [suffix, part] : parts) part(one.collectives[index]) *= 1 + kStep;
     });
   };
   if (repricer.derivative(changed(kCurveParts)) == 0) return;  // no group of the plan has this size
   for (const auto& each : kCurveParts) {
-    if (curve.*each.second == 0) continue;
+    if (each.second(curve) == 0) continue;
     const Seconds seconds = repricer.derivative(changed(std::array{each}));
     if (seconds != 0) {
       result.push_back({device.prefix + curve_name(curve) + each.first, seconds});

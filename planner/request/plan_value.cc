@@ -42,7 +42,7 @@ Objective objective_of(const Plan& plan) {
 Priced priced(const Plan& plan) {
   Priced own{plan.prediction.step_s, gpus_of(plan), static_cast<double>(gpus_of(plan))};
   const bool by_price = objective_of(plan) == Objective::cost && !plan.cluster.groups.empty();
-  if (by_price && own.step_s > 0) own.billed_gpus = plan.certificate.value / own.step_s;
+  if (by_price && own.step_s > 0) own.billed_gpus = plan.certificate.value / own.step_s.value;
   return own;
 }
 
@@ -57,9 +57,9 @@ double value_of(const Plan& plan, const Priced& other) {
       break;
     case Objective::tokens_per_gpu: {
       const double tokens =
-          plan.prediction.tokens_per_s_per_gpu * plan.prediction.step_s * gpus_of(plan);
-      const double gpu_seconds = other.step_s * other.gpus;
-      return gpu_seconds > 0 ? tokens / gpu_seconds : 0;
+          plan.prediction.tokens_per_s_per_gpu * plan.prediction.step_s.value * gpus_of(plan);
+      const Seconds gpu_time = other.step_s * other.gpus;
+      return gpu_time > 0 ? tokens / gpu_time.value : 0;
     }
     case Objective::cost:
       return other.step_s * other.billed_gpus;

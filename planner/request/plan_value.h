@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "cost_models/spec/units.h"
 #include "planner/request/objective.h"
 
 namespace tessera {
@@ -15,7 +16,7 @@ struct RunnerUp;
 
 /// The parts of a plan's value.
 struct Priced {
-  double step_s = 0;
+  Seconds step_s;
   int gpus = 0;
   double billed_gpus = 0;  // by price
 };

@@ -56,8 +56,9 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
   return batching;
 }
 
-std::int64_t reserve_of(CostEvaluator& costs, const Candidate& candidate) {
-  return static_cast<std::int64_t>(costs.request(candidate.view).calibration.reserve_bytes.value);
+Bytes reserve_of(CostEvaluator& costs, const Candidate& candidate) {
+  const double bytes = costs.request(candidate.view).calibration.reserve_bytes.value;
+  return Bytes{static_cast<std::int64_t>(bytes)};
 }
 
 RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solution& solution,
@@ -141,9 +142,9 @@ PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   const Candidate whole = whole_copies(rollout);
   set_gathered(plan,
                rollout_apart(solution.placement)
-                   ? Bytes{costs.memory(whole, Phase::gen).weights}
+                   ? costs.memory(whole, Phase::gen).weights
                    : costs.reshard_bytes(solution.choice.at(Role::actor), whole),
-               Bytes{costs.memory(rollout, Phase::gen).weights}, pair);
+               costs.memory(rollout, Phase::gen).weights, pair);
   return pair;
 }
 

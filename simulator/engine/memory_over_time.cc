@@ -23,8 +23,8 @@ struct Resident {
   int stage = 0;
 };
 
-std::int64_t planned_reserve(const RolePlan& role) {
-  std::int64_t most = 0;
+Bytes planned_reserve(const RolePlan& role) {
+  Bytes most;
   for (const auto& [phase, use] : role.memory) most = std::max(most, use.reserve);
   return most;
 }
@@ -106,7 +106,7 @@ class MemoryTrace {
 
   // On a rank with these roles, with `chunks` chunks of micro-batches in flight.
   MemoryUse during(const std::vector<Resident>& residents, int call_index, int chunks,
-                   std::int64_t reserve) {
+                   Bytes reserve) {
     const CallTasks& call = tasks_.calls[static_cast<std::size_t>(call_index)];
     MemoryUse use;
     for (const Resident& resident : residents) {

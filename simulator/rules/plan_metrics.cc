@@ -17,12 +17,9 @@ struct MemoryShares {
   double of_device = 0, of_usable = 0;
 };
 
-void take_more(MemoryShares& most, std::int64_t bytes, std::int64_t memory, Bytes usable) {
-  if (memory <= 0) return;
-  const auto held = static_cast<double>(bytes);
-  most.of_device = std::max(most.of_device, held / static_cast<double>(memory));
-  if (usable > 0)
-    most.of_usable = std::max(most.of_usable, held / static_cast<double>(usable.value));
+void take_more(MemoryShares& most, Bytes bytes, Bytes memory, Bytes usable) {
+  if (memory > 0) most.of_device = std::max(most.of_device, bytes / memory);
+  if (usable > 0) most.of_usable = std::max(most.of_usable, bytes / usable);
 }
 
 // With several GPU types every pool against its own: in each phase the fullest ranks of its roles
@@ -30,17 +27,17 @@ void take_more(MemoryShares& most, std::int64_t bytes, std::int64_t memory, Byte
 MemoryShares memory_shares(const Plan& plan, const Calibration& calibration) {
   MemoryShares most;
   if (plan.cluster.groups.empty()) {
-    take_more(most, plan.prediction.peak_bytes, plan.cluster.device.memory.value,
+    take_more(most, plan.prediction.peak_bytes, plan.cluster.device.memory,
               usable_memory(plan, calibration));
     return most;
   }
   for (const std::vector<Role>& block : placement_of(plan)) {
-    std::map<Phase, std::int64_t> bytes;
+    std::map<Phase, Bytes> bytes;
     for (const Role role : block) {
       for (const auto& [phase, use] : plan.find(role)->memory) bytes[phase] += use.total();
     }
     const int view = view_of(plan.cluster, plan.find(block.front())->ranks);
-    const std::int64_t memory = seen_from(plan.cluster, view).device.memory.value;
+    const Bytes memory = seen_from(plan.cluster, view).device.memory;
     for (const auto& [phase, sum] : bytes) {
       take_more(most, sum, memory, usable_memory(plan, calibration, view));
     }
@@ -71,11 +68,11 @@ void add_reshard(const Plan& plan, Expectation& result) {
   if (plan.reshard.empty()) return;
   const PlannedReshard& pair = plan.reshard.front();
   const auto found = plan.prediction.phases_s.find(Phase::reshard);
-  const double seconds = found == plan.prediction.phases_s.end() ? 0 : found->second;
-  const auto received = static_cast<double>(pair.bytes_received);
+  const double seconds = found == plan.prediction.phases_s.end() ? 0.0 : found->second.value;
+  const auto received = static_cast<double>(pair.bytes_received.value);
   result.predicted["reshard/bytes"] = received;
-  result.predicted["reshard/lower_bound_bytes"] = static_cast<double>(pair.lower_bound_bytes);
-  result.bound["reshard/bytes"] = static_cast<double>(pair.lower_bound_bytes);
+  result.predicted["reshard/lower_bound_bytes"] = static_cast<double>(pair.lower_bound_bytes.value);
+  result.bound["reshard/bytes"] = static_cast<double>(pair.lower_bound_bytes.value);
   // Multiples of nothing limit nothing: a reshard without bytes is its barriers.
   if (received > 0) {
     result.predicted["reshard/seconds"] = seconds;
@@ -83,13 +80,13 @@ void add_reshard(const Plan& plan, Expectation& result) {
   }
   const double rate = best_inbound_rate(plan);
   if (rate > 0) {
-    result.bound["reshard/seconds"] = static_cast<double>(pair.lower_bound_bytes) / rate;
+    result.bound["reshard/seconds"] = static_cast<double>(pair.lower_bound_bytes.value) / rate;
     result.bound["reshard/exposed_s"] = 0;  // it may hide behind the optimizer
     result.bound["reshard/gbps"] = rate * 1e-9;
   }
   if (seconds > 0) result.predicted["reshard/gbps"] = received / seconds * 1e-9;
   if (plan.prediction.step_s > 0) {
-    result.predicted["reshard/share"] = seconds / plan.prediction.step_s;
+    result.predicted["reshard/share"] = seconds / plan.prediction.step_s.value;
   }
   const RolePlan* from = plan.find(pair.from);
   if (from == nullptr) return;
@@ -141,7 +138,7 @@ Expectation expectation_of(const Plan& plan, const Calibration& calibration) {
   add_compute_bounds(plan, calibration, result);
   constexpr double kGib = 1LL << 30;
   result.predicted["perf/max_memory_allocated_gb"] =
-      static_cast<double>(prediction.peak_bytes) / kGib;
+      static_cast<double>(prediction.peak_bytes.value) / kGib;
   if (prediction.step_s > 0) {
     result.predicted["comm/share"] = prediction.exposed_comm_s / prediction.step_s;
     const auto gen = prediction.phases_s.find(Phase::gen);

@@ -53,7 +53,7 @@ BytesComparison compare_bytes(const Plan& plan, const PlannedReshard& pair,
     if (!agrees) ++result.steps_apart;
   }
   const double steps = static_cast<double>(std::max<size_t>(1, run.size() - first));
-  result.predicted = run.empty() ? pair.bytes_received : std::llround(predicted / steps);
+  result.predicted = run.empty() ? pair.bytes_received.value : std::llround(predicted / steps);
   result.measured = std::llround(measured / steps);
   return result;
 }
@@ -81,7 +81,7 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int wa
     const auto predicted = plan.prediction.phases_s.find(phase);
     const Summary measured = summarise(run, first, "timing_s/" + name);
     const bool known = predicted != plan.prediction.phases_s.end();
-    if (known || measured.present) add(name, known ? predicted->second : 0, measured);
+    if (known || measured.present) add(name, known ? predicted->second : Seconds{}, measured);
   }
   add("step", plan.prediction.step_s, step);
   for (const PlannedReshard& pair : plan.reshard) {

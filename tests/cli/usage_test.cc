@@ -246,7 +246,8 @@ TEST_F(EditedPlan, FromTheSearchKeepsItsCertificate) {
 }
 
 TEST_F(EditedPlan, WithAnotherTimeIsPricedAgainAndFailsTheCheck) {
-  const std::string file = edited("step.json", [](Plan& each) { each.prediction.step_s = 1; });
+  const std::string file =
+      edited("step.json", [](Plan& each) { each.prediction.step_s = Seconds{1}; });
   const Called called = call("explain " + file);
   EXPECT_EQ(called.code, 1);
   EXPECT_THAT(called.out, HasSubstr("edited since its search"));
@@ -332,7 +333,7 @@ TEST_F(EditedPlan, RulesOnARunOfAnotherPlanAreRefused) {
 TEST_F(EditedPlan, BytesAndDigestsOfASwitchAreCheckedLikeTimes) {
   const std::string bytes = edited("bytes.json", [](Plan& each) {
     each.certificate = {};
-    each.reshard[0].bytes_received += 1;
+    each.reshard[0].bytes_received += Bytes{1};
   });
   const Called counted = call("explain " + bytes);
   EXPECT_EQ(counted.code, 1);
@@ -389,7 +390,7 @@ TEST_F(Usage, ExplainPrintsTheAccountOfMemoryOfARank) {
     EXPECT_THAT(told.out, HasSubstr(std::string("\n  ") + row));
   }
   const auto account = nlohmann::json::parse(call(words + "--json", "2>/dev/null").out);
-  EXPECT_EQ(account.at("peak_bytes"), read->prediction.peak_bytes);
+  EXPECT_EQ(account.at("peak_bytes"), read->prediction.peak_bytes.value);
   for (const auto& phase : account.at("phases")) {
     auto sum = phase.at("reserve_bytes").get<std::int64_t>();
     for (const auto& role : phase.at("roles")) {
@@ -453,7 +454,7 @@ TEST_F(EditedPlan, ComparesBytesWithThoseOfTheRunsWireType) {
   fs::create_directories(run);
   const std::string file = edited("wire.json", [](Plan& each) {
     for (RolePlan& role : each.roles) role.dtypes.wire = DType::fp32;
-    each.reshard[0].bytes_received = 1 << 20;
+    each.reshard[0].bytes_received = Bytes{1 << 20};
   });
   Problems problems;
   const std::int64_t planned = read_plan(file, problems).value().reshard.at(0).bytes_received;

@@ -106,7 +106,8 @@ std::vector<CalibrationSample> matmul_samples(const Calibration& truth, DType dt
   for (const double m : {1, 16, 64, 256, 1024}) {
     for (const double n : {64, 256, 1024}) {
       for (const double k : {64, 512}) {
-        const double seconds = matmul_seconds(m, n, k, dtype, truth).value + truth.dispatch_s.value;
+        const Seconds seconds =
+            matmul_seconds(m, n, k, dtype, truth) + Seconds{truth.dispatch_s.value};
         samples.push_back({SampleKind::matmul, {m, n, k}, seconds});
       }
     }
@@ -122,13 +123,13 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   truth.dispatch_s.value = 7e-6;
   truth.stream_bandwidth.value = 3.3e9;
   auto samples = matmul_samples(truth, DType::fp32);
-  samples.push_back({SampleKind::dispatch, {10}, 10 * 7e-6});
+  samples.push_back({SampleKind::dispatch, {10}, Seconds{10 * 7e-6}});
   for (const double bytes : {1e5, 1e6, 1e7, 1e8}) {
-    samples.push_back({SampleKind::stream, {bytes}, 7e-6 + 1e-6 + bytes / 3.3e9});
+    samples.push_back({SampleKind::stream, {bytes}, Seconds{7e-6 + 1e-6 + bytes / 3.3e9}});
     const double wire = wire_bytes(Collective::all_reduce, Traffic{bytes}, 4);
     samples.push_back({SampleKind::collective,
                        {bytes},
-                       2e-4 + wire / 1.5e9 + 3e-5 * std::sqrt(wire / 1e6),
+                       Seconds{2e-4 + wire / 1.5e9 + 3e-5 * std::sqrt(wire / 1e6)},
                        Collective::all_reduce,
                        4,
                        1});
@@ -139,21 +140,21 @@ TEST(Fit, RecoversTheConstantsThatMadeTheSamples) {
   for (const double pairs : {4., 256.}) {
     for (const double length : {8., 64.}) {
       const RankModel rank{{}, {.query_heads = 1, .kv_heads = 1, .head_dim = 16}, DType::fp32};
-      const double roofline =
+      const Seconds roofline =
           layer_attention_seconds(rank, {pairs * length, pairs, pairs * length * length}, slow);
       samples.push_back({SampleKind::attention, {pairs, length, 16}, 3 * roofline});
       samples.push_back({SampleKind::attention_backward, {pairs, length, 16}, 6 * roofline});
     }
   }
   // Two busy ranks got 0.8 of a core each: 2 cores / (2 + 2 x 0.25).
-  samples.push_back({SampleKind::waiting, {2, 2, 0.8}, 1.0});
+  samples.push_back({SampleKind::waiting, {2, 2, 0.8}, Seconds{1.0}});
   // Under load every product takes 1.3 of a burst; 2 s of kernels and 0.4 s of collectives, 2.2 s.
   for (const double m : {64., 256., 1024.}) {
     samples.push_back({SampleKind::sustained,
                        {m, 256, 512},
                        1.3 * matmul_seconds(m, 256, 512, DType::fp32, truth)});
   }
-  samples.push_back({SampleKind::beside, {2.0, 0.4}, 2.2});
+  samples.push_back({SampleKind::beside, {2.0, 0.4}, Seconds{2.2}});
   std::vector<FitReport> report;
   Problems problems;
   const FitContext context{DType::fp32, 2, 4, "test", "2026-01-01T00:00:00Z"};
@@ -202,7 +203,7 @@ TEST(Fit, StatesErrorsOfNoisySamplesThatCoverTheTruth) {
 TEST(Fit, KeepsShippedConstantsWhereSamplesAreTooFew) {
   std::vector<FitReport> report;
   Problems problems;
-  const std::vector<CalibrationSample> samples = {{SampleKind::matmul, {8, 8, 8}, 1e-4}};
+  const std::vector<CalibrationSample> samples = {{SampleKind::matmul, {8, 8, 8}, Seconds{1e-4}}};
   const Calibration base = shipped("cpu");
   const Calibration fitted = fit_calibration(base, samples, {}, report, problems);
   EXPECT_EQ(fitted.matmul_flops, base.matmul_flops);

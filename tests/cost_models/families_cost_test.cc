@@ -245,7 +245,7 @@ TEST(Fsdp, KeepsEveryLayerWhereItIsNotGatheredAgain) {
   const auto bytes = [&](bool training) {
     return communication_memory(rank, layout, layer, 4096, dtypes, training, 36).gathered;
   };
-  const std::int64_t freed = bytes(true), scoring = bytes(false);
+  const Bytes freed = bytes(true), scoring = bytes(false);
   rank.traits.shards.kept_gathered = true;
   EXPECT_EQ(bytes(true) - freed, 34 * layer.dense * 2);  // all but the two that are there anyway
   EXPECT_EQ(bytes(false), scoring);

@@ -95,7 +95,7 @@ TEST(Korthikanti, StageMemoryAddsOnlyTheEndsToTheLayers) {
     load.layers[0] = row.layers / row.pp;
     const MemoryUse use = training_memory(rank_of(row, true), load, Recompute::selective);
     const double layers = activation_gib(row, true, Recompute::selective);
-    const double gib = static_cast<double>(use.activations) / (1LL << 30);
+    const double gib = static_cast<double>(use.activations.value) / (1LL << 30);
     EXPECT_GE(gib, layers);
     EXPECT_LT(gib, 1.08 * layers);
   }
@@ -114,7 +114,7 @@ TEST(Korthikanti, ParametersAndOptimizerAreWithinTenPerCentOfThePublishedFigure)
     const ShardElements shards = shard_elements(parameter_table(rank.model), 8);
     const MemoryUse use = resident_memory(stage_parts(shards, layout, 0), layout,
                                           RoleDTypes{.param = DType::fp16}, true);
-    const double gib = static_cast<double>(use.total()) / (1LL << 30);
+    const double gib = static_cast<double>(use.total().value) / (1LL << 30);
     std::printf("%-5s parameters and optimizer: published %.2f GiB, here %.2f GiB, %+.1f %%\n",
                 row.name, row.parameters_gib, gib, 100 * (gib / row.parameters_gib - 1));
     sum += std::abs(gib / row.parameters_gib - 1);

@@ -148,9 +148,9 @@ TEST(LogitsMemory, GivesItsPlaceToTheLayersThatFollow) {
   rank.traits.loss.kernel = LossKernel::eager;
   const MemoryUse eager = training_memory(rank, 28, true, 1024, 1, Recompute::full);
   const MemoryUse inner = training_memory(rank, 28, false, 1024, 1, Recompute::full);
-  const std::int64_t last_norm = 2 * 1024 * 2 * rank.model.hidden;
-  const auto layer =
-      static_cast<std::int64_t>(layer_activation_bytes(rank, Recompute::none)) * 1024;
+  const Bytes last_norm{2 * 1024 * 2 * rank.model.hidden};
+  const Bytes layer{static_cast<std::int64_t>(layer_activation_bytes(rank, Recompute::none).value) *
+                    1024};
   EXPECT_GT(eager.logits, inner.workspace + layer);
   EXPECT_EQ(eager.total() - eager.logits, inner.total() - inner.workspace - layer + last_norm);
 }

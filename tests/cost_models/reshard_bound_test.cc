@@ -33,7 +33,7 @@ Calibration rates() {
   Calibration calibration;
   calibration.inter_efficiency.value = 1;
   calibration.collectives.push_back(
-      {.collective = Collective::copy_engine, .ranks = 2, .bandwidth = kFabric});
+      {.collective = Collective::copy_engine, .ranks = 2, .bandwidth = BytesPerSecond{kFabric}});
   return calibration;
 }
 
@@ -41,7 +41,7 @@ ReshardBound bound_of(const std::vector<ReshardDemand>& demands, const ClusterSp
   return reshard_bound(demands, cluster, rates());
 }
 
-constexpr std::int64_t kGiga = 1'000'000'000;
+constexpr Bytes kGiga{1'000'000'000};
 
 TEST(ReshardBound, IsZeroWhereNothingMoves) {
   const ReshardBound bound = bound_of({}, cluster_of(8, 1, 8));
@@ -91,9 +91,9 @@ TEST(ReshardBound, OfATrainingGroupGatheredInItsNodeIsTheBusiestRanksBytesOverTh
   const RankMap to = make_rank_map(RankOrder::strided, generation, ranks, &from, "", problems);
   const auto demands = reshard_demands(table, from, to, DType::bf16);
   const ReshardPlan plan = reshard_totals(table, from, to, DType::bf16);
-  std::int64_t sum = 0;
+  Bytes sum;
   for (const ReshardDemand& demand : demands) sum += demand.bytes;
-  EXPECT_EQ(sum, plan.total_received.value);
+  EXPECT_EQ(sum, plan.total_received);
   const ReshardBound bound = bound_of(demands, cluster_of(8, 1, 8));
   EXPECT_NEAR(bound.seconds, static_cast<double>(plan.bytes_received.value) / kFabric, 1e-15);
   // Senders can share the work evenly, so they bound it no tighter than the min-max sender.
@@ -108,8 +108,8 @@ RC_GTEST_PROP(ReshardBound, EqualsTheTightestSubsetOfDemands, ()) {
   std::vector<ReshardDemand> demands;
   const int count = *rc::gen::inRange(1, 8);
   for (int i = 0; i < count; ++i) {
-    ReshardDemand demand{.destination = *rc::gen::inRange(0, world), .holders = {}, .bytes = 0};
-    demand.bytes = *rc::gen::inRange<std::int64_t>(1, 50) * 1'000'000;
+    ReshardDemand demand{.destination = *rc::gen::inRange(0, world), .holders = {}, .bytes = {}};
+    demand.bytes = Bytes{*rc::gen::inRange<std::int64_t>(1, 50) * 1'000'000};
     const int mask = *rc::gen::inRange(1, 1 << world);
     for (int rank = 0; rank < world; ++rank) {
       if (rank != demand.destination && (mask >> rank & 1) != 0) demand.holders.push_back(rank);
@@ -127,7 +127,7 @@ RC_GTEST_PROP(ReshardBound, EqualsTheTightestSubsetOfDemands, ()) {
     std::set<std::pair<int, bool>> in, out;  // GPU, by its card
     for (std::size_t i = 0; i < demands.size(); ++i) {
       if ((subset >> i & 1) == 0) continue;
-      bytes += static_cast<double>(demands[i].bytes);
+      bytes += static_cast<double>(demands[i].bytes.value);
       for (const int holder : demands[i].holders) {
         const bool card = holder / per_node != demands[i].destination / per_node;
         in.emplace(demands[i].destination, card);

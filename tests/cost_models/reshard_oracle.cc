@@ -41,23 +41,23 @@ std::vector<std::int64_t> flat(const Box& box) {
 }
 
 struct Expected {
-  std::map<int, std::int64_t> needed, kept;                // bytes by rank
-  std::map<unsigned, std::int64_t> demand;                 // bytes by set of holders
+  std::map<int, Bytes> needed, kept;                       // by rank
+  std::map<unsigned, Bytes> demand;                        // by set of holders
   std::map<std::tuple<size_t, Element, int>, int> source;  // what the transfers say
 };
 
 /// max over sets X of senders of ceil(bytes that only X holds / |X|).
-std::int64_t min_max_by_subsets(const std::map<unsigned, std::int64_t>& demand) {
+Bytes min_max_by_subsets(const std::map<unsigned, Bytes>& demand) {
   unsigned all = 0;
   for (const auto& [holders, bytes] : demand) all |= holders;
-  std::int64_t best = 0;
+  Bytes best;
   for (unsigned x = all; x != 0; x = (x - 1) & all) {
-    std::int64_t bytes = 0;
+    Bytes bytes;
     for (const auto& [holders, amount] : demand) {
       if ((holders & ~x) == 0) bytes += amount;
     }
     const std::int64_t members = __builtin_popcount(x);
-    best = std::max(best, (bytes + members - 1) / members);
+    best = std::max(best, (bytes + Bytes{members - 1}) / members);
   }
   return best;
 }
@@ -117,12 +117,12 @@ std::string check_elements(const std::vector<ShardedTensor>& tensors, const Resh
 
 std::string check_traffic(const std::vector<ShardedTensor>& tensors, const ReshardPlan& plan,
                           Expected& expected) {
-  std::map<int, std::int64_t> sent;
+  std::map<int, Bytes> sent;
   for (const Transfer& t : plan.transfers) {
     if (t.source == t.destination) continue;
     sent[t.source] += volume(t.box) * tensors[static_cast<size_t>(t.tensor)].element_bytes;
   }
-  std::int64_t received = 0, total = 0, busiest = 0;
+  Bytes received, total, busiest;
   for (size_t r = 0; r < plan.traffic.size(); ++r) {
     const int rank = static_cast<int>(r);
     const RankTraffic is{expected.kept[rank], expected.needed[rank], sent[rank]};
@@ -131,30 +131,30 @@ std::string check_traffic(const std::vector<ShardedTensor>& tensors, const Resha
     busiest = std::max(busiest, is.sent);
     total += is.received;
   }
-  if (plan.bytes_received.value != received) return "bytes_received";
-  if (plan.lower_bound.value != received) return "lower_bound";
-  if (plan.total_received.value != total) return "total_received";
-  if (plan.bytes_sent.value != busiest) return "bytes_sent";
+  if (plan.bytes_received != received) return "bytes_received";
+  if (plan.lower_bound != received) return "lower_bound";
+  if (plan.total_received != total) return "total_received";
+  if (plan.bytes_sent != busiest) return "bytes_sent";
   return {};
 }
 
 std::string check_balance(const std::vector<ShardedTensor>& tensors, const ReshardPlan& plan,
                           const Expected& expected) {
-  const std::int64_t optimum = min_max_by_subsets(expected.demand);
-  if (plan.min_max_sent.value != optimum) {
-    return "min_max_sent " + std::to_string(plan.min_max_sent.value) + " instead of " +
+  const Bytes optimum = min_max_by_subsets(expected.demand);
+  if (plan.min_max_sent != optimum) {
+    return "min_max_sent " + std::to_string(plan.min_max_sent) + " instead of " +
            std::to_string(optimum);
   }
   // Blocks are cut by rows, so the excess is less than one row: stricter than one block.
-  std::int64_t row = 0;
+  Bytes row;
   for (const ShardedTensor& tensor : tensors) {
-    std::int64_t bytes = tensor.element_bytes;
+    Bytes bytes = tensor.element_bytes;
     for (size_t d = 0; d < tensor.shape.size(); ++d) {
       if (static_cast<int>(d) != tensor.outer_dim) bytes *= tensor.shape[d];
     }
     row = std::max(row, bytes);
   }
-  return plan.bytes_sent.value <= optimum + row ? "" : "a sender above the optimum plus one row";
+  return plan.bytes_sent <= optimum + row ? "" : "a sender above the optimum plus one row";
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ ShardedTensor random_tensor(int ranks) {
   ShardedTensor tensor;
   const int dims = *rc::gen::inRange(0, 4);
   for (int d = 0; d < dims; ++d) tensor.shape.push_back(*rc::gen::inRange<std::int64_t>(1, 6));
-  tensor.element_bytes = *rc::gen::element<std::int64_t>(2, 4);
+  tensor.element_bytes = Bytes{*rc::gen::element<std::int64_t>(2, 4)};
   tensor.outer_dim = dims > 0 ? *rc::gen::inRange(0, dims) : 0;
   std::vector<Box> pieces{whole(tensor.shape)};
   if (dims > 0) {

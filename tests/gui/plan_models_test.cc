@@ -231,7 +231,8 @@ TEST(MemoryModel, ColumnsSumToTheRolesTotalsInEveryPhase) {
         model.setStacking(stacking);
         ASSERT_EQ(model.rowCount(), static_cast<int>(plan->schedule.size()));
         for (int row = 0; row < model.rowCount(); ++row) {
-          std::int64_t expected = 0, shown = 0;
+          Bytes expected;
+          std::int64_t shown = 0;
           for (const RolePlan& role : plan->roles) {
             if (std::find(role.ranks.begin(), role.ranks.end(), rank) == role.ranks.end()) continue;
             expected += role.memory.at(plan->schedule[static_cast<std::size_t>(row)].phase).total();

@@ -15,9 +15,9 @@ namespace {
 
 Plan plan_with_prediction() {
   Plan plan;
-  plan.prediction.step_s = 0.30;
-  plan.prediction.phases_s = {{Phase::gen, 0.12}, {Phase::update_actor, 0.15}};
-  plan.reshard.push_back({.bytes_received = 4096});
+  plan.prediction.step_s = Seconds{0.30};
+  plan.prediction.phases_s = {{Phase::gen, Seconds{0.12}}, {Phase::update_actor, Seconds{0.15}}};
+  plan.reshard.push_back({.bytes_received = Bytes{4096}});
   return plan;
 }
 

@@ -143,7 +143,8 @@ TEST(PlanTasks, AnOptimizerStepFollowsEveryMiniBatchOfEveryEpoch) {
   plan.roles[0].batching.mini_batch = 8;
   plan.roles[0].layout.zero = 1;
   Calibration calibration = arithmetic_only();
-  for (CollectiveConstants& constants : calibration.collectives) constants.bandwidth = 1e9;
+  for (CollectiveConstants& constants : calibration.collectives)
+    constants.bandwidth = BytesPerSecond{1e9};
   const IterationTasks tasks = build_iteration(plan, calibration);
   std::map<std::string, int> count;
   std::map<std::string, std::int64_t> bytes;
@@ -166,7 +167,7 @@ TEST(PlanTasks, AReshardCopiesTheExactBytesToEveryDestination) {
                 hand_role(plan, Role::rollout, 0, 2, 1, 2, 48)};
   plan.reshard.emplace_back();
   Calibration calibration = arithmetic_only();
-  calibration.collectives.back().bandwidth = 1e9;
+  calibration.collectives.back().bandwidth = BytesPerSecond{1e9};
   const ReshardPlan exact = reshard_plan_of(plan, plan.reshard[0]);
   const IterationTasks tasks = build_iteration(plan, calibration);
   const auto runs = run(tasks.graph);
@@ -178,7 +179,8 @@ TEST(PlanTasks, AReshardCopiesTheExactBytesToEveryDestination) {
     std::int64_t longest = task.bytes;
     for (const Transfer& transfer : exact.transfers) {
       if (transfer.destination != task.ranks[0] || transfer.source == task.ranks[0]) continue;
-      longest = std::max(longest, exact.traffic[static_cast<std::size_t>(transfer.source)].sent);
+      longest =
+          std::max(longest, exact.traffic[static_cast<std::size_t>(transfer.source)].sent.value);
     }
     EXPECT_NEAR(static_cast<double>(task.duration_ns), static_cast<double>(longest), 1);
     total += task.bytes;

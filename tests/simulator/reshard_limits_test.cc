@@ -123,13 +123,13 @@ TEST(ReshardLimits, AreReachedWhereOnlyTheNarrowestPortCostsTime) {
     PlanRequest request = request_for("qwen2-7b", "h100-64", "grpo-7b-1k");
     request.cluster.nodes = nodes;
     request.calibration.collectives = {
-        {.collective = Collective::copy_engine, .ranks = 2, .alpha_s = 0, .bandwidth = 380e9}};
+        {.collective = Collective::copy_engine, .ranks = 2, .bandwidth = BytesPerSecond{380e9}}};
     const auto plan = planned(
         request, {"actor.tp=" + std::to_string(actor), "actor.pp=1", "actor.dp_shard=1",
                   "actor.cp=1", "rollout.tp=" + std::to_string(rollout), "placement=colocated"});
     ASSERT_TRUE(plan);
     const auto limits = reshard_limits(*plan, request.calibration);
-    const double bytes = static_cast<double>(plan->reshard[0].bytes_received);
+    const double bytes = static_cast<double>(plan->reshard[0].bytes_received.value);
     // Replicas on other nodes can help by the network cards; the plan leaves them alone.
     const double cards =
         nodes > 1 ? inter_node_bandwidth(request.cluster, request.calibration).value : 0;

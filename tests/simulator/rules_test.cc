@@ -178,7 +178,7 @@ Plan small_plan() {
   Problems problems;
   Plan plan;
   plan.cluster = *read_cluster_spec("h200-8", problems);
-  plan.prediction = {.step_s = 10, .phases_s = {{Phase::reshard, 0}}};
+  plan.prediction = {.step_s = Seconds{10}, .phases_s = {{Phase::reshard, {}}}};
   return plan;
 }
 
@@ -201,8 +201,8 @@ TEST(Rules, ASwitchThatMovesNothingIsNotTooSlow) {
   EXPECT_EQ(outcomes(0).at("reshard_slower_than_planned"), RuleOutcome::unknown);
   EXPECT_EQ(outcomes(0).at("reshard_moves_the_planned_bytes"), RuleOutcome::holds);
   EXPECT_EQ(outcomes(8).at("reshard_moves_the_planned_bytes"), RuleOutcome::violated);
-  plan.reshard[0].bytes_received = 1000;
-  plan.prediction.phases_s[Phase::reshard] = 0.001;
+  plan.reshard[0].bytes_received = Bytes{1000};
+  plan.prediction.phases_s[Phase::reshard] = Seconds{0.001};
   EXPECT_EQ(outcomes(1000).at("reshard_slower_than_planned"), RuleOutcome::violated);
 }
 
@@ -213,8 +213,8 @@ TEST(Rules, MemoryNearTheEndIsThatOfWhatPlansMayFill) {
   const Calibration calibration = *calibration_for_cluster(plan.cluster, problems);
   const RuleProfile defaults = shipped("default");
   const auto outcome = [&](double share) {
-    plan.prediction.peak_bytes = static_cast<std::int64_t>(
-        share * static_cast<double>(usable_memory(plan, calibration).value));
+    plan.prediction.peak_bytes =
+        Bytes{static_cast<std::int64_t>((share * usable_memory(plan, calibration)).value)};
     const Expectation expectation = expectation_of(plan, calibration);
     for (const auto& [rule, verdict] : judge(defaults, expectation.predicted, expectation)) {
       if (rule->name == "memory_near_the_end") return verdict.outcome;

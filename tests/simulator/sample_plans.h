@@ -28,7 +28,7 @@ inline Calibration arithmetic_only() {
   set(calibration.host_bandwidth, 1e30);
   for (int what = 0; what <= static_cast<int>(Collective::copy_engine); ++what) {
     calibration.collectives.push_back(
-        {.collective = static_cast<Collective>(what), .bandwidth = 1e30});
+        {.collective = static_cast<Collective>(what), .bandwidth = BytesPerSecond{1e30}});
   }
   return calibration;
 }

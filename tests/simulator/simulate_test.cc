@@ -90,10 +90,10 @@ const std::vector<std::pair<PlanRequest, Plan>>& samples() {
 TEST(Simulate, AgreesWithTheEvaluatorWhereLengthsAreFixed) {
   for (const auto& [request, plan] : samples()) {
     const Simulation simulated = simulate(plan, request.calibration);
-    EXPECT_NEAR(simulated.step_s / plan.prediction.step_s, 1, 0.005);
+    EXPECT_NEAR(simulated.step_s / plan.prediction.step_s.value, 1, 0.005);
     for (const auto& [phase, seconds] : plan.prediction.phases_s) {
       if (seconds < 0.01 * plan.prediction.step_s) continue;
-      EXPECT_NEAR(simulated.phases_s.at(phase) / seconds, 1, 0.015) << name_of(phase);
+      EXPECT_NEAR(simulated.phases_s.at(phase) / seconds.value, 1, 0.015) << name_of(phase);
     }
   }
 }
@@ -108,8 +108,8 @@ TEST(Simulate, AgreesWithTheEvaluatorOnRefilledSlots) {
     const Plan plan = planned(request);
     ASSERT_FALSE(plan.roles.empty()) << engine;
     const Simulation simulated = simulate(plan, request.calibration);
-    EXPECT_NEAR(simulated.phases_s.at(Phase::gen) / plan.prediction.phases_s.at(Phase::gen), 1,
-                0.05)
+    EXPECT_NEAR(simulated.phases_s.at(Phase::gen) / plan.prediction.phases_s.at(Phase::gen).value,
+                1, 0.05)
         << engine;
   }
 }
@@ -143,7 +143,7 @@ TEST(Simulate, AgreesWithTheEvaluatorOnSharedCores) {
       // Three decode steps and the prefill's draw instead of four steps.
       const double tolerance = phase == Phase::gen ? 0.2 : 0.01;
       if (seconds < 0.01 * plan.prediction.step_s) continue;
-      EXPECT_NEAR(simulated.phases_s.at(phase) / seconds, 1, tolerance) << name_of(phase);
+      EXPECT_NEAR(simulated.phases_s.at(phase) / seconds.value, 1, tolerance) << name_of(phase);
     }
   }
 }
@@ -194,7 +194,7 @@ TEST(Simulate, DrawnLengthsStayNearTheirExpectation) {
   const PlanRequest request = large_request("grpo", 2, {}, 0.5);
   const Plan plan = planned(request);
   const Simulation simulated = simulate(plan, request.calibration, {.seed = 1, .steps = 3});
-  EXPECT_NEAR(simulated.step_s / plan.prediction.step_s, 1, 0.1);
+  EXPECT_NEAR(simulated.step_s / plan.prediction.step_s.value, 1, 0.1);
 }
 
 TEST(Simulate, FurtherStepsFollowTheUpdateThatTheyNeed) {
@@ -251,7 +251,8 @@ TEST(Simulate, TheCriticalPathFillsTheStep) {
 TEST(Simulate, ExposesCommunicationOnlyWhereThereIsSome) {
   Plan plan = plan_of_calls({{Phase::update_actor, Role::actor, CallKind::train, {"prompts"}, {}}});
   Calibration calibration = arithmetic_only();
-  for (CollectiveConstants& constants : calibration.collectives) constants.bandwidth = 1e9;
+  for (CollectiveConstants& constants : calibration.collectives)
+    constants.bandwidth = BytesPerSecond{1e9};
   plan.roles = {hand_role(plan, Role::actor, 0, 1, 1, 1, 48)};
   EXPECT_EQ(simulate(plan, calibration).exposed_comm_s(), 0);
   plan.roles = {hand_role(plan, Role::actor, 0, 1, 1, 2, 48)};

@@ -24,7 +24,7 @@ Timeline busy_timeline(int operations) {
             {now, now + length, rank, Stream::compute, phase, 0, "F" + std::to_string(i), length});
         now += length;
         MemoryUse use;
-        use.activations = draw(random);
+        use.activations = Bytes{draw(random)};
         timeline.memory.push_back({now, rank, use});
       }
       timeline.spans.push_back({begin, now, rank, Stream::phases, phase, 0, "phase", 0});
@@ -82,7 +82,7 @@ TEST(TraceSlices, KeepTheFullestMomentOfEveryRank) {
   const Timeline timeline = busy_timeline(2000);
   const TraceSlices few = slices_of(timeline, 300);
   for (int rank = 0; rank < 2; ++rank) {
-    std::int64_t peak = 0, kept = 0;
+    Bytes peak, kept;
     for (const MemorySample& sample : timeline.memory) {
       if (sample.rank == rank) peak = std::max(peak, sample.use.total());
     }

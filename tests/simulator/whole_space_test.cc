@@ -80,10 +80,10 @@ TEST_P(WholeSpace, SimulatesWhatThePlannerMakes) {
   ASSERT_FALSE(plan.roles.empty());
   const Simulation simulated = simulate(plan, asked.calibration);
   EXPECT_EQ(simulated.peak_bytes(), plan.prediction.peak_bytes);
-  EXPECT_NEAR(simulated.step_s / plan.prediction.step_s, 1, 0.05);
+  EXPECT_NEAR(simulated.step_s / plan.prediction.step_s.value, 1, 0.05);
   for (const auto& [phase, seconds] : plan.prediction.phases_s) {
     if (seconds < 0.02 * plan.prediction.step_s) continue;
-    EXPECT_NEAR(simulated.phases_s.at(phase) / seconds, 1, 0.08) << name_of(phase);
+    EXPECT_NEAR(simulated.phases_s.at(phase) / seconds.value, 1, 0.08) << name_of(phase);
   }
 }
 
@@ -115,7 +115,7 @@ TEST(VerlsUlysses, SimulatesWhatThePlannerMakes) {
   const Simulation simulated = simulate(plan, asked.calibration);
   EXPECT_EQ(simulated.peak_bytes(), plan.prediction.peak_bytes);
   for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
-    EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase), 1, 0.02);
+    EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase).value, 1, 0.02);
   }
   const IterationTasks tasks = build_iteration(plan, asked.calibration);
   const auto gathers = std::count_if(
@@ -168,7 +168,7 @@ TEST(WholeSpaceTasks, PlanAndSimulationReportTheSameLimit) {
   char share[32];
   std::snprintf(
       share, sizeof share, "%.1f",
-      100.0 * static_cast<double>(plan.prediction.peak_bytes) / static_cast<double>(limit));
+      100.0 * static_cast<double>(plan.prediction.peak_bytes.value) / static_cast<double>(limit));
   EXPECT_NE(describe(plan, &asked.calibration).find(std::string(share) + " %"), std::string::npos);
   const std::string simulated = to_text(simulate(plan, asked.calibration), plan, asked.calibration);
   EXPECT_NE(simulated.find(std::string(share) + "%"), std::string::npos);
@@ -256,7 +256,7 @@ TEST(WholeSpaceTasks, MegatronsOrderIsPricedAsItIsSimulated) {
   EXPECT_EQ(groups.hop_nodes, 2);
   const Simulation simulated = simulate(plan, asked.calibration);
   for (const Phase phase : {Phase::old_log_prob, Phase::update_actor}) {
-    EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase), 1, 0.05);
+    EXPECT_NEAR(simulated.phases_s.at(phase) / plan.prediction.phases_s.at(phase).value, 1, 0.05);
   }
 }
 

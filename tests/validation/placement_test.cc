@@ -83,11 +83,11 @@ std::string blocks_of(const Plan& plan) {
 std::string by_phase(const Plan& theirs, const Plan& ours) {
   std::string text;
   for (const auto& [phase, seconds] : theirs.prediction.phases_s) {
-    const double own = ours.prediction.phases_s.at(phase);
+    const Seconds own = ours.prediction.phases_s.at(phase);
     if (std::max(seconds, own) < 1) continue;
     char part[80];
     std::snprintf(part, sizeof part, "  %s %.1f / %.1f", std::string(name_of(phase)).c_str(),
-                  seconds, own);
+                  seconds.value, own.value);
     text += part;
   }
   return text;
@@ -146,9 +146,9 @@ TEST(Validation, HybridFlowsBestPlacements) {
     const double over = theirs->prediction.step_s / ours->prediction.step_s - 1;
     std::printf("  %4s/%-4s %4d GPUs (%s)\n    published %-62s %7.1f s (%+.1f %%)\n",
                 each.actor.c_str(), each.critic.c_str(), each.gpus, each.engine.c_str(),
-                blocks_of(*theirs).c_str(), theirs->prediction.step_s, 100 * over);
+                blocks_of(*theirs).c_str(), theirs->prediction.step_s.value, 100 * over);
     std::printf("    chosen    %-62s %7.1f s\n    published / chosen:%s\n",
-                blocks_of(*ours).c_str(), ours->prediction.step_s,
+                blocks_of(*ours).c_str(), ours->prediction.step_s.value,
                 by_phase(*theirs, *ours).c_str());
     EXPECT_GE(over, -ours->certificate.gap - 1e-9);  // the search is exact
     reproduced += blocks_of(*theirs) == blocks_of(*ours) ? 1 : 0;

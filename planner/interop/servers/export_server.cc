@@ -19,11 +19,11 @@ constexpr std::string_view kVllm = "vllm", kSglang = "sglang";
 
 double memory_share(const Plan& plan, const RolePlan& rollout) {
   const auto found = rollout.memory.find(Phase::gen);
-  const std::int64_t memory = plan.cluster.device.memory.value;
+  const Bytes memory = plan.cluster.device.memory;
   if (found == rollout.memory.end() || memory <= 0) return 0.9;
   MemoryUse use = found->second;
-  use.reserve = use.reshard = 0;
-  const double share = static_cast<double>(use.total()) / static_cast<double>(memory);
+  use.reserve = use.reshard = {};
+  const double share = use.total() / memory;
   return std::clamp(std::ceil(share * 100) / 100, 0.05, 0.95);
 }
 

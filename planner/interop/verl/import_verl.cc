@@ -266,7 +266,7 @@ PlannedReshard read_reshard(const VerlImport& in) {
   const std::int64_t mebibytes =
       in.integer("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
                  2048, {.least = 1, .most = 1 << 20});
-  pair.bucket_bytes = mebibytes << 20;
+  pair.bucket_bytes = Bytes{mebibytes << 20};
   return pair;
 }
 

@@ -22,7 +22,7 @@ void note_reshard(VerlWriter& w) {
   const PlannedReshard& planned = w.plan.reshard[0];
   PlannedReshard full = planned;
   full.mode = ReshardMode::full;
-  const std::int64_t whole = reshard_plan_of(w.plan, full).bytes_received.value;
+  const Bytes whole = reshard_plan_of(w.plan, full).bytes_received;
   if (planned.mode != ReshardMode::minimal || whole <= planned.bytes_received) return;
   w.note("verl gathers every tensor whole to move weights into the rollout: " + in_gib(whole) +
          " into every GPU in each step, where the plan moves " + in_gib(planned.bytes_received) +

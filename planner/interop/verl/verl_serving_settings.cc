@@ -24,9 +24,8 @@ double memory_fraction(VerlWriter& w, const RolePlan& role, Phase phase) {
   const auto found = role.memory.find(phase);
   if (found == role.memory.end() || w.plan.cluster.device.memory.value <= 0) return 0.5;
   MemoryUse use = found->second;
-  use.reserve = use.reshard = 0;
-  const double share =
-      static_cast<double>(use.total()) / static_cast<double>(w.plan.cluster.device.memory.value);
+  use.reserve = use.reshard = {};
+  const double share = use.total() / w.plan.cluster.device.memory;
   return std::clamp(std::ceil(share * 100) / 100, 0.05, 0.95);
 }
 

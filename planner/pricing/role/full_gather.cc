@@ -84,11 +84,10 @@ Bytes largest_tensor_bytes(const Plan& plan) {
 Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
                           const RoleDTypes& dtypes) {
   constexpr std::int64_t kMebibyte = 1 << 20;
-  const std::int64_t usual =
-      engine_named(engine).weights.gather.value_or(WholeGather{}).bucket_mebibytes;
+  const Bytes usual = engine_named(engine).weights.gather.value_or(WholeGather{}).bucket;
   const std::int64_t largest =
       (largest_tensor_bytes(engine, actor, dtypes).value + kMebibyte - 1) / kMebibyte;
-  return Bytes{std::max(usual, largest) * kMebibyte};
+  return std::max(usual, Bytes{largest * kMebibyte});
 }
 
 Bytes gather_bucket_bytes(const Plan& plan) {
@@ -100,11 +99,11 @@ void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshar
   pair.mode = ReshardMode::full;
   pair.digest.clear();
   pair.bytes_received = received;
-  pair.lower_bound_bytes = std::min(pair.lower_bound_bytes, received.value);
+  pair.lower_bound_bytes = std::min(pair.lower_bound_bytes, received);
   pair.total_received_bytes =
       received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
   if (pair.bucket_bytes == 0) pair.bucket_bytes = gather_bucket_bytes(plan);
-  pair.peak_bytes = weights.value + pair.bucket_bytes;
+  pair.peak_bytes = weights + pair.bucket_bytes;
 }
 
 }  // namespace tessera

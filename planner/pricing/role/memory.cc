@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "cost_models/executor/call_bytes.h"
+#include "cost_models/executor/share_buffers.h"
 #include "cost_models/transformers/fsdp_pass.h"
 
 namespace tessera {
@@ -12,7 +14,25 @@ namespace {
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 // Largest piece of offloaded optimizer states that passes through the device at a time.
-constexpr std::int64_t kStreamBytes = 1LL << 30;
+constexpr Bytes kStreamBytes{1LL << 30};
+
+bool of_own_executor(const EngineTraits& traits) {
+  return traits.kernels.account == ActivationAccount::executor;
+}
+
+SharedStage shared_stage(const RoleLayout& role, const Candidate& candidate,
+                         const StageClass& stage) {
+  const ParallelLayout layout = shard_degrees(candidate, role.assumed->traits());
+  const ShardElements& parts = *role.parts;
+  SharedStage shared{.all = stage.elements.total(),
+                     .zero = layout.dp_shard > 1 ? 3 : layout.zero,
+                     .ranks = zero_shards(layout).dense};
+  for (const auto& kind : parts.layer) shared.layer = std::max(shared.layer, kind.front().total());
+  for (const std::int64_t layers : stage.layers) shared.layers += layers;
+  shared.outside = (stage.first ? parts.first.front() : 0) + (stage.last ? parts.last.front() : 0) +
+                   (stage.first || stage.last ? parts.both.front() : 0);
+  return shared;
+}
 
 }  // namespace
 
@@ -25,14 +45,14 @@ MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& ca
   const bool moves =
       phase == Phase::reshard && (candidate.role == Role::actor || candidate.role == Role::rollout);
   const Offload& offload = candidate.offload;
-  if (offload.parameters && !call && !moves) use.weights = 0;
-  if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes.value;
-  if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = 0;
+  if (offload.parameters && !call && !moves) use.weights = {};
+  if (moves && candidate.role == Role::rollout) use.reshard += layout.model->bucket_bytes;
+  if ((offload.gradients || traits.gradients.fresh) && !trains) use.gradients = {};
   if (offload.optimizer && (!trains || traits.optimizer.offloaded != OffloadedStates::whole)) {
-    const std::int64_t states = use.master_weights + use.optimizer;
+    const Bytes states = use.master_weights + use.optimizer;
     if (trains && traits.optimizer.offloaded != OffloadedStates::on_host)
       use.workspace += std::min(states, kStreamBytes);
-    use.master_weights = use.optimizer = 0;
+    use.master_weights = use.optimizer = {};
   }
   return use;
 }
@@ -47,11 +67,16 @@ MemoryUse resident(const RoleLayout& role, const Candidate& candidate, const Sta
   if (!model.lora.used()) {
     MemoryUse whole = resident_memory(stage.elements, layout, model.dtypes, model.trained);
     if (layout.zero == 1 && traits.gradients.reduced_in_place) {
-      whole.gradients = model.trained ? stage.elements.total() * size_of(model.dtypes.grad) : 0;
+      whole.gradients =
+          Bytes{model.trained ? stage.elements.total() * size_of(model.dtypes.grad) : 0};
     }
     if (model.trained && layout.dp_shard > 1 && masters) {
       whole.weights = std::max(whole.weights, whole.master_weights);
-      whole.master_weights = 0;
+      whole.master_weights = {};
+    }
+    if (of_own_executor(traits)) {
+      return whole +
+             share_buffers(shared_stage(role, candidate, stage), model.dtypes, model.trained);
     }
     return whole;
   }
@@ -133,10 +158,10 @@ std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
 
 // What FSDP leaves to the root module: the head stays gathered from the forward pass on,
 // and its gradient whole until all layers are done.
-std::int64_t gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
-  if (model.spec.head == ModelHead::value) return 0;
-  return model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
-         (gradients ? 2 : 1);
+Bytes gathered_head(const RoleModel& model, const Candidate& candidate, bool gradients) {
+  if (model.spec.head == ModelHead::value) return {};
+  return Bytes{model.spec.vocab * model.spec.hidden / candidate.tp * size_of(model.dtypes.param) *
+               (gradients ? 2 : 1)};
 }
 
 // Buffers of collectives and of gathered parameters.
@@ -202,7 +227,7 @@ MemoryUse worst_moment(const RoleLayout& layout, const Candidate& candidate,
 MemoryUse memory_of(const PassBytes& bytes) {
   // More than any memory holds, and little enough that sums of them stay integers.
   const auto rounded = [](double value) {
-    return static_cast<std::int64_t>(std::ceil(std::min(value, 1.0 * (1LL << 56))));
+    return Bytes{static_cast<std::int64_t>(std::ceil(std::min(value, 1.0 * (1LL << 56))))};
   };
   return {.activations = rounded(bytes.activations),
           .logits = rounded(bytes.logits),
@@ -254,6 +279,21 @@ MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candid
   return most;
 }
 
+// A call of Tessera's own executor; blocks of a ring and of Ulysses as communication_memory counts
+// them.
+MemoryUse executor_working(const RoleLayout& layout, const Candidate& candidate,
+                           const StageClass& stage, const RankModel& rank, const StageLoad& load,
+                           bool trains) {
+  const RoleDTypes& dtypes = layout.model->dtypes;
+  MemoryUse use = trains ? executor_training_bytes(rank, load, candidate.recompute)
+                         : executor_scoring_bytes(rank, stage.last, load.tokens);
+  use.gathered = gathered_bytes(shared_stage(layout, candidate, stage), dtypes,
+                                trains && rank.traits.shards.kept_gathered);
+  use.communication +=
+      communication_memory(rank, {}, {}, load.tokens, dtypes, trains).communication;
+  return use;
+}
+
 }  // namespace
 
 MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageClass& stage,
@@ -272,10 +312,6 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
   if (layout.assumed->traits().kernels.account == ActivationAccount::transformers) {
     return transformers_working(layout, candidate, stage, rank, tokens, batches, trains);
   }
-  const bool whole_gradients = trains && !model.lora.used();
-  const MemoryUse buffers =
-      communication_buffers(layout, candidate, stage, rank, tokens, layers, whole_gradients);
-  if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
   const double in_flight = batches.in_flight ? *batches.in_flight
                                              : batches_in_flight(model, candidate, index, layers,
                                                                  static_cast<int>(batches.count));
@@ -285,6 +321,13 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
                        .sequence = as_double(longest_sequence(workload)),
                        // The last micro-batch is what is left.
                        .in_flight = std::min(in_flight, most / tokens)};
+  if (of_own_executor(layout.assumed->traits())) {
+    return executor_working(layout, candidate, stage, rank, load, trains);
+  }
+  const bool whole_gradients = trains && !model.lora.used();
+  const MemoryUse buffers =
+      communication_buffers(layout, candidate, stage, rank, tokens, layers, whole_gradients);
+  if (!trains) return buffers + inference_memory(rank, stage.last, tokens);
   const MemoryUse use = buffers + training_memory(rank, load, candidate.recompute);
   if (!gradients_come_and_go(layout.assumed->traits(), candidate)) return use;
   return worst_moment(layout, candidate, stage, rank, load, use, buffers, batches.count);

@@ -58,11 +58,11 @@ std::int64_t seen_keys(std::int64_t length, int size, int rank) {
 
 TEST(ContextSlices, OfARingSeeEquallyManyKeys) {
   for (const int size : {2, 3, 8}) {
-    const std::int64_t even = 2 * size * 5;
+    const std::int64_t even = std::int64_t{10} * size;
     for (int rank = 1; rank < size; ++rank) {
       EXPECT_EQ(seen_keys(even, size, rank), seen_keys(even, size, 0));
       const auto odd = static_cast<double>(seen_keys(even + 3, size, rank));
-      EXPECT_NEAR(odd, static_cast<double>((even + 3) * (even + 4) / 2) / size, even);
+      EXPECT_NEAR(odd, static_cast<double>((even + 3) * (even + 4)) / (2 * size), even);
     }
   }
 }

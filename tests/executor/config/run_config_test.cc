@@ -108,7 +108,7 @@ TEST(RunConfig, ReshardsTakeThePlansWaysAndTheFilesOptions) {
   Plan plan = sample_plan();
   ASSERT_FALSE(plan.reshard.empty());
   plan.reshard[0].transport = ReshardTransport::copy_engine;
-  plan.reshard[0].bucket_bytes = 4096;
+  plan.reshard[0].bucket_bytes = Bytes{4096};
   Problems problems;
   const auto none = parse_run_config(kGood, "run.yaml", plan, problems);
   ASSERT_TRUE(none);
@@ -117,7 +117,7 @@ TEST(RunConfig, ReshardsTakeThePlansWaysAndTheFilesOptions) {
   EXPECT_FALSE(none->reshard.wire || none->reshard.verify || none->reshard.incremental ||
                none->reshard.overlap);
   plan.reshard[0].transport = ReshardTransport::automatic;
-  plan.reshard[0].bucket_bytes = 0;
+  plan.reshard[0].bucket_bytes = {};
   for (RolePlan& role : plan.roles) role.dtypes.param = DType::fp32;
   const auto given =
       parse_run_config(with_reshard("transport: send_recv, bucket_bytes: 99, wire: fp16, "
@@ -158,7 +158,7 @@ TEST(RunConfig, OptionsOfAReshardThatExcludeOneAnotherAreRefused) {
   refused("verify: true", "minimal reshard");
   plan.reshard[0].keep = true;
   plan.reshard[0].transport = ReshardTransport::automatic;
-  plan.reshard[0].bucket_bytes = 0;
+  plan.reshard[0].bucket_bytes = {};
   refused("transport: send_recv", "gathered by messages");
   refused("bucket_bytes: 4096", "gathered by messages");
   plan.reshard[0].mode = ReshardMode::minimal;

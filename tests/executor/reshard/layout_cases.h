@@ -16,7 +16,7 @@ namespace tessera {
 
 /// A value that no other element of the model has, so that a misplaced element is seen.
 inline std::int32_t fingerprint(int tensor, std::int64_t element) {
-  return static_cast<std::int32_t>(tensor * 100003 + element + 1);
+  return static_cast<std::int32_t>(std::int64_t{100003} * tensor + element + 1);
 }
 
 /// Content of an arena of this layout: fingerprints in memory order, zeros between slots.

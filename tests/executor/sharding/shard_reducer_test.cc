@@ -61,7 +61,7 @@ TEST(ShardReducer, SumsEveryRanksGradientsOfItsOwnElements) {
   sums_with_room_for(ShardReducer::kStagedElements);
 }
 
-TEST(ShardReducer, TakesSeveralRoundsWhereTheCopiesDoNotFit) { sums_with_room_for(2 * 4); }
+TEST(ShardReducer, TakesSeveralRoundsWhereTheCopiesDoNotFit) { sums_with_room_for(8); }
 
 TEST(ShardReducer, RefusesGradientsThatPeersCannotRead) {
   run_ranks(1, [&](Communicator& world) {

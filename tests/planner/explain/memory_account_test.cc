@@ -39,8 +39,8 @@ MemoryAccount account_of(const Plan& plan, const Calibration& calibration,
 }
 
 // Class by class.
-std::int64_t added_up(const PhaseAccount& phase) {
-  std::int64_t sum = phase.reserve.value;
+Bytes added_up(const PhaseAccount& phase) {
+  Bytes sum = phase.reserve;
   for (const RoleAccount& role : phase.roles) {
     for (const auto& [name, bytes] : memory_classes(role.use)) sum += bytes;
   }

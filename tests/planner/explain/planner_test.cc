@@ -104,7 +104,7 @@ TEST(Plan, PredictsEveryScheduledPhaseAndItsSumWhereAllRanksAreShared) {
   PlanRequest request = ppo_request(2);
   request.fixed.placement = "colocated";
   const Plan plan = planned(request);
-  double sum = 0;
+  Seconds sum;
   for (const ScheduledCall& call : plan.schedule) {
     ASSERT_TRUE(plan.prediction.phases_s.contains(call.phase)) << name_of(call.phase);
     sum += plan.prediction.phases_s.at(call.phase);
@@ -116,15 +116,15 @@ TEST(Plan, PredictsEveryScheduledPhaseAndItsSumWhereAllRanksAreShared) {
   EXPECT_LT(plan.prediction.exposed_comm_s, plan.prediction.step_s);
   const double tokens = 1024.0 * 2048;
   EXPECT_NEAR(plan.prediction.tokens_per_s_per_gpu,
-              tokens / plan.prediction.step_s / plan.world_size(), 1e-6);
+              tokens / plan.prediction.step_s.value / plan.world_size(), 1e-6);
 }
 
 TEST(Plan, KeepsEveryRankWithinTheDevicesMemoryInEveryPhase) {
   const PlanRequest request = ppo_request(2);
   const Plan plan = planned(request);
-  std::int64_t peak = 0;
+  Bytes peak;
   for (const ScheduledCall& call : plan.schedule) {
-    std::vector<std::int64_t> of_rank(static_cast<std::size_t>(plan.world_size()), 0);
+    std::vector<Bytes> of_rank(static_cast<std::size_t>(plan.world_size()));
     for (const RolePlan& role : plan.roles) {
       for (const int rank : role.ranks) {
         of_rank[static_cast<std::size_t>(rank)] += role.memory.at(call.phase).total();

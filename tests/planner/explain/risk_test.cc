@@ -30,17 +30,18 @@ PlanRequest at_risk(double risk) {
 }
 
 TEST(Risk, ASmallerOneNeverMakesAPlanFasterOrFuller) {
-  double step = 0, fits = 0;
+  Seconds step;
+  double fits = 0;
   Bytes limit{1LL << 62};
   for (const double risk : {0.5, 0.1, 0.02, 0.001}) {
     const PlanRequest request = at_risk(risk);
     const Plan plan = planned(request);
-    EXPECT_GE(plan.prediction.step_s, step * (1 - plan.certificate.gap) * (1 - 1e-9)) << risk;
+    EXPECT_GE(plan.prediction.step_s, (1 - plan.certificate.gap) * (1 - 1e-9) * step) << risk;
     EXPECT_GE(plan.prediction.fits, 1 - risk) << risk;
     EXPECT_GE(plan.prediction.fits, fits) << risk;
     EXPECT_GT(plan.prediction.peak_error_bytes, 0);
     EXPECT_LT(usable_memory(plan, request.calibration), limit) << risk;
-    EXPECT_LE(Bytes{plan.prediction.peak_bytes}, usable_memory(plan, request.calibration)) << risk;
+    EXPECT_LE(plan.prediction.peak_bytes, usable_memory(plan, request.calibration)) << risk;
     EXPECT_EQ(plan.certificate.risk, risk);
     EXPECT_EQ(certified(plan), Certified::yes);
     step = plan.prediction.step_s;
@@ -54,7 +55,7 @@ TEST(Risk, ASmallerOneNeverMakesAPlanFasterOrFuller) {
 TEST(Risk, ThePlanAtTheVeryEdgeIsNoLongerChosen) {
   const PlanRequest careful = at_risk(kDefaultRisk), even = at_risk(0.5);
   const Plan edge = planned(even), plan = planned(careful);
-  EXPECT_GT(Bytes{edge.prediction.peak_bytes}, usable_memory(careful));
+  EXPECT_GT(edge.prediction.peak_bytes, usable_memory(careful));
   EXPECT_LT(edge.prediction.fits, 0.7);
   EXPECT_GE(plan.prediction.fits, 0.98);
   EXPECT_LT(plan.prediction.peak_bytes, edge.prediction.peak_bytes);
@@ -66,8 +67,8 @@ TEST(Risk, OneStepOfSafetyIsThePlanOfATenthOfTheRisk) {
   ASSERT_TRUE(safer.used());
   EXPECT_DOUBLE_EQ(safer.risk, kDefaultRisk / 10);
   const Plan asked = planned(at_risk(safer.risk));
-  EXPECT_NEAR(safer.plan.step_s, asked.prediction.step_s,
-              (plan.certificate.gap + asked.certificate.gap + 1e-9) * asked.prediction.step_s);
+  EXPECT_NEAR(safer.plan.step_s / asked.prediction.step_s, 1,
+              plan.certificate.gap + asked.certificate.gap + 1e-9);
   EXPECT_GE(safer.fits, 1 - safer.risk);
   const std::string text = describe_fit(plan, at_risk(kDefaultRisk).calibration);
   EXPECT_THAT(text, HasSubstr("  fits with 98."));
@@ -79,31 +80,29 @@ TEST(Risk, OneStepOfSafetyIsThePlanOfATenthOfTheRisk) {
 /// Where memory is no matter, safety costs nothing and the plan says so.
 TEST(Risk, OneStepOfSafetyIsFreeWhereThereIsRoom) {
   PlanRequest request = at_risk(kDefaultRisk);
-  request.cluster.device.memory = 8 * request.cluster.device.memory;
+  request.cluster.device.memory = Bytes{8 * request.cluster.device.memory.value};
   const Plan plan = planned(request);
   EXPECT_EQ(plan.certificate.safer.plan.step_s, plan.prediction.step_s);
   EXPECT_THAT(describe_fit(plan, request.calibration), HasSubstr("this plan has it"));
 }
 
-/// Generation one step ahead decides the step: what the actor's GPUs hold makes it no faster, and
-/// the plan that fills them is not taken where another takes as long.
+/// Generation one step ahead decides the step: what the actor's GPUs hold makes it no faster. Of
+/// the plans that take as long as the fastest one that even odds allow, one that holds with 95 % is
+/// taken.
 TEST(Risk, OfPlansThatTakeEquallyLongTheOneThatIsLikelierToSurviveIsTaken) {
   Problems problems;
   PlanRequest request = request_for("h100-64");
-  request.models["actor"] = {*read_model_spec("qwen3-30b-a3b", problems), "qwen3-30b-a3b", ""};
+  request.models["actor"] = {*read_model_spec("qwen2.5-0.5b", problems), "qwen2.5-0.5b", ""};
+  request.cluster.device.memory = Bytes{40LL << 30};
   request.engine = "any";
-  request.fixed =
-      parse_settings(std::vector<std::string>{"placement=actor+reference|rollout"}, problems);
   request.risk = 0.5;
   const Plan plan = planned(request);
-  const SaferPlan& safer = plan.certificate.safer;
-  ASSERT_TRUE(safer.used());
-  EXPECT_GE(safer.plan.step_s, plan.prediction.step_s);
-  if (safer.plan.step_s == plan.prediction.step_s) {
-    EXPECT_GE(plan.prediction.fits, 1 - safer.risk);
-  }
+  EXPECT_GE(plan.prediction.fits, 0.95);
+  EXPECT_EQ(plan.certificate.safer.plan.step_s, plan.prediction.step_s);
+  request.risk = 0.05;
+  EXPECT_EQ(planned(request).prediction.step_s, plan.prediction.step_s);
   for (const RunnerUp& other : plan.certificate.runner_up) {
-    EXPECT_GE(other.step_s, plan.prediction.step_s * (1 - 1e-9));
+    EXPECT_GE(other.step_s, (1 - 1e-9) * plan.prediction.step_s);
   }
 }
 
@@ -120,7 +119,7 @@ TEST(Risk, IsOfThePlanWhereverItIsPricedAgain) {
   EXPECT_NEAR(again->worse, 0, plan.certificate.gap + 1e-9);
   const PlanFit fit = fit_of(plan, request.calibration);
   EXPECT_EQ(fit.probability, plan.prediction.fits);
-  EXPECT_EQ(fit.deviation, Bytes{plan.prediction.peak_error_bytes});
+  EXPECT_EQ(fit.deviation, plan.prediction.peak_error_bytes);
 }
 
 TEST(Risk, OfAPlanThatStatesNoneIsTheDefault) {
@@ -129,7 +128,7 @@ TEST(Risk, OfAPlanThatStatesNoneIsTheDefault) {
   plan.certificate.risk = 0;
   plan.certificate.safer = {};
   plan.prediction.fits = 0;
-  plan.prediction.peak_error_bytes = 0;
+  plan.prediction.peak_error_bytes = {};
   const std::string json = to_json(plan);
   for (const char* key : {"\"risk\"", "\"safer\"", "\"fits\"", "\"peak_error_bytes\""}) {
     EXPECT_EQ(json.find(key), std::string::npos) << key;

@@ -51,7 +51,7 @@ Switch switched(const ModelSpec& spec, const ParallelLayout& training,
   result.bound = static_cast<double>(plan.lower_bound.value);
   result.least = result.most;
   for (const RankTraffic& traffic : plan.traffic) {
-    result.least = std::min(result.least, static_cast<double>(traffic.received));
+    result.least = std::min(result.least, static_cast<double>(traffic.received.value));
   }
   EXPECT_EQ(plan.bytes_received, plan.lower_bound);
   return result;
@@ -129,7 +129,7 @@ TEST(Scenario, Qwen2On2x8H800RunsAsPracticeSaysAndTheSearchIsNoSlower) {
   const Plan& best = std::get<Plan>(*free);
   EXPECT_LE(best.prediction.step_s, practice->prediction.step_s);
   std::printf("Qwen2-7B GRPO on 2 x 8 H800: practice %.1f s a step, search %.1f s\n",
-              practice->prediction.step_s, best.prediction.step_s);
+              practice->prediction.step_s.value, best.prediction.step_s.value);
 }
 
 TEST(Scenario, EightGpusSplitInHalvesFitButShareBetter) {
@@ -148,7 +148,7 @@ TEST(Scenario, EightGpusSplitInHalvesFitButShareBetter) {
   const Plan& best = std::get<Plan>(*best_outcome);
   EXPECT_LE(best.prediction.step_s, halves->prediction.step_s);
   std::printf("8 GPUs: split 4 + 4 %.1f s a step, best placement %.1f s\n",
-              halves->prediction.step_s, best.prediction.step_s);
+              halves->prediction.step_s.value, best.prediction.step_s.value);
 }
 
 Plan planned(const PlanRequest& asked) {
@@ -169,17 +169,17 @@ TEST(Scenario, DeepSeekV3FitsOn96H20AsPracticeRunsIt) {
   asked.engine = "any";
   const Plan plan = planned(asked);
   EXPECT_EQ(plan.world_size(), 96);
-  EXPECT_LE(gib(Bytes{plan.prediction.peak_bytes}), 96);
+  EXPECT_LE(gib(plan.prediction.peak_bytes), 96);
   ASSERT_EQ(plan.reshard.size(), 1U);
   EXPECT_EQ(plan.reshard[0].bytes_received, plan.reshard[0].lower_bound_bytes);
   const double whole = 2.0 * static_cast<double>(parameter_count(plan.models.at("actor").spec));
-  EXPECT_LE(static_cast<double>(plan.reshard[0].bytes_received), 0.02 * whole);
+  EXPECT_LE(static_cast<double>(plan.reshard[0].bytes_received.value), 0.02 * whole);
   // Work alone: no engine's overhead, no offload traffic of gathered tensors.
   EXPECT_LT(plan.prediction.step_s, 1700);
   std::printf(
       "DeepSeek-V3 on 96 H20: %.0f s a step (published 1,700 s), %.1f of %.0f GB received\n",
-      plan.prediction.step_s, 1e-9 * static_cast<double>(plan.reshard[0].bytes_received),
-      1e-9 * whole);
+      plan.prediction.step_s.value,
+      1e-9 * static_cast<double>(plan.reshard[0].bytes_received.value), 1e-9 * whole);
 }
 
 TEST(Scenario, Qwen3With235BillionFitsOn32H20) {
@@ -190,7 +190,7 @@ TEST(Scenario, Qwen3With235BillionFitsOn32H20) {
   asked.cluster.nodes = 4;
   const Plan plan = planned(asked);
   EXPECT_EQ(plan.world_size(), 32);
-  EXPECT_LE(gib(Bytes{plan.prediction.peak_bytes}), 96);
+  EXPECT_LE(gib(plan.prediction.peak_bytes), 96);
   EXPECT_TRUE(plan.find(Role::actor)->offload.optimizer);  // as the published script
 }
 
@@ -202,7 +202,7 @@ TEST(Scenario, Qwen25VlWithARewardModelShares16Gpus) {
   EXPECT_EQ(plan.world_size(), 16);
   ASSERT_NE(plan.find(Role::reward), nullptr);
   EXPECT_EQ(plan.find(Role::reward)->ranks.size(), 16U);
-  EXPECT_LE(gib(Bytes{plan.prediction.peak_bytes}), 80);
+  EXPECT_LE(gib(plan.prediction.peak_bytes), 80);
   // verl gathers every tensor whole, whatever the rollout keeps of it: seven eighths of 8.29
   // billion parameters come to each rank of a group of eight.
   EXPECT_EQ(plan.reshard[0].mode, ReshardMode::full);

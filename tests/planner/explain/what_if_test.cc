@@ -62,7 +62,7 @@ TEST(Variations, OverEveryTpHoldTheOptimum) {
   double best = 1e30;
   for (const VariedPlan& varied : *plans) {
     if (const Plan* plan = std::get_if<Plan>(&varied.outcome)) {
-      best = std::min(best, plan->prediction.step_s);
+      best = std::min(best, plan->prediction.step_s.value);
     }
   }
   EXPECT_DOUBLE_EQ(best, best_plan().prediction.step_s);
@@ -242,7 +242,7 @@ TEST(Advice, TheRolloutsShareOfAGpuIsThatOfItsOwnWeights) {
   Plan plan = best_plan();
   RolePlan& rollout = plan.roles[1];
   ASSERT_EQ(rollout.role, Role::rollout);
-  rollout.memory.at(Phase::gen).weights = plan.cluster.device.memory.value / 4;
+  rollout.memory.at(Phase::gen).weights = plan.cluster.device.memory / 4;
   const Advice advice = advice_for(plan, request_of(plan, request_for("h200-8").calibration));
   EXPECT_THAT(advice.hints.back().verdict, HasSubstr("25.0 % of a GPU"));
 }

@@ -273,7 +273,7 @@ TEST(Export, NamesFullGatherAgainstTheMinimum) {
   plan.roles[1].layout.tp = 4;
   plan.roles[1].layout.dp_replicate = 2;
   plan.reshard[0].mode = ReshardMode::minimal;
-  plan.reshard[0].bytes_received = reshard_plan_of(plan, plan.reshard[0]).bytes_received.value;
+  plan.reshard[0].bytes_received = reshard_plan_of(plan, plan.reshard[0]).bytes_received;
   const Export made = must_export(plan, target_of("verl"));
   EXPECT_TRUE(std::any_of(made.notes.begin(), made.notes.end(), [](const std::string& note) {
     return note.find("gathers every tensor whole") != note.npos;

@@ -108,7 +108,7 @@ Outcome judge(const std::string& text, const ImportOptions& options, const char*
   Outcome outcome{.imported = *std::move(imported), .pricing = {}};
   outcome.pricing = price(outcome.imported.plan, *find_calibration(calibration, problems),
                           outcome.imported.memory_share);
-  outcome.peak_gib = gib(Bytes{outcome.imported.plan.prediction.peak_bytes});
+  outcome.peak_gib = gib(outcome.imported.plan.prediction.peak_bytes);
   return outcome;
 }
 
@@ -326,7 +326,7 @@ TEST(Servers, HoldAsManySequencesAsTheirShareLeavesRoomFor) {
   EXPECT_GE(held, 25);
   EXPECT_LE(held, 42);
   const MemoryUse& use = rollout.memory.at(Phase::gen);
-  EXPECT_LE(static_cast<double>(use.total() - use.reserve),
+  EXPECT_LE(static_cast<double>((use.total() - use.reserve).value),
             0.9 * static_cast<double>(vllm.imported.plan.cluster.device.memory.value));
   EXPECT_EQ(vllm.imported.plan.workload.prompts_per_step, held);
   const Outcome less = served(

@@ -137,7 +137,7 @@ class RandomPlans {
     if (role == Role::rollout) {
       batching.max_sequences = pick<int>({16, 64, 256});
       batching.prefill_tokens = batching.max_sequences * pick<int>({64, 256});
-      made.memory[Phase::gen] = {.weights = 20LL << 30, .kv_cache = 30LL << 30};
+      made.memory[Phase::gen] = {.weights = Bytes{20LL << 30}, .kv_cache = Bytes{30LL << 30}};
     }
     return made;
   }

@@ -47,7 +47,7 @@ RolePlan any_role(Role role, const std::vector<int>& ranks, std::int64_t mini_ba
   plan.recompute = *rc::gen::element(Recompute::none, Recompute::selective, Recompute::full);
   plan.offload.optimizer = *rc::gen::arbitrary<bool>();
   plan.memory[*rc::gen::elementOf(kEveryPhase)].optimizer =
-      *rc::gen::inRange<std::int64_t>(0, 1LL << 45);
+      Bytes{*rc::gen::inRange<std::int64_t>(0, 1LL << 45)};
   return plan;
 }
 
@@ -77,17 +77,17 @@ Plan any_plan() {
   plan.reshard[0].mode = *rc::gen::element(ReshardMode::minimal, ReshardMode::full);
   plan.reshard[0].digest = *rc::gen::element(std::string(), std::string("0123456789abcdef"));
   plan.environment[0].value = any_text();
-  plan.prediction.step_s = any_number();
-  plan.prediction.phases_s[*rc::gen::elementOf(kEveryPhase)] = any_number();
+  plan.prediction.step_s = Seconds{any_number()};
+  plan.prediction.phases_s[*rc::gen::elementOf(kEveryPhase)] = Seconds{any_number()};
   plan.prediction.measured_constants = {any_text()};
   plan.certificate.value = -any_number();
   plan.prediction.fits = *rc::gen::element(0.0, 0.5, 1.0);
-  plan.prediction.peak_error_bytes = *rc::gen::inRange<std::int64_t>(0, 1LL << 40);
+  plan.prediction.peak_error_bytes = Bytes{*rc::gen::inRange<std::int64_t>(0, 1LL << 40)};
   plan.certificate.risk = *rc::gen::element(0.0, 0.02, 0.5);
   if (*rc::gen::arbitrary<bool>()) {
     plan.certificate.safer = {0.002, 0.999, plan.certificate.runner_up[0]};
   }
-  plan.certificate.runner_up[0].step_s = any_number();
+  plan.certificate.runner_up[0].step_s = Seconds{any_number()};
   plan.provenance.calibration = any_text();
   return plan;
 }

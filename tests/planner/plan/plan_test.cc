@@ -117,7 +117,7 @@ const Contradiction kContradictions[] = {
     {"/reshard/1", "again", [](Plan& p) { p.reshard.push_back(p.reshard[0]); }},
     {"/reshard/0", "critic to rollout", [](Plan& p) { p.reshard[0].from = Role::critic; }},
     {"/reshard/0/digest", "\"12\"", [](Plan& p) { p.reshard[0].digest = "12"; }},
-    {"/reshard/0/bytes_received", "1", [](Plan& p) { p.reshard[0].bytes_received = 1; }},
+    {"/reshard/0/bytes_received", "1", [](Plan& p) { p.reshard[0].bytes_received = Bytes{1}; }},
     {"/environment/0/name", "\"A B\"", [](Plan& p) { p.environment[0].name = "A B"; }},
     {"/environment/1/name", "a second time",
      [](Plan& p) { p.environment.push_back(p.environment[0]); }},

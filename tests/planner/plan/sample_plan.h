@@ -46,7 +46,7 @@ inline RolePlan sample_role(Role role, std::vector<int> ranks, int tp, int pp, i
     plan.layout.stages.push_back({4 * stage / pp, 4 * (stage + 1) / pp});
   }
   plan.batching = {.mini_batch = mini_batch, .update_tokens = 1024, .max_sequences = 64};
-  plan.memory[Phase::gen] = {.weights = 1 << 20, .kv_cache = 4096};
+  plan.memory[Phase::gen] = {.weights = Bytes{1 << 20}, .kv_cache = Bytes{4096}};
   return plan;
 }
 
@@ -71,13 +71,15 @@ inline Plan sample_plan() {
       sample_role(Role::actor, all, 2, 2, 1, 256), sample_role(Role::rollout, all, 2, 1, 2, 0),
       sample_role(Role::critic, all, 1, 2, 2, 256), sample_role(Role::reference, all, 4, 1, 1, 0)};
   plan.roles[1].rank_order = RankOrder::strided;
-  plan.reshard.push_back({.bucket_bytes = 1 << 20,
-                          .bytes_received = 2048,
-                          .lower_bound_bytes = 2048,
-                          .total_received_bytes = 8192});
+  plan.reshard.push_back({.bucket_bytes = Bytes{1 << 20},
+                          .bytes_received = Bytes{2048},
+                          .lower_bound_bytes = Bytes{2048},
+                          .total_received_bytes = Bytes{8192}});
   plan.environment.push_back({"NCCL_CUMEM_ENABLE", "0", "as verl sets it"});
-  plan.prediction = {.step_s = 0.1, .phases_s = {{Phase::gen, 0.05}}, .mfu = 1.0 / 3};
-  plan.certificate = {.objective = "step_s", .value = 0.1, .runner_up = {{"split", "tp1", 0.2}}};
+  plan.prediction = {
+      .step_s = Seconds{0.1}, .phases_s = {{Phase::gen, Seconds{0.05}}}, .mfu = 1.0 / 3};
+  plan.certificate = {
+      .objective = "step_s", .value = 0.1, .runner_up = {{"split", "tp1", Seconds{0.2}}}};
   plan.provenance = {"0.1.0", "default", "2026-01-01T00:00:00Z"};
   return plan;
 }

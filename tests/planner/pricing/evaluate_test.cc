@@ -209,15 +209,15 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
     EXPECT_NEAR(ref(sharded) - ref(whole), 32 * gathered(layer) + gathered(embedding), 1e-9) << cp;
     const MemoryUse held = costs.memory(whole, Phase::gen);
     const MemoryUse part = costs.memory(sharded, Phase::gen);
-    EXPECT_EQ(part.weights, (held.weights + 15) / 16 * 2) << cp;
+    EXPECT_EQ(part.weights, (held.weights + Bytes{15}) / 16 * 2) << cp;
     const MemoryUse scored = costs.memory(sharded, Phase::ref);
     EXPECT_GT(scored.gathered, static_cast<std::int64_t>(layer));
     EXPECT_EQ(costs.memory(whole, Phase::ref).gathered, 0);
     EXPECT_EQ(scored.communication, costs.memory(whole, Phase::ref).communication);
     Candidate offloaded = sharded;
     offloaded.offload.parameters = true;
-    EXPECT_NEAR(ref(offloaded) - ref(sharded),
-                host_copy_seconds(Bytes{part.weights}, request.calibration), 1e-9);
+    EXPECT_NEAR(ref(offloaded) - ref(sharded), host_copy_seconds(part.weights, request.calibration),
+                1e-9);
   }
 }
 
@@ -228,8 +228,9 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
   Candidate rollout{{.tp = 2, .dp = 8}, Role::rollout, 16};
   rollout.tokens = 4096;
   rollout.max_sequences = 16;
-  for (const auto& [engine, expected] :
-       {std::pair{"verl", 2048LL << 20}, {"verl-megatron", 2048LL << 20}, {"tessera", 0LL}}) {
+  for (const auto& [engine, expected] : {std::pair{"verl", Bytes{2048LL << 20}},
+                                         {"verl-megatron", Bytes{2048LL << 20}},
+                                         {"tessera", Bytes{}}}) {
     request.engine = engine;
     request.traits = traits_of(engine);
     for (const bool unmapped : {false, true}) {
@@ -239,11 +240,11 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
       const MemoryUse generating = costs.memory(rollout, Phase::gen);
       // The cache and the working memory of an engine that does not sleep stay, too.
       const bool stays = request.traits.decode.keeps_cache && !unmapped;
-      const std::int64_t working = generating.kv_cache + generating.activations + generating.logits;
-      const std::int64_t kept = generating.weights + (stays ? working : 0);
+      const Bytes working = generating.kv_cache + generating.activations + generating.logits;
+      const Bytes kept = generating.weights + (stays ? working : Bytes{});
       EXPECT_EQ(costs.memory(rollout, Phase::reshard).reshard, expected) << engine;
       EXPECT_EQ(cost.switching, kept + expected) << engine;
-      EXPECT_EQ(cost.resident, unmapped ? 0 : kept) << engine;
+      EXPECT_EQ(cost.resident, unmapped ? Bytes{} : kept) << engine;
     }
   }
 }

@@ -26,6 +26,8 @@ const MemoryAccuracy kAccuracy{.bias = 0.03,
 
 ClusterSpec cluster_with(Bytes memory) {
   ClusterSpec cluster;
+  cluster.nodes = 1;
+  cluster.gpus_per_node = 8;
   cluster.device.memory = memory;
   return cluster;
 }
@@ -125,12 +127,15 @@ TEST(MemoryLimit, IsNothingWhereTheDeviceIsTooSmallForWhatIsBeside) {
   EXPECT_EQ(most_bytes(error, 0.02), Bytes{});
 }
 
-/// Ranks that are processes on cores have no NCCL and no context: only the account's own error.
-TEST(MemoryLimit, CountsNothingOutsideTheAllocatorOnCores) {
+/// Ranks that are processes on cores, and a rank alone, have no NCCL and no peers.
+TEST(MemoryLimit, CountsNothingOutsideTheAllocatorOnCoresAndOfARankAlone) {
   Calibration cores = constants();
   cores.overlapped_dispatch = false;
   const MemoryError error = memory_error(cluster_with(gib(140)), cores, kAccuracy);
   EXPECT_NEAR(error.beside, 2e9 + 0.025 * 140 * kGiB, 1);
+  ClusterSpec single = cluster_with(gib(140));
+  single.gpus_per_node = 1;
+  EXPECT_EQ(memory_error(single, constants(), kAccuracy).beside, error.beside);
 }
 
 /// The former margin, 5 % of the device, is what 1 of 50 exceeds of the shipped fragmentation.

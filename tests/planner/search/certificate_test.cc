@@ -91,7 +91,7 @@ TEST(Certificate, NoLayoutsOfTwoRolesAreNearerThanTheOneItNames) {
         Problems problems;
         const auto outcome = planner.plan(fixed, Objective::step_time, problems);
         const Plan* plan = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
-        if (plan != nullptr) nearest = std::min(nearest, plan->prediction.step_s);
+        if (plan != nullptr) nearest = std::min(nearest, plan->prediction.step_s.value);
       }
     }
   }

@@ -100,7 +100,7 @@ TEST(SequencesAtOnce, EqualsTheBestOfAllNumbersWithinTheGap) {
       double best = std::numeric_limits<double>::infinity();
       for (std::int64_t number = 1; number <= 32; ++number) {
         if (const auto fixed = planned(request, number)) {
-          best = std::min(best, fixed->prediction.step_s);
+          best = std::min(best, fixed->prediction.step_s.value);
         }
       }
       ASSERT_EQ(free.has_value(), best < 1e300) << memory;

@@ -158,7 +158,7 @@ void expect_equal(const SweepResult& row, const Plan& plan) {
   near(row.reshard_s.value(), seconds(Phase::reshard));
   near(row.log_prob_s.value(), seconds(Phase::old_log_prob));
   near(row.update_s.value(), seconds(Phase::update_actor));
-  near(row.peak_gib.value() * (1LL << 30), static_cast<double>(prediction.peak_bytes));
+  near(row.peak_gib.value() * (1LL << 30), static_cast<double>(prediction.peak_bytes.value));
 }
 
 void compare(const std::string& engine, bool apart, int cases) {
