@@ -19,7 +19,7 @@ namespace tessera {
 struct MemoryOptions {
   std::int64_t limit_bytes = 0;  // of the rank, all classes together; 0 = the device's memory
   /// Settings of torch's allocator on a GPU, as PYTORCH_CUDA_ALLOC_CONF has them; empty = those of
-  /// the environment.
+  /// the environment, or else memory that grows by pages (expandable_segments).
   std::string allocator;
 };
 
