@@ -5,14 +5,16 @@ usage: offered_plans.py TESSERA [--requests N] [--fixes N] [--seed N] [--simulat
 
 Every request draws a model, a cluster, a workload's lengths and an engine. Its plan must be no
 slower than any plan that its certificate lists, nor than the answer to any of the random --fix
-settings that are tried, but for the certificate's gap. With --simulate the simulator's step must
-be within 5 % of the plan's. Prints every violation and a summary as JSON; exits with 1 where there
+settings that are tried, but for the certificate's gap. With --simulate the mean of the simulator's
+steps over 16 draws of lengths must be within 5 % of the plan's, but for twice its standard error:
+where few sequences run on a replica the longest decides, and one draw scatters by 10 to 20 %. Prints every violation and a summary as JSON; exits with 1 where there
 is a violation.
 """
 import argparse
 import json
 import pathlib
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -52,6 +54,18 @@ def fix(draw):
         [f"actor.tp={draw.choice([1, 2, 4])}", f"actor.tokens={draw.randint(2000, 60000)}"],
         ["placement=colocated"],
     ])
+
+
+def simulated(tessera, path, draws=16):
+    """Steps of the plan, one for each draw of lengths; none where it cannot be simulated."""
+    steps = []
+    for seed in range(1, draws + 1):
+        done = subprocess.run([tessera, "simulate", str(path), "--json", "--seed", str(seed)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            return []
+        steps.append(json.loads(done.stdout)["step_s"])
+    return steps
 
 
 def planned(tessera, arguments, path):
@@ -103,14 +117,14 @@ def main():
                 if other < step * (1 - gap - 1e-9):
                     bad.append([told, "fixed", other / step - 1, " ".join(setting)])
             if asked.simulate:
-                done = subprocess.run([asked.tessera, "simulate", str(folder / "plan.json"),
-                                       "--json"], capture_output=True, text=True)
-                if done.returncode == 0:
+                steps = simulated(asked.tessera, folder / "plan.json")
+                if steps:
                     counts["simulated"] += 1
-                    error = json.loads(done.stdout)["step_s"] / step - 1
+                    error = statistics.mean(steps) / step - 1
+                    doubt = statistics.stdev(steps) / step / len(steps) ** 0.5
                     worst = max(worst, abs(error))
-                    if abs(error) > 0.05:
-                        bad.append([told, "simulated", error, ""])
+                    if abs(error) > 0.05 + 2 * doubt:
+                        bad.append([told, "simulated", error, f"standard error {doubt:.3f}"])
     for line in bad:
         print(json.dumps(line))
     print(json.dumps({**counts, "violations": len(bad), "worst_simulated": worst}))

@@ -140,7 +140,7 @@ void add_doctor(CLI::App& app) {
         program("tessera-run"),
         program("tessera-gui"),
         launcher("mpirun", "CPU ranks cannot be started", "apt install openmpi-bin"),
-        launcher("torchrun", "only needed for GPU ranks",
+        launcher("torchrun", "only needed for GPU ranks on several hosts",
                  "it comes with torch: put its bin on PATH"),
         launcher("nvcc", "only needed to build CUDA kernels", "scripts/setup.sh"),
         nvlink_multicast(),

@@ -26,6 +26,7 @@ std::string engine_choices() {
 std::string planning_names() {
   std::vector<std::string> fields;
   for (const Field field : every_field()) fields.emplace_back(name_of(field));
+  fields.emplace_back("gpu");
   return "ROLE is one of " + names_of(kEveryRole) + ".\nFIELD is one of " + joined(fields) +
          ".\n`tessera list fields` and `tessera list engines` say what they mean; `tessera list "
          "models`,\n"

@@ -14,12 +14,14 @@
 #include "cost_models/documents/utc_now.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/infeasible_json.h"
+#include "planner/explain/memory_cap.h"
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/explain/type_reasons.h"
 #include "planner/explain/variations.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "planner/request/request_reader.h"
 #include "planner/request/solution.h"
@@ -30,17 +32,41 @@ namespace {
 struct PlanOptions {
   RequestNames names;
   std::string calibration, output;
+  std::string from;             // a plan whose question is asked again
+  double memory_limit_gib = 0;  // 0 = what the devices have
   std::vector<std::string> varied;
   bool json = false, pareto = false;
 };
 
-PlanRequest request_from(const PlanOptions& options) {
+/// The question that a plan answers, with the settings that are fixed now.
+PlanRequest request_of_plan(const PlanOptions& options) {
+  Problems problems;
+  const Plan plan = read_plan_or_throw(options.from);
+  PlanRequest request = request_of(plan, calibration_of(plan, options.calibration));
+  request.fixed = parse_settings(options.names.fixed, problems);
+  if (!problems.empty()) throw Error(std::move(problems));
+  return request;
+}
+
+PlanRequest named_request(const PlanOptions& options) {
+  if (options.names.model.empty() || options.names.cluster.empty() ||
+      options.names.workload.empty()) {
+    throw Error(ExitCode::usage, "plan needs --model, --cluster and --workload, or --from");
+  }
   Problems problems;
   PlanRequest request = read_request(options.names, problems);
   if (!problems.empty()) throw Error(std::move(problems));
+  request.calibration = calibration_for(request.cluster, options.calibration);
+  return request;
+}
+
+PlanRequest request_from(const PlanOptions& options) {
+  PlanRequest request = options.from.empty() ? named_request(options) : request_of_plan(options);
   request.tessera_version = TESSERA_VERSION;
   request.created = utc_now();
-  request.calibration = calibration_for(request.cluster, options.calibration);
+  if (options.memory_limit_gib > 0) {
+    cap_memory(request, from_gib(options.memory_limit_gib));
+  }
   return request;
 }
 
@@ -116,12 +142,25 @@ void plan(const PlanOptions& options) {
 void add_plan(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Search the best layouts and placement");
   auto options = std::make_shared<PlanOptions>();
-  command->add_option("--model", options->names.model, "Hugging Face folder, config.json or preset")
-      ->required();
+  CLI::Option* model = command->add_option("--model", options->names.model,
+                                           "Hugging Face folder, config.json or preset");
   command->add_option("--critic", options->names.critic, "Critic's model; default: the workload's");
   command->add_option("--reward", options->names.reward, "Reward model; default: the workload's");
-  command->add_option("--cluster", options->names.cluster, "Cluster YAML or preset")->required();
-  command->add_option("--workload", options->names.workload, "Workload YAML or preset")->required();
+  CLI::Option* cluster =
+      command->add_option("--cluster", options->names.cluster, "Cluster YAML or preset");
+  CLI::Option* workload =
+      command->add_option("--workload", options->names.workload, "Workload YAML or preset");
+  command
+      ->add_option("--from", options->from,
+                   "plan.json: its models, cluster, workload, engine and objective are planned "
+                   "for again")
+      ->excludes(model)
+      ->excludes(cluster)
+      ->excludes(workload);
+  command
+      ->add_option("--memory-limit-gib", options->memory_limit_gib,
+                   "GiB of every device that the plan may fill, its reserve included")
+      ->check(CLI::PositiveNumber);
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the one shipped for the GPU type");
   command->add_option("--fix", options->names.fixed,

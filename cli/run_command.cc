@@ -8,14 +8,17 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
+#include "cli/replan.h"
 #include "cli/supervise.h"
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/reshard_transport.h"
@@ -33,7 +36,10 @@ struct RunOptions {
   std::string plan, config, output, device = "auto", reshard = "minimal", transport;
   std::vector<std::string> overrides;  // KEY=VALUE with dots in KEY
   int ranks = 0;                       // 0 = as many as the plan places
+  bool replan = false;                 // go on with another plan where memory runs out
 };
+
+constexpr int kReplans = 2;  // of a run: what is measured late may ask for a second
 
 Plan checked_plan(const std::string& file) {
   Problems problems;
@@ -105,38 +111,27 @@ std::string config_name(const RunOptions& options) {
   return options.overrides.empty() ? options.config : options.config + " with --set";
 }
 
-int run(RunOptions options) {
-  Plan plan = checked_plan(options.plan);
+/// The run's own choices of how weights travel.
+void set_reshard(Plan& plan, const RunOptions& options) {
   if (options.reshard == "full") set_reshard_mode(plan, ReshardMode::full);
   if (const auto transport = transport_from(options.transport)) {
     for (PlannedReshard& pair : plan.reshard) pair.transport = *transport;
   }
-  if (options.ranks != 0 && options.ranks != plan.world_size()) {
-    throw Error(ExitCode::bad_input,
-                {Problem{.file = options.plan,
-                         .place = "--ranks",
-                         .found = std::to_string(options.ranks),
-                         .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
-  }
-  const std::string config = merged_config(options);
+}
+
+/// One attempt in a folder that exists: writes the plan and the configuration, has them checked,
+/// runs. nullopt where the ranks refuse what they read, with their code in `refused`.
+std::optional<int> attempt(const Plan& plan, const std::string& config, const RunOptions& options,
+                           const fs::path& folder, int& refused) {
   const fs::path program = find_program("tessera-run");
-  if (options.output.empty()) options.output = default_output(options.plan);
-  const fs::path folder = fs::absolute(options.output);
-  create_folder(folder);
   write_plan(plan, folder / "plan.json");
   write_text_file(folder / "run.yaml", config);
-
   const bool gpu = options.device == "cuda" ||
                    (options.device == "auto" && plan.cluster.device.name != "CPU" &&
                     plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
-  const int refused =
-      run_program({program.string(), "train", "--folder", folder.string(), "--config-name",
-                   config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
-  if (refused != 0) {
-    fs::remove_all(folder);
-    return refused;
-  }
-  // torchrun reads abbreviations of its own options behind the program too: --run would be one.
+  refused = run_program({program.string(), "train", "--folder", folder.string(), "--config-name",
+                         config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
+  if (refused != 0) return std::nullopt;
   const SupervisedRun supervised{.command = {program.string(), "train", "--folder", folder.string(),
                                              "--device", gpu ? "cuda" : "cpu"},
                                  .ranks = plan.world_size(),
@@ -148,18 +143,58 @@ int run(RunOptions options) {
   return supervise(supervised, std::cerr);
 }
 
-}  // namespace
+/// After an attempt that ran out of memory: the plan to go on with, where there is one and the run
+/// is to; else it lies in the folder, for the user.
+std::optional<Plan> next_plan(const Plan& failed, const RunOptions& options, const fs::path& folder,
+                              int attempts) {
+  std::optional<Plan> next = plan_again(failed, folder, std::cerr);
+  if (!next) return std::nullopt;
+  set_reshard(*next, options);
+  if (options.replan && attempts <= kReplans) {
+    keep_attempt(folder, attempts);
+    std::fprintf(stderr, "run: attempt %d, from the beginning; the one before is in %s\n",
+                 attempts + 1,
+                 (fs::path(options.output) / ("attempt-" + std::to_string(attempts))).c_str());
+    return next;
+  }
+  const fs::path file = folder / "replanned.json";
+  write_plan(*next, file);
+  std::fprintf(stderr,
+               "run: that plan is in %s; tessera run --on-oom replan goes on with it by itself\n",
+               file.c_str());
+  return std::nullopt;
+}
 
-void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("run", "Execute a plan: one process per rank");
-  auto options = std::make_shared<RunOptions>();
-  command->add_option("plan", options->plan, "plan.json")->required();
-  command->add_option("--config", options->config, "run.yaml or a preset (configs/runs)")
-      ->required();
-  command->add_option("--set", options->overrides, "KEY=VALUE that replaces a key of the config");
-  command->add_option("--ranks", options->ranks, "Checked against the plan");
-  command->add_option("--device", options->device, "cpu, cuda or auto")
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+int run(RunOptions options) {
+  Plan plan = checked_plan(options.plan);
+  set_reshard(plan, options);
+  if (options.ranks != 0 && options.ranks != plan.world_size()) {
+    throw Error(ExitCode::bad_input,
+                {Problem{.file = options.plan,
+                         .place = "--ranks",
+                         .found = std::to_string(options.ranks),
+                         .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
+  }
+  const std::string config = merged_config(options);
+  if (options.output.empty()) options.output = default_output(options.plan);
+  const fs::path folder = fs::absolute(options.output);
+  create_folder(folder);
+  for (int attempts = 1;; ++attempts) {
+    int refused = 0;
+    const std::optional<int> code = attempt(plan, config, options, folder, refused);
+    if (!code) {
+      if (attempts == 1) fs::remove_all(folder);
+      return refused;
+    }
+    if (*code != static_cast<int>(kOutOfMemory)) return *code;
+    std::optional<Plan> next = next_plan(plan, options, folder, attempts);
+    if (!next) return *code;
+    plan = *std::move(next);
+  }
+}
+
+/// Options of how weights travel.
+void add_reshard_options(CLI::App* command, const std::shared_ptr<RunOptions>& options) {
   command
       ->add_option("--reshard", options->reshard,
                    "minimal, or full: gather every tensor, then slice (to compare)")
@@ -194,6 +229,35 @@ void add_run(CLI::App& app) {
           },
           "Type on the wire of fp32 weights (reshard.wire_from_step: from which step on)")
       ->check(CLI::IsMember({"bf16", "fp16"}));
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("run", "Execute a plan: one process per rank");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("plan", options->plan, "plan.json")->required();
+  command->add_option("--config", options->config, "run.yaml or a preset (configs/runs)")
+      ->required();
+  command->add_option("--set", options->overrides, "KEY=VALUE that replaces a key of the config");
+  command->add_option("--ranks", options->ranks, "Checked against the plan");
+  command->add_option("--device", options->device, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}));
+  command
+      ->add_option_function<std::string>(
+          "--on-oom", [options](const std::string& what) { options->replan = what == "replan"; },
+          "Where a rank runs out of memory: stop, or replan: go on with a plan that fits by what "
+          "was measured, from the beginning")
+      ->check(CLI::IsMember({"stop", "replan"}));
+  command
+      ->add_option_function<double>(
+          "--memory-limit-gib",
+          [options](double limit) {
+            options->overrides.push_back("trainer.memory_limit_gib=" + std::to_string(limit));
+          },
+          "GiB of device memory that a rank may use; default: all of it")
+      ->check(CLI::PositiveNumber);
+  add_reshard_options(command, options);
   command->add_option("-o,--output", options->output, "Folder of the run; must not exist");
   command->callback([options] {
     const int code = run(*options);

@@ -51,12 +51,6 @@ class InterruptCounter {
   }, before_term_{};
 };
 
-/// torchrun of the venv that TESSERA_VENV names, or of the PATH.
-std::string torchrun() {
-  const char* venv = std::getenv("TESSERA_VENV");
-  return venv != nullptr ? std::string(venv) + "/bin/torchrun" : "torchrun";
-}
-
 /// Becomes the launcher. Only calls that are safe between fork and exec.
 [[noreturn]] void become(const std::vector<char*>& argv) {
   ::setpgid(0, 0);
@@ -190,15 +184,14 @@ std::string where(const RankStatus& rank) {
 }  // namespace
 
 std::vector<std::string> launcher_command(const SupervisedRun& run) {
-  std::vector<std::string> words;
-  if (run.gpu) {
-    words = {torchrun(), "--standalone", "--no-python", "--nproc-per-node",
-             std::to_string(run.ranks)};
-  } else {
-    words = {"mpirun", "--quiet", "--allow-run-as-root",    "--oversubscribe", "--bind-to",
-             "none",   "-n",      std::to_string(run.ranks)};
-  }
-  words.insert(words.end(), run.command.begin(), run.command.end());
+  const std::string ranks = std::to_string(run.ranks);
+  std::vector<std::string> words =
+      run.gpu
+          ? std::vector<std::string>{run.command.front(), "start", "--ranks", ranks}
+          : std::vector<std::string>{
+                "mpirun", "--quiet", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+                "-n",     ranks,     run.command.front()};
+  words.insert(words.end(), run.command.begin() + 1, run.command.end());
   return words;
 }
 
@@ -237,8 +230,7 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   }
   if (end.launcher_code == kNotFound && ranks.empty()) {
     return {static_cast<int>(ExitCode::missing),
-            "the launcher or the program is missing: mpirun (apt install openmpi-bin) for CPUs, "
-            "torchrun (scripts/setup.sh) for GPUs"};
+            "the launcher or the program is missing: mpirun (apt install openmpi-bin) for CPUs"};
   }
   if (end.launcher_code == 0 && static_cast<int>(ranks.size()) == rank_count) return {};
   for (int rank = 0; rank < rank_count; ++rank) {

@@ -1,9 +1,9 @@
 // The parent of a run's ranks on this host: starts the launcher, watches, cleans up.
 //
-// mpirun starts ranks on CPUs, torchrun on GPUs. The launcher sits in a process group of its own,
-// so that Ctrl-C reaches this process only: the first creates RUN/stop, the second kills. When a
-// rank dies the files in RUN/ranks tell which and in which phase. One run per process; installs
-// handlers for SIGINT and SIGTERM.
+// mpirun starts ranks on CPUs, the ranks' own program (its command `start`) on GPUs. The launcher
+// sits in a process group of its own, so that Ctrl-C reaches this process only: the first creates
+// RUN/stop, the second kills. When a rank dies the files in RUN/ranks tell which and in which
+// phase. One run per process; installs handlers for SIGINT and SIGTERM.
 #pragma once
 
 #include <filesystem>

@@ -208,12 +208,12 @@ Bytes cache_bytes_per_token(const RankModel& rank, DType kv) {
   return Bytes{elements * size_of(kv)};
 }
 
-MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
-                         std::int64_t max_length, double prefill_tokens, std::int64_t layers) {
+MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots, double kept_tokens,
+                         double prefill_tokens, std::int64_t layers) {
   MemoryUse use;
   if (layers == 0) layers = rank.model.layers;
   const LayerShape shape = rank.layer();
-  double kept = as_double(max_length);
+  double kept = kept_tokens;
   if (shape.window > 0) {
     kept =
         shape.full_share * kept + (1 - shape.full_share) * std::min(kept, as_double(shape.window));

@@ -123,6 +123,12 @@ void add_completed(const DecodeProfile& profile, const DecodeStep& step, LastEnd
   }
 }
 
+void add_at_age(SlotMoments& moments, double share, double age) {
+  moments.taken += share;
+  moments.age += share * age;
+  moments.squared += share * age * age;
+}
+
 }  // namespace
 
 DecodeLengths::DecodeLengths(const LengthSpec& lengths, double sequences)
@@ -171,10 +177,11 @@ void DecodeLengths::enter(const std::vector<double>& squares, std::size_t cells)
   entered_.assign(cells, 0);
   ages_.assign(cells, 0);
   instants_.assign(cells, 1);
+  held_.assign(cells, {});
   std::vector<double> together(cells, 0);  // sum of the squares of what enters at one instant
   double entered = 0, ages = 0;
   for (std::size_t at = 0; at < cells; ++at) {
-    double entries = at == 0 ? 1 : 0, age = 0;
+    double entries = at == 0 ? 1 : 0;
     together[at] = entries;
     const std::size_t longest = std::min(at, kCells);
     for (std::size_t cell = 1; cell <= longest; ++cell) {
@@ -184,11 +191,13 @@ void DecodeLengths::enter(const std::vector<double>& squares, std::size_t cells)
     entries_[at] = entries;
     const double instants = together[at] > 0 ? entries * entries / together[at] : 1;
     instants_[at] = std::clamp(instants, 1.0, std::max(1.0, width_));
+    SlotMoments& held = held_[at];
     for (std::size_t cell = 0; cell <= longest; ++cell) {
-      age += entries_[at - cell] * lasting_[cell] * (static_cast<double>(cell) + 0.5);
+      add_at_age(held, entries_[at - cell] * lasting_[cell],
+                 (static_cast<double>(cell) + 0.5) * width_);
     }
     entered_[at] = entered += entries;
-    ages_[at] = ages += age * width_;
+    ages_[at] = ages += held.age;
   }
 }
 
@@ -228,34 +237,32 @@ double DecodeLengths::refills(std::size_t last, double entering, double slots) c
   return refills;
 }
 
+SlotMoments DecodeLengths::after_last(std::size_t last, double entering, std::size_t cells) const {
+  SlotMoments taken;
+  for (std::size_t cell = cells; cell < kCells && cell <= last + cells; ++cell) {
+    const std::size_t at = last + cells - cell;
+    add_at_age(taken, (at == last ? entering : entries_[at]) * lasting_[cell],
+               (static_cast<double>(cell) + 0.5) * width_);
+  }
+  return taken;
+}
+
 std::vector<DecodeTail> DecodeLengths::tail(std::size_t last, double entering) const {
-  struct Taken {
-    double share = 0, age = 0;
-  };
-  const auto taken_at = [&](std::size_t cells) {  // since the last sequence entered
-    Taken taken;
-    for (std::size_t cell = cells; cell < kCells && cell <= last + cells; ++cell) {
-      const std::size_t at = last + cells - cell;
-      const double here = (at == last ? entering : entries_[at]) * lasting_[cell];
-      taken.share += here;
-      taken.age += here * (static_cast<double>(cell) + 0.5) * width_;
-    }
-    return taken;
-  };
+  const auto taken_at = [&](std::size_t cells) { return after_last(last, entering, cells); };
   std::vector<DecodeTail> parts;
-  Taken now = taken_at(0);
+  SlotMoments now = taken_at(0);
   for (std::size_t first = 0; first < kCells; first += kTailCells) {
     DecodeTail part{.steps = kTailCells * width_};
     double ends = 0, moments = 0;
     for (std::size_t cell = 1; cell <= kTailCells; ++cell) {
-      part.alive += now.share / kTailCells;
+      part.alive += now.taken / kTailCells;
       part.age += now.age / kTailCells;
-      const Taken next = taken_at(first + cell);
-      ends += now.share - next.share;
-      moments += (now.share - next.share) * static_cast<double>(cell) * width_;
+      const SlotMoments next = taken_at(first + cell);
+      ends += now.taken - next.taken;
+      moments += (now.taken - next.taken) * static_cast<double>(cell) * width_;
       now = next;
     }
-    part.ended = first + kTailCells < kCells ? 1 - now.share : 1;
+    part.ended = first + kTailCells < kCells ? 1 - now.taken : 1;
     part.last = ends > 0 ? moments / ends : part.steps;
     part.age = part.alive > 0 ? part.age / part.alive : 0;
     parts.push_back(part);
@@ -263,17 +270,35 @@ std::vector<DecodeTail> DecodeLengths::tail(std::size_t last, double entering) c
   return parts;
 }
 
+// Waves beyond those that are followed enter evenly.
+DecodeLengths::LastEntry DecodeLengths::last_entry(double waves) const {
+  LastEntry last;
+  last.skipped = std::max(0.0, std::ceil(waves - kWaves));
+  waves -= last.skipped;
+  while (last.cell + 1 < entered_.size() && entered_[last.cell] < waves - 1e-9) ++last.cell;
+  last.entering = last.cell == 0 ? 1 : waves - entered_[last.cell - 1];
+  return last;
+}
+
+SlotHistory DecodeLengths::history(double waves) const {
+  SlotHistory history{.width = width_};
+  if (width_ <= 0) return history;
+  const auto [last, entering, skipped] = last_entry(waves);
+  history.full = last;
+  history.beyond = skipped * mean_;
+  history.cells.assign(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(last));
+  for (std::size_t cells = 0; cells < kCells; ++cells) {
+    history.cells.push_back(after_last(last, entering, cells));
+  }
+  return history;
+}
+
 DecodeProfile DecodeLengths::profile(double sequences, double slots) const {
   DecodeProfile profile;
   profile.slots = profile.last_slots = slots;
   if (width_ <= 0) return profile;  // prefills draw all
   if (fixed_) return fixed_profile(sequences, slots);
-  // Waves beyond those that are followed enter evenly.
-  const double skipped = std::max(0.0, std::ceil(sequences / slots - kWaves));
-  const double waves = sequences / slots - skipped;
-  std::size_t last = 0;
-  while (last + 1 < entered_.size() && entered_[last] < waves - 1e-9) ++last;
-  const double entering = last == 0 ? 1 : waves - entered_[last - 1];
+  const auto [last, entering, skipped] = last_entry(sequences / slots);
   const double followed = static_cast<double>(last) * width_, beyond = skipped * mean_;
   profile.full_steps = followed + beyond;
   profile.refills = refills(last, entering, slots);

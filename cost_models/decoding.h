@@ -43,6 +43,20 @@ struct DecodeProfile {
   std::vector<DecodeTail> tail;
 };
 
+/// Of a replica's slots at some time: how many are taken, and the sums over these of the tokens
+/// that their sequences have decoded and of the squares of that; all as parts of one slot.
+struct SlotMoments {
+  double taken = 0, age = 0, squared = 0;
+};
+
+/// Slots from the first entry until the last sequence ends.
+struct SlotHistory {
+  std::vector<SlotMoments> cells;  // one after the other, of `width` steps each
+  double width = 0;
+  std::size_t full = 0;  // cells before the last sequence enters
+  double beyond = 0;     // steps besides, in which slots are as in the last of these cells
+};
+
 class DecodeLengths {
  public:
   /// `sequences`: of all replicas. Measured lengths or the clipped log-normal.
@@ -50,13 +64,22 @@ class DecodeLengths {
 
   /// The profile of a replica of so many sequences. Precondition: 1 <= slots <= sequences.
   DecodeProfile profile(double sequences, double slots) const;
+  /// Of a replica that has `waves` times as many sequences as slots, at least once as many.
+  SlotHistory history(double waves) const;
   /// Steps of the longest sequence that is counted.
   double most_steps() const { return width_ * static_cast<double>(ending_.size() - 1); }
 
  private:
+  /// Where the last sequences enter: the cell, how many do so there, and what waves are skipped.
+  struct LastEntry {
+    std::size_t cell = 0;
+    double entering = 0, skipped = 0;
+  };
+  LastEntry last_entry(double waves) const;
   void enter(const std::vector<double>& squares, std::size_t cells);
   DecodeProfile fixed_profile(double sequences, double slots) const;
   double refills(std::size_t last, double entering, double slots) const;
+  SlotMoments after_last(std::size_t last, double entering, std::size_t cells) const;
   std::vector<DecodeTail> tail(std::size_t last, double entering) const;
 
   double width_ = 0;               // steps of a cell
@@ -66,7 +89,8 @@ class DecodeLengths {
   DecodeCumulants cumulants_;
   // By cells: P(a sequence takes so many), P(more), entries per slot, their sum, the ages' sum.
   std::vector<double> ending_, lasting_, entries_, entered_, ages_;
-  std::vector<double> instants_;  // at which the entries of a cell may be made
+  std::vector<SlotMoments> held_;  // while sequences wait
+  std::vector<double> instants_;   // at which the entries of a cell may be made
 };
 
 struct DecodeTime {

@@ -179,6 +179,9 @@ struct DecodeTraits {
   /// Where weights stay mapped, cache and workspace stay, too: an inference server that never
   /// sleeps (verl's rollout.free_cache_engine=false).
   bool keeps_cache = false;
+  /// Tokens of a block where the KV cache is paged (cost_models/paging); 0 = each slot has room for
+  /// a longest sequence.
+  std::int64_t block_tokens = 0;
   bool operator==(const DecodeTraits&) const = default;
 };
 

@@ -175,11 +175,11 @@ MemoryUse training_memory(const RankModel& rank, std::int64_t layers, bool last_
                           double tokens, int in_flight, Recompute recompute);
 /// Activations and logits of a forward pass without gradients.
 MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens);
-/// KV cache of `slots` sequences of at most `max_length` tokens on `layers` layers (0 = all), and
-/// the buffers of one step. Per token and layer 2 n_kv d e; latent attention caches (r_kv + d_rope)
-/// e, whole on every rank (DeepSeek-AI 2024, arXiv:2405.04434, sec. 2.1).
-MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots,
-                         std::int64_t max_length, double prefill_tokens, std::int64_t layers = 0);
+/// KV cache of `slots` sequences with room for `kept_tokens` of each on `layers` layers (0 = all),
+/// and the buffers of one step. Per token and layer 2 n_kv d e; latent attention caches (r_kv +
+/// d_rope) e, whole on every rank (DeepSeek-AI 2024, arXiv:2405.04434, sec. 2.1).
+MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots, double kept_tokens,
+                         double prefill_tokens, std::int64_t layers = 0);
 Bytes cache_bytes_per_token(const RankModel& rank, DType kv);
 
 /// What a call with `tokens` per micro-batch gathers and sends. `gathered`: FSDP's parameters of

@@ -30,7 +30,8 @@ const std::map<std::string, std::set<std::string>> kTiers = {
 const std::set<std::string> kTorch = {"executor/tensor",  "executor/weights",  "executor/attention",
                                       "executor/model",   "executor/sharding", "executor/train",
                                       "executor/rollout", "executor/measure",  "executor/launch",
-                                      "executor/loop",    "executor/bench",    "executor/commands"};
+                                      "executor/loop",    "executor/bench",    "executor/commands",
+                                      "executor/memory"};
 
 struct Source {
   std::string path, folder, tier;  // relative to the root

@@ -19,7 +19,8 @@ constexpr auto kRoles = enum_names<Role>({{Role::actor, "actor"},
                                           {Role::critic, "critic"},
                                           {Role::reference, "reference"},
                                           {Role::reward, "reward"}});
-static_assert(has_enumerators<Role, kEveryRole.size()>());
+static_assert(has_enumerators<Role, kEveryRole.size()>(),
+              "list every role in kEveryRole (cost_models/spec/workload.h)");
 constexpr auto kPhases = enum_names<Phase>({{Phase::load, "load"},
                                             {Phase::gen, "gen"},
                                             {Phase::reshard, "reshard"},
@@ -31,7 +32,8 @@ constexpr auto kPhases = enum_names<Phase>({{Phase::load, "load"},
                                             {Phase::update_critic, "update_critic"},
                                             {Phase::update_actor, "update_actor"},
                                             {Phase::save_checkpoint, "save_checkpoint"}});
-static_assert(has_enumerators<Phase, kEveryPhase.size()>());
+static_assert(has_enumerators<Phase, kEveryPhase.size()>(),
+              "list every phase in kEveryPhase (cost_models/spec/workload.h)");
 constexpr auto kKinds = enum_names<CallKind>({{CallKind::generate, "generate"},
                                               {CallKind::infer, "infer"},
                                               {CallKind::train, "train"},

@@ -55,6 +55,7 @@ struct ModelFolderContents {
   std::filesystem::path tokenizer_from;  // folder whose tokenizer files are copied; may be empty
   std::map<std::string, std::string> extra_files;  // by name: what else belongs into the folder
   std::int64_t max_shard_bytes = std::int64_t{5'000'000'000};  // transformers' default
+  bool weights = true;  // false: none are written, and the config states their type all the same
 };
 
 /// Writes `folder` (which must not exist) so that transformers loads it: config.json,

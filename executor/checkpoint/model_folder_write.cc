@@ -164,7 +164,7 @@ bool write_model_folder(const fs::path& folder, const ModelFolderContents& conte
                         .expected = "a place that can be written"});
     return false;
   }
-  const bool written = write_shards(partial, contents, source, problems) &&
+  const bool written = (!contents.weights || write_shards(partial, contents, source, problems)) &&
                        (contents.tokenizer_from.empty() ||
                         copy_tokenizer_files(contents.tokenizer_from, partial, problems)) &&
                        write_extra_files(partial, contents, problems) &&

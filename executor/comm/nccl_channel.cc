@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {
@@ -142,7 +143,10 @@ void NcclChannel::judge(ncclResult_t code) {
     throw Error(ExitCode::internal,
                 std::string("NCCL: ") + ncclGetErrorString(code) + ": " + ncclGetLastError(comm_));
   }
+  const std::string last = comm_ != nullptr ? ncclGetLastError(comm_) : "";
   give_up_locked(-1, std::string("NCCL: ") + ncclGetErrorString(code));
+  if (last.find("out of memory") != std::string::npos)
+    throw OutOfMemory("NCCL", 0, "NCCL: " + last);
   throw_if_lost();
 }
 

@@ -126,7 +126,7 @@ void add_bench(CLI::App& app, const std::vector<std::string>& words) {
         ->check(CLI::Range(1, 1000));
     command->add_option("-o,--output", options->start.output, "JSON file to write");
   };
-  CLI::App* reshard = bench->add_subcommand("reshard", "Switches of a whole model's weights");
+  CLI::App* reshard = bench->add_subcommand("reshard", "Reshards of a whole model's weights");
   auto options = std::make_shared<BenchOptions>();
   common(reshard, options);
   reshard->add_option("--model", options->model, "Preset, folder or config.json");

@@ -11,9 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/out_of_memory.h"
 #include "executor/bench/memory_peak.h"
 #include "executor/commands/bench_rl_inputs.h"
 #include "executor/commands/commands.h"
+#include "executor/commands/memory_report.h"
+#include "executor/launch/launch_age.h"
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
 #include "planner/plan/reshard_mode.h"
@@ -84,6 +87,23 @@ json summary_of(const std::vector<Metrics>& steps) {
   return made;
 }
 
+json predicted(const Plan& plan) {
+  json made{{"step_s", plan.prediction.step_s.value},
+            {"peak_bytes", plan.prediction.peak_bytes.value}};
+  for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+    made["phases_s"][std::string(name_of(phase))] = seconds.value;
+  }
+  return made;
+}
+
+/// The command again, to which a limit may be added.
+std::string command_of(const RlOptions& options) {
+  std::string line = "tessera";
+  for (const std::string& word : options.start.words) line += " " + word;
+  return line;
+}
+
+/// `first_step_begins_s` counts from the command: of the first way it is the start of all.
 json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
              const RlInputs& inputs, const std::string& way) {
   Plan plan = inputs.plan;
@@ -97,29 +117,44 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
   MemoryPeak memory(site);
   SideLane side;
   if (shares_layers(plan)) side = make_side_lane(setup);
-  Worker worker = make_worker(plan, config,
-                              {.world = site.world,
-                               .host = site.host,
-                               .device = site.device,
-                               .stream = site.stream,
-                               .side = &side});
+  Worker worker;
   std::vector<Metrics> steps;
   std::vector<std::uint64_t> digests;
+  Phase phase = Phase::load;
+  std::int64_t step = 0;
+  double start_s = 0;
   RunObserver observer;
+  observer.phase_started = [&](Phase next, std::int64_t of_step) {
+    if (phase == Phase::load) start_s = seconds_since_launch();
+    phase = next;
+    step = of_step;
+  };
   observer.step_finished = [&](std::int64_t, const Metrics& numbers, const Experience& experience) {
     steps.push_back(numbers);
     digests.push_back(digest_of(experience));
   };
-  run_training(worker, plan, config, prompts, observer);
+  try {
+    fill_worker(worker, plan, config,
+                {.world = site.world,
+                 .host = site.host,
+                 .device = site.device,
+                 .stream = site.stream,
+                 .side = &side,
+                 .memory = setup.memory.get()});
+    run_training(worker, plan, config, prompts, observer);
+  } catch (const std::exception& error) {
+    const auto refusal = setup.memory->refusal_of(error);
+    if (!refusal) throw;
+    const MemoryReport report =
+        memory_report(plan, *refusal, setup.rank, setup.device.str(), phase, step);
+    throw Error(kOutOfMemory, tell(report, inputs.folder(), command_of(options)));
+  }
   json made = summary_of(steps);
+  made["first_step_begins_s"] = start_s;
   made["reshard"] = way;
   made["samples_by_step"] = digests;
   made["memory_gib"] = memory_of(steps, plan);
-  made["predicted"] = {{"step_s", plan.prediction.step_s.value},
-                       {"peak_bytes", plan.prediction.peak_bytes.value}};
-  for (const auto& [phase, seconds] : plan.prediction.phases_s) {
-    made["predicted"]["phases_s"][std::string(name_of(phase))] = seconds.value;
-  }
+  made["predicted"] = predicted(plan);
   const std::map<std::string, double> most =
       share_numbers(*site.host, {{"peak", static_cast<double>(memory.bytes())}});
   made["peak_bytes"] = static_cast<std::int64_t>(most.at("peak"));
@@ -200,9 +235,12 @@ void run_rl(const RlOptions& options) {
         for (const std::string& way : options.ways) {
           figures.push_back(run_way(setup, site, options, inputs, way));
           if (site.host->rank() == 0) {
-            std::fprintf(stderr, "%s: %.4f s a step, %.3f ms of it the switch\n", way.c_str(),
-                         figures.back()["step_s"].get<double>(),
-                         figures.back()["reshard_exposed_s"].get<double>() * 1e3);
+            std::fprintf(stderr,
+                         "%s: %.4f s a step, %.3f ms of it the reshard; its first step began %.1f "
+                         "s after the command\n",
+                         way.c_str(), figures.back()["step_s"].get<double>(),
+                         figures.back()["reshard_exposed_s"].get<double>() * 1e3,
+                         figures.back()["first_step_begins_s"].get<double>());
           }
           site.host->barrier();
         }
@@ -232,7 +270,7 @@ void add_bench_rl(CLI::App& bench, const std::vector<std::string>& words) {
                  "full, minimal or minimal-unmap; one run each, may be repeated")
       ->check(CLI::IsMember({"full", "minimal", "minimal-unmap"}));
   rl->add_option("--fix", options->fixed, "ROLE.FIELD=VALUE of the plan");
-  rl->add_option("--switch", options->settings,
+  rl->add_option("--reshard-option", options->settings,
                  "'KEY: VALUE' of run.yaml's reshard section, for the minimal ways");
   rl->add_option("--prompts", options->prompts, "Prompts of a step")->check(CLI::Range(1, 100000));
   rl->add_option("--samples", options->samples, "Samples of a prompt")->check(CLI::Range(1, 10000));
@@ -241,6 +279,9 @@ void add_bench_rl(CLI::App& bench, const std::vector<std::string>& words) {
       ->check(CLI::Range(1, 1 << 20));
   rl->add_option("--steps", options->steps, "Steps after the first")->check(CLI::Range(1, 10000));
   rl->add_option("--lr", options->learning_rate, "Learning rate");
+  rl->add_option("--memory-limit-gib", options->memory_limit_gib,
+                 "GiB of every device that the plan may fill, its reserve included")
+      ->check(CLI::PositiveNumber);
   rl->add_flag("--deterministic", options->deterministic,
                "Backward passes with the same bits in every run");
   rl->callback([options] { run_rl(*options); });

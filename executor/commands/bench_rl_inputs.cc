@@ -14,6 +14,7 @@
 #include "executor/loop/share.h"
 #include "planner/engines/read_plan.h"
 #include "planner/explain/infeasible.h"
+#include "planner/explain/memory_cap.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/model_source.h"
 #include "planner/plan/plan_json.h"
@@ -67,6 +68,7 @@ Plan plan_of(const RlOptions& options, const fs::path& model, bool gpu) {
   request.workload = workload_of(options);
   if (!problems.empty()) refuse(std::move(problems));
   request.calibration = required(calibration_for_cluster(request.cluster, problems), problems);
+  if (options.memory_limit_gib > 0) cap_memory(request, from_gib(options.memory_limit_gib));
   request.tessera_version = TESSERA_VERSION;
   request.created = utc_now();
   PlanOutcome outcome = required(make_plan(request, problems), problems);
@@ -86,7 +88,7 @@ RlInputs::RlInputs(const RlOptions& options, const BenchSite& site) : host_(*sit
     if (mkdtemp(pattern.data()) == nullptr) throw Error(ExitCode::io, "cannot make " + pattern);
     name = pattern;
     Problems problems;
-    InitModelOptions init{.seed = 1, .digit_tokenizer = true};
+    InitModelOptions init{.seed = 1, .digit_tokenizer = true, .weights = false};
     init.dtype = options.dtype != "auto" ? dtype_from(options.dtype)
                  : site.gpu()            ? DType::bf16
                                          : DType::fp32;
@@ -109,11 +111,11 @@ RlInputs::~RlInputs() {
 RunConfig RlInputs::config(const RlOptions& options, const Plan& plan) const {
   char rate[32];
   std::snprintf(rate, sizeof rate, "%.9e", options.learning_rate);
-  std::string text =
-      "data: {train_files: [" + (folder_ / "prompts.jsonl").string() +
-      "]}\nactor_rollout_ref: {actor: {entropy_coeff: 0.1, optim: {lr: " + rate +
-      "}}}\ntrainer: {seed: 1, total_training_steps: " + std::to_string(options.steps + 1) +
-      ", deterministic: " + (options.deterministic ? "true" : "false") + "}\n";
+  std::string text = "data: {train_files: [" + (folder_ / "prompts.jsonl").string() +
+                     "]}\nactor_rollout_ref: {actor: {entropy_coeff: 0.1, optim: {lr: " + rate +
+                     "}}}\ntrainer: {seed: 1, random_weights: true, total_training_steps: " +
+                     std::to_string(options.steps + 1) +
+                     ", deterministic: " + (options.deterministic ? "true" : "false") + "}\n";
   if (!options.settings.empty()) {
     text += "reshard:\n";
     for (const std::string& line : options.settings) text += "  " + line + "\n";

@@ -23,11 +23,13 @@ struct RlOptions {
   std::vector<std::string> settings;  // of the run: KEY: VALUE lines below `reshard`
   std::int64_t prompts = 64, samples = 8, response = 256;
   int digits = 32, steps = 4;
+  double memory_limit_gib = 0;  // of a device, that the plan may fill; 0 = what it has
   double learning_rate = 1e-4;
   bool deterministic = false;
 };
 
-/// Random weights and prompts in a folder that ends with the bench, and the plan for them.
+/// A model without weights, which every rank draws for itself, and prompts in a folder that ends
+/// with the bench, and the plan for them.
 class RlInputs {
  public:
   RlInputs(const RlOptions& options, const BenchSite& site);
@@ -36,6 +38,7 @@ class RlInputs {
 
   RunConfig config(const RlOptions& options, const Plan& plan) const;
   PromptSet prompts(const Plan& plan, const RunConfig& config) const;
+  const std::filesystem::path& folder() const { return folder_; }
 
   Plan plan;
 

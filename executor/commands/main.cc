@@ -17,6 +17,7 @@ int parse(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", TESSERA_VERSION);
   tessera::add_train(app);
+  tessera::add_start(app);
   tessera::add_bench(app, words);
   tessera::add_calibrate(app, words);
   tessera::add_init_model(app);

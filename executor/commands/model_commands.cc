@@ -95,6 +95,8 @@ void add_init_model(CLI::App& app) {
   command->add_option("-o,--output", options->output, "Folder to write; must not exist")
       ->required();
   command->add_option("--seed", options->init.seed, "Seed of the weights");
+  command->add_flag("!--no-weights", options->init.weights,
+                    "Write all but the weights: for runs with trainer.random_weights");
   command->add_option("--dtype", options->dtype, "fp32, bf16 or fp16; default: the config's");
   command->add_flag("--digits", options->init.digit_tokenizer, "With the digit tasks' tokenizer");
   command->callback([options] { init(*options); });

@@ -9,11 +9,14 @@
 #include <utility>
 
 #include "cost_models/documents/document.h"
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
 #include "executor/arena/shared_arena.h"
 #include "executor/comm/nccl_world.h"
 #include "executor/commands/commands.h"
+#include "executor/commands/memory_report.h"
 #include "executor/launch/device_setup.h"
+#include "executor/launch/launch_age.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
@@ -115,12 +118,27 @@ void write_trace(const Timeline& mine, const fs::path& file, Communicator& host)
   if (host.rank() == 0) write_text_file(file, to_chrome_trace({&all}));
 }
 
+MemoryOptions memory_options(const TrainerConfig& trainer) {
+  return {.limit_bytes = static_cast<std::int64_t>(trainer.memory_limit_gib * (1 << 30)),
+          .allocator = trainer.allocator};
+}
+
+/// The code that the process ends with because of an error.
+ExitCode code_of(const std::exception& error) {
+  if (const auto* own = dynamic_cast<const Error*>(&error)) return own->code();
+  return dynamic_cast<const PeerLost*>(&error) != nullptr ? ExitCode::peer_lost
+                                                          : ExitCode::internal;
+}
+
 class Rank {
  public:
   Rank(const TrainOptions& options, Inputs inputs)
       : inputs_(std::move(inputs)),
         folder_(options.run.empty() ? options.output : options.run),
-        setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s)) {
+        plan_file_(options.run.empty() ? fs::path(options.plan) : folder_ / "plan.json"),
+        setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s,
+                           memory_options(inputs_.config.trainer))),
+        times_(setup_.rank, std::move(setup_.clock)) {
     if (options.run.empty()) create_folder(folder_, setup_.host());
     status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank);
     if (setup_.rank != 0) return;
@@ -136,12 +154,15 @@ class Rank {
       status_->finish(code);
       leave_together();
       return code;
-    } catch (const Error& error) {
-      status_->finish(static_cast<int>(error.code()));
-      throw;
-    } catch (const PeerLost&) {
-      status_->finish(static_cast<int>(ExitCode::peer_lost));
-      throw;
+    } catch (const std::exception& error) {
+      const auto refusal = setup_.memory->refusal_of(error);
+      if (!refusal) {
+        status_->finish(static_cast<int>(code_of(error)));
+        throw;
+      }
+      const std::string where = tell(*refusal);
+      status_->finish(static_cast<int>(kOutOfMemory));
+      throw Error(kOutOfMemory, where);
     }
   }
 
@@ -155,25 +176,46 @@ class Rank {
     }
   }
 
+  /// The report of a rank that ran out of memory, from the first that did; returns its first words.
+  std::string tell(const MemoryRefusal& refusal) {
+    const MemoryReport report =
+        memory_report(inputs_.plan, refusal, setup_.rank, setup_.device.str(), phase_, step_);
+    return tessera::tell(report, folder_,
+                         "tessera plan --from " + plan_file_.string() + " -o smaller.json");
+  }
+
+  /// Says how long it took from the command to the first step.
+  void note_start() {
+    char text[80];
+    std::snprintf(text, sizeof text, "[Start] the first step begins %.1f s after the command",
+                  seconds_since_launch());
+    progress_->note(text);
+  }
+
+  void enter(Phase phase, std::int64_t step) {
+    phase_ = phase;
+    step_ = step;
+    status_->enter(name_of(phase), step);
+  }
+
   int train() {
     const Plan& plan = inputs_.plan;
-    CommTimes times(setup_.rank, std::move(setup_.clock));
-    SideLane side;
-    if (shares_layers(plan)) side = make_side_lane(setup_);
-    Worker worker = make_worker(plan, inputs_.config,
-                                {.world = setup_.world.get(),
-                                 .host = &setup_.host(),
-                                 .device = setup_.device,
-                                 .stream = setup_.stream,
-                                 .side = &side,
-                                 .decorate = times.decorator()});
-    print_memory(worker);
+    if (shares_layers(plan)) side_ = make_side_lane(setup_);
+    fill_worker(worker_, plan, inputs_.config,
+                {.world = setup_.world.get(),
+                 .host = &setup_.host(),
+                 .device = setup_.device,
+                 .stream = setup_.stream,
+                 .side = &side_,
+                 .decorate = times_.decorator(),
+                 .memory = setup_.memory.get()});
+    print_memory(worker_);
     const PromptSet prompts = read_prompts(inputs_);
     const LoopResult result =
-        run_training(worker, plan, inputs_.config, prompts, observer(prompts, times));
-    status_->enter(name_of(Phase::save_checkpoint), result.steps);
+        run_training(worker_, plan, inputs_.config, prompts, observer(prompts));
+    enter(Phase::save_checkpoint, result.steps);
     write_trace(result.timeline, folder_ / "trace.json", setup_.host());
-    save_actor(worker, plan, folder_ / "hf");
+    save_actor(worker_, plan, folder_ / "hf");
     return result.stopped ? static_cast<int>(ExitCode::stopped) : 0;
   }
 
@@ -185,20 +227,21 @@ class Rank {
     if (!log_ || least == 0) return;
     char text[160];
     std::snprintf(text, sizeof text,
-                  "[Memory] training weights are views of the rollout's: %.4g GB less per rank, "
+                  "[Memory] training weights lie in the rollout's memory: %.4g GB less per rank, "
                   "%.4g GB lie twice",
                   static_cast<double>(-least) * 1e-9,
                   static_cast<double>(worker.memory.shared->held_twice) * 1e-9);
     progress_->note(text);
   }
 
-  RunObserver observer(const PromptSet& prompts, CommTimes& times) {
+  RunObserver observer(const PromptSet& prompts) {
     RunObserver observer;
-    observer.phase_started = [this, &times](Phase phase, std::int64_t step) {
-      status_->enter(name_of(phase), step);
-      times.enter(phase, static_cast<int>(step));
+    observer.phase_started = [this](Phase phase, std::int64_t step) {
+      if (phase_ == Phase::load && log_) note_start();
+      enter(phase, step);
+      times_.enter(phase, static_cast<int>(step));
     };
-    observer.communication = [&times] { return times.metrics(); };
+    observer.communication = [this] { return times_.metrics(); };
     observer.should_stop = [this] { return setup_.rank == 0 && stop_requested(folder_); };
     if (!log_) return observer;
     observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
@@ -218,11 +261,16 @@ class Rank {
   }
 
   Inputs inputs_;
-  fs::path folder_;
+  fs::path folder_, plan_file_;
   RankSetup setup_;
   std::unique_ptr<RankStatusFile> status_;
   std::unique_ptr<RunLog> log_;
   std::unique_ptr<StepProgress> progress_;
+  Phase phase_ = Phase::load;
+  std::int64_t step_ = 0;
+  CommTimes times_;
+  SideLane side_;
+  Worker worker_;  // kept when training fails, so that what is in use can be told
 };
 
 }  // namespace

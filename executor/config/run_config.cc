@@ -9,7 +9,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config_algorithm.h"
-#include "executor/config/run_config_keys.h"
+#include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "planner/plan/plan.h"
 
@@ -58,6 +58,9 @@ class RunReader {
     reader->required("total_training_steps", trainer.total_training_steps, kSteps);
     read_seed(*reader, "seed", trainer.seed);
     reader->optional("deterministic", trainer.deterministic);
+    reader->optional("memory_limit_gib", trainer.memory_limit_gib, kAboveZero);
+    reader->optional("allocator", trainer.allocator);
+    reader->optional("random_weights", trainer.random_weights);
     std::string replay;
     reader->optional("rollout_replay", replay);
     trainer.rollout_replay = replay;

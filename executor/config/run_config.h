@@ -82,6 +82,9 @@ struct TrainerConfig {
   std::int64_t total_training_steps = 0;
   std::uint64_t seed = 0;
   bool deterministic = false;            // the same bits in every run, for some speed on GPUs
+  double memory_limit_gib = 0;           // of a rank's device memory; 0 = all that it has
+  std::string allocator;                 // of torch on GPUs; empty = the environment's settings
+  bool random_weights = false;           // models' weights are drawn, no file of them is read
   std::filesystem::path rollout_replay;  // samples.jsonl to take rollouts from; empty = generate
 };
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
-#include "executor/config/run_config_keys.h"
+#include "executor/config/run_config_readers.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {

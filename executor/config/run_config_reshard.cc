@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "executor/config/run_config_keys.h"
+#include "executor/config/run_config_readers.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/wire_options.h"
 

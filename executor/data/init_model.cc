@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
@@ -19,8 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kLargestConfig = std::size_t{16} << 20;
 constexpr double kTransformersRange = 0.02;  // initializer_range where a config states none
-constexpr std::int64_t kChunk = 1 << 16;     // elements generated before they are converted
+constexpr std::int64_t kChunk = 1 << 16;     // elements drawn before they are converted
 
 void set(Node& map, std::string_view key, Node value) {
   for (std::size_t i = 0; i < map.keys.size(); ++i) {
@@ -49,6 +53,27 @@ std::optional<fs::path> config_file(const fs::path& config, Problems& problems) 
   const auto found = find_config(config, "models", "", problems);
   if (!found) return std::nullopt;
   return fs::is_directory(*found) ? *found / "config.json" : *found;
+}
+
+/// One tensor's bytes as `dtype`, drawn by several threads in chunks that depend on nothing else.
+void draw(const Parameter& row, double range, std::uint64_t seed, DType dtype, int threads,
+          std::span<std::byte> out) {
+  std::atomic<std::int64_t> next{0};
+  const auto work = [&] {
+    std::vector<float> chunk;
+    for (;;) {
+      const std::int64_t first = next.fetch_add(kChunk);
+      if (first >= row.elements()) return;
+      chunk.resize(static_cast<std::size_t>(std::min(kChunk, row.elements() - first)));
+      initial_values(row, range, seed, first, chunk);
+      convert_elements(chunk.data(), DType::fp32, out.data() + first * size_of(dtype), dtype,
+                       static_cast<std::int64_t>(chunk.size()));
+    }
+  };
+  std::vector<std::jthread> helpers;
+  const std::int64_t useful = std::min<std::int64_t>(threads, row.elements() / kChunk + 1);
+  for (std::int64_t i = 1; i < useful; ++i) helpers.emplace_back(work);
+  work();
 }
 
 bool use_digit_tokenizer(Document& config, const ModelSpec& model, Problems& problems) {
@@ -87,11 +112,19 @@ void initial_values(const Parameter& parameter, double initializer_range, std::u
   }
 }
 
+std::optional<double> initializer_range_of(const fs::path& folder, Problems& problems) {
+  const fs::path file = folder / "config.json";
+  const auto text = read_text_file(file, kLargestConfig, problems);
+  if (!text) return std::nullopt;
+  const auto document = parse_json(*text, file.string(), problems);
+  return document ? initializer_range(*document, problems) : std::nullopt;
+}
+
 bool init_model(const fs::path& config, const fs::path& folder, const InitModelOptions& options,
                 Problems& problems) {
   const auto file = config_file(config, problems);
   if (!file) return false;
-  const auto text = read_text_file(*file, std::size_t{16} << 20, problems);
+  const auto text = read_text_file(*file, kLargestConfig, problems);
   if (!text) return false;
   const auto model = parse_model_spec(*text, file->string(), problems);
   auto document = parse_json(*text, file->string(), problems);
@@ -104,6 +137,7 @@ bool init_model(const fs::path& config, const fs::path& folder, const InitModelO
   ModelFolderContents contents;
   contents.config_json = json_text(document->root);
   contents.max_shard_bytes = options.max_shard_bytes;
+  contents.weights = options.weights;
   if (!options.digit_tokenizer) contents.tokenizer_from = file->parent_path();
   const DType dtype = options.dtype.value_or(model->dtype);
   for (const Parameter& row : table.rows) contents.tensors.push_back({row.name, dtype, row.shape});
@@ -111,15 +145,10 @@ bool init_model(const fs::path& config, const fs::path& folder, const InitModelO
     contents.extra_files = {{"tokenizer.json", digit_tokenizer_json()},
                             {"tokenizer_config.json", digit_tokenizer_config_json()}};
   }
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int threads = options.threads > 0 ? options.threads : cores;
   const TensorSource source = [&](std::size_t index, std::span<std::byte> out, Problems&) {
-    const Parameter& row = table.rows[index];
-    std::vector<float> chunk;
-    for (std::int64_t first = 0; first < row.elements(); first += kChunk) {
-      chunk.resize(static_cast<std::size_t>(std::min(kChunk, row.elements() - first)));
-      initial_values(row, *range, options.seed, first, chunk);
-      convert_elements(chunk.data(), DType::fp32, out.data() + first * size_of(dtype), dtype,
-                       static_cast<std::int64_t>(chunk.size()));
-    }
+    draw(table.rows[index], *range, options.seed, dtype, threads, out);
     return true;
   };
   return write_model_folder(folder, contents, source, problems);

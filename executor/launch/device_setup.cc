@@ -56,7 +56,7 @@ void* use_own_stream(int device) {
 
 }  // namespace
 
-RankSetup set_up_rank(const std::string& device, double timeout_s) {
+RankSetup set_up_rank(const std::string& device, double timeout_s, const MemoryOptions& memory) {
   const LaunchEnvironment launch = launch_environment();
   RankSetup setup;
   setup.rank = launch.rank;
@@ -77,6 +77,7 @@ RankSetup set_up_rank(const std::string& device, double timeout_s) {
     at::set_num_threads(1);
     keep_freed_memory();
   }
+  setup.memory = std::make_unique<MemoryWatch>(gpu ? launch.local_rank : -1, memory);
   setup.world = make_world(launch, gpu ? DeviceKind::cuda : DeviceKind::cpu, stream, options);
   if (gpu) setup.host_staged = make_host_staged(*setup.world, launch.local_rank);
   return setup;

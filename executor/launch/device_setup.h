@@ -9,6 +9,7 @@
 #include "executor/comm/comm_times.h"
 #include "executor/comm/communicator.h"
 #include "executor/launch/launch_environment.h"
+#include "executor/memory/memory_watch.h"
 #include "executor/tensor/side_stream.h"
 
 namespace tessera {
@@ -18,6 +19,7 @@ struct RankSetup {
   std::unique_ptr<Communicator> world;        // on the device's memory
   std::unique_ptr<Communicator> host_staged;  // over `world` on a GPU, else null
   std::unique_ptr<DeviceClock> clock;         // null on the CPU
+  std::unique_ptr<MemoryWatch> memory;        // never null
   int rank = 0, size = 1;
   void* stream = nullptr;  // cudaStream_t of every operation on a GPU
 
@@ -27,8 +29,9 @@ struct RankSetup {
 
 /// `device`: "cpu", "cuda" or "auto" (a GPU for every rank of the host, or the CPU). Under no
 /// launcher the world has one rank. torch computes with one thread per rank on the CPU, on a stream
-/// of its own on a GPU. `timeout_s`: what a rank waits for its peers.
-RankSetup set_up_rank(const std::string& device, double timeout_s = 600);
+/// of its own on a GPU. `timeout_s`: what a rank waits for its peers. `memory`: its limit.
+RankSetup set_up_rank(const std::string& device, double timeout_s = 600,
+                      const MemoryOptions& memory = {});
 
 /// A stream for collectives beside the computation, and a world whose groups work on it. On the CPU
 /// there is neither: collectives then happen in program order.

@@ -28,18 +28,20 @@ std::vector<std::string> on_device(const std::vector<std::string>& words, bool g
   return made;
 }
 
-void relaunch(const std::vector<std::string>& words, int ranks, bool gpu) {
+std::string own_path() {
   char path[4096] = {};
   if (readlink("/proc/self/exe", path, sizeof path - 1) < 0) {
     throw Error(ExitCode::internal, "cannot find this program");
   }
+  return path;
+}
+
+void relaunch(const std::vector<std::string>& words, int ranks, bool gpu) {
   std::vector<std::string> line =
-      gpu ? std::vector<std::string>{"torchrun", "--no-python", "--standalone", "--nproc-per-node",
-                                     std::to_string(ranks)}
+      gpu ? std::vector<std::string>{own_path(), "start", "--ranks", std::to_string(ranks)}
           : std::vector<std::string>{"mpirun", "--allow-run-as-root", "--oversubscribe",
                                      "--mca",  "mpi_yield_when_idle", "1",
-                                     "-n",     std::to_string(ranks)};
-  line.emplace_back(path);
+                                     "-n",     std::to_string(ranks), own_path()};
   const std::vector<std::string> command = on_device(words, gpu);
   line.insert(line.end(), command.begin(), command.end());
   std::vector<char*> arguments;

@@ -12,8 +12,11 @@ bool launched();
 /// The words of a command line with `--device` set to what it came out as.
 std::vector<std::string> on_device(const std::vector<std::string>& words, bool gpu);
 
-/// Replaces this process by mpirun (CPU) or torchrun (GPU) with this program and on_device(words)
-/// on `ranks` ranks. Throws Error (missing) when the launcher cannot be started.
+/// Where this program lies.
+std::string own_path();
+
+/// Replaces this process by mpirun (CPU) or this program's `start` (GPU) with this program and
+/// on_device(words) on `ranks` ranks. Throws Error (missing) when the launcher cannot be started.
 [[noreturn]] void relaunch(const std::vector<std::string>& words, int ranks, bool gpu);
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "cost_models/documents/problem.h"
+#include "cost_models/documents/out_of_memory.h"
 #include "executor/config/weight_memory.h"
 #include "executor/loop/share.h"
 #include "planner/plan/plan.h"
@@ -115,9 +115,9 @@ void map_rollout(RoleMemory& memory) {
   if (memory.rollout == nullptr) return;
   try {
     memory.mapping.valid() ? memory.mapping.get() : memory.rollout->map();
-  } catch (const Error& error) {
+  } catch (const OutOfMemory&) {
     // Memory that torch holds in reserve may be what is missing.
-    if (error.code() != ExitCode::missing || !memory.device.is_cuda()) throw;
+    if (!memory.device.is_cuda()) throw;
     c10::cuda::CUDACachingAllocator::emptyCache();
     memory.rollout->map();
   }

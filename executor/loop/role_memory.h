@@ -34,7 +34,7 @@ struct RoleMemory {
   std::future<void> mapping;                  // going on in the background
 };
 
-/// Memory that a role's weights lie in; undefined where in memory of their own.
+/// The memory that a role's weights are put into; an undefined `storage` = memory of their own.
 struct WeightPlace {
   torch::Tensor storage;
   const ArenaLayout* places = nullptr;  // where they lie in it; nullptr = one behind another

@@ -95,57 +95,39 @@ class Loop {
       const PhaseMemory::Part part(memory_, phase);
       return clock_.time(phase, static_cast<int>(step), std::forward<decltype(body)>(body));
     };
+    // What `role` computes without the others, and the field of its sequences that it fills.
+    const auto scored = [&](Role role, SequenceField field, auto&& body) {
+      if (member(role)) timed(body);
+      unshared(role, field);
+    };
     switch (phase) {
       case Phase::reshard:
-        timed([&] { reshard(step); });
-        break;
+        return timed([&] { reshard(step); });
       case Phase::gen:
-        timed([&] {
-          generate(step);
-          unmap_rollout(worker_.memory);
-        });
-        break;
+        return timed([&] { generate(step); });
       case Phase::reward:
-        timed([&] { reward(step); });
-        break;
+        return timed([&] { reward(step); });
       case Phase::old_log_prob:
-        if (member(Role::actor)) {
-          timed([&] { compute_old_log_prob(worker_, config_, experience_); });
-        }
-        unshared(Role::actor, SequenceField::old_log_prob);
-        break;
+        return scored(Role::actor, SequenceField::old_log_prob,
+                      [&] { compute_old_log_prob(worker_, config_, experience_); });
       case Phase::ref:
-        if (member(Role::reference)) {
-          timed([&] { compute_ref_log_prob(worker_, config_, experience_); });
-        }
-        unshared(Role::reference, SequenceField::ref_log_prob);
-        break;
+        return scored(Role::reference, SequenceField::ref_log_prob,
+                      [&] { compute_ref_log_prob(worker_, config_, experience_); });
       case Phase::values:
-        if (member(Role::critic)) timed([&] { compute_values(worker_, experience_); });
-        unshared(Role::critic, SequenceField::values);
-        break;
+        return scored(Role::critic, SequenceField::values,
+                      [&] { compute_values(worker_, experience_); });
       case Phase::adv:
         share_pending();
-        timed([&] { advantages(); });
-        break;
+        return timed([&] { advantages(); });
       case Phase::update_critic:
-        if (member(Role::critic)) {
-          add(timed(
-              [&] { return update_critic(worker_, config_, plan_.workload.epochs, experience_); }));
-        }
-        break;
-      case Phase::update_actor: {
-        const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
+        if (member(Role::critic)) timed([&] { improve_critic(); });
+        return;
+      case Phase::update_actor:
         if (config_.reshard.preload) map_rollout_in_background(worker_.memory);
-        const auto update = [&] {
-          return update_actor(worker_, config_, plan_.workload.epochs, experience_, overlap);
-        };
-        add(member(Role::actor) ? timed(update) : update());
-        break;
-      }
+        return member(Role::actor) ? timed([&] { improve_actor(step); }) : improve_actor(step);
       case Phase::load:
       case Phase::save_checkpoint:
-        break;  // around the loop, not in it
+        return;  // around the loop, not in it
     }
   }
 
@@ -163,7 +145,7 @@ class Loop {
     const std::uint64_t generators = save_generators(worker_.context.device).digest;
     const ReshardReport report = move_weights(worker_);
     if (save_generators(worker_.context.device).digest != generators) {
-      throw Error(ExitCode::internal, "the switch of layouts has drawn random numbers");
+      throw Error(ExitCode::internal, "the reshard has drawn random numbers");
     }
     numbers_["reshard/generators_digest"] = static_cast<double>(generators >> 32);
     numbers_["reshard/bytes"] = static_cast<double>(report.busiest);
@@ -179,8 +161,13 @@ class Loop {
     if (observer_.weights_moved) observer_.weights_moved(step, report);
   }
 
-  /// Generation, or the responses of the record; afterwards every rank holds every sequence.
   void generate(std::int64_t step) {
+    make_responses(step);
+    unmap_rollout(worker_.memory);
+  }
+
+  /// Generation, or the responses of the record; afterwards every rank holds every sequence.
+  void make_responses(std::int64_t step) {
     const std::vector<TokenPrompt> prompts = prompts_of_step(
         prompts_, step - 1, static_cast<std::int32_t>(plan_.workload.samples_per_prompt));
     if (!config_.trainer.rollout_replay.empty()) {
@@ -239,6 +226,16 @@ class Loop {
       add(subtract_kl(experience_, config_.algorithm.kl_penalty, worker_.kl_in_reward));
     }
     compute_advantages(experience_, config_.algorithm.advantage);
+  }
+
+  void improve_critic() {
+    add(update_critic(worker_, config_, plan_.workload.epochs, experience_));
+  }
+
+  /// Of ranks without the actor, too: they may begin the next reshard beside it.
+  void improve_actor(std::int64_t step) {
+    const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
+    add(update_actor(worker_, config_, plan_.workload.epochs, experience_, overlap));
   }
 
   void finish_step(std::int64_t step, std::int64_t start_ns) {

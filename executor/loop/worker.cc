@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/data/init_model.h"
 #include "executor/reshard/gpu_site.h"
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
 #include "executor/tensor/torch_memory_ops.h"
+#include "executor/weights/kept_weights.h"
 #include "executor/weights/placed_weights.h"
 #include "planner/plan/plan.h"
 
@@ -35,11 +37,16 @@ std::optional<AdamWOptions> optimizer_options(Role role, const RunConfig& config
       .clip_norm = role == Role::actor ? config.actor.grad_clip : config.critic.grad_clip};
 }
 
-/// The rollout's weights arrive by a reshard, all others from their model's folder.
-void load(RoleWorker& worker, Role role, const Plan& plan, std::uint64_t seed) {
+/// The rollout's weights arrive by a reshard, all others from their model's folder, or are drawn.
+void load(RoleWorker& worker, Role role, const Plan& plan, const TrainerConfig& trainer) {
   if (role == Role::rollout) return;
   Problems problems;
-  load_weights(*worker.weights, plan.models.at(worker.plan->model).path, seed, problems);
+  const ModelSource& source = plan.models.at(worker.plan->model);
+  if (!trainer.random_weights) {
+    load_kept_weights(*worker.weights, source.path, trainer.seed, problems);
+  } else if (const auto deviation = initializer_range_of(source.path, problems)) {
+    draw_kept_weights(*worker.weights, source.spec, *deviation, trainer.seed);
+  }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
 }
 
@@ -94,7 +101,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
                                 context.device, place.storage, *place.places)
           : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
                          place.storage));
-  load(worker, role.role, plan, config.trainer.seed);
+  load(worker, role.role, plan, config.trainer);
   if (role.role == Role::rollout) return;
   std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
   if (optimizer) optimizer->offload = role.offload.optimizer;
@@ -191,7 +198,8 @@ bool shares_layers(const Plan& plan) {
   });
 }
 
-Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context) {
+void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
+                 const RunContext& context) {
   if (plan.world_size() != context.world->size()) {
     throw Error(ExitCode::bad_input,
                 {Problem{.file = "plan",
@@ -201,13 +209,13 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
   }
   fused::set_deterministic(config.trainer.deterministic);
   const ParameterTables tables = parameter_tables(plan);
-  Worker worker;
   worker.context = context;
   worker.memory =
       make_role_memory(plan, tables, config.reshard, context.world->rank(), context.device);
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, tables.of(role.role), role, config, context,
               place_weights(worker.memory, plan, tables, role, config.reshard));
+    if (context.memory != nullptr) context.memory->hold_limit();
   }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, tables.of(pair.from), pair, context.world->rank());
@@ -228,6 +236,11 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
                          .coef = algorithm.kl_ctrl.kl_coef,
                          .target_kl = algorithm.kl_ctrl.target_kl,
                          .horizon = algorithm.kl_ctrl.horizon};
+}
+
+Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context) {
+  Worker worker;
+  fill_worker(worker, plan, config, context);
   return worker;
 }
 

@@ -47,9 +47,10 @@ struct RunContext {
   Communicator* world = nullptr;  // weights and activations, in the device's memory
   Communicator* host = nullptr;   // control data, in host memory; may be `world`
   torch::Device device = torch::kCPU;
-  void* stream = nullptr;    // cudaStream_t that torch computes on; nullptr on the CPU
-  SideLane* side = nullptr;  // of make_side_lane; nullptr = none
-  GroupDecorator decorate;   // wraps every group of a role, e.g. to time it
+  void* stream = nullptr;               // cudaStream_t that torch computes on; nullptr on the CPU
+  SideLane* side = nullptr;             // of make_side_lane; nullptr = none
+  GroupDecorator decorate;              // wraps every group of a role, e.g. to time it
+  const MemoryWatch* memory = nullptr;  // holds the rank to its limit as roles come; nullptr = none
 };
 
 struct Worker {
@@ -75,6 +76,10 @@ bool shares_layers(const Plan& plan);
 /// over the world. Throws Error: bad_input for a plan that its own digests or the world contradict,
 /// or weights that do not fit.
 Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& context);
+/// The same into an empty worker: what was made stays there when it throws, so that the memory that
+/// is in use then can be told.
+void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
+                 const RunContext& context);
 
 /// Moves the actor's weights into the rollout's layout, or waits for the reshard that update_actor
 /// began; returns what moved. Collective over the world.

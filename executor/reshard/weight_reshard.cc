@@ -26,7 +26,7 @@ PlacedReshard checked_plan(PlacedReshard plan, const WeightReshardOptions& optio
   if (!options.incremental) return plan;
   if (casts(plan) || options.wire) {
     throw Error(ExitCode::usage,
-                "reshard: an incremental switch moves bytes as they are, without a cast");
+                "reshard: an incremental reshard moves bytes as they are, without a cast");
   }
   plan.plan = cut_into_pieces(plan.plan, plan.tensors, options.piece_bytes);
   return plan;
@@ -170,7 +170,7 @@ class WeightReshard::State {
       return;
     }
     throw Error(ExitCode::usage,
-                "reshard: an overlapped switch reads mapped memory of one host, one type of "
+                "reshard: an overlapped reshard reads mapped memory of one host, one type of "
                 "weights, moves all of them, and verifies nothing");
   }
 

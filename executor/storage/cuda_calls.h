@@ -7,13 +7,16 @@
 
 #include <string>
 
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
 
 namespace tessera {
 
 inline void check(cudaError_t code, const char* what) {
   if (code == cudaSuccess) return;
-  throw Error(ExitCode::internal, std::string(what) + ": " + cudaGetErrorString(code));
+  const std::string message = std::string(what) + ": " + cudaGetErrorString(code);
+  if (code == cudaErrorMemoryAllocation) throw OutOfMemory("the CUDA runtime", 0, message);
+  throw Error(ExitCode::internal, message);
 }
 
 /// A driver function by name: the driver's library is never linked.

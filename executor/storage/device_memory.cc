@@ -2,11 +2,13 @@
 // functions are asked for at run time.
 #include <unistd.h>
 
-#include <atomic>
+#include <optional>
 #include <string>
 
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
 #include "executor/storage/cuda_calls.h"
+#include "executor/storage/held_bytes.h"
 #include "executor/storage/releasable_memory.h"
 #include "executor/storage/shared_block.h"
 
@@ -39,8 +41,7 @@ struct Driver {
     if (code == CUDA_SUCCESS) return;
     const char* text = "unknown error";
     error_string(code, &text);
-    throw Error(code == CUDA_ERROR_OUT_OF_MEMORY ? ExitCode::missing : ExitCode::internal,
-                std::string(what) + ": " + text);
+    throw Error(ExitCode::internal, std::string(what) + ": " + text);
   }
 };
 
@@ -110,7 +111,20 @@ std::size_t rounded(std::int64_t bytes, std::size_t granularity) {
   return (wanted + granularity - 1) / granularity * granularity;
 }
 
-std::atomic<std::int64_t> bytes_of_blocks{0};
+HeldBytes bytes_of_blocks;
+
+/// Memory of the device behind no address yet.
+CUmemGenericAllocationHandle allocate(std::size_t size, const CUmemAllocationProp& wanted) {
+  const Driver& cuda = the_driver();
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult code = cuda.create(&handle, size, &wanted, 0);
+  const std::string what = "GPU memory of " + std::to_string(size) + " bytes";
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+    throw OutOfMemory("arenas", static_cast<std::int64_t>(size), what + ": out of memory");
+  }
+  cuda.check(code, what.c_str());
+  return handle;
+}
 
 /// Zeroes are there when it returns: no stream of ours waits for the default one.
 void clear(void* data, std::size_t bytes) {
@@ -137,18 +151,15 @@ class DeviceBlock final : public SharedBlock {
     const Driver& cuda = the_driver();
     const std::size_t granularity = granularity_of(device), size = rounded(bytes, granularity);
     const CUmemAllocationProp wanted = properties(device);
-    CUmemGenericAllocationHandle handle = 0;
-    cuda.check(cuda.create(&handle, size, &wanted, 0),
-               ("GPU memory of " + std::to_string(size) + " bytes").c_str());
+    const CUmemGenericAllocationHandle handle = allocate(size, wanted);
     mapping_ = std::make_unique<DeviceMapping>(handle, size, granularity, device);
     cuda.check(
         cuda.export_handle(&descriptor_, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
         "cuMemExportToShareableHandle");
     clear(mapping_->data(), size);
-    bytes_of_blocks += bytes_;
+    held_.emplace(bytes_of_blocks, static_cast<std::int64_t>(size));
   }
   ~DeviceBlock() override {
-    bytes_of_blocks -= bytes_;
     if (descriptor_ >= 0) close(descriptor_);
   }
   DeviceBlock(const DeviceBlock&) = delete;
@@ -166,6 +177,7 @@ class DeviceBlock final : public SharedBlock {
   int device_;
   int descriptor_ = -1;
   std::unique_ptr<DeviceMapping> mapping_;
+  std::optional<Held> held_;
 };
 
 /// Memory of another block, exported once more.
@@ -217,6 +229,7 @@ class ReleasableDeviceMemory final : public ReleasableMemory {
     const Driver& cuda = the_driver();
     cuda.check(cuda.unmap(address_, size_), "cuMemUnmap");
     mapped_ = false;
+    held_.reset();
     cuda.check(cuda.release(handle_), "cuMemRelease");
   }
 
@@ -226,8 +239,7 @@ class ReleasableDeviceMemory final : public ReleasableMemory {
     const Driver& cuda = the_driver();
     CUmemAllocationProp wanted = properties(device_);
     wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;  // never exported
-    cuda.check(cuda.create(&handle_, size_, &wanted, 0),
-               ("GPU memory of " + std::to_string(size_) + " bytes").c_str());
+    handle_ = allocate(size_, wanted);
     try {
       cuda.check(cuda.map(address_, size_, 0, handle_, 0), "cuMemMap");
     } catch (...) {
@@ -235,6 +247,7 @@ class ReleasableDeviceMemory final : public ReleasableMemory {
       throw;
     }
     mapped_ = true;
+    held_.emplace(bytes_of_blocks, static_cast<std::int64_t>(size_));
     CUmemAccessDesc access{};
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -257,11 +270,12 @@ class ReleasableDeviceMemory final : public ReleasableMemory {
   CUdeviceptr address_ = 0;
   CUmemGenericAllocationHandle handle_ = 0;
   bool mapped_ = false;
+  std::optional<Held> held_;
 };
 
 }  // namespace
 
-std::int64_t device_block_bytes() { return bytes_of_blocks; }
+std::int64_t device_block_bytes() { return bytes_of_blocks.bytes; }
 
 std::unique_ptr<SharedBlock> make_device_block(std::int64_t bytes, int device) {
   return std::make_unique<DeviceBlock>(bytes, device);

@@ -12,15 +12,20 @@
 #include <fstream>
 #include <string>
 
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
+#include "executor/storage/held_bytes.h"
 #include "executor/storage/shared_block.h"
 
 namespace tessera {
 namespace {
 
 [[noreturn]] void refuse(const char* what, std::int64_t bytes) {
-  throw Error(ExitCode::missing, std::string(what) + " of " + std::to_string(bytes) +
-                                     " bytes of shared memory: " + std::strerror(errno));
+  const int why = errno;
+  const std::string message = std::string(what) + " of " + std::to_string(bytes) +
+                              " bytes of shared memory: " + std::strerror(why);
+  if (why == ENOMEM) throw OutOfMemory("arenas", bytes, message);
+  throw Error(ExitCode::missing, message);
 }
 
 std::size_t mapped_size(std::int64_t bytes) {
@@ -63,7 +68,10 @@ class MemoryFile {
 class HostBlock final : public SharedBlock {
  public:
   explicit HostBlock(std::int64_t bytes)
-      : bytes_(bytes), file_(bytes), mapping_(file_.descriptor(), bytes) {}
+      : bytes_(bytes),
+        file_(bytes),
+        mapping_(file_.descriptor(), bytes),
+        held_(held_host_bytes(), bytes) {}
   void* data() const override { return mapping_.data(); }
   std::int64_t bytes() const override { return bytes_; }
   int descriptor() const override { return file_.descriptor(); }
@@ -75,6 +83,7 @@ class HostBlock final : public SharedBlock {
   std::int64_t bytes_;
   MemoryFile file_;
   HostMapping mapping_;
+  Held held_;
 };
 
 /// A file of this process's table of memory.

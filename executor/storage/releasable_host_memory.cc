@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
+#include "executor/storage/held_bytes.h"
 #include "executor/storage/releasable_memory.h"
 
 namespace tessera {
@@ -17,6 +20,7 @@ class HostMemory final : public ReleasableMemory {
       : bytes_(bytes), size_(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))) {
     data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     check(data_ != MAP_FAILED, "reservation");
+    held_.emplace(held_host_bytes(), bytes_);
   }
   ~HostMemory() override { munmap(data_, size_); }
   HostMemory(const HostMemory&) = delete;
@@ -29,25 +33,31 @@ class HostMemory final : public ReleasableMemory {
     check(madvise(data_, size_, MADV_DONTNEED) == 0, "release");
     check(mprotect(data_, size_, PROT_NONE) == 0, "release");
     mapped_ = false;
+    held_.reset();
   }
 
   void map() override {
     if (mapped_) return;
     check(mprotect(data_, size_, PROT_READ | PROT_WRITE) == 0, "mapping");
     mapped_ = true;
+    held_.emplace(held_host_bytes(), bytes_);
   }
 
  private:
   void check(bool good, const char* what) const {
     if (good) return;
-    throw Error(ExitCode::missing, std::string(what) + " of " + std::to_string(size_) +
-                                       " bytes of memory: " + std::strerror(errno));
+    const int why = errno;
+    const std::string message = std::string(what) + " of " + std::to_string(size_) +
+                                " bytes of memory: " + std::strerror(why);
+    if (why == ENOMEM) throw OutOfMemory("arenas", bytes_, message);
+    throw Error(ExitCode::missing, message);
   }
 
   std::int64_t bytes_;
   std::size_t size_;
   void* data_ = nullptr;
   bool mapped_ = true;
+  std::optional<Held> held_;
 };
 
 }  // namespace

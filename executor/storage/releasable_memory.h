@@ -19,8 +19,8 @@ class ReleasableMemory {
   /// Gives the pages back. What was there is lost, and using it is a fault until map(). Nothing may
   /// be at work on it: streams are the caller's to wait for.
   virtual void release() = 0;
-  /// Pages behind the same addresses again, contents undefined. Nothing where they are there. Error
-  /// (missing) when there is not enough memory; it can be tried again.
+  /// Pages behind the same addresses again, contents undefined. Nothing where they are there.
+  /// OutOfMemory when there is not enough memory; it can be tried again.
   virtual void map() = 0;
 };
 

@@ -20,10 +20,10 @@ enum class PullOrder : std::uint8_t {
 };
 
 struct WeightReshardOptions {
-  /// copy_engine and host read peers' memory, send_recv sends messages, all_gather and window
-  /// gather where find_gathers can and send messages elsewhere. automatic: copy engines among GPUs
-  /// of one host; else whichever of reads (messages between hosts), messages and all-gathers was
-  /// fastest in the first reshard, which is done every way twice.
+  /// copy_engine and host read peers' memory; send_recv sends messages; all_gather and window use
+  /// collectives where find_gathers finds groups, else messages. automatic: copy engines among GPUs
+  /// of one host; else the first reshard is done twice by each of reads (messages between hosts),
+  /// messages and all-gathers, and the fastest is kept.
   ReshardTransport transport = ReshardTransport::automatic;
   /// Bound of a bucket: of the buffers when casting, of what becomes ready together when
   /// overlapping; a quarter of the stages of what travels merged. 0 = the default of each, and

@@ -1,11 +1,17 @@
 // Weights from a Hugging Face folder, from a seed, and back as whole tensors.
+#include <ATen/Parallel.h>
+
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
 #include "executor/checkpoint/model_folder.h"
 #include "executor/checkpoint/tensor_box.h"
 #include "executor/comm/groups.h"
+#include "executor/data/init_model.h"
+#include "executor/weights/kept_weights.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
@@ -42,12 +48,106 @@ torch::Tensor drawn(const Parameter& parameter, std::uint64_t seed, double devia
 void initialize_row(Weights& weights, const ArenaSlot& slot, std::uint64_t seed, double deviation,
                     torch::Device device) {
   const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
-  torch::Tensor& tensor = weights.tensors[static_cast<std::size_t>(slot.tensor)];
+  torch::Tensor tensor = part_in(weights, slot);
   if (parameter.shape.size() < 2) {
     tensor.fill_(parameter.name.ends_with("norm.weight") ? 1.0 : 0.0);
     return;
   }
   tensor.copy_(held_part(slot, drawn(parameter, seed, deviation, device)));
+}
+
+constexpr double kHeadDeviation = 0.02;                      // of a value head that no folder has
+constexpr std::int64_t kDrawnAtOnce = 1 << 14;               // elements that are worth a thread
+constexpr std::int64_t kReadAtOnce = std::int64_t{1} << 30;  // bytes on the host before they move
+
+/// The elements of a box as init-model draws them, in checkpoint order of dims, fp32 on the host.
+torch::Tensor drawn_box(const Parameter& parameter, const Box& box, double deviation,
+                        std::uint64_t seed) {
+  std::vector<std::int64_t> sizes;
+  for (int dim = 0; dim < box.rank; ++dim) {
+    sizes.push_back(box.dims[static_cast<std::size_t>(dim)].size());
+  }
+  torch::Tensor part = torch::empty(sizes, at::kFloat);
+  if (part.numel() == 0) return part;
+  const std::int64_t run = sizes.back();
+  auto* const data = part.mutable_data_ptr<float>();
+  at::parallel_for(0, part.numel() / run, std::max<std::int64_t>(1, kDrawnAtOnce / run),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t row = begin; row < end; ++row) {
+                       std::int64_t first = 0, left = row, stride = parameter.shape.back();
+                       for (std::size_t dim = sizes.size() - 1; dim-- > 0;) {
+                         first += (box.dims[dim].lo + left % sizes[dim]) * stride;
+                         left /= sizes[dim];
+                         stride *= parameter.shape[dim];
+                       }
+                       first += box.dims[sizes.size() - 1].lo;
+                       initial_values(parameter, deviation, seed, first,
+                                      {data + row * run, static_cast<std::size_t>(run)});
+                     }
+                   });
+  return part;
+}
+
+/// A tensor's part in a folder, and where it goes.
+struct Read {
+  const TensorView* view;
+  const ArenaSlot* slot;
+  torch::Tensor target, host;  // `host` is `target` where that can be written to as it is
+};
+
+/// Reads all of them with torch's number of threads, then moves what came by the host.
+void read_all(std::vector<Read>& reads, DType type, Problems& problems) {
+  std::vector<Problems> found(reads.size());
+  at::parallel_for(
+      0, static_cast<std::int64_t>(reads.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          const Read& read = reads[i];
+          read_box(*read.view, read.slot->box, read.slot->outer_dim, read.host.mutable_data_ptr(),
+                   type, found[i]);
+        }
+      });
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    problems.insert(problems.end(), found[i].begin(), found[i].end());
+    if (found[i].empty() && !reads[i].host.is_same(reads[i].target)) {
+      reads[i].target.copy_(reads[i].host);
+    }
+  }
+  reads.clear();
+}
+
+/// What lies in the slots, from a folder.
+void load_slots(Weights& weights, std::span<const ArenaSlot> slots,
+                const std::filesystem::path& path, std::uint64_t seed, Problems& problems) {
+  torch::NoGradGuard no_grad;
+  const auto folder = ModelFolder::open(path, problems);
+  if (!folder) return;
+  std::vector<Read> reads;
+  std::int64_t bytes = 0;
+  for (const ArenaSlot& slot : slots) {
+    const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
+    const TensorView* view = folder->find(parameter.name);
+    if (view == nullptr && parameter.name == "score.weight") {
+      initialize_row(weights, slot, seed, kHeadDeviation, torch::kCPU);
+      continue;
+    }
+    if (view == nullptr || view->shape != parameter.shape) {
+      problems.push_back({.file = path.string(),
+                          .place = parameter.name,
+                          .found = view == nullptr ? "no such tensor" : "another shape",
+                          .expected = "the shape that config.json gives"});
+      continue;
+    }
+    const torch::Tensor target = part_in(weights, slot);
+    const bool direct = target.is_cpu() && target.is_contiguous();
+    reads.push_back(
+        {view, &slot, target,
+         direct ? target : torch::empty(target.sizes(), target.options().device(torch::kCPU))});
+    bytes += direct ? 0 : slot.range.bytes;
+    if (bytes < kReadAtOnce) continue;
+    read_all(reads, weights.dtype, problems);
+    bytes = 0;
+  }
+  read_all(reads, weights.dtype, problems);
 }
 
 /// The parts of a row that the ranks of one replica count, in the order of the model group.
@@ -109,31 +209,46 @@ void initialize(Weights& weights, std::uint64_t seed, double deviation, torch::D
   }
 }
 
-void load_weights(Weights& weights, const std::filesystem::path& path, std::uint64_t seed,
+torch::Tensor part_in(const Weights& weights, const ArenaSlot& slot) {
+  const auto row = static_cast<std::size_t>(slot.tensor);
+  const ArenaSlot& whole =
+      weights.arena.slots[static_cast<std::size_t>(weights.arena.slot_of[row])];
+  torch::Tensor part = weights.tensors[row].movedim(0, whole.outer_dim);
+  for (int dim = 0; dim < slot.box.rank; ++dim) {
+    const Interval mine = slot.box.dims[static_cast<std::size_t>(dim)];
+    part =
+        part.narrow(dim, mine.lo - whole.box.dims[static_cast<std::size_t>(dim)].lo, mine.size());
+  }
+  return part.movedim(slot.outer_dim, 0);
+}
+
+std::vector<ArenaSlot> kept_slots(const Weights& weights) {
+  if (weights.layout.dp_shard == 1) return weights.arena.slots;
+  return arena_layout(weights.table, weights.layout, weights.coord, weights.dtype, true).slots;
+}
+
+void load_weights(Weights& weights, const std::filesystem::path& folder, std::uint64_t seed,
                   Problems& problems) {
+  load_slots(weights, weights.arena.slots, folder, seed, problems);
+}
+
+void load_kept_weights(Weights& weights, const std::filesystem::path& folder, std::uint64_t seed,
+                       Problems& problems) {
+  load_slots(weights, kept_slots(weights), folder, seed, problems);
+}
+
+void draw_kept_weights(Weights& weights, const ModelSpec& model, double deviation,
+                       std::uint64_t seed) {
   torch::NoGradGuard no_grad;
-  const auto folder = ModelFolder::open(path, problems);
-  if (!folder) return;
-  for (const ArenaSlot& slot : weights.arena.slots) {
+  const ParameterTable own = parameter_table(model);
+  for (const ArenaSlot& slot : kept_slots(weights)) {
     const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(slot.tensor)];
-    const TensorView* view = folder->find(parameter.name);
-    if (view == nullptr && parameter.name == "score.weight") {
-      initialize_row(weights, slot, seed, 0.02, torch::kCPU);
+    if (!own.find(parameter.name)) {
+      initialize_row(weights, slot, seed, kHeadDeviation, torch::kCPU);
       continue;
     }
-    if (view == nullptr || view->shape != parameter.shape) {
-      problems.push_back({.file = path.string(),
-                          .place = parameter.name,
-                          .found = view == nullptr ? "no such tensor" : "another shape",
-                          .expected = "the shape that config.json gives"});
-      continue;
-    }
-    const torch::Tensor& tensor = weights.tensors[static_cast<std::size_t>(slot.tensor)];
-    const torch::Tensor host = torch::empty(tensor.sizes(), tensor.options().device(torch::kCPU));
-    if (read_box(*view, slot.box, slot.outer_dim, host.mutable_data_ptr(), weights.dtype,
-                 problems)) {
-      weights.tensors[static_cast<std::size_t>(slot.tensor)].copy_(host);
-    }
+    part_in(weights, slot)
+        .copy_(drawn_box(parameter, slot.box, deviation, seed).movedim(slot.outer_dim, 0));
   }
 }
 

@@ -225,7 +225,7 @@ bool has_own_ranks(const Plan& plan, const RolePlan& role) {
 }
 
 // Engines with one pool of GPUs: every role but the reward model uses all of them, and so does the
-// rollout where it does not generate one step ahead on a pool of its own.
+// rollout where it does not generate one step off on a pool of its own.
 void check_placement(const Engine& engine, const Plan& plan, const std::string& file,
                      Problems& problems) {
   const RolePlan* const actor = plan.find(Role::actor);
@@ -241,7 +241,7 @@ void check_placement(const Engine& engine, const Plan& plan, const std::string& 
     if (apart && is_one_step_off(plan.schedule)) continue;
     if (apart) {
       problems.push_back({file, "/schedule", "a rollout on GPUs of its own that the step waits for",
-                          "generation one step ahead",
+                          "generation one step off",
                           "'" + engine.name + "' " + engine.version +
                               " has GPUs of its own for the rollout in its asynchronous trainer "
                               "alone (trainer.v1.trainer_mode=separate_async)"});
@@ -264,7 +264,7 @@ void check_schedule(const Engine& engine, const Plan& plan, const std::string& f
   if (!runs_both || !is_one_step_off(plan.schedule) ||
       contains(engine.capabilities.pools.rollout_lags, 1))
     return;
-  problems.push_back({file, "/schedule", "generation one step ahead", "generation in step",
+  problems.push_back({file, "/schedule", "generation one step off", "generation in step",
                       "'" + engine.name +
                           "' generates, then trains; verl's asynchronous trainer "
                           "runs such plans"});

@@ -20,6 +20,7 @@ Engine library_engine(std::string name, std::string version) {
       OffloadedStates::streamed;  // Megatron-LM's optimizer_cpu_offload
   engine.traits.pipeline.cut_by_tp = true;
   engine.traits.decode.graphed = true;
+  engine.traits.decode.block_tokens = 16;  // vLLM's default
   return engine;
 }
 

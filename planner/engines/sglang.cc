@@ -3,6 +3,10 @@
 
 namespace tessera {
 
-Engine sglang_engine() { return inference_server("sglang", "0.5.12"); }
+Engine sglang_engine() {
+  Engine engine = inference_server("sglang", "0.5.12");
+  engine.traits.decode.block_tokens = 1;  // page_size
+  return engine;
+}
 
 }  // namespace tessera

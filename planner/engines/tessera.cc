@@ -38,7 +38,7 @@ Engine tessera_engine() {
   engine.traits.shards.reduced_every_batch = true;
   engine.traits.optimizer.offloaded = OffloadedStates::on_host;
   engine.traits.decode.refills_alone = true;
-  engine.prompts = PromptDealing::equal_shares;
+  engine.prompts = PromptDealing::whole_prompts;
   engine.weights.exact_ranges = true;
   engine.weights.any_rank_list = true;
   engine.weights.shares_memory = true;

@@ -211,8 +211,10 @@ Searched searched(const PlanRequest& request, const std::vector<std::string>& wo
   return {.possible = true, .priced = priced(std::get<Plan>(*outcome)), .why = {}};
 }
 
-// What practice says about clusters of this size and jobs of this kind (sources in
-// docs/notes/claims.md), and what the plan does.
+constexpr const char* kHybridFlow = "HybridFlow, arXiv:2409.19256, 8.3";
+
+// What practice says about clusters of this size and jobs of this kind, with sources named as
+// configs/rules names them (docs/notes/claims.md says what they are), and what the plan does.
 void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
   const RolePlan* actor = plan.find(Role::actor);
   const RolePlan* rollout = plan.find(Role::rollout);
@@ -221,20 +223,20 @@ void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
   if (gpus < 16) {
     const Searched sharded = searched(request, {"actor.tp=1", "actor.pp=1"});
     advice.hints.push_back(
-        {"below 16 GPUs use FSDP alone, no TP 8", "practice text S1",
+        {"below 16 GPUs use FSDP alone, no TP 8", "practice text on resharding",
          "the plan trains with " + describe(actor->layout) +
              (sharded.possible ? "; data parallel alone " + worse_text(plan, sharded.priced)
                                : "; data parallel alone is impossible: " + sharded.why)});
   }
   if (gpus >= 16 && gpus <= 64) {
     const Searched colocated = searched(request, {"placement=colocated"});
-    advice.hints.push_back({"16 to 64 GPUs: colocate all roles", "HybridFlow 8.3",
+    advice.hints.push_back({"16 to 64 GPUs: colocate all roles", kHybridFlow,
                             placement_of(plan).size() == 1 ? "the plan does"
                             : colocated.possible ? "colocated " + worse_text(plan, colocated.priced)
                                                  : "colocated is impossible: " + colocated.why});
   }
   if (gpus >= 96) {
-    advice.hints.push_back({"from 96 GPUs on split actor and critic", "HybridFlow 8.3",
+    advice.hints.push_back({"from 96 GPUs on split actor and critic", kHybridFlow,
                             "compare the placements in the certificate"});
   }
   const auto generating = rollout != nullptr ? rollout->memory.find(Phase::gen)
@@ -242,7 +244,8 @@ void add_hints(const Plan& plan, const PlanRequest& request, Advice& advice) {
   if (rollout != nullptr && generating != rollout->memory.end()) {
     const double memory = static_cast<double>(plan.cluster.device.memory.value);
     advice.hints.push_back(
-        {"memory x utilisation x TP > 2 x parameters (rollout)", "verl device_tuning.rst",
+        {"memory x utilisation x TP > 2 x parameters (rollout)",
+         "verl, docs/perf/device_tuning.rst",
          "the rollout's weights take " +
              percent(static_cast<double>(generating->second.weights.value) / memory) +
              " of a GPU"});

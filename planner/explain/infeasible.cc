@@ -236,7 +236,7 @@ std::optional<Solution> leanest_plan(const SearchProblem& problem) {
 }
 
 // What binds where roles share GPUs: a phase of the role that adds most to what all keep, or the
-// switch, in which the rollout's weights are there as well.
+// reshard, in which the rollout's weights are there as well.
 MemoryShortage shortage_together(const PlanRequest& request, CostEvaluator& costs,
                                  const std::vector<Candidate>& block) {
   std::vector<RoleCost> roles;

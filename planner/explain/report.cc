@@ -214,7 +214,8 @@ std::string margin_text(const Plan& plan) {
     return "  margin: no plan on as few GPUs; errors of the predicted times do not change that\n";
   }
   std::string out = text(
-      "  margin: another plan wins if predictions err by %.1f %% in opposite directions on the two",
+      "  margin: another plan wins if the predictions of the two plans err by %.1f %% in opposite "
+      "directions",
       100 * certificate.margin);
   const double deviations = certificate.margin_deviations;
   if (certificate.margin == 0) {

@@ -11,6 +11,7 @@
 #include "planner/explain/infeasible.h"
 #include "planner/explain/infeasible_json.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
@@ -48,6 +49,13 @@ std::string changes_text(const Plan& chosen, const Plan& other) {
             role_text(other, role) + "\n";
   }
   return text;
+}
+
+// How a choice can be better than a plan, which its search would have taken.
+std::string why_better_is_possible(const Plan& plan) {
+  return "the plan " + (certified(plan) == Certified::yes
+                            ? "was made with other constants or settings"
+                            : "is " + why_not_certified(plan));
 }
 
 }  // namespace
@@ -100,8 +108,7 @@ std::string describe(const WhyNot& answer, const Plan& plan) {
   if (!counted) {
     what += " (" + value_text(plan, with) + " instead of " + value_text(plan, priced(plan)) + ")";
   }
-  out +=
-      what + (answer.worse > 0 ? ":\n" : ": the plan was made with other constants or settings\n");
+  out += what + (answer.worse > 0 ? ":\n" : ": " + why_better_is_possible(plan) + "\n");
   if (answer.gpus != gpus_of(plan) && !counted) {
     out += "  on " + std::to_string(answer.gpus) + " GPUs instead of " +
            std::to_string(gpus_of(plan)) + "\n";

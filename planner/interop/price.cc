@@ -19,8 +19,8 @@ namespace tessera {
 namespace {
 
 // Sequences that a replica of the rollout decodes at once: an inference server takes no more than
-// there are, nor than its cache holds beside what the other roles of its ranks keep and within its
-// share of the memory, and queues the rest. What one sequence does not fit is left as it is, to be
+// there are, and what live in its cache beside what the other roles of its ranks keep and within
+// its share of the memory; the rest waits. What one sequence does not fit is left as it is, to be
 // reported; of a share alone, `tight` says it.
 std::int64_t admitted(CostEvaluator& costs, const Solution& solution, const Workload& work,
                       double share, bool& tight) {
@@ -42,7 +42,7 @@ std::int64_t admitted(CostEvaluator& costs, const Solution& solution, const Work
     return needed <= limit && (own == 0 || needed <= own);
   };
   const std::int64_t asked = rollout.max_sequences;
-  const std::int64_t present = (work.sequences() + rollout.dp - 1) / rollout.dp;
+  const std::int64_t present = most_sequences(work, PromptDealing::requests, rollout.dp);
   std::int64_t most = std::min(asked, std::max<std::int64_t>(1, present));
   if (fits(most)) return most;
   if (!fits(1)) {
@@ -94,7 +94,7 @@ void limit_slots(Plan& plan, CostEvaluator& costs, Solution& solution, double sh
   if (used == asked) return;
   pricing.notes.push_back("of " + std::to_string(asked) + " sequences that a rollout replica may " +
                           "decode at once " + std::to_string(used) +
-                          " are counted: so many there are, or fit as the longest.");
+                          " are counted: so many there are, or live in its cache.");
 }
 
 // "the actor's uneven stages, ...": roles whose cut is none that the search makes.

@@ -31,7 +31,7 @@ std::vector<StoredValue> values_of(const Prediction& stored, const Prediction& r
   return values;
 }
 
-// What the switches are said to move. Of an estimate (without a digest) only its time was priced.
+// What the reshards are said to move. Of an estimate (without a digest) only its time was priced.
 void add_switches(const Plan& stored, const Plan& recomputed, std::vector<StoredValue>& values) {
   for (std::size_t i = 0; i < stored.reshard.size(); ++i) {
     const PlannedReshard &was = stored.reshard[i], &is = recomputed.reshard[i];

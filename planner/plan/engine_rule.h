@@ -8,9 +8,10 @@
 
 namespace tessera {
 
-/// How the prompts of a step reach the rollout's replicas: in equal shares, dealt before they
-/// generate; or as requests, which a server's replicas take as they come.
-enum class PromptDealing { equal_shares, requests };
+/// How a step's sequences reach the rollout's replicas, as evenly as they go: whole prompts with
+/// all their samples, dealt before they generate; or one by one, as requests to a server's
+/// replicas.
+enum class PromptDealing { whole_prompts, requests };
 
 struct EngineRule {
   std::string_view name;

@@ -17,7 +17,8 @@ struct Hub {
   std::string_view preset, repository;
 };
 
-// The repositories whose config.json the presets are.
+// The repositories of presets whose config.json does not name its own, as published files rarely
+// do (_name_or_path).
 constexpr auto kHubs = std::to_array<Hub>({
     {"deepseek-llm-7b", "deepseek-ai/deepseek-llm-7b-base"},
     {"deepseek-v2", "deepseek-ai/DeepSeek-V2"},
@@ -90,6 +91,11 @@ std::string named_in(const fs::path& config) {
   return name != nullptr && is_repository(name->text) ? name->text : std::string{};
 }
 
+bool is_preset(const std::string& name) {
+  Problems ignored;
+  return find_config(name, "models", "", ignored).has_value();
+}
+
 bool is_preset_folder(const fs::path& folder, const std::string& name) {
   Problems ignored;
   std::error_code error;
@@ -99,10 +105,14 @@ bool is_preset_folder(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
-std::string_view hub_name_of_preset(std::string_view preset) {
+std::string hub_name_of_preset(const std::string& preset) {
+  Problems ignored;
+  if (const auto folder = find_config(preset, "models", "", ignored)) {
+    if (std::string named = named_in(*folder / "config.json"); !named.empty()) return named;
+  }
   const auto found = std::find_if(kHubs.begin(), kHubs.end(),
                                   [&](const Hub& known) { return known.preset == preset; });
-  return found == kHubs.end() ? std::string_view{} : found->repository;
+  return std::string(found == kHubs.end() ? std::string_view{} : found->repository);
 }
 
 bool has_quantized_weights(const ModelSource& model) {
@@ -124,9 +134,10 @@ std::string weights_of(const ModelSource& model) {
   const fs::path path = model.path;
   std::error_code error;
   if (!fs::exists(path, error)) {
-    const std::string_view hub = hub_name_of_preset(model.path);
-    if (!hub.empty()) return std::string(hub);
-    return path.extension() == ".json" ? std::string{} : model.path;
+    std::string hub = hub_name_of_preset(model.path);
+    if (!hub.empty()) return hub;
+    const bool here = path.extension() == ".json" || is_preset(model.path);
+    return here ? std::string{} : model.path;
   }
   const bool is_folder = fs::is_directory(path, error);
   fs::path folder = fs::absolute(is_folder ? path : path.parent_path(), error).lexically_normal();
@@ -134,8 +145,7 @@ std::string weights_of(const ModelSource& model) {
   if (has_weights(folder)) return folder.string();
   if (std::string named = named_in(folder / "config.json"); !named.empty()) return named;
   const std::string name = folder.filename().string();
-  const std::string_view hub = hub_name_of_preset(name);
-  return !hub.empty() && is_preset_folder(folder, name) ? std::string(hub) : std::string{};
+  return is_preset_folder(folder, name) ? hub_name_of_preset(name) : std::string{};
 }
 
 }  // namespace tessera

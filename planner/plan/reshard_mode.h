@@ -1,4 +1,4 @@
-// A plan's switches in another mode than it was made for.
+// A plan's reshards in another mode than it was made for.
 #pragma once
 
 #include "cost_models/layout/reshard_transport.h"
@@ -7,7 +7,7 @@ namespace tessera {
 
 struct Plan;
 
-/// Every switch in the mode: its bytes and digests change with it.
+/// Every reshard in the mode: its bytes and digests change with it.
 void set_reshard_mode(Plan& plan, ReshardMode mode);
 
 }  // namespace tessera

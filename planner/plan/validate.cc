@@ -270,11 +270,12 @@ void Checker::check_batching(const RolePlan& role, const std::string& place) {
   }
   if (has_call(work, role.role, CallKind::generate)) {
     const EngineRule* const rule = engine_rule();
-    const bool dealt = rule != nullptr && rule->prompts == PromptDealing::equal_shares;
-    if (dealt ? work.prompts_per_step % dp != 0 : work.sequences() < dp) {
+    const bool prompts = rule != nullptr && rule->prompts == PromptDealing::whole_prompts;
+    const std::int64_t most = prompts ? work.prompts_per_step : work.sequences();
+    if (most < dp) {
       refuse(place + "/layout", "dp " + std::to_string(dp),
-             dealt ? "a divisor of prompts_per_step = " + std::to_string(work.prompts_per_step)
-                   : "at most one replica per sequence, " + std::to_string(work.sequences()));
+             std::string("at most one replica per ") + (prompts ? "prompt, " : "sequence, ") +
+                 std::to_string(most));
     }
     if (role.batching.max_sequences <= 0) {
       refuse(place + "/batching/max_sequences", std::to_string(role.batching.max_sequences),

@@ -62,9 +62,14 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
   const bool trains = is_trained(workload, candidate.role);
   const std::int64_t batch =
       trains ? workload.sequences() / workload.mini_batches : workload.sequences();
-  const bool requests = candidate.role == Role::rollout &&
-                        engine_named(request.engine).prompts == PromptDealing::requests;
-  if (candidate.dp > batch || (!requests && batch % candidate.dp != 0)) {
+  const bool rollout = candidate.role == Role::rollout;
+  const bool prompts =
+      rollout && engine_named(request.engine).prompts == PromptDealing::whole_prompts;
+  if (prompts && candidate.dp > workload.prompts_per_step) {
+    return role + ": dp " + number(candidate.dp) + " exceeds " + number(workload.prompts_per_step) +
+           " prompts";
+  }
+  if (candidate.dp > batch || (!rollout && batch % candidate.dp != 0)) {
     return role + ": dp " + number(candidate.dp) + " does not divide its batch of " +
            number(batch) + " sequences";
   }

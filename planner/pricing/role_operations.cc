@@ -137,6 +137,12 @@ OperationTime RoleOperations::decode(double sequences, double context) const {
           communication};
 }
 
+double RoleOperations::cache_tokens() const {
+  if (!layout_.assumed->cache) return 0;
+  return cached_tokens(*layout_.assumed, candidate_) *
+         static_cast<double>(candidate_.max_sequences);
+}
+
 Seconds RoleOperations::call_seconds() const {
   const Assumptions& assumed = *layout_.assumed;
   return Seconds{assumed.calibration().call_s.value} * slowdown(assumed, candidate_, 1);

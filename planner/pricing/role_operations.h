@@ -55,6 +55,9 @@ class RoleOperations {
   /// Precondition: the role is the rollout.
   OperationTime prefill(double prompts, double sequences) const;
   OperationTime decode(double sequences, double context) const;
+  /// Tokens that the paged KV cache of a replica holds; 0 = it has a longest sequence's room for
+  /// each that it decodes at once.
+  double cache_tokens() const;
 
   /// Host time of a call.
   Seconds call_seconds() const;

@@ -49,6 +49,13 @@ bool takes_rank_lists(std::string_view engine) {
   return engine_named(engine).weights.any_rank_list;
 }
 
+std::int64_t most_sequences(const Workload& workload, PromptDealing dealing, int replicas) {
+  const auto share = [&](std::int64_t all) { return (all + replicas - 1) / replicas; };
+  return dealing == PromptDealing::requests
+             ? share(workload.sequences())
+             : share(workload.prompts_per_step) * workload.samples_per_prompt;
+}
+
 // Tokens of a prefill batch where no sequence is longer.
 constexpr std::int64_t kPrefillTokens = 16384;
 

@@ -9,6 +9,7 @@
 
 #include "cost_models/memory.h"
 #include "cost_models/spec/workload.h"
+#include "planner/plan/engine_rule.h"
 
 namespace tessera {
 
@@ -40,6 +41,10 @@ struct MemoryChoice {
 struct BatchLimit {
   std::int64_t tokens = 0, max_sequences = 0;
 };
+
+/// Sequences of the rollout's replica that has most of a step's: dealt as even as they go, one by
+/// one or in whole prompts.
+std::int64_t most_sequences(const Workload& workload, PromptDealing dealing, int replicas);
 
 /// Those of a rollout that decodes so many sequences at once per replica.
 BatchLimit rollout_batch(const Workload& workload, std::int64_t sequences);

@@ -34,6 +34,7 @@ constexpr auto kFields = enum_names<Field>({{Field::gpus, "gpus"},
 constexpr std::array<std::string_view, 3> kRecomputeWords = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 3> kOffloadWords = {"none", "optimizer", "all"};
 constexpr std::array<std::string_view, 2> kContextWords = {"ring", "ulysses"};
+constexpr std::array<std::string_view, 2> kFlagWords = {"0", "1"};
 
 constexpr auto kEveryField = [] {
   std::array<Field, kFields.pairs.size()> every{};
@@ -132,8 +133,7 @@ void read_counted(const Parts& parts, std::optional<Role> role, std::optional<Fi
   const std::string& text = parts.value;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool from_zero =
-      field == Field::zero || field == Field::head_layers || field == Field::sequence_parallel;
+  const bool from_zero = field == Field::zero || field == Field::head_layers;
   const std::int64_t least = from_zero ? 0 : 1;
   if (error != std::errc{} || end != text.data() + text.size() || value < least) {
     return refuse("'" + text + "'", "a whole number of at least " + std::to_string(least));
@@ -142,7 +142,6 @@ void read_counted(const Parts& parts, std::optional<Role> role, std::optional<Fi
   if (!applies(*role, *field)) {
     return refuse("the field '" + parts.field + "' of " + parts.role, fields_of(*role));
   }
-  if (*field == Field::sequence_parallel && value > 1) return refuse("'" + text + "'", "0 or 1");
   const bool trains = *role == Role::actor || *role == Role::critic;
   if (*field == Field::zero && !trains && value != 0 && value != 3) {
     return refuse("'" + text + "'", "0 or 3 (fully sharded): " + parts.role + " is not trained");
@@ -193,6 +192,7 @@ std::span<const std::string_view> words_of(Field field) {
   if (field == Field::recompute) return kRecomputeWords;
   if (field == Field::offload) return kOffloadWords;
   if (field == Field::context) return kContextWords;
+  if (field == Field::sequence_parallel) return kFlagWords;
   return {};
 }
 

@@ -45,7 +45,7 @@ std::string_view name_of(Field field);
 std::span<const Field> every_field();
 /// Whether the field means something for the role.
 bool applies(Role role, Field field);
-/// The words that the field's values are named by, from 0; empty: they are whole numbers.
+/// The words that the field's values are named by, from 0; empty: they are any whole numbers.
 std::span<const std::string_view> words_of(Field field);
 
 /// Values of Field::offload.

@@ -44,7 +44,9 @@ void BlockBounds::bound(std::size_t block, int view) {
   const ChunkSeconds fixed = frame_.of_block(block, frame_.fronts.problem(view).fixed_seconds);
   for (std::size_t s = 0; s < frame_.sizes.size() && frame_.sizes[s] <= frame_.gpus; ++s) {
     ChunkSeconds here = fixed;
-    if (fits_view(frame_.problem.cluster, frame_.sizes[s], view)) {
+    const bool needed = !frame_.rollout_alone(block) ||
+                        frame_.fronts.of(view).pool_share(frame_.sizes[s]) != PoolShare::spare;
+    if (needed && fits_view(frame_.problem.cluster, frame_.sizes[s], view)) {
       here += least_of_roles(block, view, frame_.sizes[s]);
     } else {
       here.fill(kForever);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
@@ -26,14 +27,17 @@ constexpr std::array kLayoutFields{Field::gpus, Field::tp,  Field::cp,         F
                                    Field::pp,   Field::vpp, Field::dp,         Field::dp_shard,
                                    Field::ep,   Field::etp, Field::head_layers};
 
-// The best plans of a part of the space. Numbers of sequences between halvings are looked at where
-// the winner has one: where the memory holds as many as there are, so it does for those near it.
+// The best plans of a part of the space. Numbers of sequences at once between the halvings are
+// searched (search_with_slots) where memory limits the winner's: where it holds all of them, plans
+// like the winner are taken to hold all, too.
 std::vector<Solution> best_of(const SearchProblem& part, const PlanRequest& request,
                               const Solution& winner, FrontStore& store) {
   const auto rollout = winner.choice.find(Role::rollout);
   const bool memory_decides =
       rollout != winner.choice.end() &&
-      rollout->second.max_sequences * rollout->second.dp < request.workload.sequences();
+      rollout->second.max_sequences < most_sequences(request.workload,
+                                                     engine_named(request.engine).prompts,
+                                                     rollout->second.dp);
   return search_with_slots(part, request, store, memory_decides ? 2 : 0).result.best;
 }
 

@@ -70,7 +70,8 @@ inline constexpr double kApartSlack = 0.03;
 struct SearchResult {
   /// The best of each feasible placement (and lag), ascending by value. Placements with the rollout
   /// apart that the step waits for count as one, and only where its best is first it is exact: else
-  /// up to kApartSlack of its value may be left.
+  /// up to kApartSlack of its value may be left, and what a pool whose replicas share the
+  /// sequences unevenly might gain.
   std::vector<Solution> best;
   std::int64_t evaluated = 0;  // candidates whose prices were compared
   std::int64_t pruned = 0;     // branches cut off by a bound

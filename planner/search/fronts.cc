@@ -56,6 +56,18 @@ Fronts::Fronts(const SearchProblem& problem, FrontStore::State& store) : problem
   for (const ScheduledCall& call : problem.schedule) phases_.push_back(call.phase);
 }
 
+// Prices nothing: most sizes are spare.
+PoolShare Fronts::pool_share(int gpus) {
+  const auto [entry, added] = pool_shares_.try_emplace(gpus, PoolShare::spare);
+  if (!added) return entry->second;
+  for (const LayoutSpace& space : problem_.spaces(Role::rollout, gpus)) {
+    if (allows(space.layout)) entry->second = std::min(entry->second, space.share);
+  }
+  // Smaller pools may be none of those that are tried.
+  if (!problem_.sizes.empty()) entry->second = std::min(entry->second, PoolShare::uneven);
+  return entry->second;
+}
+
 bool Fronts::paired(Role role, bool apart) const {
   return role == Role::actor && !apart &&
          std::find(problem_.roles.begin(), problem_.roles.end(), Role::rollout) !=

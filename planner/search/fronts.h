@@ -94,6 +94,9 @@ class Fronts {
   /// The sums of these over `roles` (one or more), of degrees that all of them can have.
   GroupBounds bounds_alike(const std::vector<Role>& roles, int gpus, bool apart);
 
+  /// The most even share that a layout of a rollout has on so many GPUs of its own.
+  PoolShare pool_share(int gpus);
+
   /// True for an actor whose options are paired with the rollout's (pairs.h).
   bool paired(Role role, bool apart) const;
 
@@ -140,6 +143,7 @@ class Fronts {
 
   const SearchProblem& problem_;
   EnumArray<Role, Stored> roles_;
+  std::map<int, PoolShare> pool_shares_;  // by GPUs
   FrontStore::State::Reshards* reshards_ = nullptr;
   std::vector<Phase> phases_;
   EnumArray<Role, std::map<int, Seen>> seen_;  // by GPUs

@@ -1,4 +1,4 @@
-// Actor and rollout on the same ranks: their options chosen together, with the switch between them.
+// Actor and rollout on the same ranks: options chosen together, with the reshard between.
 //
 // A pair's seconds are both options' and the reshard's; its bytes are both residents', and on top
 // the most that either needs in its phases or both while weights move. Only pairs that can still

@@ -41,6 +41,9 @@ struct PlacementFrame {
         least_weights(tessera::least_weights(asked.cluster)) {}
 
   std::size_t blocks() const { return placement.size(); }
+  bool rollout_alone(std::size_t block) const {
+    return placement[block].size() == 1 && placement[block].front() == Role::rollout;
+  }
   std::size_t views() const { return least_weights.size(); }
   /// Roles of a block that have a front (a rollout beside the actor is part of the actor's).
   std::vector<Role> owners(std::size_t block) const {

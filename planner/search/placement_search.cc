@@ -151,6 +151,15 @@ class Branching {
     return std::min(left, room);
   }
 
+  // There are many pools whose replicas share the sequences unevenly, with near ties among their
+  // plans: they are looked at where they may be the best of all.
+  Seconds best_limit(std::size_t block, int size, Bill bill) const {
+    if (!frame_.rollout_alone(block)) return kForever;
+    const PoolShare share = frame_.fronts.of(views_[block]).pool_share(size);
+    return share == PoolShare::even ? kForever
+                                    : rivals_.all.step_limit(frame_.problem.objective, bill);
+  }
+
   std::vector<std::size_t> later_than(std::size_t block) const {
     std::vector<std::size_t> later;
     for (std::size_t b = block + 1; b < frame_.blocks(); ++b) later.push_back(b);
@@ -193,6 +202,10 @@ class Branching {
       }
       seconds += rest->least;
       const Seconds step = frame_.step_seconds(seconds);
+      if (step >= best_limit(block, size, used)) {
+        ++pruned_;
+        continue;
+      }
       branches.push_back({order_of(frame_.problem.objective, step, used), step, used, *s});
     }
     std::stable_sort(branches.begin(), branches.end(),

@@ -32,7 +32,7 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
 /// "standalone", "actor+reference | critic"). Empty and a Problem when it names none.
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems);
 
-/// A switch with the rollout's rank map that it is for.
+/// A reshard with the rollout's rank map that it is for.
 struct MappedReshard {
   RankOrder order = RankOrder::contiguous;
   std::vector<int> ranks;

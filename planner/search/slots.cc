@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "planner/engines/engine.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/fixed.h"
 #include "planner/pricing/iteration.h"
@@ -20,6 +21,11 @@ namespace tessera {
 namespace {
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Sequences of the replica that has most.
+std::int64_t present(const PlanRequest& request, const Candidate& rollout) {
+  return most_sequences(request.workload, engine_named(request.engine).prompts, rollout.dp);
+}
 
 Candidate with_slots(const Workload& workload, Candidate candidate, std::int64_t slots) {
   const BatchLimit batch = rollout_batch(workload, slots);
@@ -92,8 +98,8 @@ Solution priced_with(const SearchProblem& problem, const Workload& workload, std
 // Numbers of sequences tried per layout, and the least seconds between each and the next.
 class Between {
  public:
-  Between(const SearchProblem& problem, const Workload& workload)
-      : problem_(problem), workload_(workload) {}
+  Between(const SearchProblem& problem, const PlanRequest& request)
+      : problem_(problem), request_(request), workload_(request.workload) {}
 
   SearchProblem open() {
     SearchProblem open = problem_;
@@ -137,7 +143,7 @@ class Between {
     auto [entry, added] = numbers_.try_emplace(key_of(candidate));
     std::set<std::int64_t>& numbers = entry->second;
     if (!added) return numbers;
-    const std::int64_t sequences = divided_up(workload_.sequences(), candidate.dp);
+    const std::int64_t sequences = present(request_, candidate);
     for (int k = 0; numbers.empty() || *numbers.begin() > 1; ++k) {
       numbers.insert(static_cast<std::int64_t>(std::ceil(
           static_cast<double>(sequences) * std::exp2(-static_cast<double>(k) / kPerOctave) -
@@ -163,6 +169,7 @@ class Between {
   }
 
   const SearchProblem& problem_;
+  const PlanRequest& request_;
   const Workload& workload_;
   std::map<std::pair<int, Degrees>, std::set<std::int64_t>> numbers_;  // by layout
   std::vector<RoleSettings::Split> splits_;
@@ -206,10 +213,11 @@ void take_up(Objective objective, Solution next, std::vector<Solution>& best) {
                    [&](const Solution& a, const Solution& b) { return value(a) < value(b); });
 }
 
-Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
+Solution with_most_slots(const SearchProblem& problem, const PlanRequest& request,
                          const Solution& solution) {
+  const Workload& workload = request.workload;
   const Candidate& rollout = solution.choice.at(Role::rollout);
-  const std::int64_t sequences = divided_up(workload.sequences(), rollout.dp);
+  const std::int64_t sequences = present(request, rollout);
   const std::int64_t most =
       rollout.max_sequences >= sequences
           ? sequences
@@ -244,10 +252,9 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
   if (!solves_slots(problem, request) || (best.empty() && !problem.better_than.found())) {
     return solved;
   }
-  const Workload& workload = request.workload;
-  for (Solution& solution : best) solution = with_most_slots(problem, workload, solution);
+  for (Solution& solution : best) solution = with_most_slots(problem, request, solution);
   if (!best.empty()) take_up(problem.objective, best.front(), best);
-  Between between(problem, workload);
+  Between between(problem, request);
   for (int round = 0; round < rounds; ++round) {
     SearchProblem open = between.open();
     if (!best.empty()) open.better_than = incumbent_of(best.front());
@@ -258,7 +265,7 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
       solved.gap = 0;
       break;
     }
-    Solution next = with_most_slots(problem, workload, found.best.front());
+    Solution next = with_most_slots(problem, request, found.best.front());
     if (!best.empty()) {
       solved.gap = gap_between(problem.objective, found.best.front(), best.front());
       if (solved.gap <= kSmallGap) break;

@@ -30,7 +30,7 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
 void take_up(Objective objective, Solution next, std::vector<Solution>& best);
 
 /// The solution with the number of sequences at once solved, all else as it is.
-Solution with_most_slots(const SearchProblem& problem, const Workload& workload,
+Solution with_most_slots(const SearchProblem& problem, const PlanRequest& request,
                          const Solution& solution);
 
 }  // namespace tessera

@@ -4,6 +4,7 @@
 
 #include "cost_models/layer_shape.h"
 #include "cost_models/spec/context_parallel.h"
+#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/settings_of_candidate.h"
@@ -20,10 +21,12 @@ constexpr std::int64_t kMostTokens = 131072;
 constexpr std::int64_t kLeastContext = 2048;
 constexpr int kMostVirtualStages = 8;
 
-// Sequences that a role's dp must divide: of a mini-batch for trained roles; prompts for the
-// rollout, whose samples of one prompt stay on one replica.
-std::int64_t batch_of(const Workload& workload, Role role) {
-  if (role == Role::rollout) return workload.prompts_per_step;
+// Sequences that a role's dp must divide: of a mini-batch for trained roles. For the rollout what
+// is dealt to replicas, of which each has some.
+std::int64_t batch_of(const Workload& workload, PromptDealing prompts, Role role) {
+  if (role == Role::rollout && prompts == PromptDealing::whole_prompts) {
+    return workload.prompts_per_step;
+  }
   const std::int64_t sequences = workload.sequences();
   return is_trained(workload, role) ? sequences / workload.mini_batches : sequences;
 }
@@ -37,12 +40,13 @@ class Enumeration {
         limits_(limits),
         model_(model_of(request, role)),
         shape_(layer_shape(model_, kind_of_layer(model_, model_.layers - 1))),
+        prompts_(engine_named(request.engine).prompts),
         rollout_(role == Role::rollout),
         served_(rollout_ || (role == Role::reward && table.serving.reward)),
         trained_(is_trained(request.workload, role)),
         fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
         context_shards_(request.traits.shards.over_context),
-        batch_(batch_of(request.workload, role)) {
+        batch_(batch_of(request.workload, prompts_, role)) {
     next_.role = role;
     next_.gpus = gpus;
     const auto tokens = request.fixed.find(role, Field::tokens);
@@ -117,7 +121,8 @@ class Enumeration {
     const int most_pp = served_ ? table_.serving.most_pp : table_.training.most_pp;
     for (const int pp : divisors(next_.gpus / next_.tp / next_.cp)) {
       const int dp = next_.gpus / next_.tp / next_.cp / pp;
-      if (pp > most_pp || pp > model_.layers || batch_ % dp != 0 || !fixed(Field::pp, pp) ||
+      const bool dealt = rollout_ ? dp <= batch_ : batch_ % dp == 0;
+      if (pp > most_pp || pp > model_.layers || !dealt || !fixed(Field::pp, pp) ||
           !fixed(Field::dp, dp)) {
         continue;
       }
@@ -235,7 +240,8 @@ class Enumeration {
 
   void add(std::vector<MemoryChoice> choices, std::vector<BatchLimit> batches) {
     if (choices.empty() || batches.empty()) return;
-    found_.push_back({next_, std::move(choices), std::move(batches), limits_apart_});
+    const PoolShare share = rollout_ ? pool_share(request_, prompts_, next_) : PoolShare::even;
+    found_.push_back({next_, std::move(choices), std::move(batches), limits_apart_, share});
   }
 
   // FSDP over all replicas, or over those of one node (HSDP).
@@ -302,7 +308,7 @@ class Enumeration {
   }
 
   std::vector<BatchLimit> slots() const {
-    const std::int64_t sequences = request_.workload.sequences() / next_.dp;
+    const std::int64_t sequences = most_sequences(request_.workload, prompts_, next_.dp);
     std::vector<std::int64_t> counts;
     if (const auto slots = request_.fixed.find(Role::rollout, Field::max_sequences)) {
       counts.push_back(*slots);
@@ -322,6 +328,7 @@ class Enumeration {
   DistinctLimits& limits_;
   ModelSpec model_;
   LayerShape shape_;
+  PromptDealing prompts_;
   bool rollout_;
   bool served_;  // by an inference engine, as the rollout is
   bool trained_;

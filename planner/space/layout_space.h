@@ -11,16 +11,18 @@
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/space/distinct_limits.h"
+#include "planner/space/pool_share.h"
 
 namespace tessera {
 
-/// The candidates of one layout: every choice with every batch, and where `limits_apart` with every
-/// other batch in the calls that train. Batches ascend.
+/// The candidates of one layout: every choice of memory with every batch; where `limits_apart`,
+/// with every pair of batches, one for the calls that train and one for the others. Batches ascend.
 struct LayoutSpace {
   Candidate layout;  // the degrees; nothing of choices and batches but a fixed update_tokens
   std::vector<MemoryChoice> choices;
   std::vector<BatchLimit> batches;
   bool limits_apart = false;
+  PoolShare share = PoolShare::even;  // of a rollout that has GPUs of its own
 
   Candidate at(const MemoryChoice& choice, const BatchLimit& batch) const;
   std::int64_t size() const;
@@ -32,15 +34,15 @@ struct LayoutSpace {
 bool tries_context(const Workload& workload, std::int64_t cp);
 
 /// Every way to run a role on `gpus` ranks that engine, model, batch and fixed settings allow: tp
-/// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches;
-/// token limits of calls that train, and of the others, are whole longest sequences, one limit for
-/// every number of micro-batches (`limits`), up to 128 Ki tokens per cp rank; rollout slots all of
-/// a replica's sequences, a half, a quarter, ... Where the engine has them: cp 1, 2, 4, ... of at
-/// least 2 Ki tokens per rank (fewer where nothing else occupies the ranks), as ring and as
-/// Ulysses; virtual stages that divide the layers, up to 8; the last stage shorter by its head; ep
-/// that divides the experts, with etp 1 or tp; FSDP over all replicas or a node's; every
-/// recomputation; optimizer, or everything, offloaded between phases; the rollout unmapped.
-/// Sequence parallelism wherever tp > 1. In a fixed order.
+/// divides a node and does not exceed the heads, pp the layers; dp divides the role's batches, and
+/// the rollout's is at most what is dealt to its replicas; token limits of calls that train, and of
+/// the others, are whole longest sequences, one limit for every number of micro-batches (`limits`),
+/// up to 128 Ki tokens per cp rank; rollout slots all of a replica's sequences, a half, a quarter,
+/// ... Where the engine has them: cp 1, 2, 4, ... of at least 2 Ki tokens per rank (fewer where
+/// nothing else occupies the ranks), as ring and as Ulysses; virtual stages that divide the layers,
+/// up to 8; the last stage shorter by its head; ep that divides the experts, with etp 1 or tp; FSDP
+/// over all replicas or a node's; every recomputation; optimizer, or everything, offloaded between
+/// phases; the rollout unmapped. Sequence parallelism wherever tp > 1. In a fixed order.
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus,
                                            DistinctLimits& limits);

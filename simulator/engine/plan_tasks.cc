@@ -234,19 +234,21 @@ class Builder {
 
   std::vector<TaskId> generate(const RoleCosts& costs, const CallTasks& call) {
     const Workload& workload = plan_.workload;
+    const Engine& engine = engine_named(plan_.engine);
     const RolePlan& role = costs.role();
     const ReplicaBatching batching{.prompt_tokens = workload.prompt_tokens,
                                    .samples_per_prompt = workload.samples_per_prompt,
                                    .max_sequences = role.batching.max_sequences,
                                    .prefill_tokens = role.batching.prefill_tokens,
                                    .stages = role.layout.pp,
-                                   .refills_alone = traits_of(plan_.engine).decode.refills_alone};
+                                   .refills_alone = engine.traits.decode.refills_alone,
+                                   .cache_tokens = costs.operations().cache_tokens(),
+                                   .block_tokens = engine.traits.decode.block_tokens};
     std::vector<TaskId> tails;
     for (int replica = 0; replica < role.layout.dp(); ++replica) {
-      const Interval prompts = split(workload.prompts_per_step, role.layout.dp(), replica);
-      const auto first = static_cast<std::size_t>(prompts.lo * workload.samples_per_prompt);
-      const auto count = static_cast<std::size_t>(prompts.size() * workload.samples_per_prompt);
-      const auto mine = std::span(lengths_).subspan(first, count);
+      const Interval share = replica_share(workload, engine.prompts, role.layout.dp(), replica);
+      const auto mine = std::span(lengths_).subspan(static_cast<std::size_t>(share.lo),
+                                                    static_cast<std::size_t>(share.size()));
       const std::vector<int> ranks = costs.replica_ranks(replica);
       TaskId previous = host(call, ranks, costs.call_seconds(), {call.start});
       const auto segments = simulate_replica(mine, batching, costs.rollout());

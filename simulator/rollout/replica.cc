@@ -20,25 +20,74 @@ class Replica {
   }
 
   std::vector<RolloutSegment> run() {
-    while (next_ < lengths_.size() || !running_.empty()) {
-      if (next_ < lengths_.size() && free_ > 0) {
+    while (next_ < lengths_.size() || !preempted_.empty() || !running_.empty()) {
+      if (enters()) {
         admit();
       } else {
-        decode_to_next_finish();
+        decode();
       }
     }
     return std::move(segments_);
   }
 
  private:
-  // (decode step after which it ends, cached tokens at step zero); the next to end on top.
-  using Running = std::pair<std::int64_t, std::int64_t>;
+  struct Sequence {
+    std::int64_t end = 0;     // decode step after which it ends
+    std::int64_t offset = 0;  // cached tokens at step zero
+    bool runs = true;         // else it was preempted
+  };
+  struct Preempted {
+    std::int64_t cached = 0, left = 0;  // tokens that it had, decode steps that it has
+  };
+  using Ending = std::pair<std::int64_t, std::size_t>;  // the step, position in entered_
 
+  double running() const { return static_cast<double>(running_count_); }
+
+  // Of the paged cache; a last block is half empty on average.
+  double free_tokens() const {
+    const double each =
+        static_cast<double>(decoded_) + static_cast<double>(batching_.block_tokens - 1) / 2;
+    return batching_.cache_tokens - static_cast<double>(offsets_) - running() * each;
+  }
+
+  // The next sample has a slot and room.
+  bool enters() const {
+    if (free_ == 0 || (next_ == lengths_.size() && preempted_.empty())) return false;
+    if (batching_.cache_tokens == 0 || running_count_ == 0) return true;
+    const std::int64_t tokens =
+        preempted_.empty() ? batching_.prompt_tokens + 1 : preempted_.back().cached;
+    return free_tokens() >= static_cast<double>(tokens + batching_.block_tokens / 2);
+  }
+
+  void enter(std::int64_t cached, std::int64_t left) {
+    const Sequence entered{decoded_ + left, cached - decoded_};
+    running_.emplace(entered.end, entered_.size());
+    newest_.push_back(entered_.size());
+    entered_.push_back(entered);
+    offsets_ += entered.offset;
+    ++running_count_;
+  }
+
+  void leave(std::size_t index) {
+    entered_[index].runs = false;
+    offsets_ -= entered_[index].offset;
+    --running_count_;
+    ++free_;
+  }
+
+  // Samples that were preempted come before new ones, and compute their tokens again.
   void admit() {
     const bool chunked = !batching_.refills_alone;
+    double again = 0;
     std::int64_t prompts = 0, entered = 0, ended = 0;
+    for (; !preempted_.empty() && enters(); --free_, ++entered) {
+      const Preempted one = preempted_.back();
+      preempted_.pop_back();
+      again += static_cast<double>(one.cached);
+      enter(one.cached, one.left);
+    }
     std::int64_t last_prompt = chunked ? cached_prompt_ : -1;
-    for (; next_ < lengths_.size() && free_ > 0; ++next_) {
+    for (; preempted_.empty() && next_ < lengths_.size() && enters(); ++next_) {
       const auto prompt = static_cast<std::int64_t>(next_) / batching_.samples_per_prompt;
       if (prompt != last_prompt) {
         const std::int64_t tokens = (prompts + 1) * batching_.prompt_tokens;
@@ -53,14 +102,12 @@ class Replica {
       if (length == 1) {  // the prefill's draw is all
         ++ended;
       } else {
-        const std::int64_t offset = batching_.prompt_tokens + 1 - decoded_;
-        running_.emplace(decoded_ + length - 1, offset);
-        offsets_ += offset;
+        enter(batching_.prompt_tokens + 1, length - 1);
       }
     }
     free_ += ended;
     cached_prompt_ = last_prompt;
-    if (chunked && decoded_ > 0) return append_chunks(prompts, entered);
+    if (chunked && decoded_ > 0) return append_chunks(prompts, again, entered);
     OperationTime time = costs_.prefill(static_cast<double>(prompts), static_cast<double>(entered));
     if (!segments_.empty() && segments_.back().kind == SegmentKind::prefill) {
       time.seconds /= batching_.stages;
@@ -69,24 +116,49 @@ class Replica {
     append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
   }
 
-  void append_chunks(std::int64_t prompts, std::int64_t entered) {
-    if (prompts == 0) return;
-    const std::int64_t whole = std::max(
-        prompts, batching_.prefill_tokens / std::max<std::int64_t>(1, batching_.prompt_tokens));
-    OperationTime time = costs_.prefill(static_cast<double>(whole), static_cast<double>(whole));
-    const double part =
-        static_cast<double>(prompts) / static_cast<double>(whole * batching_.stages);
+  // New prompts, and tokens that are computed again at the rate of prompts.
+  void append_chunks(std::int64_t prompts, double again, std::int64_t entered) {
+    if (prompts == 0 && again == 0) return;
+    const std::int64_t prompt = std::max<std::int64_t>(1, batching_.prompt_tokens);
+    const std::int64_t whole = std::max(prompts, batching_.prefill_tokens / prompt);
+    const auto most = static_cast<double>(std::max<std::int64_t>(1, whole));
+    OperationTime time = costs_.prefill(most, most);
+    const double part = (static_cast<double>(prompts) + again / static_cast<double>(prompt)) /
+                        (most * static_cast<double>(batching_.stages));
     time.seconds *= part;
     time.communication *= part;
     append({.kind = SegmentKind::prefill, .sequences = entered, .steps = prompts}, time);
   }
 
-  // In pieces within which the context grows by at most a sixteenth: a step's time is nearly linear
-  // in the context, so the middle stands for the piece.
-  void decode_to_next_finish() {
-    const std::int64_t end = running_.top().first;
-    const auto alive = static_cast<double>(running_.size());
-    RolloutSegment segment{.sequences = static_cast<std::int64_t>(running_.size())};
+  // The newest give up their blocks until each of the others can have one token more.
+  void make_room() {
+    while (running_count_ > 1 && free_tokens() < running()) {
+      while (!entered_[newest_.back()].runs) newest_.pop_back();
+      const Sequence& newest = entered_[newest_.back()];
+      preempted_.push_back({newest.offset + decoded_, newest.end - decoded_});
+      leave(newest_.back());
+      newest_.pop_back();
+    }
+    drop_preempted();
+  }
+
+  // From the top of the sequences by their ends.
+  void drop_preempted() {
+    while (!running_.empty() && !entered_[running_.top().second].runs) running_.pop();
+  }
+
+  // Until the next sequence ends or the cache is full, in pieces within which the context grows by
+  // at most a sixteenth: a step's time is nearly linear in the context, so the middle stands for
+  // the piece.
+  void decode() {
+    std::int64_t end = running_.top().first;
+    if (batching_.cache_tokens > 0) {
+      make_room();
+      const auto steps = static_cast<std::int64_t>(std::floor(free_tokens() / running()));
+      end = std::min(running_.top().first, decoded_ + std::max<std::int64_t>(1, steps));
+    }
+    const double alive = running();
+    RolloutSegment segment{.sequences = running_count_};
     OperationTime sum;
     while (decoded_ < end) {
       const double context = static_cast<double>(offsets_) / alive + static_cast<double>(decoded_);
@@ -99,10 +171,9 @@ class Replica {
       decoded_ += piece;
     }
     append(segment, sum);
-    while (!running_.empty() && running_.top().first == decoded_) {
-      offsets_ -= running_.top().second;
+    for (; !running_.empty() && running_.top().first == decoded_; drop_preempted()) {
+      leave(running_.top().second);
       running_.pop();
-      ++free_;
     }
   }
 
@@ -117,7 +188,11 @@ class Replica {
   std::span<const std::int64_t> lengths_;
   const ReplicaBatching& batching_;
   const ReplicaCosts& costs_;
-  std::priority_queue<Running, std::vector<Running>, std::greater<>> running_;
+  std::vector<Sequence> entered_;     // every entry
+  std::vector<std::size_t> newest_;   // positions of those that may run, the newest last
+  std::vector<Preempted> preempted_;  // the next to enter last
+  std::priority_queue<Ending, std::vector<Ending>, std::greater<>> running_;
+  std::int64_t running_count_ = 0;  // without those in running_ that were preempted
   std::int64_t free_;
   std::size_t next_ = 0;             // first sequence that has not entered
   std::int64_t decoded_ = 0;         // decode steps so far
@@ -143,6 +218,12 @@ RolloutSegment joined(const RolloutSegment& a, const RolloutSegment& b) {
 }
 
 }  // namespace
+
+Interval replica_share(const Workload& workload, PromptDealing dealing, int replicas, int replica) {
+  if (dealing == PromptDealing::requests) return split(workload.sequences(), replicas, replica);
+  const Interval prompts = split(workload.prompts_per_step, replicas, replica);
+  return {prompts.lo * workload.samples_per_prompt, prompts.hi * workload.samples_per_prompt};
+}
 
 std::vector<RolloutSegment> simulate_replica(std::span<const std::int64_t> response_tokens,
                                              const ReplicaBatching& batching,

@@ -3,8 +3,10 @@
 // Follows executor/rollout/continuous_batching: waiting samples enter free slots before the next
 // decode step, as many prompts as one prefill batch holds; samples of one prompt that enter
 // together share its prefill; a prefill draws each sample's first token, a decode step one more of
-// all. Prefill batches that follow one another fill the stages of a pipeline. Seconds come from the
-// caller's cost functions. Pure functions.
+// all. Prefill batches that follow one another fill the stages of a pipeline. Where the KV cache is
+// paged, samples enter while their tokens have room in it too, and where it runs out the newest
+// give up theirs, which they compute again before anything new enters (cost_models/paging). Seconds
+// come from the caller's cost functions. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,9 @@
 #include <span>
 #include <vector>
 
+#include "cost_models/spec/split.h"
+#include "cost_models/spec/workload.h"
+#include "planner/plan/engine_rule.h"
 #include "planner/pricing/role/role_cost.h"
 
 namespace tessera {
@@ -26,6 +31,9 @@ struct ReplicaBatching {
   /// prefill; Agrawal et al. 2023, arXiv:2308.16369), at the rate of a full prefill batch, and what
   /// other samples of the prompt left in the cache is used again.
   bool refills_alone = true;
+  /// What a paged KV cache holds; 0 = it has room for whatever the slots hold.
+  double cache_tokens = 0;
+  std::int64_t block_tokens = 1;  // of such a cache
 };
 
 struct ReplicaCosts {
@@ -45,6 +53,10 @@ struct RolloutSegment {
   double start_s = 0, end_s = 0;
   double communication_s = 0;
 };
+
+/// A replica's part of a step's sequences, prompt by prompt and sample by sample, as they are
+/// dealt.
+Interval replica_share(const Workload& workload, PromptDealing dealing, int replicas, int replica);
 
 /// `response_tokens` of the replica's sequences, sample by sample of each prompt. Segments follow
 /// one another without gaps, from zero.

@@ -176,7 +176,7 @@ TEST_F(Run, OffloadChangesNoBit) {
 }
 
 /// However weights travel, the model is the same: nothing stale, nothing lost.
-TEST_F(Run, OptionsOfASwitchChangeNoSample) {
+TEST_F(Run, OptionsOfAReshardChangeNoSample) {
   ASSERT_EQ(train("as-planned", 4), 0);
   const std::string samples = text_of(folder_ / "as-planned/samples.jsonl");
   for (const auto& [name, words] : std::vector<std::pair<std::string, std::string>>{
@@ -223,7 +223,7 @@ TEST_F(Run, ARolloutOnRanksOfItsOwnGetsItsWeightsThere) {
   for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02);
 }
 
-/// Training weights that are views of the rollout's, against two memories (unmap).
+/// Training weights in the memory of the rollout, against two memories (unmap).
 TEST_F(Run, OneMemoryOfActorAndRolloutChangesNoBit) {
   ASSERT_EQ(
       run("init-model --model tiny-qwen2-digits --digits --seed 1 --dtype bf16 -o " + at("bf16")),
@@ -264,7 +264,7 @@ TEST_F(Run, SaysWhatOneMemorySpares) {
                            " >/dev/null 2>" + at(name + ".txt"))
                               .c_str()),
               0);
-    return text_of(folder_ / (name + ".txt")).find("[Memory] training weights are views") !=
+    return text_of(folder_ / (name + ".txt")).find("[Memory] training weights lie in") !=
            std::string::npos;
   };
   EXPECT_TRUE(said("spares", ""));

@@ -155,15 +155,13 @@ TEST(Judge, AllFinishedIsSuccess) {
             0);
 }
 
-TEST(LauncherCommand, IsMpirunForCpusAndTorchrunForGpus) {
+TEST(LauncherCommand, IsMpirunForCpusAndTheProgramItselfForGpus) {
   EXPECT_THAT(launcher_command({{"tessera-run", "plan.json"}, 4, false, "."}),
               ::testing::ElementsAre("mpirun", "--quiet", "--allow-run-as-root", "--oversubscribe",
                                      "--bind-to", "none", "-n", "4", "tessera-run", "plan.json"));
-  ::setenv("TESSERA_VENV", "/venv", 1);
-  EXPECT_THAT(launcher_command({{"tessera-run"}, 2, true, "."}),
-              ::testing::ElementsAre("/venv/bin/torchrun", "--standalone", "--no-python",
-                                     "--nproc-per-node", "2", "tessera-run"));
-  ::unsetenv("TESSERA_VENV");
+  EXPECT_THAT(
+      launcher_command({{"tessera-run", "train", "--folder", "x"}, 2, true, "."}),
+      ::testing::ElementsAre("tessera-run", "start", "--ranks", "2", "train", "--folder", "x"));
 }
 
 }  // namespace

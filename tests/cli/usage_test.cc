@@ -21,6 +21,7 @@
 namespace tessera {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -71,7 +72,15 @@ TEST_F(Usage, HelpOfPlanAndListNameWhatTheOptionsTake) {
   }
   EXPECT_THAT(help.out, Not(HasSubstr("More commands")));
   EXPECT_THAT(call("list engines").out, HasSubstr("sglang"));
-  EXPECT_THAT(call("list fields").out, HasSubstr("none, selective, full"));
+  const std::string fields = call("list fields").out;
+  EXPECT_THAT(fields, HasSubstr("none, selective, full"));
+  EXPECT_THAT(fields, ContainsRegex("sequence_parallel  0, 1 "));
+  // Both name the same fields.
+  const auto listed_fields = nlohmann::json::parse(call("list --json fields").out);
+  for (const auto& field : listed_fields) {
+    const std::string name = field.at("field");
+    EXPECT_THAT(help.out, ContainsRegex("FIELD is one of ([^.]*, )?" + name + "[,.]"));
+  }
   EXPECT_THAT(call("list targets").out, HasSubstr("kubernetes"));
   EXPECT_EQ(call("list engine").code, 64);
   const auto kinds = nlohmann::json::parse(call("list --json").out);

@@ -7,9 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tests/executor/temporary_folder.h"
 
 namespace tessera {
 
@@ -36,17 +37,5 @@ inline int run_python(const std::string& python, const std::string& arguments) {
   const std::string command = "HF_HUB_OFFLINE=1 '" + python + "' " + arguments;
   return std::system(command.c_str());
 }
-
-/// A folder of the test's own, removed at the end.
-struct TemporaryFolder {
-  std::filesystem::path path;
-
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tessera-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path = name;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-};
 
 }  // namespace tessera

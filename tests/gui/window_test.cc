@@ -6,6 +6,7 @@
 
 #include <QApplication>
 #include <QDir>
+#include <QFileInfo>
 #include <QImage>
 #include <QTableView>
 #include <QTemporaryDir>
@@ -39,22 +40,24 @@ TEST(Window, EveryViewOfASamplePlanAndRunIsDrawn) {
   ASSERT_TRUE(window.openRun(kData + "/run", false));
   QTemporaryDir folder;
   const QStringList files = exportViews(window, folder.path());
-  EXPECT_EQ(files.size(), 15);
-  // Every registered view has a place on a page, a name of its own and a picture.
-  std::set<QString> names;
+  // Every registered view has a place on a page, a name of its own and a picture; so have the
+  // pages.
+  std::set<QString> names, pictures;
   for (const Place place :
        {Place::plans, Place::left, Place::right, Place::charts, Place::tables}) {
     for (const ViewKind& kind : viewsOf(place)) {
       EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
-      EXPECT_TRUE(files.contains(folder.filePath(QString(kind.name) + ".png"))) << kind.name;
     }
   }
-  EXPECT_EQ(names.size(), 13u);
+  ASSERT_FALSE(names.empty());
+  for (const char* page : {"explore", "run"}) EXPECT_TRUE(names.insert(page).second) << page;
   for (const QString& file : files) {
+    EXPECT_TRUE(pictures.insert(QFileInfo(file).completeBaseName()).second) << file.toStdString();
     const QImage image(file);
     ASSERT_FALSE(image.isNull()) << file.toStdString();
     EXPECT_GE(colours_in(image), file.endsWith("ranks.png") ? 3u : 4u) << file.toStdString();
   }
+  EXPECT_EQ(pictures, names);
 }
 
 TEST(Window, AnEmptyWindowExportsNothing) {

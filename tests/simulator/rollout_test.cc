@@ -9,8 +9,10 @@
 
 #include "cost_models/decoding.h"
 #include "cost_models/lengths.h"
+#include "cost_models/paging/paged_cache.h"
 #include "simulator/rollout/draw_lengths.h"
 #include "simulator/rollout/replica.h"
+#include "tests/cost_models/followed_replica.h"
 
 namespace tessera {
 namespace {
@@ -283,6 +285,57 @@ TEST(Rollout, ExpectedDecodingIsTheMeanOfSimulatedDraws) {
       EXPECT_NEAR(profile.refills, refills, 0.03 * refills + 0.1);
     }
   }
+}
+
+// From finish to finish and from full cache to full cache, against every token and block. The cache
+// is the closed form's, a fifth less of it, and half: from hardly any preemption to a lot.
+TEST(Rollout, APagedCacheThatRunsOutPreemptsAsTokenByToken) {
+  const FollowedCosts costs;
+  const ReplicaCosts rates = {
+      [&](double prompts, double) {
+        return OperationTime{Seconds{prompts * 512 * costs.computed}, {}};
+      },
+      [&](double sequences, double context) {
+        return OperationTime{
+            Seconds{costs.step + sequences * costs.sequence + sequences * context * costs.token},
+            {}};
+      }};
+  Workload workload;
+  workload.prompts_per_step = 600;
+  workload.prompt_tokens = 512;
+  for (const LengthSpec& lengths : {LengthSpec{4000, 1, 32000}, LengthSpec{900, 0.4, 4096}}) {
+    workload.response_tokens = lengths;
+    for (const std::int64_t slots : {100, 250, 600}) {
+      const double whole = PagedCache(workload, 16).tokens(600, static_cast<double>(slots));
+      for (const double part : {1.0, 0.8, 0.5}) {
+        const auto drawn = drawn_lengths(lengths, 600, 3);
+        const auto blocks = static_cast<std::int64_t>(std::max(part * whole, 33000.0) / 16);
+        const Followed followed = follow(drawn, 512, slots, 16, blocks, costs);
+        ReplicaBatching batching{512, 1, slots, 16384, 1, false};
+        const double unlimited = seconds_of(simulate_replica(drawn, batching, rates));
+        batching.cache_tokens = static_cast<double>(blocks) * 16;
+        batching.block_tokens = 16;
+        const double simulated = seconds_of(simulate_replica(drawn, batching, rates));
+        EXPECT_NEAR(simulated / followed.seconds, 1, 0.05)
+            << lengths.mean << ", " << slots << " on " << part;
+        if (part == 0.5) {
+          EXPECT_GT(simulated, 1.05 * unlimited);
+        }
+      }
+    }
+  }
+}
+
+TEST(Rollout, ACacheThatIsLargeEnoughChangesNothing) {
+  const Lengths lengths = {30, 50, 20, 40, 60, 10, 70, 35};
+  const auto seconds = [&](double cache) {
+    return seconds_of(
+        simulate_replica(lengths, {10, 2, 4, 100, 1, false, cache, 16}, linear_costs()));
+  };
+  EXPECT_EQ(seconds(0), seconds(4 * (10 + 70 + 16)));
+  EXPECT_GT(seconds(150), seconds(0));
+  // One sequence runs however small the cache is.
+  EXPECT_GT(seconds(1), seconds(150));
 }
 
 }  // namespace

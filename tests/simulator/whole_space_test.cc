@@ -276,18 +276,26 @@ TEST(WholeSpaceTasks, GenerationIsPlannedAsItIsSimulatedOnAverage) {
     bool sparse;
     std::string engine;
     std::vector<std::string> fixed;
+    std::int64_t prompts = 128;
   };
   for (const Generation& one : std::vector<Generation>{
            {{640, 0.5, 1024}, false, "tessera", {"rollout.tp=1"}},
            {{640, 0.5, 1024}, false, "tessera", {"rollout.tp=1", "rollout.max_sequences=12"}},
            {{640, 0.5, 1024}, false, "verl", {"rollout.tp=2", "rollout.max_sequences=16"}},
            {{900, 0.5, 4096}, false, "verl", {"rollout.tp=1"}},
+           // A paged cache that overflows at times, and shares that differ by a sequence or prompt.
+           {{2000, 1.0, 16384}, false, "verl", {"rollout.tp=1", "rollout.max_sequences=20"}},
+           {{640, 0.5, 1024}, false, "verl", {"rollout.tp=1"}, 110},
+           // Four sequences a replica, of which the longest decides.
+           {{1024, 0.5, 8192}, false, "any", {"rollout.tp=1"}, 16},
+           {{640, 0.5, 1024}, false, "tessera", {"rollout.tp=1"}, 110},
            {{900, 1.0, 8192}, true, "any", {"rollout.ep=8", "rollout.tp=1"}},
            {{900, 0.5, 4096}, true, "any", {"rollout.ep=4", "rollout.pp=2"}},
            {measured, false, "tessera", {"rollout.tp=1", "rollout.max_sequences=20"}},
            {measured, true, "any", {"rollout.tp=4"}}}) {
     PlanRequest asked = request_for(one.sparse ? sparse_model() : llama_8b(), one.fixed);
     asked.workload.response_tokens = one.lengths;
+    asked.workload.prompts_per_step = one.prompts;
     asked.engine = one.engine;
     asked.traits = traits_of(one.engine);
     const Plan plan = planned(asked);

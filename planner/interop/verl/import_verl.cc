@@ -183,7 +183,7 @@ void read_trainer(VerlImport& in, std::int64_t mini) {
     const bool one = in.config.trainer == VerlTrainer::one_step_off;
     in.note(std::string(one ? "verl.experimental.one_step_off_policy"
                             : "verl.experimental.fully_async_policy") +
-            ": planned as generation one step ahead on GPUs of its own; exported it is verl's "
+            ": planned as generation one step off on GPUs of its own; exported it is verl's "
             "trainer.v1.trainer_mode=separate_async.");
     return add_rollout_pool(in, "rollout");
   }

@@ -19,7 +19,7 @@ struct VerlImport {
   Problems& problems;
   Imported out;
   std::int64_t world = 1;         // GPUs that train
-  std::int64_t rollout_gpus = 0;  // of its own, one step ahead; 0 = it shares those that train
+  std::int64_t rollout_gpus = 0;  // of its own, one step off; 0 = it shares those that train
 
   Plan& plan() { return out.plan; }
   Workload& work() { return out.plan.workload; }

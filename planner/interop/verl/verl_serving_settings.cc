@@ -102,7 +102,7 @@ void write_rollout(VerlWriter& w) {
 void write_rollout_pool(VerlWriter& w) {
   const auto [nodes, per_node] = pool_of(w, w.rollout, "rollout");
   const std::string mode = "trainer.v1.separate_async";
-  w.text("trainer.v1.trainer_mode", "separate_async", "rollout on its own GPUs, one step ahead");
+  w.text("trainer.v1.trainer_mode", "separate_async", "rollout on its own GPUs, one step off");
   w.set(mode + ".num_warmup_batches", 1, "batches generated ahead");
   w.set(mode + ".parameter_sync_step", w.work.mini_batches, "mini-batches between weight updates");
   w.set(mode + ".hybrid_rollout.enable_switch", false, "trainer GPUs only train");
@@ -115,7 +115,7 @@ void write_rollout_pool(VerlWriter& w) {
   }
   w.note(
       "verl resumes generation that a weight update interrupts (partial rollouts); the plan "
-      "counts whole responses, generated one step ahead.");
+      "counts whole responses, generated one step off.");
 }
 
 void write_reward(VerlWriter& w) {

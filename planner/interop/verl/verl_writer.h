@@ -25,7 +25,7 @@ struct VerlWriter {
   const RolePlan* reward = plan.find(Role::reward);
   const Workload& work = plan.workload;
   bool megatron = plan.engine == "verl-megatron";
-  bool apart = false;  // the rollout generates one step ahead on GPUs of its own
+  bool apart = false;  // the rollout generates one step off on GPUs of its own
   VerlSettings out = {};
 
   template <class T>

@@ -47,7 +47,7 @@ Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
 /// The largest tensor of the actor in bytes, in the type in which it is gathered.
 Bytes largest_tensor_bytes(const Plan& plan);
 
-/// Makes `pair`, the minimal switch of the plan's layouts, a gather that brings `received` bytes to
+/// Makes `pair`, the minimal reshard of its layouts, a gather that brings `received` bytes to
 /// every rank; `weights` are those that a rollout rank keeps. Its lower bound stays.
 void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshard& pair);
 

@@ -296,6 +296,14 @@ MemoryUse executor_working(const RoleLayout& layout, const Candidate& candidate,
 
 }  // namespace
 
+double cached_tokens(const Assumptions& assumed, const Candidate& candidate) {
+  const Workload& workload = assumed.workload();
+  if (!assumed.cache) return as_double(longest_sequence(workload));
+  const std::int64_t sequences = most_sequences(workload, assumed.prompts, candidate.dp);
+  return assumed.cache->tokens(as_double(sequences), as_double(candidate.max_sequences)) /
+         as_double(candidate.max_sequences);
+}
+
 MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageClass& stage,
                   int index, CallKind kind, const TrainedBatches& batches) {
   const Workload& workload = layout.assumed->workload();
@@ -306,7 +314,8 @@ MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageC
   const RankModel& rank = (*layout.ranks)[static_cast<std::size_t>(widest)];
   if (kind == CallKind::generate) {
     return rollout_memory(rank, model.dtypes.kv, candidate.max_sequences,
-                          longest_sequence(workload), as_double(candidate.tokens), layers);
+                          cached_tokens(*layout.assumed, candidate), as_double(candidate.tokens),
+                          layers);
   }
   const auto [tokens, most] = batch_tokens(workload, candidate, trains);
   if (layout.assumed->traits().kernels.account == ActivationAccount::transformers) {

@@ -34,6 +34,10 @@ MemoryUse asleep(const RoleLayout& layout, const Candidate& candidate, const Sta
 std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
                                   const Candidate& candidate);
 
+/// Tokens that the KV cache of a rollout's replica has room for, by sequence that it decodes at
+/// once.
+double cached_tokens(const Assumptions& assumed, const Candidate& candidate);
+
 /// What a call needs besides on a stage; `index` tells stages of one class apart.
 MemoryUse working(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
                   int index, CallKind kind, const TrainedBatches& batches);

@@ -338,7 +338,7 @@ Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate
 
 // Every destination receives its whole shard from other ranks, which pass it on as a ring or tree
 // (checkpoint engines, NCCL's broadcast): the actor's layout does not matter, and the actor is
-// taken to be as large as the rollout, as the search prices every role's share of such a switch
+// taken to be as large as the rollout, as the search prices every role's share of such a reshard
 // without knowing the other's.
 Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& rollout) {
   constexpr int kMessages = 8;

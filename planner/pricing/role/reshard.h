@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-/// Bytes of a switch on the same ranks: of the rank that receives most, and of the one that sends
+/// Bytes of a reshard on the same ranks: of the rank that receives most, and of the one that sends
 /// most.
 struct SwitchBytes {
   Bytes received, sent;

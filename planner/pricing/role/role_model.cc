@@ -6,6 +6,7 @@
 
 #include "cost_models/adapters.h"
 #include "cost_models/lengths.h"
+#include "planner/engines/engine.h"
 #include "planner/pricing/role/full_gather.h"
 
 namespace tessera {
@@ -22,6 +23,13 @@ Assumptions assumptions_of(PlanRequest request) {
   assumed.sequence = prompt + assumed.response;
   assumed.squared = prompt * prompt + 2 * prompt * assumed.response +
                     mean_square_length(workload.response_tokens);
+  assumed.prompts = engine_named(assumed.request.engine).prompts;
+  const bool generates =
+      std::any_of(workload.dataflow.begin(), workload.dataflow.end(),
+                  [](const Call& call) { return call.kind == CallKind::generate; });
+  if (const std::int64_t block = traits.decode.block_tokens; generates && block > 0) {
+    assumed.cache = std::make_shared<const PagedCache>(workload, block);
+  }
   return assumed;
 }
 
@@ -37,9 +45,12 @@ PackedSequences::PackedSequences(const Workload& workload)
     : packing_(workload.response_tokens, workload.prompt_tokens) {}
 
 double PackedSequences::micro_batches(std::int64_t tokens, double sequences) {
-  const auto [each, added] = cache_.try_emplace(tokens, 0.0);
-  if (added) each->second = packing_.sequences(tokens);
-  return std::clamp(std::ceil(sequences / each->second), 1.0, std::max(1.0, sequences));
+  if (tokens != latest_.first) {  // most calls ask for the same limit again
+    const auto [each, added] = cache_.try_emplace(tokens, 0.0);
+    if (added) each->second = packing_.sequences(tokens);
+    latest_ = *each;
+  }
+  return std::clamp(std::ceil(sequences / latest_.second), 1.0, std::max(1.0, sequences));
 }
 
 namespace {

@@ -10,11 +10,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/memory.h"
 #include "cost_models/packing.h"
+#include "cost_models/paging/paged_cache.h"
 #include "cost_models/rank_model.h"
 #include "cost_models/spec/units.h"
 #include "planner/request/candidate.h"
@@ -25,7 +27,9 @@ namespace tessera {
 /// What every price of one view of the cluster assumes.
 struct Assumptions {
   PlanRequest request;  // with cluster and constants as the view sees them
-  double response = 0, sequence = 0, squared = 0;  // expected tokens, tokens^2 of a sequence
+  double response = 0, sequence = 0, squared = 0;   // expected tokens, tokens^2 of a sequence
+  PromptDealing prompts = PromptDealing::requests;  // of the request's engine
+  std::shared_ptr<const PagedCache> cache;          // nullptr: the engine has no paged one
 
   const Calibration& calibration() const { return request.calibration; }
   const ClusterSpec& cluster() const { return request.cluster; }
@@ -56,6 +60,7 @@ class PackedSequences {
  private:
   ExpectedPacking packing_;
   std::map<std::int64_t, double> cache_;
+  std::pair<std::int64_t, double> latest_{-1, 0};
 };
 
 /// Facts of a role's model that no layout changes.

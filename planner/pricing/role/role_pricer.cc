@@ -57,7 +57,7 @@ LayoutCosts& RolePricer::of_layout(const Candidate& candidate) {
 
 RoleCost RolePricer::cost(const Candidate& candidate, Bytes limit) {
   RoleCost cost;
-  // No role computes while a checkpoint is saved; only actor and rollout have work in a switch.
+  // No role computes while a checkpoint is saved; only actor and rollout have work in a reshard.
   cost.resident = most_bytes(candidate, Phase::save_checkpoint);
   cost.switching = cost.peak = cost.resident;
   if (cost.resident > limit) return cost;
@@ -166,12 +166,12 @@ PipelineTime RolePricer::passes(const Candidate& candidate, double count, double
   const bool reduces = training && candidate.zero == 2;
   if (!training) asked.recompute = Recompute::none;
   if (!reduces && shard_ranks(candidate, assumed_.traits()) == 1) asked.zero = 0;
-  for (const PipelinePasses& known : costs.passes) {
-    if (known.count == count && known.recompute == asked.recompute && known.training == training &&
-        known.zero == asked.zero) {
-      return known.time;
-    }
-  }
+  const auto known =
+      std::find_if(costs.passes.rbegin(), costs.passes.rend(), [&](const PipelinePasses& passes) {
+        return passes.count == count && passes.recompute == asked.recompute &&
+               passes.training == training && passes.zero == asked.zero;
+      });
+  if (known != costs.passes.rend()) return known->time;
   const double each = sequences / count;
   const MicroBatchCost& cost = micro_batch(costs.layout, asked, each, training);
   const PipelineTime time = pipeline_time(costs.layout, asked, cost, count, each, training);
@@ -300,13 +300,14 @@ const std::vector<Bytes>& RolePricer::working_of_stages(const Candidate& candida
   Candidate asked = in_call(candidate, kind == CallKind::train);
   const bool sharded = shard_ranks(candidate, assumed_.traits()) > 1;
   if (kind != CallKind::train) asked.recompute = Recompute::none;
-  for (const WorkingBytes& known : costs.working) {
-    if (known.tokens == asked.tokens && known.max_sequences == asked.max_sequences &&
-        known.recompute == asked.recompute && known.zero == asked.zero &&
-        known.sharded == sharded && known.kind == kind) {
-      return known.by_stage;
-    }
-  }
+  // The latest first: candidates that follow one another ask for the same again.
+  const auto known =
+      std::find_if(costs.working.rbegin(), costs.working.rend(), [&](const WorkingBytes& bytes) {
+        return bytes.tokens == asked.tokens && bytes.max_sequences == asked.max_sequences &&
+               bytes.recompute == asked.recompute && bytes.zero == asked.zero &&
+               bytes.sharded == sharded && bytes.kind == kind;
+      });
+  if (known != costs.working.rend()) return known->by_stage;
   WorkingBytes& fresh = costs.working.emplace_back();
   fresh = {asked.tokens, asked.max_sequences, asked.recompute, asked.zero, sharded, kind, {}};
   const TrainedBatches trained = batches(asked, kind);

@@ -23,7 +23,7 @@
 
 namespace tessera {
 
-/// Time of a pipeline's passes under a layout: what else they depend on.
+/// Seconds of a pipeline's passes, with what else than the layout decides them.
 struct PipelinePasses {
   double count = 0;  // micro-batches
   Recompute recompute = Recompute::none;
@@ -32,7 +32,7 @@ struct PipelinePasses {
   PipelineTime time;
 };
 
-/// Bytes that a call needs under a layout beside what its ranks hold: what else they depend on.
+/// Bytes that a call needs beside what its ranks hold, with what else than the layout decides them.
 struct WorkingBytes {
   std::int64_t tokens = 0, max_sequences = 0;
   Recompute recompute = Recompute::none;

@@ -11,13 +11,9 @@ namespace {
 
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
-// Prompts of the replica that has most: the step waits for it.
-double most_prompts(const Workload& workload, const Candidate& candidate) {
-  return as_double((workload.prompts_per_step + candidate.dp - 1) / candidate.dp);
-}
-
-double most_sequences(const Workload& workload, const Candidate& candidate) {
-  return most_prompts(workload, candidate) * as_double(workload.samples_per_prompt);
+// Of the replica that has most: the step waits for it.
+double most_sequences(const Assumptions& assumed, const Candidate& candidate) {
+  return as_double(tessera::most_sequences(assumed.workload(), assumed.prompts, candidate.dp));
 }
 
 constexpr double kRungsPerOctave = 2;
@@ -176,7 +172,10 @@ OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
     return decode_communication(layout, candidate, sequences);
   };
   const double slow = slowdown(*layout.assumed, candidate, 1);
-  const double replicas = std::min(as_double(candidate.dp), as_double(workload.prompts_per_step));
+  const double most_replicas =
+      as_double(layout.assumed->prompts == PromptDealing::requests ? workload.sequences()
+                                                                   : workload.prompts_per_step);
+  const double replicas = std::min(as_double(candidate.dp), most_replicas);
   const DecodeTime time = slowest_decoding(profile, replicas, [&](double alive, double age) {
     const std::size_t upper = age > ages[1] ? 2 : 1;
     const double part = (age - ages[upper - 1]) / (ages[upper] - ages[upper - 1]);
@@ -191,11 +190,11 @@ OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
 // Prefills of a replica's prompts. Prompts are prefilled once and shared by their samples, in
 // batches up to the token limit. Where an engine refills slots in passes of their own, those that
 // free up during one decode step are prefilled together, and samples that enter later bring their
-// prompt again.
+// prompt again. `recomputed`: tokens of preempted sequences.
 PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
-                        const DecodeProfile& profile) {
+                        const DecodeProfile& profile, double recomputed) {
   const Workload& workload = layout.assumed->workload();
-  const double sequences = most_sequences(workload, candidate);
+  const double sequences = most_sequences(*layout.assumed, candidate);
   const double samples = as_double(workload.samples_per_prompt);
   const double limit = as_double(candidate.tokens), prompt = as_double(workload.prompt_tokens);
   if (prompt == 0) return {};
@@ -211,6 +210,13 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
       layout.assumed->traits().decode.refills_alone ? sequences - profile.slots : 0;
   const double first = sequences - later;
   PrefillSeconds seconds = in_batches(std::ceil(first / samples), first);
+  if (recomputed > 0) {  // fills up batches, in chunks
+    const double most = std::clamp(std::floor(limit / prompt), 1.0, sequences);
+    const PrefillSeconds batch = prefill(layout, most, most);
+    const double parts = recomputed / (most * prompt * candidate.pp);
+    seconds.compute += parts * batch.compute;
+    seconds.communication += parts * batch.communication;
+  }
   if (later <= 0 || profile.refills <= 0) return seconds;
   const double freed = std::max(1.0, later / profile.refills);
   const PrefillSeconds refill = in_batches(1 + (freed - 1) / samples, freed);
@@ -223,10 +229,15 @@ PrefillSeconds prefills(const RoleLayout& layout, const Candidate& candidate,
 
 OperationTime generate(const RoleLayout& layout, const Candidate& candidate, DecodeCache& cache) {
   const Assumptions& assumed = *layout.assumed;
-  const double sequences = most_sequences(assumed.workload(), candidate);
+  const double sequences = most_sequences(assumed, candidate);
   const auto slots = std::min(candidate.max_sequences, static_cast<std::int64_t>(sequences));
   const DecodeProfile& profile = decode_profile(assumed.workload(), sequences, slots, cache);
-  const auto [compute, communication] = prefills(layout, candidate, profile);
+  const auto [known, added] = cache.recomputed.try_emplace({sequences, slots});
+  if (added && assumed.cache) {
+    known->second = assumed.cache->recomputed(sequences, as_double(slots));
+  }
+  const double recomputed = known->second;
+  const auto [compute, communication] = prefills(layout, candidate, profile, recomputed);
   const OperationTime decoded = decoding(layout, candidate, profile, cache);
   return {
       (compute + Seconds{assumed.calibration().call_s.value}) * slowdown(assumed, candidate, 1) +

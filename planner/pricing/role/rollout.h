@@ -27,6 +27,7 @@ struct DecodeLadder {
 struct DecodeCache {
   std::optional<DecodeLengths> lengths;
   std::map<std::pair<double, std::int64_t>, DecodeProfile> profiles;     // sequences, slots
+  std::map<std::pair<double, std::int64_t>, double> recomputed;          // tokens, by the same
   std::map<std::pair<LayerRun, std::int64_t>, OperationTime> decodings;  // by slots
   std::map<std::array<int, 4>, DecodeLadder> computes;                   // by tp, ep, etp, pp
   std::map<LayerRun, DecodeLadder> communications;

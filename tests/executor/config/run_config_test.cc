@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "executor/rl/estimators.h"
+#include "executor/rl/policy_losses.h"
 #include "tests/cost_models/malformed.h"
 #include "tests/planner/plan/sample_plan.h"
 
@@ -39,6 +43,22 @@ Plan grpo_plan() {
   plan.schedule = default_schedule(plan.workload);
   std::erase_if(plan.roles, [](const RolePlan& role) { return role.role == Role::critic; });
   return plan;
+}
+
+/// The names of a table's rows; what editors are told of run.yaml is written by hand.
+TEST(RunConfig, TakesTheEstimatorsAndLossesThatItsSchemaNames) {
+  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/run.schema.json");
+  const nlohmann::json schema = nlohmann::json::parse(stream);
+  const auto told = [&](const char* place) {
+    return schema.at(nlohmann::json::json_pointer(place)).at("enum");
+  };
+  nlohmann::json estimators = nlohmann::json::array(), losses = nlohmann::json::array();
+  for (const Estimator* estimator : kEstimators) estimators.push_back(estimator->name);
+  for (const PolicyLoss* loss : kPolicyLosses) losses.push_back(loss->name);
+  EXPECT_EQ(told("/properties/algorithm/properties/adv_estimator"), estimators);
+  EXPECT_EQ(told("/properties/actor_rollout_ref/properties/actor/properties/policy_loss/properties/"
+                 "loss_mode"),
+            losses);
 }
 
 TEST(RunConfig, ReadsWhatTheFileSays) {
@@ -187,6 +207,17 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
                        "run.yaml", plan, problems);
   ASSERT_TRUE(patient);
   EXPECT_EQ(patient->trainer.timeout_s, 7200);
+  EXPECT_EQ(patient->trainer.memory_limit_gib, 0);
+  EXPECT_FALSE(patient->trainer.random_weights);
+  const auto limited = parse_run_config(
+      with("  seed: 7",
+           "  seed: 7\n  memory_limit_gib: 70.5\n  allocator: expandable_segments:True\n"
+           "  random_weights: true"),
+      "run.yaml", plan, problems);
+  ASSERT_TRUE(limited);
+  EXPECT_EQ(limited->trainer.memory_limit_gib, 70.5);
+  EXPECT_EQ(limited->trainer.allocator, "expandable_segments:True");
+  EXPECT_TRUE(limited->trainer.random_weights);
   const auto refused = [&](const std::string& from, const std::string& to) {
     Problems found;
     EXPECT_FALSE(parse_run_config(with(from, to), "run.yaml", plan, found)) << to;
@@ -194,6 +225,7 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
   };
   refused("top_p: 0.9", "temperature: 0");
   refused("  seed: 7", "  save_freq: 5");
+  refused("  seed: 7", "  memory_limit_gib: 0");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {reshard_after_forward: false}");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
 }

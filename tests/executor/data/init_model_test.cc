@@ -10,6 +10,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/model_folder.h"
+#include "executor/checkpoint/safetensors.h"
 #include "executor/data/tokenizer.h"
 #include "tests/executor/python_oracle.h"
 
@@ -92,6 +93,45 @@ TEST(InitModel, MakesAFolderThatWeReadAndTransformersRuns) {
       "logits = m(torch.tensor([t(\"r417=\").input_ids])).logits\n"
       "assert logits.shape == (1, 5, 16) and torch.isfinite(logits).all()' ";
   EXPECT_EQ(run_python(python, check + folder.string()), 0);
+}
+
+/// FNV-1a over the 32-bit words of a file's tensors.
+std::uint64_t digest_of(const fs::path& folder) {
+  Problems problems;
+  const auto file = open_safetensors(folder / "model.safetensors", problems);
+  std::uint64_t hash = 14695981039346656037u;
+  for (const TensorView& view : file->tensors) {
+    for (std::size_t at = 0; at < view.data.size(); at += 4) {
+      std::uint32_t word = 0;
+      std::memcpy(&word, view.data.data() + at, 4);
+      hash = (hash ^ word) * 1099511628211u;
+    }
+  }
+  return hash;
+}
+
+/// A seed means the same weights in every version and for any number of threads.
+TEST(InitModel, ASeedMeansTheSameBitsWhoeverDraws) {
+  TemporaryFolder temporary;
+  for (const int threads : {1, 2, 5}) {
+    Problems problems;
+    const fs::path folder = temporary.path / std::to_string(threads);
+    ASSERT_TRUE(init_model("tiny-qwen2-digits", folder, {.seed = 3, .threads = threads}, problems));
+    EXPECT_EQ(digest_of(folder), 0x0582405bba0e682fu) << threads;
+  }
+}
+
+TEST(InitModel, WithoutWeightsTheRestIsThere) {
+  TemporaryFolder temporary;
+  Problems problems;
+  const InitModelOptions options{.dtype = DType::bf16, .digit_tokenizer = true, .weights = false};
+  ASSERT_TRUE(init_model("tiny-qwen2-digits", temporary.path / "m", options, problems));
+  EXPECT_FALSE(fs::exists(temporary.path / "m/model.safetensors"));
+  EXPECT_TRUE(Tokenizer::open(temporary.path / "m", problems));
+  const auto model = read_model_spec(temporary.path / "m", problems);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(model->dtype, DType::bf16);
+  EXPECT_EQ(initializer_range_of(temporary.path / "m", problems), 0.125);
 }
 
 TEST(InitModel, ShardsAndTypesHoldTheSameWeights) {

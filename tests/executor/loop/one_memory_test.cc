@@ -1,4 +1,4 @@
-// Ranks whose training weights are views of the rollout's train and generate as with two memories,
+// Ranks whose training weights lie in the rollout's memory train and generate as with two memories,
 // bit for bit.
 #include <gtest/gtest.h>
 #include <unistd.h>

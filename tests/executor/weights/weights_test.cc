@@ -9,7 +9,10 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/sharding.h"
 #include "executor/checkpoint/safetensors.h"
+#include "executor/data/init_model.h"
+#include "executor/weights/kept_weights.h"
 #include "tests/executor/model/fixture.h"
+#include "tests/executor/temporary_folder.h"
 
 namespace tessera::testing {
 namespace {
@@ -62,6 +65,72 @@ TEST(Weights, DrawnValuesDoNotDependOnTheLayout) {
   EXPECT_FALSE(torch::equal(want.at("model.layers.0.self_attn.k_proj.weight"),
                             want.at("model.layers.1.self_attn.k_proj.weight")));
   EXPECT_GT(want.at("lm_head.weight").abs().max().item<double>(), 0.1);
+}
+
+/// Every rank draws for itself what it would have read from the folder of init-model.
+TEST(Weights, RanksDrawTheBitsThatInitModelWrites) {
+  for (const char* name : {"tiny-llama-biased", "tiny-qwen2-tied", "tiny-qwen3"}) {
+    const Fixture fixture = read_fixture(name);
+    const TemporaryFolder temporary;
+    const std::filesystem::path folder = temporary.path / "model";
+    for (const DType type : {DType::fp32, DType::bf16}) {
+      Problems problems;
+      std::filesystem::remove_all(folder);
+      ASSERT_TRUE(
+          init_model(fixture.folder / "config.json", folder, {.seed = 5, .dtype = type}, problems));
+      const auto deviation = initializer_range_of(folder, problems);
+      ASSERT_TRUE(deviation);
+      for (const Degrees degrees : {Degrees{1, 1}, {2, 1}, {3, 1}, {1, 2}, {2, 2}, {2, 1, 2}}) {
+        on_ranks(fixture.spec, degrees,
+                 [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+                   const Weights read = loaded(fixture.spec, layout, groups, folder, type);
+                   Weights drawn = make_weights(parameter_table(fixture.spec), layout, groups.coord,
+                                                type, torch::kCPU);
+                   draw_kept_weights(drawn, fixture.spec, *deviation, 5);
+                   EXPECT_TRUE(torch::equal(drawn.storage, read.storage)) << name;
+                   draw_kept_weights(drawn, fixture.spec, *deviation, 6);
+                   EXPECT_FALSE(torch::equal(drawn.storage, read.storage)) << name;
+                 });
+      }
+    }
+  }
+}
+
+/// With FSDP a rank reads or draws its shards, and leaves the rest alone.
+TEST(Weights, RanksStartFromTheirShardsAlone) {
+  const Fixture fixture = read_fixture("tiny-qwen2-tied");
+  const TemporaryFolder temporary;
+  Problems problems;
+  ASSERT_TRUE(init_model(fixture.folder / "config.json", temporary.path / "model",
+                         {.seed = 5, .dtype = DType::fp32}, problems));
+  const auto deviation = initializer_range_of(temporary.path / "model", problems);
+  const ParameterTable table = parameter_table(fixture.spec);
+  ParallelLayout layout = layout_of(fixture.spec, {2, 1, 3});
+  layout.dp_replicate = 1;
+  layout.dp_shard = 3;
+  layout.zero = 3;
+  for (int tp = 0; tp < 2; ++tp) {
+    for (int shard = 0; shard < 3; ++shard) {
+      const RankCoord coord{.tp = tp, .dp_shard = shard};
+      const auto empty = [&] {
+        return make_weights(table, layout, coord, DType::fp32, torch::kCPU);
+      };
+      Weights whole = empty(), read = empty(), drawn = empty();
+      load_weights(whole, temporary.path / "model", 5, problems);
+      load_kept_weights(read, temporary.path / "model", 5, problems);
+      draw_kept_weights(drawn, fixture.spec, *deviation, 5);
+      Weights expected = empty();
+      std::int64_t kept = 0;
+      for (const ArenaSlot& slot : kept_slots(whole)) {
+        part_in(expected, slot).copy_(part_in(whole, slot));
+        kept += part_in(expected, slot).numel();
+      }
+      EXPECT_LT(kept, whole.storage.numel() / 2);
+      EXPECT_TRUE(torch::equal(read.storage, expected.storage));
+      EXPECT_TRUE(torch::equal(drawn.storage, expected.storage));
+    }
+  }
+  EXPECT_TRUE(problems.empty());
 }
 
 TEST(Weights, RowParallelTensorsAreStoredInByOut) {

@@ -137,7 +137,7 @@ TEST(Plan, KeepsEveryRankWithinTheDevicesMemoryInEveryPhase) {
   EXPECT_GT(plan.prediction.peak_bytes, peak / 2);
 }
 
-/// Generation one step ahead is verl's to run, not Tessera's.
+/// Generation one step off is verl's to run, not Tessera's.
 TEST(Plan, OneStepOffIsNotForEnginesThatTrainInStep) {
   PlanRequest request = ppo_request(2);
   request.engine = "verl";

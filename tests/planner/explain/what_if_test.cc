@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "planner/explain/planner.h"
 #include "planner/explain/variations.h"
 #include "planner/explain/why_not.h"
+#include "planner/plan/certified.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -237,6 +240,26 @@ TEST(Advice, EveryRungIsThePlanWithThatChangeAlone) {
               0.02 * advice.step_s);
 }
 
+/// A source is a publication, a file of a repository, or a text as configs/rules names it.
+TEST(Advice, NamesSourcesThatTheRulesOrAPublicationName) {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/configs/rules/published-practice.json");
+  const std::string rules{std::istreambuf_iterator<char>(file), {}};
+  for (const char* cluster : {"h200-8", "h200-64"}) {
+    const Plan plan = cluster == std::string("h200-8") ? best_plan() : [&] {
+      Problems problems;
+      return std::get<Plan>(*make_plan(request_for(cluster), problems));
+    }();
+    const Advice advice = advice_for(plan, request_of(plan, request_for(cluster).calibration));
+    ASSERT_FALSE(advice.hints.empty());
+    for (const Hint& hint : advice.hints) {
+      EXPECT_TRUE(rules.find("\"" + hint.source + "\"") != std::string::npos ||
+                  hint.source.find("arXiv:") != std::string::npos ||
+                  hint.source.find("docs/") != std::string::npos)
+          << hint.source;
+    }
+  }
+}
+
 /// Experts are cut by ep, too: the rollout's share of a GPU is what its memory says.
 TEST(Advice, TheRolloutsShareOfAGpuIsThatOfItsOwnWeights) {
   Plan plan = best_plan();
@@ -329,6 +352,24 @@ TEST(WhyNot, OfAPlanWithFewestGpusAnswersByGpus) {
   EXPECT_THAT(text, HasSubstr("instead of " + std::to_string(plan.world_size())));
   EXPECT_THAT(text, testing::Not(HasSubstr("other constants")));
   EXPECT_THAT(describe(advice_for(plan, request)), testing::Not(HasSubstr("takes -")));
+}
+
+/// A search would have found what is better; a plan that none made says so, and so does one that
+/// was changed since.
+TEST(WhyNot, WhatIsBetterThanAPlanIsSaidToBeSoForTheRightReason) {
+  const Calibration constants = request_for("h200-8").calibration;
+  const auto told = [&](const Plan& plan) {
+    Problems problems;
+    const auto answer = why_not(plan, request_of(plan, constants), {"rollout.dp=8"}, problems);
+    return answer && answer->worse < 0 ? describe(*answer, plan) : "";
+  };
+  Plan plan = best_plan();
+  plan.prediction.step_s *= 3;
+  EXPECT_THAT(told(plan), HasSubstr("): the plan is edited since its search\n"));
+  plan.certificate.digest.clear();
+  EXPECT_THAT(told(plan), HasSubstr("): the plan is not from a search\n"));
+  plan.certificate.digest = certified_digest(plan);
+  EXPECT_THAT(told(plan), HasSubstr("): the plan was made with other constants or settings\n"));
 }
 
 TEST(WhyNot, OfAPlanByCostOrThroughputAnswersByThose) {

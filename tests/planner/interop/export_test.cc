@@ -415,11 +415,6 @@ TEST(Export, NamesWhereTheWeightsAre) {
   EXPECT_EQ(weights("Qwen/Qwen2-7B-Instruct"), "Qwen/Qwen2-7B-Instruct");
   EXPECT_EQ(weights("/models/elsewhere"), "/models/elsewhere");
   EXPECT_EQ(weights("missing/config.json"), "");
-  for (const auto& entry : fs::directory_iterator(presets)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "tiny-qwen2-digits") continue;
-    EXPECT_FALSE(hub_name_of_preset(name).empty()) << name;
-  }
   Folder folder;
   const fs::path config = folder.path() / "config.json";
   write_text_file(config, R"({"_name_or_path": "Qwen/Qwen2.5-7B-Instruct"})");
@@ -429,6 +424,30 @@ TEST(Export, NamesWhereTheWeightsAre) {
   write_text_file(folder.path() / "model-00001-of-00002.safetensors", "");
   EXPECT_EQ(weights(config), fs::absolute(folder.path()).string());
   EXPECT_EQ(weights(folder.path()), fs::absolute(folder.path()).string());
+}
+
+/// A preset is its config.json and nothing else: it may name its repository, or leave the weights
+/// to whoever starts the job.
+TEST(Export, AsksForTheWeightsOfAPresetThatNamesNoRepository) {
+  Folder root;
+  const std::string config = "{\"model_type\": \"qwen2\"";
+  for (const char* name : {"models/named", "models/nameless"}) {
+    fs::create_directories(root.path() / name);
+  }
+  write_text_file(root.path() / "models/named/config.json",
+                  config + ", \"_name_or_path\": \"somebody/named\"}");
+  write_text_file(root.path() / "models/nameless/config.json", config + "}");
+  setenv("TESSERA_CONFIGS_DIR", root.path().c_str(), 1);
+  for (const std::string& before : {std::string{}, (root.path() / "models/").string()}) {
+    EXPECT_EQ(weights_of({.spec = {}, .path = before + "named", .config_sha256 = ""}),
+              "somebody/named");
+    EXPECT_EQ(weights_of({.spec = {}, .path = before + "nameless", .config_sha256 = ""}), "");
+  }
+  unsetenv("TESSERA_CONFIGS_DIR");
+  Plan plan = RandomPlans("verl", 51).next();
+  plan.models.at("actor").path = "tiny-qwen2-digits";  // random weights, of no repository
+  EXPECT_THAT(text_of(must_export(plan, target_of("verl")), "run.sh"),
+              HasSubstr(": \"${MODEL_PATH:?"));
 }
 
 TEST(Export, ScriptsAreShellcheckCleanAndQuoteEveryName) {

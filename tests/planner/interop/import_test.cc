@@ -714,6 +714,44 @@ TEST(Import, ReadsTheServersOfAnExport) {
   }
 }
 
+// Of the exported share of the memory the pool of the plan is left, in which as many live.
+TEST(Import, APagedRolloutComesBackWithTheSequencesThatLiveInItsCache) {
+  Problems problems;
+  PlanRequest request;
+  request.models["actor"] = {*read_model_spec("qwen2.5-7b", problems), "qwen2.5-7b", ""};
+  request.cluster = *read_cluster_spec("h800-8", problems);
+  request.workload = *read_workload("grpo-7b-1k", problems);
+  request.workload.response_tokens = {3000, 0.5, 32768};
+  request.calibration = *calibration_for_cluster(request.cluster, problems);
+  request.engine = "verl";
+  const auto outcome = make_plan(request, problems);
+  ASSERT_TRUE(outcome && std::holds_alternative<Plan>(*outcome));
+  const Plan& plan = std::get<Plan>(*outcome);
+  const RolePlan& rollout = *plan.find(Role::rollout);
+  const std::int64_t slots = rollout.batching.max_sequences;
+  // Cut by TP, a GPU holds that part of a token's 57,344 bytes.
+  const std::int64_t token = 57344 / rollout.layout.tp;
+  const std::int64_t longest =
+      rollout.memory.at(Phase::gen).kv_cache.value / token / (1024 + 32768);
+  EXPECT_GT(slots, 3 * longest);
+  const auto made = export_plan(plan, target_of("verl"), {}, problems);
+  ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+  std::string script;
+  for (const auto& file : made->files) {
+    if (file.name == "run.sh") script = file.text;
+  }
+  EXPECT_THAT(script, HasSubstr("rollout.max_num_seqs=" + std::to_string(slots)));
+  ImportOptions options = on(plan);
+  options.response_mean = 3000;  // with the same spread
+  Imported back = must_import(script, "run.sh", options);
+  const Pricing pricing = price(back.plan, request.calibration, back.memory_share);
+  EXPECT_TRUE(pricing.fits);
+  EXPECT_EQ(back.plan.find(Role::rollout)->batching.max_sequences, slots);
+  EXPECT_NEAR(
+      back.plan.prediction.phases_s.at(Phase::gen) / plan.prediction.phases_s.at(Phase::gen), 1,
+      1e-3);
+}
+
 TEST(Import, ReadsServerCommandsAndPricesThem) {
   Imported vllm = must_import(
       "vllm serve qwen2.5-7b -tp 4 --max-num-seqs=64 --max-model-len 4096 --dtype bfloat16\n",

@@ -188,7 +188,7 @@ class RandomPlans {
   std::mt19937 random_;
 };
 
-/// The plan with its rollout on as many GPUs of its own, one step ahead; the reward model, too, has
+/// The plan with its rollout on as many GPUs of its own, one step off; the reward model, too, has
 /// its own.
 inline Plan with_rollout_apart(Plan plan) {
   const auto world = static_cast<int>(plan.find(Role::actor)->ranks.size());

@@ -102,6 +102,31 @@ TEST(InputPages, NameEveryKeyOnceAndNoOther) {
   }
 }
 
+/// The row of a key in the tables of a page.
+std::string row_of(const std::string& page_name, const std::string& key) {
+  std::ifstream page(std::string(TESSERA_SOURCE_DIR) + "/docs/inputs/" + page_name + ".md");
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("| `" + key + "` |", 0) == 0) return line;
+  }
+  return {};
+}
+
+TEST(InputPages, NameEveryWordThatAKeyTakes) {
+  int words = 0;
+  for (const char* name : {"cluster", "plan", "run", "workload"}) {
+    visit(schema(name), "", [&](const std::string& path, const json& property) {
+      const std::string row = row_of(name, with_phase(path));
+      for (const json& word : property.value("enum", json::array())) {
+        if (!word.is_string()) continue;
+        EXPECT_NE(row.find("`" + word.get<std::string>() + "`"), std::string::npos)
+            << name << " " << path << " takes " << word;
+        ++words;
+      }
+    });
+  }
+  EXPECT_GT(words, 100);
+}
+
 /// A file of nothing but this key: "{a: {b: [{c: null}]}}" for "a.b[].c".
 std::string only(const std::string& path) {
   const std::size_t dot = path.find('.');

@@ -1,6 +1,7 @@
 // The published schemas against what the readers accept.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
+#include "cost_models/spec/workload.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan_json.h"
@@ -25,10 +27,13 @@ namespace {
 
 using nlohmann::json;
 
+json schema_of(const std::string& name) {
+  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/" + name + ".schema.json");
+  return json::parse(stream);
+}
+
 bool fits(const std::string& schema_name, const json& document) {
-  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/" + schema_name +
-                       ".schema.json");
-  const json text = json::parse(stream);
+  const json text = schema_of(schema_name);
   valijson::Schema schema;
   valijson::SchemaParser parser;
   parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
@@ -39,10 +44,42 @@ bool fits(const std::string& schema_name, const json& document) {
 json tree(const Node& node) { return json::parse(json_text(node)); }
 
 TEST(Schema, OfAPlanNamesEveryEngine) {
-  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/plan.schema.json");
   json names = json::array();
   for (const Engine& engine : every_engine()) names.push_back(engine.name);
-  EXPECT_EQ(json::parse(stream)["properties"]["engine"]["enum"], names);
+  EXPECT_EQ(schema_of("plan")["properties"]["engine"]["enum"], names);
+}
+
+/// Whether the reader of a workload takes the phase as a call of a dataflow.
+bool is_call(Phase phase) {
+  const std::string name(name_of(phase));
+  Problems problems;
+  parse_workload("algorithm: [{call: " + name + "}]", "workload.yaml", problems);
+  return std::none_of(problems.begin(), problems.end(), [](const Problem& problem) {
+    return problem.place.ends_with("algorithm.0.call)");
+  });
+}
+
+TEST(Schema, OfAPlanAndAWorkloadNameEveryPhaseAndEveryCall) {
+  json phases = json::array(), calls = json::array();
+  std::set<std::string> keys;
+  for (const Phase phase : kEveryPhase) {
+    phases.push_back(name_of(phase));
+    keys.emplace(name_of(phase));
+    if (is_call(phase)) calls.push_back(name_of(phase));
+  }
+  ASSERT_LT(calls.size(), phases.size());
+  const json plan = schema_of("plan").at("properties"), workload = schema_of("workload");
+  const json::json_pointer call("/items/properties/call/enum");
+  EXPECT_EQ(workload.at("/properties/algorithm/anyOf/1"_json_pointer).at(call), calls);
+  EXPECT_EQ(plan.at("dataflow").at(call), calls);
+  EXPECT_EQ(plan.at("schedule").at(call), phases);
+  EXPECT_EQ(plan.at("/schedule/items/properties/after/items/enum"_json_pointer), phases);
+  for (const json& map : {plan.at("/roles/items/properties/memory/properties"_json_pointer),
+                          plan.at("/prediction/properties/phases_s/properties"_json_pointer)}) {
+    std::set<std::string> told;
+    for (const auto& [key, value] : map.items()) told.insert(key);
+    EXPECT_EQ(told, keys);
+  }
 }
 
 TEST(Schema, AWrittenPlanFits) {

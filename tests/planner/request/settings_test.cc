@@ -57,7 +57,7 @@ TEST(Settings, ShardRolesThatAreNotTrainedWhollyOrNotAtAll) {
          problems);
   ASSERT_EQ(problems.size(), 3);
   EXPECT_NE(problems[0].expected.find("0 or 3"), std::string::npos);
-  EXPECT_EQ(problems[1].expected, "0 or 1");
+  EXPECT_EQ(problems[1].expected, "0, 1");
 }
 
 TEST(Settings, OfASolutionFixEveryLayoutOfIt) {

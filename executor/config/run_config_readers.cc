@@ -1,4 +1,4 @@
-#include "executor/config/run_config_keys.h"
+#include "executor/config/run_config_readers.h"
 
 #include <array>
 #include <string>
