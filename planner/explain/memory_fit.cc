@@ -50,7 +50,7 @@ std::string safer_text(const Plan& plan) {
 
 std::string describe_fit(const Plan& plan, const Calibration& calibration) {
   const PlanFit fit = fit_of(plan, calibration);
-  return "  fits with " + probability_text(fit.probability) + ": the GPU holds " +
+  return "  fits with " + probability_text(fit.probability) + ": the device holds " +
          in_gib(fit.held) + " +- " + in_gib(fit.deviation) + " of " + in_gib(fit.device) +
          " then (" + evidence_text(plan) + ")\n" + safer_text(plan);
 }
