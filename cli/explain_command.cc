@@ -2,6 +2,7 @@
 // practice say about it.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -37,6 +38,7 @@ struct ExplainOptions {
   std::vector<std::string> why_not;
   bool advice = false, json = false, memory = false;
   std::optional<int> rank;  // of the account of memory, as `phase`
+  std::optional<double> risk;
   std::string phase;
 };
 
@@ -103,6 +105,12 @@ class Answers {
   std::vector<std::pair<std::string, std::string>> parts_;
 };
 
+std::string number_text(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
 int explain_rules(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
                   Answers& answers) {
   Problems problems;
@@ -133,7 +141,7 @@ void explain_plan(const Plan& plan, const ExplainOptions& options, const Calibra
 void explain_memory(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
                     Answers& answers) {
   Problems problems;
-  MemoryQuestion question{.rank = options.rank};
+  MemoryQuestion question{.rank = options.rank, .risk = options.risk};
   if (!options.phase.empty()) {
     question.phase = phase_from(options.phase);
     if (!question.phase) {
@@ -153,18 +161,21 @@ void explain_memory(const Plan& plan, const ExplainOptions& options, const Calib
 int answer(const Plan& plan, const ExplainOptions& options, const Calibration& calibration,
            Answers& answers) {
   if (options.memory) explain_memory(plan, options, calibration, answers);
-  if (options.why_not.empty() && options.rules.empty() && !options.advice) {
-    if (!options.memory) explain_plan(plan, options, calibration, answers);
-    return 0;
-  }
-  const PlanRequest request = request_of(plan, calibration);
-  for (const std::string& choice : options.why_not) {
+  const bool asked = !options.why_not.empty() || !options.rules.empty() || options.advice;
+  if (!asked && !options.memory) explain_plan(plan, options, calibration, answers);
+  if (!asked && (options.memory || !options.risk)) return 0;
+  PlanRequest request = request_of(plan, calibration);
+  if (options.risk) request.risk = *options.risk;
+  std::vector<std::string> choices = options.why_not;
+  if (!asked) choices.emplace_back();  // any plan under the other risk
+  for (const std::string& choice : choices) {
     Problems problems;
-    const auto answer = [&] {
+    auto answer = [&] {
       const Progress progress("searching again");
       return why_not(plan, request, split_words(choice), problems);
     }();
     if (!answer) throw Error(std::move(problems));
+    if (options.risk) answer->choice.push_back("--risk " + number_text(*options.risk));
     answers.add("why_not", options.json ? to_json(*answer) : describe(*answer, plan));
   }
   if (options.advice) {
@@ -217,8 +228,11 @@ void add_explain(CLI::App& app) {
   command->add_option("--run", options->run, "Judge the rules on this run's last step instead");
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the plan's");
+  const auto risk = std::make_shared<double>(kDefaultRisk);
+  const CLI::Option* const other = add_risk(*command, *risk);
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options] {
+  command->callback([options, risk, other] {
+    if (other->count() > 0) options->risk = *risk;
     const int code = run_explain(*options);
     if (code != 0) throw CLI::RuntimeError(code);
   });

@@ -1,5 +1,6 @@
 #include "cli/inputs.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/request/describe.h"
+#include "planner/request/risk.h"
 
 namespace tessera {
 namespace {
@@ -30,6 +32,17 @@ std::string what_runs(const Plan& plan) {
 }
 
 }  // namespace
+
+CLI::Option* add_risk(CLI::App& command, double& risk) {
+  return command.add_option_function<std::string>(
+      "--risk",
+      [&risk](const std::string& word) {
+        Problems problems;
+        risk = risk_from(word, problems);
+        if (!problems.empty()) throw Error(std::move(problems));
+      },
+      "Probability of running out of memory that a plan may have, 0.000001 to 0.5; default: 0.02");
+}
 
 Plan read_plan_or_throw(const std::string& file) {
   Problems problems;

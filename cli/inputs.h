@@ -5,6 +5,11 @@
 
 #include "cost_models/calibration.h"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 namespace tessera {
 
 struct Plan;
@@ -27,5 +32,9 @@ int code_of_fit(const Plan& plan, const Calibration& calibration, const char* co
 /// something else than `plan`, read from `file`; transports are the run's own choice. Without a
 /// RUN/plan.json nothing is known, and nothing refused.
 void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const std::string& run);
+
+/// The option --risk. Throws Error (usage) from the parser where it is no probability that a
+/// request may have.
+CLI::Option* add_risk(CLI::App& command, double& risk);
 
 }  // namespace tessera

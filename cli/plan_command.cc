@@ -176,6 +176,7 @@ void add_plan(CLI::App& app) {
   command->add_option("--objective", options->names.objective,
                       "What the best plan is best in: " + joined(objective_names()) +
                           " (the fewest that fit); default: step_s");
+  add_risk(*command, options->names.risk);
   command
       ->add_flag("--pareto", options->pareto,
                  "Print the best step of every number of GPUs instead of one plan")

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/printable.h"
 #include "cost_models/documents/problem.h"
@@ -24,6 +25,7 @@ namespace {
 
 struct SweepOptions {
   std::string input, output, calibration;
+  double risk = kDefaultRisk;
   bool json = false;
 };
 
@@ -73,7 +75,7 @@ void run_sweep(const SweepOptions& options) {
   std::optional<SweepSummary> summary;
   if (table) {
     summary = sweep(*table, std::filesystem::path(options.input).parent_path(), options.calibration,
-                    problems);
+                    problems, options.risk);
   }
   if (!summary || !problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   const bool to_file = !options.output.empty() && options.output != "-";
@@ -97,6 +99,7 @@ void add_sweep(CLI::App& app) {
   command->add_option("-o,--output", options->output, "Where to write; default: stdout");
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset for every row; default: the device's");
+  add_risk(*command, options->risk);
   command->add_flag("--json", options->json, "Print the rows as JSON");
   command->callback([options] { run_sweep(*options); });
 }

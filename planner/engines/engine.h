@@ -1,5 +1,6 @@
 // An engine as one value: what it can run, how its kernels behave, how it deals ranks and moves
-// weights. Nothing outside of this folder and planner/interop asks an engine for its name.
+// weights, how far its memory is from what is counted. Nothing outside of this folder and
+// planner/interop asks an engine for its name.
 //
 // Plain values of static lifetime and pure functions; any thread. A new engine is one file that
 // defines its value, and one row in engines.cc.
@@ -16,6 +17,7 @@
 #include "cost_models/spec/units.h"
 #include "planner/engines/capabilities.h"
 #include "planner/engines/choices.h"
+#include "planner/engines/memory_accuracy.h"
 #include "planner/plan/engine_rule.h"
 
 namespace tessera {
@@ -56,6 +58,7 @@ struct Engine {
   TrainedRanks trained_ranks = TrainedRanks::by_experts;
   PromptDealing prompts = PromptDealing::requests;
   WeightHandover weights;
+  MemoryAccuracy memory = kUnmeasuredMemory;
 };
 
 /// The rows of engines.cc, sorted by name, kAnyEngine among them.

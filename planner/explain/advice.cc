@@ -16,6 +16,7 @@
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
@@ -264,7 +265,7 @@ std::string less(Bytes saved, const char* equal) {
 Advice advice_for(const Plan& plan, const PlanRequest& request) {
   Advice advice{.step_s = plan.prediction.step_s,
                 .peak_bytes = plan.prediction.peak_bytes,
-                .limit_bytes = usable_memory(plan.cluster, request.calibration),
+                .limit_bytes = usable_memory(request),
                 .ladder = {},
                 .hints = {}};
   add_ladder(plan, request, advice);

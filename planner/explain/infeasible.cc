@@ -12,6 +12,7 @@
 #include "planner/explain/nearest_fix.h"
 #include "planner/plan/amounts.h"
 #include "planner/pricing/fixed.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/solution.h"
@@ -74,7 +75,7 @@ MemoryShortage shortage_of(const PlanRequest& request, CostEvaluator& costs,
   std::tie(shortage.tensor_class, shortage.class_bytes) = largest_class(use);
   // With the reserve, as every peak that is shown.
   const PlanRequest& seen = costs.request(candidate.view);
-  shortage.limit = usable_memory(seen.cluster, seen.calibration);
+  shortage.limit = usable_memory(seen);
   shortage.needed = Bytes{use.total()} + others + shortage.limit - memory_limit(seen);
   if (!request.cluster.groups.empty()) shortage.gpu = least_memory_type(request, candidate.view);
   return shortage;

@@ -9,10 +9,12 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
+#include "planner/explain/memory_fit.h"
 #include "planner/explain/report.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/describe.h"
 
 namespace tessera {
@@ -149,7 +151,7 @@ PlanLimits limits_of(const Plan& plan, const Calibration& calibration) {
   const int view = plan.cluster.groups.empty()  // else of that role's GPU type
                        ? 0
                        : view_of(plan.cluster, plan.find(limits.fullest_role)->ranks);
-  limits.limit_bytes = usable_memory(seen_from(plan.cluster, view), seen_from(calibration, view));
+  limits.limit_bytes = usable_memory(plan, calibration, view);
   return limits;
 }
 
@@ -166,6 +168,7 @@ std::string explain(const Plan& plan, const Calibration& calibration,
     out += " " + std::string(name) + " " + in_gib(bytes) + ",";
   }
   out.back() = '\n';
+  out += describe_fit(plan, calibration);
   out += memory_by_role(plan);
   out += "layouts: " + describe_layouts(plan) + "\n";
   for (const std::string& refusal : engine_refusals(plan)) {
@@ -188,6 +191,7 @@ std::string explain_json(const Plan& plan, const Calibration& calibration,
   add(root, "communication_share", node_of(limits.communication_share));
   add(root, "peak_bytes", node_of(limits.peak_bytes));
   add(root, "limit_bytes", node_of(limits.limit_bytes));
+  add(root, "memory_fit", fit_node(plan, calibration));
   add(root, "fullest_role", node_of(name_of(limits.fullest_role)));
   add(root, "fullest_phase", node_of(name_of(limits.fullest_phase)));
   Node classes = map_node();

@@ -27,7 +27,7 @@ struct PlanLimits {
   Bytes peak_bytes, limit_bytes;     // of all roles on the fullest rank
 };
 
-/// Memory against usable_memory (evaluate.h). Precondition: the plan has a prediction.
+/// Memory against usable_memory (memory_limit.h). Precondition: the plan has a prediction.
 PlanLimits limits_of(const Plan& plan, const Calibration& calibration);
 
 /// The limits, the reshards against their bounds, the certificate and what else can be asked.

@@ -10,6 +10,7 @@
 #include "cost_models/documents/strict_json.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/peak_memory.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/role/role_pricer.h"
@@ -151,9 +152,11 @@ std::optional<MemoryAccount> memory_account(const Plan& plan, const Calibration&
     each.fullest_sum = fullest[phase].sum;
   }
   const Role first = solution.placement[chosen.place.block].front();
-  const PlanRequest& seen = costs.request(solution.choice.at(first).view);
+  PlanRequest seen = costs.request(solution.choice.at(first).view);
+  seen.risk = question.risk.value_or(seen.risk);
   account.device = seen.cluster.device.memory;
-  account.limit = usable_memory(seen.cluster, seen.calibration);
+  account.limit = usable_memory(seen);
+  account.margin = margin_of(seen);
   return account;
 }
 
@@ -258,7 +261,9 @@ std::string classes_part(const MemoryAccount& account, const Unit& unit) {
   out += last("sum", here.sum);
   out += last("limit", account.limit,
               unit.text(account.device) + " of the device less " +
-                  unit.text(account.fragmentation()) + " that fragmentation may take");
+                  unit.text(account.margin.fragments) + " in fragments, " +
+                  unit.text(account.margin.outside + account.margin.account) + " not counted, " +
+                  unit.text(account.margin.safety) + " of error bar");
   out += last("left", account.limit - here.sum);
   const OfRoles away = totals(here, true);
   if (away.back() > 0) {
@@ -336,7 +341,10 @@ std::string to_json(const MemoryAccount& account) {
   add(root, "rank", node_of(account.rank));
   add(root, "phase", node_of(name_of(account.looked_at().phase)));
   add(root, "device_bytes", node_of(account.device));
-  add(root, "fragmentation_bytes", node_of(account.fragmentation()));
+  add(root, "fragmentation_bytes", node_of(account.margin.fragments));
+  add(root, "outside_bytes", node_of(account.margin.outside));
+  add(root, "account_bytes", node_of(account.margin.account));
+  add(root, "safety_bytes", node_of(account.margin.safety));
   add(root, "limit_bytes", node_of(account.limit));
   add(root, "peak_bytes", node_of(account.peak));
   add(root, "planned_peak_bytes", node_of(account.planned_peak));

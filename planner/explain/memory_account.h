@@ -13,6 +13,7 @@
 #include "cost_models/memory.h"
 #include "cost_models/spec/units.h"
 #include "cost_models/spec/workload.h"
+#include "planner/pricing/memory_limit.h"
 
 namespace tessera {
 
@@ -41,18 +42,19 @@ struct MemoryAccount {
   int rank = 0;
   std::size_t at = 0;                     // of `phases`: the one that is looked at
   std::vector<PhaseAccount> phases = {};  // of the schedule, in its order
-  Bytes device = {}, limit = {};  // of the rank; the difference is what fragmentation may take
-  Bytes peak = {};                // of the fullest rank in its fullest phase
-  Bytes planned_peak = {};        // as the plan states it; another where its constants are
+  Bytes device = {}, limit = {};          // of the rank
+  MemoryMargin margin = {};               // what `limit` leaves of `device`
+  Bytes peak = {};                        // of the fullest rank in its fullest phase
+  Bytes planned_peak = {};                // as the plan states it; another where its constants are
 
   const PhaseAccount& looked_at() const { return phases[at]; }
-  Bytes fragmentation() const { return device - limit; }
 };
 
 /// nullopt: the fullest rank, and the phase in which the rank holds most.
 struct MemoryQuestion {
   std::optional<int> rank = {};
   std::optional<Phase> phase = {};
+  std::optional<double> risk = {};  // nullopt: the one that the plan was made with
 };
 
 /// nullopt where the plan has no such rank or phase, or a layout that is impossible: then Problems

@@ -34,9 +34,11 @@ struct Planner::State {
         search_problem(request, capabilities, costs, evaluator, replanned);
     SolvedSearch solved = search_with_slots(problem, request, store);
     if (solved.result.best.empty()) return explain_infeasible(request, capabilities, costs);
+    const SaferSolution safer = find_safer(request, problem, costs, solved);
     const std::vector<Rival> rivals = rivals_of(request, problem, solved, store);
     Plan plan = compose_plan(request, costs, solved.result.best.front(), &reshards);
     plan.certificate = certificate_of(request, problem, solved, rivals, plan);
+    plan.certificate.safer = safer_plan(problem, safer);
     plan.certificate.digest = certified_digest(plan);
     return plan;
   }

@@ -13,11 +13,13 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/explain/infeasible.h"
+#include "planner/explain/memory_fit.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/shared_weights.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_value.h"
@@ -89,9 +91,8 @@ double percent_of(Bytes part, Bytes whole) {
 
 // Bytes that a rank of a pool may fill.
 Bytes limit_of(const Plan& plan, const Calibration* calibration, int view) {
-  const ClusterSpec seen = seen_from(plan.cluster, view);
-  return calibration == nullptr ? seen.device.memory
-                                : usable_memory(seen, seen_from(*calibration, view));
+  return calibration == nullptr ? seen_from(plan.cluster, view).device.memory
+                                : usable_memory(plan, *calibration, view);
 }
 
 // The fullest rank of every pool, where their GPUs differ.
@@ -141,10 +142,14 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
                 ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
                 bytes_text(peak).c_str(), batching_text(role.batching).c_str());
   }
-  if (!plan.cluster.groups.empty()) return out + pools_part(plan, calibration);
+  if (!plan.cluster.groups.empty()) {
+    out += pools_part(plan, calibration);
+    return calibration == nullptr ? out : out + describe_fit(plan, *calibration);
+  }
   const Bytes limit = limit_of(plan, calibration, 0);
   out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
               bytes_text(limit).c_str(), percent_of(plan.prediction.peak_bytes, limit));
+  if (calibration != nullptr) out += describe_fit(plan, *calibration);
   const Bytes shared =
       engine_named(plan.engine).weights.shares_memory ? least_shared_weight_bytes(plan) : Bytes{};
   if (shared > 0) {

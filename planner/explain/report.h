@@ -13,9 +13,9 @@ namespace tessera {
 
 struct Plan;
 
-/// Roles with ranks, layout and memory against the limit (usable_memory under the calibration; the
-/// device's memory without one); phases with seconds and share; reshard bytes against the full
-/// gather; runner-ups; certificate and margin; which constants are measured.
+/// Roles with ranks, layout and memory against the limit (usable_memory under the plan's risk and
+/// the calibration; the device's memory without one); phases with seconds and share; reshard bytes
+/// against the full gather; runner-ups; certificate and margin; which constants are measured.
 std::string describe(const Plan& plan, const Calibration* calibration = nullptr);
 
 /// The certificate alone: runner-ups and margin, in the objective's unit.

@@ -9,6 +9,7 @@
 #include "planner/plan/amounts.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
@@ -63,7 +64,7 @@ std::vector<OnOtherType> on_other_types(const Plan& plan, const Calibration& cal
       other.seconds = sum_of(costs.seconds(own));
       other.has_room = fits_view(plan.cluster, own.gpus, moved.view);
       if (std::max(there.peak, there.switching) > limit) {
-        other.limit = usable_memory(seen.cluster, seen.calibration);
+        other.limit = usable_memory(seen);
         other.needed = std::max(there.peak, there.switching) + other.limit - limit;
       } else {
         other.other_s = sum_of(there.seconds);

@@ -6,6 +6,7 @@
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/pricing/role/full_gather.h"
 #include "planner/request/candidate.h"

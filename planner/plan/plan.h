@@ -72,7 +72,11 @@ struct Prediction {
   Seconds exposed_comm_s;
   double tokens_per_s_per_gpu = 0;
   double mfu = 0;
-  Bytes peak_bytes;      // of the fullest rank
+  Bytes peak_bytes;  // of the fullest rank
+  /// The probability that no rank runs out of memory, and one standard deviation of what the
+  /// fullest rank's device holds (planner/pricing/memory_limit.h); 0 = unknown.
+  double fits = 0;
+  Bytes peak_error_bytes;
   Seconds step_error_s;  // one standard deviation, 0 = unknown
   std::vector<std::string> measured_constants, assumed_constants;
   bool operator==(const Prediction&) const = default;
@@ -89,8 +93,18 @@ struct RunnerUp {
   bool operator==(const RunnerUp&) const = default;
 };
 
+/// The best plan under a smaller risk: what more safety costs.
+struct SaferPlan {
+  double risk = 0;  // 0 = not worked out
+  double fits = 0;  // the probability that it does
+  RunnerUp plan;    // step_s 0: none holds so well
+  bool used() const { return risk > 0; }
+  bool operator==(const SaferPlan&) const = default;
+};
+
 struct Certificate {
   std::string objective;  // "step_s"
+  double risk = 0;        // of running out of memory that was accepted; 0 = not stated
   double value = 0, lower_bound = 0, gap = 0;
   std::int64_t evaluated = 0, pruned = 0;
   std::vector<RunnerUp> runner_up;  // ascending by the objective
@@ -98,6 +112,7 @@ struct Certificate {
   /// By how many standard deviations of their difference the nearest of these is worse, from the
   /// covariance of the constants; 0 = not known, or no difference.
   double margin_deviations = 0;
+  SaferPlan safer;     // one step of safety further: at a tenth of the risk
   std::string digest;  // of the plan that the search certified (certified.h); empty = no search
   bool operator==(const Certificate&) const = default;
 };

@@ -158,6 +158,8 @@ void fields(V& v, Prediction& prediction) {
   v.field("tokens_per_s_per_gpu", prediction.tokens_per_s_per_gpu, kFromZero);
   v.field("mfu", prediction.mfu, kFromZero);
   v.field("peak_bytes", prediction.peak_bytes, kNotNegative);
+  v.stated("fits", prediction.fits, kFraction);
+  v.stated("peak_error_bytes", prediction.peak_error_bytes, kNotNegative);
   v.field("step_error_s", prediction.step_error_s, kFromZero);
   v.strings("measured_constants", prediction.measured_constants);
   v.strings("assumed_constants", prediction.assumed_constants);
@@ -174,8 +176,16 @@ void fields(V& v, RunnerUp& runner_up) {
 }
 
 template <class V>
+void fields(V& v, SaferPlan& safer) {
+  v.field("risk", safer.risk, kFraction);
+  v.field("fits", safer.fits, kFraction);
+  fields(v, safer.plan);
+}
+
+template <class V>
 void fields(V& v, Certificate& certificate) {
   v.field("objective", certificate.objective);
+  v.stated("risk", certificate.risk, kFraction);
   v.field("value", certificate.value);
   v.field("lower_bound", certificate.lower_bound);
   v.field("gap", certificate.gap);
@@ -184,6 +194,7 @@ void fields(V& v, Certificate& certificate) {
   v.list("runner_up", certificate.runner_up);
   v.field("margin", certificate.margin);
   v.stated("margin_deviations", certificate.margin_deviations, kFromZero);
+  v.stated_object("safer", certificate.safer);
   v.stated("digest", certificate.digest);
 }
 

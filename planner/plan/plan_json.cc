@@ -37,7 +37,8 @@ class PlanWriter {
   void object(std::string_view key, T& value) {
     add(node, key, written(value));
   }
-  void stated_object(std::string_view key, Lora& value) {
+  template <class T>
+  void stated_object(std::string_view key, T& value) {
     if (value.used()) object(key, value);
   }
   template <class T>

@@ -52,7 +52,8 @@ class PlanReader {
   void object(std::string_view key, T& value) {
     if (auto inner = reader_.object(key)) read(*inner, value);
   }
-  void stated_object(std::string_view key, Lora& value) {
+  template <class T>
+  void stated_object(std::string_view key, T& value) {
     if (reader_.has(key)) object(key, value);
   }
   template <class T>

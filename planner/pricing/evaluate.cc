@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
-#include "planner/plan/amounts.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/role/reshard.h"
 #include "planner/pricing/role/role_pricer.h"
 
@@ -157,27 +157,6 @@ Evaluator CostEvaluator::evaluator() {
           [this](const Candidate& candidate, std::int64_t smallest) {
             return least_seconds(candidate, smallest);
           }};
-}
-
-Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration) {
-  return Bytes{static_cast<std::int64_t>(static_cast<double>(cluster.device.memory.value) *
-                                         (1 - calibration.fragmentation.value))};
-}
-
-Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank) {
-  if (cluster.groups.empty()) return usable_memory(cluster, calibration);
-  const int view = view_of(cluster, std::vector<int>{rank});
-  return usable_memory(seen_from(cluster, view), seen_from(calibration, view));
-}
-
-Bytes memory_limit(const PlanRequest& request) {
-  return usable_memory(request.cluster, request.calibration) -
-         Bytes{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
-}
-
-std::string of_usable(const PlanRequest& request, Bytes bytes) {
-  const Bytes usable = usable_memory(request.cluster, request.calibration);
-  return in_gib(bytes + usable - memory_limit(request)) + " of " + in_gib(usable);
 }
 
 Seconds host_call_seconds(const Workload& workload, const Calibration& calibration) {

@@ -89,7 +89,8 @@ class CostEvaluator {
   /// Rows of the parameter table of a role's model.
   std::size_t tensors(Role role) const;
 
-  /// Keeps a reference to this object. Candidates that exceed memory_limit alone have no seconds.
+  /// Keeps a reference to this object. Candidates that exceed memory_limit
+  /// (memory_limit.h) alone have no seconds.
   Evaluator evaluator();
 
  private:
@@ -105,19 +106,6 @@ class CostEvaluator {
   std::unique_ptr<PackedSequences> packed_;
   std::vector<std::unique_ptr<View>> views_;
 };
-
-/// Bytes of a device that a plan's peak may reach: its memory less what fragmentation wastes. Peaks
-/// count the reserve of context and libraries.
-Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration);
-/// The same of a rank's own GPU type.
-Bytes usable_memory(const ClusterSpec& cluster, const Calibration& calibration, int rank);
-
-/// Bytes of a rank that the roles on it may use: usable_memory less the reserve.
-Bytes memory_limit(const PlanRequest& request);
-
-/// "91.20 GiB of 76.00 GiB": the roles' bytes with the reserve, as peaks are shown, of
-/// usable_memory.
-std::string of_usable(const PlanRequest& request, Bytes bytes);
 
 /// A call that runs no model (a rule's rewards, advantages): arithmetic of the host over the step's
 /// sequences. 0.1 ms for 512 of them (tessera run, digits, 4 H200).

@@ -8,6 +8,7 @@
 #include "planner/plan/amounts.h"
 #include "planner/plan/phase_seconds.h"
 #include "planner/pricing/iteration.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"

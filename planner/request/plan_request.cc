@@ -91,6 +91,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
   request.calibration = std::move(calibration);
   request.engine = plan.engine;
   request.objective = objective_of(plan);
+  request.risk = risk_of(plan);
   request.tessera_version = plan.provenance.tessera_version;
   request.created = plan.provenance.created;
   for (const RolePlan& role : plan.roles) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +16,10 @@
 #include "cost_models/engine_traits.h"
 #include "cost_models/memory.h"
 #include "planner/engines/choices.h"
+#include "planner/engines/memory_accuracy.h"
 #include "planner/plan/model_source.h"
 #include "planner/request/objective.h"
+#include "planner/request/risk.h"
 #include "planner/request/settings.h"
 
 namespace tessera {
@@ -28,11 +31,13 @@ struct PlanRequest {
   Calibration calibration;
   std::string engine{kOwnEngine};
   EngineChoices choices;
-  EngineTraits traits;                // of that engine (traits_of)
-  std::map<Role, Lora> lora;          // of roles with adapters
-  std::map<Role, RoleDTypes> dtypes;  // instead of dtypes_of's; empty = the model's
+  EngineTraits traits;                   // of that engine (traits_of)
+  std::map<Role, Lora> lora;             // of roles with adapters
+  std::optional<MemoryAccuracy> memory;  // instead of the engine's
+  std::map<Role, RoleDTypes> dtypes;     // instead of dtypes_of's; empty = the model's
   FixedSettings fixed;
   Objective objective = Objective::step_time;
+  double risk = kDefaultRisk;            // that a plan may run out of memory with (memory_limit.h)
   std::string tessera_version, created;  // for the plan's provenance
 };
 

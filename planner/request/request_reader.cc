@@ -38,6 +38,8 @@ PlanRequest read_request(const RequestNames& names, Problems& problems) {
   request.engine = names.engine;
   request.fixed = parse_settings(names.fixed, problems);
   read_objective(request, names.objective, problems);
+  request.risk = names.risk;
+  check_risk(names.risk, problems);
   read_model(request, "actor", names.model, problems);
   if (auto cluster = read_cluster_spec(names.cluster, problems)) {
     request.cluster = *std::move(cluster);

@@ -15,6 +15,7 @@ namespace tessera {
 struct RequestNames {
   std::string model, critic, reward, cluster, workload;
   std::string engine{kOwnEngine}, objective = "step_s";
+  double risk = kDefaultRisk;
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
 };
 

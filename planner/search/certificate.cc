@@ -9,6 +9,7 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/fixed.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/uncertainty.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
@@ -144,6 +145,38 @@ double deviations_between(const PlanRequest& request, const SearchProblem& probl
   return deviation > 0 ? std::max(Seconds{}, value(other) - value(winner)) / deviation : 0;
 }
 
+// A plan that is not the winner, by what it is and by the settings that make it.
+RunnerUp named(const SearchProblem& problem, const Solution& other, const std::string& note) {
+  const std::string off = other.policy_lag > 0 ? ", one step off" : "";
+  const std::string types = describe_types(problem.cluster, other);
+  RunnerUp named{describe(other.placement) + off + note + (types.empty() ? "" : "," + types),
+                 describe(other),
+                 other.step_s,
+                 other.gpus(),
+                 types.empty() ? 0 : other.billed_gpus,
+                 settings_of(other)};
+  for (const auto& [role, candidate] : other.choice) {
+    if (types.empty()) break;
+    named.settings.push_back(std::string(name_of(role)) +
+                             ".gpu=" + type_name(problem.cluster, candidate.view));
+  }
+  return named;
+}
+
+// Of the block that is likeliest to run out, by the bytes that the search counts.
+double fits_of(const SearchProblem& problem, CostEvaluator& costs, const Solution& solution) {
+  double least = 1;
+  for (const std::vector<Role>& block : solution.placement) {
+    std::vector<RoleCost> together;
+    for (const Role role : block) {
+      together.push_back(problem.evaluator.role(solution.choice.at(role)));
+    }
+    const PlanRequest& seen = costs.request(solution.choice.at(block.front()).view);
+    least = std::min(least, fit_probability(seen, bytes_together(together)));
+  }
+  return least;
+}
+
 // Value, bound and gap of `plan`, made of the winner, in the objective's unit.
 void set_value(Certificate& certificate, const SolvedSearch& solved, Objective objective,
                const Plan& plan) {
@@ -183,23 +216,14 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
   const Solution& winner = result.best.front();
   Certificate certificate;
   certificate.objective = name_of(problem.objective);
+  certificate.risk = request.risk;
   set_value(certificate, solved, problem.objective, plan);
   certificate.evaluated = result.evaluated;
   certificate.pruned = result.pruned;
   certificate.margin = others.empty() ? 0 : 1;
   const Solution* nearest = nullptr;
   for (const auto& [other, note] : others) {
-    const std::string off = other.policy_lag > 0 ? ", one step off" : "";
-    const std::string types = describe_types(problem.cluster, other);
-    certificate.runner_up.push_back(
-        {describe(other.placement) + off + note + (types.empty() ? "" : "," + types),
-         describe(other), other.step_s, other.gpus(), types.empty() ? 0 : other.billed_gpus,
-         settings_of(other)});
-    for (const auto& [role, candidate] : other.choice) {
-      if (types.empty()) break;
-      certificate.runner_up.back().settings.push_back(
-          std::string(name_of(role)) + ".gpu=" + type_name(problem.cluster, candidate.view));
-    }
+    certificate.runner_up.push_back(named(problem, other, note));
     const double margin = margin_between(problem, winner, other);
     if (margin >= certificate.margin) continue;
     certificate.margin = margin;
@@ -209,6 +233,44 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
     certificate.margin_deviations = deviations_between(request, problem, winner, *nearest);
   }
   return certificate;
+}
+
+SaferSolution find_safer(const PlanRequest& request, const SearchProblem& problem,
+                         CostEvaluator& costs, SolvedSearch& solved) {
+  SaferSolution safer{.risk = kSafetyStep * request.risk};
+  if (safer.risk < kLeastRisk) return {};
+  std::vector<Solution>& best = solved.result.best;
+  safer.fits = fits_of(problem, costs, best.front());
+  if (safer.fits >= 1 - safer.risk) {
+    safer.best = best.front();
+    return safer;
+  }
+  SearchProblem tighter = problem;  // its prices hold for fewer bytes as well
+  tighter.memory_limit = memory_limit(request, safer.risk);
+  for (std::size_t view = 0; view < tighter.views.size(); ++view) {
+    tighter.views[view].memory_limit =
+        memory_limit(costs.request(static_cast<int>(view)), safer.risk);
+  }
+  FrontStore store;
+  std::vector<Solution> found = search_with_slots(tighter, request, store).result.best;
+  if (found.empty()) return safer;
+  safer.best = std::move(found.front());
+  safer.fits = fits_of(problem, costs, *safer.best);
+  const auto value = [&](const Solution& one) { return value_of(problem.objective, one); };
+  if (value(*safer.best) > value(best.front())) return safer;
+  std::erase_if(best, [&](const Solution& other) {
+    return other.placement == safer.best->placement && other.policy_lag == safer.best->policy_lag;
+  });
+  best.insert(best.begin(), *safer.best);
+  return safer;
+}
+
+SaferPlan safer_plan(const SearchProblem& problem, const SaferSolution& safer) {
+  SaferPlan plan{.risk = safer.risk};
+  if (!safer.best) return plan;
+  plan.fits = safer.fits;
+  plan.plan = named(problem, *safer.best, "");
+  return plan;
 }
 
 }  // namespace tessera

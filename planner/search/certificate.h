@@ -4,9 +4,11 @@
 // the prices that `store` keeps.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/pricing/evaluate.h"
 #include "planner/request/request.h"
 #include "planner/search/exact.h"
 #include "planner/search/slots.h"
@@ -15,6 +17,7 @@ namespace tessera {
 
 struct Certificate;
 struct Plan;
+struct SaferPlan;
 
 /// A plan that the winner was compared with, and what it is beside its placement.
 struct Rival {
@@ -33,5 +36,20 @@ std::vector<Rival> rivals_of(const PlanRequest& request, const SearchProblem& pr
 Certificate certificate_of(const PlanRequest& request, const SearchProblem& problem,
                            const SolvedSearch& solved, const std::vector<Rival>& rivals,
                            const Plan& plan);
+
+/// The best plan at a tenth of the request's risk.
+struct SaferSolution {
+  double risk = 0;               // 0: less than can be asked for, not looked for
+  double fits = 0;               // the probability that it fits
+  std::optional<Solution> best;  // nullopt: none holds so well
+};
+
+/// The winner of `solved` where that holds so well. Else a search finds it, and becomes the winner
+/// itself where it is no worse: of two plans as good the one that is likelier to survive is chosen.
+SaferSolution find_safer(const PlanRequest& request, const SearchProblem& problem,
+                         CostEvaluator& costs, SolvedSearch& solved);
+
+/// As the plan states it.
+SaferPlan safer_plan(const SearchProblem& problem, const SaferSolution& safer);
 
 }  // namespace tessera

@@ -15,6 +15,7 @@
 #include "planner/plan/phase_seconds.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/iteration.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/peak_memory.h"
 #include "planner/pricing/role/full_gather.h"
 #include "planner/pricing/role/groups.h"
@@ -284,6 +285,9 @@ Plan compose_plan(const PlanRequest& request, CostEvaluator& costs, const Soluti
   }
   plan.environment = environment_of(request, solution);
   plan.prediction = prediction_of(plan, request, costs, solution);
+  const PlanFit fit = fit_of(plan, request.calibration);
+  plan.prediction.fits = fit.probability;
+  plan.prediction.peak_error_bytes = fit.deviation;
   plan.provenance = {request.tessera_version, request.calibration.name, request.created};
   return plan;
 }

@@ -10,6 +10,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/group_degrees.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/candidate.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"

@@ -19,6 +19,7 @@ struct SweepResult {
   /// A layout that only lacks memory is timed all the same.
   std::optional<Seconds> step_s, gen_s, reshard_s, log_prob_s, update_s;
   std::optional<double> tokens_per_s_per_gpu, mfu, peak_gib;
+  std::optional<double> fits;  // the probability that the memory suffices
   bool feasible = false;
   std::int64_t gpus = 0;  // that the layout takes
   /// The part that is impossible or too much (rank's phase, class, bytes); else the choices made

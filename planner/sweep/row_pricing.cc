@@ -13,6 +13,7 @@
 #include "cost_models/lengths.h"
 #include "planner/pricing/fixed.h"
 #include "planner/pricing/iteration.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/peak_memory.h"
 #include "planner/request/candidate.h"
 #include "planner/request/plan_request.h"
@@ -214,6 +215,7 @@ class RowPricing {
                                 : std::max(actor != nullptr ? actor->cost.peak : Bytes{},
                                            rollout != nullptr ? rollout->cost.peak : Bytes{});
     result.peak_gib = with_reserve(peak) / (1LL << 30);
+    result.fits = fit_probability(request_, peak);
     result.feasible = peak <= limit();
     if (!result.feasible) result.why = shortage(actor, rollout, peak);
     append(result.why, chosen);
@@ -238,7 +240,10 @@ class RowPricing {
     set_rates(result, solution.gpus(), actor.gpus);
     const auto schedule =
         schedule_of(default_schedule(request_.workload), solution.placement, solution.policy_lag);
-    result.peak_gib = gib(peak_bytes(schedule, solution, costs_, generating_));
+    const Bytes peak = peak_bytes(schedule, solution, costs_, generating_);
+    const Bytes reserve{static_cast<std::int64_t>(request_.calibration.reserve_bytes.value)};
+    result.peak_gib = gib(peak);
+    result.fits = fit_probability(request_, peak - reserve);
     result.feasible = true;
     result.why = chosen_text(row_, solution, longest_sequence(request_.workload));
     add_assumptions(result, actor.dp);

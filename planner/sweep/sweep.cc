@@ -19,11 +19,13 @@ std::string text(const std::optional<double>& value) {
 }  // namespace
 
 std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& folder,
-                                  const std::string& calibration, Problems& problems) {
+                                  const std::string& calibration, Problems& problems, double risk) {
   const auto rows = read_sweep_rows_as_far(table, problems);
   if (!rows) return std::nullopt;
-  const auto inputs = read_sweep_inputs(*rows, folder, table.file, calibration, problems);
+  auto inputs = read_sweep_inputs(*rows, folder, table.file, calibration, problems);
+  check_risk(risk, problems);
   if (!inputs || !problems.empty()) return std::nullopt;
+  inputs->risk = risk;
   std::array<std::size_t, kSweepOutputs.size()> columns{};
   for (std::size_t i = 0; i < kSweepOutputs.size(); ++i) {
     const auto found = table.column(kSweepOutputs[i]);
@@ -43,6 +45,7 @@ std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& 
                                                                  text(result.tokens_per_s_per_gpu),
                                                                  text(result.mfu),
                                                                  text(result.peak_gib),
+                                                                 text(result.fits),
                                                                  result.feasible ? "1" : "0",
                                                                  result.why};
     table.rows[r].cells.resize(table.header.size());

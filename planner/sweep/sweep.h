@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/csv.h"
 #include "cost_models/documents/problem_list.h"
+#include "planner/request/risk.h"
 
 namespace tessera {
 
@@ -16,9 +17,11 @@ struct SweepSummary {
 };
 
 /// Adds (or refreshes, where the table has them already) the columns step_s, gen_s, reshard_s,
-/// log_prob_s, update_s, tokens_per_s_per_gpu, mfu, peak_gib, feasible (0 or 1) and why; all other
-/// columns stay as they are. nullopt and Problems when a row, model or cluster does not read.
+/// log_prob_s, update_s, tokens_per_s_per_gpu, mfu, peak_gib, fits (the probability), feasible (0
+/// or 1: fits with at least 1 - risk) and why; all other columns stay as they are. nullopt and
+/// Problems when a row, model or cluster does not read.
 std::optional<SweepSummary> sweep(CsvTable& table, const std::filesystem::path& folder,
-                                  const std::string& calibration, Problems& problems);
+                                  const std::string& calibration, Problems& problems,
+                                  double risk = kDefaultRisk);
 
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem_list.h"
 #include "planner/plan/model_source.h"
+#include "planner/request/risk.h"
 #include "planner/sweep/sweep_row.h"
 
 namespace tessera {
@@ -25,6 +26,7 @@ struct SweepCluster {
 struct SweepInputs {
   std::map<std::string, ModelSource, std::less<>> models;
   std::map<std::string, SweepCluster, std::less<>> clusters;
+  double risk = kDefaultRisk;  // that a feasible row may run out of memory with
 };
 
 /// `calibration`: a file or preset for every cluster; empty = the one shipped for its device, or

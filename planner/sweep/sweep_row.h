@@ -40,9 +40,9 @@ enum class SweepPlacement { by_gpus, colocated, split };
 enum class RolloutWeights { keep, unmap };
 
 /// Columns that a sweep writes, and does not read.
-inline constexpr std::array<std::string_view, 10> kSweepOutputs = {
+inline constexpr std::array<std::string_view, 11> kSweepOutputs = {
     "step_s", "gen_s",    "reshard_s", "log_prob_s", "update_s", "tokens_per_s_per_gpu",
-    "mfu",    "peak_gib", "feasible",  "why"};
+    "mfu",    "peak_gib", "fits",      "feasible",   "why"};
 
 struct SweepRow {
   std::size_t line = 0;

@@ -10,6 +10,7 @@
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/memory_limit.h"
 
 namespace tessera {
 namespace {
@@ -78,7 +79,7 @@ std::string rank_text(const RankSummary& rank, std::int64_t limit) {
 std::string ranks_text(const Simulation& simulation, const Plan& plan,
                        const Calibration& calibration) {
   const auto limit = [&](std::size_t rank) {
-    return usable_memory(plan.cluster, calibration, static_cast<int>(rank));
+    return usable_memory_of_rank(plan, calibration, static_cast<int>(rank));
   };
   std::string text = line("%-12s %12s %8s  %-16s %8s %14s\n", "ranks", "peak", "of limit", "in",
                           "idle", "exposed comm");
@@ -137,7 +138,7 @@ std::string to_json(const Simulation& simulation, const Plan& plan,
   nlohmann::ordered_json json = {{"step_s", simulation.step_s},
                                  {"exposed_comm_s", simulation.exposed_comm_s()},
                                  {"peak_bytes", simulation.peak_bytes()},
-                                 {"limit_bytes", usable_memory(plan.cluster, calibration).value}};
+                                 {"limit_bytes", usable_memory(plan, calibration).value}};
   auto& phases = json["phases"] = nlohmann::ordered_json::array();
   for (const auto& [phase, seconds] : simulation.phases_s) {
     phases.push_back({{"phase", name_of(phase)},
@@ -163,7 +164,7 @@ std::string to_json(const Simulation& simulation, const Plan& plan,
          {"idle_share", summary.idle_share},
          {"exposed_comm_s", summary.exposed_comm_s},
          {"peak_bytes", summary.peak_bytes},
-         {"limit_bytes", usable_memory(plan.cluster, calibration, static_cast<int>(rank)).value},
+         {"limit_bytes", usable_memory_of_rank(plan, calibration, static_cast<int>(rank)).value},
          {"peak_phase", summary.peak_phase == Phase::load ? "none" : name_of(summary.peak_phase)}});
   }
   return json.dump(2) + "\n";

@@ -7,6 +7,7 @@
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/memory_limit.h"
 
 namespace tessera {
 namespace {
@@ -16,11 +17,9 @@ struct MemoryShares {
   double of_device = 0, of_usable = 0;
 };
 
-void take_more(MemoryShares& most, Bytes bytes, Bytes memory, double fragmentation) {
-  if (memory <= 0) return;
-  const double share = bytes / memory;
-  most.of_device = std::max(most.of_device, share);
-  most.of_usable = std::max(most.of_usable, share / (1 - fragmentation));
+void take_more(MemoryShares& most, Bytes bytes, Bytes memory, Bytes usable) {
+  if (memory > 0) most.of_device = std::max(most.of_device, bytes / memory);
+  if (usable > 0) most.of_usable = std::max(most.of_usable, bytes / usable);
 }
 
 // With several GPU types every pool against its own: in each phase the fullest ranks of its roles
@@ -29,7 +28,7 @@ MemoryShares memory_shares(const Plan& plan, const Calibration& calibration) {
   MemoryShares most;
   if (plan.cluster.groups.empty()) {
     take_more(most, plan.prediction.peak_bytes, plan.cluster.device.memory,
-              calibration.fragmentation.value);
+              usable_memory(plan, calibration));
     return most;
   }
   for (const std::vector<Role>& block : placement_of(plan)) {
@@ -40,7 +39,7 @@ MemoryShares memory_shares(const Plan& plan, const Calibration& calibration) {
     const int view = view_of(plan.cluster, plan.find(block.front())->ranks);
     const Bytes memory = seen_from(plan.cluster, view).device.memory;
     for (const auto& [phase, sum] : bytes) {
-      take_more(most, sum, memory, seen_from(calibration, view).fragmentation.value);
+      take_more(most, sum, memory, usable_memory(plan, calibration, view));
     }
   }
   return most;

@@ -47,6 +47,14 @@ TEST_F(Usage, OptionsThatDoNotReadAre64AndNameWhatIsKnown) {
   const Called engine = call(kAsk + "--engine foo");
   EXPECT_EQ(engine.code, 64);
   EXPECT_THAT(engine.out, HasSubstr("vllm or any"));
+  for (const char* risk : {"0", "0.51", "-1", "nan", "2%", "''"}) {
+    for (const std::string& command : {kAsk, "explain " + plan() + " "}) {
+      const Called called = call(command + "--risk " + risk);
+      EXPECT_EQ(called.code, 64) << risk;
+      EXPECT_THAT(called.out, HasSubstr("--risk")) << risk;
+      EXPECT_THAT(called.out, HasSubstr("from 0.000001 to 0.5")) << risk;
+    }
+  }
   EXPECT_EQ(call(kAsk + "--fix foo").code, 64);
   EXPECT_EQ(call(kAsk + "--fix critic.tp=2").code, 64);
   EXPECT_EQ(call(kAsk + "--vary rollout.tp").code, 64);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/memory_limit.h"
 #include "tests/simulator/sample_plans.h"
 
 namespace tessera {
@@ -49,7 +50,7 @@ TEST(Report, TheJsonHoldsTheSameNumbers) {
   const auto json = nlohmann::json::parse(to_json(simulation, plan, calibration));
   EXPECT_EQ(json.at("step_s"), simulation.step_s);
   EXPECT_EQ(json.at("peak_bytes"), simulation.peak_bytes());
-  EXPECT_EQ(json.at("limit_bytes"), usable_memory(plan.cluster, calibration).value);
+  EXPECT_EQ(json.at("limit_bytes"), usable_memory(plan, calibration).value);
   EXPECT_EQ(json.at("ranks").size(), 4u);
   EXPECT_EQ(json.at("phases").at(0).at("phase"), "update_actor");
   EXPECT_EQ(json.at("critical_path").size(), simulation.critical_path.size());

@@ -17,6 +17,7 @@
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/pricing/evaluate.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/request.h"
 #include "simulator/rules/plan_metrics.h"
 
@@ -213,7 +214,7 @@ TEST(Rules, MemoryNearTheEndIsThatOfWhatPlansMayFill) {
   const RuleProfile defaults = shipped("default");
   const auto outcome = [&](double share) {
     plan.prediction.peak_bytes =
-        Bytes{static_cast<std::int64_t>((share * usable_memory(plan.cluster, calibration)).value)};
+        Bytes{static_cast<std::int64_t>((share * usable_memory(plan, calibration)).value)};
     const Expectation expectation = expectation_of(plan, calibration);
     for (const auto& [rule, verdict] : judge(defaults, expectation.predicted, expectation)) {
       if (rule->name == "memory_near_the_end") return verdict.outcome;

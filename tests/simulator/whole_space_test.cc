@@ -9,6 +9,7 @@
 #include "planner/explain/planner.h"
 #include "planner/explain/report.h"
 #include "planner/plan/phase_seconds.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -163,7 +164,7 @@ TEST(WholeSpaceTasks, ChunksOfVirtualStagesShortenTheBubble) {
 TEST(WholeSpaceTasks, PlanAndSimulationReportTheSameLimit) {
   const PlanRequest asked = request_for(llama_8b(), {});
   const Plan plan = planned(asked);
-  const std::int64_t limit = usable_memory(plan.cluster, asked.calibration);
+  const std::int64_t limit = usable_memory(plan, asked.calibration);
   char share[32];
   std::snprintf(
       share, sizeof share, "%.1f",

@@ -136,7 +136,7 @@ TEST(Infeasible, OfRolesTogetherNamesTheSwitchAndNoMoreBytesThanAreMissing) {
   EXPECT_EQ(shortage.role, Role::rollout);
   EXPECT_EQ(shortage.tensor_class, "weights");
   const double more = shortage.needed / shortage.limit - 1;
-  EXPECT_LT(more, 0.1);
+  EXPECT_LT(more, 0.15);
   EXPECT_TRUE(std::holds_alternative<Plan>(outcome_with(1 + more + 0.005)));
   EXPECT_TRUE(std::holds_alternative<Infeasible>(outcome_with(1 + more / 2)));
 }

@@ -20,6 +20,7 @@
 #include "planner/plan/certified.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
@@ -264,10 +265,13 @@ TEST(MixedPlan, ProgramsReadTheReasonsForItsTypes) {
 
 TEST(MixedPlan, TheMemoryOfARankIsThatOfItsType) {
   const PlanRequest asked = of_verl();
-  const std::int64_t h800 = usable_memory(asked.cluster, asked.calibration, 0);
-  const std::int64_t h20 = usable_memory(asked.cluster, asked.calibration, 63);
-  EXPECT_EQ(h800, usable_memory(asked.cluster, asked.calibration));
-  EXPECT_NEAR(static_cast<double>(h20) / static_cast<double>(h800), 95.0 / 80, 1e-9);
+  Plan plan;
+  plan.engine = asked.engine;
+  plan.cluster = asked.cluster;
+  const Bytes h800 = usable_memory_of_rank(plan, asked.calibration, 0);
+  const Bytes h20 = usable_memory_of_rank(plan, asked.calibration, 63);
+  EXPECT_EQ(h800, usable_memory(asked));
+  EXPECT_NEAR(h20 / h800, 95.0 / 80, 0.02);  // what lies beside the tensors is equal
 }
 
 }  // namespace

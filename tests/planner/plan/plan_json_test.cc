@@ -81,6 +81,12 @@ Plan any_plan() {
   plan.prediction.phases_s[*rc::gen::elementOf(kEveryPhase)] = Seconds{any_number()};
   plan.prediction.measured_constants = {any_text()};
   plan.certificate.value = -any_number();
+  plan.prediction.fits = *rc::gen::element(0.0, 0.5, 1.0);
+  plan.prediction.peak_error_bytes = Bytes{*rc::gen::inRange<std::int64_t>(0, 1LL << 40)};
+  plan.certificate.risk = *rc::gen::element(0.0, 0.02, 0.5);
+  if (*rc::gen::arbitrary<bool>()) {
+    plan.certificate.safer = {0.002, 0.999, plan.certificate.runner_up[0]};
+  }
   plan.certificate.runner_up[0].step_s = Seconds{any_number()};
   plan.provenance.calibration = any_text();
   return plan;

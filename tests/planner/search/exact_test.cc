@@ -204,6 +204,7 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfTheWholeSpaceOfEngines) {
     request.traits = traits_of(request.engine);
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
+    request.memory = MemoryAccuracy{};  // nothing is uncertain
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 10000)(engine);
     request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
@@ -244,6 +245,7 @@ TEST(ExactSearch, EqualsBruteForceOnPartsOfVerlMegatronsSpace) {
     request.traits = traits_of(request.engine);
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
+    request.memory = MemoryAccuracy{};  // nothing is uncertain
     const auto kib = std::uniform_int_distribution<std::int64_t>(900, 10000)(engine);
     request.cluster.device.memory =
         Bytes{(2048LL << 20) + kib * 1024};  // beside the switch's bucket
@@ -284,6 +286,7 @@ TEST(ExactSearch, EqualsBruteForceOnVerlsUlyssesOverAllGpus) {
   request.traits = traits_of(request.engine);
   request.calibration.fragmentation.value = 0;
   request.calibration.reserve_bytes.value = 0;
+  request.memory = MemoryAccuracy{};  // nothing is uncertain
   const Capabilities& table = engine_named(request.engine).capabilities;
   std::set<std::string> chosen;
   for (std::int64_t mib = 64; mib < 2048; mib += mib / 8) {
@@ -329,6 +332,7 @@ TEST(ExactSearch, EqualsBruteForceOverTheTokenLimitsOfEveryCall) {
     request.traits = traits_of(request.engine);
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
+    request.memory = MemoryAccuracy{};  // nothing is uncertain
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named(request.engine).capabilities;
@@ -359,6 +363,7 @@ TEST(ExactSearch, EqualsBruteForceUnderTheCostModelsAndRandomMemories) {
     PlanRequest request = request_of(tiny_model(2 + trial % 2), workload, cluster);
     request.calibration.fragmentation.value = 0;
     request.calibration.reserve_bytes.value = 0;
+    request.memory = MemoryAccuracy{};  // nothing is uncertain
     const auto kib = std::uniform_int_distribution<std::int64_t>(600, 5000)(engine);
     request.cluster.device.memory = Bytes{kib * 1024};
     const Capabilities& table = engine_named("tessera").capabilities;

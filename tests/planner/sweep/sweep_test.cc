@@ -47,7 +47,7 @@ TEST(Sweep, KeepsEveryColumnAndAddsThePrediction) {
   const CsvTable table =
       swept("\"a, b\",llama3.1-8b,h100-8,train,8,2,1,4,1,1,1,1,none,1,1,64,2048,0\n");
   EXPECT_EQ(table.header.front(), "note");
-  EXPECT_EQ(table.header.size(), 28U);
+  EXPECT_EQ(table.header.size(), 29U);
   EXPECT_EQ(cell(table, 0, "note"), "a, b");
   EXPECT_EQ(cell(table, 0, "feasible"), "1");
   EXPECT_GT(value(table, 0, "step_s"), 0);
