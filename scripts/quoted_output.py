@@ -111,7 +111,7 @@ def cut_like(quoted, line):
 
 def remade(quoted, printed):
     """The quoted lines with what is printed in the place of each. Lines that are new are put in
-    where the quotation leaves none out, between two that stay."""
+    between two that stay, but where the block says that it leaves lines out ("...")."""
     bare = [re.sub(NUMBER, "#", line) for line in printed]
     whole = not any(line.strip() == CUT for line in quoted)
     made, at = [], 0
@@ -126,7 +126,7 @@ def remade(quoted, printed):
         if best is None or scores[best] < 0.6:
             continue
         if whole and made:
-            made += printed[at:at + best]
+            made += [text.rstrip() for text in printed[at:at + best]]
         made.append(cut_like(line, printed[at + best]))
         at += best + 1
     return made
