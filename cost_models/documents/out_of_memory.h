@@ -17,16 +17,17 @@ inline constexpr ExitCode kOutOfMemory{71};
 /// A request that was refused, other than torch's own (c10::OutOfMemoryError).
 class OutOfMemory : public Error {
  public:
-  /// `asked_by`: "arenas", "NCCL", ...; `bytes`: 0 where nobody says how many were asked for.
-  OutOfMemory(std::string asked_by, std::int64_t bytes, const std::string& message)
-      : Error(kOutOfMemory, message), asked_by_(std::move(asked_by)), bytes_(bytes) {}
+  /// `asked_by`: "arenas", "NCCL", ...; `requested`: bytes; 0 where nobody says how many were asked
+  /// for.
+  OutOfMemory(std::string asked_by, std::int64_t requested, const std::string& message)
+      : Error(kOutOfMemory, message), asked_by_(std::move(asked_by)), requested_(requested) {}
 
   const std::string& asked_by() const { return asked_by_; }
-  std::int64_t bytes() const { return bytes_; }
+  std::int64_t requested() const { return requested_; }
 
  private:
   std::string asked_by_;
-  std::int64_t bytes_;
+  std::int64_t requested_;
 };
 
 }  // namespace tessera

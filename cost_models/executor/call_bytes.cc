@@ -6,9 +6,6 @@
 namespace tessera {
 namespace {
 
-// What cuBLAS takes from torch's allocator on Hopper (aten/src/ATen/cuda/CUDABlas.cpp: 32 MiB for
-// its handle and as much for cuBLASLt).
-constexpr double kProductWorkspace = 64.0 * (1 << 20);
 // Tokens that travel among tensor-parallel ranks lie in three buffers (executor/model's
 // token_exchange) as wide as the residual stream.
 constexpr double kExchangeBuffers = 3;
@@ -63,9 +60,9 @@ double whole_stream(const RankModel& rank, const Widths& width) {
 
 }  // namespace
 
-double executor_saved_bytes(const RankModel& rank, Recompute recompute) {
+Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute) {
   const Widths width = widths_of(rank);
-  if (recompute == Recompute::full) return width.stream;
+  if (recompute == Recompute::full) return Traffic{width.stream};
   const double fp32 = size_of(DType::fp32);
   const double norms = 4 * width.stream + 2 * fp32 / rank.stream_parts();
   const double attention = 2 * (width.queries + width.keys) + width.per_head;
@@ -74,7 +71,7 @@ double executor_saved_bytes(const RankModel& rank, Recompute recompute) {
   if (rank.model.qk_norm) {
     own_norms = width.queries + width.keys + fp32 * as_double(rank.query_heads() + rank.kv_heads());
   }
-  return norms + attention + mlp + own_norms;
+  return Traffic{norms + attention + mlp + own_norms};
 }
 
 MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,
@@ -83,7 +80,7 @@ MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,
   const double tokens = load.tokens / rank.cp;
   double layers = 0;
   for (const std::int64_t count : load.layers) layers += as_double(count);
-  const double kept = layers * executor_saved_bytes(rank, recompute) * load.in_flight;
+  const double kept = layers * executor_saved_bytes(rank, recompute).value * load.in_flight;
   const double travels = exchange(rank, width);
   // Where the logits are: input, output and gradient of the final norm.
   const double loss = load.last ? 3 * width.stream + whole_stream(rank, width) : 0;
@@ -93,7 +90,7 @@ MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,
   double backward = width.stream + whole_stream(rank, width) + 3 * width.ffn;
   double again = 0;
   if (recompute == Recompute::full) {
-    again = executor_saved_bytes(rank, Recompute::none) - width.stream;
+    again = executor_saved_bytes(rank, Recompute::none).value - width.stream;
     backward += width.stream;
   }
   MemoryUse use;
@@ -101,7 +98,7 @@ MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,
   const bool at_loss = tokens * loss + logits > tokens * (backward + again);
   use.activations = rounded(tokens * (kept + (at_loss ? loss : again)));
   use.logits = rounded(at_loss ? logits : 0);
-  use.workspace = rounded(kProductWorkspace + (at_loss ? 0 : tokens * backward));
+  use.workspace = rounded(at_loss ? 0 : tokens * backward);
   return use;
 }
 
@@ -114,8 +111,7 @@ MemoryUse executor_scoring_bytes(const RankModel& rank, bool last_stage, double 
       own * (3 * width.stream + whole_stream(rank, width) + std::max(attention, 3 * width.ffn));
   const double head = last_stage ? own * (2 * width.stream + whole_stream(rank, width)) : 0;
   const double logits = last_stage ? logits_bytes(rank, own, false) : 0;
-  MemoryUse use{.communication = rounded(own * exchange(rank, width)),
-                .workspace = rounded(kProductWorkspace)};
+  MemoryUse use{.communication = rounded(own * exchange(rank, width))};
   const bool at_head = head + logits > layer;
   use.activations = rounded(at_head ? head : layer);
   use.logits = rounded(at_head ? logits : 0);

@@ -2,7 +2,8 @@
 //
 // Pure functions of what executor/model, executor/tensor and executor/train allocate; any change
 // there shows here. A call is looked at where its live memory is largest: where the loss has its
-// logits, or in the backward pass of the stage's last layer, whichever is more. Bytes; any thread.
+// logits, or in the backward pass of the stage's last layer, whichever is more. Workspaces of
+// libraries belong to the reserve (Calibration::reserve_bytes). Bytes; any thread.
 #pragma once
 
 #include "cost_models/memory.h"
@@ -15,7 +16,7 @@ namespace tessera {
 /// and outputs of both norms, rotated queries and keys, values, the attention's output and its
 /// log-sum per head (fp32), gate, up and their product, and where queries and keys have norms of
 /// their own the inputs of these. With Recompute::full the layer's input alone.
-double executor_saved_bytes(const RankModel& rank, Recompute recompute);
+Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute);
 
 /// Activations, logits and workspace of a training call at its largest moment.
 MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,

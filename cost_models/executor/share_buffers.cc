@@ -23,8 +23,9 @@ MemoryUse share_buffers(const SharedStage& stage, const RoleDTypes& dtypes, bool
   if (stage.zero < 3) {
     use.weights = Bytes{(stage.all + stage.ranks - 1) / stage.ranks * size_of(dtypes.param)};
   }
+  // Where gradients leave the device nobody reads them there: these go with them.
   const std::int64_t others = stage.ranks - 1;
-  use.communication = Bytes{std::min(kStagedElements, others * whole) * size_of(dtypes.grad)};
+  use.gradients += Bytes{std::min(kStagedElements, others * whole) * size_of(dtypes.grad)};
   return use;
 }
 

@@ -30,12 +30,12 @@ Box rows(const ShardedTensor& tensor, std::int64_t first, std::int64_t last) {
 }
 
 std::vector<ShardedTensor> own_tensors() {
-  ShardedTensor table{.name = "table", .shape = {12, 5}, .element_bytes = kFloat};
+  ShardedTensor table{.name = "table", .shape = {12, 5}, .element_bytes = tessera::Bytes{kFloat}};
   for (int rank = 0; rank < kRanks; ++rank) {
     table.source.push_back({rank, rows(table, 3 * rank, 3 * rank + 3)});
   }
   table.destination = {{0, rows(table, 0, 7)}, {2, rows(table, 7, 12)}};
-  ShardedTensor bias{.name = "bias", .shape = {8}, .element_bytes = kFloat};
+  ShardedTensor bias{.name = "bias", .shape = {8}, .element_bytes = tessera::Bytes{kFloat}};
   bias.source = {{0, rows(bias, 0, 8)}, {1, rows(bias, 0, 8)}};
   bias.destination = {{2, rows(bias, 0, 8)}, {3, rows(bias, 0, 8)}};
   return {table, bias};

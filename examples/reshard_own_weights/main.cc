@@ -28,7 +28,7 @@ std::vector<tessera::ShardedTensor> layers() {
   for (int layer = 0; layer < kLayers; ++layer) {
     tessera::ShardedTensor tensor{.name = "layer " + std::to_string(layer),
                                   .shape = {kRows, kWidth},
-                                  .element_bytes = kFloat};
+                                  .element_bytes = tessera::Bytes{kFloat}};
     const Box all = tessera::whole(tensor.shape);
     for (int rank = 0; rank < kRanks; ++rank) {
       tensor.source.push_back(

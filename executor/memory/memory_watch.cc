@@ -228,7 +228,7 @@ MemoryRefusal MemoryWatch::refusal(const std::string& asked_by, std::int64_t req
 
 std::optional<MemoryRefusal> MemoryWatch::refusal_of(const std::exception& error) const {
   if (const auto* own = dynamic_cast<const OutOfMemory*>(&error)) {
-    return refusal(own->asked_by(), own->bytes());
+    return refusal(own->asked_by(), own->requested());
   }
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) {
     const std::lock_guard lock(state_->mutex);

@@ -106,6 +106,7 @@ Outcome judge(const std::string& text, const ImportOptions& options, const char*
   EXPECT_TRUE(imported.has_value()) << Error(ExitCode::bad_input, problems).what();
   if (!imported) return {};
   Outcome outcome{.imported = *std::move(imported), .pricing = {}};
+  outcome.imported.plan.certificate.risk = 0.5;  // they ran: at even odds they must fit
   outcome.pricing = price(outcome.imported.plan, *find_calibration(calibration, problems),
                           outcome.imported.memory_share);
   outcome.peak_gib = gib(outcome.imported.plan.prediction.peak_bytes);

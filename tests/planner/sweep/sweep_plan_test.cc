@@ -154,6 +154,9 @@ void expect_equal(const SweepResult& row, const Plan& plan) {
   const auto near = [](double a, double b) { EXPECT_NEAR(a, b, kSame * b); };
   const auto seconds = [&](Phase phase) { return prediction.phases_s.at(phase); };
   near(row.step_s.value(), prediction.step_s);
+  // Of plans that take equally long the search takes the likelier to survive, a row any.
+  const double row_bytes = row.peak_gib.value() * (1 << 30);
+  if (static_cast<double>(prediction.peak_bytes.value) < (1 - kSame) * row_bytes) return;
   near(row.gen_s.value(), seconds(Phase::gen));
   near(row.reshard_s.value(), seconds(Phase::reshard));
   near(row.log_prob_s.value(), seconds(Phase::old_log_prob));
