@@ -18,8 +18,8 @@ struct MemoryAccuracy {
   /// One standard deviation of that ratio between configurations.
   double deviation = 0;
   /// Mean of what a GPU holds outside the allocator beyond the calibration's reserve_bytes (NCCL's
-  /// buffers, mapped memory of peers, a second process), and its standard deviation. A rank alone and
-  /// ranks that are processes on cores have none of it.
+  /// buffers, mapped memory of peers, a second process), and its standard deviation. A rank alone
+  /// and ranks that are processes on cores have none of it.
   Bytes outside, outside_deviation;
   /// Configurations behind these figures; 0 = nobody has measured this engine.
   int measured = 0;
