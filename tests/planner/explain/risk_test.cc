@@ -22,8 +22,10 @@ namespace {
 
 using testing::HasSubstr;
 
+/// Devices so small that a plan of the 7B fills what any risk allows.
 PlanRequest at_risk(double risk) {
   PlanRequest request = request_for("h100-8");
+  request.cluster.device.memory = from_gib(40);
   request.engine = "verl";
   request.risk = risk;
   return request;
