@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
+#include "planner/explain/front.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/infeasible_json.h"
 #include "planner/explain/memory_cap.h"

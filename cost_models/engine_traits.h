@@ -86,6 +86,17 @@ enum class ActivationAccount {
   transformers,  // eager ones under FSDP2 (cost_models/transformers)
 };
 
+/// In which order the ranks of a trained role form its groups.
+enum class TrainedRanks {
+  /// Pipeline before data parallelism; the other way round with expert parallelism, so that expert
+  /// groups are neighbours (training_order, planner/request/candidate.h).
+  by_experts,
+  /// Pipeline before data parallelism, always: a replica's ranks are neighbours.
+  contiguous,
+  /// Data before pipeline parallelism, always (Megatron-LM core/parallel_state.py, RankGenerator).
+  megatron,
+};
+
 /// Of a layer's forward and backward passes.
 struct LayerKernels {
   ActivationAccount account = ActivationAccount::megatron;
@@ -177,7 +188,7 @@ struct DecodeTraits {
   bool graphed = false;
   bool refills_alone = false;  // a freed slot's prompt has a pass of its own, no part of a step
   /// Where weights stay mapped, cache and workspace stay, too: an inference server that never
-  /// sleeps (verl's rollout.free_cache_engine=false).
+  /// sleeps (verl's rollout.free_cache_engine=false), of a reward model as of a rollout.
   bool keeps_cache = false;
   /// Tokens of a block where the KV cache is paged (cost_models/paging); 0 = each slot has room for
   /// a longest sequence.
@@ -201,6 +212,7 @@ struct HandoverTraits {
 };
 
 struct EngineTraits {
+  TrainedRanks ranks = TrainedRanks::by_experts;
   LayerKernels kernels;
   LossTraits loss;
   GradientTraits gradients;

@@ -35,6 +35,7 @@ struct TrainingLimits {
   bool equal_middle_stages = false;
   HeadRule heads = HeadRule::any;
   bool one_critic_limit = false;  // of tokens: for the critic's values and its update alike
+  bool whole_sequences = false;   // a limit of tokens holds a longest sequence at least
 };
 
 /// Of the rollout, and of a reward model that is served.

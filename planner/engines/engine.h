@@ -22,15 +22,6 @@
 
 namespace tessera {
 
-/// In which order the ranks of a trained role form its groups.
-enum class TrainedRanks {
-  /// Pipeline before data parallelism; the other way round with expert parallelism, so that expert
-  /// groups are neighbours (training_order, planner/request/candidate.h).
-  by_experts,
-  /// Data before pipeline parallelism, always (Megatron-LM core/parallel_state.py, RankGenerator).
-  megatron,
-};
-
 /// A way to hand weights over in which every rank gathers every tensor whole, bucket by bucket.
 struct WholeGather {
   bool master_weights = false;  // what is gathered; else weights in the parameters' type
@@ -55,7 +46,6 @@ struct Engine {
   Capabilities capabilities;
   EngineTraits traits;       // where none of EngineChoices is taken (traits_of)
   bool has_choices = false;  // EngineChoices change its traits; else its kernels do both anyway
-  TrainedRanks trained_ranks = TrainedRanks::by_experts;
   PromptDealing prompts = PromptDealing::requests;
   WeightHandover weights;
   MemoryAccuracy memory = kUnmeasuredMemory;

@@ -51,7 +51,7 @@ Engine megatron_core(std::string name, std::string version) {
   can.training.heads = HeadRule::all_heads;
   engine.traits.gradients.reduced_in_place = true;
   engine.traits.kernels.selective = SelectiveRecompute::modules;
-  engine.trained_ranks = TrainedRanks::megatron;
+  engine.traits.ranks = TrainedRanks::megatron;
   return engine;
 }
 
@@ -63,7 +63,8 @@ void add_verl_loop(Engine& engine) {
   can.serving.experts = ServedExperts::whole_replica;
   can.serving.heads = HeadRule::query_heads;
   can.pools.colocated = can.serving.reward = can.training.one_critic_limit = true;
-  can.pools.rollout_lags = {1};  // trainer/ppo/v1/trainer_separate_async.py
+  can.training.whole_sequences = true;  // utils/seqlen_balancing.py, rearrange_micro_batches
+  can.pools.rollout_lags = {1};         // trainer/ppo/v1/trainer_separate_async.py
   can.lora = true;
   engine.traits.optimizer.offloaded = OffloadedStates::whole;  // offloaded states move as a whole
   engine.traits.decode.keeps_cache = true;

@@ -69,7 +69,7 @@ MemoryShortage shortage_of(const PlanRequest& request, CostEvaluator& costs,
   shortage.role = candidate.role;
   shortage.phase = worst_phase(request, costs, candidate);
   const MemoryUse use = costs.memory(candidate, shortage.phase);
-  shortage.rank = first_rank_of_stage(candidate, costs.request().engine,
+  shortage.rank = first_rank_of_stage(candidate, costs.request().traits,
                                       costs.fullest_stage(candidate, shortage.phase));
   shortage.layout = describe_layout(candidate) + " on " + std::to_string(candidate.gpus);
   std::tie(shortage.tensor_class, shortage.class_bytes) = largest_class(use);

@@ -7,14 +7,13 @@
 #include <cstdio>
 #include <utility>
 
-#include "cost_models/documents/strict_json.h"
 #include "cost_models/layout/parameter_table.h"
 #include "cost_models/lengths.h"
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/memory_fit.h"
-#include "planner/explain/planner.h"
+#include "planner/plan/amounts.h"
 #include "planner/plan/certified.h"
 #include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
@@ -23,8 +22,6 @@
 #include "planner/request/describe.h"
 #include "planner/request/objective.h"
 #include "planner/request/plan_value.h"
-#include "planner/request/request.h"
-#include "planner/request/solution.h"
 
 namespace tessera {
 namespace {
@@ -36,19 +33,6 @@ namespace {
   std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
   va_end(arguments);
   return buffer.data();
-}
-
-std::string bytes_text(Bytes bytes) {
-  const auto value = static_cast<double>(bytes.value);
-  if (bytes >= 1LL << 30) return text("%.2f GiB", value / (1LL << 30));
-  if (bytes >= 1LL << 20) return text("%.2f MiB", value / (1LL << 20));
-  return text("%.1f KiB", value / (1LL << 10));
-}
-
-std::string seconds_text(double seconds) {
-  if (seconds >= 1) return text("%.2f s", seconds);
-  if (seconds >= 1e-3) return text("%.2f ms", seconds * 1e3);
-  return text("%.1f us", seconds * 1e6);
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {
@@ -111,7 +95,8 @@ std::string pools_part(const Plan& plan, const Calibration* calibration) {
     const RolePlan& first = *plan.find(block.front());
     const Bytes limit = limit_of(plan, calibration, view_of(plan.cluster, first.ranks));
     out += text("  fullest rank on %s %s of %s (%.1f %%)\n", joined(first.gpu_types, "+").c_str(),
-                bytes_text(peak).c_str(), bytes_text(limit).c_str(), percent_of(peak, limit));
+                in_binary_units(peak).c_str(), in_binary_units(limit).c_str(),
+                percent_of(peak, limit));
   }
   return out;
 }
@@ -129,6 +114,19 @@ std::string batching_text(const Batching& batching) {
   return each + text(", %lld where it does not train", static_cast<long long>(tokens));
 }
 
+// Roles that the engine does not run.
+std::string others_part(const Plan& plan) {
+  const std::vector<Role>& own = engine_named(plan.engine).capabilities.roles;
+  std::vector<std::string> others;
+  for (const RolePlan& role : plan.roles) {
+    const bool runs = own.empty() || std::find(own.begin(), own.end(), role.role) != own.end();
+    if (!runs) others.emplace_back(name_of(role.role));
+  }
+  if (others.empty()) return {};
+  return "  engine " + plan.engine + " does not run " + joined(others, ", ") +
+         ": priced under its rules, and for another engine to run\n";
+}
+
 std::string roles_part(const Plan& plan, const Calibration* calibration) {
   std::size_t width = 28;
   for (const RolePlan& role : plan.roles) width = std::max(width, layout_text(plan, role).size());
@@ -140,15 +138,17 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
     for (const auto& [phase, use] : role.memory) peak = std::max(peak, use.total());
     out += text("  %-10s %-12s %-*s %12s  %s\n", std::string(name_of(role.role)).c_str(),
                 ranks_text(role.ranks).c_str(), columns, layout_text(plan, role).c_str(),
-                bytes_text(peak).c_str(), batching_text(role.batching).c_str());
+                in_binary_units(peak).c_str(), batching_text(role.batching).c_str());
   }
+  out += others_part(plan);
   if (!plan.cluster.groups.empty()) {
     out += pools_part(plan, calibration);
     return calibration == nullptr ? out : out + describe_fit(plan, *calibration);
   }
   const Bytes limit = limit_of(plan, calibration, 0);
-  out += text("  fullest rank %s of %s (%.1f %%)\n", bytes_text(plan.prediction.peak_bytes).c_str(),
-              bytes_text(limit).c_str(), percent_of(plan.prediction.peak_bytes, limit));
+  out += text("  fullest rank %s of %s (%.1f %%)\n",
+              in_binary_units(plan.prediction.peak_bytes).c_str(), in_binary_units(limit).c_str(),
+              percent_of(plan.prediction.peak_bytes, limit));
   if (calibration != nullptr) out += describe_fit(plan, *calibration);
   const Bytes shared =
       engine_named(plan.engine).weights.shares_memory ? least_shared_weight_bytes(plan) : Bytes{};
@@ -156,28 +156,37 @@ std::string roles_part(const Plan& plan, const Calibration* calibration) {
     out += text(
         "  less %s where training weights are views of the rollout's: the search counts "
         "both\n",
-        bytes_text(shared).c_str());
+        in_binary_units(shared).c_str());
   }
   return out;
 }
 
+// What the workload's mean becomes where lengths end at their cap.
+std::string lengths_part(const Plan& plan) {
+  const LengthSpec& lengths = plan.workload.response_tokens;
+  const double mean = mean_length(lengths);
+  if (std::abs(mean - lengths.mean) < 0.5) return "";
+  return text("responses of %.0f tokens on average: %.0f before they are cut at %lld\n", mean,
+              lengths.mean, static_cast<long long>(lengths.max));
+}
+
 std::string phases_part(const Plan& plan) {
   const Prediction& prediction = plan.prediction;
-  std::string out = text("step %s", seconds_text(prediction.step_s).c_str());
+  std::string out = text("step %s", in_seconds(prediction.step_s).c_str());
   if (prediction.step_error_s > 0) {
     out += text(" +- %s (one standard deviation, from the covariance of the constants)",
-                seconds_text(prediction.step_error_s).c_str());
+                in_seconds(prediction.step_error_s).c_str());
   }
   out += text(", %.0f tokens/s/GPU, update at %.1f %% of peak, %s of communication\n",
               prediction.tokens_per_s_per_gpu, 100 * prediction.mfu,
-              seconds_text(prediction.exposed_comm_s).c_str());
+              in_seconds(prediction.exposed_comm_s).c_str());
   for (const ScheduledCall& call : plan.schedule) {
     const auto found = prediction.phases_s.find(call.phase);
     if (found == prediction.phases_s.end()) continue;
     const double share = found->second / prediction.step_s;
     const auto bar = static_cast<std::size_t>(std::clamp(std::lround(share * 40), 0L, 40L));
     out += text("  %-14s %-10s %12s %5.1f %%  %s\n", std::string(name_of(call.phase)).c_str(),
-                std::string(name_of(call.role)).c_str(), seconds_text(found->second).c_str(),
+                std::string(name_of(call.role)).c_str(), in_seconds(found->second).c_str(),
                 100 * share, std::string(bar, '#').c_str());
   }
   return out;
@@ -188,10 +197,11 @@ std::string reshard_part(const Plan& plan) {
   for (const PlannedReshard& pair : plan.reshard) {
     const std::int64_t whole =
         parameter_count(plan.models.at("actor").spec) * size_of(plan.find(pair.from)->dtypes.wire);
-    out += text("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
-                std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
-                std::string(name_of(pair.mode)).c_str(), bytes_text(pair.bytes_received).c_str(),
-                bytes_text(pair.lower_bound_bytes).c_str());
+    out +=
+        text("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
+             std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
+             std::string(name_of(pair.mode)).c_str(), in_binary_units(pair.bytes_received).c_str(),
+             in_binary_units(pair.lower_bound_bytes).c_str());
     if (pair.bytes_received > 0) {
       out += text("; gathering everything: %.2fx",
                   static_cast<double>(whole) / static_cast<double>(pair.bytes_received.value));
@@ -299,8 +309,8 @@ std::string describe(const Plan& plan, const Calibration* calibration) {
                          plan.workload.algorithm.c_str(), plan.cluster.name.c_str(), gpus_of(plan),
                          static_cast<long long>(plan.cluster.gpus()), plan.engine.c_str());
   out += placement_text(plan) + (is_one_step_off(plan.schedule) ? ", one step off\n" : "\n");
-  return out + models_part(plan) + roles_part(plan, calibration) + phases_part(plan) +
-         reshard_part(plan) + certificate_part(plan) + constants_part(plan);
+  return out + models_part(plan) + roles_part(plan, calibration) + lengths_part(plan) +
+         phases_part(plan) + reshard_part(plan) + certificate_part(plan) + constants_part(plan);
 }
 
 std::string describe(const Infeasible& infeasible) {
@@ -308,90 +318,6 @@ std::string describe(const Infeasible& infeasible) {
   for (const std::string& reason : infeasible.reasons) out += "  " + reason + "\n";
   if (!infeasible.nearest_fix.empty()) out += "nearest fix: " + infeasible.nearest_fix + "\n";
   return out;
-}
-
-namespace {
-
-struct FrontFigures {
-  double tokens_per_s_per_gpu = 0, gpu_seconds = 0, price = 0;
-  std::string placement, layouts;
-};
-
-FrontFigures figures_of(const Solution& solution, const PlanRequest& request) {
-  const Workload& workload = request.workload;
-  const double sequence =
-      static_cast<double>(workload.prompt_tokens) + mean_length(workload.response_tokens);
-  FrontFigures figures;
-  figures.tokens_per_s_per_gpu = static_cast<double>(workload.sequences()) * sequence /
-                                 solution.step_s.value / solution.gpus();
-  figures.gpu_seconds = solution.gpus() * solution.step_s.value;
-  figures.price =
-      request.cluster.price_per_gpu_hour * solution.billed_gpus * solution.step_s.value / 3600;
-  figures.placement = describe(solution.placement);
-  if (solution.policy_lag > 0) figures.placement += ", one step off";
-  figures.layouts = describe(solution) + describe_types(request.cluster, solution);
-  return figures;
-}
-
-// The plan of a front that the objective asks for.
-const Solution* best_of(const std::vector<Solution>& front, Objective objective) {
-  const auto best =
-      std::min_element(front.begin(), front.end(), [&](const Solution& a, const Solution& b) {
-        return value_of(objective, a) < value_of(objective, b);
-      });
-  return best == front.end() ? nullptr : &*best;
-}
-
-}  // namespace
-
-std::string describe_front(const std::vector<Solution>& front, const PlanRequest& request) {
-  std::string out = text("  %6s %12s %14s %12s %10s  %s\n", "GPUs", "step", "tokens/s/GPU",
-                         "GPU s/step", "price", "placement: layouts");
-  const Solution* const best = best_of(front, request.objective);
-  for (const Solution& solution : front) {
-    const FrontFigures figures = figures_of(solution, request);
-    const std::string price = figures.price > 0 ? text("%.3f", figures.price) : "-";
-    out += text("%s %6d %12s %14.1f %12.2f %10s  ", &solution == best ? "*" : " ", solution.gpus(),
-                seconds_text(solution.step_s).c_str(), figures.tokens_per_s_per_gpu,
-                figures.gpu_seconds, price.c_str()) +
-           figures.placement + ": " + figures.layouts + "\n";
-  }
-  const std::vector<int> tried = pareto_counts(request.cluster);
-  std::string counts;
-  for (const int count : tried) counts += (counts.empty() ? "" : ", ") + std::to_string(count);
-  out += "* best by " + std::string(name_of(request.objective));
-  const bool costs = request.objective == Objective::cost;
-  if (costs && !(request.cluster.price_per_gpu_hour > 0)) {
-    out += " (in GPU seconds: the cluster states no price_per_gpu_hour)";
-  }
-  out += "\ntried at most " + counts +
-         " GPUs; a number that is not listed holds no plan, or none faster than fewer GPUs do\n";
-  return out;
-}
-
-std::string front_json(const std::vector<Solution>& front, const PlanRequest& request) {
-  Node root = map_node(), plans = list_node(), tried = list_node();
-  const Solution* const best = best_of(front, request.objective);
-  for (const Solution& solution : front) {
-    const FrontFigures figures = figures_of(solution, request);
-    Node each = map_node();
-    add(each, "gpus", node_of(std::int64_t{solution.gpus()}));
-    add(each, "step_s", node_of(solution.step_s));
-    add(each, "tokens_per_s_per_gpu", node_of(figures.tokens_per_s_per_gpu));
-    add(each, "gpu_s", node_of(figures.gpu_seconds));
-    add(each, "best", node_of(&solution == best));
-    if (figures.price > 0) add(each, "price", node_of(figures.price));
-    add(each, "placement", node_of(figures.placement));
-    add(each, "layouts", node_of(figures.layouts));
-    plans.items.push_back(std::move(each));
-  }
-  for (const int count : pareto_counts(request.cluster)) {
-    tried.items.push_back(node_of(std::int64_t{count}));
-  }
-  add(root, "objective", node_of(name_of(request.objective)));
-  add(root, "pareto", std::move(plans));
-  add(root, "tried", std::move(tried));
-  return json_text(root);
 }
 
 }  // namespace tessera

@@ -6,8 +6,6 @@
 #include <string>
 
 #include "planner/explain/infeasible.h"
-#include "planner/request/request.h"
-#include "planner/request/solution.h"
 
 namespace tessera {
 
@@ -23,10 +21,5 @@ std::string describe_certificate(const Plan& plan);
 
 /// Reasons and the nearest fix.
 std::string describe(const Infeasible& infeasible);
-
-/// A Pareto front of GPUs against step, one line per plan with tokens/s/GPU, price of a step (where
-/// the cluster states one) and layouts; and the same facts as a JSON object.
-std::string describe_front(const std::vector<Solution>& front, const PlanRequest& request);
-std::string front_json(const std::vector<Solution>& front, const PlanRequest& request);
 
 }  // namespace tessera

@@ -9,6 +9,10 @@ namespace tessera {
 
 /// "12.34 GiB".
 std::string in_gib(Bytes bytes, int decimals = 2);
+/// In GiB, MiB or KiB, by its size: "12.34 MiB".
+std::string in_binary_units(Bytes bytes);
+/// In s, ms or us, by its size: "12.34 ms".
+std::string in_seconds(Seconds seconds);
 /// 0.125 as "12.5 %".
 std::string percent(double share);
 

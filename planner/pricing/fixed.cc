@@ -28,9 +28,9 @@ std::pair<std::string, Bytes> largest_class(const MemoryUse& use) {
   return {std::string(most->first), Bytes{most->second}};
 }
 
-int first_rank_of_stage(const Candidate& candidate, std::string_view engine, int stage) {
+int first_rank_of_stage(const Candidate& candidate, const EngineTraits& traits, int stage) {
   const int below = candidate.tp * candidate.cp;
-  const bool stages_apart = dealt_order(candidate, engine) == RankOrder::megatron;
+  const bool stages_apart = dealt_order(candidate, traits) == RankOrder::megatron;
   return stage * (stages_apart ? below * candidate.dp : below);
 }
 
@@ -105,7 +105,7 @@ FixedCost price_fixed(CostEvaluator& costs, const Candidate& candidate) {
   if (fixed.peak <= fixed.limit) return fixed;
   const auto [name, bytes] = largest_class(fixed.memory.at(fixed.worst));
   const int rank =
-      first_rank_of_stage(candidate, seen.engine, costs.fullest_stage(candidate, fixed.worst));
+      first_rank_of_stage(candidate, seen.traits, costs.fullest_stage(candidate, fixed.worst));
   fixed.why = "rank " + number(rank) + " in phase " + std::string(name_of(fixed.worst)) +
               " needs " + of_usable(seen, fixed.peak) + "; largest part " + name + ", " +
               in_gib(bytes);

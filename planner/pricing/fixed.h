@@ -64,7 +64,7 @@ Bytes bytes_together(const std::vector<RoleCost>& roles);
 
 /// Of a pool's ranks, counted from its first, the first of a pipeline stage in the candidate's
 /// order.
-int first_rank_of_stage(const Candidate& candidate, std::string_view engine, int stage);
+int first_rank_of_stage(const Candidate& candidate, const EngineTraits& traits, int stage);
 
 /// "weights", "optimizer", ... and bytes of the largest class.
 std::pair<std::string, Bytes> largest_class(const MemoryUse& use);

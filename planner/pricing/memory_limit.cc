@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/engines/engine.h"
@@ -60,6 +61,11 @@ Bytes fullest(const Plan& plan, const std::vector<Role>& block) {
     most = std::max(most, sum);
   }
   return most;
+}
+
+double deviations_of_room(const PlanFit& fit) {
+  return static_cast<double>((fit.device - fit.held).value) /
+         std::max(1.0, static_cast<double>(fit.deviation.value));
 }
 
 PlanFit fit_at(const MemoryError& error, Bytes peak) {
@@ -121,8 +127,8 @@ Bytes memory_limit(const PlanRequest& request, double risk) {
 Bytes memory_limit(const PlanRequest& request) { return memory_limit(request, request.risk); }
 
 Bytes usable_memory(const PlanRequest& request) {
-  return memory_limit(request) +
-         Bytes{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
+  const Bytes reserve{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
+  return std::min(memory_limit(request) + reserve, request.cluster.device.memory);
 }
 
 Bytes usable_memory(const Plan& plan, const Calibration& calibration, int view) {
@@ -153,21 +159,22 @@ double fit_probability(const PlanRequest& request, Bytes roles) {
 }
 
 std::string of_usable(const PlanRequest& request, Bytes bytes) {
-  const Bytes usable = usable_memory(request);
-  return in_gib(bytes + usable - memory_limit(request)) + " of " + in_gib(usable);
+  const Bytes reserve{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
+  return in_gib(bytes + reserve) + " of " + in_gib(usable_memory(request));
 }
 
 PlanFit fit_of(const Plan& plan, const Calibration& calibration) {
   if (plan.cluster.groups.empty()) {
     return fit_at(memory_error(plan, calibration, 0), plan.prediction.peak_bytes);
   }
-  PlanFit least;
+  // Many pools may fit as surely as numbers can tell: the one with the least room in deviations.
+  std::optional<PlanFit> least;
   for (const std::vector<Role>& block : placement_of(plan)) {
     const int view = view_of(plan.cluster, plan.find(block.front())->ranks);
     const PlanFit own = fit_at(memory_error(plan, calibration, view), fullest(plan, block));
-    if (own.probability <= least.probability) least = own;
+    if (!least || deviations_of_room(own) < deviations_of_room(*least)) least = own;
   }
-  return least;
+  return *least;
 }
 
 }  // namespace tessera

@@ -55,7 +55,8 @@ Bytes deviation_of(const MemoryError& error, Bytes roles);
 /// Bytes of a rank that the roles on it may use under the request's risk, and under another.
 Bytes memory_limit(const PlanRequest& request);
 Bytes memory_limit(const PlanRequest& request, double risk);
-/// That with the calibration's reserve, which peaks count: what a plan's peak may reach.
+/// That with the calibration's reserve, which peaks count: what a plan's peak may reach. At most
+/// the device's memory, which a reserve alone may exceed.
 Bytes usable_memory(const PlanRequest& request);
 
 /// usable_memory under the risk that a plan was made with, in a pool of that view

@@ -13,7 +13,7 @@ BlockMemory block_memory(const Solution& solution, std::size_t block, Phase phas
   for (const Role role : solution.placement[block]) {
     RoleMemory& own = memory.roles.emplace_back();
     own.candidate = solution.choice.at(role);
-    own.order = dealt_order(own.candidate, costs.request().engine);
+    own.order = dealt_order(own.candidate, costs.request().traits);
     CostEvaluator& pricer = role == Role::rollout ? generating : costs;
     for (int stage = 0; stage < own.candidate.pp; ++stage) {
       own.by_stage.push_back(pricer.memory(own.candidate, phase, stage));

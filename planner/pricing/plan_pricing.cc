@@ -66,7 +66,7 @@ GroupNodes nodes_of(const Plan& plan, const RolePlan& role, const PlanRequest& r
   const Candidate candidate = candidate_of(plan, role);
   const std::int64_t node = plan.cluster.gpus_per_node;
   const int first = role.ranks.front(), last = role.ranks.back();
-  const bool dealt = role.rank_order == dealt_order(candidate, plan.engine) &&
+  const bool dealt = role.rank_order == dealt_order(candidate, request.traits) &&
                      last - first + 1 == candidate.gpus &&
                      (first % node == 0 || first / node == last / node);
   if (dealt) return {};

@@ -18,12 +18,6 @@ std::string text(const char* format, Values... values) {
   return buffer.data();
 }
 
-std::string seconds_text(double seconds) {
-  if (seconds >= 1) return text("%.2f s", seconds);
-  if (seconds >= 1e-3) return text("%.2f ms", seconds * 1e3);
-  return text("%.1f us", seconds * 1e6);
-}
-
 std::string gpus_text(int gpus) { return text(gpus == 1 ? "%d GPU" : "%d GPUs", gpus); }
 
 }  // namespace
@@ -81,9 +75,9 @@ std::string value_text(const Plan& plan, const Priced& other) {
       return price > 0 ? text("%.4f per step", price) : text("%.2f GPU s per step", value);
     }
     case Objective::fewest_gpus:
-      return text("%d GPUs, step ", other.gpus) + seconds_text(other.step_s);
+      return text("%d GPUs, step ", other.gpus) + in_seconds(other.step_s);
   }
-  return seconds_text(value);
+  return in_seconds(Seconds{value});
 }
 
 double worse_by(const Plan& plan, const Priced& other) {

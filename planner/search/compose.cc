@@ -75,7 +75,7 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
       plan.rank_order = rollout_order(solution.choice.at(Role::actor), candidate);
     }
   } else {
-    plan.rank_order = dealt_order(candidate, request.engine);
+    plan.rank_order = dealt_order(candidate, request.traits);
   }
   if (!request.cluster.groups.empty()) {
     plan.gpu_types = types_of(request.cluster, candidate.view);

@@ -23,9 +23,10 @@ std::optional<std::string> outside(const std::vector<T>& known, T value, const N
   return all;
 }
 
-// What the engine has instead of the value; nullopt where it has the value itself.
+// What the engine has instead of the value; nullopt where it has the value itself. `longest`:
+// tokens of a longest sequence.
 std::optional<std::string> instead(const Capabilities& table, Role role, Field field,
-                                   std::int64_t value) {
+                                   std::int64_t value, std::int64_t longest) {
   constexpr int kAny = std::numeric_limits<int>::max();
   const bool served = role == Role::rollout || (role == Role::reward && table.serving.reward);
   const auto degree = [&](bool has) { return beyond(value, has && !served ? kAny : 1); };
@@ -65,11 +66,13 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
     case Field::sequence_parallel:
       if (value == 0 || (table.training.sequence_parallel && !served)) return std::nullopt;
       return "0";
+    case Field::tokens:
+    case Field::update_tokens:
+      if (served || !table.training.whole_sequences || value >= longest) return std::nullopt;
+      return "at least a longest sequence, " + std::to_string(longest) + ",";
     case Field::head_layers:
     case Field::gpus:
     case Field::dp:
-    case Field::tokens:
-    case Field::update_tokens:
     case Field::max_sequences:
       return std::nullopt;
   }
@@ -82,9 +85,10 @@ std::vector<EngineLimit> engine_limits(const PlanRequest& request, const Capabil
   std::vector<EngineLimit> limits;
   std::vector<std::string> engines = engine_names();
   engines.emplace_back(kAnyEngine);
+  const std::int64_t longest = longest_sequence(request.workload);
   for (const auto& [key, value] : request.fixed.values) {
     const auto& [role, field] = key;
-    const auto has = instead(table, role, field, value);
+    const auto has = instead(table, role, field, value, longest);
     if (!has) continue;
     FixedSettings own;
     own.values[key] = value;
@@ -93,7 +97,7 @@ std::vector<EngineLimit> engine_limits(const PlanRequest& request, const Capabil
       const Capabilities& other = engine_named(engine).capabilities;
       const bool runs = other.roles.empty() || std::find(other.roles.begin(), other.roles.end(),
                                                          role) != other.roles.end();
-      if (runs && !instead(other, role, field, value)) limit.engines.push_back(engine);
+      if (runs && !instead(other, role, field, value, longest)) limit.engines.push_back(engine);
     }
     limits.push_back(std::move(limit));
   }

@@ -294,6 +294,11 @@ class Enumeration {
   std::vector<BatchLimit> token_limits() const {
     const auto tokens = request_.fixed.find(next_.role, Field::tokens);
     const auto update = request_.fixed.find(next_.role, Field::update_tokens);
+    const auto cuts = [&](std::optional<std::int64_t> limit) {
+      return limit && !served_ && table_.training.whole_sequences &&
+             *limit < longest_sequence(request_.workload);
+    };
+    if (cuts(tokens) || cuts(update)) return {};
     if (one_limit_ && tokens && update && tokens != update) return {};
     if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
     const std::int64_t longest = longest_sequence(request_.workload);

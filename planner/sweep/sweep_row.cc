@@ -25,7 +25,8 @@ constexpr auto kKinds = enum_names<SweepKind>({{SweepKind::train, "train"},
 constexpr auto kPrecisions = enum_names<SweepPrecision>({{SweepPrecision::bf16, "bf16"},
                                                          {SweepPrecision::fp16, "fp16"},
                                                          {SweepPrecision::fp8, "fp8"},
-                                                         {SweepPrecision::fp32, "fp32"}});
+                                                         {SweepPrecision::fp32, "fp32"},
+                                                         {SweepPrecision::tf32, "tf32"}});
 constexpr auto kAttentions = enum_names<SweepAttention>({{SweepAttention::flash, "flash"},
                                                          {SweepAttention::unfused, "unfused"},
                                                          {SweepAttention::flash_1, "flash 1"},
@@ -39,6 +40,9 @@ constexpr EnumNames<LossKernel, 4> kLosses{{{{LossKernel::eager, "eager"},
                                              {LossKernel::vocab_parallel, "vocab_parallel"},
                                              {LossKernel::fused, "fused"},
                                              {LossKernel::in_place, "in_place"}}}};
+// Those that a cell may name: the orders of a plan's rank_map.
+constexpr EnumNames<TrainedRanks, 2> kRankOrders{
+    {{{TrainedRanks::contiguous, "contiguous"}, {TrainedRanks::megatron, "megatron"}}}};
 constexpr auto kRecomputes = enum_names<Recompute>(
     {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}});
 constexpr auto kRolloutWeights =
@@ -77,25 +81,11 @@ constexpr std::array<CountColumn, 20> kCounts = {{
 constexpr std::array<std::string_view, 3> kNeeded = {"model", "cluster", "kind"};
 
 // Columns that are read beside kCounts.
-constexpr std::array<std::string_view, 19> kOtherColumns = {"model",
-                                                            "cluster",
-                                                            "kind",
-                                                            "prompt_tokens",
-                                                            "response_tokens",
-                                                            "recompute",
-                                                            "sequence_parallel",
-                                                            "expert_overlap",
-                                                            "tp_overlap",
-                                                            "reshard_after_forward",
-                                                            "reference",
-                                                            "expert_dispatch",
-                                                            "loss",
-                                                            "rollout_weights",
-                                                            "plan_engine",
-                                                            "grad_precision",
-                                                            "placement",
-                                                            "precision",
-                                                            "attention"};
+constexpr std::array<std::string_view, 20> kOtherColumns = {
+    "model",       "cluster",           "kind",           "prompt_tokens", "response_tokens",
+    "recompute",   "sequence_parallel", "expert_overlap", "tp_overlap",    "reshard_after_forward",
+    "reference",   "expert_dispatch",   "loss",           "rank_order",    "rollout_weights",
+    "plan_engine", "grad_precision",    "placement",      "precision",     "attention"};
 
 std::vector<std::string> read_columns() {
   std::vector<std::string> all(kOtherColumns.begin(), kOtherColumns.end());
@@ -152,13 +142,18 @@ bool has_one_of(std::string_view text, std::initializer_list<std::string_view> w
 
 // nullopt: no word that any source uses. Formats that no engine here trains in count as bf16.
 std::optional<SweepPrecision> precision_in(std::string_view cell, std::string& notes) {
-  const std::string text = lower(cell);
+  std::string text = lower(cell);
+  // Composer's and DeepSpeed's names say first that precisions are mixed: amp_fp8, mixed fp16.
+  for (const std::string_view mixed : {"amp_", "amp ", "mixed_", "mixed "}) {
+    if (text.starts_with(mixed)) text.erase(0, mixed.size());
+  }
   if (text.empty() || starts_with_one_of(text, {"bf16", "bfloat16"})) return SweepPrecision::bf16;
   if (starts_with_one_of(text, {"fp8", "mxfp8", "float8", "e4m3"})) return SweepPrecision::fp8;
   if (starts_with_one_of(text, {"fp16", "half", "float16"})) return SweepPrecision::fp16;
   if (starts_with_one_of(text, {"fp32", "float32", "single"})) return SweepPrecision::fp32;
-  if (starts_with_one_of(text, {"tf32", "fp4", "nvfp4", "mxfp4", "float4", "int8", "int4", "w8a8",
-                                "w4a16", "mixed", "amp", "16"})) {
+  if (starts_with_one_of(text, {"tf32", "tensorfloat"})) return SweepPrecision::tf32;
+  if (starts_with_one_of(text, {"fp4", "nvfp4", "mxfp4", "float4", "int8", "int4", "w8a8", "w4a16",
+                                "mixed", "amp", "16"})) {
     notes += "precision '" + std::string(cell) + "' priced as bf16; ";
     return SweepPrecision::bf16;
   }
@@ -312,6 +307,7 @@ SweepRow read_row(RowReader& reader) {
   reader.read_switch("reference", row.reference);
   reader.read_if_any("expert_dispatch", kDispatches, row.expert_dispatch);
   reader.read_if_any("loss", kLosses, row.loss);
+  reader.read_if_any("rank_order", kRankOrders, row.rank_order);
   reader.read_if_any("rollout_weights", kRolloutWeights, row.rollout_weights);
   if (!reader.cell("plan_engine").empty()) {
     std::vector<std::string> names;
@@ -321,7 +317,7 @@ SweepRow read_row(RowReader& reader) {
   if (!reader.cell("grad_precision").empty()) {
     const auto precision =
         reader.choice("grad_precision", {kGradPrecisions.begin(), kGradPrecisions.end()});
-    row.narrow_gradients = precision.value_or("fp32") != "fp32";
+    if (precision) row.narrow_gradients = *precision != "fp32";
   }
   const auto take = [&](std::string_view column, const auto& read, auto& out,
                         const char* expected) {
@@ -334,7 +330,8 @@ SweepRow read_row(RowReader& reader) {
   take("placement", placement_in(reader.cell("placement")), row.placement,
        "colocated or split (also disaggregated, standalone, one-step-off), or nothing");
   take("precision", precision_in(reader.cell("precision"), row.notes), row.precision,
-       "a text that begins with bf16, fp16, fp8 or fp32, or nothing");
+       "a text that begins with bf16, fp16, fp8, fp32 or tf32, or nothing");
+  row.attention_stated = !reader.cell("attention").empty();
   row.compiled = has_one_of(lower(reader.cell("attention")), {"compile", "flex"});
   take("attention", attention_in(reader.cell("attention")), row.attention,
        "flash, flash 1, flash 2 or unfused, or nothing");

@@ -22,8 +22,9 @@ namespace tessera {
 enum class SweepKind { train, logprob, rollout, iteration };
 std::string_view name_of(SweepKind kind);
 
-/// Element type of the GEMMs; what the source calls fp8 keeps its master weights and reductions.
-enum class SweepPrecision { bf16, fp16, fp8, fp32 };
+/// Element type of the GEMMs; what the source calls fp8 keeps its master weights and reductions,
+/// tf32 keeps everything in fp32 and multiplies on tensor cores.
+enum class SweepPrecision { bf16, fp16, fp8, fp32, tf32 };
 std::string_view name_of(SweepPrecision precision);
 
 /// `unfused`: scores and probabilities are written to memory (Megatron-LM before flash attention).
@@ -58,16 +59,19 @@ struct SweepRow {
   SweepPlacement placement = SweepPlacement::by_gpus;
   SweepPrecision precision = SweepPrecision::bf16;
   SweepAttention attention = SweepAttention::flash;
+  bool attention_stated = false;
   bool compiled = false;  // by torch.compile, which FlexAttention always is; said with attention
-  /// What the run's software does; empty = what published engines of the row's kind do (price.cc).
+  /// What the run's software does; empty = what the engine does, or what published engines of the
+  /// row's kind do (row_request.cc).
   std::optional<ExpertDispatch> expert_dispatch;
   std::optional<bool> expert_overlap, tp_overlap;
   /// False: FSDP's layers stay gathered for the backward pass (torch's name; empty = true).
   std::optional<bool> reshard_after_forward;
   std::optional<LossKernel> loss;
-  std::optional<bool> reference;  // an iteration scores a reference, too (empty = false)
+  std::optional<TrainedRanks> rank_order;
+  std::optional<bool> narrow_gradients;  // grad_precision bf16 or fp16; false: fp32
+  std::optional<bool> reference;         // an iteration scores a reference, too (empty = false)
   std::optional<RolloutWeights> rollout_weights;  // of an iteration; empty = the quicker that fits
-  bool narrow_gradients = false;                  // grad_precision bf16 or fp16, else fp32
   /// The column plan_engine: whose rules and traits price the row, as `plan --engine` has them
   /// (planner/engines/engine.h); empty = every layout, with what published engines do.
   std::string engine;

@@ -6,15 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "planner/engines/engine.h"
 #include "planner/request/candidate.h"
 
 namespace tessera {
 
-RankOrder dealt_order(const Candidate& candidate, std::string_view engine) {
+RankOrder dealt_order(const Candidate& candidate, const EngineTraits& traits) {
   const bool trained = candidate.role != Role::rollout && candidate.role != Role::reward;
-  const bool megatron = engine_named(engine).trained_ranks == TrainedRanks::megatron;
-  return megatron && trained ? RankOrder::megatron : training_order(candidate);
+  if (!trained || traits.ranks == TrainedRanks::by_experts) return training_order(candidate);
+  return traits.ranks == TrainedRanks::megatron ? RankOrder::megatron : RankOrder::contiguous;
 }
 
 CandidateGroups with_nodes(CandidateGroups groups, const GroupNodes& nodes) {
@@ -146,7 +145,7 @@ void set_expert_groups(const Candidate& candidate, int block, Steps dp, Steps pp
 }  // namespace
 
 CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request) {
-  const bool megatron = dealt_order(candidate, request.engine) == RankOrder::megatron;
+  const bool megatron = dealt_order(candidate, request.traits) == RankOrder::megatron;
   const ClusterSpec& cluster = request.cluster;
   const int block = candidate.tp * candidate.cp;
   const Steps tp{candidate.tp, 1}, cp{candidate.cp, candidate.tp};

@@ -39,9 +39,9 @@ struct DealtRanks {
 /// Those of a plan: layouts whose ranks lie otherwise than those of a candidate of these degrees.
 using Deal = std::map<Role, DealtRanks>;
 
-/// training_order, or megatron where the engine has no other (TrainedRanks); served reward models
-/// lie as rollouts do.
-RankOrder dealt_order(const Candidate& candidate, std::string_view engine);
+/// As the engine deals the ranks of trained roles (TrainedRanks); served reward models lie as
+/// rollouts do.
+RankOrder dealt_order(const Candidate& candidate, const EngineTraits& traits);
 
 /// In dealt_order, on the request's cluster and for its engine.
 CandidateGroups groups_of(const Candidate& candidate, const PlanRequest& request);

@@ -105,9 +105,9 @@ MemoryUse asleep(const RoleLayout& layout, const Candidate& candidate, const Sta
 
 std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
                                   const Candidate& candidate) {
-  const bool stays =
-      candidate.role == Role::rollout && traits.decode.keeps_cache && !candidate.offload.parameters;
-  return stays ? CallKind::generate : call;
+  if (!traits.decode.keeps_cache || candidate.offload.parameters) return call;
+  if (candidate.role == Role::rollout) return CallKind::generate;
+  return candidate.role == Role::reward ? CallKind::infer : call;
 }
 
 MemoryUse stage_memory(const RoleLayout& layout, const Candidate& candidate,

@@ -29,8 +29,8 @@ MemoryUse on_device(const RoleLayout& layout, MemoryUse use, const Candidate& ca
 MemoryUse asleep(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
                  Phase phase);
 
-/// The call whose needs are in memory in a phase of `call`, or of none: a server that never sleeps
-/// keeps those of its own.
+/// The call whose needs are in memory in a phase of `call`, or of none: a server that never sleeps,
+/// of a rollout or a reward model, keeps those of its own.
 std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<CallKind> call,
                                   const Candidate& candidate);
 

@@ -86,7 +86,7 @@ ListedSwitch listed_volume(const RankVolumes& volumes, int slots, std::int64_t m
 double share_of_node(const Candidate& actor, const PlanRequest& request) {
   const auto node = static_cast<double>(request.cluster.gpus_per_node);
   const double block = static_cast<double>(actor.tp) * actor.cp;
-  const bool apart = dealt_order(actor, request.engine) == RankOrder::megatron;
+  const bool apart = dealt_order(actor, request.traits) == RankOrder::megatron;
   const double stages =
       std::clamp(node / (apart ? block * actor.dp : block), 1.0, static_cast<double>(actor.pp));
   const double copy = std::max(block * actor.dp_shard,

@@ -14,7 +14,10 @@
 namespace tessera {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 TEST(Infeasible, NamesTheEnginesLimitAndWhoHasTheSetting) {
@@ -28,6 +31,20 @@ TEST(Infeasible, NamesTheEnginesLimitAndWhoHasTheSetting) {
       "actor.ep=2 is beyond engine 'tessera', which has 1 there; plan with --engine megatron, "
       "verl-megatron or any");
   EXPECT_EQ(none.nearest_fix.find("leave out actor.ep=2"), 0u);
+}
+
+// verl's rearrange_micro_batches asserts that a limit holds a longest sequence.
+TEST(Infeasible, RefusesLimitsOfTokensThatVerlWouldNotStartWith) {
+  PlanRequest request = request_for("h100-8");
+  request.engine = "verl";
+  Problems problems;
+  request.fixed = parse_settings(std::vector<std::string>{"actor.tokens=2047"}, problems);
+  EXPECT_THAT(refused(request).reasons,
+              ElementsAre(AllOf(HasSubstr("actor.tokens=2047 is beyond engine 'verl', which has at "
+                                          "least a longest sequence, 2048, there"),
+                                HasSubstr("tessera"), Not(HasSubstr("verl-megatron")))));
+  request.fixed = parse_settings(std::vector<std::string>{"actor.tokens=2048"}, problems);
+  EXPECT_EQ(planned(request).find(Role::actor)->batching.update_tokens, 2048);
 }
 
 TEST(Infeasible, NamesRankPhaseClassAndBytesAndAFixThatWorks) {

@@ -217,6 +217,27 @@ TEST(Report, NamesAPlanOneStepOff) {
   EXPECT_NE(describe(plan).find("one step off"), std::string::npos);
 }
 
+TEST(Report, SaysWhichRolesTheEngineDoesNotRun) {
+  PlanRequest request = request_for("h100-8");
+  request.engine = "vllm";
+  EXPECT_NE(describe(planned(request))
+                .find("  engine vllm does not run actor, reference: priced under its rules, and "
+                      "for another engine to run\n"),
+            std::string::npos);
+  request.engine = "verl";
+  EXPECT_EQ(describe(planned(request)).find("does not run"), std::string::npos);
+}
+
+// A million draws of Python's random.lognormvariate, each at most 1,024: 608.5 on average.
+TEST(Report, SaysWhichMeanALimitLeavesOfTheLengths) {
+  Plan plan = planned(digits_request());
+  EXPECT_EQ(describe(plan).find("tokens on average"), std::string::npos);
+  plan.workload.response_tokens = {.mean = 640, .cv = 0.5, .max = 1024};
+  EXPECT_NE(
+      describe(plan).find("responses of 608 tokens on average: 640 before they are cut at 1024\n"),
+      std::string::npos);
+}
+
 TEST(Request, ThatContradictsItselfIsRefusedWithEveryDefect) {
   PlanRequest request = digits_request();
   request.fixed.values[{Role::critic, Field::tp}] = 2;

@@ -124,6 +124,25 @@ TEST(Risk, IsOfThePlanWhereverItIsPricedAgain) {
   EXPECT_EQ(fit.deviation, plan.prediction.peak_error_bytes);
 }
 
+/// Measurements tell nothing about the tail of the normal distribution.
+TEST(Risk, IsNotStatedMorePreciselyThanMemoryWasMeasured) {
+  PlanRequest request = at_risk(kDefaultRisk);
+  request.cluster.device.memory = from_gib(320);
+  EXPECT_THAT(describe_fit(planned(request), request.calibration),
+              HasSubstr("  fits with more than 99.9 %:"));
+  request.engine = "verl-megatron";
+  EXPECT_THAT(describe_fit(planned(request), request.calibration),
+              HasSubstr("  fits with more than 99 %:"));
+}
+
+/// A reserve larger than the device leaves nothing, and is not what may be used.
+TEST(Risk, LeavesAtMostTheDevicesMemory) {
+  PlanRequest request = at_risk(kDefaultRisk);
+  request.cluster.device.memory = from_gib(1);
+  EXPECT_EQ(usable_memory(request), from_gib(1));
+  EXPECT_THAT(of_usable(request, from_gib(5)), HasSubstr(" of 1.00 GiB"));
+}
+
 TEST(Risk, OfAPlanThatStatesNoneIsTheDefault) {
   const PlanRequest request = at_risk(0.3);
   Plan plan = planned(request);

@@ -249,6 +249,31 @@ TEST(Memory, OfASwitchCountsTheBucketsOfAnEngineThatGathersWhole) {
   }
 }
 
+// verl 0.9.1, reward_loop: a reward model's server with free_cache_engine=false keeps its share of
+// the GPU (workers/rollout/vllm_rollout/vllm_async_server.py, sleep), in updates as well.
+TEST(Memory, OfAServedRewardModelStaysUnlessItSleeps) {
+  PlanRequest request = small_request();
+  request.workload.dataflow = preset_dataflow("grpo", KlPlace::loss, true);
+  Candidate reward{{.tp = 2, .dp = 8}, Role::reward, 16};
+  reward.tokens = 16384;
+  for (const auto& [engine, serves] : {std::pair{"verl", true}, std::pair{"tessera", false}}) {
+    request.engine = engine;
+    request.traits = traits_of(engine);
+    for (const bool sleeps : {false, true}) {
+      reward.offload.parameters = sleeps;
+      CostEvaluator costs(request);
+      const Bytes scoring = costs.memory(reward, Phase::reward).total();
+      const Bytes updating = costs.memory(reward, Phase::update_actor).total();
+      EXPECT_GT(scoring, 0);
+      if (serves && !sleeps) {
+        EXPECT_EQ(updating, scoring);
+      } else {
+        EXPECT_LT(updating, scoring) << engine << sleeps;
+      }
+    }
+  }
+}
+
 // 32 sequences of at most 1,536 tokens on each of 16 GPUs that hold 1/16 of all gradients.
 TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
   PlanRequest request = small_request();

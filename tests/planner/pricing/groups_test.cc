@@ -30,7 +30,7 @@ void compare(const PlanRequest& request, const Candidate& candidate, int layers)
   role.layout = layout_of(candidate, layers);
   role.ranks.resize(static_cast<std::size_t>(candidate.gpus));
   std::iota(role.ranks.begin(), role.ranks.end(), 0);
-  role.rank_order = dealt_order(candidate, request.engine);
+  role.rank_order = dealt_order(candidate, request.traits);
   plan.roles.push_back(role);
   const CandidateGroups dealt = groups_of(plan, role, rank_map_of(plan, candidate.role));
   const CandidateGroups own = groups_of(candidate, request);

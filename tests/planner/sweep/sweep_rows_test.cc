@@ -67,6 +67,12 @@ TEST(SweepRows, RefuseFreeTextThatSaysNothingKnown) {
                                  HasSubstr("in.csv:2 (attention): found 'warp'")));
 }
 
+TEST(SweepRows, RefuseRankOrdersThatNoTrainerHas) {
+  EXPECT_THAT(refusals("model,cluster,kind,rank_order\nllama3.1-8b,h100-8,train,megatorn\n"),
+              ElementsAre(HasSubstr("in.csv:2 (rank_order): found 'megatorn', expected contiguous, "
+                                    "megatron")));
+}
+
 TEST(SweepRows, RefuseDegreesOfMoreRanksThanThereMayBe) {
   const auto lines = refusals(
       "model,cluster,kind,tp,pp,dp,cp,gen_tp,gen_dp\n"
