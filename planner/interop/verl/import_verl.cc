@@ -262,7 +262,7 @@ void note_refused(VerlImport& in) {
 PlannedReshard read_reshard(const VerlImport& in) {
   PlannedReshard pair;
   pair.mode = ReshardMode::full;  // verl gathers every tensor whole
-  pair.keep = !in.flag("actor_rollout_ref.rollout.free_cache_engine", true) || in.rollout_gpus > 0;
+  pair.keep = !in.flag("actor_rollout_ref.rollout.free_cache_engine", true);
   const std::int64_t mebibytes =
       in.integer("actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
                  2048, {.least = 1, .most = 1 << 20});

@@ -83,11 +83,12 @@ void write_rollout(VerlWriter& w) {
   w.set(prefix + ".max_num_seqs", w.rollout.batching.max_sequences, "decoded at once");
   w.set(prefix + ".max_num_batched_tokens", batched_tokens(w), "tokens of a prefill batch");
   w.set(prefix + ".max_model_len", w.work.prompt_tokens + w.work.response_tokens.max);
-  const bool freed = !w.apart && (w.plan.reshard.empty() || !w.plan.reshard[0].keep);
-  w.set(prefix + ".free_cache_engine", freed,
-        freed     ? "weights and cache leave the GPU while training"
-        : w.apart ? ""
-                  : "weights and cache stay on the GPU while training");
+  // A server on GPUs of its own frees its cache while weights arrive, and nothing at other times
+  // (vllm_async_server.py, release_kv_cache and sleep).
+  const bool freed = w.plan.reshard.empty() || !w.plan.reshard[0].keep;
+  const std::string held = w.apart ? "cache of the GPU while weights arrive: "
+                                   : "weights and cache of the GPU while training: ";
+  w.set(prefix + ".free_cache_engine", freed, held + (freed ? "freed" : "kept"));
   w.set(prefix + ".log_prob_use_dynamic_bsz", true);
   w.set(prefix + ".log_prob_max_token_len_per_gpu",
         w.per_gpu(w.actor,

@@ -541,8 +541,11 @@ TEST(Export, TakesWhatThePlannerFindsForTheEngine) {
       const Plan* const plan = std::get_if<Plan>(&*outcome);
       ASSERT_NE(plan, nullptr) << describe(std::get<Infeasible>(*outcome));
       EXPECT_EQ(is_one_step_off(plan->schedule), placement == std::string_view("standalone"));
-      EXPECT_TRUE(export_plan(*plan, target, {}, problems).has_value())
-          << Error(ExitCode::bad_input, problems).what();
+      const auto made = export_plan(*plan, target, {}, problems);
+      ASSERT_TRUE(made.has_value()) << Error(ExitCode::bad_input, problems).what();
+      // What leaves the GPU is what the plan counts on, of a rollout on GPUs of its own as well.
+      EXPECT_THAT(made->files[0].text, HasSubstr("free_cache_engine: " +
+                                                 std::string(plan->reshard[0].keep ? "f" : "t")));
     }
   }
 }

@@ -272,6 +272,7 @@ TEST(Import, RefusesAsynchronousTrainersThatAPlanCannotSay) {
   const RolePlan& rollout = *imported.plan.find(Role::rollout);
   EXPECT_EQ(rollout.ranks, (std::vector<int>{8, 9, 10, 11}));
   EXPECT_TRUE(is_one_step_off(imported.plan.schedule));
+  EXPECT_FALSE(imported.plan.reshard[0].keep);  // its cache is freed while weights arrive
 }
 
 TEST(Import, TakesSettingsThatOnlyARunWouldTell) {
