@@ -1,4 +1,4 @@
-#include "executor/rl/experience_math.h"
+#include "executor/estimators/experience_math.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <random>
 
 #include "executor/comm/thread_communicator.h"
-#include "executor/rl/losses.h"
+#include "executor/losses/losses.h"
 
 namespace tessera {
 namespace {
