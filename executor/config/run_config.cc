@@ -27,6 +27,11 @@ class RunReader {
     trainer();  // first: its seed is the default of the others
     data();
     config_.algorithm = read_algorithm(root_, plan_);
+    if (config_.algorithm.filter_groups.enable && !config_.trainer.rollout_replay.empty()) {
+      root_.refuse("algorithm",
+                   "no filter_groups with trainer.rollout_replay: a record holds the "
+                   "groups that were kept");
+    }
     actor_rollout_ref();
     apply_bypass_mode(root_, config_.algorithm, config_.actor.objective.policy);
     read_distillation(root_, plan_, config_.actor);

@@ -32,7 +32,7 @@ class Algorithms : public ProgramTest {
  protected:
   static void SetUpTestSuite() {
     ProgramTest::SetUpTestSuite();
-    for (const int ranks : {1, 2}) {
+    for (const int ranks : {1, 2, 4}) {
       std::ofstream(folder_ / ("cpu" + std::to_string(ranks) + ".yaml"))
           << "version: 1\nname: few-cpus\ngpu: cpu\nmemory_gib: 1\npeak_tflops_bf16: "
              "0.02\nhbm_gb_s: 5\n"
@@ -48,8 +48,11 @@ class Algorithms : public ProgramTest {
     for (const std::string algorithm : {"grpo", "ppo"}) {
       plan(algorithm, "1", 1, "");
       plan(algorithm, "2", 2, " --fix actor.tp=1 actor.pp=1 rollout.tp=1");
-      plan(algorithm, "tp2", 2, " --fix actor.tp=2 actor.pp=1 rollout.tp=2");
+      plan(algorithm, "4", 4, " --fix actor.tp=1 actor.pp=1 rollout.tp=2");
     }
+    // Replicas have micro-batches of their own; within one replica they are a single rank's.
+    plan("grpo", "tp2", 2, " --fix actor.tp=2 actor.pp=1 rollout.tp=2");
+    plan("grpo", "tp2pp2", 4, " --fix actor.tp=2 actor.pp=2 rollout.tp=2");
   }
 
   static void plan(const std::string& algorithm, const std::string& name, int ranks,
@@ -88,20 +91,25 @@ class Algorithms : public ProgramTest {
                               "critic/advantages/mean", "critic/advantages/max"}) {
         EXPECT_NEAR(got[step].data.at(key), want[step].data.at(key), 1e-5) << key << " " << step;
       }
+      const double norm = want[step].data.at("actor/grad_norm");
+      EXPECT_NEAR(got[step].data.at("actor/grad_norm"), norm, 1e-5 * std::max(1.0, norm)) << step;
     }
   }
 
-  static void expect_same_on_two_ranks(const Choice& choice, const std::string& two = "2") {
-    SCOPED_TRACE(choice.name);
+  using Plans = std::vector<std::string>;
+  static void expect_same_on_all_ranks(const Choice& choice, const Plans& more = {"2", "4"}) {
     const std::vector<StepNumbers> one = trained(choice, "1");
-    expect_same(trained(choice, two), one);
+    for (const std::string& ranks : more) {
+      SCOPED_TRACE(choice.name + " on " + ranks);
+      expect_same(trained(choice, ranks), one);
+    }
     for (const std::string& key : choice.reported) {
       EXPECT_TRUE(one.front().data.contains(key)) << key;
     }
   }
 };
 
-TEST_F(Algorithms, EveryEstimatorGivesTheSameLossesOnOneAndTwoRanks) {
+TEST_F(Algorithms, EveryEstimatorGivesTheSameLossesOnAllRanks) {
   for (const Estimator* each : kEstimators) {
     const std::string name(each->name);
     std::string more = estimator(name);
@@ -109,12 +117,12 @@ TEST_F(Algorithms, EveryEstimatorGivesTheSameLossesOnOneAndTwoRanks) {
       more += set("algorithm.gdpo_reward_keys", "[fraction, exact]") +
               set("algorithm.gdpo_reward_weights", "[1, 0.5]");
     }
-    expect_same_on_two_ranks({name, more, each->reads_values ? "ppo" : "grpo"});
+    expect_same_on_all_ranks({name, more, each->reads_values ? "ppo" : "grpo"});
   }
 }
 
-// Covariances are a micro-batch's: two tensor-parallel ranks have the same ones as a single rank.
-TEST_F(Algorithms, EveryPolicyLossGivesTheSameLossesOnOneAndTwoRanks) {
+// Covariances are a micro-batch's: tensor-parallel ranks have the same ones as a single rank.
+TEST_F(Algorithms, EveryPolicyLossGivesTheSameLossesOnAllRanks) {
   for (const PolicyLoss* each : kPolicyLosses) {
     if (each == &kBypass) continue;
     const std::string name(each->name);
@@ -124,11 +132,12 @@ TEST_F(Algorithms, EveryPolicyLossGivesTheSameLossesOnOneAndTwoRanks) {
       more += set(kLoss + "clip_cov_ratio", "0.1") + set(kLoss + "clip_cov_lb", "0.01");
     if (each == &kKlCov) more += set(kLoss + "kl_cov_ratio", "0.1");
     const bool by_micro_batch = each == &kClipCov || each == &kKlCov;
-    expect_same_on_two_ranks({"loss-" + name, more}, by_micro_batch ? "tp2" : "2");
+    expect_same_on_all_ranks({"loss-" + name, more},
+                             by_micro_batch ? Plans{"tp2", "tp2pp2"} : Plans{"2", "4"});
   }
 }
 
-TEST_F(Algorithms, EveryCorrectionGivesTheSameLossesOnOneAndTwoRanks) {
+TEST_F(Algorithms, EveryCorrectionGivesTheSameLossesOnAllRanks) {
   const std::string rejects = set(kCorrection + "rollout_rs", "token_k1,seq_mean_k3") +
                               set(kCorrection + "rollout_rs_threshold", "0.99999_1.00001,0.1");
   for (const Choice& choice : std::vector<Choice>{
@@ -147,7 +156,7 @@ TEST_F(Algorithms, EveryCorrectionGivesTheSameLossesOnOneAndTwoRanks) {
                 set(kCorrection + "rollout_is", "token"),
             "grpo",
             {"rollout_corr/rollout_is_mean"}}}) {
-    expect_same_on_two_ranks(choice);
+    expect_same_on_all_ranks(choice);
   }
 }
 
@@ -155,7 +164,7 @@ TEST_F(Algorithms, EveryCorrectionGivesTheSameLossesOnOneAndTwoRanks) {
 TEST_F(Algorithms, DapoFiltersGroupsAndShapesLongResponses) {
   const std::string filter =
       set("algorithm.filter_groups.enable", "true") + set("algorithm.filter_groups.metric", "acc");
-  expect_same_on_two_ranks(
+  expect_same_on_all_ranks(
       {"filter",
        filter,
        "grpo",
@@ -164,7 +173,7 @@ TEST_F(Algorithms, DapoFiltersGroupsAndShapesLongResponses) {
   EXPECT_GT(steps.front().data.at("training/num_gen_batches"), 1);
   EXPECT_GT(steps.front().data.at("training/filter_groups/evicted_samples"), 0);
   const std::string buffer = "reward.reward_kwargs.overlong_buffer_cfg.";
-  expect_same_on_two_ranks({"overlong",
+  expect_same_on_all_ranks({"overlong",
                             set("reward.reward_manager.name", "dapo") +
                                 set(buffer + "enable", "true") + set(buffer + "len", "2") +
                                 set(buffer + "log", "true"),
@@ -181,11 +190,11 @@ TEST_F(Algorithms, GroupsThatNeverDifferEndTheRunAtItsLimit) {
             1);
 }
 
-TEST_F(Algorithms, PfPpoDistillationAndKlGiveTheSameLossesOnOneAndTwoRanks) {
-  expect_same_on_two_ranks({"pf-ppo", set("algorithm.use_pf_ppo", "true"), "ppo"});
+TEST_F(Algorithms, PfPpoDistillationAndKlGiveTheSameLossesOnAllRanks) {
+  expect_same_on_all_ranks({"pf-ppo", set("algorithm.use_pf_ppo", "true"), "ppo"});
   const std::string distill = "distillation.";
   ASSERT_EQ(run("init-model --model tiny-qwen2-digits --digits --seed 9 -o " + at("teacher")), 0);
-  expect_same_on_two_ranks(
+  expect_same_on_all_ranks(
       {"distill",
        set(distill + "enabled", "true") + set(kActor + "kl_loss_coef", "0") +
            set(distill + "distillation_loss.use_task_rewards", "false") +

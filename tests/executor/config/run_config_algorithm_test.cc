@@ -116,6 +116,9 @@ TEST(RunConfig, AlgorithmsThatDoNotFitTogetherAreRefused) {
   refused(of_grpo("filter_groups: {enable: true}"), single);
   refused(of_grpo("filter_groups: {metric: length}"), grpo_plan());
   refused(of_grpo("use_pf_ppo: true"), grpo_plan());
+  std::string replay = of_grpo("filter_groups: {enable: true}");
+  replay.replace(replay.find("_steps: 1}"), 10, "_steps: 1, rollout_replay: a.jsonl}");
+  refused(replay, grpo_plan());
   refused(of_grpo("rollout_correction: {rollout_rs: token_k2, rollout_rs_threshold: \"1_2\"}"),
           grpo_plan());
   refused(of_grpo("rollout_correction: {rollout_is_threshold: \"2_1\"}"), grpo_plan());
