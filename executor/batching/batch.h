@@ -25,7 +25,9 @@ using TokenValues = std::vector<std::vector<float>>;
 
 struct LogProbs {
   TokenValues log_prob;  // of each response token
-  TokenValues entropy;   // of the distribution it was drawn from; empty unless asked for
+  /// Of the distribution that it was drawn from; each empty unless asked for.
+  TokenValues entropy;
+  TokenValues sum_pi_squared;  // of its squared probabilities
 };
 
 /// A micro-batch's part of the loss and its derivatives by what the model put out for each response

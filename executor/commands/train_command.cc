@@ -68,6 +68,7 @@ PromptSet read_prompts(const Inputs& inputs) {
   return read_prompt_set({.files = data.train_files,
                           .model = inputs.plan.models.at("actor").path,
                           .reward = inputs.config.reward.function,
+                          .components = inputs.config.algorithm.advantage.gdpo_reward_keys,
                           .per_step = inputs.plan.workload.prompts_per_step,
                           .max_tokens = data.max_prompt_length,
                           .seed = data.seed,
@@ -251,7 +252,7 @@ class Rank {
                                               const Experience& experience) {
       log_->add_step(step, numbers);
       for (const Sequence& sequence : experience.sequences) {
-        const SequenceText text = text_of(prompts, step - 1, sequence);
+        const SequenceText text = text_of(prompts, sequence);
         log_->add_sample(sample_line(step, sequence, {text.prompt, text.response, text.truth}));
       }
       note_skipped(step, numbers, *progress_);

@@ -27,16 +27,17 @@ class RunReader {
     trainer();  // first: its seed is the default of the others
     data();
     config_.algorithm = read_algorithm(root_, plan_);
+    if (config_.algorithm.filter_groups.enable && !config_.trainer.rollout_replay.empty()) {
+      root_.refuse("algorithm",
+                   "no filter_groups with trainer.rollout_replay: a record holds the "
+                   "groups that were kept");
+    }
     actor_rollout_ref();
+    apply_bypass_mode(root_, config_.algorithm, config_.actor.objective.policy);
+    read_distillation(root_, plan_, config_.actor);
     critic();
     config_.reshard = read_reshard(root_, plan_);
-    if (auto reward = root_.object("reward", false)) {
-      reward->optional("function", config_.reward.function);
-      refuse_unsupported(*reward, {{"reward_manager", "name a rule in reward.function"},
-                                   {"custom_reward_function", "Python functions cannot be called"},
-                                   {"sandbox_fusion", "there is no sandbox service"}});
-      reward->refuse_unknown_keys();
-    }
+    config_.reward = read_reward(root_, plan_);
     refuse_unsupported(root_,
                        {{"reward_model", "the plan's roles say which reward model runs where"},
                         {"custom_reward_function", "name a rule in reward.function"},
@@ -222,12 +223,7 @@ class RunReader {
   void actor(ObjectReader& reader) {
     ActorConfig& actor = config_.actor;
     read_optim(reader, actor.optim);
-    PolicyLossOptions& policy = actor.objective.policy;
-    reader.optional("clip_ratio", policy.clip_ratio, kFromZero);
-    read_clip(reader, "clip_ratio_low", policy.clip_ratio_low);
-    read_clip(reader, "clip_ratio_high", policy.clip_ratio_high);
-    reader.optional("clip_ratio_c", policy.clip_ratio_c, Real{.least = 1, .above = true});
-    read_policy_loss(reader, policy);
+    read_policy_loss(reader, actor.objective.policy);
     reader.optional("entropy_coeff", actor.objective.entropy_coeff);
     fixed_flag(reader, "use_kl_loss", actor.objective.use_kl_loss, "workload.kl");
     reader.optional("kl_loss_coef", actor.objective.kl_loss_coef, kFromZero);
@@ -237,13 +233,6 @@ class RunReader {
     fsdp_config(reader, Role::actor, actor.reshard_after_forward);
     update_keys(reader, Role::actor);
     reader.refuse_unknown_keys();
-  }
-
-  /// null means clip_ratio; absent means verl's 0.2.
-  void read_clip(ObjectReader& reader, std::string_view key, std::optional<double>& bound) {
-    const Node* const given = reader.find(key);
-    if (given != nullptr && given->is(Node::Kind::null)) bound.reset();
-    reader.optional(key, bound, kFromZero);
   }
 
   void rollout(ObjectReader& reader) {

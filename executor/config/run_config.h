@@ -15,10 +15,14 @@
 #include "cost_models/layout/reshard_transport.h"
 #include "cost_models/spec/dtype.h"
 #include "executor/batching/schedule.h"
+#include "executor/correction/rollout_correction.h"
+#include "executor/estimators/estimators.h"
+#include "executor/losses/losses.h"
 #include "executor/rl/aggregate.h"
-#include "executor/rl/estimators.h"
+#include "executor/rl/filter_groups.h"
 #include "executor/rl/kl.h"
-#include "executor/rl/losses.h"
+#include "executor/rl/overlong.h"
+#include "executor/rl/pf_ppo.h"
 #include "executor/rl/sampling.h"
 
 namespace tessera {
@@ -37,11 +41,21 @@ struct KlControlConfig {
   double kl_coef = 0.001, target_kl = 0.1, horizon = 10000;
 };
 
+/// Which score the group filter compares: the reward, or the rule's before any shaping.
+enum class FilterMetric : std::uint8_t { reward, rule };
+
 struct AlgorithmConfig {
   AdvantageOptions advantage;     // the estimator follows the plan's dataflow
   bool use_kl_in_reward = false;  // the plan's kl
   KlPenalty kl_penalty;
   KlControlConfig kl_ctrl;
+  std::optional<RolloutCorrection> rollout_correction;  // unset: not even its metrics
+  /// The rollout's log-probs are the old policy's; the loss is then the actor's bypass_mode.
+  bool bypass_mode = false;
+  BypassLoss bypass_loss = BypassLoss::ppo_clip;
+  FilterGroups filter_groups;
+  FilterMetric filter_metric = FilterMetric::reward;
+  PfPpo pf_ppo;
 };
 
 struct OptimConfig {
@@ -54,7 +68,8 @@ struct OptimConfig {
 
 struct ActorConfig {
   OptimConfig optim;
-  ActorOptions objective;  // policy loss, entropy bonus, KL loss (the plan's kl)
+  ActorOptions objective;  // policy loss, entropy bonus, KL loss (the plan's kl), distillation
+  std::filesystem::path teacher;  // weights of the role reference; empty = its model's
   Aggregation aggregation;
   double grad_clip = 1.0;
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
@@ -75,6 +90,7 @@ struct CriticConfig {
 
 struct RewardConfig {
   std::string function = "fraction";  // a rule's name; unused with a reward model
+  OverlongBuffer overlong;            // added to every score
 };
 
 struct TrainerConfig {

@@ -13,7 +13,18 @@ struct Plan;
 /// that does.
 AlgorithmConfig read_algorithm(ObjectReader& root, const Plan& plan);
 
-/// `policy_loss` of the actor.
+/// `policy_loss` of the actor, and what else of the actor only some policy losses read.
 void read_policy_loss(ObjectReader& actor, PolicyLossOptions& policy);
+
+/// Makes bypass_mode of `algorithm` the actor's loss; refuses the loss without the mode.
+void apply_bypass_mode(ObjectReader& root, const AlgorithmConfig& algorithm,
+                       PolicyLossOptions& policy);
+
+/// `distillation` of the root: the loss and the folder of the teacher, which the plan's reference
+/// holds.
+void read_distillation(ObjectReader& root, const Plan& plan, ActorConfig& actor);
+
+/// `reward` of the root.
+RewardConfig read_reward(ObjectReader& root, const Plan& plan);
 
 }  // namespace tessera

@@ -58,6 +58,12 @@ void read_seed(ObjectReader& reader, std::string_view key, std::uint64_t& seed) 
   seed = static_cast<std::uint64_t>(value);
 }
 
+void read_clip(ObjectReader& reader, std::string_view key, std::optional<double>& bound) {
+  const Node* const given = reader.find(key);
+  if (given != nullptr && given->is(Node::Kind::null)) bound.reset();
+  reader.optional(key, bound, kFromZero);
+}
+
 void read_kl_type(ObjectReader& reader, std::string_view key, KlPenalty& penalty) {
   std::string name;
   reader.optional(key, name);

@@ -27,6 +27,8 @@ void fixed(ObjectReader& reader, std::string_view key, const std::string& planne
 void fixed_flag(ObjectReader& reader, std::string_view key, bool planned, const std::string& where);
 
 void read_seed(ObjectReader& reader, std::string_view key, std::uint64_t& seed);
+/// null means clip_ratio; absent means verl's 0.2.
+void read_clip(ObjectReader& reader, std::string_view key, std::optional<double>& bound);
 void read_kl_type(ObjectReader& reader, std::string_view key, KlPenalty& penalty);
 /// `response_tokens`: the longest response, which is the default of loss_scale_factor as in verl
 /// (the padded width).

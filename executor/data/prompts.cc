@@ -1,5 +1,6 @@
 #include "executor/data/prompts.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -239,8 +240,7 @@ PromptSource::PromptSource(std::int64_t prompts, std::int64_t per_step, std::uin
   TESSERA_CHECK(per_step > 0 && per_step <= prompts);
 }
 
-std::vector<std::int64_t> PromptSource::step(std::int64_t k) const {
-  const std::int64_t epoch = k / steps_per_epoch();
+std::vector<std::int64_t> PromptSource::order_of(std::int64_t epoch) const {
   std::vector<std::int64_t> order(static_cast<std::size_t>(prompts_));
   std::iota(order.begin(), order.end(), 0);
   if (shuffle_) {  // Fisher and Yates
@@ -251,8 +251,20 @@ std::vector<std::int64_t> PromptSource::step(std::int64_t k) const {
       std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(j)]);
     }
   }
-  const auto first = order.begin() + k % steps_per_epoch() * per_step_;
-  return {first, first + per_step_};
+  return order;
+}
+
+std::vector<std::int64_t> PromptSource::at(std::int64_t first, std::int64_t count) const {
+  const std::int64_t per_epoch = steps_per_epoch() * per_step_;
+  std::vector<std::int64_t> indices;
+  while (count > 0) {
+    const std::vector<std::int64_t> order = order_of(first / per_epoch);
+    const std::int64_t from = first % per_epoch, taken = std::min(count, per_epoch - from);
+    indices.insert(indices.end(), order.begin() + from, order.begin() + from + taken);
+    first += taken;
+    count -= taken;
+  }
+  return indices;
 }
 
 }  // namespace tessera

@@ -71,10 +71,14 @@ class PromptSource {
                bool shuffle = true);
 
   std::int64_t steps_per_epoch() const { return prompts_ / per_step_; }
-  /// Indices of the prompts of step k (from 0).
-  std::vector<std::int64_t> step(std::int64_t k) const;
+  /// Indices of the prompts of step k (from 0), where every step takes per_step.
+  std::vector<std::int64_t> step(std::int64_t k) const { return at(k * per_step_, per_step_); }
+  /// Indices of `count` prompts from position `first` (from 0) of all epochs, one after another.
+  std::vector<std::int64_t> at(std::int64_t first, std::int64_t count) const;
 
  private:
+  std::vector<std::int64_t> order_of(std::int64_t epoch) const;
+
   std::int64_t prompts_, per_step_;
   std::uint64_t seed_;
   bool shuffle_;

@@ -26,13 +26,17 @@ void store_values(TokenValues values, std::vector<Sequence>& sequences,
 }
 
 void compute_log_prob(RoleWorker* role, const RunConfig& config, Experience& experience,
-                      std::vector<float> Sequence::*field) {
+                      std::vector<float> Sequence::*field, bool squares = false) {
   if (role == nullptr || !role->member()) return;
   LogProbs scores = role->trainer->log_probs(views_of(experience.sequences),
                                              {.token_limit = role->plan->batching.log_prob_tokens,
-                                              .temperature = config.rollout.sampling.temperature});
+                                              .temperature = config.rollout.sampling.temperature,
+                                              .sum_pi_squared = squares});
   role->trainer->rest();
   store_values(std::move(scores.log_prob), experience.sequences, field);
+  if (squares) {
+    store_values(std::move(scores.sum_pi_squared), experience.sequences, &Sequence::sum_pi_squared);
+  }
 }
 
 /// Adds one update's numbers to running sums; means are taken by the number of updates.
@@ -95,7 +99,8 @@ GeneratedShare generate_share(Worker& worker, std::int64_t step,
 }
 
 void compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
-  compute_log_prob(worker.find(Role::actor), config, experience, &Sequence::old_log_prob);
+  compute_log_prob(worker.find(Role::actor), config, experience, &Sequence::old_log_prob,
+                   config.algorithm.advantage.estimator->reads_sum_pi_squared);
 }
 
 void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
@@ -139,13 +144,15 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
       begin_reshard(worker);
       written = [&](std::span<const int> rows) { worker.weight_reshard->written(rows); };
     }
-    UpdateResult result = role->trainer->update(
-        views_of(batch), actor_loss_function(batch, config.actor.objective, counts),
-        {.token_limit = role->plan->batching.update_tokens,
-         .temperature = config.rollout.sampling.temperature,
-         .entropy = true,
-         .learning_rate = rate,
-         .written = written});
+    UpdateResult result =
+        role->trainer->update(views_of(batch),
+                              actor_loss_function(batch, config.actor.objective, counts,
+                                                  {config.rollout.seed, experience.step}),
+                              {.token_limit = role->plan->batching.update_tokens,
+                               .temperature = config.rollout.sampling.temperature,
+                               .entropy = true,
+                               .learning_rate = rate,
+                               .written = written});
     result.metrics["actor/grad_norm"] = result.grad_norm;
     result.metrics["actor/lr"] = rate;
     result.metrics["actor/loss"] = result.loss;

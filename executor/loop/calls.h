@@ -24,7 +24,8 @@ struct GeneratedShare {
 GeneratedShare generate_share(Worker& worker, std::int64_t step,
                               std::span<const TokenPrompt> prompts, const RolloutOptions& options);
 
-/// Fill old_log_prob, ref_log_prob, values or (reward model) score of all sequences.
+/// Fill old_log_prob (and sum_pi_squared, where the estimator reads it), ref_log_prob, values or
+/// (reward model) score of all sequences.
 void compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
 void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
 void compute_values(Worker& worker, Experience& experience);

@@ -7,17 +7,25 @@
 #include <span>
 
 #include "executor/batching/batch.h"
-#include "executor/rl/losses.h"
+#include "executor/losses/losses.h"
 
 namespace tessera {
 
-/// The token and sequence counts of one mini-batch over all `dp_size` replicas.
+/// The token and sequence counts of one mini-batch over all `dp_size` replicas. Rejected tokens
+/// count, as verl's trainer counts before it rejects.
 Aggregation mini_batch_counts(std::span<const Sequence> batch, const Aggregation& options,
                               int dp_size);
 
-/// Needs old_log_prob and advantages, and ref_log_prob with a KL loss.
+/// What random choices of a loss depend on beside the token that they concern.
+struct LossDraws {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;
+};
+
+/// Needs old_log_prob and advantages, and ref_log_prob with a KL loss or distillation. Weights of
+/// rollout correction enter where the sequences have them.
 LossFunction actor_loss_function(std::span<const Sequence> batch, const ActorOptions& options,
-                                 const Aggregation& counts);
+                                 const Aggregation& counts, const LossDraws& draws = {});
 
 /// Needs values and returns.
 LossFunction critic_loss_function(std::span<const Sequence> batch, double cliprange_value,

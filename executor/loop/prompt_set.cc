@@ -1,5 +1,6 @@
 #include "executor/loop/prompt_set.h"
 
+#include <charconv>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -30,6 +31,27 @@ void check_lengths(const PromptSet& set, std::int64_t max_tokens, Problems& prob
   }
 }
 
+/// The rule of a name; a Problem of `key` where there is none.
+std::optional<RewardRule> rule_named(const std::string& name, const char* key, Problems& problems) {
+  std::optional<RewardRule> rule = reward_rule(name);
+  if (!rule) {
+    const std::vector<std::string> known = reward_rule_names();
+    problems.push_back({.file = "run.yaml",
+                        .place = key,
+                        .found = "'" + name + "'",
+                        .expected = "a built-in rule",
+                        .hint = did_you_mean(name, known)});
+  }
+  return rule;
+}
+
+/// A uid begins with the index of its prompt.
+const Prompt& prompt_of(const PromptSet& set, const Sequence& sequence) {
+  std::size_t index = 0;
+  std::from_chars(sequence.uid.data(), sequence.uid.data() + sequence.uid.size(), index);
+  return set.prompts.at(index);
+}
+
 }  // namespace
 
 PromptSet read_prompt_set(const PromptSetOptions& options) {
@@ -37,14 +59,11 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   std::optional<Tokenizer> tokenizer = Tokenizer::open(options.model, problems);
   const ChatFormat format = chat_format(options.model, problems);
   std::vector<Prompt> prompts = read_all(options.files, problems);
-  const std::optional<RewardRule> rule = reward_rule(options.reward);
-  if (!rule) {
-    const std::vector<std::string> known = reward_rule_names();
-    problems.push_back({.file = "run.yaml",
-                        .place = "reward.function",
-                        .found = "'" + options.reward + "'",
-                        .expected = "a built-in rule",
-                        .hint = did_you_mean(options.reward, known)});
+  const auto rule = rule_named(options.reward, "reward.function", problems);
+  std::vector<RewardRule> components;
+  for (const std::string& name : options.components) {
+    const auto component = rule_named(name, "algorithm.gdpo_reward_keys", problems);
+    if (component) components.push_back(*component);
   }
   if (problems.empty() && static_cast<std::int64_t>(prompts.size()) < options.per_step) {
     problems.push_back({.file = "run.yaml",
@@ -57,7 +76,8 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
 
   PromptSource source(static_cast<std::int64_t>(prompts.size()), options.per_step, options.seed,
                       options.shuffle);
-  PromptSet set{std::move(*tokenizer), std::move(prompts), {}, source, *rule};
+  PromptSet set{std::move(*tokenizer), std::move(prompts), {}, source, *rule,
+                std::move(components)};
   for (const Prompt& prompt : set.prompts) {
     set.tokens.push_back(set.tokenizer.encode(render(prompt, format), true));
   }
@@ -66,30 +86,36 @@ PromptSet read_prompt_set(const PromptSetOptions& options) {
   return set;
 }
 
-std::vector<TokenPrompt> prompts_of_step(const PromptSet& set, std::int64_t k,
-                                         std::int32_t samples) {
+std::vector<TokenPrompt> prompts_at(const PromptSet& set, std::int64_t first, std::int64_t count,
+                                    std::int32_t samples, std::int32_t numbered) {
   std::vector<TokenPrompt> prompts;
-  for (const std::int64_t index : set.source.step(k)) {
-    prompts.push_back({.prompt_index = static_cast<std::int32_t>(prompts.size()),
-                       .uid = std::to_string(index),
+  for (const std::int64_t index : set.source.at(first, count)) {
+    const auto number = numbered + static_cast<std::int32_t>(prompts.size());
+    // A step that takes more than its prompts may come upon one twice: two groups.
+    const std::string again = numbered == 0 ? "" : "." + std::to_string(number);
+    prompts.push_back({.prompt_index = number,
+                       .uid = std::to_string(index) + again,
                        .tokens = set.tokens[index],
                        .samples = samples});
   }
   return prompts;
 }
 
-void score_by_rule(const PromptSet& set, std::int64_t k, Experience& experience) {
-  const std::vector<std::int64_t> indices = set.source.step(k);
-  for (Sequence& sequence : experience.sequences) {
-    sequence.score = set.rule(set.tokenizer.decode(sequence.response),
-                              set.prompts[indices[sequence.prompt_index]].ground_truth);
+void score_by_rule(const PromptSet& set, std::span<Sequence> sequences) {
+  for (Sequence& sequence : sequences) {
+    const std::string response = set.tokenizer.decode(sequence.response);
+    const std::string& truth = prompt_of(set, sequence).ground_truth;
+    sequence.score = set.rule(response, truth);
+    sequence.components.clear();
+    for (const RewardRule& rule : set.component_rules) {
+      sequence.components.push_back(rule(response, truth));
+    }
   }
 }
 
-SequenceText text_of(const PromptSet& set, std::int64_t k, const Sequence& sequence) {
-  const std::vector<std::int64_t> indices = set.source.step(k);
+SequenceText text_of(const PromptSet& set, const Sequence& sequence) {
   return {set.tokenizer.decode(sequence.prompt, false), set.tokenizer.decode(sequence.response),
-          set.prompts[indices[sequence.prompt_index]].ground_truth};
+          prompt_of(set, sequence).ground_truth};
 }
 
 }  // namespace tessera

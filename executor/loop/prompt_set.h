@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,14 @@ struct PromptSet {
   std::vector<std::vector<std::int32_t>> tokens;  // by prompt
   PromptSource source;                            // which of them a step takes
   RewardRule rule;
+  std::vector<RewardRule> component_rules;  // of the estimator's reward keys
 };
 
 struct PromptSetOptions {
   std::vector<std::filesystem::path> files;
-  std::filesystem::path model;  // folder of the tokenizer
-  std::string reward;           // a rule's name
+  std::filesystem::path model;          // folder of the tokenizer
+  std::string reward;                   // a rule's name
+  std::vector<std::string> components;  // names of rules
   std::int64_t per_step = 0;
   std::int64_t max_tokens = 0;  // longer prompts are refused
   std::uint64_t seed = 0;
@@ -36,17 +39,18 @@ struct PromptSetOptions {
 /// Throws Error(bad_input) with every problem of every file.
 PromptSet read_prompt_set(const PromptSetOptions& options);
 
-/// The prompts of step k (from 0), `samples` responses each; prompt_index counts within the step.
-std::vector<TokenPrompt> prompts_of_step(const PromptSet& set, std::int64_t k,
-                                         std::int32_t samples);
+/// `count` prompts from position `first` of the source, `samples` responses each. `numbered` says
+/// how many prompts the step has already: prompt_index counts within the step.
+std::vector<TokenPrompt> prompts_at(const PromptSet& set, std::int64_t first, std::int64_t count,
+                                    std::int32_t samples, std::int32_t numbered = 0);
 
-/// Scores every response by the rule.
-void score_by_rule(const PromptSet& set, std::int64_t k, Experience& experience);
+/// Scores every response by the rule, and by the rules of its components.
+void score_by_rule(const PromptSet& set, std::span<Sequence> sequences);
 
-/// The text of one sequence of step k.
+/// The text of one sequence of such prompts.
 struct SequenceText {
   std::string prompt, response, truth;
 };
-SequenceText text_of(const PromptSet& set, std::int64_t k, const Sequence& sequence);
+SequenceText text_of(const PromptSet& set, const Sequence& sequence);
 
 }  // namespace tessera

@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/estimators/experience_math.h"
 #include "executor/loop/calls.h"
 #include "executor/loop/generator_state.h"
 #include "executor/loop/phase_memory.h"
 #include "executor/loop/share.h"
+#include "executor/loop/step_rollout.h"
 #include "executor/records/phase_clock.h"
 #include "executor/records/step_metrics.h"
-#include "executor/rl/experience_math.h"
 #include "executor/rl/samples.h"
 #include "planner/plan/plan.h"
 
@@ -95,10 +96,10 @@ class Loop {
       const PhaseMemory::Part part(memory_, phase);
       return clock_.time(phase, static_cast<int>(step), std::forward<decltype(body)>(body));
     };
-    // What `role` computes without the others, and the field of its sequences that it fills.
-    const auto scored = [&](Role role, SequenceField field, auto&& body) {
+    // What `role` computes without the others, and the fields of its sequences that it fills.
+    const auto scored = [&](Role role, auto fields, auto&& body) {
       if (member(role)) timed(body);
-      unshared(role, field);
+      unshared(role, fields);
     };
     switch (phase) {
       case Phase::reshard:
@@ -106,10 +107,9 @@ class Loop {
       case Phase::gen:
         return timed([&] { generate(step); });
       case Phase::reward:
-        return timed([&] { reward(step); });
+        return timed([&] { reward(); });
       case Phase::old_log_prob:
-        return scored(Role::actor, SequenceField::old_log_prob,
-                      [&] { compute_old_log_prob(worker_, config_, experience_); });
+        return scored(Role::actor, old_log_prob_fields(), [&] { old_log_prob(); });
       case Phase::ref:
         return scored(Role::reference, SequenceField::ref_log_prob,
                       [&] { compute_ref_log_prob(worker_, config_, experience_); });
@@ -166,49 +166,61 @@ class Loop {
     unmap_rollout(worker_.memory);
   }
 
-  /// Generation, or the responses of the record; afterwards every rank holds every sequence.
   void make_responses(std::int64_t step) {
-    const std::vector<TokenPrompt> prompts = prompts_of_step(
-        prompts_, step - 1, static_cast<std::int32_t>(plan_.workload.samples_per_prompt));
-    if (!config_.trainer.rollout_replay.empty()) {
-      replay_step(step, prompts);
-      return;
-    }
-    const GeneratedShare share = generate_share(worker_, step, prompts, rollout_options_);
-    add(share.metrics);
-    share_sequences(host(), share.sequences,
-                    SequenceField::tokens | SequenceField::rollout_log_prob, experience_);
+    StepRollout rollout = roll_out(rollout_setting(), step);
+    experience_ = std::move(rollout.experience);
+    greedy_ = std::move(rollout.greedy);
+    scored_ = rollout.scored;
+    add(rollout.metrics);
   }
 
-  void replay_step(std::int64_t step, std::span<const TokenPrompt> prompts) {
-    Problems problems;
-    const std::string file = config_.trainer.rollout_replay;
-    if (step > static_cast<std::int64_t>(recorded_.size())) {
-      throw Error(ExitCode::bad_input, {Problem{.file = file,
-                                                .place = "step " + std::to_string(step),
-                                                .found = "no sequences",
-                                                .expected = "a recorded rollout of every step"}});
-    }
-    experience_.sequences = replay(recorded_[step - 1], prompts, file, problems);
-    if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  RolloutSetting rollout_setting() {
+    return {.worker = worker_,
+            .plan = plan_,
+            .config = config_,
+            .prompts = prompts_,
+            .options = rollout_options_,
+            .recorded = recorded_,
+            .stop = [this] {
+              return any_rank(host(), observer_.should_stop && observer_.should_stop());
+            }};
   }
 
-  void reward(std::int64_t step) {
-    const RoleWorker* model = worker_.find(Role::reward);
-    if (model == nullptr) {
-      score_by_rule(prompts_, step - 1, experience_);
+  /// A reward model's scores are shared later where nothing needs them before.
+  void reward() {
+    if (scored_) return;
+    const bool needed = config_.reward.overlong.enable || !greedy_.sequences.empty();
+    if (worker_.find(Role::reward) != nullptr && !needed) {
+      compute_reward_scores(worker_, experience_);
+      unshared(Role::reward, SequenceField::score);
       return;
     }
-    compute_reward_scores(worker_, experience_);
-    unshared(Role::reward, SequenceField::score);
+    add(score_sequences(rollout_setting(), experience_));
+    if (greedy_.sequences.empty()) return;
+    score_sequences(rollout_setting(), greedy_);
+    store_greedy_scores(greedy_, experience_);
+  }
+
+  /// In bypass mode the rollout's log-probs stand for them already.
+  void old_log_prob() {
+    if (config_.algorithm.bypass_mode) return;
+    compute_old_log_prob(worker_, config_, experience_);
   }
 
   /// Notes that `role`'s leader holds results that others lack.
-  void unshared(Role role, SequenceField field) {
+  template <class Fields>
+  void unshared(Role role, Fields fields) {
     const RoleWorker* worker = worker_.find(role);
     if (worker == nullptr) return;
     pending_ = true;
-    if (worker->leader()) pending_fields_ = pending_fields_ | field;
+    if (worker->leader()) pending_fields_ = pending_fields_ | fields;
+  }
+
+  SequenceFields old_log_prob_fields() const {
+    return SequenceField::old_log_prob |
+           (config_.algorithm.advantage.estimator->reads_sum_pi_squared
+                ? SequenceField::sum_pi_squared
+                : SequenceField::old_log_prob);
   }
 
   /// One exchange of everything that roles computed apart from one another.
@@ -225,17 +237,27 @@ class Loop {
     if (config_.algorithm.use_kl_in_reward) {
       add(subtract_kl(experience_, config_.algorithm.kl_penalty, worker_.kl_in_reward));
     }
-    compute_advantages(experience_, config_.algorithm.advantage);
+    const AlgorithmConfig& algorithm = config_.algorithm;
+    if (algorithm.rollout_correction && !algorithm.bypass_mode) {
+      add(correct_rollout(experience_, *algorithm.rollout_correction));
+    }
+    compute_advantages(experience_, algorithm.advantage);
+    if (algorithm.pf_ppo.enable) {
+      drawn_ = resampled(experience_, algorithm.pf_ppo, config_.rollout.seed);
+    }
   }
 
-  void improve_critic() {
-    add(update_critic(worker_, config_, plan_.workload.epochs, experience_));
+  /// What actor and critic are updated with.
+  const Experience& trained() const {
+    return config_.algorithm.pf_ppo.enable ? drawn_ : experience_;
   }
+
+  void improve_critic() { add(update_critic(worker_, config_, plan_.workload.epochs, trained())); }
 
   /// Of ranks without the actor, too: they may begin the next reshard beside it.
   void improve_actor(std::int64_t step) {
     const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
-    add(update_actor(worker_, config_, plan_.workload.epochs, experience_, overlap));
+    add(update_actor(worker_, config_, plan_.workload.epochs, trained(), overlap));
   }
 
   void finish_step(std::int64_t step, std::int64_t start_ns) {
@@ -265,6 +287,9 @@ class Loop {
   RolloutOptions rollout_options_;
   std::vector<Experience> recorded_;
   Experience experience_;
+  Experience greedy_;    // answers to the step's prompts, where the estimator reads their scores
+  Experience drawn_;     // of experience_, by PF-PPO
+  bool scored_ = false;  // generation has scored experience_
   Metrics numbers_;
   bool pending_ = false;
   SequenceFields pending_fields_ = 0;

@@ -37,13 +37,17 @@ std::optional<AdamWOptions> optimizer_options(Role role, const RunConfig& config
       .clip_norm = role == Role::actor ? config.actor.grad_clip : config.critic.grad_clip};
 }
 
-/// The rollout's weights arrive by a reshard, all others from their model's folder, or are drawn.
-void load(RoleWorker& worker, Role role, const Plan& plan, const TrainerConfig& trainer) {
+/// The rollout's weights arrive by a reshard, all others from their model's folder, a teacher's
+/// from its own, or are drawn.
+void load(RoleWorker& worker, Role role, const Plan& plan, const RunConfig& config) {
   if (role == Role::rollout) return;
   Problems problems;
+  const TrainerConfig& trainer = config.trainer;
   const ModelSource& source = plan.models.at(worker.plan->model);
-  if (!trainer.random_weights) {
-    load_kept_weights(*worker.weights, source.path, trainer.seed, problems);
+  const bool teaches = role == Role::reference && !config.actor.teacher.empty();
+  if (teaches || !trainer.random_weights) {
+    load_kept_weights(*worker.weights, teaches ? config.actor.teacher.string() : source.path,
+                      trainer.seed, problems);
   } else if (const auto deviation = initializer_range_of(source.path, problems)) {
     draw_kept_weights(*worker.weights, source.spec, *deviation, trainer.seed);
   }
@@ -101,7 +105,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
                                 context.device, place.storage, *place.places)
           : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
                          place.storage));
-  load(worker, role.role, plan, config.trainer);
+  load(worker, role.role, plan, config);
   if (role.role == Role::rollout) return;
   std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
   if (optimizer) optimizer->offload = role.offload.optimizer;

@@ -63,6 +63,7 @@ struct Worker {
   std::unique_ptr<WeightReshard> weight_reshard;  // carries a minimal reshard out
   torch::Tensor staging;                          // scratch of a full reshard
   KlController kl_in_reward;
+  std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups
 
   const RoleWorker* find(Role role) const;
   RoleWorker* find(Role role);

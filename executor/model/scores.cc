@@ -196,6 +196,23 @@ TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups, c
                       options);
 }
 
+Tensor squared_probabilities(const Tensor& hidden, const Tensor& head, Communicator* tp,
+                             const ScoreOptions& options) {
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> parts{torch::empty({0}, hidden.options().dtype(at::kFloat))};
+  for (std::int64_t first = 0; first < hidden.size(0); first += options.chunk_rows) {
+    const std::int64_t count = std::min(options.chunk_rows, hidden.size(0) - first);
+    Tensor weight = scaled_logits(hidden.narrow(0, first, count), head, options.temperature);
+    Tensor highest = weight.amax(1);
+    all_reduce_(highest, tp, ReduceOp::max);
+    weight.sub_(highest.unsqueeze(1)).exp_();
+    Tensor sums = torch::stack({weight.sum(1), weight.square_().sum(1)});
+    all_reduce_(sums, tp);
+    parts.push_back(sums[1] / sums[0].square());
+  }
+  return torch::cat(parts);
+}
+
 Tensor full_logits(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden) {
   torch::NoGradGuard no_grad;
   const Tensor local = wide_logits(hidden, head_weight(weights));

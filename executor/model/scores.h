@@ -38,6 +38,11 @@ TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups,
                          const torch::Tensor& hidden, const torch::Tensor& targets,
                          const ScoreOptions& options = {});
 
+/// Sum over the vocabulary of squared probabilities, of softmax(logits / temperature), for each row
+/// of `hidden`; fp32 [tokens], without gradient. Collective over `tp`.
+torch::Tensor squared_probabilities(const torch::Tensor& hidden, const torch::Tensor& head,
+                                    Communicator* tp, const ScoreOptions& options = {});
+
 /// Whole logits, fp32 [tokens, vocabulary], on every rank; without gradient. Collective over tp.
 torch::Tensor full_logits(const Weights& weights, const ParallelGroups& groups,
                           const torch::Tensor& hidden);

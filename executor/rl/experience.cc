@@ -87,6 +87,7 @@ void each_float_field(S& s, SequenceFields fields, Visit visit) {
   if (has(fields, SequenceField::token_rewards)) visit(s.token_rewards);
   if (has(fields, SequenceField::advantages)) visit(s.advantages);
   if (has(fields, SequenceField::returns)) visit(s.returns);
+  if (has(fields, SequenceField::sum_pi_squared)) visit(s.sum_pi_squared);
 }
 
 void write_sequence(Writer& out, const Sequence& s, SequenceFields fields) {

@@ -23,11 +23,16 @@ struct Sequence {
   std::vector<std::int32_t> prompt, response;  // token ids; the response holds its eos
   bool finished = false;                       // ended with an eos, not cut off
   std::vector<std::uint8_t> response_mask;     // empty = all ones; 0 = a hole (tool output)
+  std::vector<std::uint8_t> rejected;          // empty = none; 1 = left out by rollout correction
 
-  double score = 0;  // of the whole response
+  double score = 0;                // of the whole response
+  std::vector<double> components;  // scores of single rewards, where an estimator reads them
+  double greedy_score = 0;         // of the greedy answer to the prompt, likewise
   std::vector<float> rollout_log_prob, old_log_prob, ref_log_prob;
-  std::vector<float> values;         // of the critic, before the update
-  std::vector<float> token_rewards;  // scores placed on tokens, KL subtracted if asked
+  std::vector<float> sum_pi_squared;      // over the vocabulary, of the old policy
+  std::vector<float> rollout_is_weights;  // of rollout correction
+  std::vector<float> values;              // of the critic, before the update
+  std::vector<float> token_rewards;       // scores placed on tokens, KL subtracted if asked
   std::vector<float> advantages, returns;
 
   bool operator==(const Sequence&) const = default;
@@ -51,6 +56,7 @@ enum class SequenceField : std::uint32_t {
   token_rewards = 1u << 6,
   advantages = 1u << 7,
   returns = 1u << 8,
+  sum_pi_squared = 1u << 9,
 };
 using SequenceFields = std::uint32_t;
 constexpr SequenceFields operator|(SequenceField a, SequenceField b) {
@@ -59,7 +65,7 @@ constexpr SequenceFields operator|(SequenceField a, SequenceField b) {
 constexpr SequenceFields operator|(SequenceFields a, SequenceField b) {
   return a | static_cast<SequenceFields>(b);
 }
-inline constexpr SequenceFields kAllFields = (1u << 9) - 1;
+inline constexpr SequenceFields kAllFields = (1u << 10) - 1;
 
 /// Sorts by (prompt_index, sample_index).
 void sort_sequences(Experience& experience);

@@ -21,6 +21,17 @@ std::vector<std::int64_t> all_of(std::span<const Sequence> sequences) {
   return which;
 }
 
+/// 1 for each valid token of a response.
+void append_mask(const Sequence& s, std::vector<std::uint8_t>& mask) {
+  TESSERA_CHECK(s.response_mask.empty() || s.response_mask.size() == s.response.size());
+  TESSERA_CHECK(s.rejected.empty() || s.rejected.size() == s.response.size());
+  for (std::size_t i = 0; i < s.response.size(); ++i) {
+    const bool hole = !s.response_mask.empty() && s.response_mask[i] == 0;
+    const bool rejected = !s.rejected.empty() && s.rejected[i] != 0;
+    mask.push_back(hole || rejected ? 0 : 1);
+  }
+}
+
 }  // namespace
 
 std::int64_t Rows::width() const {
@@ -57,22 +68,28 @@ Rows rows_of(std::span<const Sequence> sequences, std::int64_t padded_width) {
 Rows rows_of(std::span<const Sequence> sequences, std::span<const std::int64_t> which,
              std::int64_t padded_width) {
   Rows rows{.padded_width = padded_width};
-  const bool holes = std::any_of(which.begin(), which.end(), [&](std::int64_t i) {
-    return !sequences[static_cast<std::size_t>(i)].response_mask.empty();
+  const bool masked = std::any_of(which.begin(), which.end(), [&](std::int64_t i) {
+    const Sequence& s = sequences[static_cast<std::size_t>(i)];
+    return !s.response_mask.empty() || !s.rejected.empty();
   });
   for (const std::int64_t i : which) {
     const Sequence& s = sequences[static_cast<std::size_t>(i)];
-    const auto length = static_cast<std::int64_t>(s.response.size());
-    rows.begin.push_back(rows.begin.back() + length);
-    if (!holes) continue;
-    if (s.response_mask.empty()) {
-      rows.mask.insert(rows.mask.end(), s.response.size(), 1);
-    } else {
-      TESSERA_CHECK(s.response_mask.size() == s.response.size());
-      rows.mask.insert(rows.mask.end(), s.response_mask.begin(), s.response_mask.end());
-    }
+    rows.begin.push_back(rows.begin.back() + static_cast<std::int64_t>(s.response.size()));
+    if (masked) append_mask(s, rows.mask);
   }
   return rows;
+}
+
+std::int64_t tokens_before_rejection(std::span<const Sequence> sequences) {
+  std::int64_t tokens = 0;
+  for (const Sequence& s : sequences) {
+    tokens += static_cast<std::int64_t>(
+        s.response_mask.empty()
+            ? s.response.size()
+            : s.response.size() - static_cast<std::size_t>(std::count(s.response_mask.begin(),
+                                                                      s.response_mask.end(), 0)));
+  }
+  return tokens;
 }
 
 Array flat(std::span<const Sequence> sequences, std::vector<float> Sequence::*field) {

@@ -36,11 +36,15 @@ using View = std::span<const double>;
 /// By verl's metric name.
 using Metrics = std::map<std::string, double>;
 
-/// Rows of the responses of `sequences`; `padded_width` as in Rows.
+/// Rows of the responses of `sequences`; `padded_width` as in Rows. An entry is valid that is
+/// neither a hole nor rejected.
 Rows rows_of(std::span<const Sequence> sequences, std::int64_t padded_width = 0);
 /// Rows of some sequences, in the order of `which` (a micro-batch).
 Rows rows_of(std::span<const Sequence> sequences, std::span<const std::int64_t> which,
              std::int64_t padded_width = 0);
+
+/// Entries of the responses that are no holes, rejected ones included.
+std::int64_t tokens_before_rejection(std::span<const Sequence> sequences);
 
 /// One per-token field of all or some sequences as a flat array. Precondition: each field is as
 /// long as its response.

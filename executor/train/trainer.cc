@@ -235,8 +235,9 @@ PipelineShape Trainer::shape(std::span<const TokenSequence> batch, const MicroBa
 
 LogProbs Trainer::log_probs(std::span<const TokenSequence> batch, const InferOptions& options) {
   std::vector<TokenValues> channels = infer(batch, Wanted::log_probs, options);
-  LogProbs result{.log_prob = std::move(channels[0]), .entropy = {}};
+  LogProbs result{.log_prob = std::move(channels[0])};
   if (options.entropy) result.entropy = std::move(channels[1]);
+  if (options.sum_pi_squared) result.sum_pi_squared = std::move(channels.back());
   return result;
 }
 
@@ -258,6 +259,7 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
   const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
   const bool entropy = wanted == Wanted::log_probs && options.entropy;
+  const bool squares = wanted == Wanted::log_probs && options.sum_pi_squared;
   std::vector<torch::Tensor> outputs;
   begin_pass(/*training=*/false);
   infer_pipeline(links_, shape(batch, mine), [&](int m, int chunk, const torch::Tensor& input) {
@@ -266,10 +268,15 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
     if (!is_last_chunk(weights_, chunk)) return hidden;
     if (mine[index(m)].empty()) return torch::Tensor();
     if (wanted == Wanted::log_probs) {
-      const TokenScores scores = scored(hidden.index_select(0, packed.rows), packed,
-                                        {.temperature = options.temperature, .entropy = entropy});
-      outputs.push_back(whole_values(groups_, scores.log_prob, packed.row_owners));
-      if (entropy) outputs.push_back(whole_values(groups_, scores.entropy, packed.row_owners));
+      const torch::Tensor rows = hidden.index_select(0, packed.rows);
+      const ScoreOptions how{.temperature = options.temperature, .entropy = entropy};
+      const auto put = [&](const torch::Tensor& scores) {
+        outputs.push_back(whole_values(groups_, scores, packed.row_owners));
+      };
+      const TokenScores scores = scored(rows, packed, how);
+      put(scores.log_prob);
+      if (entropy) put(scores.entropy);
+      if (squares) put(squared_probabilities(rows, head_weight(weights_), groups_.tp.get(), how));
     } else {
       const bool each = wanted == Wanted::values;
       const torch::Tensor& rows = each ? packed.rows : packed.last_rows;
@@ -280,7 +287,7 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
   });
   end_pass();
 
-  const std::size_t channels = entropy ? 2 : 1;
+  const std::size_t channels = 1 + (entropy ? 1 : 0) + (squares ? 1 : 0);
   const auto count = [&](int s) {
     return wanted == Wanted::last_value ? 1 : batch[index(s)].response.size();
   };

@@ -28,7 +28,8 @@ namespace tessera {
 struct InferOptions {
   std::int64_t token_limit = 0;  // per micro-batch and replica; 0 = none
   double temperature = 1.0;
-  bool entropy = false;  // log_probs only
+  bool entropy = false;         // log_probs only
+  bool sum_pi_squared = false;  // log_probs only
 };
 
 struct UpdateOptions {

@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "executor/rl/estimators.h"
-#include "executor/rl/policy_losses.h"
+#include "executor/estimators/estimators.h"
+#include "executor/losses/policy_losses.h"
 #include "tests/cost_models/malformed.h"
+#include "tests/executor/config/grpo_plan.h"
 #include "tests/planner/plan/sample_plan.h"
 
 namespace tessera {
@@ -34,32 +33,6 @@ constexpr char kGood[] =
     "trainer:\n"
     "  total_training_steps: 20\n"
     "  seed: 7\n";
-
-Plan grpo_plan() {
-  Plan plan = sample_plan();
-  plan.workload.algorithm = "grpo";
-  plan.workload.kl = KlPlace::loss;
-  plan.workload.dataflow = preset_dataflow("grpo", KlPlace::loss, false);
-  plan.schedule = default_schedule(plan.workload);
-  std::erase_if(plan.roles, [](const RolePlan& role) { return role.role == Role::critic; });
-  return plan;
-}
-
-/// The names of a table's rows; what editors are told of run.yaml is written by hand.
-TEST(RunConfig, TakesTheEstimatorsAndLossesThatItsSchemaNames) {
-  std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/run.schema.json");
-  const nlohmann::json schema = nlohmann::json::parse(stream);
-  const auto told = [&](const char* place) {
-    return schema.at(nlohmann::json::json_pointer(place)).at("enum");
-  };
-  nlohmann::json estimators = nlohmann::json::array(), losses = nlohmann::json::array();
-  for (const Estimator* estimator : kEstimators) estimators.push_back(estimator->name);
-  for (const PolicyLoss* loss : kPolicyLosses) losses.push_back(loss->name);
-  EXPECT_EQ(told("/properties/algorithm/properties/adv_estimator"), estimators);
-  EXPECT_EQ(told("/properties/actor_rollout_ref/properties/actor/properties/policy_loss/properties/"
-                 "loss_mode"),
-            losses);
-}
 
 TEST(RunConfig, ReadsWhatTheFileSays) {
   Problems problems;

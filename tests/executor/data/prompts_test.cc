@@ -185,6 +185,18 @@ TEST(PromptSource, DependsOnSeedAndStepOnly) {
   EXPECT_EQ(plain.step(2), (std::vector<std::int64_t>{0, 1, 2}));
 }
 
+TEST(PromptSource, PositionsGoOnFromStepToStepAndEpochToEpoch) {
+  const PromptSource source(10, 4, 7);  // two steps an epoch, two prompts left over
+  std::vector<std::int64_t> steps;
+  for (std::int64_t k = 0; k < 5; ++k) {
+    const std::vector<std::int64_t> step = source.step(k);
+    steps.insert(steps.end(), step.begin(), step.end());
+  }
+  EXPECT_EQ(source.at(0, 20), steps);
+  EXPECT_EQ(source.at(3, 9), std::vector<std::int64_t>(steps.begin() + 3, steps.begin() + 12));
+  EXPECT_TRUE(source.at(3, 0).empty());
+}
+
 TEST(PromptSource, EveryPlaceSeesEveryPromptAboutEquallyOften) {
   // 2,000 epochs of 5 prompts: 400 per place and prompt, deviation 17.9; five are allowed.
   const PromptSource source(5, 5, 9);

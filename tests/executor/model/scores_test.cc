@@ -131,6 +131,14 @@ TEST(TokenScores, EqualVerlsGoldenVectors) {
               1e-5);
     EXPECT_LE(relative_error(got.entropy, tensor_of(one["expected"]["entropy"]).reshape({-1})),
               1e-5);
+    run_ranks(3, [&](Communicator& world) {
+      const Interval vocab = split(head.size(0), 3, world.rank());
+      const Tensor squares =
+          squared_probabilities(logits.to(torch::kFloat32), head.narrow(0, vocab.lo, vocab.size()),
+                                &world, {.chunk_rows = 3});
+      const Tensor want = tensor_of(one["expected"]["sum_pi_squared"]).reshape({-1});
+      EXPECT_LE(relative_error(squares, want), 1e-5);
+    });
     if (one["inputs"]["options"]["loss_agg_mode"] != "token-mean") continue;
     std::vector<Tensor> gradients;
     for (const auto& row : one["expected_grad"]["logits"]) gradients.push_back(tensor_of(row));

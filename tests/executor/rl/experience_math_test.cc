@@ -1,12 +1,13 @@
-#include "executor/rl/experience_math.h"
+#include "executor/estimators/experience_math.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "executor/comm/thread_communicator.h"
-#include "executor/rl/losses.h"
+#include "executor/losses/losses.h"
 
 namespace tessera {
 namespace {
@@ -150,6 +151,37 @@ TEST(ActorObjective, GradientsAreTheSlopesOfTheLoss) {
       }
     }
   }
+}
+
+// d of the first sequence's tokens is log 3 and 0, of all others 0.
+TEST(ExperienceMath, CorrectionFillsWeightsAndRejects) {
+  Experience e = experience();
+  e.sequences[0].old_log_prob[0] += std::log(3.f);
+  const std::vector<Rejection> rejections = rejections_from("token_k2", "0.5").value();
+  const Metrics metrics =
+      correct_rollout(e, {.rollout_is = WeightLevel::token, .rejections = rejections});
+  EXPECT_EQ(e.sequences[0].rollout_is_weights, (std::vector<float>{2, 1}));
+  EXPECT_EQ(e.sequences[0].rejected, (std::vector<std::uint8_t>{1, 0}));
+  EXPECT_EQ(e.sequences[3].rejected, (std::vector<std::uint8_t>{0, 0, 0, 0}));
+  EXPECT_EQ(rows_of(e.sequences).valid_entries(), 9);
+  EXPECT_EQ(tokens_before_rejection(e.sequences), 10);
+  EXPECT_NEAR(metrics.at("rollout_corr/rollout_rs_masked_fraction"), 0.1, 1e-9);
+}
+
+// Scores 1, 0, 0.5, 0.5 squared: two thirds of the draws are the first sequence, none the second.
+TEST(ExperienceMath, PfPpoDrawsSequencesByTheirScores) {
+  Experience e = experience();
+  std::map<std::pair<int, int>, int> drawn;
+  for (e.step = 1; e.step <= 500; ++e.step) {
+    const Experience again = resampled(e, {.enable = true}, 3);
+    ASSERT_EQ(again.sequences.size(), 4U);
+    for (const Sequence& s : again.sequences) ++drawn[{s.prompt_index, s.sample_index}];
+  }
+  EXPECT_NEAR((drawn[{0, 0}]) / 2000.0, 2.0 / 3, 0.04);
+  EXPECT_NEAR((drawn[{1, 1}]) / 2000.0, 1.0 / 6, 0.03);
+  EXPECT_EQ((drawn[{0, 1}]), 0);
+  EXPECT_EQ(resampled(e, {}, 3), resampled(e, {}, 3));
+  EXPECT_FALSE(resampled(e, {}, 3) == resampled(e, {}, 4));
 }
 
 }  // namespace

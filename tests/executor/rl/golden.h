@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,10 +18,20 @@ namespace tessera::golden {
 using Json = nlohmann::json;
 using Matrix = std::vector<std::vector<double>>;
 
+inline std::string folder() {
+  const char* given = std::getenv("TESSERA_GOLDEN_DIR");
+  return given != nullptr ? given : std::string(TESSERA_SOURCE_DIR) + "/tests/golden";
+}
+
+/// Names of the files that tests of this program have read.
+inline std::set<std::string>& families_read() {
+  static std::set<std::string> names;
+  return names;
+}
+
 inline Json load(const std::string& name) {
-  const char* folder = std::getenv("TESSERA_GOLDEN_DIR");
-  const std::string path =
-      folder != nullptr ? std::string(folder) : std::string(TESSERA_SOURCE_DIR) + "/tests/golden";
+  const std::string path = folder();
+  families_read().insert(name);
   std::ifstream in(path + "/" + name + ".json");
   EXPECT_TRUE(in.good()) << path << "/" << name << ".json";
   return in.good() ? Json::parse(in) : Json{{"cases", Json::array()}};

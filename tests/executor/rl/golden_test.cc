@@ -1,13 +1,11 @@
-// Every case of verl's golden vectors, in the form of the file (padded, masked) and, where losses
-// are concerned, as the executor holds it (ragged rows).
+// Verl's golden vectors of statistics, aggregation, KL, the actor's and the critic's objective, in
+// the form of the file (padded, masked) and, where losses are concerned, as the executor holds it
+// (ragged rows).
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 
-#include "executor/rl/estimators.h"
-#include "executor/rl/losses.h"
-#include "tests/executor/rl/golden.h"
+#include "tests/executor/rl/golden_options.h"
 #include "tests/executor/rl/reference_logits.h"
 
 namespace tessera {
@@ -15,85 +13,14 @@ namespace {
 
 using namespace golden;
 
-Aggregation aggregation_of(const Json& options) {
-  const auto mode = aggregation_mode_from(options.at("loss_agg_mode").get<std::string>());
-  EXPECT_TRUE(mode.has_value()) << options.dump();
-  return {.mode = mode.value_or(AggregationMode::token_mean),
-          .batch_num_tokens = optional<std::int64_t>(options, "batch_num_tokens"),
-          .global_batch_size = optional<std::int64_t>(options, "global_batch_size"),
-          .dp_size = optional<std::int64_t>(options, "dp_size").value_or(1),
-          .loss_scale_factor = optional<double>(options, "loss_scale_factor")};
-}
-
-PolicyLossOptions policy_of(const Json& options) {
-  const bool old_names = options.contains("cliprange");  // of verl's deprecated function
-  const std::string name = options.value("loss_mode", "vanilla");
-  const auto loss = std::find_if(kPolicyLosses.begin(), kPolicyLosses.end(),
-                                 [&](const PolicyLoss* each) { return each->name == name; });
-  EXPECT_NE(loss, kPolicyLosses.end()) << options.dump();
-  return {
-      .loss = loss == kPolicyLosses.end() ? &kVanilla : *loss,
-      .clip_ratio = options[old_names ? "cliprange" : "clip_ratio"].get<double>(),
-      .clip_ratio_low = optional<double>(options, old_names ? "cliprange_low" : "clip_ratio_low"),
-      .clip_ratio_high =
-          optional<double>(options, old_names ? "cliprange_high" : "clip_ratio_high"),
-      .clip_ratio_c = options["clip_ratio_c"].get<double>(),
-      .dro_beta = options.value("dro_beta", 0.0)};
-}
-
 ActorOptions actor_of(const Json& options) {
   const auto type = kl_penalty_from(options["kl_loss_type"].get<std::string>());
   EXPECT_TRUE(type.has_value()) << options.dump();
-  return {.policy = policy_of(options),
+  return {.policy = policy_of(options, options["loss_mode"].get<std::string>()),
           .entropy_coeff = options["entropy_coeff"].get<double>(),
           .use_kl_loss = options["use_kl_loss"].get<bool>(),
           .kl_loss_coef = options["kl_loss_coef"].get<double>(),
           .kl_loss_type = type.value_or(KlPenalty{})};
-}
-
-/// The per-token inputs of a case, flat.
-struct Inputs {
-  Array log_prob, old_log_prob, ref_log_prob, advantages, entropy, weights;
-
-  explicit Inputs(const Json& inputs) {
-    const auto read = [&](const char* key) {
-      return inputs.contains(key) ? flatten(inputs[key]) : Array{};
-    };
-    log_prob = read("log_prob");
-    old_log_prob = read("old_log_prob");
-    ref_log_prob = read("ref_log_prob");
-    advantages = read("advantages");
-    entropy = read("entropy");
-    weights = read("rollout_is_weights");
-  }
-  Inputs trimmed(const Trimmed& by) const {
-    Inputs result = *this;
-    for (Array* array : {&result.log_prob, &result.old_log_prob, &result.ref_log_prob,
-                         &result.advantages, &result.entropy, &result.weights}) {
-      if (!array->empty()) *array = by.of(*array);
-    }
-    return result;
-  }
-  PolicyBatch batch(const Rows& rows) const {
-    return {.rows = rows,
-            .log_prob = log_prob,
-            .old_log_prob = old_log_prob,
-            .advantages = advantages,
-            .rollout_is_weights = weights,
-            .ref_log_prob = ref_log_prob,
-            .entropy = entropy};
-  }
-};
-
-/// Runs `check(case, name, tolerance)` for each case and fails when the file holds none.
-template <class Check>
-void for_each_case(const char* file, Check check) {
-  const Json data = load(file);
-  EXPECT_FALSE(data["cases"].empty()) << file;
-  for (const Json& item : data["cases"]) {
-    SCOPED_TRACE(std::string(file) + "/" + item["name"].get<std::string>());
-    check(item["inputs"], item, Tolerance(data));
-  }
 }
 
 TEST(Golden, MaskedStatistics) {
@@ -114,34 +41,6 @@ TEST(Golden, MaskedStatistics) {
   });
 }
 
-TEST(Golden, GaeAdvantages) {
-  for_each_case("adv_gae", [](const Json& in, const Json& item, const Tolerance& tolerance) {
-    const Rows rows = padded_rows(in["response_mask"]);
-    const Array rewards = flatten(in["token_level_rewards"]), values = flatten(in["values"]);
-    const Advantages got = kGae.compute(
-        {.rows = rows, .rewards = rewards, .values = values},
-        {.gamma = in["options"]["gamma"].get<double>(), .lam = in["options"]["lam"].get<double>()});
-    const Json& want = item["expected"];
-    expect_array(got.advantages, flatten(want["advantages"]), tolerance, "advantages", &rows);
-    expect_array(got.returns, flatten(want["returns"]), tolerance, "returns", &rows);
-  });
-}
-
-TEST(Golden, GrpoAdvantages) {
-  for_each_case("adv_grpo", [](const Json& in, const Json& item, const Tolerance& tolerance) {
-    std::vector<std::string> uid;
-    for (const Json& x : in["uid"]) uid.push_back(x.is_string() ? x.get<std::string>() : x.dump());
-    const Rows rows = padded_rows(in["response_mask"]);
-    const Array rewards = flatten(in["token_level_rewards"]);
-    const Advantages got = kGrpo.compute(
-        {.rows = rows, .rewards = rewards, .uid = uid},
-        {.norm_adv_by_std_in_grpo = in["options"]["norm_adv_by_std_in_grpo"].get<bool>()});
-    const Json& want = item["expected"];
-    expect_array(got.advantages, flatten(want["advantages"]), tolerance, "advantages");
-    expect_array(got.returns, flatten(want["returns"]), tolerance, "returns");
-  });
-}
-
 TEST(Golden, AggregationModes) {
   for_each_case("agg_loss", [](const Json& in, const Json& item, const Tolerance& tolerance) {
     const Rows rows = padded_rows(in["loss_mask"]);
@@ -154,29 +53,6 @@ TEST(Golden, AggregationModes) {
     const Trimmed ragged = trim(rows);
     expect_scalar(aggregate(ragged.rows, ragged.of(values), aggregation), item["expected"]["loss"],
                   tolerance, "ragged loss");
-  });
-}
-
-TEST(Golden, VanillaPolicyLoss) {
-  for_each_case("loss_vanilla", [](const Json& in, const Json& item, const Tolerance& tolerance) {
-    const Rows rows = padded_rows(in["response_mask"]);
-    const Inputs inputs(in);
-    const PolicyLossOptions options = policy_of(in["options"]);
-    const Aggregation aggregation = aggregation_of(in["options"]);
-    const Json& want = item["expected"];
-    const Array gradient = flatten(item["expected_grad"]["log_prob"]);
-
-    const Loss got = policy_loss(inputs.batch(rows), options, aggregation);
-    expect_scalar(got.value, want["loss"], tolerance, "loss");
-    expect_metrics(got.metrics, want["metrics"], tolerance, "actor/", "metrics");
-    expect_array(got.gradient, gradient, tolerance, "gradient");
-
-    const Trimmed ragged = trim(rows);
-    const Inputs shorter = inputs.trimmed(ragged);
-    const Loss again = policy_loss(shorter.batch(ragged.rows), options, aggregation);
-    expect_scalar(again.value, want["loss"], tolerance, "ragged loss");
-    expect_metrics(again.metrics, want["metrics"], tolerance, "actor/", "ragged metrics");
-    expect_array(again.gradient, ragged.of(gradient), tolerance, "ragged gradient");
   });
 }
 
@@ -299,7 +175,7 @@ TEST(Golden, MicroBatchesAndRanksAddUpToTheWholeBatch) {
       "micro_batch_scaling", [](const Json& in, const Json& item, const Tolerance& tolerance) {
         const Rows rows = padded_rows(in["response_mask"]);
         const Inputs inputs(in);
-        const PolicyLossOptions options = policy_of(in["options"]);
+        const PolicyLossOptions options = policy_of(in["options"], "vanilla");
         Aggregation aggregation = aggregation_of(in["options"]);
         const Json& ranks = in["rows_of_rank_and_micro_batch"];
         const auto dp = static_cast<double>(ranks.size());

@@ -1,0 +1,160 @@
+#include "executor/loop/step_rollout.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "cost_models/documents/problem.h"
+#include "executor/loop/calls.h"
+#include "executor/loop/group_filter.h"
+#include "executor/loop/share.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+namespace {
+
+/// Responses of all replicas to these prompts, on every rank.
+std::vector<Sequence> generated(const RolloutSetting& setting, std::int64_t step,
+                                std::span<const TokenPrompt> prompts, const RolloutOptions& options,
+                                Metrics& metrics) {
+  const GeneratedShare share = generate_share(setting.worker, step, prompts, options);
+  for (const auto& [name, value] : share.metrics) {
+    const bool adds_up = name != "rollout/kv_cache_bytes";
+    metrics[name] = adds_up ? metrics[name] + value : std::max(metrics[name], value);
+  }
+  Experience all{.step = step};
+  share_sequences(*setting.worker.context.host, share.sequences,
+                  SequenceField::tokens | SequenceField::rollout_log_prob, all);
+  return std::move(all.sequences);
+}
+
+std::vector<Sequence> replayed(const RolloutSetting& setting, std::int64_t step,
+                               std::span<const TokenPrompt> prompts) {
+  Problems problems;
+  const std::string file = setting.config.trainer.rollout_replay;
+  if (step > static_cast<std::int64_t>(setting.recorded.size())) {
+    throw Error(ExitCode::bad_input, {Problem{.file = file,
+                                              .place = "step " + std::to_string(step),
+                                              .found = "no sequences",
+                                              .expected = "a recorded rollout of every step"}});
+  }
+  std::vector<Sequence> sequences = replay(setting.recorded[step - 1], prompts, file, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
+  return sequences;
+}
+
+/// Adds the shaping of long responses to every score.
+Metrics shape(const OverlongBuffer& buffer, std::span<Sequence> sequences) {
+  if (!buffer.enable || sequences.empty()) return {};
+  double sum = 0, count = 0;
+  for (Sequence& sequence : sequences) {
+    const double reward =
+        overlong_reward(static_cast<std::int64_t>(sequence.response.size()), buffer);
+    sequence.score += reward;
+    sum += reward;
+    count += reward < 0 ? 1 : 0;
+  }
+  if (!buffer.log) return {};
+  const auto n = static_cast<double>(sequences.size());
+  return {{"reward/overlong_reward/mean", sum / n}, {"reward/overlong/mean", count / n}};
+}
+
+ScoredRollout scored_rollout(const RolloutSetting& setting, std::vector<Sequence> sequences) {
+  ScoredRollout rollout{std::move(sequences), {}};
+  score_by_rule(setting.prompts, rollout.sequences);
+  const auto keep_scores = [&] {
+    for (const Sequence& s : rollout.sequences) rollout.metric.push_back(s.score);
+  };
+  const bool shaped = setting.config.algorithm.filter_metric == FilterMetric::reward;
+  if (!shaped) keep_scores();
+  shape(setting.config.reward.overlong, rollout.sequences);
+  if (shaped) keep_scores();
+  return rollout;
+}
+
+/// Further prompts of the step come after all that were taken before.
+FilteredRollout filtered(const RolloutSetting& setting, std::int64_t step, std::int64_t first,
+                         Metrics& metrics) {
+  std::int64_t& taken = setting.worker.prompts_taken;
+  taken = first;
+  const auto samples = static_cast<std::int32_t>(setting.plan.workload.samples_per_prompt);
+  const GroupSource source{
+      .prompts =
+          [&](std::int64_t count, std::int32_t numbered) {
+            taken += count;
+            return prompts_at(setting.prompts, taken - count, count, samples, numbered);
+          },
+      .generate =
+          [&](std::span<const TokenPrompt> prompts) {
+            return scored_rollout(setting,
+                                  generated(setting, step, prompts, setting.options, metrics));
+          },
+      .stop = setting.stop};
+  return filtered_rollout(setting.config.algorithm.filter_groups,
+                          setting.plan.workload.prompts_per_step, source);
+}
+
+/// One answer to each prompt, always the most likely token.
+std::vector<Sequence> greedy_answers(const RolloutSetting& setting, std::int64_t step,
+                                     std::vector<TokenPrompt> prompts) {
+  RolloutOptions options = setting.options;
+  options.sampling = {.temperature = 0};
+  for (TokenPrompt& prompt : prompts) prompt.samples = 1;
+  Metrics unreported;  // the step's figures are of its samples
+  return generated(setting, step, prompts, options, unreported);
+}
+
+}  // namespace
+
+StepRollout roll_out(const RolloutSetting& setting, std::int64_t step) {
+  const RunConfig& config = setting.config;
+  const std::int64_t per_step = setting.plan.workload.prompts_per_step;
+  StepRollout result{.experience = {.step = step}, .greedy = {.step = step}};
+  std::vector<TokenPrompt> prompts;
+  if (config.algorithm.filter_groups.enable) {
+    const std::int64_t first = std::max(setting.worker.prompts_taken, (step - 1) * per_step);
+    FilteredRollout groups = filtered(setting, step, first, result.metrics);
+    result.experience.sequences = std::move(groups.sequences);
+    prompts = std::move(groups.prompts);
+    result.metrics.merge(groups.metrics);
+    result.scored = true;
+  } else {
+    prompts = prompts_at(setting.prompts, (step - 1) * per_step, per_step,
+                         static_cast<std::int32_t>(setting.plan.workload.samples_per_prompt));
+    result.experience.sequences =
+        config.trainer.rollout_replay.empty()
+            ? generated(setting, step, prompts, setting.options, result.metrics)
+            : replayed(setting, step, prompts);
+  }
+  if (config.algorithm.advantage.estimator->reads_greedy_scores) {
+    result.greedy.sequences = greedy_answers(setting, step, std::move(prompts));
+  }
+  if (config.algorithm.bypass_mode) {
+    for (Sequence& s : result.experience.sequences) s.old_log_prob = s.rollout_log_prob;
+  }
+  return result;
+}
+
+Metrics score_sequences(const RolloutSetting& setting, Experience& experience) {
+  const RoleWorker* const model = setting.worker.find(Role::reward);
+  if (model == nullptr) {
+    score_by_rule(setting.prompts, experience.sequences);
+  } else {
+    compute_reward_scores(setting.worker, experience);
+    const std::span<const Sequence> mine = model->leader()
+                                               ? std::span<const Sequence>(experience.sequences)
+                                               : std::span<const Sequence>{};
+    share_sequences(*setting.worker.context.host, mine,
+                    static_cast<SequenceFields>(SequenceField::score), experience);
+  }
+  return shape(setting.config.reward.overlong, experience.sequences);
+}
+
+void store_greedy_scores(const Experience& greedy, Experience& experience) {
+  std::map<std::int32_t, double> scores;
+  for (const Sequence& s : greedy.sequences) scores[s.prompt_index] = s.score;
+  for (Sequence& s : experience.sequences) s.greedy_score = scores.at(s.prompt_index);
+}
+
+}  // namespace tessera

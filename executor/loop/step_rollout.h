@@ -1,0 +1,49 @@
+// The responses of a step and their scores: generation or a record, groups that are filtered,
+// greedy answers, rewards and their shaping.
+//
+// Every function is called on every rank of the world; afterwards every rank holds the same
+// sequences with their scores, but for a reward model's (score_sequences).
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "executor/loop/prompt_set.h"
+#include "executor/loop/worker.h"
+#include "executor/rl/experience.h"
+#include "executor/rl/rows.h"
+#include "executor/rollout/continuous_batching.h"
+
+namespace tessera {
+
+struct Plan;
+
+/// What a step's rollout needs of its run.
+struct RolloutSetting {
+  Worker& worker;
+  const Plan& plan;
+  const RunConfig& config;
+  const PromptSet& prompts;
+  const RolloutOptions& options;
+  std::span<const Experience> recorded;  // of rollout_replay; empty = generate
+  std::function<bool()> stop;            // asked between generations; ranks agree
+};
+
+struct StepRollout {
+  Experience experience;
+  /// The greedy answer to each prompt, where the estimator reads their scores; else empty.
+  Experience greedy;
+  bool scored = false;  // the group filter has scored `experience`
+  Metrics metrics;
+};
+/// Throws Error(bad_input) where the record lacks what the step needs.
+StepRollout roll_out(const RolloutSetting& setting, std::int64_t step);
+
+/// Scores by the rule, or by the reward model, and adds overlong shaping. Returns what is reported
+/// of it.
+Metrics score_sequences(const RolloutSetting& setting, Experience& experience);
+
+/// greedy_score of every sequence from the greedy answer to its prompt.
+void store_greedy_scores(const Experience& greedy, Experience& experience);
+
+}  // namespace tessera
