@@ -101,7 +101,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
                                 context.device, place.storage, *place.places)
           : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
                          place.storage));
-  load(worker, role.role, plan, config.trainer);
+  if (!context.resumes || !is_trained(role.role)) load(worker, role.role, plan, config.trainer);
   if (role.role == Role::rollout) return;
   std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
   if (optimizer) optimizer->offload = role.offload.optimizer;

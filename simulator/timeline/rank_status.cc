@@ -20,6 +20,7 @@
 namespace tessera {
 namespace {
 
+constexpr std::string_view kRequeue = "requeue";  // in RUN/stop
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'R', 'R', 'A', 'N', 'K', '1'};
 
 std::int64_t now_ns() {
@@ -169,14 +170,25 @@ bool is_alive(int pid) {
          (stat[close + 2] != 'Z' && stat[close + 2] != 'X');
 }
 
-void request_stop(const std::filesystem::path& run) {
+void request_stop(const std::filesystem::path& run, StopReason reason) {
   const int fd = ::open((run / "stop").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) throw Error(ExitCode::io, (run / "stop").string() + ": " + std::strerror(errno));
+  const bool written =
+      reason != StopReason::requeue ||
+      ::write(fd, kRequeue.data(), kRequeue.size()) == static_cast<ssize_t>(kRequeue.size());
   ::close(fd);
+  if (!written) throw Error(ExitCode::io, (run / "stop").string() + ": cannot be written");
 }
 
-bool stop_requested(const std::filesystem::path& run) {
-  return ::access((run / "stop").c_str(), F_OK) == 0;
+StopReason requested_stop(const std::filesystem::path& run) {
+  const int fd = ::open((run / "stop").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return StopReason::none;
+  std::array<char, kRequeue.size()> text{};
+  const ssize_t size = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  const bool requeue = size == static_cast<ssize_t>(text.size()) &&
+                       std::string_view(text.data(), text.size()) == kRequeue;
+  return requeue ? StopReason::requeue : StopReason::stop;
 }
 
 }  // namespace tessera
