@@ -88,9 +88,14 @@ def saving(run):
     return any((run / "checkpoints").glob(".global_step_*.partial"))
 
 
-def await_moment(options, process, rng, step):
-    """Waits for a random moment of a save, or of a step after `step`."""
+def await_moment(options, process, rng, step, log_path):
+    """Waits for a random moment of a save or of a step after `step`, once in ten of the start."""
     wanted = options.where if options.where != "any" else rng.choice(["save", "step"])
+    if rng.random() < 0.1:
+        time.sleep(rng.random() * 3)
+        return saving(options.run)
+    while process.poll() is None and step > 0 and "[Resume]" not in log_path.read_text():
+        time.sleep(0.01)
     while process.poll() is None and finished_steps(options.run) <= step:
         time.sleep(0.005)
     if wanted == "save":
@@ -121,11 +126,13 @@ def same_as_whole(options, steps):
             sys.exit(f"{options.run / name} differs from {whole / name}")
 
 
-def check_resumed(options, text, saved, done):
+def check_resumed(options, text, saved, done, killed):
     """What the attempt says of where it goes on from, against what was on disk before it."""
     if "[Resume] not from" in text:
         return "a checkpoint did not load:\n" + text
     found = re.search(r"\[Resume\] from step (\d+)", text)
+    if killed and found is None:
+        return None  # in its start
     if saved > 0 and (found is None or int(found.group(1)) != saved):
         return f"did not go on from step {saved}:\n{text}"
     if done - saved > options.save_freq:
@@ -145,14 +152,14 @@ def main():
         with open(log_path, "w") as log:
             process = attempt(options, steps, log)
             if kills < options.kills:
-                in_save += await_moment(options, process, rng, saved)
+                in_save += await_moment(options, process, rng, saved, log_path)
             else:
                 process.wait()
         ended = process.poll()
         if ended is None:
             kill_all(process)
         text = log_path.read_text()
-        wrong = check_resumed(options, text, saved, done)
+        wrong = check_resumed(options, text, saved, done, killed=ended is None)
         if ended not in (None, 0):
             wrong = f"ended with code {ended}:\n{text}"
         if wrong:

@@ -1,7 +1,8 @@
 // Saves a run while it goes on: checkpoints in the background, and Hugging Face folders.
 //
-// A save waits for the one before it, copies what training has made into host memory, and leaves
-// the writing to a thread of its own. What goes wrong there is told and never ends the run. Owned
+// A save copies what training has made into host memory and leaves the writing to a thread of its
+// own, which has the next step's time for it: a run that dies loses no more steps than lie between
+// two checkpoints. What goes wrong there is told and never ends the run. Owned
 // by one rank's main thread; functions that say so are collective over the world.
 #pragma once
 
@@ -46,7 +47,11 @@ class RunSaver {
   void save_due(std::int64_t step, const Metrics& numbers);
   /// A checkpoint of the state after `step` steps. Collective.
   void save(std::int64_t step, const Metrics& numbers);
-  /// Waits for what is being written, and tells what became of it. Collective.
+  /// A checkpoint that was begun may still be on its way to the disk.
+  bool pending() const { return writer_.pending(); }
+  /// Waits until it is complete, or given up. Collective.
+  void settle();
+  /// The same, and tells what became of it. Collective.
   void finish();
   /// Numbers of checkpoints that have become complete since the last call: checkpoint/bytes,
   /// checkpoint/write_s, checkpoint/gbps, or checkpoint/failed. On rank 0; tells of them, too.
@@ -55,7 +60,6 @@ class RunSaver {
  private:
   bool checkpoint_due(std::int64_t step) const;
   bool export_due(std::int64_t step) const;
-  void settle();
   void save_export(std::int64_t step);
   CheckpointManifest manifest(std::int64_t step, const Metrics& numbers);
 

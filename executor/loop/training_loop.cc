@@ -264,6 +264,7 @@ class Loop {
     add(data_metrics(experience_, {.prompt = plan_.workload.prompt_tokens,
                                    .response = plan_.workload.response_tokens.max}));
     if (observer_.communication) add(observer_.communication());
+    settle(step);
     for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;
     add(memory_.take());
     if (saver_ != nullptr) add(saver_->take_report());
@@ -279,13 +280,21 @@ class Loop {
     if (observer_.step_finished) observer_.step_finished(step, all, experience_);
   }
 
+  /// The step counts once the checkpoint of the one before it is complete.
+  void settle(std::int64_t step) {
+    if (saver_ == nullptr || !saver_->pending()) return;
+    clock_.time(Phase::save_checkpoint, static_cast<int>(step), [&] { saver_->settle(); });
+  }
+
   /// What is due after the step; the time that it takes is the step's.
   void save(std::int64_t step, Metrics& all) {
     if (saver_ == nullptr || !saver_->due(step)) return;
     if (observer_.phase_started) observer_.phase_started(Phase::save_checkpoint, step);
     clock_.time(Phase::save_checkpoint, static_cast<int>(step),
                 [&] { saver_->save_due(step, all); });
-    all.merge(share_numbers(host(), clock_.take_seconds()));
+    for (const auto& [name, seconds] : share_numbers(host(), clock_.take_seconds())) {
+      all[name] += seconds;
+    }
   }
 
   Worker& worker_;

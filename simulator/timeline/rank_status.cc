@@ -171,13 +171,16 @@ bool is_alive(int pid) {
 }
 
 void request_stop(const std::filesystem::path& run, StopReason reason) {
-  const int fd = ::open((run / "stop").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) throw Error(ExitCode::io, (run / "stop").string() + ": " + std::strerror(errno));
+  // Ranks may look at any moment: the file appears with its word.
+  const std::string file = (run / "stop").string(), fresh = file + ".new";
+  const std::string_view word = reason == StopReason::requeue ? kRequeue : std::string_view();
+  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const bool written =
-      reason != StopReason::requeue ||
-      ::write(fd, kRequeue.data(), kRequeue.size()) == static_cast<ssize_t>(kRequeue.size());
-  ::close(fd);
-  if (!written) throw Error(ExitCode::io, (run / "stop").string() + ": cannot be written");
+      fd >= 0 && ::write(fd, word.data(), word.size()) == static_cast<ssize_t>(word.size());
+  if (fd >= 0) ::close(fd);
+  if (!written || ::rename(fresh.c_str(), file.c_str()) != 0) {
+    throw Error(ExitCode::io, file + ": " + std::strerror(errno));
+  }
 }
 
 StopReason requested_stop(const std::filesystem::path& run) {
