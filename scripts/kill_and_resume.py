@@ -94,7 +94,8 @@ def await_moment(options, process, rng, step, log_path):
     if rng.random() < 0.1:
         time.sleep(rng.random() * 3)
         return saving(options.run)
-    while process.poll() is None and step > 0 and "[Resume]" not in log_path.read_text():
+    # By then what an earlier kill left is gone: a folder that is being written, lines of lost steps.
+    while process.poll() is None and "[Start]" not in log_path.read_text():
         time.sleep(0.01)
     while process.poll() is None and finished_steps(options.run) <= step:
         time.sleep(0.005)

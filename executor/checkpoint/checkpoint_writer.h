@@ -28,6 +28,10 @@ struct CheckpointEnd {
   Problems problems;       // empty: it is complete
 };
 
+/// Whether the disk has room for `bytes`, looked at before anybody writes: a checkpoint that does
+/// not fit would take the logs' room, too. A Problem where not.
+bool check_space(const std::filesystem::path& checkpoints, std::int64_t bytes, Problems& problems);
+
 class CheckpointWriter {
  public:
   CheckpointWriter(std::filesystem::path checkpoints, int rank, int ranks, CheckpointsToKeep keep);

@@ -119,8 +119,20 @@ void RunSaver::save(std::int64_t step, const Metrics& numbers) {
   }
   generators_ = save_generators(worker_.context.device).states;
   for (StateTensor& tensor : generator_tensors(generators_)) tensors.push_back(std::move(tensor));
-  writer_.begin(manifest(step, numbers), std::move(tensors));
+  if (has_room(step, tensors)) writer_.begin(manifest(step, numbers), std::move(tensors));
   last_ = step;
+}
+
+/// Rank 0 looks for all, before anybody writes. Collective.
+bool RunSaver::has_room(std::int64_t step, const std::vector<StateTensor>& tensors) {
+  Communicator& host = *worker_.context.host;
+  std::int64_t bytes = 0;
+  for (const StateTensor& tensor : tensors) bytes += tensor.spec.bytes();
+  host.all_reduce(&bytes, 1, DType::int64, ReduceOp::sum);
+  CheckpointEnd end{.step = step};
+  const bool room = host.rank() != 0 || check_space(checkpoints_of(run_), bytes, end.problems);
+  if (!room) refused_.push_back(std::move(end));
+  return !any_rank(host, !room);
 }
 
 void RunSaver::settle() {
@@ -136,7 +148,9 @@ void RunSaver::finish() {
 
 Metrics RunSaver::take_report() {
   Metrics report;
-  for (const CheckpointEnd& end : writer_.take_ends()) {
+  std::vector<CheckpointEnd> ends = std::exchange(refused_, {});
+  for (CheckpointEnd& end : writer_.take_ends()) ends.push_back(std::move(end));
+  for (const CheckpointEnd& end : ends) {
     char text[200];
     if (end.problems.empty()) {
       const double gb = static_cast<double>(end.bytes) * 1e-9;

@@ -60,6 +60,7 @@ class RunSaver {
  private:
   bool checkpoint_due(std::int64_t step) const;
   bool export_due(std::int64_t step) const;
+  bool has_room(std::int64_t step, const std::vector<StateTensor>& tensors);
   void save_export(std::int64_t step);
   CheckpointManifest manifest(std::int64_t step, const Metrics& numbers);
 
@@ -71,6 +72,7 @@ class RunSaver {
   std::int64_t first_step_, last_;
   CheckpointData data_;
   std::map<Role, RoleSnapshot> snapshots_;
+  std::vector<CheckpointEnd> refused_;     // on rank 0: not begun for want of room
   std::vector<torch::Tensor> generators_;  // of the last snapshot
   CheckpointWriter writer_;                // last: its thread reads what is above
 };
