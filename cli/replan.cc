@@ -70,6 +70,12 @@ std::string changes(const Plan& before, const Plan& after) {
   return out;
 }
 
+/// Of a run's folder: what the next attempt goes on from, its locks, and earlier attempts.
+bool stays(const std::string& name) {
+  return name.starts_with("attempt-") || name == "checkpoints" || name == "hf_steps" ||
+         name.ends_with("lock");
+}
+
 }  // namespace
 
 std::optional<Plan> plan_again(const Plan& failed, const fs::path& run, std::ostream& log) {
@@ -108,7 +114,7 @@ void keep_attempt(const fs::path& run, int number) {
   fs::create_directory(kept, error);
   std::vector<fs::path> left;
   for (const fs::directory_entry& entry : fs::directory_iterator(run, error)) {
-    if (!entry.path().filename().string().starts_with("attempt-")) left.push_back(entry.path());
+    if (!stays(entry.path().filename().string())) left.push_back(entry.path());
   }
   for (const fs::path& path : left) {
     if (!error) fs::rename(path, kept / path.filename(), error);

@@ -14,7 +14,8 @@ namespace tessera {
 std::optional<Plan> plan_again(const Plan& failed, const std::filesystem::path& run,
                                std::ostream& log);
 
-/// Moves all that an attempt left in the run's folder into RUN/attempt-<number>. Error (io).
+/// Moves all that an attempt left in the run's folder, but for its checkpoints and exported models,
+/// into RUN/attempt-<number>. Error (io).
 void keep_attempt(const std::filesystem::path& run, int number);
 
 }  // namespace tessera

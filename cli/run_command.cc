@@ -26,6 +26,7 @@
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera {
 namespace {
@@ -37,6 +38,7 @@ struct RunOptions {
   std::vector<std::string> overrides;  // KEY=VALUE with dots in KEY
   int ranks = 0;                       // 0 = as many as the plan places
   bool replan = false;                 // go on with another plan where memory runs out
+  bool resume = false;                 // go on from the newest checkpoint of the folder
 };
 
 constexpr int kReplans = 2;  // of a run: what is measured late may ask for a second
@@ -69,6 +71,31 @@ void set_key(YAML::Node node, const std::string& word) {
   }
 }
 
+/// `text`, a YAML map, with the words KEY=VALUE merged in.
+std::string merged(const std::string& text, const std::vector<std::string>& words,
+                   const std::string& file) {
+  try {
+    YAML::Node root = YAML::Load(text);
+    for (const std::string& word : words) set_key(root, word);
+    return YAML::Dump(root) + "\n";
+  } catch (const YAML::Exception& error) {
+    throw Error(ExitCode::bad_input, {Problem{.file = file, .found = error.what()}});
+  }
+}
+
+constexpr const char* kResume = "trainer.resume_mode=auto";
+
+/// Whether the ranks go on from a checkpoint of the run's own folder.
+bool resumes(const std::string& config) {
+  try {
+    const YAML::Node trainer = YAML::Load(config)["trainer"];
+    return trainer && trainer.IsMap() && trainer["resume_mode"] &&
+           trainer["resume_mode"].as<std::string>("") == "auto";
+  } catch (const YAML::Exception&) {
+    return false;  // the ranks' reader says what is wrong
+  }
+}
+
 /// The configuration as the ranks read it: the file as it is, or with the overrides merged in.
 std::string merged_config(const RunOptions& options) {
   Problems problems;
@@ -76,14 +103,7 @@ std::string merged_config(const RunOptions& options) {
   if (!file) throw Error(ExitCode::bad_input, std::move(problems));
   const auto text = read_text_file(*file, ParseLimits{}.bytes, problems);
   if (!text) throw Error(ExitCode::bad_input, std::move(problems));
-  if (options.overrides.empty()) return *text;
-  try {
-    YAML::Node root = YAML::Load(*text);
-    for (const std::string& word : options.overrides) set_key(root, word);
-    return YAML::Dump(root) + "\n";
-  } catch (const YAML::Exception& error) {
-    throw Error(ExitCode::bad_input, {Problem{.file = file->string(), .found = error.what()}});
-  }
+  return options.overrides.empty() ? *text : merged(*text, options.overrides, file->string());
 }
 
 std::string default_output(const std::string& plan) {
@@ -95,16 +115,17 @@ std::string default_output(const std::string& plan) {
   return "runs/" + fs::path(plan).stem().string() + "-" + time;
 }
 
-/// A run never overwrites another.
-void create_folder(const fs::path& run) {
+/// A run never overwrites another; one that resumes goes on in its folder. Whether it was made.
+bool create_folder(const fs::path& run, bool may_exist) {
   std::error_code error;
   if (run.has_parent_path()) fs::create_directories(run.parent_path(), error);
-  if (!fs::create_directory(run, error)) {
-    throw Error(error ? ExitCode::io : ExitCode::bad_input,
-                {Problem{.file = run.string(),
-                         .found = error ? error.message() : "a folder that exists",
-                         .expected = "a new folder for this run"}});
-  }
+  if (fs::create_directory(run, error)) return true;
+  if (may_exist && !error) return false;
+  throw Error(error ? ExitCode::io : ExitCode::bad_input,
+              {Problem{.file = run.string(),
+                       .found = error ? error.message() : "a folder that exists",
+                       .expected = "a new folder for this run",
+                       .hint = error ? "" : "--resume goes on in it"}});
 }
 
 std::string config_name(const RunOptions& options) {
@@ -143,6 +164,17 @@ std::optional<int> attempt(const Plan& plan, const std::string& config, const Ru
   return supervise(supervised, std::cerr);
 }
 
+/// Words about where the next attempt begins: only complete checkpoints have this name.
+std::string begins_from(const fs::path& folder) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error)) {
+    if (entry.path().filename().string().starts_with("global_step_")) {
+      return "from the newest checkpoint";
+    }
+  }
+  return "from the beginning";
+}
+
 /// After an attempt that ran out of memory: the plan to go on with, where there is one and the run
 /// is to; else it lies in the folder, for the user.
 std::optional<Plan> next_plan(const Plan& failed, const RunOptions& options, const fs::path& folder,
@@ -152,8 +184,8 @@ std::optional<Plan> next_plan(const Plan& failed, const RunOptions& options, con
   set_reshard(*next, options);
   if (options.replan && attempts <= kReplans) {
     keep_attempt(folder, attempts);
-    std::fprintf(stderr, "run: attempt %d, from the beginning; the one before is in %s\n",
-                 attempts + 1,
+    std::fprintf(stderr, "run: attempt %d, %s; the one before is in %s\n", attempts + 1,
+                 begins_from(folder).c_str(),
                  (fs::path(options.output) / ("attempt-" + std::to_string(attempts))).c_str());
     return next;
   }
@@ -166,6 +198,10 @@ std::optional<Plan> next_plan(const Plan& failed, const RunOptions& options, con
 }
 
 int run(RunOptions options) {
+  if (options.resume && options.output.empty()) {
+    throw Error(ExitCode::usage, "--resume needs -o, the folder of the run that goes on");
+  }
+  if (options.resume) options.overrides.emplace_back(kResume);
   Plan plan = checked_plan(options.plan);
   set_reshard(plan, options);
   if (options.ranks != 0 && options.ranks != plan.world_size()) {
@@ -175,21 +211,25 @@ int run(RunOptions options) {
                          .found = std::to_string(options.ranks),
                          .expected = std::to_string(plan.world_size()) + ", as the plan places"}});
   }
-  const std::string config = merged_config(options);
+  std::string config = merged_config(options);
   if (options.output.empty()) options.output = default_output(options.plan);
   const fs::path folder = fs::absolute(options.output);
-  create_folder(folder);
+  const bool made = create_folder(folder, resumes(config));
+  Problems problems;
+  const auto lock = RunLock::take(folder / "run.lock", 0, problems);
+  if (!lock) throw Error(ExitCode::bad_input, std::move(problems));
   for (int attempts = 1;; ++attempts) {
     int refused = 0;
     const std::optional<int> code = attempt(plan, config, options, folder, refused);
     if (!code) {
-      if (attempts == 1) fs::remove_all(folder);
+      if (attempts == 1 && made) fs::remove_all(folder);
       return refused;
     }
     if (*code != static_cast<int>(kOutOfMemory)) return *code;
     std::optional<Plan> next = next_plan(plan, options, folder, attempts);
     if (!next) return *code;
     plan = *std::move(next);
+    config = merged(config, {kResume}, "run.yaml");
   }
 }
 
@@ -247,7 +287,7 @@ void add_run(CLI::App& app) {
       ->add_option_function<std::string>(
           "--on-oom", [options](const std::string& what) { options->replan = what == "replan"; },
           "Where a rank runs out of memory: stop, or replan: go on with a plan that fits by what "
-          "was measured, from the beginning")
+          "was measured, from the newest checkpoint")
       ->check(CLI::IsMember({"stop", "replan"}));
   command
       ->add_option_function<double>(
@@ -258,7 +298,10 @@ void add_run(CLI::App& app) {
           "GiB of device memory that a rank may use; default: all of it")
       ->check(CLI::PositiveNumber);
   add_reshard_options(command, options);
-  command->add_option("-o,--output", options->output, "Folder of the run; must not exist");
+  command->add_option("-o,--output", options->output,
+                      "Folder of the run; must not exist without --resume");
+  command->add_flag("--resume", options->resume,
+                    "Go on in the folder, from its newest complete checkpoint");
   command->callback([options] {
     const int code = run(*options);
     if (code != 0) throw CLI::RuntimeError(code);

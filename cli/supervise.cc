@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -28,27 +29,37 @@ constexpr auto kGrace = 2500ms;  // for the launcher to clear up after a death
 constexpr int kNotFound = 127;   // exit code of a child that could not start the launcher
 
 std::atomic<int> interrupts = 0;
-void on_interrupt(int) { ++interrupts; }
+std::atomic<bool> requeue = false;
+void on_signal(int signal) {
+  if (signal == SIGUSR1) {
+    requeue = true;
+  } else {
+    ++interrupts;
+  }
+}
 
-/// Restores the handlers of SIGINT and SIGTERM at the end.
-class InterruptCounter {
+/// Restores the handlers of the signals that stop a run at the end.
+class StopSignals {
  public:
-  InterruptCounter() {
+  StopSignals() {
     interrupts = 0;
+    requeue = false;
     struct sigaction action {};
-    action.sa_handler = on_interrupt;
-    ::sigaction(SIGINT, &action, &before_int_);
-    ::sigaction(SIGTERM, &action, &before_term_);
+    action.sa_handler = on_signal;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &action, &before_[i]);
+    }
   }
-  ~InterruptCounter() {
-    ::sigaction(SIGINT, &before_int_, nullptr);
-    ::sigaction(SIGTERM, &before_term_, nullptr);
+  ~StopSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+    }
   }
-  InterruptCounter(const InterruptCounter&) = delete;
+  StopSignals(const StopSignals&) = delete;
 
  private:
-  struct sigaction before_int_ {
-  }, before_term_{};
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
+  std::array<struct sigaction, kSignals.size()> before_{};
 };
 
 /// Becomes the launcher. Only calls that are safe between fork and exec.
@@ -59,6 +70,7 @@ class InterruptCounter {
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGUSR1, SIG_DFL);
   ::execvp(argv[0], argv.data());
   ::_exit(kNotFound);
 }
@@ -142,7 +154,8 @@ bool one_failed(const std::filesystem::path& run) {
   const std::vector<RankStatus> all = read_rank_statuses(run);
   return std::any_of(all.begin(), all.end(), [](const RankStatus& rank) {
     return rank.state == RankState::finished && rank.exit_code != 0 &&
-           rank.exit_code != static_cast<int>(ExitCode::stopped);
+           rank.exit_code != static_cast<int>(ExitCode::stopped) &&
+           rank.exit_code != static_cast<int>(ExitCode::requeue);
   });
 }
 
@@ -155,12 +168,12 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
     const bool ended = ::waitpid(launcher, &status, WNOHANG) == launcher;
     if (end.first_dead < 0) end.first_dead = unmarked_dead(run.run);
     if (!died && (end.first_dead >= 0 || one_failed(run.run))) died = Clock::now();
-    if (interrupts > 0 && !end.stopped) {
+    if ((interrupts > 0 || requeue) && !end.stopped) {
       end.stopped = true;
-      request_stop(run.run);
+      request_stop(run.run, requeue ? StopReason::requeue : StopReason::stop);
       // On a terminal a line of progress stands open.
       log << (::isatty(STDERR_FILENO) != 0 ? "\n" : "")
-          << "stopping after the current phase; interrupt again to kill\n"
+          << "saving and stopping before the next update; interrupt again to kill\n"
           << std::flush;
     }
     if (ended) {
@@ -206,24 +219,29 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   };
   constexpr int kLost = static_cast<int>(ExitCode::peer_lost);
   constexpr int kStopped = static_cast<int>(ExitCode::stopped);
+  constexpr int kRequeue = static_cast<int>(ExitCode::requeue);
 
   // A rank's own error comes first: what follows it is its consequence.
   if (const RankStatus* failed = find([&](const RankStatus& r) {
         return r.state == RankState::finished && r.exit_code != 0 && r.exit_code != kLost &&
-               r.exit_code != kStopped;
+               r.exit_code != kStopped && r.exit_code != kRequeue;
       })) {
     return {failed->exit_code,
             where(*failed) + " failed with code " + std::to_string(failed->exit_code)};
   }
   const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
-  const bool signalled = end.launcher_code > 128 && end.launcher_code != kStopped;
+  const bool signalled = end.launcher_code > 128 && end.launcher_code != kStopped &&
+                         end.launcher_code != kRequeue;
   if (end.stopped && (dead != nullptr || signalled)) {
     return {kStopped, "stopped by the user, killed"};
   }
   if (dead != nullptr) return {kLost, "lost " + where(*dead)};
   if (const RankStatus* lost = find([&](const RankStatus& r) { return finished(r, kLost); })) {
     return {kLost, where(*lost) + " lost a peer"};
+  }
+  if (find([&](const RankStatus& r) { return finished(r, kRequeue); })) {
+    return {kRequeue, "saved, to be queued again"};
   }
   if (end.stopped || find([&](const RankStatus& r) { return finished(r, kStopped); })) {
     return {kStopped, "stopped by the user"};
@@ -258,7 +276,7 @@ int supervise(const SupervisedRun& run, std::ostream& log) {
   std::filesystem::remove_all(run.run / "ranks", ignored);
   std::filesystem::remove(run.run / "stop", ignored);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const InterruptCounter counter;
+  const StopSignals signals;
   prepare_environment(run);
   const RunEnd end = watch(start(launcher_command(run)), run, log);
   const Verdict verdict = judge(read_rank_statuses(run.run), run.ranks, end);

@@ -2,8 +2,10 @@
 //
 // mpirun starts ranks on CPUs, the ranks' own program (its command `start`) on GPUs. The launcher
 // sits in a process group of its own, so that Ctrl-C reaches this process only: the first creates
-// RUN/stop, the second kills. When a rank dies the files in RUN/ranks tell which and in which
-// phase. One run per process; installs handlers for SIGINT and SIGTERM.
+// RUN/stop, the second kills; SIGTERM is the same, and SIGUSR1 asks for an end after which the run
+// is queued again. When a rank dies the files in RUN/ranks tell which and in which
+// phase. One run per process; installs handlers for SIGINT,
+// SIGTERM and SIGUSR1.
 #pragma once
 
 #include <filesystem>
@@ -23,8 +25,8 @@ struct SupervisedRun {
 };
 
 /// Runs to the end and returns the exit code of `tessera run`: 0; the ranks' own code; 75 when a
-/// rank was lost, told on `log` with its phase; 130 when stopped; 69 without a launcher. No rank is
-/// alive afterwards.
+/// rank was lost, told on `log` with its phase; 130 when stopped; 138 when stopped to be queued
+/// again; 69 without a launcher. No rank is alive afterwards.
 int supervise(const SupervisedRun& run, std::ostream& log);
 
 /// What the launcher ended with and which unmarked rank was seen dead first (-1 = none was seen).

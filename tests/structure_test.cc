@@ -31,7 +31,7 @@ const std::set<std::string> kTorch = {"executor/tensor",  "executor/weights",  "
                                       "executor/model",   "executor/sharding", "executor/train",
                                       "executor/rollout", "executor/measure",  "executor/launch",
                                       "executor/loop",    "executor/bench",    "executor/commands",
-                                      "executor/memory"};
+                                      "executor/memory",  "executor/run_state"};
 
 struct Source {
   std::string path, folder, tier;  // relative to the root

@@ -27,6 +27,7 @@ enum class ExitCode : int {
   io = 74,
   peer_lost = 75,
   stopped = 130,
+  requeue = 138,  // 128 + SIGUSR1: saved, and to be started again
 };
 
 /// One defect of one input. `place` is a line:column, a JSON pointer or a key path.

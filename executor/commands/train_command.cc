@@ -1,6 +1,7 @@
 // tessera-run train: one rank of a run. mpirun, torchrun or srun start as many as the plan places.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -17,6 +18,9 @@
 #include "executor/commands/memory_report.h"
 #include "executor/launch/device_setup.h"
 #include "executor/launch/launch_age.h"
+#include "executor/launch/stop_signals.h"
+#include "executor/loop/resume.h"
+#include "executor/loop/run_saver.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
@@ -26,6 +30,7 @@
 #include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera {
 namespace {
@@ -83,20 +88,32 @@ void require_gpus(int ranks) {
                                      std::to_string(gpus) + " are visible (nvidia-smi lists them)");
 }
 
-/// Under a bare launcher rank 0 makes the run's folder; it must not exist.
-void create_folder(const fs::path& folder, Communicator& host) {
-  std::string failure;
+constexpr double kLockPatience = 10;  // seconds: ranks of a run whose parent died are ending
+
+/// Rank 0 makes the run's folder where a bare launcher has started the ranks (it must not exist,
+/// unless the run goes on in it), locks it, and removes what a run that died has left half done.
+/// Every rank learns of what goes wrong.
+std::optional<RunLock> take_folder(const fs::path& folder, bool create, bool may_exist,
+                                   Communicator& host) {
+  std::optional<RunLock> lock;
+  Problems problems;
   if (host.rank() == 0) {
     std::error_code error;
-    if (!fs::create_directory(folder, error)) failure = error ? error.message() : "it exists";
-  }
-  for (const std::string& text : share_texts(host, failure)) {
-    if (!text.empty()) {
-      throw Error(ExitCode::bad_input, {Problem{.file = folder.string(),
-                                                .found = text,
-                                                .expected = "a new folder for this run"}});
+    const bool made = !create || fs::create_directory(folder, error) || (may_exist && !error);
+    if (!made) {
+      problems.push_back({.file = folder.string(),
+                          .found = error ? error.message() : "it exists",
+                          .expected = "a new folder for this run, or resume_mode: auto"});
+    } else {
+      lock = RunLock::take(folder / "lock", kLockPatience, problems);
     }
+    if (lock) remove_leftovers(checkpoints_of(folder));
   }
+  const std::string failure = problems.empty() ? "" : to_string(problems.front());
+  for (const std::string& text : share_texts(host, failure)) {
+    if (!text.empty()) throw Error(ExitCode::bad_input, text);
+  }
+  return lock;
 }
 
 /// Says of a step whose updates were skipped that they were.
@@ -117,6 +134,15 @@ void note_skipped(std::int64_t step, const Metrics& numbers, StepProgress& progr
 void write_trace(const Timeline& mine, const fs::path& file, Communicator& host) {
   const Timeline all = share_spans(host, mine);
   if (host.rank() == 0) write_text_file(file, to_chrome_trace({&all}));
+}
+
+/// A path to go on from holds a checkpoint whose files are whole.
+void check_resume(const CheckpointConfig& config) {
+  if (config.resume_mode != ResumeMode::resume_path) return;
+  Problems problems;
+  if (sound_checkpoints(config, {}, {}, problems).empty()) {
+    throw Error(ExitCode::bad_input, std::move(problems));
+  }
 }
 
 MemoryOptions memory_options(const TrainerConfig& trainer) {
@@ -140,8 +166,12 @@ class Rank {
         setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s,
                            memory_options(inputs_.config.trainer))),
         times_(setup_.rank, std::move(setup_.clock)) {
-    if (options.run.empty()) create_folder(folder_, setup_.host());
+    const bool bare = options.run.empty();
+    const bool resumes = checkpoints().resume_mode == ResumeMode::automatic;
+    lock_ = take_folder(folder_, bare, resumes, setup_.host());
     status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank);
+    watch_stop_signals(/*all=*/bare);
+    ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk, not the end
     if (setup_.rank != 0) return;
     log_ = std::make_unique<RunLog>(folder_);
     progress_ = std::make_unique<StepProgress>(folder_, inputs_.config.trainer.total_training_steps,
@@ -199,8 +229,34 @@ class Rank {
     status_->enter(name_of(phase), step);
   }
 
+  const CheckpointConfig& checkpoints() const { return inputs_.config.trainer.checkpoint; }
+
+  /// Lines of rank 0 for people.
+  Note note() {
+    if (!progress_) return {};
+    return [this](const std::string& line) { progress_->note(line); };
+  }
+
+  /// Restores the run's state where it goes on from a checkpoint, and makes what saves it.
+  RunSaver make_saver(const PromptSet& prompts, const std::vector<fs::path>& candidates) {
+    const Plan& plan = inputs_.plan;
+    std::int64_t first_step = 0;
+    if (!candidates.empty()) {
+      first_step = resume(worker_, candidates, data_of(prompts, plan, inputs_.config),
+                          inputs_.config, note());
+    }
+    if (log_) log_->forget_after(first_step);
+    return {worker_, plan, inputs_.config, prompts, folder_, note(), first_step};
+  }
+
   int train() {
     const Plan& plan = inputs_.plan;
+    const std::vector<fs::path> candidates =
+        resume_candidates(checkpoints(), folder_, setup_.host(), note());
+    if (!candidates.empty()) {
+      std::int64_t& from = inputs_.config.reshard.wire_from_step;
+      from = std::max<std::int64_t>(1, from - step_of_checkpoint(candidates.front()));
+    }
     if (shares_layers(plan)) side_ = make_side_lane(setup_);
     fill_worker(worker_, plan, inputs_.config,
                 {.world = setup_.world.get(),
@@ -209,15 +265,19 @@ class Rank {
                  .stream = setup_.stream,
                  .side = &side_,
                  .decorate = times_.decorator(),
-                 .memory = setup_.memory.get()});
+                 .memory = setup_.memory.get(),
+                 .resumes = !candidates.empty()});
     print_memory(worker_);
     const PromptSet prompts = read_prompts(inputs_);
+    RunSaver saver = make_saver(prompts, candidates);
     const LoopResult result =
-        run_training(worker_, plan, inputs_.config, prompts, observer(prompts));
+        run_training(worker_, plan, inputs_.config, prompts, observer(prompts), &saver);
     enter(Phase::save_checkpoint, result.steps);
     write_trace(result.timeline, folder_ / "trace.json", setup_.host());
+    // Who queues the run again waits, and the checkpoint holds the model.
+    if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
     save_actor(worker_, plan, folder_ / "hf");
-    return result.stopped ? static_cast<int>(ExitCode::stopped) : 0;
+    return result.stopped == StopReason::stop ? static_cast<int>(ExitCode::stopped) : 0;
   }
 
   /// Prints what one memory of training and rollout spares, on the rank where it spares the least.
@@ -243,7 +303,10 @@ class Rank {
       times_.enter(phase, static_cast<int>(step));
     };
     observer.communication = [this] { return times_.metrics(); };
-    observer.should_stop = [this] { return setup_.rank == 0 && stop_requested(folder_); };
+    observer.should_stop = [this] {
+      const StopReason asked = setup_.rank == 0 ? requested_stop(folder_) : StopReason::none;
+      return std::max(asked, stop_signalled());
+    };
     if (!log_) return observer;
     observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
       progress_->detail(to_string(report));
@@ -264,6 +327,7 @@ class Rank {
   Inputs inputs_;
   fs::path folder_, plan_file_;
   RankSetup setup_;
+  std::optional<RunLock> lock_;  // of rank 0
   std::unique_ptr<RankStatusFile> status_;
   std::unique_ptr<RunLog> log_;
   std::unique_ptr<StepProgress> progress_;
@@ -300,6 +364,7 @@ void add_train(CLI::App& app) {
     Inputs inputs = read_inputs(*options);
     if (options->check) {
       read_prompts(inputs);
+      check_resume(inputs.config.trainer.checkpoint);
       if (options->device == "cuda") require_gpus(inputs.plan.world_size());
       return;
     }

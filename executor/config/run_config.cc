@@ -9,6 +9,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config_algorithm.h"
+#include "executor/config/run_config_checkpoint.h"
 #include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "planner/plan/plan.h"
@@ -65,6 +66,7 @@ class RunReader {
     std::string replay;
     reader->optional("rollout_replay", replay);
     trainer.rollout_replay = replay;
+    trainer.checkpoint = read_checkpoint(*reader);
     fixed(*reader, "nnodes", plan_.cluster.nodes, "cluster.nodes");
     fixed(*reader, "n_gpus_per_node", plan_.cluster.gpus_per_node, "cluster.gpus_per_node");
     refuse_unsupported(*reader,
@@ -76,9 +78,8 @@ class RunReader {
                         {"project_name", "the run's folder names it"},
                         {"experiment_name", "the run's folder names it"},
                         {"default_local_dir", "the run's folder is an argument of tessera run"},
-                        {"save_freq", "the model is saved when the run ends or is stopped"},
-                        {"resume_mode", "a run begins with the plan's models"},
-                        {"resume_from_path", "a run begins with the plan's models"},
+                        {"del_local_ckpt_after_load", "max_actor_ckpt_to_keep decides what stays"},
+                        {"default_hdfs_dir", "checkpoints lie in the run's folder"},
                         {"balance_batch", "batches are always balanced by tokens"},
                         {"rollout_data_dir", "every run writes samples.jsonl"},
                         {"device", "the plan's cluster says it"}});

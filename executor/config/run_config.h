@@ -15,6 +15,7 @@
 #include "cost_models/layout/reshard_transport.h"
 #include "cost_models/spec/dtype.h"
 #include "executor/batching/schedule.h"
+#include "executor/checkpoint/run_checkpoint.h"
 #include "executor/correction/rollout_correction.h"
 #include "executor/estimators/estimators.h"
 #include "executor/losses/losses.h"
@@ -93,7 +94,22 @@ struct RewardConfig {
   OverlongBuffer overlong;            // added to every score
 };
 
+/// verl's resume modes. `automatic` (auto): from the newest complete checkpoint of the run's own
+/// folder, which may then exist; where it has none from resume_from_path, or the beginning.
+enum class ResumeMode : std::uint8_t { disable, automatic, resume_path };
+std::string_view name_of(ResumeMode mode);
+
+/// When checkpoints are written, which of them stay, and from which the run goes on.
+struct CheckpointConfig {
+  std::int64_t save_freq = -1;     // steps between two, and one after the last; -1 = none
+  std::int64_t hf_save_freq = -1;  // the same of the actor as a Hugging Face folder
+  CheckpointsToKeep keep;
+  ResumeMode resume_mode = ResumeMode::disable;
+  std::filesystem::path resume_from_path;  // a checkpoint, or a run whose newest is meant
+};
+
 struct TrainerConfig {
+  CheckpointConfig checkpoint;
   double timeout_s = 600;  // what a rank waits for its peers, e.g. for another role's phase to end
   std::int64_t total_training_steps = 0;
   std::uint64_t seed = 0;

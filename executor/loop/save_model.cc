@@ -18,6 +18,22 @@ std::string read_text(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+/// Gives `fresh` the name `folder`.
+bool replace(const std::filesystem::path& folder, const std::filesystem::path& fresh,
+             Problems& problems) {
+  std::error_code error;
+  const std::filesystem::path old = folder.string() + ".old";
+  std::filesystem::remove_all(old, error);
+  if (std::filesystem::exists(folder, error)) std::filesystem::rename(folder, old, error);
+  if (!error) std::filesystem::rename(fresh, folder, error);
+  if (error) {
+    problems.push_back({.file = folder.string(), .found = error.message()});
+    return false;
+  }
+  std::filesystem::remove_all(old, error);
+  return true;
+}
+
 }  // namespace
 
 void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& folder) {
@@ -43,7 +59,10 @@ void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& f
     std::memcpy(destination.data(), tensors[index].data_ptr(), destination.size());
     return true;
   };
-  if (!write_model_folder(folder, contents, fill, problems)) {
+  const std::filesystem::path fresh = folder.string() + ".new";
+  std::error_code error;
+  std::filesystem::remove_all(fresh, error);
+  if (!write_model_folder(fresh, contents, fill, problems) || !replace(folder, fresh, problems)) {
     throw Error(ExitCode::io, std::move(problems));
   }
 }

@@ -9,9 +9,9 @@ namespace tessera {
 
 struct Plan;
 
-/// Gathers the actor's weights tensor by tensor and writes `folder` (which must not exist) on the
-/// role's leader; config and tokenizer come from the model that the run started from. Collective
-/// over the actor's ranks. Throws Error (io).
+/// Gathers the actor's weights tensor by tensor and writes `folder` on the role's leader, in place
+/// of one that exists once the new one is complete; config and tokenizer come from the model that
+/// the run started from. Collective over the actor's ranks. Throws Error (io).
 void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& folder);
 
 }  // namespace tessera

@@ -81,10 +81,11 @@ Timeline share_spans(Communicator& world, const Timeline& mine) {
   return all;
 }
 
-bool any_rank(Communicator& world, bool mine) {
-  std::int32_t flag = mine ? 1 : 0;
-  world.all_reduce(&flag, 1, DType::int32, ReduceOp::max);
-  return flag != 0;
+bool any_rank(Communicator& world, bool mine) { return largest_of(world, mine ? 1 : 0) != 0; }
+
+std::int32_t largest_of(Communicator& world, std::int32_t mine) {
+  world.all_reduce(&mine, 1, DType::int32, ReduceOp::max);
+  return mine;
 }
 
 }  // namespace tessera

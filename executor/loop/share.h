@@ -29,5 +29,7 @@ Timeline share_spans(Communicator& world, const Timeline& mine);
 
 /// True on every rank when any rank says so.
 bool any_rank(Communicator& world, bool mine);
+/// The largest of all ranks' numbers.
+std::int32_t largest_of(Communicator& world, std::int32_t mine);
 
 }  // namespace tessera

@@ -33,12 +33,13 @@ RolloutOptions rollout_options(const Plan& plan, const RunConfig& config) {
 class Loop {
  public:
   Loop(Worker& worker, const Plan& plan, const RunConfig& config, const PromptSet& prompts,
-       const RunObserver& observer)
+       const RunObserver& observer, RunSaver* saver)
       : worker_(worker),
         plan_(plan),
         config_(config),
         prompts_(prompts),
         observer_(observer),
+        saver_(saver),
         clock_(worker.context.world->rank()),
         memory_(worker.context.device),
         rollout_options_(rollout_options(plan, config)) {
@@ -51,13 +52,16 @@ class Loop {
 
   LoopResult run() {
     LoopResult result;
+    if (saver_ != nullptr) result.steps = saver_->first_step();
     while (result.steps < config_.trainer.total_training_steps) {
-      if (!run_step(result.steps + 1)) {
-        result.stopped = true;
-        break;
-      }
+      kl_at_start_ = worker_.kl_in_reward.coef;
+      taken_at_start_ = worker_.prompts_taken;
+      result.stopped = run_step(result.steps + 1);
+      if (result.stopped != StopReason::none) break;
       ++result.steps;
     }
+    if (result.stopped != StopReason::none) save_stopped(result.steps);
+    if (saver_ != nullptr) saver_->finish();
     result.timeline = std::move(clock_.timeline());
     sort(result.timeline);
     return result;
@@ -66,20 +70,40 @@ class Loop {
  private:
   Communicator& host() { return *worker_.context.host; }
 
-  /// False when the run is to stop.
-  bool run_step(std::int64_t step) {
+  /// Why the run is to stop before the step has changed anything that is saved, or none.
+  StopReason run_step(std::int64_t step) {
     const std::int64_t start_ns = clock_.now_ns();
     experience_ = {.step = step};
     numbers_.clear();
+    bool updating = false;
     for (const ScheduledCall& call : plan_.schedule) {
-      if (joins_all(call) && any_rank(host(), observer_.should_stop && observer_.should_stop())) {
-        return false;
+      if (!updating && joins_all(call)) {
+        if (const StopReason reason = agreed_stop(); reason != StopReason::none) return reason;
       }
+      updating = updating || updates(call.phase);
       if (observer_.phase_started) observer_.phase_started(call.phase, step);
       run_call(call.phase, step);
     }
     finish_step(step, start_ns);
-    return true;
+    return StopReason::none;
+  }
+
+  static bool updates(Phase phase) {
+    return phase == Phase::update_actor || phase == Phase::update_critic;
+  }
+
+  StopReason agreed_stop() {
+    const StopReason mine = observer_.should_stop ? observer_.should_stop() : StopReason::none;
+    return static_cast<StopReason>(largest_of(host(), static_cast<std::int32_t>(mine)));
+  }
+
+  /// The state after `steps` steps, whatever of the next one has been computed.
+  void save_stopped(std::int64_t steps) {
+    worker_.kl_in_reward.coef = kl_at_start_;
+    worker_.prompts_taken = taken_at_start_;
+    if (saver_ == nullptr || saver_->holds(steps)) return;
+    if (observer_.phase_started) observer_.phase_started(Phase::save_checkpoint, steps);
+    clock_.time(Phase::save_checkpoint, static_cast<int>(steps), [&] { saver_->save(steps, {}); });
   }
 
   /// Whether every rank takes part. Calls of roles with ranks of their own go on at once: nobody
@@ -127,7 +151,7 @@ class Loop {
         return member(Role::actor) ? timed([&] { improve_actor(step); }) : improve_actor(step);
       case Phase::load:
       case Phase::save_checkpoint:
-        return;  // around the loop, not in it
+        return;  // no calls of a schedule
     }
   }
 
@@ -264,9 +288,12 @@ class Loop {
     add(data_metrics(experience_, {.prompt = plan_.workload.prompt_tokens,
                                    .response = plan_.workload.response_tokens.max}));
     if (observer_.communication) add(observer_.communication());
+    settle(step);
     for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;
     add(memory_.take());
+    if (saver_ != nullptr) add(saver_->take_report());
     Metrics all = share_numbers(host(), numbers_);
+    save(step, all);
     all["timing_s/step"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     const Metrics speed = throughput_metrics(experience_, all, plan_.world_size());
     all.insert(speed.begin(), speed.end());
@@ -277,11 +304,31 @@ class Loop {
     if (observer_.step_finished) observer_.step_finished(step, all, experience_);
   }
 
+  /// The step counts once the checkpoint of the one before it is complete.
+  void settle(std::int64_t step) {
+    if (saver_ == nullptr || !saver_->pending()) return;
+    clock_.time(Phase::save_checkpoint, static_cast<int>(step), [&] { saver_->settle(); });
+  }
+
+  /// What is due after the step; the time that it takes is the step's.
+  void save(std::int64_t step, Metrics& all) {
+    if (saver_ == nullptr || !saver_->due(step)) return;
+    if (observer_.phase_started) observer_.phase_started(Phase::save_checkpoint, step);
+    clock_.time(Phase::save_checkpoint, static_cast<int>(step),
+                [&] { saver_->save_due(step, all); });
+    for (const auto& [name, seconds] : share_numbers(host(), clock_.take_seconds())) {
+      all[name] += seconds;
+    }
+  }
+
   Worker& worker_;
   const Plan& plan_;
   const RunConfig& config_;
   const PromptSet& prompts_;
   const RunObserver& observer_;
+  RunSaver* saver_;                  // nullptr: nothing is saved
+  double kl_at_start_ = 0;           // the coefficient in the reward, of the step that runs
+  std::int64_t taken_at_start_ = 0;  // prompts_taken, likewise
   PhaseClock clock_;
   PhaseMemory memory_;
   RolloutOptions rollout_options_;
@@ -298,8 +345,8 @@ class Loop {
 }  // namespace
 
 LoopResult run_training(Worker& worker, const Plan& plan, const RunConfig& config,
-                        const PromptSet& prompts, const RunObserver& observer) {
-  return Loop(worker, plan, config, prompts, observer).run();
+                        const PromptSet& prompts, const RunObserver& observer, RunSaver* saver) {
+  return Loop(worker, plan, config, prompts, observer, saver).run();
 }
 
 }  // namespace tessera

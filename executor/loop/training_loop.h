@@ -9,7 +9,9 @@
 #include <string>
 
 #include "executor/loop/prompt_set.h"
+#include "executor/loop/run_saver.h"
 #include "executor/loop/worker.h"
+#include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/timeline.h"
 
 namespace tessera {
@@ -25,19 +27,23 @@ struct RunObserver {
   std::function<void(std::int64_t step, const ReshardReport& report)> weights_moved;
   /// Communication seconds of this rank since the last call, by metric name.
   std::function<Metrics()> communication;
-  /// True when the run should end; asked between phases, the ranks agree.
-  std::function<bool()> should_stop;
+  /// Whether the run should end; asked between phases, the ranks agree on the largest answer.
+  std::function<StopReason()> should_stop;
 };
 
 struct LoopResult {
-  std::int64_t steps = 0;
-  bool stopped = false;  // by should_stop
-  Timeline timeline;     // of this rank
+  std::int64_t steps = 0;                 // finished ones, those before a resume among them
+  StopReason stopped = StopReason::none;  // by should_stop
+  Timeline timeline;                      // of this rank
 };
 
-/// Runs config.trainer.total_training_steps steps. Throws PeerLost when a rank is gone, Error for
-/// everything else that ends a run.
+/// Runs the steps after `saver->first_step()` up to config.trainer.total_training_steps, saving as
+/// the run is configured and where it is stopped; without a saver all steps, and nothing is saved.
+/// A stop is obeyed at once until the step's first update, then after the step: what is saved is
+/// always the state between two steps. Throws PeerLost when a rank is gone, Error for everything
+/// else that ends a run.
 LoopResult run_training(Worker& worker, const Plan& plan, const RunConfig& config,
-                        const PromptSet& prompts, const RunObserver& observer);
+                        const PromptSet& prompts, const RunObserver& observer,
+                        RunSaver* saver = nullptr);
 
 }  // namespace tessera

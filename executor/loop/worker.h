@@ -51,6 +51,7 @@ struct RunContext {
   SideLane* side = nullptr;             // of make_side_lane; nullptr = none
   GroupDecorator decorate;              // wraps every group of a role, e.g. to time it
   const MemoryWatch* memory = nullptr;  // holds the rank to its limit as roles come; nullptr = none
+  bool resumes = false;  // what is trained comes from a checkpoint, and not from its model's folder
 };
 
 struct Worker {

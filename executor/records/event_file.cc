@@ -2,12 +2,8 @@
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
-
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -95,30 +91,21 @@ std::string scalar_event(double wall_time, std::int64_t step,
 EventFile::EventFile(const std::filesystem::path& folder) {
   const double start = now();
   const std::string name =
-      "events.out.tfevents." + std::to_string(static_cast<std::int64_t>(start));
-  for (int again = 0; !file_; ++again) {
-    path_ = folder / (name + ".tessera" + (again == 0 ? "" : "." + std::to_string(again)));
-    file_.reset(std::fopen(path_.c_str(), "wbxe"));
-    if (!file_ && errno != EEXIST) {
-      throw Error(ExitCode::io, path_.string() + ": " + std::strerror(errno));
-    }
+      "events.out.tfevents." + std::to_string(static_cast<std::int64_t>(start)) + ".tessera";
+  std::filesystem::path path = folder / name;
+  std::error_code ignored;
+  for (int again = 1; std::filesystem::exists(path, ignored); ++again) {
+    path = folder / (name + "." + std::to_string(again));
   }
+  file_.emplace(path, LineFile::Open::create);
   std::string event;
   append_wall_time(event, start);
   append_bytes(event, kFileVersion, "brain.Event:2");
-  write(event);
+  file_->append(tf_record(event));
 }
 
 void EventFile::add_step(std::int64_t step, const std::map<std::string, double>& numbers) {
-  write(scalar_event(now(), step, numbers));
-}
-
-void EventFile::write(std::string_view event) {
-  const std::string record = tf_record(event);
-  if (std::fwrite(record.data(), 1, record.size(), file_.get()) != record.size() ||
-      std::fflush(file_.get()) != 0) {
-    throw Error(ExitCode::io, path_.string() + ": " + std::strerror(errno));
-  }
+  file_->append(tf_record(scalar_event(now(), step, numbers)));
 }
 
 }  // namespace tessera

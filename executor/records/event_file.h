@@ -6,12 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "executor/records/line_file.h"
 
 namespace tessera {
 
@@ -21,19 +22,14 @@ class EventFile {
   /// exists: TensorBoard reads all of a folder) and writes its first record. Throws Error (io).
   explicit EventFile(const std::filesystem::path& folder);
 
-  /// One scalar per name, flushed; numbers that are not finite are left out. Throws Error (io).
+  /// One scalar per name; numbers that are not finite are left out. A step that cannot be written
+  /// is left out, too (LineFile).
   void add_step(std::int64_t step, const std::map<std::string, double>& numbers);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_->path(); }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  void write(std::string_view event);
-
-  std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::optional<LineFile> file_;
 };
 
 /// CRC-32C (Castagnoli), as RFC 3720 appendix B.4 checks it.

@@ -1,10 +1,7 @@
 #include "executor/records/run_log.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-
-#include "cost_models/documents/problem.h"
+#include <cstdio>
 
 namespace tessera {
 namespace {
@@ -20,23 +17,7 @@ std::string number(double value) {
 }  // namespace
 
 RunLog::RunLog(const std::filesystem::path& folder)
-    : metrics_(open(folder / "metrics.jsonl")),
-      samples_(open(folder / "samples.jsonl")),
-      events_(folder) {}
-
-RunLog::File RunLog::open(const std::filesystem::path& file) {
-  File opened(std::fopen(file.c_str(), "ae"));
-  if (!opened) throw Error(ExitCode::io, file.string() + ": " + std::strerror(errno));
-  return opened;
-}
-
-void RunLog::write_line(const File& file, const std::string& line) {
-  const std::string whole = line + "\n";
-  if (std::fwrite(whole.data(), 1, whole.size(), file.get()) != whole.size() ||
-      std::fflush(file.get()) != 0) {
-    throw Error(ExitCode::io, std::string("cannot write the run's log: ") + std::strerror(errno));
-  }
-}
+    : metrics_(folder / "metrics.jsonl"), samples_(folder / "samples.jsonl"), events_(folder) {}
 
 void RunLog::add_step(std::int64_t step, const std::map<std::string, double>& numbers) {
   std::string line = "{\"step\": " + std::to_string(step) + ", \"data\": {";
@@ -45,10 +26,15 @@ void RunLog::add_step(std::int64_t step, const std::map<std::string, double>& nu
     line += (first ? "\"" : ", \"") + name + "\": " + number(value);
     first = false;
   }
-  write_line(metrics_, line + "}}");
+  metrics_.append(line + "}}\n");
   events_.add_step(step, numbers);
 }
 
-void RunLog::add_sample(const std::string& line) { write_line(samples_, line); }
+void RunLog::add_sample(const std::string& line) { samples_.append(line + "\n"); }
+
+void RunLog::forget_after(std::int64_t step) {
+  metrics_.forget_after(step);
+  samples_.forget_after(step);
+}
 
 }  // namespace tessera

@@ -2,17 +2,16 @@
 // samples.jsonl in the run's folder.
 //
 // One line per step, {"step": n, "data": {...}} as verl's file logger writes it, each line written
-// whole and flushed. One thread.
+// whole or, where the disk refuses, left out. One thread.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 
 #include "executor/records/event_file.h"
+#include "executor/records/line_file.h"
 
 namespace tessera {
 
@@ -24,16 +23,11 @@ class RunLog {
   void add_step(std::int64_t step, const std::map<std::string, double>& numbers);
   /// A line that is JSON already, without its end.
   void add_sample(const std::string& line);
+  /// Removes what was written of steps above `step`: they come again.
+  void forget_after(std::int64_t step);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  using File = std::unique_ptr<std::FILE, Close>;
-  static File open(const std::filesystem::path& file);
-  static void write_line(const File& file, const std::string& line);
-
-  File metrics_, samples_;
+  LineFile metrics_, samples_;
   EventFile events_;
 };
 

@@ -2,12 +2,9 @@
 
 #include <unistd.h>
 
-#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
-
-#include "cost_models/documents/problem.h"
 
 namespace tessera {
 namespace {
@@ -63,11 +60,7 @@ std::string step_line(std::int64_t step, const Numbers& numbers) {
 }
 
 StepProgress::StepProgress(const std::filesystem::path& folder, std::int64_t steps, bool terminal)
-    : steps_(steps), terminal_(terminal), log_(std::fopen((folder / "log.txt").c_str(), "ae")) {
-  if (!log_) {
-    throw Error(ExitCode::io, (folder / "log.txt").string() + ": " + std::strerror(errno));
-  }
-}
+    : steps_(steps), terminal_(terminal), log_(folder / "log.txt") {}
 
 StepProgress::~StepProgress() {
   if (open_line_) std::fputc('\n', stderr);
@@ -90,11 +83,6 @@ void StepProgress::note(const std::string& line) {
   open_line_ = false;
 }
 
-void StepProgress::detail(const std::string& line) {
-  std::fprintf(log_.get(), "%s\n", line.c_str());
-  if (std::fflush(log_.get()) != 0) {
-    throw Error(ExitCode::io, std::string("cannot write the run's log: ") + std::strerror(errno));
-  }
-}
+void StepProgress::detail(const std::string& line) { log_.append(line + "\n"); }
 
 }  // namespace tessera

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
+
+#include "executor/records/line_file.h"
 
 namespace tessera {
 
@@ -23,7 +23,8 @@ std::string step_line(std::int64_t step, const std::map<std::string, double>& nu
 
 class StepProgress {
  public:
-  /// Appends to `folder`/log.txt; the run has `steps` steps. Throws Error (io).
+  /// Appends to `folder`/log.txt; the run has `steps` steps. Throws Error (io) where that cannot be
+  /// opened; what cannot be written later is left out.
   StepProgress(const std::filesystem::path& folder, std::int64_t steps, bool terminal);
   ~StepProgress();
   StepProgress(const StepProgress&) = delete;
@@ -37,13 +38,9 @@ class StepProgress {
   void detail(const std::string& line);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-
   std::int64_t steps_;
   bool terminal_, open_line_ = false;
-  std::unique_ptr<std::FILE, Close> log_;
+  LineFile log_;
 };
 
 }  // namespace tessera

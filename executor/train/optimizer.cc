@@ -254,11 +254,17 @@ void Optimizer::load_state(const OptimizerState& state) {
   const torch::NoGradGuard no_grad;
   TESSERA_CHECK(state.count == state_.count);
   await_weights();
-  state_.steps = state.steps;
   state_.master.copy_(state.master);
   state_.exp_avg.copy_(state.exp_avg);
   state_.exp_avg_sq.copy_(state.exp_avg_sq);
+  state_restored(state.steps);
+}
+
+void Optimizer::state_restored(std::int64_t steps) {
+  const torch::NoGradGuard no_grad;
+  state_.steps = steps;
   write_weights();
+  if (parameters_ != nullptr) parameters_->changed();
   publish_weights();
   await_weights();
 }

@@ -83,6 +83,9 @@ class Optimizer {
   const OptimizerState& state() const { return state_; }
   /// Copies; the shard spaces must be equal. The weights are set from the master weights.
   void load_state(const OptimizerState& state);
+  /// The tensors of state() were written: as after `steps` steps. The weights are set from the
+  /// master weights. Collective.
+  void state_restored(std::int64_t steps);
   std::int64_t bytes() const;  // gradients and states
   /// The weights' own copy that the step writes, and master weights that are those: they leave the
   /// device with the weights.

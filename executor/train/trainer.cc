@@ -142,6 +142,12 @@ void Trainer::rest() {
   }
 }
 
+void Trainer::state_restored(std::int64_t steps) {
+  optimizer_->state_restored(steps);
+  parameters_changed_ = true;
+  rest();
+}
+
 void Trainer::wake(bool training) {
   come_back(training);
   if (trains()) optimizer_->await_weights();

@@ -96,6 +96,10 @@ class Trainer : private LayerAccess {
     return parameters_parked_.bytes() + gradients_parked_.bytes();
   }
 
+  /// The optimizer's state was written while the trainer was awake (Optimizer::state_restored);
+  /// rests afterwards. Collective. Precondition: it trains.
+  void state_restored(std::int64_t steps);
+
   Optimizer& optimizer() { return *optimizer_; }
   bool trains() const { return optimizer_ != nullptr; }
 

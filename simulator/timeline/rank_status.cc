@@ -20,6 +20,7 @@
 namespace tessera {
 namespace {
 
+constexpr std::string_view kRequeue = "requeue";  // in RUN/stop
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'R', 'R', 'A', 'N', 'K', '1'};
 
 std::int64_t now_ns() {
@@ -169,14 +170,28 @@ bool is_alive(int pid) {
          (stat[close + 2] != 'Z' && stat[close + 2] != 'X');
 }
 
-void request_stop(const std::filesystem::path& run) {
-  const int fd = ::open((run / "stop").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) throw Error(ExitCode::io, (run / "stop").string() + ": " + std::strerror(errno));
-  ::close(fd);
+void request_stop(const std::filesystem::path& run, StopReason reason) {
+  // Ranks may look at any moment: the file appears with its word.
+  const std::string file = (run / "stop").string(), fresh = file + ".new";
+  const std::string_view word = reason == StopReason::requeue ? kRequeue : std::string_view();
+  const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const bool written =
+      fd >= 0 && ::write(fd, word.data(), word.size()) == static_cast<ssize_t>(word.size());
+  if (fd >= 0) ::close(fd);
+  if (!written || ::rename(fresh.c_str(), file.c_str()) != 0) {
+    throw Error(ExitCode::io, file + ": " + std::strerror(errno));
+  }
 }
 
-bool stop_requested(const std::filesystem::path& run) {
-  return ::access((run / "stop").c_str(), F_OK) == 0;
+StopReason requested_stop(const std::filesystem::path& run) {
+  const int fd = ::open((run / "stop").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return StopReason::none;
+  std::array<char, kRequeue.size()> text{};
+  const ssize_t size = ::read(fd, text.data(), text.size());
+  ::close(fd);
+  const bool requeue = size == static_cast<ssize_t>(text.size()) &&
+                       std::string_view(text.data(), text.size()) == kRequeue;
+  return requeue ? StopReason::requeue : StopReason::stop;
 }
 
 }  // namespace tessera

@@ -2,7 +2,8 @@
 //
 // RUN/ranks/<rank> is a small file that the rank keeps mapped: what it wrote last is still there
 // after SIGKILL. The rank writes; the parent of the run, the window and people after a crash read.
-// RUN/stop asks all ranks to end. Times are nanoseconds of the system clock since 1970.
+// RUN/stop asks all ranks to end; it is empty, or says "requeue". Times are nanoseconds of the
+// system clock since 1970.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +60,14 @@ std::vector<RankStatus> read_rank_statuses(const std::filesystem::path& run);
 /// True while the process exists and has not ended (a zombie has).
 bool is_alive(int pid);
 
+/// Why a run is asked to end: it is not to go on, or it is to be queued again.
+enum class StopReason : std::int32_t { none, stop, requeue };
+
 /// Asks the ranks to end; they look between phases.
-void request_stop(const std::filesystem::path& run);
-bool stop_requested(const std::filesystem::path& run);
+void request_stop(const std::filesystem::path& run, StopReason reason = StopReason::stop);
+StopReason requested_stop(const std::filesystem::path& run);
+inline bool stop_requested(const std::filesystem::path& run) {
+  return requested_stop(run) != StopReason::none;
+}
 
 }  // namespace tessera

@@ -103,6 +103,20 @@ TEST_F(OutOfMemoryRun, ReplanGoesOnWithAPlanThatFitsAndKeepsTheAttempt) {
   EXPECT_EQ(run("compare " + at("again/plan.json") + " " + at("again")), 0);
 }
 
+/// Two steps with room, then less of it: the plan that fits takes over what the first one trained,
+/// in another layout if need be.
+TEST_F(OutOfMemoryRun, ReplanGoesOnFromTheNewestCheckpoint) {
+  ASSERT_EQ(train("on", 2, "--set trainer.save_freq=1", "large.json"), 0);
+  const std::string more = "--on-oom replan --resume --set trainer.total_training_steps=3";
+  ASSERT_EQ(train_within("on", kTooLittleForUpdates, more), 0) << messages();
+  EXPECT_THAT(messages(), HasSubstr("run: attempt 2, from the newest checkpoint"));
+  const std::string after = messages().substr(messages().find("run: attempt 2"));
+  EXPECT_THAT(after, HasSubstr("[Resume] from step 2"));
+  EXPECT_TRUE(fs::exists(folder_ / "on/attempt-1/oom.json"));
+  EXPECT_TRUE(fs::exists(folder_ / "on/checkpoints/global_step_2"));
+  EXPECT_EQ(rewards("on").size(), 1U) << "the third step alone";
+}
+
 TEST_F(OutOfMemoryRun, LoadingRunsOutTooAndNothingFits) {
   ASSERT_EQ(train_within("least", "0.0002", "--on-oom replan"), 71) << messages();
   EXPECT_EQ(read("least/oom.json").at("phase"), "load");

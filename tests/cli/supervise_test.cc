@@ -123,6 +123,15 @@ RankStatus rank(int number, RankState state, int code = 0) {
   return {.rank = number, .pid = 1, .phase = "gen", .step = 4, .state = state, .exit_code = code};
 }
 
+/// Launchers end with their ranks' code, which here is that of a signal.
+TEST(Judge, RanksThatSavedToBeQueuedAgainAreNeitherKilledNorFailed) {
+  const Verdict verdict =
+      judge({rank(0, RankState::finished, 138), rank(1, RankState::finished, 138)}, 2,
+            {.launcher_code = 138, .stopped = true});
+  EXPECT_EQ(verdict.exit_code, 138);
+  EXPECT_EQ(verdict.message, "saved, to be queued again");
+}
+
 TEST(Judge, TheUnmarkedRankDiedFirstWhenOthersWereTerminated) {
   const Verdict verdict = judge({rank(0, RankState::terminated), rank(1, RankState::running),
                                  rank(2, RankState::finished, 75)},

@@ -112,6 +112,9 @@ TEST_F(RankStatusFiles, TheStopFileAsksRanksToEnd) {
   request_stop(run_);
   request_stop(run_);
   EXPECT_TRUE(stop_requested(run_));
+  EXPECT_EQ(requested_stop(run_), StopReason::stop);
+  request_stop(run_, StopReason::requeue);
+  EXPECT_EQ(requested_stop(run_), StopReason::requeue);
 }
 
 }  // namespace

@@ -78,6 +78,9 @@ void note_run_config(const ExportOptions& options, Export& out) {
   out.notes.push_back("Put " + options.run_config +
                       " (verl's keys; what the plan does not fix) "
                       "beside the plan; tessera-run must be on PATH of every node.");
+  out.notes.push_back(
+      "With trainer.save_freq and trainer.resume_mode: auto in it a job that is started again, "
+      "after a failure, an eviction or its time limit, goes on from its newest checkpoint.");
 }
 
 }  // namespace tessera

@@ -22,6 +22,7 @@ std::string slurm_script(const Plan& plan, const ExportTarget& target,
                      "\n#SBATCH --ntasks-per-node=" + gpus;
   if (plan.cluster.device.name != "cpu") text += "\n#SBATCH --gpus-per-node=" + gpus;
   text += "\n#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --output=%x-%j.log\n";
+  text += "#SBATCH --open-mode=append\n#SBATCH --requeue\n#SBATCH --signal=USR1@120\n";
   text += comment_lines("Starts the plan's ranks by srun, one task per GPU. Made by tessera " +
                         plan.provenance.tessera_version +
                         "; submit it in this folder: sbatch job.sbatch. A cluster that asks for an "
@@ -36,8 +37,14 @@ std::string slurm_script(const Plan& plan, const ExportTarget& target,
   text += comment_lines(
       "A rank keeps all cores of its node: bound to one, its data loading and the host's part of "
       "an optimizer would share it.");
-  return text + "srun --kill-on-bad-exit=1 --cpu-bind=none tessera-run " + train_words(options) +
-         "\n";
+  text += "code=0\nsrun --kill-on-bad-exit=1 --cpu-bind=none tessera-run " + train_words(options) +
+          " || code=$?\n";
+  text += comment_lines(
+      "Two minutes before the time limit Slurm sends SIGUSR1: the ranks save and end with code "
+      "138, "
+      "and the job is queued again. It goes on where run.yaml says trainer.resume_mode: auto.");
+  return text +
+         "if [ \"$code\" -eq 138 ]; then scontrol requeue \"$SLURM_JOB_ID\"; fi\nexit \"$code\"\n";
 }
 
 void write_slurm(const Plan& plan, const ExportTarget& target, const ExportOptions& options,

@@ -197,10 +197,46 @@ TEST(RunConfig, KeysOfVerlMeanWhatTheyMeanThere) {
     EXPECT_EQ(found.size(), 1u) << to;
   };
   refused("top_p: 0.9", "temperature: 0");
-  refused("  seed: 7", "  save_freq: 5");
+  refused("  seed: 7", "  default_hdfs_dir: somewhere");
   refused("  seed: 7", "  memory_limit_gib: 0");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {reshard_after_forward: false}");
   refused("    clip_ratio_high: 0.28", "    fsdp_config: {param_offload: true}");
+}
+
+TEST(RunConfig, CheckpointsAreSaidInVerlsWords) {
+  const auto read = [](const std::string& lines, Problems& problems) {
+    return parse_run_config(kGood + lines, "run.yaml", sample_plan(), problems);
+  };
+  Problems problems;
+  const auto none = read("", problems);
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->trainer.checkpoint.save_freq, -1);
+  EXPECT_EQ(none->trainer.checkpoint.keep.newest, 0);
+  EXPECT_EQ(none->trainer.checkpoint.resume_mode, ResumeMode::disable);
+  const auto all = read(
+      "  save_freq: 5\n  hf_save_freq: 20\n  max_actor_ckpt_to_keep: 3\n"
+      "  max_critic_ckpt_to_keep: 3\n  save_top_k: 2\n  monitor: actor/pg_loss\n"
+      "  monitor_mode: min\n  resume_mode: auto\n  resume_from_path: RUN\n",
+      problems);
+  ASSERT_TRUE(all) << to_string(problems.at(0));
+  const CheckpointConfig& checkpoint = all->trainer.checkpoint;
+  EXPECT_EQ(checkpoint.save_freq, 5);
+  EXPECT_EQ(checkpoint.hf_save_freq, 20);
+  EXPECT_EQ(checkpoint.keep.newest, 3);
+  EXPECT_EQ(checkpoint.keep.best, 2);
+  EXPECT_EQ(checkpoint.keep.metric, "actor/pg_loss");
+  EXPECT_FALSE(checkpoint.keep.higher_is_better);
+  EXPECT_EQ(checkpoint.resume_mode, ResumeMode::automatic);
+  EXPECT_EQ(checkpoint.resume_from_path, "RUN");
+  ASSERT_TRUE(read("  max_actor_ckpt_to_keep: null\n  resume_from_path: null\n", problems));
+  for (const char* lines :
+       {"  save_freq: 0\n", "  save_freq: -2\n", "  max_actor_ckpt_to_keep: 0\n",
+        "  max_actor_ckpt_to_keep: 2\n  max_critic_ckpt_to_keep: 3\n", "  save_top_k: 1\n",
+        "  resume_mode: resume_path\n", "  resume_from_path: RUN\n", "  resume_mode: newest\n"}) {
+    Problems found;
+    EXPECT_FALSE(read(lines, found)) << lines;
+    EXPECT_EQ(found.size(), 1U) << lines;
+  }
 }
 
 TEST(RunConfig, PresetsReadForTheirPlans) {

@@ -1,0 +1,103 @@
+// A checkpoint of a run: the folder global_step_N with one safetensors file a rank, and the
+// manifest checkpoint.json that is written last.
+//
+// A folder has this name only when it is complete: it is made as .global_step_N.partial, its files
+// are flushed, and a rename publishes it. The manifest has a digest of itself and of every file's
+// header, and each header the digests of its tensors (xxh3, 64 bits, in hexadecimal), so that
+// whatever changed on disk is told by name. Plain values; the functions that write are called by
+// one process of a run, which holds the lock of its folder (simulator/timeline/run_lock.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cost_models/documents/problem_list.h"
+#include "cost_models/spec/dtype.h"
+
+namespace tessera {
+
+/// A trained role whose state a checkpoint holds.
+struct CheckpointRole {
+  std::string model;  // the plan's name of it
+  std::int64_t parameters = 0;
+  DType dtype = DType::fp32;         // of the weights; master weights and moments are fp32
+  std::int64_t optimizer_steps = 0;  // that were applied
+  std::string layout;                // of the ranks that saved it, for people
+  bool operator==(const CheckpointRole&) const = default;
+};
+
+/// Which prompts the steps took: with these a step's number is the position in the data.
+struct CheckpointData {
+  std::int64_t prompts = 0, per_step = 0, seed = 0;
+  bool shuffle = true;
+  std::string digest;  // of all prompts' tokens and truths
+  bool operator==(const CheckpointData&) const = default;
+};
+
+struct CheckpointFile {
+  std::string name;
+  std::int64_t bytes = 0;
+  std::string header;  // digest of the header and its length
+  bool operator==(const CheckpointFile&) const = default;
+};
+
+struct CheckpointManifest {
+  std::int64_t step = 0;  // finished ones
+  std::string created, tessera_version;
+  std::map<std::string, CheckpointRole> roles;  // by role
+  double kl_coef = 0;                           // of the KL in the reward, as it is after the step
+  std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups; else 0
+  std::int64_t seed = 0;           // of the sampled tokens
+  CheckpointData data;
+  std::map<std::string, double> metrics;  // of the step: what checkpoints are ranked by
+  std::vector<CheckpointFile> files;      // by rank
+  bool operator==(const CheckpointManifest&) const = default;
+};
+
+/// Which checkpoints stay when a new one is complete.
+struct CheckpointsToKeep {
+  std::int64_t newest = 0;  // how many; 0 = all
+  std::int64_t best = 0;    // how many more, by `metric`; without effect where all stay
+  std::string metric = "critic/score/mean";
+  bool higher_is_better = true;
+};
+
+inline constexpr const char* kManifestName = "checkpoint.json";
+
+/// Of bytes, as manifests write them.
+std::string checkpoint_digest(std::span<const std::byte> bytes);
+
+std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, std::int64_t step);
+/// Where a checkpoint lies while ranks write it.
+std::filesystem::path partial_path(const std::filesystem::path& checkpoints, std::int64_t step);
+std::string rank_file_name(int rank);
+
+/// Folders named global_step_N, newest first; whether they are sound is not looked at.
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& checkpoints);
+
+/// Name, length and header digest of a rank's file.
+std::optional<CheckpointFile> describe_file(const std::filesystem::path& file, Problems& problems);
+
+bool write_manifest(const std::filesystem::path& file, const CheckpointManifest& manifest,
+                    Problems& problems);
+/// The manifest of a checkpoint folder whose files are all there in their full length and whose
+/// headers are as they were written; nullopt with a Problem for each thing that is not.
+std::optional<CheckpointManifest> read_manifest(const std::filesystem::path& folder,
+                                                Problems& problems);
+
+/// Writes the manifest into the partial folder of its step, publishes the folder (an older one of
+/// that step is replaced at once) and removes what need not be kept. False with Problems, the
+/// partial folder removed, where that fails.
+bool publish_checkpoint(const std::filesystem::path& checkpoints,
+                        const CheckpointManifest& manifest, const CheckpointsToKeep& keep,
+                        Problems& problems);
+
+/// Removes what a run that died has left unfinished.
+void remove_leftovers(const std::filesystem::path& checkpoints);
+
+}  // namespace tessera

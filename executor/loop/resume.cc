@@ -1,0 +1,151 @@
+#include "executor/loop/resume.h"
+
+#include <set>
+#include <sstream>
+
+#include "cost_models/documents/problem.h"
+#include "executor/loop/generator_state.h"
+#include "executor/loop/share.h"
+#include "executor/run_state/restore.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a path names: a checkpoint, or a run's checkpoints.
+std::vector<fs::path> checkpoints_at(const fs::path& path) {
+  std::error_code error;
+  if (fs::exists(path / kManifestName, error)) return {path};
+  return checkpoints_in(checkpoints_of(path));
+}
+
+std::string lines(const Problems& problems) {
+  std::string text;
+  for (const Problem& problem : problems) text += (text.empty() ? "" : "\n") + to_string(problem);
+  return text;
+}
+
+/// What any rank has found wrong, once each; empty where nothing is.
+std::string agreed(Communicator& host, const Problems& problems) {
+  std::set<std::string> all;
+  for (const std::string& text : share_texts(host, lines(problems))) {
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) all.insert(line);
+  }
+  std::string text;
+  for (const std::string& line : all) text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
+/// Says where the run's data or numbers are not those of the checkpoint's steps.
+void tell_differences(const CheckpointManifest& manifest, const CheckpointData& data,
+                      const RunConfig& config, const Note& note) {
+  if (!note) return;
+  if (manifest.data != data) {
+    const auto described = [](const CheckpointData& d) {
+      return std::to_string(d.prompts) + " prompts (" + d.digest + "), " +
+             std::to_string(d.per_step) + " a step, " +
+             (d.shuffle ? "shuffled by seed " + std::to_string(d.seed) : "in order");
+    };
+    note("[Resume] the data is not the checkpoint's: " + described(data) + "; it had " +
+         described(manifest.data));
+  }
+  if (manifest.seed != static_cast<std::int64_t>(config.rollout.seed)) {
+    note("[Resume] tokens are drawn with seed " + std::to_string(config.rollout.seed) +
+         ", the checkpoint's with " + std::to_string(manifest.seed));
+  }
+}
+
+/// Restores what this rank holds of the checkpoint.
+void restore(Worker& worker, const OpenCheckpoint& checkpoint, Problems& problems) {
+  for (const Role role : {Role::actor, Role::critic}) {
+    RoleWorker* const own = worker.find(role);
+    if (own == nullptr || !own->member()) continue;
+    restore_role(checkpoint, std::string(name_of(role)), *own->weights, *own->trainer, problems);
+  }
+  worker.kl_in_reward.coef = checkpoint.manifest.kl_coef;
+  worker.prompts_taken = checkpoint.manifest.prompts_taken;
+  const torch::Device device = worker.context.device;
+  const GeneratorState generators{
+      .states = saved_generators(checkpoint, worker.context.host->rank(), device, problems)};
+  if (!generators.states.empty() && problems.empty()) restore_generators(generators, device);
+}
+
+}  // namespace
+
+std::vector<fs::path> sound_checkpoints(const CheckpointConfig& config, const fs::path& run,
+                                        const Note& note, Problems& problems) {
+  std::vector<fs::path> found;
+  if (config.resume_mode == ResumeMode::automatic) found = checkpoints_in(checkpoints_of(run));
+  const bool elsewhere = found.empty() && !config.resume_from_path.empty();
+  if (elsewhere) found = checkpoints_at(config.resume_from_path);
+  if (found.empty() && config.resume_mode == ResumeMode::resume_path) {
+    problems.push_back({.file = config.resume_from_path.string(),
+                        .found = "no checkpoint",
+                        .expected = "a folder global_step_N, or a run that has some"});
+  }
+  std::vector<fs::path> sound;
+  for (const fs::path& folder : found) {
+    Problems broken;
+    if (read_manifest(folder, broken)) {
+      sound.push_back(folder);
+      continue;
+    }
+    if (note) note("[Resume] not from " + folder.string() + ": " + lines(broken));
+    problems.insert(problems.end(), broken.begin(), broken.end());
+  }
+  return sound;
+}
+
+std::vector<fs::path> resume_candidates(const CheckpointConfig& config, const fs::path& run,
+                                        Communicator& host, const Note& note) {
+  if (config.resume_mode == ResumeMode::disable) return {};
+  Problems problems;
+  std::string mine;
+  if (host.rank() == 0) {
+    for (const fs::path& folder : sound_checkpoints(config, run, note, problems)) {
+      mine += folder.string() + "\n";
+    }
+  }
+  std::vector<fs::path> candidates;
+  std::istringstream in(share_texts(host, mine).front());
+  for (std::string line; std::getline(in, line);) candidates.emplace_back(line);
+  const std::string wrong = agreed(host, problems);
+  if (candidates.empty() && !wrong.empty()) throw Error(ExitCode::bad_input, wrong);
+  return candidates;
+}
+
+std::int64_t step_of_checkpoint(const fs::path& folder) {
+  Problems ignored;
+  const auto manifest = read_manifest(folder, ignored);
+  return manifest ? manifest->step : 0;
+}
+
+std::int64_t resume(Worker& worker, const std::vector<fs::path>& candidates,
+                    const CheckpointData& data, const RunConfig& config, const Note& note) {
+  Communicator& host = *worker.context.host;
+  std::string all_wrong;
+  for (const fs::path& folder : candidates) {
+    Problems problems;
+    const auto checkpoint = open_checkpoint(folder, problems);
+    std::string wrong = agreed(host, problems);
+    if (wrong.empty()) {
+      restore(worker, *checkpoint, problems);
+      wrong = agreed(host, problems);
+    }
+    if (wrong.empty()) {
+      if (note) {
+        note("[Resume] from step " + std::to_string(checkpoint->manifest.step) + ", " +
+             folder.string());
+      }
+      tell_differences(checkpoint->manifest, data, config, note);
+      return checkpoint->manifest.step;
+    }
+    if (note) note("[Resume] not from " + folder.string() + ": " + wrong);
+    all_wrong += (all_wrong.empty() ? "" : "\n") + wrong;
+  }
+  throw Error(ExitCode::bad_input, all_wrong);
+}
+
+}  // namespace tessera

@@ -1,0 +1,34 @@
+// Going on from a checkpoint: which one, and its state on every rank.
+//
+// Collective over the run's ranks, which share the run's folder.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "executor/loop/run_saver.h"
+
+namespace tessera {
+
+/// The checkpoints to go on from, the first choice first, alike on every rank; none = from the
+/// beginning. Rank 0 looks for them, and tells of those whose files are not whole. Throws Error
+/// (bad_input) where resume_path has none, or all that `auto` finds are broken: a run never starts
+/// anew where it has trained before.
+std::vector<std::filesystem::path> resume_candidates(const CheckpointConfig& config,
+                                                     const std::filesystem::path& run,
+                                                     Communicator& host, const Note& note);
+
+/// The same on one rank, with the Problems of those that are not whole.
+std::vector<std::filesystem::path> sound_checkpoints(const CheckpointConfig& config,
+                                                     const std::filesystem::path& run,
+                                                     const Note& note, Problems& problems);
+
+/// The step of a checkpoint's folder.
+std::int64_t step_of_checkpoint(const std::filesystem::path& folder);
+
+/// Restores the first candidate whose bytes are all as they were written, and returns its step.
+/// Throws Error (bad_input) with what was found where none is.
+std::int64_t resume(Worker& worker, const std::vector<std::filesystem::path>& candidates,
+                    const CheckpointData& data, const RunConfig& config, const Note& note);
+
+}  // namespace tessera

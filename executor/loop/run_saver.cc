@@ -1,0 +1,187 @@
+#include "executor/loop/run_saver.h"
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/utc_now.h"
+#include "executor/loop/generator_state.h"
+#include "executor/loop/save_model.h"
+#include "executor/loop/share.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string described(const ParallelLayout& layout) {
+  char text[120];
+  std::snprintf(text, sizeof text, "tp %d cp %d pp %d dp %d x %d zero %d", layout.tp, layout.cp,
+                layout.pp, layout.dp() / layout.dp_shard, layout.dp_shard, layout.zero);
+  return text;
+}
+
+std::string steps_name(std::int64_t step) { return "global_step_" + std::to_string(step); }
+
+}  // namespace
+
+fs::path checkpoints_of(const fs::path& run) { return run / "checkpoints"; }
+fs::path exports_of(const fs::path& run) { return run / "hf_steps"; }
+
+CheckpointData data_of(const PromptSet& prompts, const Plan& plan, const RunConfig& config) {
+  std::string all;
+  for (std::size_t i = 0; i < prompts.prompts.size(); ++i) {
+    const std::vector<std::int32_t>& tokens = prompts.tokens[i];
+    all.append(reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof tokens[0]);
+    all.append(prompts.prompts[i].ground_truth).push_back('\0');
+  }
+  return {.prompts = static_cast<std::int64_t>(prompts.prompts.size()),
+          .per_step = plan.workload.prompts_per_step,
+          .seed = static_cast<std::int64_t>(config.data.seed),
+          .shuffle = config.data.shuffle,
+          .digest = checkpoint_digest(std::as_bytes(std::span(all)))};
+}
+
+RunSaver::RunSaver(Worker& worker, const Plan& plan, const RunConfig& config,
+                   const PromptSet& prompts, const fs::path& run, Note note,
+                   std::int64_t first_step)
+    : worker_(worker),
+      plan_(plan),
+      config_(config),
+      run_(run),
+      note_(std::move(note)),
+      first_step_(first_step),
+      last_(first_step),
+      data_(data_of(prompts, plan, config)),
+      writer_(checkpoints_of(run), worker.context.host->rank(), worker.context.host->size(),
+              config.trainer.checkpoint.keep) {
+  for (const Role role : {Role::actor, Role::critic}) {
+    RoleWorker* const own = worker.find(role);
+    if (own == nullptr || !own->member()) continue;
+    snapshots_.try_emplace(role, std::string(name_of(role)), *own->weights, *own->trainer);
+  }
+}
+
+bool RunSaver::checkpoint_due(std::int64_t step) const {
+  const std::int64_t freq = config_.trainer.checkpoint.save_freq;
+  return freq > 0 && (step % freq == 0 || step == config_.trainer.total_training_steps);
+}
+
+bool RunSaver::export_due(std::int64_t step) const {
+  const std::int64_t freq = config_.trainer.checkpoint.hf_save_freq;
+  return freq > 0 && step % freq == 0;
+}
+
+void RunSaver::save_due(std::int64_t step, const Metrics& numbers) {
+  if (checkpoint_due(step)) save(step, numbers);
+  if (export_due(step)) save_export(step);
+}
+
+CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers) {
+  CheckpointManifest manifest{.step = step,
+                              .created = utc_now(),
+                              .tessera_version = TESSERA_VERSION,
+                              .roles = {},
+                              .kl_coef = worker_.kl_in_reward.coef,
+                              .prompts_taken = worker_.prompts_taken,
+                              .seed = static_cast<std::int64_t>(config_.rollout.seed),
+                              .data = data_,
+                              .metrics = {},
+                              .files = {}};
+  const auto monitored = numbers.find(config_.trainer.checkpoint.keep.metric);
+  if (monitored != numbers.end() && std::isfinite(monitored->second)) {
+    manifest.metrics.insert(*monitored);
+  }
+  std::map<std::string, double> steps;  // rank 0 may be no member of a role
+  for (auto& [role, snapshot] : snapshots_) {
+    steps[std::string(name_of(role))] =
+        static_cast<double>(worker_.find(role)->trainer->optimizer().state().steps);
+  }
+  for (const auto& [name, count] : share_numbers(*worker_.context.host, steps)) {
+    const Role role = name == name_of(Role::actor) ? Role::actor : Role::critic;
+    const RolePlan& planned = *plan_.find(role);
+    manifest.roles[name] = {.model = planned.model,
+                            .parameters = parameter_table(plan_.model_of(role)).elements(),
+                            .dtype = planned.dtypes.param,
+                            .optimizer_steps = static_cast<std::int64_t>(count),
+                            .layout = described(planned.layout)};
+  }
+  return manifest;
+}
+
+void RunSaver::save(std::int64_t step, const Metrics& numbers) {
+  settle();
+  std::vector<StateTensor> tensors;
+  for (auto& [role, snapshot] : snapshots_) {
+    snapshot.take();
+    for (StateTensor& tensor : snapshot.tensors()) tensors.push_back(std::move(tensor));
+  }
+  generators_ = save_generators(worker_.context.device).states;
+  for (StateTensor& tensor : generator_tensors(generators_)) tensors.push_back(std::move(tensor));
+  if (has_room(step, tensors)) writer_.begin(manifest(step, numbers), std::move(tensors));
+  last_ = step;
+}
+
+/// Rank 0 looks for all, before anybody writes. Collective.
+bool RunSaver::has_room(std::int64_t step, const std::vector<StateTensor>& tensors) {
+  Communicator& host = *worker_.context.host;
+  std::int64_t bytes = 0;
+  for (const StateTensor& tensor : tensors) bytes += tensor.spec.bytes();
+  host.all_reduce(&bytes, 1, DType::int64, ReduceOp::sum);
+  CheckpointEnd end{.step = step};
+  const bool room = host.rank() != 0 || check_space(checkpoints_of(run_), bytes, end.problems);
+  if (!room) refused_.push_back(std::move(end));
+  return !any_rank(host, !room);
+}
+
+void RunSaver::settle() {
+  if (!writer_.pending()) return;
+  const bool failed = !writer_.await_own().empty();
+  writer_.settle(!any_rank(*worker_.context.host, failed));
+}
+
+void RunSaver::finish() {
+  settle();
+  take_report();
+}
+
+Metrics RunSaver::take_report() {
+  Metrics report;
+  std::vector<CheckpointEnd> ends = std::exchange(refused_, {});
+  for (CheckpointEnd& end : writer_.take_ends()) ends.push_back(std::move(end));
+  for (const CheckpointEnd& end : ends) {
+    char text[200];
+    if (end.problems.empty()) {
+      const double gb = static_cast<double>(end.bytes) * 1e-9;
+      report["checkpoint/bytes"] = static_cast<double>(end.bytes);
+      report["checkpoint/write_s"] = end.seconds;
+      report["checkpoint/gbps"] = gb / end.seconds;
+      std::snprintf(text, sizeof text, "[Checkpoint] step %lld: %.4g GB, written in %.3g s",
+                    static_cast<long long>(end.step), gb, end.seconds);
+      if (note_) note_(text);
+      continue;
+    }
+    report["checkpoint/failed"] = 1;
+    std::snprintf(text, sizeof text,
+                  "[Checkpoint] step %lld was not saved, the run goes on and the checkpoints "
+                  "before it stay: ",
+                  static_cast<long long>(end.step));
+    if (note_) note_(text + to_string(end.problems.front()));
+  }
+  return report;
+}
+
+/// A folder that cannot be written is told: the checkpoints hold the same model.
+void RunSaver::save_export(std::int64_t step) {
+  const fs::path folder = exports_of(run_) / steps_name(step);
+  try {
+    save_actor(worker_, plan_, folder);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::io) throw;
+    if (note_) note_("[Checkpoint] " + folder.string() + " was not written: " + error.what());
+  }
+}
+
+}  // namespace tessera

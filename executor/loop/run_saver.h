@@ -1,0 +1,80 @@
+// Saves a run while it goes on: checkpoints in the background, and Hugging Face folders.
+//
+// A save copies what training has made into host memory and leaves the writing to a thread of its
+// own, which has the next step's time for it: a run that dies loses no more steps than lie between
+// two checkpoints. What goes wrong there is told and never ends the run. Owned
+// by one rank's main thread; functions that say so are collective over the world.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "executor/checkpoint/checkpoint_writer.h"
+#include "executor/loop/prompt_set.h"
+#include "executor/loop/worker.h"
+#include "executor/run_state/snapshot.h"
+
+namespace tessera {
+
+struct Plan;
+
+/// A line for people, on rank 0; empty elsewhere.
+using Note = std::function<void(const std::string& line)>;
+
+/// Where a run's checkpoints and its exported models lie.
+std::filesystem::path checkpoints_of(const std::filesystem::path& run);
+std::filesystem::path exports_of(const std::filesystem::path& run);
+
+/// What a step's number means: the prompts and the order in which they are taken.
+CheckpointData data_of(const PromptSet& prompts, const Plan& plan, const RunConfig& config);
+
+class RunSaver {
+ public:
+  /// Keeps references. The run goes on after `first_step` steps, which `resumed_from` holds.
+  RunSaver(Worker& worker, const Plan& plan, const RunConfig& config, const PromptSet& prompts,
+           const std::filesystem::path& run, Note note, std::int64_t first_step = 0);
+
+  std::int64_t first_step() const { return first_step_; }
+  /// Whether something is to be saved after the step.
+  bool due(std::int64_t step) const { return checkpoint_due(step) || export_due(step); }
+  /// Whether a checkpoint of the step has been begun, or was resumed from.
+  bool holds(std::int64_t step) const { return step == last_; }
+
+  /// Saves what is due. `numbers`: the step's, equal on every rank. Collective.
+  void save_due(std::int64_t step, const Metrics& numbers);
+  /// A checkpoint of the state after `step` steps. Collective.
+  void save(std::int64_t step, const Metrics& numbers);
+  /// A checkpoint that was begun may still be on its way to the disk.
+  bool pending() const { return writer_.pending(); }
+  /// Waits until it is complete, or given up. Collective.
+  void settle();
+  /// The same, and tells what became of it. Collective.
+  void finish();
+  /// Numbers of checkpoints that have become complete since the last call: checkpoint/bytes,
+  /// checkpoint/write_s, checkpoint/gbps, or checkpoint/failed. On rank 0; tells of them, too.
+  Metrics take_report();
+
+ private:
+  bool checkpoint_due(std::int64_t step) const;
+  bool export_due(std::int64_t step) const;
+  bool has_room(std::int64_t step, const std::vector<StateTensor>& tensors);
+  void save_export(std::int64_t step);
+  CheckpointManifest manifest(std::int64_t step, const Metrics& numbers);
+
+  Worker& worker_;
+  const Plan& plan_;
+  const RunConfig& config_;
+  std::filesystem::path run_;
+  Note note_;
+  std::int64_t first_step_, last_;
+  CheckpointData data_;
+  std::map<Role, RoleSnapshot> snapshots_;
+  std::vector<CheckpointEnd> refused_;     // on rank 0: not begun for want of room
+  std::vector<torch::Tensor> generators_;  // of the last snapshot
+  CheckpointWriter writer_;                // last: its thread reads what is above
+};
+
+}  // namespace tessera

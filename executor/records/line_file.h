@@ -1,0 +1,36 @@
+// A file of records that a run appends to, whole ones only: a record that does not fit on the disk
+// is cut off again and left out, and the run goes on.
+//
+// The first failure and the first success after it are told on standard error. One thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace tessera {
+
+class LineFile {
+ public:
+  enum class Open { append, create };  // create: an error where the file exists
+
+  /// Throws Error (io) where the file cannot be opened.
+  explicit LineFile(std::filesystem::path path, Open how = Open::append);
+  ~LineFile();
+  LineFile(LineFile&& other) noexcept;
+  LineFile& operator=(LineFile&&) = delete;
+
+  /// Appends the record, or nothing of it: then false.
+  bool append(std::string_view record);
+  /// Removes the lines at the end whose "step" is above `step`, and what is no whole line.
+  void forget_after(std::int64_t step);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::int64_t lost_ = 0;  // records since the last one that was written
+};
+
+}  // namespace tessera

@@ -1,0 +1,236 @@
+// Checkpoints on disk: what is damaged is told by name, what is half done has no name, and which of
+// them stay.
+#include "executor/checkpoint/run_checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "cost_models/documents/problem.h"
+#include "executor/checkpoint/checkpoint_writer.h"
+#include "executor/checkpoint/state_file.h"
+#include "tests/executor/temporary_folder.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+CheckpointManifest manifest_of(std::int64_t step, double score = 0) {
+  CheckpointManifest manifest{.step = step,
+                              .created = "2026-01-31T09:05:00Z",
+                              .tessera_version = "1",
+                              .roles = {},
+                              .kl_coef = 0.1 + 0.2,
+                              .prompts_taken = 96,
+                              .seed = 7,
+                              .data = {.prompts = 512, .per_step = 32, .seed = 1, .digest = "a"},
+                              .metrics = {{"critic/score/mean", score}},
+                              .files = {}};
+  manifest.roles["actor"] = {.model = "actor",
+                             .parameters = 8,
+                             .dtype = DType::bf16,
+                             .optimizer_steps = 2 * step,
+                             .layout = "tp 2"};
+  return manifest;
+}
+
+/// The state of one rank: 8 numbers that its rank and the step tell.
+struct RankState {
+  std::vector<float> values;
+  RankState(int rank, std::int64_t step) {
+    for (int i = 0; i < 8; ++i) values.push_back(static_cast<float>(100 * rank + i + 1000 * step));
+  }
+  std::vector<StateTensor> tensors(int rank) const {
+    const Box box{.dims = {Interval{4 * rank, 4 * rank + 4}, Interval{0, 2}}, .rank = 2};
+    return {{{piece_name("actor.master/w", box), DType::fp32, {4, 2}},
+             reinterpret_cast<const std::byte*>(values.data())}};
+  }
+};
+
+constexpr int kRanks = 2;
+
+/// Writes a checkpoint by two ranks as a run does; what became of it.
+CheckpointEnd save(const fs::path& checkpoints, std::int64_t step, double score = 0,
+                   const CheckpointsToKeep& keep = {}) {
+  std::vector<RankState> states;
+  std::vector<std::unique_ptr<CheckpointWriter>> writers;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    states.emplace_back(rank, step);
+    writers.push_back(std::make_unique<CheckpointWriter>(checkpoints, rank, kRanks, keep));
+  }
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    writers[at]->begin(manifest_of(step, score), states[at].tensors(rank));
+  }
+  bool all = true;
+  for (const auto& writer : writers) all = writer->await_own().empty() && all;
+  for (const auto& writer : writers) writer->settle(all);
+  return writers[0]->take_ends().at(0);
+}
+
+std::vector<std::string> names(const fs::path& checkpoints) {
+  std::vector<std::string> found;
+  for (const fs::path& folder : checkpoints_in(checkpoints)) found.push_back(folder.filename());
+  return found;
+}
+
+TEST(RunCheckpoint, IsReadBackAsItWasWritten) {
+  const TemporaryFolder folder;
+  const CheckpointEnd end = save(folder.path, 10);
+  ASSERT_TRUE(end.problems.empty()) << to_string(end.problems.at(0));
+  Problems problems;
+  const auto checkpoint = open_checkpoint(checkpoint_path(folder.path, 10), problems);
+  ASSERT_TRUE(checkpoint) << to_string(problems.at(0));
+  CheckpointManifest wanted = manifest_of(10);
+  wanted.files = checkpoint->manifest.files;
+  EXPECT_EQ(checkpoint->manifest, wanted);
+  EXPECT_EQ(end.bytes, wanted.files.at(0).bytes + wanted.files.at(1).bytes);
+  const auto& pieces = checkpoint->pieces.at("actor.master/w");
+  ASSERT_EQ(pieces.size(), 2U);
+  EXPECT_EQ(pieces[1].box.dims[0], (Interval{4, 8}));
+  float value = 0;
+  std::memcpy(&value, pieces[1].view->data.data(), sizeof value);
+  EXPECT_EQ(value, 10100.0F);
+  EXPECT_TRUE(check_digest(*pieces[1].view, pieces[1].digest, problems));
+  EXPECT_FALSE(fs::exists(partial_path(folder.path, 10)));
+}
+
+/// Whichever byte of whichever file changes, reading ends with a Problem that names the file.
+TEST(RunCheckpoint, EveryChangedByteIsToldWithItsFile) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(save(folder.path, 3).problems.empty());
+  const fs::path checkpoint = checkpoint_path(folder.path, 3);
+  for (const std::string& name :
+       {std::string(kManifestName), rank_file_name(0), rank_file_name(1)}) {
+    const std::string whole = text_of(checkpoint / name);
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ 0x11);
+      std::ofstream(checkpoint / name, std::ios::binary) << changed;
+      Problems problems;
+      const auto open = open_checkpoint(checkpoint, problems);
+      if (open) {
+        for (const SavedPiece& piece : open->pieces.at("actor.master/w")) {
+          check_digest(*piece.view, piece.digest, problems);
+        }
+      }
+      ASSERT_FALSE(problems.empty()) << name << " byte " << at;
+      EXPECT_THAT(problems.front().file, HasSubstr(name)) << at;
+    }
+    std::ofstream(checkpoint / name, std::ios::binary) << whole;
+  }
+}
+
+TEST(RunCheckpoint, AFileThatIsShortOrMissingIsToldWithItsLength) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(save(folder.path, 3).problems.empty());
+  const fs::path checkpoint = checkpoint_path(folder.path, 3);
+  const auto bytes = fs::file_size(checkpoint / rank_file_name(1));
+  fs::resize_file(checkpoint / rank_file_name(1), bytes - 5);
+  Problems problems;
+  EXPECT_FALSE(read_manifest(checkpoint, problems));
+  EXPECT_THAT(to_string(problems.at(0)), HasSubstr("rank_00001.safetensors"));
+  EXPECT_EQ(problems.at(0).found, std::to_string(bytes - 5) + " bytes");
+  EXPECT_EQ(problems.at(0).expected, std::to_string(bytes) + " bytes");
+  fs::remove(checkpoint / rank_file_name(1));
+  problems.clear();
+  EXPECT_FALSE(read_manifest(checkpoint, problems));
+  EXPECT_THAT(to_string(problems.at(0)), HasSubstr("rank_00001.safetensors"));
+}
+
+TEST(RunCheckpoint, TheSameStepAgainReplacesTheOlderOne) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(save(folder.path, 4, 0.25).problems.empty());
+  ASSERT_TRUE(save(folder.path, 4, 0.5).problems.empty());
+  Problems problems;
+  EXPECT_EQ(read_manifest(checkpoint_path(folder.path, 4), problems)->metrics.begin()->second, 0.5);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 1);
+}
+
+TEST(RunCheckpoint, TheNewestStayAndTheBestBesideThem) {
+  const TemporaryFolder folder;
+  const CheckpointsToKeep keep{.newest = 2, .best = 1};
+  const double scores[] = {0.1, 0.9, 0.3, 0.2, 0.4};
+  for (int step = 1; step <= 5; ++step) save(folder.path, step, scores[step - 1], keep);
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_5", "global_step_4", "global_step_2"));
+  const CheckpointsToKeep lowest{.newest = 1, .best = 1, .higher_is_better = false};
+  save(folder.path, 10, 0.7, lowest);
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_10", "global_step_4"))
+      << "by number, and the lowest score of those that were left";
+}
+
+TEST(RunCheckpoint, WhatADeadRunLeftHasNoNameAndGoes) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(save(folder.path, 4).problems.empty());
+  fs::create_directories(partial_path(folder.path, 8));
+  std::ofstream(partial_path(folder.path, 8) / rank_file_name(0)) << "half";
+  fs::create_directories(folder.path / ".global_step_2.removed");
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_4"));
+  remove_leftovers(folder.path);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 1);
+}
+
+/// A rank that cannot write: the others' files go away, and the last checkpoint stays.
+TEST(CheckpointWriter, ARankWithoutRoomCostsThatCheckpointOnly) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(save(folder.path, 1).problems.empty());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{64, 64};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const CheckpointEnd end = save(folder.path, 2);
+    const bool told = !end.problems.empty() &&
+                      to_string(end.problems[0]).find("File too large") != std::string::npos &&
+                      to_string(end.problems[0]).find("rank_0000") != std::string::npos;
+    ::_exit(told ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(names(folder.path), ElementsAre("global_step_1"));
+  EXPECT_FALSE(fs::exists(partial_path(folder.path, 2)));
+  EXPECT_TRUE(save(folder.path, 3).problems.empty());
+}
+
+TEST(CheckpointWriter, ARankThatNeverWritesIsNamedOnceTheRunGivesUp) {
+  const TemporaryFolder folder;
+  const RankState state(0, 5);
+  CheckpointWriter writer(folder.path, 0, kRanks, {});
+  writer.begin(manifest_of(5), state.tensors(0));
+  EXPECT_TRUE(writer.await_own().empty());
+  writer.settle(/*all_written=*/false);
+  const auto ends = writer.take_ends();
+  ASSERT_EQ(ends.size(), 1U);
+  EXPECT_THAT(to_string(ends[0].problems.at(0)), HasSubstr("the file of rank 1"));
+  EXPECT_TRUE(names(folder.path).empty());
+}
+
+TEST(PieceName, ReadsBackAndRefusesWhatIsNone) {
+  const Box box{.dims = {Interval{0, 7}, Interval{16, 32}}, .rank = 2};
+  const std::string name = piece_name("actor.exp_avg/model.norm.weight", box);
+  EXPECT_EQ(name, "actor.exp_avg/model.norm.weight[0:7,16:32]");
+  EXPECT_EQ(parse_piece_name(name)->state, "actor.exp_avg/model.norm.weight");
+  EXPECT_EQ(parse_piece_name(name)->box, box);
+  for (const char* none : {"generator.cpu", "w[", "w[1:2", "w[2:1]", "w[1:2,]", "w[1:2 ]", "w[a:2]",
+                           "w[-1:2]", "w[0:1,0:1,0:1,0:1,0:1,0:1]"}) {
+    EXPECT_FALSE(parse_piece_name(none)) << none;
+  }
+}
+
+}  // namespace
+}  // namespace tessera
