@@ -174,28 +174,7 @@ struct ScoreTokens : torch::autograd::Function<ScoreTokens> {
   }
 };
 
-}  // namespace
-
-const Tensor& head_weight(const Weights& weights) {
-  TESSERA_CHECK(weights.model().head == ModelHead::language_model);
-  TESSERA_CHECK(weights.holds(weights.rows.head));
-  return weights.tensors[static_cast<std::size_t>(weights.rows.head)];
-}
-
-TokenScores score_tokens(const Tensor& hidden, const Tensor& head, Interval vocab,
-                         const Tensor& targets, Communicator* tp, const ScoreOptions& options) {
-  const variable_list out =
-      ScoreTokens::apply(hidden, head, targets, vocab.lo, vocab.hi, tp, options.temperature,
-                         options.entropy, options.chunk_rows);
-  return {out[0], options.entropy ? out[1] : Tensor()};
-}
-
-TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
-                         const Tensor& targets, const ScoreOptions& options) {
-  return score_tokens(hidden, head_weight(weights), vocab_range(weights), targets, groups.tp.get(),
-                      options);
-}
-
+/// Sum over the vocabulary of the squared probabilities of each row; fp32 [tokens].
 Tensor squared_probabilities(const Tensor& hidden, const Tensor& head, Communicator* tp,
                              const ScoreOptions& options) {
   const torch::NoGradGuard no_grad;
@@ -211,6 +190,29 @@ Tensor squared_probabilities(const Tensor& hidden, const Tensor& head, Communica
     parts.push_back(sums[1] / sums[0].square());
   }
   return torch::cat(parts);
+}
+
+}  // namespace
+
+const Tensor& head_weight(const Weights& weights) {
+  TESSERA_CHECK(weights.model().head == ModelHead::language_model);
+  TESSERA_CHECK(weights.holds(weights.rows.head));
+  return weights.tensors[static_cast<std::size_t>(weights.rows.head)];
+}
+
+TokenScores score_tokens(const Tensor& hidden, const Tensor& head, Interval vocab,
+                         const Tensor& targets, Communicator* tp, const ScoreOptions& options) {
+  const variable_list out =
+      ScoreTokens::apply(hidden, head, targets, vocab.lo, vocab.hi, tp, options.temperature,
+                         options.entropy, options.chunk_rows);
+  return {out[0], options.entropy ? out[1] : Tensor(),
+          options.sum_pi_squared ? squared_probabilities(hidden, head, tp, options) : Tensor()};
+}
+
+TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
+                         const Tensor& targets, const ScoreOptions& options) {
+  return score_tokens(hidden, head_weight(weights), vocab_range(weights), targets, groups.tp.get(),
+                      options);
 }
 
 Tensor full_logits(const Weights& weights, const ParallelGroups& groups, const Tensor& hidden) {

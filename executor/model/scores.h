@@ -15,7 +15,9 @@ namespace tessera {
 
 struct TokenScores {
   torch::Tensor log_prob;  // of targets under softmax(logits / temperature)
-  torch::Tensor entropy;   // of that distribution; undefined unless asked for
+  /// Of that distribution; each undefined unless asked for.
+  torch::Tensor entropy;
+  torch::Tensor sum_pi_squared;  // of its probabilities, without gradient
 };
 
 struct ScoreOptions {
@@ -23,25 +25,21 @@ struct ScoreOptions {
   bool entropy = true;
   /// Rows of logits that exist at a time; beyond that the backward pass computes them again.
   std::int64_t chunk_rows = 4096;
+  bool sum_pi_squared = false;  // computes the logits a second time
 };
 
 /// The vocabulary projection of this rank: lm_head, or the embedding where they are tied.
 /// Precondition: last stage of a language model.
 const torch::Tensor& head_weight(const Weights& weights);
 
-/// Differentiable in `hidden` and `head` ([vocab.size(), hidden]) through both outputs. The hidden
-/// gradient is whole on every rank. Collective over `tp`.
+/// Differentiable in `hidden` and `head` ([vocab.size(), hidden]) through log_prob and entropy. The
+/// hidden gradient is whole on every rank. Collective over `tp`.
 TokenScores score_tokens(const torch::Tensor& hidden, const torch::Tensor& head, Interval vocab,
                          const torch::Tensor& targets, Communicator* tp,
                          const ScoreOptions& options = {});
 TokenScores score_tokens(const Weights& weights, const ParallelGroups& groups,
                          const torch::Tensor& hidden, const torch::Tensor& targets,
                          const ScoreOptions& options = {});
-
-/// Sum over the vocabulary of squared probabilities, of softmax(logits / temperature), for each row
-/// of `hidden`; fp32 [tokens], without gradient. Collective over `tp`.
-torch::Tensor squared_probabilities(const torch::Tensor& hidden, const torch::Tensor& head,
-                                    Communicator* tp, const ScoreOptions& options = {});
 
 /// Whole logits, fp32 [tokens, vocabulary], on every rank; without gradient. Collective over tp.
 torch::Tensor full_logits(const Weights& weights, const ParallelGroups& groups,

@@ -274,15 +274,12 @@ std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wa
     if (!is_last_chunk(weights_, chunk)) return hidden;
     if (mine[index(m)].empty()) return torch::Tensor();
     if (wanted == Wanted::log_probs) {
-      const torch::Tensor rows = hidden.index_select(0, packed.rows);
-      const ScoreOptions how{.temperature = options.temperature, .entropy = entropy};
-      const auto put = [&](const torch::Tensor& scores) {
-        outputs.push_back(whole_values(groups_, scores, packed.row_owners));
-      };
-      const TokenScores scores = scored(rows, packed, how);
-      put(scores.log_prob);
-      if (entropy) put(scores.entropy);
-      if (squares) put(squared_probabilities(rows, head_weight(weights_), groups_.tp.get(), how));
+      const TokenScores scores = scored(
+          hidden.index_select(0, packed.rows), packed,
+          {.temperature = options.temperature, .entropy = entropy, .sum_pi_squared = squares});
+      for (const torch::Tensor& one : {scores.log_prob, scores.entropy, scores.sum_pi_squared}) {
+        if (one.defined()) outputs.push_back(whole_values(groups_, one, packed.row_owners));
+      }
     } else {
       const bool each = wanted == Wanted::values;
       const torch::Tensor& rows = each ? packed.rows : packed.last_rows;
@@ -363,7 +360,8 @@ TokenScores Trainer::scored(const torch::Tensor& rows, const PackedMicroBatch& p
   if (weights_.model().head == ModelHead::value) return {token_values(weights_, rows), {}};
   if (rows.size(0) > 0) return score_tokens(weights_, groups_, rows, packed.targets, options);
   const torch::Tensor none = torch::empty({0}, rows.options().dtype(torch::kFloat32));
-  return {none, options.entropy ? none : torch::Tensor()};
+  return {none, options.entropy ? none : torch::Tensor(),
+          options.sum_pi_squared ? none : torch::Tensor()};
 }
 
 /// Scores, the loss on the host, and its gradients as seeds of the backward pass. Gradients are

@@ -134,8 +134,9 @@ TEST(TokenScores, EqualVerlsGoldenVectors) {
     run_ranks(3, [&](Communicator& world) {
       const Interval vocab = split(head.size(0), 3, world.rank());
       const Tensor squares =
-          squared_probabilities(logits.to(torch::kFloat32), head.narrow(0, vocab.lo, vocab.size()),
-                                &world, {.chunk_rows = 3});
+          score_tokens(logits.to(torch::kFloat32), head.narrow(0, vocab.lo, vocab.size()), vocab,
+                       targets, &world, {.chunk_rows = 3, .sum_pi_squared = true})
+              .sum_pi_squared;
       const Tensor want = tensor_of(one["expected"]["sum_pi_squared"]).reshape({-1});
       EXPECT_LE(relative_error(squares, want), 1e-5);
     });
