@@ -2,12 +2,14 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/numbers.h"
 #include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/comparison.h"
@@ -50,7 +52,7 @@ void add_compare(CLI::App& app) {
   command->add_option("plan", options->plan, "plan.json")->required();
   command->add_option("run", options->run, "Folder of the run, or its metrics.jsonl")->required();
   command->add_option("--warm-up", options->warm_up, "Steps to leave out of the means")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] {
     const int code = compare_run(*options);

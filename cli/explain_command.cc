@@ -189,6 +189,11 @@ int answer(const Plan& plan, const ExplainOptions& options, const Calibration& c
 }
 
 int run_explain(const ExplainOptions& options) {
+  for (const std::string& choice : options.why_not) {
+    if (!split_words(choice).empty()) continue;
+    throw Error(ExitCode::usage, {Problem{"--why-not", "", "nothing", "ROLE.FIELD=VALUE ...",
+                                          "for example rollout.tp=8"}});
+  }
   const Plan plan = read_plan_or_throw(options.plan);
   if (!options.run.empty()) refuse_run_of_other_plan(plan, options.plan, options.run);
   const Calibration calibration = calibration_of(plan, options.calibration);

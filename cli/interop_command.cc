@@ -121,7 +121,7 @@ void run_import(const ImportCommand& command) {
     options.gpu_types[word.substr(0, equals)] = word.substr(equals + 1);
   }
   auto imported = import_config(*text, command.file, options, problems);
-  if (!imported) throw Error(ExitCode::bad_input, std::move(problems));
+  if (!imported) throw Error(std::move(problems));
   Plan& plan = imported->plan;
   plan.provenance.tessera_version = TESSERA_VERSION;
   const Calibration calibration = calibration_for(plan.cluster, command.calibration);
@@ -165,7 +165,10 @@ void add_import(CLI::App& app) {
                    "POOL=TYPE,... of a cluster with several GPU types: trainer, rollout, reward")
       ->delimiter(',');
   command->add_option("--response-mean", options.response_mean,
-                      "Mean response in tokens; default: as long as the longest");
+                      "Measured mean response in tokens; default: as long as the longest");
+  command->add_option("--response-cv", options.response_cv,
+                      "Standard deviation of responses over their mean, before the limit cuts "
+                      "them; default: 0.5");
   command->add_option(
       "--prompt-mean", options.prompt_mean,
       "Mean prompt in tokens, for the memory of micro-batches that count sequences");

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/names.h"
+#include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
@@ -161,7 +162,7 @@ void add_plan(CLI::App& app) {
   command
       ->add_option("--memory-limit-gib", options->memory_limit_gib,
                    "GiB of every device that the plan may fill, its reserve included")
-      ->check(CLI::PositiveNumber);
+      ->check(memory_in_gib());
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the one shipped for the GPU type");
   command->add_option("--fix", options->names.fixed,

@@ -15,6 +15,7 @@
 
 #include "cli/commands.h"
 #include "cli/dispatch.h"
+#include "cli/numbers.h"
 #include "cli/replan.h"
 #include "cli/supervise.h"
 #include "cost_models/documents/document.h"
@@ -296,7 +297,7 @@ void add_run(CLI::App& app) {
             options->overrides.push_back("trainer.memory_limit_gib=" + std::to_string(limit));
           },
           "GiB of device memory that a rank may use; default: all of it")
-      ->check(CLI::PositiveNumber);
+      ->check(memory_in_gib());
   add_reshard_options(command, options);
   command->add_option("-o,--output", options->output,
                       "Folder of the run; must not exist without --resume");

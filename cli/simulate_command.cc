@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/numbers.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
@@ -56,7 +58,7 @@ void add_simulate(CLI::App& app) {
   command->add_option("--calibration", options->calibration,
                       "Calibration JSON or preset; default: the plan's");
   command->add_option("--seed", options->simulation.seed, "Of the drawn response lengths")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
   command->add_option("--steps", options->simulation.steps, "Iterations, each with its own lengths")
       ->check(CLI::Range(1, 1000));
   command->add_option("--trace", options->trace, "Where to write a trace for Perfetto");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "cost_models/documents/printable.h"
@@ -40,6 +41,16 @@ std::string expected_text(Real range) {
   if (low) return "a number " + from + number_text(range.least);
   if (high) return "a number of at most " + number_text(range.most);
   return "a number";
+}
+
+/// An integer, also where it is written as a real number ("1024.0", "1e3"): the formats tell the
+/// two apart by their spelling alone. Beyond 2^53 a real number may stand for another integer.
+std::optional<std::int64_t> whole_number(const Node& node) {
+  if (node.is(Node::Kind::integer)) return node.integer;
+  constexpr double kExact = 1LL << 53;
+  const bool whole = node.is(Node::Kind::number) && std::abs(node.number) <= kExact &&
+                     node.number == std::floor(node.number);
+  return whole ? std::optional(static_cast<std::int64_t>(node.number)) : std::nullopt;
 }
 
 /// YAML 1.1 read these as booleans; here they are strings, and the reader should say so.
@@ -126,8 +137,9 @@ const Node* ObjectReader::present(std::string_view key, bool need) {
 bool ObjectReader::integer_at(const Node& node, const std::string& path, std::int64_t& out,
                               Whole range) {
   if (node.refused) return false;
-  if (node.is(Node::Kind::integer) && node.integer >= range.least && node.integer <= range.most) {
-    out = node.integer;
+  const std::optional<std::int64_t> whole = whole_number(node);
+  if (whole && *whole >= range.least && *whole <= range.most) {
+    out = *whole;
     return true;
   }
   problems_->push_back({document_->file, place_of(node, path), describe(node), expected_text(range),

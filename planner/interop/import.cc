@@ -10,6 +10,25 @@
 
 namespace tessera {
 
+namespace {
+
+// Options that say what a format's files have no use for.
+void check_options(ConfigSyntax syntax, const ImportOptions& options, Problems& problems) {
+  const auto refuse = [&](const char* option, bool given, const char* expected) {
+    if (given) problems.push_back({option, "", "an option that is not read", expected, ""});
+  };
+  if (syntax == ConfigSyntax::megatron) {
+    const char* const others = "none: Megatron-LM's sequences all have --seq-length tokens";
+    refuse("--response-mean", options.response_mean.has_value(), others);
+    refuse("--response-cv", options.response_cv.has_value(), others);
+  }
+  if (syntax != ConfigSyntax::verl) {
+    refuse("--prompt-mean", options.prompt_mean.has_value(), "none but for verl's files");
+  }
+}
+
+}  // namespace
+
 std::optional<Imported> import_config(std::string_view text, const std::string& file,
                                       const ImportOptions& options, Problems& problems) {
   const std::size_t before = problems.size();
@@ -23,6 +42,8 @@ std::optional<Imported> import_config(std::string_view text, const std::string& 
       config->values[key] = std::move(value);
     }
   }
+  if (problems.size() != before + config->refused) return std::nullopt;
+  check_options(config->syntax, options, problems);
   if (problems.size() != before + config->refused) return std::nullopt;
   auto imported = format_of(config->syntax).import(*config, options, problems);
   if (!imported || config->refused > 0) return std::nullopt;

@@ -155,7 +155,10 @@ Pricing price(Plan& plan, const Calibration& calibration, double memory_share) {
   const FixedIteration fixed =
       price_iteration(costs, solution.choice, solution.placement, solution.policy_lag);
   pricing.fits = pricing.fits && fixed.fits();
-  if (!fixed.fits()) pricing.notes.push_back("does not fit: " + fixed.why + ".");
+  if (!fixed.fits()) {
+    const bool possible = all_possible(costs, solution);
+    pricing.notes.push_back((possible ? "does not fit: " : "is not possible: ") + fixed.why + ".");
+  }
   solution.seconds = fixed.seconds;
   solution.step_s = fixed.step_s;
   const bool priced_all = std::all_of(fixed.roles.begin(), fixed.roles.end(),

@@ -55,7 +55,10 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
            number(model.layers) + " layers";
   }
   const LayerShape last = layer_shape(model, kind_of_layer(model, model.layers - 1));
-  if (candidate.ep > 1 && (last.experts == 0 || last.experts % candidate.ep != 0)) {
+  if (candidate.ep > 1 && last.experts == 0) {
+    return role + ": ep " + number(candidate.ep) + " of a model that has no experts";
+  }
+  if (candidate.ep > 1 && last.experts % candidate.ep != 0) {
     return role + ": ep " + number(candidate.ep) + " does not divide " + number(last.experts) +
            " experts";
   }

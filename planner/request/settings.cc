@@ -154,7 +154,11 @@ void read_word(const std::string& word, FixedSettings& settings, Problems& probl
   const auto equals = word.find('=');
   const auto dot = word.find('.');
   if (equals != std::string::npos && word.substr(0, equals) == "placement") {
-    settings.placement = word.substr(equals + 1);
+    const std::string placement = word.substr(equals + 1);
+    if (placement.find_first_not_of(' ') == std::string::npos) {
+      return refuse("nothing", "roles, for example placement='actor+reference | critic'");
+    }
+    settings.placement = placement;
     return;
   }
   if (equals == std::string::npos || dot == std::string::npos || dot > equals) {

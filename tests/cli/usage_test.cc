@@ -63,6 +63,43 @@ TEST_F(Usage, OptionsThatDoNotReadAre64AndNameWhatIsKnown) {
   EXPECT_THAT(why.out, HasSubstr("--why-not"));
 }
 
+TEST_F(Usage, NumbersThatAreNoneAreRefusedWithWhatWasExpected) {
+  for (const char* limit : {"nan", "inf", "0", "-1", "1e18", "80GiB"}) {
+    const Called called = call(kAsk + "--memory-limit-gib " + limit);
+    EXPECT_EQ(called.code, 64) << limit;
+    EXPECT_THAT(called.out, HasSubstr("expected a number above 0, at most 1048576")) << limit;
+    EXPECT_LT(called.out.size(), 200U);
+  }
+  for (const char* seed : {"-1", "99999999999999999999", "1.5", "x"}) {
+    const Called called = call("simulate " + plan() + " --seed " + seed);
+    EXPECT_EQ(called.code, 64) << seed;
+    EXPECT_THAT(called.out, HasSubstr("expected a whole number from 0 to 18446744073709551615"));
+    EXPECT_LT(called.out.size(), 200U);
+  }
+  const Called compared = call("compare " + plan() + " x --warm-up -1");
+  EXPECT_EQ(compared.code, 64);
+  EXPECT_THAT(compared.out, HasSubstr("expected a whole number from 0 to 2147483647"));
+}
+
+TEST_F(Usage, SettingsOfNothingAreRefused) {
+  const Called why = call("explain " + plan() + " --why-not ''");
+  EXPECT_EQ(why.code, 64);
+  EXPECT_THAT(why.out, HasSubstr("--why-not: found nothing"));
+  const Called placement = call(kAsk + "--fix placement=''");
+  EXPECT_EQ(placement.code, 64);
+  EXPECT_THAT(placement.out, HasSubstr("placement=: found nothing"));
+}
+
+TEST_F(Usage, AMeanThatNoResponseHasIsRefused) {
+  const std::string import = "import " + std::string(TESSERA_SOURCE_DIR) +
+                             "/examples/verl_grpo/run_qwen2_5_7b_grpo.sh --cluster h200-8 ";
+  for (const char* mean : {"nan", "0", "-5", "99999"}) {
+    const Called called = call(import + "--response-mean " + mean);
+    EXPECT_EQ(called.code, 64) << mean;
+    EXPECT_THAT(called.out, HasSubstr("at most the 4096 tokens of the longest")) << mean;
+  }
+}
+
 TEST_F(Usage, HelpOfPlanAndListNameWhatTheOptionsTake) {
   const Called help = call("plan --help");
   EXPECT_EQ(help.code, 0);

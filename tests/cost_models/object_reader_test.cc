@@ -38,6 +38,24 @@ Shape read(const Document& document, Problems& problems) {
   return shape;
 }
 
+// As JSON Schema's "integer" has it, whose validators read the same files.
+TEST(ObjectReader, TakesAWholeNumberHoweverItIsWritten) {
+  for (const char* const sides : {"1000.0", "1e3", "1.0E+3"}) {
+    Problems problems;
+    const std::string text = std::string("{\"sides\": ") + sides + ", \"size\": 2}";
+    EXPECT_EQ(read(*parse_json(text, "f", problems), problems).sides, 1000) << sides;
+    const std::string yaml = std::string("sides: ") + sides + "\nsize: 2\n";
+    EXPECT_EQ(read(*parse_yaml(yaml, "f", problems), problems).sides, 1000) << sides;
+    EXPECT_TRUE(problems.empty()) << to_string(problems[0]);
+  }
+  for (const char* const sides : {"2.5", "1e300", "-1.0", "9007199254740994.0"}) {
+    Problems problems;
+    const std::string text = std::string("{\"sides\": ") + sides + ", \"size\": 2}";
+    EXPECT_EQ(read(*parse_json(text, "f", problems), problems).sides, 0) << sides;
+    EXPECT_EQ(problems.size(), 1U) << sides;
+  }
+}
+
 TEST(ObjectReader, ReadsTheSameValuesFromJsonAndYaml) {
   Problems problems;
   const auto json = parse_json(

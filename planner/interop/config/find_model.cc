@@ -21,7 +21,7 @@ std::string bare_name(std::string_view name) {
   for (const char c : name) {
     lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  static constexpr std::array<std::string_view, 15> kDecorations{"skywork-reward-v2-",
+  static constexpr std::array<std::string_view, 14> kDecorations{"skywork-reward-v2-",
                                                                  "skywork-reward-",
                                                                  "-instruct",
                                                                  "-chat",
@@ -30,7 +30,6 @@ std::string bare_name(std::string_view name) {
                                                                  "meta-",
                                                                  "-it",
                                                                  "-thinking",
-                                                                 "-v0.1",
                                                                  "-2507",
                                                                  "-2407",
                                                                  "-bf16",
@@ -49,7 +48,11 @@ struct Alike {
 };
 
 // Models with the shapes of a preset (their cards and config.json at huggingface.co).
-constexpr std::array<Alike, 12> kAlike{{
+// Mistral 7B's earlier versions have another vocabulary.
+constexpr std::array<Alike, 15> kAlike{{
+    {"mistral7bv03", "mistral7b"},
+    {"mixtral8x7bv01", "mixtral8x7b"},
+    {"mixtral8x22bv01", "mixtral8x22b"},
     {"qwen205b", "qwen2505b"},
     {"qwen215b", "qwen2515b"},
     {"qwen272b", "qwen2572b"},

@@ -198,14 +198,10 @@ class Importer {
     work.algorithm = "custom";
     work.prompts_per_step = sequences * rollout.layout.dp();
     work.prompt_tokens = length / 2;
-    const auto longest = length - length / 2;
-    const double mean = options_.response_mean > 0
-                            ? std::min(options_.response_mean, static_cast<double>(longest))
-                            : static_cast<double>(longest);
-    work.response_tokens = {mean, 0, longest};
+    work.response_tokens = response_lengths(options_, length - length / 2, out_.notes, problems_);
     work.dataflow = {{Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}}};
     plan.schedule = {{Phase::gen, Role::rollout, {}}};
-    out_.notes.push_back("a step is one full batch of sequences that all reach " +
+    out_.notes.push_back("a step is one full batch of sequences of at most " +
                          std::to_string(length) +
                          " tokens, half of them prompt; the cache is what --" + key_of(kShare) +
                          " leaves beside the weights, and as many sequences are decoded at once as "

@@ -63,16 +63,9 @@ void read_cluster(VerlImport& in) {
 void read_lengths(VerlImport& in) {
   Workload& work = in.work();
   work.prompt_tokens = in.integer("data.max_prompt_length", 512, kLength);
-  work.response_tokens.max = in.integer("data.max_response_length", 512, kLength);
-  work.response_tokens.mean = static_cast<double>(work.response_tokens.max);
-  const double mean = in.options.response_mean;
-  if (mean > 0 && mean <= work.response_tokens.mean) {
-    work.response_tokens.cv = mean < work.response_tokens.mean ? 0.5 : 0;
-    work.response_tokens.mean = mean;
-    return;
-  }
-  in.note("every response is counted as long as the longest, " +
-          std::to_string(work.response_tokens.max) + " tokens; --response-mean says otherwise.");
+  work.response_tokens = response_lengths(
+      in.options, in.integer("data.max_response_length", 512, kLength), in.out.notes, in.problems);
+  in.prompt = mean_prompt(in.options, work.prompt_tokens, in.problems);
 }
 
 // Prompts of a step and its mini-batches. The fully asynchronous trainer knows no step: there it is
@@ -120,7 +113,7 @@ void read_algorithm(VerlImport& in, std::int64_t mini) {
         "ReMax generates a second, greedy response per prompt as its baseline, which the plan "
         "does not count.");
   } else if (estimator != "gae" && estimator != "grpo") {
-    in.note("adv_estimator " + estimator + " has GRPO's calls; it is planned as grpo.");
+    in.note("adv_estimator " + estimator + " is planned as grpo.");
   }
   work.epochs = in.integer("actor_rollout_ref.actor.ppo_epochs", 1);
   const bool loss = in.flag("actor_rollout_ref.actor.use_kl_loss", false);
@@ -245,20 +238,6 @@ void read_models(VerlImport& in) {
   work.reward_model = reward;
 }
 
-// What verl itself would stop at, and the plan does not depend on.
-void note_refused(VerlImport& in) {
-  const std::string key = "actor_rollout_ref.rollout.name", engine = in.text(key, "vllm");
-  if (engine != "vllm" && engine != "sglang" && engine != "trtllm") {
-    in.note(key + " = " + engine + ": verl 0.9.1 has vllm, sglang and trtllm alone.");
-  }
-  const std::int64_t most = context_length(in.plan().models.at("actor").spec);
-  if (most > 0 && in.longest() > most) {
-    in.note("prompt and response of " + std::to_string(in.longest()) +
-            " tokens are longer than the actor's " + std::to_string(most) +
-            " positions: inference engines refuse it.");
-  }
-}
-
 PlannedReshard read_reshard(const VerlImport& in) {
   PlannedReshard pair;
   pair.mode = ReshardMode::full;  // verl gathers every tensor whole
@@ -301,7 +280,10 @@ std::optional<Imported> import_verl(const ConfigValues& config, const ImportOpti
   if (problems.size() != before) return std::nullopt;
   read_verl_roles(in);
   if (problems.size() == before) place_pools(in);
-  if (problems.size() == before) note_refused(in);
+  if (problems.size() == before) {
+    note_stops(in);
+    note_padding(in);
+  }
   if (problems.size() != before) return std::nullopt;
   plan.schedule =
       schedule_of(default_schedule(plan.workload), placement_of(plan), in.rollout_gpus > 0 ? 1 : 0);

@@ -1,6 +1,5 @@
 // The roles of a plan from verl's keys.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -32,50 +31,6 @@ Recompute recompute_of(VerlImport& in, Role role, const ModelSpec& model) {
   if (mode == "full") return Recompute::full;
   if (mode != "selective") return Recompute::none;
   return selective_of(words_of(in.config.find(key + "modules")), model, in.out.notes);
-}
-
-// Sequences per replica of a micro-batch: verl 0.9.1 reads this key only. Its older form counts
-// those of all replicas, of `cp` GPUs each.
-std::int64_t sequences_of(VerlImport& in, const std::string& prefix, int cp) {
-  const Whole range{.least = 1, .most = 1 << 24};
-  const std::string key = prefix + "micro_batch_size_per_gpu", older = prefix + "micro_batch_size";
-  if (in.config.find(key) != nullptr || in.config.complete) return in.integer(key, 1, range);
-  if (in.config.find(older) == nullptr) {
-    in.note("verl 0.9.1 asks for " + key + " where use_dynamic_bsz is false; one is counted.");
-    return 1;
-  }
-  in.note(older + " is deprecated; verl 0.9.1 asks for " + key + ".");
-  return std::max<std::int64_t>(
-      1, in.integer(older, 1, range) / std::max<std::int64_t>(1, in.world / cp));
-}
-
-// Tokens of so many sequences: all as long as the longest, or, where responses are known to be
-// shorter, three standard deviations above the mean of their sum.
-std::int64_t tokens_of(const VerlImport& in, std::int64_t sequences) {
-  const Workload& work = in.out.plan.workload;
-  const auto count = static_cast<double>(sequences);
-  const double prompt =
-      in.options.prompt_mean > 0
-          ? std::min(in.options.prompt_mean, static_cast<double>(work.prompt_tokens))
-          : static_cast<double>(work.prompt_tokens);
-  const double mean = prompt + work.response_tokens.mean;
-  const double deviation = work.response_tokens.cv * work.response_tokens.mean * std::sqrt(count);
-  const double expected = std::ceil(count * mean + 3 * deviation);
-  const std::int64_t most = sequences * in.longest();
-  return std::max(in.longest(), std::min(most, static_cast<std::int64_t>(expected)));
-}
-
-/// Tokens of a micro-batch on one replica, from a limit per GPU (`limit`, by default `otherwise`)
-/// or from the sequences per GPU that the keys behind `prefix` state. Where lengths are known a
-/// limit above what the call's `present` sequences bring does not bind.
-std::int64_t call_tokens(VerlImport& in, bool dynamic, const std::string& limit,
-                         std::int64_t otherwise, const std::string& prefix, int cp,
-                         std::int64_t present) {
-  if (!dynamic) return tokens_of(in, sequences_of(in, prefix, cp));
-  const std::int64_t tokens = in.integer(limit, otherwise, kVerlTokens) * cp;
-  const bool lengths = in.options.response_mean > 0 || in.options.prompt_mean > 0;
-  if (!lengths) return tokens;
-  return std::min(tokens, tokens_of(in, std::max<std::int64_t>(1, present * cp / in.world)));
 }
 
 DType wire_dtype(const VerlImport& in) {
@@ -244,18 +199,31 @@ void read_host_optimizer(VerlImport& in, RolePlan& actor) {
   actor.host_optimizer = actor.offload.optimizer = true;
 }
 
+// Of old and reference log-probabilities: what `block` leaves open is the actor's.
+std::int64_t log_prob_tokens(VerlImport& in, const std::string& block, const ActorLimits& limits,
+                             const ParallelLayout& layout) {
+  return call_tokens(in,
+                     {.dynamic = in.flag(block + ".log_prob_use_dynamic_bsz", limits.dynamic),
+                      .limit = block + ".log_prob_max_token_len_per_gpu",
+                      .otherwise = limits.tokens,
+                      .inherits = true,
+                      .sequences = block + ".log_prob_",
+                      .present = in.work().sequences()},
+                     layout);
+}
+
 RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
   RolePlan actor = training_role(in, Role::actor, kActor);
   read_host_optimizer(in, actor);
   actor.lora = lora_of(in, actor, "actor_rollout_ref.model");
-  const int cp = actor.layout.cp;
-  actor.batching.update_tokens =
-      call_tokens(in, limits.dynamic, kActor + ".ppo_max_token_len_per_gpu", 16384,
-                  kActor + ".ppo_", cp, actor.batching.mini_batch);
-  actor.batching.log_prob_tokens =
-      call_tokens(in, in.flag(kRollout + ".log_prob_use_dynamic_bsz", limits.dynamic),
-                  kRollout + ".log_prob_max_token_len_per_gpu", limits.tokens,
-                  kRollout + ".log_prob_", cp, in.work().sequences());
+  actor.batching.update_tokens = call_tokens(in,
+                                             {.dynamic = limits.dynamic,
+                                              .limit = kActor + ".ppo_max_token_len_per_gpu",
+                                              .otherwise = 16384,
+                                              .sequences = kActor + ".ppo_",
+                                              .present = actor.batching.mini_batch},
+                                             actor.layout);
+  actor.batching.log_prob_tokens = log_prob_tokens(in, kRollout, limits, actor.layout);
   return actor;
 }
 
@@ -264,9 +232,14 @@ RolePlan actor_role(VerlImport& in, const ActorLimits& limits) {
 void read_rollout_experts(VerlImport& in, ParallelLayout& layout, std::int64_t inner) {
   layout.ep = in.degree(kRollout + ".expert_parallel_size", 1);
   const std::int64_t gpus = layout.tp * inner;
+  const bool experts = in.plan().models.at("actor").spec.moe.has_value();
   if (layout.ep == 1) {
-    if (in.plan().models.at("actor").spec.moe) layout.etp = static_cast<int>(gpus);
+    if (experts) layout.etp = static_cast<int>(gpus);
     return;
+  }
+  if (!experts) {
+    return in.refuse(kRollout + ".expert_parallel_size", std::to_string(layout.ep),
+                     "1, for the model has no experts", "inference engines refuse it");
   }
   if (in.text(kRollout + ".name", "vllm") == "trtllm" && gpus % layout.ep == 0) {
     layout.etp = static_cast<int>(gpus / layout.ep);
@@ -309,23 +282,21 @@ RolePlan rollout_role(VerlImport& in) {
 RolePlan critic_role(VerlImport& in) {
   RolePlan critic = training_role(in, Role::critic, "critic");
   critic.lora = lora_of(in, critic, "critic.model");
-  const int cp = critic.layout.cp;
-  const std::int64_t infer =
-      in.integer("critic.ppo_infer_max_token_len_per_gpu", 32768, kVerlTokens) * cp;
-  critic.batching.values_tokens = critic.batching.update_tokens = infer;
-  if (!in.flag("trainer.use_v1", true)) {
-    critic.batching.update_tokens =
-        in.integer("critic.ppo_max_token_len_per_gpu", 32768, kVerlTokens) * cp;
-  }
+  const bool v1 = in.flag("trainer.use_v1", true);
+  VerlCall call{.dynamic = true,
+                .limit = "critic.ppo_infer_max_token_len_per_gpu",
+                .otherwise = 32768,
+                .present = in.work().sequences()};
+  critic.batching.values_tokens = call_tokens(in, call, critic.layout);
+  if (!v1) call.limit = "critic.ppo_max_token_len_per_gpu";
+  call.present = critic.batching.mini_batch;
+  critic.batching.update_tokens = call_tokens(in, call, critic.layout);
   return critic;
 }
 
 RolePlan reference_role(VerlImport& in, const ActorLimits& limits) {
   RolePlan reference = training_role(in, Role::reference, kReference);
-  reference.batching.log_prob_tokens =
-      call_tokens(in, in.flag(kReference + ".log_prob_use_dynamic_bsz", limits.dynamic),
-                  kReference + ".log_prob_max_token_len_per_gpu", limits.tokens,
-                  kReference + ".log_prob_", reference.layout.cp, in.work().sequences());
+  reference.batching.log_prob_tokens = log_prob_tokens(in, kReference, limits, reference.layout);
   return reference;
 }
 

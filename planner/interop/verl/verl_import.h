@@ -20,6 +20,7 @@ struct VerlImport {
   Imported out;
   std::int64_t world = 1;         // GPUs that train
   std::int64_t rollout_gpus = 0;  // of its own, one step off; 0 = it shares those that train
+  double prompt = 0;              // mean tokens of a prompt, for micro-batches
 
   Plan& plan() { return out.plan; }
   Workload& work() { return out.plan.workload; }
@@ -43,6 +44,10 @@ struct VerlImport {
     return dtype_from(text(key, otherwise)).value_or(unlisted);
   }
   void note(std::string sentence) { out.notes.push_back(std::move(sentence)); }
+  /// A note of a value that verl itself stops at and the plan can do without; `where` says which
+  /// error verl raises.
+  void note_stop(const std::string& key, const std::string& found, const std::string& expected,
+                 const std::string& where);
   /// A Problem at the place of `key`, where the file has it.
   void refuse(const std::string& key, std::string found, std::string expected,
               std::string hint = {}) const;
@@ -64,7 +69,26 @@ ParallelLayout megatron_layout(const VerlImport& in, const std::string& block,
 /// types and of the number of GPUs.
 void place_pools(VerlImport& in);
 
+/// What limits the micro-batches of one call.
+struct VerlCall {
+  bool dynamic = false;        // by tokens (use_dynamic_bsz), else by sequences
+  std::string limit;           // key of the tokens per GPU
+  std::int64_t otherwise = 0;  // where it is absent
+  bool inherits = false;       // `otherwise` is another call's limit, whose notes are its own
+  std::string sequences;       // the keys of sequences per GPU begin so
+  std::int64_t present = 0;    // sequences of the call on all replicas
+};
+
+/// Tokens of a micro-batch of the call on one replica. Where lengths are known, a limit above what
+/// a replica's sequences bring does not bind.
+std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLayout& layout);
+
 /// plan().roles, from the workload and the models.
 void read_verl_roles(VerlImport& in);
+
+/// Notes of what verl 0.9.1 itself stops at. Precondition: the roles are read.
+void note_stops(VerlImport& in);
+/// A note of the tokens that verl pads where it does not remove padding, which plans do not count.
+void note_padding(VerlImport& in);
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 // What a user of an exported plan should know, beside its keys.
 #include <cstdio>
 
+#include "cost_models/lengths.h"
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/amounts.h"
 #include "planner/plan/plan.h"
@@ -9,12 +10,21 @@ namespace tessera {
 namespace {
 
 void note_lengths(VerlWriter& w) {
-  const auto& lengths = w.work.response_tokens;
-  if (lengths.mean >= static_cast<double>(lengths.max)) return;
-  char mean[32];
-  std::snprintf(mean, sizeof mean, "%.0f", lengths.mean);
-  w.note("The plan expects responses of " + std::string(mean) + " tokens on average; verl only " +
-         "knows the longest, " + std::to_string(lengths.max) + ".");
+  const LengthSpec& lengths = w.work.response_tokens;
+  const double mean = mean_length(lengths);
+  if (mean >= static_cast<double>(lengths.max)) return;
+  const auto text = [](const char* format, double value) {
+    char number[32];
+    std::snprintf(number, sizeof number, format, value);
+    return std::string(number);
+  };
+  std::string whole;  // the workload's figures, where they are not those of what is generated
+  if (lengths.quantiles.empty() && text("%.0f", mean) != text("%.0f", lengths.mean)) {
+    whole = " (" + text("%.0f", lengths.mean) + " before the limit cuts them, with a cv of " +
+            text("%g", lengths.cv) + ")";
+  }
+  w.note("The plan expects responses of " + text("%.0f", mean) + " tokens on average" + whole +
+         "; verl only knows the longest, " + std::to_string(lengths.max) + ".");
 }
 
 void note_reshard(VerlWriter& w) {

@@ -280,6 +280,16 @@ TEST(Export, NamesFullGatherAgainstTheMinimum) {
   }));
 }
 
+TEST(Export, NamesTheMeanOfWhatIsGeneratedBesideTheWorkloads) {
+  Plan plan = RandomPlans("verl", 31).next();
+  plan.workload.response_tokens = {640, 0.5, 1024};  // cut at 1,024 their mean is 608
+  EXPECT_THAT(text_of(must_export(plan, target_of("verl")), "NOTES.md"),
+              HasSubstr("expects responses of 608 tokens on average (640 before the"));
+  plan.workload.response_tokens = {640, 0, 1024};
+  EXPECT_THAT(text_of(must_export(plan, target_of("verl")), "NOTES.md"),
+              HasSubstr("expects responses of 640 tokens on average;"));
+}
+
 TEST(Export, BucketHoldsTheLargestTensor) {
   Plan plan = RandomPlans("verl", 41).next();
   Problems none;

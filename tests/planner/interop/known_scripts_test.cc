@@ -93,8 +93,13 @@ struct Outcome {
 ImportOptions on(const std::string& cluster, double response_mean, double memory_share = 1) {
   Problems none;
   ImportOptions options{.cluster = *read_cluster_spec(cluster, none),
-                        .response_mean = response_mean,
-                        .prompt_mean = response_mean > 0 ? kGsm8kPrompt : 0};
+                        .response_mean = {},
+                        .response_cv = {},
+                        .prompt_mean = {}};
+  if (response_mean > 0) {
+    options.response_mean = response_mean;
+    options.prompt_mean = kGsm8kPrompt;
+  }
   options.cluster.device.memory.value = static_cast<std::int64_t>(
       memory_share * static_cast<double>(options.cluster.device.memory.value));
   return options;

@@ -39,6 +39,16 @@ TEST(Settings, RefuseEveryBadWordAtOnceWithTheNearestName) {
   EXPECT_NE(problems[1].hint.find("tokens"), std::string::npos);
 }
 
+TEST(Settings, RefuseAPlacementOfNobody) {
+  for (const char* const word : {"placement=", "placement=  "}) {
+    Problems problems;
+    EXPECT_EQ(parsed({word}, problems).placement, "");
+    ASSERT_EQ(problems.size(), 1U) << word;
+    EXPECT_EQ(problems[0].found, "nothing");
+    EXPECT_NE(problems[0].expected.find("actor+reference | critic"), std::string::npos);
+  }
+}
+
 TEST(Settings, ListTheFieldsOfARoleThatLacksOne) {
   Problems problems;
   parsed({"rollout.tokens=1", "rollout.zero=1", "reference.recompute=full"}, problems);

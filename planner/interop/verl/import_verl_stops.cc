@@ -1,0 +1,130 @@
+// What verl 0.9.1 itself stops at, and a plan can do without: such a script has a price, and notes
+// that say why it does not run.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/spec/spec_document.h"
+#include "planner/interop/verl/verl_import.h"
+
+namespace tessera {
+namespace {
+
+const std::string kRollout = "actor_rollout_ref.rollout";
+
+// trainer/ppo/core_algos.py, AdvantageEstimator.
+constexpr std::array<std::string_view, 14> kEstimators{"gae",
+                                                       "grpo",
+                                                       "reinforce_plus_plus",
+                                                       "reinforce_plus_plus_baseline",
+                                                       "remax",
+                                                       "rloo",
+                                                       "opo",
+                                                       "grpo_passk",
+                                                       "gpg",
+                                                       "rloo_vectorized",
+                                                       "grpo_vectorized",
+                                                       "optimal_token_baseline",
+                                                       "tir_optimal_token_baseline",
+                                                       "gdpo"};
+
+void check_estimator(VerlImport& in) {
+  const std::string key = "algorithm.adv_estimator", name = in.text(key, "gae");
+  if (std::find(kEstimators.begin(), kEstimators.end(), name) != kEstimators.end()) return;
+  std::string known;
+  for (const std::string_view each : kEstimators) {
+    known += (known.empty() ? "" : ", ") + std::string(each);
+  }
+  const std::string near =
+      did_you_mean(name, std::vector<std::string>(kEstimators.begin(), kEstimators.end()));
+  in.note_stop(key, name, known + (near.empty() ? "" : " (" + near + ")"),
+               "a ValueError, unless code of your own registers the name");
+}
+
+// engine_workers.py, workers/config/actor.py.
+void check_batches(VerlImport& in) {
+  const bool dynamic = in.flag("actor_rollout_ref.actor.use_dynamic_bsz", false);
+  const std::string key = kRollout + ".log_prob_use_dynamic_bsz";
+  if (in.flag(key, dynamic) != dynamic) {
+    in.note_stop(key, dynamic ? "false" : "true",
+                 std::string(dynamic ? "true" : "false") +
+                     ", as actor_rollout_ref.actor.use_dynamic_bsz has it",
+                 "an assertion of engine_workers.py");
+  }
+  const std::string padding = "actor_rollout_ref.model.use_remove_padding";
+  if (!in.config.megatron_engine && in.plan().find(Role::actor)->layout.cp > 1 &&
+      !in.flag(padding, true)) {
+    in.note_stop(padding, "false", "true with Ulysses' sequence parallelism",
+                 "a ValueError of the actor's configuration");
+  }
+}
+
+// workers/config/rollout.py; the servers' own checks of max_model_len.
+void check_rollout(VerlImport& in) {
+  const std::string name = in.text(kRollout + ".name", "vllm");
+  if (name != "vllm" && name != "sglang" && name != "trtllm") {
+    in.note_stop(kRollout + ".name", name, "vllm, sglang or trtllm", "no such rollout");
+  }
+  if (in.text(kRollout + ".mode", "async") == "sync") {
+    in.note_stop(kRollout + ".mode", "sync", "async",
+                 "a ValueError of the rollout's configuration");
+  }
+  const std::string key = kRollout + ".max_model_len";
+  const std::int64_t positions = context_length(in.plan().models.at("actor").spec);
+  const std::int64_t most = in.integer(key, in.longest());
+  const std::int64_t prompt = in.work().prompt_tokens;
+  if (most <= prompt) {
+    in.note_stop(key, std::to_string(most),
+                 "more than data.max_prompt_length, " + std::to_string(prompt),
+                 "a ValueError at the first prompt that leaves no room");
+  } else if (most < in.longest()) {
+    in.note(key + " = " + std::to_string(most) +
+            " ends sequences below the prompt and response of " + std::to_string(in.longest()) +
+            " tokens that the plan counts.");
+  }
+  if (positions > 0 && most > positions && in.config.find(key) != nullptr) {
+    in.note_stop(key, std::to_string(most),
+                 "at most the actor's " + std::to_string(positions) + " positions",
+                 "a ValueError of the server");
+  } else if (positions > 0 && in.longest() > positions) {
+    in.note("prompt and response of " + std::to_string(in.longest()) +
+            " tokens are longer than the actor's " + std::to_string(positions) +
+            " positions: inference engines refuse it.");
+  }
+}
+
+// trainer_separate_async.py.
+void check_separate_async(VerlImport& in) {
+  if (in.config.trainer != VerlTrainer::main_ppo ||
+      in.text("trainer.v1.trainer_mode", "sync") != "separate_async") {
+    return;
+  }
+  const std::string key = kRollout + ".checkpoint_engine.backend";
+  if (in.text(key, "naive") == "naive") {
+    in.note_stop(key, "naive", "nccl or another backend between pools",
+                 "an assertion of trainer.v1.trainer_mode=separate_async");
+  }
+  const std::string pool = "reward.reward_model.enable_resource_pool";
+  if (in.plan().find(Role::reward) != nullptr && !in.flag(pool, false)) {
+    in.note_stop(pool, "false", "true beside a rollout on GPUs of its own",
+                 "an assertion of trainer.v1.trainer_mode=separate_async");
+  }
+}
+
+}  // namespace
+
+void VerlImport::note_stop(const std::string& key, const std::string& found,
+                           const std::string& expected, const std::string& where) {
+  note("verl 0.9.1 does not run this: " + key + " = " + found.substr(0, 80) + ", expected " +
+       expected + " (" + where + ").");
+}
+
+void note_stops(VerlImport& in) {
+  check_estimator(in);
+  check_batches(in);
+  check_rollout(in);
+  check_separate_async(in);
+}
+
+}  // namespace tessera
