@@ -231,8 +231,8 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   }
   const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
-  const bool signalled = end.launcher_code > 128 && end.launcher_code != kStopped &&
-                         end.launcher_code != kRequeue;
+  const bool signalled =
+      end.launcher_code > 128 && end.launcher_code != kStopped && end.launcher_code != kRequeue;
   if (end.stopped && (dead != nullptr || signalled)) {
     return {kStopped, "stopped by the user, killed"};
   }
