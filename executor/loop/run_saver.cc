@@ -23,6 +23,8 @@ std::string described(const ParallelLayout& layout) {
   return text;
 }
 
+constexpr std::int64_t kNone = -1;  // no step
+
 std::string steps_name(std::int64_t step) { return "global_step_" + std::to_string(step); }
 
 }  // namespace
@@ -120,7 +122,8 @@ void RunSaver::save(std::int64_t step, const Metrics& numbers) {
   }
   generators_ = save_generators(worker_.context.device).states;
   for (StateTensor& tensor : generator_tensors(generators_)) tensors.push_back(std::move(tensor));
-  if (has_room(step, tensors)) writer_.begin(manifest(step, numbers), std::move(tensors));
+  if (!has_room(step, tensors)) return;
+  writer_.begin(manifest(step, numbers), std::move(tensors));
   last_ = step;
 }
 
@@ -138,8 +141,9 @@ bool RunSaver::has_room(std::int64_t step, const std::vector<StateTensor>& tenso
 
 void RunSaver::settle() {
   if (!writer_.pending()) return;
-  const bool failed = !writer_.await_own().empty();
-  writer_.settle(!any_rank(*worker_.context.host, failed));
+  const bool failed = any_rank(*worker_.context.host, !writer_.await_own().empty());
+  writer_.settle(!failed);
+  if (failed) last_ = kNone;  // where the run stops here, it is tried once more
 }
 
 void RunSaver::finish() {
