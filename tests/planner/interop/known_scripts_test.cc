@@ -20,7 +20,9 @@
 namespace tessera {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kGsm8k = 200, kGsm8kPrompt = 120;  // tokens on average
 
@@ -188,6 +190,7 @@ TEST(KnownScripts, AreAllAccepted) {
     std::printf("%-52s %-8s peak %6.1f GiB\n", script.name,
                 here.pricing.fits ? "accepted" : "REFUSED", here.peak_gib);
     EXPECT_TRUE(here.pricing.fits) << script.name << ": " << why(here);
+    EXPECT_THAT(here.imported.notes, Not(Contains(HasSubstr("does not run this")))) << script.name;
     const Outcome third =
         judge(script.text, on(script.cluster, script.response_mean, 1.0 / 3), script.calibration);
     EXPECT_FALSE(third.pricing.fits) << script.name << " on a third of the memory";
@@ -376,7 +379,7 @@ TEST(Servers, ReportArgumentsThatTheyDoNotHave) {
   for (const std::string& note : others.imported.notes) notes += note + "\n";
   EXPECT_THAT(notes, HasSubstr("--of-another-program is no argument"));
   EXPECT_THAT(notes, HasSubstr("--quantization is not counted"));
-  EXPECT_THAT(notes, ::testing::Not(HasSubstr("--port")));
+  EXPECT_THAT(notes, Not(HasSubstr("--port")));
 }
 
 }  // namespace
