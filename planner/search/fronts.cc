@@ -215,6 +215,9 @@ Selection Fronts::select(Role role, int gpus,
     seen.layouts[l] = layout.space.size();
     for (const int index : layout.options) {
       const Option& option = all.options[static_cast<std::size_t>(index)];
+      if (option.resident + std::max(option.transient, option.switching) > problem_.memory_limit) {
+        continue;
+      }
       lower(selection.least, option.seconds);
       selection.least_resident = std::min(selection.least_resident, option.resident);
       selection.options.push_back(index);
@@ -239,13 +242,13 @@ void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
 
 void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int layout,
                         std::vector<Option>& options) const {
-  if (std::max(cost.peak, cost.switching) > problem_.memory_limit) return;
+  if (std::max(cost.peak, cost.switching) > priced_limit()) return;
   options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
                      cost.switching - cost.resident, layout});
 }
 
 std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
-  const Bytes limit = problem_.memory_limit;
+  const Bytes limit = priced_limit();
   std::vector<Option> options;
   std::vector<Limited> priced;
   for (const MemoryChoice& choice : space.choices) {
