@@ -110,7 +110,9 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;
-  if (wanted == "standalone") return {all.back()};
+  const bool ahead = !request.one_step_off && !table.pools.rollout_lags.empty() &&
+                     allowed_lags(request, table).empty();
+  if (wanted == "standalone" && !ahead) return {all.back()};
   const Blocks blocks = blocks_in(wanted);
   std::vector<std::string> names;
   for (const Placement& placement : all) {
@@ -119,8 +121,6 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
   }
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  const bool ahead = !request.one_step_off && !table.pools.rollout_lags.empty() &&
-                     allowed_lags(request, table).empty();
   problems.push_back(
       {"--fix", "placement", wanted, known,
        ahead ? "a rollout with GPUs of its own generates one step ahead in engine '" +

@@ -95,8 +95,11 @@ double value_of(Objective objective, const Plan& plan) {
   return -plan.certificate.value;
 }
 
-// True where `other` is better than `value` by more than `gap`; values may be negative rates.
-double better_by(double value, double other) { return (value - other) / std::abs(value); }
+// By how much of `value` the other is smaller; of rates, which are negative, of the better one: a
+// gap is a part of the time.
+double better_by(double value, double other) {
+  return (value - other) / std::max(std::abs(value), value < 0 ? std::abs(other) : 0.0);
+}
 
 class Checking {
  public:

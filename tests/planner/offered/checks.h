@@ -22,7 +22,7 @@ struct Violation {
 
 struct CheckOptions {
   int fixes = 200;     // random settings that are tried, in searches that share their prices
-  int whole = 4;       // of them that are planned anew, with a certificate of their own
+  int whole = 2;       // of them that are planned anew, with a certificate of their own
   int draws = 16;      // of response lengths that are simulated; 0 = none
   double seconds = 0;  // that the settings may take; 0 = as long as they need
 };

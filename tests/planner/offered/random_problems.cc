@@ -83,7 +83,8 @@ std::string told_of(const PlanRequest& request, const std::string& cluster) {
        << load.samples_per_prompt << " of " << load.prompt_tokens << " + "
        << load.response_tokens.mean << " cv " << load.response_tokens.cv << " max "
        << load.response_tokens.max << " mini " << load.mini_batches << " for "
-       << name_of(request.objective) << " risk " << request.risk;
+       << name_of(request.objective) << " risk " << request.risk
+       << (request.one_step_off ? ", one step off" : "");
   return told.str();
 }
 
@@ -156,6 +157,7 @@ RandomProblem random_problem(std::mt19937_64& random, int most_nodes) {
     request.objective = pick(
         random, std::vector{Objective::tokens_per_gpu, Objective::cost, Objective::fewest_gpus});
   }
+  request.one_step_off = chance(random, 0.25);
   if (chance(random, 0.2)) request.risk = pick<double>(random, {0.5, 0.1, 0.001});
   RandomProblem problem;
   const std::string engine = request.engine;
