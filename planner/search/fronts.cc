@@ -23,13 +23,14 @@ bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) 
                                : batch.tokens % other.tokens == 0;
 }
 
-// The batches that bound a layout's seconds: of a rollout's, which may be many, one for every
-// doubling of the sequences at once.
+// The batches that bound a layout's seconds: of a rollout's, which may be many, the two largest,
+// between which its seconds may jump (all sequences, or all but one), and one for every doubling of
+// the sequences at once.
 std::vector<BatchLimit> bounding(const LayoutSpace& space) {
   if (space.layout.role != Role::rollout) return space.batches;
   std::vector<BatchLimit> chosen;
   for (auto batch = space.batches.rbegin(); batch != space.batches.rend(); ++batch) {
-    if (chosen.empty() || batch->max_sequences <= (chosen.back().max_sequences + 1) / 2) {
+    if (chosen.size() < 2 || batch->max_sequences <= (chosen.back().max_sequences + 1) / 2) {
       chosen.push_back(*batch);
     }
   }

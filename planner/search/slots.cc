@@ -150,6 +150,8 @@ class Between {
           1e-9)));
     }
     for (int waves = 3; waves < 8; ++waves) numbers.insert(divided_up(sequences, waves));
+    // Where all are decoded at once no slot is refilled: seconds jump from one less to all.
+    numbers.insert(std::max<std::int64_t>(1, sequences - 1));
     return numbers;
   }
 
@@ -268,9 +270,9 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
     }
     Solution next = with_most_slots(problem, request, found.best.front());
     solved.gap = gap_between(problem.objective, incumbent_of(found.best.front()), known);
-    if (solved.gap <= kSmallGap) break;
     between.split(next.choice.at(Role::rollout));
     if (is_better(problem, next)) take_up(problem.objective, std::move(next), best);
+    if (solved.gap <= kSmallGap) break;
   }
   if (problem.objective == Objective::fewest_gpus) solved.gap = 0;
   return solved;

@@ -161,6 +161,20 @@ TEST(Plan, OneStepOffIsTakenOnlyWhereItIsAllowed) {
   }
 }
 
+// The actor is where the rollout's weights come from, although no call runs it.
+TEST(Plan, OfGenerationAloneIsReadAgain) {
+  PlanRequest request = ppo_request(1);
+  request.engine = "vllm";
+  request.workload.algorithm = "custom";
+  request.workload.dataflow = {
+      {Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}}};
+  const Plan plan = planned(request);
+  Problems problems;
+  const auto again = parse_plan(to_json(plan), "plan.json", problems);
+  ASSERT_TRUE(problems.empty()) << to_string(problems[0]);
+  EXPECT_EQ(*again, plan);
+}
+
 /// Generation one step off is verl's to run, not Tessera's.
 TEST(Plan, OneStepOffIsNotForEnginesThatTrainInStep) {
   PlanRequest request = ppo_request(2);
