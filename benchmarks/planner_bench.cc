@@ -124,6 +124,8 @@ std::vector<Case> cases() {
       {"4_roles_70b_16384_gpus", 2.0, dense("llama3.1-70b", 2048)},
       {"whole_space_8b_64_gpus", 10.0,
        [] { return whole(request_of("llama3.1-8b", 8, "grpo", "any")); }},
+      {"4_roles_whole_space_deepseek_v3_1024_gpus", 4.0,
+       [] { return whole(request_of("deepseek-v3", 128, "ppo", "any")); }},
       {"whole_space_deepseek_v3_1024_gpus", 10.0,
        [] { return whole(request_of("deepseek-v3", 128, "grpo", "any")); }},
       {"replan_critic_tp_8b_1024_gpus", 0.1,

@@ -46,6 +46,7 @@ PlanRequest request_of_plan(const PlanOptions& options) {
   const Plan plan = read_plan_or_throw(options.from);
   PlanRequest request = request_of(plan, calibration_of(plan, options.calibration));
   request.fixed = parse_settings(options.names.fixed, problems);
+  request.one_step_off = request.one_step_off || options.names.one_step_off;
   if (!problems.empty()) throw Error(std::move(problems));
   return request;
 }
@@ -173,12 +174,16 @@ void add_plan(CLI::App& app) {
                           "ROLE.FIELD=VALUE,VALUE ...: a table of the best plan of each variation");
   command->add_option("--engine", options->names.engine,
                       "Engine whose abilities limit the search: " + engine_choices() +
-                          " (everything that can be priced); default: tessera");
+                          " (the best of all of them, and of everything that can be priced); "
+                          "default: tessera");
   command->add_option("-o,--output", options->output, "Where to write plan.json");
   command->add_option("--objective", options->names.objective,
                       "What the best plan is best in: " + joined(objective_names()) +
                           " (the fewest that fit); default: step_s");
   add_risk(*command, options->names.risk);
+  command->add_flag("--one-step-off", options->names.one_step_off,
+                    "A rollout with GPUs of its own may generate with the weights of the step "
+                    "before, which is another algorithm");
   command
       ->add_flag("--pareto", options->pareto,
                  "Print the best step of every number of GPUs instead of one plan")

@@ -40,16 +40,26 @@ struct LastEnd {
   double skew = 0;  // third cumulant / the spread's cube
 };
 
-// P(seconds <= at): the quantile z lies at seconds + spread (z + skew (z^2 - 1) / 6) (Cornish and
-// Fisher 1937).
-double probability_below(const LastEnd& end, Seconds at, Seconds least_spread) {
-  const Seconds spread{std::hypot(end.spread, least_spread)};
-  const double offset = (at - end.seconds) / spread;
-  const double bend = end.skew * end.spread / spread / 6;
-  if (bend < 1e-6) return normal_cdf(offset);
-  const double root = 1 + 4 * bend * (bend + offset);
-  return root <= 0 ? 0 : normal_cdf((std::sqrt(root) - 1) / (2 * bend));
-}
+// A last end for P(seconds <= at): the quantile z lies at seconds + spread (z + skew (z^2 - 1) / 6)
+// (Cornish and Fisher 1937).
+struct EndQuantiles {
+  double probability = 0;
+  Seconds seconds, spread;
+  double bend = 0;  // skew / 6
+
+  EndQuantiles(const LastEnd& end, Seconds least_spread)
+      : probability(end.probability),
+        seconds(end.seconds),
+        spread{std::hypot(end.spread, least_spread)},
+        bend(end.skew * end.spread / spread / 6) {}
+
+  double below(Seconds at) const {
+    const double offset = (at - seconds) / spread;
+    if (bend < 1e-6) return normal_cdf(offset);
+    const double root = 1 + 4 * bend * (bend + offset);
+    return root <= 0 ? 0 : normal_cdf((std::sqrt(root) - 1) / (2 * bend));
+  }
+};
 
 // E[largest of `draws`] from a mixture. The step from one part of the tail to the next is no step
 // of the seconds: nothing is narrower than the grid. `early`: probability of less than all of them.
@@ -62,13 +72,13 @@ Seconds expected_largest(const std::vector<LastEnd>& ends, double early, double 
   }
   if (high <= low) return high;
   const Seconds width = (high - low) / kParts;
+  std::vector<EndQuantiles> quantiles;
+  for (const LastEnd& end : ends) quantiles.emplace_back(end, width / 2);
   Seconds expected = high;
   for (int i = kParts - 1; i >= 0; --i) {
     const Seconds at = low + (i + 0.5) * width;
     double below = early;
-    for (const LastEnd& end : ends) {
-      below += end.probability * probability_below(end, at, width / 2);
-    }
+    for (const EndQuantiles& end : quantiles) below += end.probability * end.below(at);
     const double all = std::pow(std::min(1.0, below), draws);
     if (all < 1e-5) break;
     expected -= width * all;

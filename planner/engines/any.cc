@@ -1,4 +1,8 @@
 // No engine: the whole space that the cost models can price.
+//
+// A request for it is answered by the best of this space and of every engine's own: engines differ
+// in how they deal ranks and sequences, in what overlaps and in what their memory is counted by, so
+// that no one space holds them all. A plan of this space is one that no engine may run.
 #include <limits>
 
 #include "planner/engines/rows.h"

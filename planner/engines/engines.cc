@@ -72,6 +72,19 @@ const Engine* requested_engine(std::string_view name, Problems& problems) {
   return nullptr;
 }
 
+std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role>& roles) {
+  std::vector<const Engine*> all{&asked};
+  if (asked.name != kAnyEngine) return all;
+  for (const Engine& each : every_engine()) {
+    const std::vector<Role>& runs = each.capabilities.roles;
+    const bool every = std::all_of(roles.begin(), roles.end(), [&](Role role) {
+      return std::find(runs.begin(), runs.end(), role) != runs.end();
+    });
+    if (each.name != kAnyEngine && every) all.push_back(&each);
+  }
+  return all;
+}
+
 const Engine& engine_named(std::string_view name) {
   const Engine* const found = find_engine(name);
   return found != nullptr ? *found : *find_engine(kAnyEngine);

@@ -1,5 +1,9 @@
 #include "planner/explain/planner.h"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "cost_models/documents/problem.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
@@ -10,44 +14,130 @@
 #include "planner/request/request.h"
 #include "planner/search/certificate.h"
 #include "planner/search/exact.h"
+#include "planner/search/incumbent.h"
 #include "planner/search/search.h"
 #include "planner/search/slots.h"
 
 namespace tessera {
 
-struct Planner::State {
+namespace {
+
+// One engine's answer to a request: its prices and what searches of it share.
+struct EngineSpace {
+  const Engine& engine;
   PlanRequest request;
   CostEvaluator costs;
   FrontStore store;
   KnownReshards reshards;
 
-  explicit State(const PlanRequest& asked) : request(with_traits(asked)), costs(request) {}
+  EngineSpace(const PlanRequest& asked, const Engine& of)
+      : engine(of), request(for_engine(asked, of)), costs(request) {}
 
-  static PlanRequest with_traits(PlanRequest asked) {
-    asked.traits = traits_of(asked.engine, asked.choices);
+  static PlanRequest for_engine(PlanRequest asked, const Engine& of) {
+    asked.engine = of.name;
+    asked.traits = traits_of(of, asked.choices);
     return asked;
   }
 
-  std::optional<PlanOutcome> plan(const Capabilities& capabilities,
-                                  const std::optional<Evaluator>& evaluator, bool replanned) {
-    const SearchProblem problem =
-        search_problem(request, capabilities, costs, evaluator, replanned);
-    SolvedSearch solved = search_with_slots(problem, request, store);
-    if (solved.result.best.empty()) return explain_infeasible(request, capabilities, costs);
-    const SaferSolution safer = find_safer(request, problem, costs, solved);
-    const std::vector<Rival> rivals = rivals_of(request, problem, solved, store);
-    Plan plan = compose_plan(request, costs, solved.result.best.front(), &reshards);
-    plan.certificate = certificate_of(request, problem, solved, rivals, plan);
+  SearchProblem problem(const std::optional<Evaluator>& evaluator, bool replanned) {
+    return search_problem(request, engine.capabilities, costs, evaluator, replanned);
+  }
+  SolvedSearch solve(const SearchProblem& problem) {
+    return search_with_slots(problem, request, store);
+  }
+};
+
+// The engines' spaces that answer a request, the one that is asked for first.
+std::vector<std::unique_ptr<EngineSpace>> spaces_of(const PlanRequest& request) {
+  std::vector<std::unique_ptr<EngineSpace>> spaces;
+  const Engine& asked = engine_named(request.engine);
+  for (const Engine* engine : answering(asked, roles_of(request.workload))) {
+    Problems refused;
+    for (const auto& [name, model] : request.models) {
+      refuse_model(*engine, model.spec, name, "", refused);
+    }
+    const bool adapts = request.lora.empty() || engine->capabilities.lora;
+    if (engine != &asked && (!refused.empty() || !adapts)) continue;
+    spaces.push_back(std::make_unique<EngineSpace>(request, *engine));
+  }
+  return spaces;
+}
+
+}  // namespace
+
+struct Planner::State {
+  PlanRequest request;
+  std::vector<std::unique_ptr<EngineSpace>> spaces;
+
+  explicit State(const PlanRequest& asked) : request(asked), spaces(spaces_of(asked)) {}
+
+  // To every engine's request.
+  void set(const FixedSettings& fixed, Objective objective) {
+    const auto change = [&](PlanRequest& each) {
+      each.fixed = fixed;
+      each.objective = objective;
+    };
+    change(request);
+    for (const auto& space : spaces) change(space->request);
+  }
+
+  std::optional<PlanOutcome> plan(const std::optional<Evaluator>& evaluator, bool replanned) {
+    std::size_t winner = 0;
+    SearchProblem problem = spaces.front()->problem(evaluator, replanned);
+    SolvedSearch solved = spaces.front()->solve(problem);
+    const double others = search_others(evaluator, replanned, winner, problem, solved);
+    EngineSpace& own = *spaces[winner];
+    if (solved.result.best.empty()) {
+      return explain_infeasible(own.request, own.engine.capabilities, own.costs);
+    }
+    const SaferSolution safer = find_safer(own.request, problem, own.costs, solved, own.store);
+    const std::vector<Rival> rivals = rivals_of(own.request, problem, solved, own.store);
+    solved.gap = std::max(solved.gap, others);
+    Plan plan = compose_plan(own.request, own.costs, solved.result.best.front(), &own.reshards);
+    plan.certificate = certificate_of(own.request, problem, solved, rivals, plan);
     plan.certificate.safer = safer_plan(problem, safer);
     plan.certificate.digest = certified_digest(plan);
     return plan;
+  }
+
+ private:
+  // Every other engine's space has to beat the best so far; `problem` and `solved` become the
+  // winner's. By how much a plan of the others may still be better, as a part of its value.
+  double search_others(const std::optional<Evaluator>& evaluator, bool replanned,
+                       std::size_t& winner, SearchProblem& problem, SolvedSearch& solved) {
+    double gap = 0;
+    std::int64_t evaluated = 0, pruned = 0;
+    for (std::size_t i = 1; i < spaces.size(); ++i) {
+      SearchProblem next = spaces[i]->problem(evaluator, replanned);
+      if (!solved.result.best.empty()) next.better_than = incumbent_of(solved.result.best.front());
+      SolvedSearch found = spaces[i]->solve(next);
+      if (found.result.best.empty()) {
+        gap = std::max(gap, found.gap);
+        evaluated += found.result.evaluated;
+        pruned += found.result.pruned;
+        continue;
+      }
+      gap = std::max(gap, solved.gap);
+      evaluated += solved.result.evaluated;
+      pruned += solved.result.pruned;
+      if (next.better_than.found()) {  // its runner-ups too, which need not beat the others' best
+        next.better_than = {};
+        found = spaces[i]->solve(next);
+      }
+      winner = i;
+      problem = std::move(next);
+      solved = std::move(found);
+    }
+    solved.result.evaluated += evaluated;
+    solved.result.pruned += pruned;
+    return gap;
   }
 };
 
 namespace {
 
-// The request's engine; nullptr and Problems where the request contradicts itself.
-const Engine* checked(const PlanRequest& request, Problems& problems) {
+// False and Problems where the request contradicts itself.
+bool checked(const PlanRequest& request, Problems& problems) {
   const std::size_t before = problems.size();
   const Engine* const engine = requested_engine(request.engine, problems);
   check_models(request, problems);
@@ -58,11 +148,11 @@ const Engine* checked(const PlanRequest& request, Problems& problems) {
                    problems);
     }
   }
-  if (problems.size() != before) return nullptr;
+  if (problems.size() != before) return false;
   check_settings(request, problems);
   allowed_placements(request, problems);
-  if (problems.size() != before) return nullptr;
-  return engine;
+  if (problems.size() != before) return false;
+  return true;
 }
 
 }  // namespace
@@ -72,11 +162,9 @@ Planner::~Planner() = default;
 
 std::optional<PlanOutcome> Planner::plan(const FixedSettings& fixed, Objective objective,
                                          Problems& problems) {
-  state_->request.fixed = fixed;
-  state_->request.objective = objective;
-  const Engine* const engine = checked(state_->request, problems);
-  if (engine == nullptr) return std::nullopt;
-  return state_->plan(engine->capabilities, std::nullopt, true);
+  state_->set(fixed, objective);
+  if (!checked(state_->request, problems)) return std::nullopt;
+  return state_->plan(std::nullopt, true);
 }
 
 std::vector<int> pareto_counts(const ClusterSpec& cluster) {
@@ -94,23 +182,32 @@ std::vector<int> pareto_counts(const ClusterSpec& cluster) {
 }
 
 std::vector<Solution> Planner::pareto(const FixedSettings& fixed, Problems& problems) {
-  state_->request.fixed = fixed;
-  const Engine* const engine = checked(state_->request, problems);
-  if (engine == nullptr) return {};
+  state_->set(fixed, Objective::step_time);
+  if (!checked(state_->request, problems)) return {};
   const std::vector<int> counts = pareto_counts(state_->request.cluster);
-  const SearchProblem problem =
-      search_problem(state_->request, engine->capabilities, state_->costs);
-  return pareto_front(problem, counts, [&](const SearchProblem& limited) {
-    return search_with_slots(limited, state_->request, state_->store).result;
+  std::vector<SearchProblem> others;
+  for (const auto& space : state_->spaces) {
+    others.push_back(space->problem(std::nullopt, false));
+  }
+  return pareto_front(others.front(), counts, [&](const SearchProblem& limited) {
+    SearchResult best;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      others[i].gpus = limited.gpus;
+      others[i].objective = limited.objective;
+      others[i].better_than =
+          best.best.empty() ? limited.better_than : incumbent_of(best.best.front());
+      SearchResult found = state_->spaces[i]->solve(others[i]).result;
+      if (!found.best.empty()) best = std::move(found);
+    }
+    return best;
   });
 }
 
 std::optional<PlanOutcome> make_plan(const PlanRequest& request, Problems& problems,
                                      const std::optional<Evaluator>& evaluator) {
-  const Engine* const engine = checked(request, problems);
-  if (engine == nullptr) return std::nullopt;
+  if (!checked(request, problems)) return std::nullopt;
   Planner::State state(request);
-  return state.plan(engine->capabilities, evaluator, false);
+  return state.plan(evaluator, false);
 }
 
 }  // namespace tessera

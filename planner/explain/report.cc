@@ -252,8 +252,9 @@ std::string certificate_part(const Plan& plan) {
       certificate.objective.c_str(), value_text(plan, priced(plan)).c_str(), 100 * certificate.gap,
       static_cast<long long>(certificate.evaluated), static_cast<long long>(certificate.pruned));
   out +=
-      "  left open: token limits above 128 Ki a rank or of no whole number of longest sequences; "
-      "parts of a sequence below 2,048 tokens where replicas and stages occupy the GPUs\n";
+      "  left open: token limits above 128 Ki a rank or between quarters of a longest sequence; "
+      "context parallelism of no power of two, or in parts below 2,048 tokens where replicas and "
+      "stages occupy the GPUs; long sequences in tp without sequence parallelism\n";
   if (certificate.runner_up.empty()) return out + "  no other plan fits within the settings\n";
   constexpr std::size_t kShown = 6;
   const auto shown = std::min(kShown, certificate.runner_up.size());

@@ -297,7 +297,11 @@ void Checker::check_roles() {
       refuse(place + "/role", in_quotes(name),
              "every role once, in the order actor, rollout, critic, reference, reward");
     }
-    if (!needs_ranks(plan.workload, role.role)) {
+    // Where nothing trains the actor it is what the rollout's weights come from.
+    const Role user = role.role == Role::actor && needs_ranks(plan.workload, Role::rollout)
+                          ? Role::rollout
+                          : role.role;
+    if (!needs_ranks(plan.workload, user)) {
       refuse(place + "/role", in_quotes(name), "roles that have calls in the dataflow");
     }
     check_ranks(role, place);

@@ -92,6 +92,7 @@ PlanRequest request_of(const Plan& plan, Calibration calibration) {
   request.engine = plan.engine;
   request.objective = objective_of(plan);
   request.risk = risk_of(plan);
+  request.one_step_off = is_one_step_off(plan.schedule);
   request.tessera_version = plan.provenance.tessera_version;
   request.created = plan.provenance.created;
   for (const RolePlan& role : plan.roles) {

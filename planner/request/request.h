@@ -38,6 +38,9 @@ struct PlanRequest {
   FixedSettings fixed;
   Objective objective = Objective::step_time;
   double risk = kDefaultRisk;            // that a plan may run out of memory with (memory_limit.h)
+  /// A rollout with GPUs of its own may generate with the weights of the step before: another
+  /// algorithm, which a plan only takes where it is allowed.
+  bool one_step_off = false;
   std::string tessera_version, created;  // for the plan's provenance
 };
 

@@ -16,6 +16,7 @@ struct RequestNames {
   std::string model, critic, reward, cluster, workload;
   std::string engine{kOwnEngine}, objective = "step_s";
   double risk = kDefaultRisk;
+  bool one_step_off = false;
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
 };
 

@@ -236,7 +236,7 @@ Certificate certificate_of(const PlanRequest& request, const SearchProblem& prob
 }
 
 SaferSolution find_safer(const PlanRequest& request, const SearchProblem& problem,
-                         CostEvaluator& costs, SolvedSearch& solved) {
+                         CostEvaluator& costs, SolvedSearch& solved, FrontStore& store) {
   SaferSolution safer{.risk = kSafetyStep * request.risk};
   if (safer.risk < kLeastRisk) return {};
   std::vector<Solution>& best = solved.result.best;
@@ -251,7 +251,6 @@ SaferSolution find_safer(const PlanRequest& request, const SearchProblem& proble
     tighter.views[view].memory_limit =
         memory_limit(costs.request(static_cast<int>(view)), safer.risk);
   }
-  FrontStore store;
   std::vector<Solution> found = search_with_slots(tighter, request, store).result.best;
   if (found.empty()) return safer;
   safer.best = std::move(found.front());

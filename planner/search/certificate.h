@@ -47,7 +47,7 @@ struct SaferSolution {
 /// The winner of `solved` where that holds so well. Else a search finds it, and becomes the winner
 /// itself where it is no worse: of two plans as good the one that is likelier to survive is chosen.
 SaferSolution find_safer(const PlanRequest& request, const SearchProblem& problem,
-                         CostEvaluator& costs, SolvedSearch& solved);
+                         CostEvaluator& costs, SolvedSearch& solved, FrontStore& store);
 
 /// As the plan states it.
 SaferPlan safer_plan(const SearchProblem& problem, const SaferSolution& safer);

@@ -38,10 +38,13 @@ struct SearchProblem {
   PhaseSeconds fixed_seconds{};  // of calls without a model; they run on the
                                  // actor's block
   Bytes memory_limit;            // per rank
+  /// Candidates that need more than this are not priced: at least `memory_limit`, and the same in
+  /// all searches that share a FrontStore. Below it: `memory_limit`.
+  Bytes priced_limit;
   /// On a cluster with several GPU types: the two above by view of a pool (spec/node_groups.h).
   struct View {
     PhaseSeconds fixed_seconds{};
-    Bytes memory_limit;
+    Bytes memory_limit, priced_limit;
   };
   std::vector<View> views;
   /// Views of the placement's blocks that may be used, all where it is empty.

@@ -23,13 +23,14 @@ bool needs_no_less(Role role, const BatchLimit& batch, const BatchLimit& other) 
                                : batch.tokens % other.tokens == 0;
 }
 
-// The batches that bound a layout's seconds: of a rollout's, which may be many, one for every
-// doubling of the sequences at once.
+// The batches that bound a layout's seconds: of a rollout's, which may be many, the two largest,
+// between which its seconds may jump (all sequences, or all but one), and one for every doubling of
+// the sequences at once.
 std::vector<BatchLimit> bounding(const LayoutSpace& space) {
   if (space.layout.role != Role::rollout) return space.batches;
   std::vector<BatchLimit> chosen;
   for (auto batch = space.batches.rbegin(); batch != space.batches.rend(); ++batch) {
-    if (chosen.empty() || batch->max_sequences <= (chosen.back().max_sequences + 1) / 2) {
+    if (chosen.size() < 2 || batch->max_sequences <= (chosen.back().max_sequences + 1) / 2) {
       chosen.push_back(*batch);
     }
   }
@@ -215,6 +216,9 @@ Selection Fronts::select(Role role, int gpus,
     seen.layouts[l] = layout.space.size();
     for (const int index : layout.options) {
       const Option& option = all.options[static_cast<std::size_t>(index)];
+      if (option.resident + std::max(option.transient, option.switching) > problem_.memory_limit) {
+        continue;
+      }
       lower(selection.least, option.seconds);
       selection.least_resident = std::min(selection.least_resident, option.resident);
       selection.options.push_back(index);
@@ -239,13 +243,13 @@ void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
 
 void Fronts::add_option(const Candidate& candidate, const RoleCost& cost, int layout,
                         std::vector<Option>& options) const {
-  if (std::max(cost.peak, cost.switching) > problem_.memory_limit) return;
+  if (std::max(cost.peak, cost.switching) > priced_limit()) return;
   options.push_back({candidate, cost.seconds, cost.resident, cost.peak - cost.resident,
                      cost.switching - cost.resident, layout});
 }
 
 std::vector<Option> Fronts::options_of(const LayoutSpace& space, int number) const {
-  const Bytes limit = problem_.memory_limit;
+  const Bytes limit = priced_limit();
   std::vector<Option> options;
   std::vector<Limited> priced;
   for (const MemoryChoice& choice : space.choices) {

@@ -7,6 +7,7 @@
 // dropped: they could win nowhere. One thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -130,6 +131,7 @@ class Fronts {
   };
 
   Stored& stored(Role role) { return roles_[role]; }
+  Bytes priced_limit() const { return std::max(problem_.priced_limit, problem_.memory_limit); }
   bool allows(const Candidate& layout) const { return problem_.layouts[layout.role](layout); }
   RoleOptions& bounded(Role role, int gpus);
   std::vector<int> allowed(const RoleOptions& all, Role role,

@@ -84,6 +84,13 @@ bool has_one_pool(const Placement& placement) {
   return placement.size() == std::size_t{1} + (rollout ? 1 : 0) + (alone(Role::reward) ? 1 : 0);
 }
 
+// Steps ahead that a rollout with GPUs of its own may generate.
+std::vector<int> allowed_lags(const PlanRequest& request, const Capabilities& capabilities) {
+  std::vector<int> lags = capabilities.pools.rollout_lags;
+  if (!request.one_step_off) std::erase_if(lags, [](int lag) { return lag > 0; });
+  return lags;
+}
+
 FieldValues values_about(Role role, const FixedSettings& settings) {
   FieldValues own;
   for (const auto& [key, value] : settings.values) {
@@ -98,12 +105,14 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
   const Capabilities& table = engine_named(request.engine).capabilities;
   const std::string wanted = without_spaces(request.fixed.placement);
   std::vector<Placement> all =
-      all_placements(roles_of(request.workload), !table.pools.rollout_lags.empty());
+      all_placements(roles_of(request.workload), !allowed_lags(request, table).empty());
   if (table.pools.colocated) {
     std::erase_if(all, [](const Placement& placement) { return !has_one_pool(placement); });
   }
   if (wanted.empty()) return all;
-  if (wanted == "standalone") return {all.back()};
+  const bool ahead = !request.one_step_off && !table.pools.rollout_lags.empty() &&
+                     allowed_lags(request, table).empty();
+  if (wanted == "standalone" && !ahead) return {all.back()};
   const Blocks blocks = blocks_in(wanted);
   std::vector<std::string> names;
   for (const Placement& placement : all) {
@@ -112,7 +121,11 @@ std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& 
   }
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
-  problems.push_back({"--fix", "placement", wanted, known, did_you_mean(wanted, names)});
+  problems.push_back(
+      {"--fix", "placement", wanted, known,
+       ahead ? "a rollout with GPUs of its own generates one step ahead in engine '" +
+                   request.engine + "', which is another algorithm: --one-step-off allows it"
+             : did_you_mean(wanted, names)});
   return {};
 }
 
@@ -125,11 +138,12 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
   problem.roles = roles_of(request.workload);
   problem.schedule = default_schedule(request.workload);
   problem.fixed_seconds = compute_call_seconds(request);
-  problem.memory_limit = memory_limit(request);
+  problem.memory_limit = problem.priced_limit = memory_limit(request);
   if (const auto views = pool_views(request.cluster).size(); views > 1) {
     for (std::size_t view = 0; view < views; ++view) {
       const PlanRequest& seen = costs.request(static_cast<int>(view));
-      problem.views.push_back({compute_call_seconds(seen), memory_limit(seen)});
+      const Bytes limit = memory_limit(seen);
+      problem.views.push_back({compute_call_seconds(seen), limit, limit});
     }
   }
   problem.placements = allowed_placements(request, none);
@@ -166,8 +180,9 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
       return true;
     };
   }
-  if (!capabilities.pools.rollout_lags.empty())
-    problem.policy_lags = capabilities.pools.rollout_lags;
+  if (const std::vector<int> lags = allowed_lags(request, capabilities); !lags.empty()) {
+    problem.policy_lags = lags;
+  }
   problem.evaluator = evaluator.value_or(costs.evaluator());
   return problem;
 }

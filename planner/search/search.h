@@ -29,7 +29,8 @@ SearchProblem search_problem(const PlanRequest& request, const Capabilities& cap
                              bool replanned = false);
 
 /// Placements that `request.fixed.placement` allows: all, or the one that is named ("colocated",
-/// "standalone", "actor+reference | critic"). Empty and a Problem when it names none.
+/// "standalone", "actor+reference | critic"). Empty and a Problem when it names none. A rollout has
+/// GPUs of its own where the engine generates in step with it, or the request allows one step off.
 std::vector<Placement> allowed_placements(const PlanRequest& request, Problems& problems);
 
 /// A reshard with the rollout's rank map that it is for.

@@ -150,6 +150,8 @@ class Between {
           1e-9)));
     }
     for (int waves = 3; waves < 8; ++waves) numbers.insert(divided_up(sequences, waves));
+    // Where all are decoded at once no slot is refilled: seconds jump from one less to all.
+    numbers.insert(std::max<std::int64_t>(1, sequences - 1));
     return numbers;
   }
 
@@ -192,10 +194,10 @@ bool solves_slots(const SearchProblem& problem, const PlanRequest& request) {
 }
 
 // By how much a bound is below a value, as a part of it: of the step, where GPUs are counted.
-double gap_between(Objective objective, const Solution& bound, const Solution& best) {
+double gap_between(Objective objective, const Incumbent& bound, const Incumbent& best) {
   if (objective == Objective::fewest_gpus) objective = Objective::step_time;
-  const double value = value_of(objective, best);
-  return std::max(0.0, (value - value_of(objective, bound)) / value);
+  const double value = order_of(objective, best.step_s, best.bill);
+  return std::max(0.0, (value - order_of(objective, bound.step_s, bound.bill)) / value);
 }
 
 }  // namespace
@@ -257,7 +259,8 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
   Between between(problem, request);
   for (int round = 0; round < rounds; ++round) {
     SearchProblem open = between.open();
-    if (!best.empty()) open.better_than = incumbent_of(best.front());
+    const Incumbent known = best.empty() ? problem.better_than : incumbent_of(best.front());
+    open.better_than = known;
     const SearchResult found = search_exactly(open, store);
     solved.result.evaluated += found.evaluated;
     solved.result.pruned += found.pruned;
@@ -266,12 +269,10 @@ SolvedSearch search_with_slots(const SearchProblem& problem, const PlanRequest& 
       break;
     }
     Solution next = with_most_slots(problem, request, found.best.front());
-    if (!best.empty()) {
-      solved.gap = gap_between(problem.objective, found.best.front(), best.front());
-      if (solved.gap <= kSmallGap) break;
-    }
+    solved.gap = gap_between(problem.objective, incumbent_of(found.best.front()), known);
     between.split(next.choice.at(Role::rollout));
     if (is_better(problem, next)) take_up(problem.objective, std::move(next), best);
+    if (solved.gap <= kSmallGap) break;
   }
   if (problem.objective == Objective::fewest_gpus) solved.gap = 0;
   return solved;

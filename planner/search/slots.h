@@ -18,7 +18,9 @@ namespace tessera {
 
 struct SolvedSearch {
   SearchResult result;  // as search_exactly gives it, with solved numbers
-  double gap = 0;       // no plan of the space is better than (1 - gap) of the first one's value
+  /// No plan of the space is better than (1 - gap) of the first one's value; where there is none,
+  /// of the value of SearchProblem::better_than.
+  double gap = 0;
 };
 
 /// `request`: the problem's. A number that is fixed stays. After `rounds` of closer numbers the

@@ -12,6 +12,7 @@ ViewFronts::ViewFronts(const SearchProblem& problem, FrontStore::State& store) :
   for (std::size_t view = 1; view < problem.views.size(); ++view) {
     auto seen = std::make_unique<SearchProblem>(problem);
     seen->memory_limit = problem.views[view].memory_limit;
+    seen->priced_limit = problem.views[view].priced_limit;
     seen->fixed_seconds = problem.views[view].fixed_seconds;
     const auto number = static_cast<int>(view);
     for (RoleSettings& settings : seen->settings) settings.view = number;

@@ -11,30 +11,44 @@ DistinctLimits::DistinctLimits(const Workload& workload)
     : packing_(workload.response_tokens, workload.prompt_tokens),
       longest_(longest_sequence(workload)) {}
 
-double DistinctLimits::held(std::int64_t count) {
-  while (static_cast<std::int64_t>(held_.size()) < count) {
-    const auto next = static_cast<std::int64_t>(held_.size()) + 1;
-    held_.push_back(packing_.sequences(next * longest_));
+namespace {
+
+constexpr std::int64_t kParts = 4;  // of a longest sequence
+
+// The limit after one of so many parts.
+std::int64_t next_parts(std::int64_t parts) {
+  if (parts < 2 * kParts) return parts + 1;
+  return parts + (parts < 4 * kParts ? 2 : kParts);
+}
+
+}  // namespace
+
+const DistinctLimits::Limit& DistinctLimits::limit(std::size_t index) {
+  while (limits_.size() <= index) {
+    parts_ = limits_.empty() ? kParts : next_parts(parts_);
+    const std::int64_t tokens = (parts_ * longest_ + kParts - 1) / kParts;
+    limits_.push_back({tokens, packing_.sequences(tokens)});
   }
-  return held_[static_cast<std::size_t>(count) - 1];
+  return limits_[index];
 }
 
 const std::vector<std::int64_t>& DistinctLimits::of(std::int64_t mini_batch, std::int64_t all) {
   auto [entry, added] = known_.try_emplace({mini_batch, all});
-  std::vector<std::int64_t>& counts = entry->second;
-  if (!added) return counts;
-  const auto parts = [&](std::int64_t sequences, std::int64_t count) {
-    return std::ceil(static_cast<double>(sequences) / held(count));
+  std::vector<std::int64_t>& tokens = entry->second;
+  if (!added) return tokens;
+  const auto parts = [](std::int64_t sequences, double held) {
+    return std::ceil(static_cast<double>(sequences) / held);
   };
   double trained = 0, scored = 0;
-  for (std::int64_t count = 1; counts.empty() || trained > 1 || scored > 1; ++count) {
-    const double in_updates = parts(mini_batch, count), in_others = parts(all, count);
-    if (!counts.empty() && in_updates >= trained && in_others >= scored) continue;
-    counts.push_back(count);
+  for (std::size_t index = 0; tokens.empty() || trained > 1 || scored > 1; ++index) {
+    const Limit& next = limit(index);
+    const double in_updates = parts(mini_batch, next.held), in_others = parts(all, next.held);
+    if (!tokens.empty() && in_updates >= trained && in_others >= scored) continue;
+    tokens.push_back(next.tokens);
     trained = in_updates;
     scored = in_others;
   }
-  return counts;
+  return tokens;
 }
 
 }  // namespace tessera

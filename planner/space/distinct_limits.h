@@ -4,7 +4,8 @@
 // What a call takes depends on its number of micro-batches alone (ceil of its sequences by those
 // that a micro-batch holds in expectation, cost_models/packing.h), what it needs grows with the
 // limit. So the smallest limit of every number stands for all limits of that number. Limits count
-// longest sequences. Keeps what it has worked out; one thread.
+// longest sequences: in quarters up to two, in halves up to four, then whole ones; where all
+// sequences are alike parts of one make no difference. Keeps what it has worked out; one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +22,22 @@ class DistinctLimits {
  public:
   explicit DistinctLimits(const Workload& workload);
 
-  /// Ascending, from 1 to the first that holds a whole call. A replica's calls work on `all` of
-  /// its sequences, or where they train on `mini_batch` of them at a time.
+  /// Tokens, ascending, from a longest sequence to the first limit that holds a whole call. A
+  /// replica's calls work on `all` of its sequences, or where they train on `mini_batch` of them at
+  /// a time.
   const std::vector<std::int64_t>& of(std::int64_t mini_batch, std::int64_t all);
 
  private:
-  /// Sequences that a micro-batch of `count` longest ones holds in expectation.
-  double held(std::int64_t count);
+  struct Limit {
+    std::int64_t tokens = 0;
+    double held = 0;  // sequences of a micro-batch, in expectation
+  };
+  const Limit& limit(std::size_t index);
 
   ExpectedPacking packing_;
   std::int64_t longest_;  // tokens
-  std::vector<double> held_;
+  std::vector<Limit> limits_;
+  std::int64_t parts_ = 0;  // of the last of them
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known_;
 };
 

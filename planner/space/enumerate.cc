@@ -20,6 +20,9 @@ constexpr std::int64_t kMostTokens = 131072;
 // Shorter parts of a sequence are not worth a rank of their own.
 constexpr std::int64_t kLeastContext = 2048;
 constexpr int kMostVirtualStages = 8;
+// Hidden states of a longest sequence from which on sequence parallelism is no slower: one
+// collective instead of two saves less than the norms of whole sequences take.
+constexpr Bytes kScatteredStates{16LL << 20};
 
 // Sequences that a role's dp must divide: of a mini-batch for trained roles. For the rollout what
 // is dealt to replicas, of which each has some.
@@ -51,6 +54,10 @@ class Enumeration {
     next_.gpus = gpus;
     const auto tokens = request.fixed.find(role, Field::tokens);
     const auto update = request.fixed.find(role, Field::update_tokens);
+    const Bytes states{longest_sequence(request.workload) * model_.hidden *
+                       size_of(dtypes_of(request, role).param)};
+    tries_whole_ = states <= kScatteredStates ||
+                   request.fixed.find(role, Field::sequence_parallel).value_or(1) == 0;
     one_limit_ = role == Role::critic && table.training.one_critic_limit;
     limits_apart_ = trained_ && !one_limit_ && !tokens && !update;
     if (update && !one_limit_ && update != tokens) next_.update_tokens = *update;
@@ -65,24 +72,29 @@ class Enumeration {
       if (!divides_heads(tp) || (!served_ && tp > table_.training.most_tp)) continue;
       next_.tp = tp;
       const bool can_scatter = table_.training.sequence_parallel && tp > 1 && !served_;
-      const auto scatters = request_.fixed.find(next_.role, Field::sequence_parallel);
-      next_.sequence_parallel = can_scatter && scatters.value_or(1) != 0;
-      if (!fixed(Field::sequence_parallel, next_.sequence_parallel ? 1 : 0)) continue;
-      for (const int cp : context_degrees(next_.gpus / tp)) {
-        if (!fixed(Field::cp, cp)) continue;
-        next_.cp = cp;
-        for (const bool ulysses : {false, true}) {
-          if (ulysses && cp == 1) continue;
-          if (cp > 1 && !runs_context(tp, cp, ulysses)) continue;
-          next_.ulysses = ulysses;
-          pipelines();
-        }
+      for (const bool scattered : {true, false}) {
+        if (scattered ? !can_scatter : can_scatter && !tries_whole_) continue;
+        next_.sequence_parallel = scattered;
+        if (fixed(Field::sequence_parallel, scattered ? 1 : 0)) contexts();
       }
     }
     return std::move(found_);
   }
 
  private:
+  void contexts() {
+    for (const int cp : context_degrees(next_.gpus / next_.tp)) {
+      if (!fixed(Field::cp, cp)) continue;
+      next_.cp = cp;
+      for (const bool ulysses : {false, true}) {
+        if (ulysses && cp == 1) continue;
+        if (cp > 1 && !runs_context(next_.tp, cp, ulysses)) continue;
+        next_.ulysses = ulysses;
+        pipelines();
+      }
+    }
+  }
+
   bool fixed(Field field, std::int64_t value) const {
     return request_.fixed.allows(next_.role, field, value);
   }
@@ -110,8 +122,9 @@ class Enumeration {
       return {static_cast<int>(*asked)};
     }
     const std::int64_t deepest = std::min<std::int64_t>(table_.training.most_pp, model_.layers);
+    const bool alone = table_.training.most_tp == 1 && table_.training.most_pp == 1;
     const auto tried = [&](int cp) {
-      return tries_context(request_.workload, cp) || batch_ * deepest < ranks / (cp / 2);
+      return alone || tries_context(request_.workload, cp) || batch_ * deepest < ranks / (cp / 2);
     };
     for (int cp = 2; ranks % cp == 0 && tried(cp); cp *= 2) degrees.push_back(cp);
     return degrees;
@@ -289,7 +302,7 @@ class Enumeration {
     return choices;
   }
 
-  // In whole longest sequences (DistinctLimits); a multiple of the context-parallel degree, as
+  // In longest sequences (DistinctLimits); a multiple of the context-parallel degree, as
   // every rank of a group takes as many tokens.
   std::vector<BatchLimit> token_limits() const {
     const auto tokens = request_.fixed.find(next_.role, Field::tokens);
@@ -301,13 +314,12 @@ class Enumeration {
     if (cuts(tokens) || cuts(update)) return {};
     if (one_limit_ && tokens && update && tokens != update) return {};
     if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
-    const std::int64_t longest = longest_sequence(request_.workload);
     const std::int64_t cp = next_.cp;
     std::vector<BatchLimit> limits;
-    for (const std::int64_t count :
+    for (const std::int64_t limit :
          limits_.of(batch_ / next_.dp, request_.workload.sequences() / next_.dp)) {
-      if (count > 1 && count * longest > kMostTokens * cp) break;
-      limits.push_back(BatchLimit{(count * longest + cp - 1) / cp * cp});
+      if (!limits.empty() && limit > kMostTokens * cp) break;
+      limits.push_back(BatchLimit{(limit + cp - 1) / cp * cp});
     }
     return limits;
   }
@@ -340,6 +352,7 @@ class Enumeration {
   bool fixed_zero_;
   bool context_shards_;                            // FSDP cuts over Ulysses' groups too
   bool one_limit_ = false, limits_apart_ = false;  // of tokens
+  bool tries_whole_ = false;                       // tensor without sequence parallelism
   std::int64_t batch_;
   Candidate next_;
   std::vector<LayoutSpace> found_;
@@ -351,52 +364,10 @@ bool tries_context(const Workload& workload, std::int64_t cp) {
   return (cp & (cp - 1)) == 0 && (cp == 1 || longest_sequence(workload) / cp >= kLeastContext);
 }
 
-Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) const {
-  Candidate candidate = layout;
-  candidate.zero = choice.zero;
-  candidate.recompute = choice.recompute;
-  candidate.offload = choice.offload;
-  candidate.tokens = batch.tokens;
-  candidate.max_sequences = batch.max_sequences;
-  return candidate;
-}
-
-std::int64_t LayoutSpace::size() const {
-  return static_cast<std::int64_t>(choices.size() * batches.size() *
-                                   (limits_apart ? batches.size() : 1));
-}
-
 std::vector<LayoutSpace> enumerate_layouts(const PlanRequest& request,
                                            const Capabilities& capabilities, Role role, int gpus,
                                            DistinctLimits& limits) {
   return Enumeration(request, capabilities, limits, role, gpus).run();
-}
-
-std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
-  std::vector<Candidate> candidates;
-  for (const LayoutSpace& space : layouts) {
-    for (const MemoryChoice& choice : space.choices) {
-      for (const BatchLimit& batch : space.batches) {
-        candidates.push_back(space.at(choice, batch));
-        if (!space.limits_apart) continue;
-        const Candidate alike = candidates.back();
-        for (const BatchLimit& other : space.batches) {
-          if (other.tokens == batch.tokens) continue;
-          candidates.push_back(alike);
-          candidates.back().update_tokens = other.tokens;
-        }
-      }
-    }
-  }
-  return candidates;
-}
-
-std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
-                                            const Capabilities& capabilities, Role role, int gpus) {
-  DistinctLimits limits(request.workload);
-  std::vector<LayoutSpace> layouts = enumerate_layouts(request, capabilities, role, gpus, limits);
-  for (LayoutSpace& space : layouts) space.limits_apart = false;
-  return candidates_of(layouts);
 }
 
 }  // namespace tessera

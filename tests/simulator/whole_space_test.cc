@@ -161,6 +161,26 @@ TEST(WholeSpaceTasks, ChunksOfVirtualStagesShortenTheBubble) {
   EXPECT_LT(idle("2"), 0.8 * idle("1"));
 }
 
+// Small micro-batches in six chunks a stage: the last stage hands all of them on but one.
+TEST(WholeSpaceTasks, InterleavedStagesSendFromTheirLastStageToo) {
+  Problems problems;
+  PlanRequest asked = request_for(
+      llama_8b(), {"actor.tp=4", "actor.pp=6", "actor.vpp=6", "actor.dp=2", "actor.tokens=768"}, 6);
+  ModelSpec& model = asked.models.at("actor").spec;
+  model.layers = 36;
+  asked.engine = "megatron";
+  asked.workload.algorithm = "custom";
+  asked.workload.dataflow = {{Phase::update_actor, Role::actor, CallKind::train, {"prompts"}, {}}};
+  asked.workload.prompts_per_step = 48;
+  asked.workload.samples_per_prompt = 1;
+  asked.workload.prompt_tokens = 128;
+  asked.workload.response_tokens = {256, 0, 256};
+  const Plan plan = planned(asked);
+  ASSERT_FALSE(plan.roles.empty());
+  const Simulation simulated = simulate(plan, asked.calibration);
+  EXPECT_NEAR(simulated.step_s / plan.prediction.step_s.value, 1, 0.035);
+}
+
 TEST(WholeSpaceTasks, PlanAndSimulationReportTheSameLimit) {
   const PlanRequest asked = request_for(llama_8b(), {});
   const Plan plan = planned(asked);

@@ -20,9 +20,10 @@ struct StagePass {
   Seconds hops;  // the part that hands it to other stages
 };
 
-// `hop`: to another stage; `slow`: of kernels, 1 / their share of a core.
-StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Seconds hop, double slow,
-                     bool training, const Calibration& calibration) {
+// `hop`: of all chunks to another stage, of the first and last stage one less; `slow`: of kernels,
+// 1 / their share of a core.
+StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Seconds hop, int chunks,
+                     double slow, bool training, const Calibration& calibration) {
   Work work, back;
   Seconds there =
       (stage.first ? cost.embedding_tp : Seconds{}) + (stage.last ? cost.head_tp : Seconds{});
@@ -39,8 +40,9 @@ StagePass stage_pass(const MicroBatchCost& cost, const StageClass& stage, Second
   if (stage.first) work += cost.embedding;
   if (stage.last) work += cost.head_forward;
   if (stage.last && training) back += cost.head_backward;
-  const Seconds hop_on = stage.last ? Seconds{} : hop,
-                hop_back = training && !stage.first ? hop : Seconds{};
+  const Seconds hop_of_end = hop - hop / chunks;
+  const Seconds hop_on = stage.last ? hop_of_end : hop;
+  const Seconds hop_back = !training ? Seconds{} : stage.first ? hop_of_end : hop;
   return {.both = {(work.total(calibration) + back.total(calibration)) * slow + there + returned +
                        hop_on + hop_back,
                    there + returned + hop_on + hop_back},
@@ -77,7 +79,8 @@ PipelineTime pipeline_time(const RoleLayout& layout, const Candidate& candidate,
   OperationTime sum, slowest;
   std::vector<Seconds> forward(at(candidate.pp)), backward(at(candidate.pp));
   for (const StageClass& stage : *layout.stages) {
-    const StagePass pass = stage_pass(cost, stage, hop, slow, training, assumed.calibration());
+    const StagePass pass =
+        stage_pass(cost, stage, hop, candidate.vpp, slow, training, assumed.calibration());
     const OperationTime one = pass.both;
     sum.seconds += stage.count * one.seconds;
     sum.communication += stage.count * one.communication;

@@ -18,32 +18,51 @@ double most_sequences(const Assumptions& assumed, const Candidate& candidate) {
 
 constexpr double kRungsPerOctave = 2;
 
-// A value between the rungs of a ladder whose rung i stands for `most` x 2^(-i / 2) sequences, the
-// last one for one. `price(sequences, context)` is asked once for each point.
-template <typename Price>
-Seconds on_ladder(DecodeLadder& ladder, double most, double sequences, std::size_t context,
-                  const Price& price) {
+// Sequences at the rungs of every ladder: rung i stands for `most` x 2^(-i / 2), the last one for
+// one.
+std::vector<double> rungs_of(double most) {
+  std::vector<double> rungs;
   const auto last = static_cast<std::size_t>(std::ceil(kRungsPerOctave * std::log2(most)));
+  for (std::size_t rung = 0; rung <= last; ++rung) {
+    rungs.push_back(std::max(1.0, most * std::exp2(-static_cast<double>(rung) / kRungsPerOctave)));
+  }
+  return rungs;
+}
+
+// Where so many sequences lie between two rungs: at `upper`, or by `part` of the way up from the
+// next one.
+struct RungPlace {
+  std::size_t upper = 0;
+  double part = 1;
+};
+
+RungPlace place_of(const std::vector<double>& rungs, double sequences) {
+  const std::size_t last = rungs.size() - 1;
+  const double exact = std::clamp(kRungsPerOctave * std::log2(rungs.front() / sequences), 0.0,
+                                  static_cast<double>(last));
+  const auto upper = static_cast<std::size_t>(exact + 1e-9);
+  if (upper == last || exact - static_cast<double>(upper) < 1e-9) return {upper};
+  const double high = rungs[upper], low = rungs[upper + 1];
+  return {upper, (sequences - low) / (high - low)};
+}
+
+// The value at a place of a ladder; `price(sequences, context)` is asked once for each point.
+template <typename Price>
+Seconds on_ladder(DecodeLadder& ladder, const std::vector<double>& rungs, RungPlace place,
+                  std::size_t context, const Price& price) {
   if (ladder.rungs.empty()) {
     std::array<Seconds, DecodeLadder::kContexts> unknown;
     unknown.fill(Seconds{std::numeric_limits<double>::quiet_NaN()});
-    ladder.rungs.assign(last + 1, unknown);
+    ladder.rungs.assign(rungs.size(), unknown);
   }
-  const auto sequences_at = [&](std::size_t rung) {
-    return std::max(1.0, most * std::exp2(-static_cast<double>(rung) / kRungsPerOctave));
-  };
   const auto at = [&](std::size_t rung) {
     Seconds& known = ladder.rungs[rung][context];
-    if (std::isnan(known.value)) known = price(sequences_at(rung), context);
+    if (std::isnan(known.value)) known = price(rungs[rung], context);
     return known;
   };
-  const double exact =
-      std::clamp(kRungsPerOctave * std::log2(most / sequences), 0.0, static_cast<double>(last));
-  const auto upper = static_cast<std::size_t>(exact + 1e-9);
-  if (upper == last || exact - static_cast<double>(upper) < 1e-9) return at(upper);
-  const double high = sequences_at(upper), low = sequences_at(upper + 1);
-  const double part = (sequences - low) / (high - low);
-  return at(upper + 1) + part * (at(upper) - at(upper + 1));
+  if (place.part == 1) return at(place.upper);
+  const Seconds below = at(place.upper + 1);
+  return below + place.part * (at(place.upper) - below);
 }
 
 // What the device of a serving engine waits for between two replayed steps: drawn tokens come to
@@ -161,7 +180,7 @@ OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
   run.dp = candidate.dp;
   const auto [entry, added] = cache.decodings.try_emplace({run, std::llround(profile.slots)});
   if (!added) return entry->second;
-  const auto most = as_double(workload.sequences());
+  if (cache.rungs.empty()) cache.rungs = rungs_of(as_double(workload.sequences()));
   const double last = cache.lengths->most_steps();
   const std::array<double, DecodeLadder::kContexts> ages{0, last / 4, last};
   const auto first_context = as_double(workload.prompt_tokens) + 1;
@@ -179,9 +198,10 @@ OperationTime decoding(const RoleLayout& layout, const Candidate& candidate,
   const DecodeTime time = slowest_decoding(profile, replicas, [&](double alive, double age) {
     const std::size_t upper = age > ages[1] ? 2 : 1;
     const double part = (age - ages[upper - 1]) / (ages[upper] - ages[upper - 1]);
-    const Seconds low = on_ladder(compute, most, alive, upper - 1, computed);
-    const Seconds high = on_ladder(compute, most, alive, upper, computed);
-    const Seconds moved = on_ladder(communication, most, alive, 0, communicated);
+    const RungPlace place = place_of(cache.rungs, alive);
+    const Seconds low = on_ladder(compute, cache.rungs, place, upper - 1, computed);
+    const Seconds high = on_ladder(compute, cache.rungs, place, upper, computed);
+    const Seconds moved = on_ladder(communication, cache.rungs, place, 0, communicated);
     return DecodeTime{slow * (low + part * (high - low)) + moved, moved};
   });
   return entry->second = {time.seconds, time.communication};

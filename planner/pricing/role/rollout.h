@@ -31,6 +31,7 @@ struct DecodeCache {
   std::map<std::pair<LayerRun, std::int64_t>, OperationTime> decodings;  // by slots
   std::map<std::array<int, 4>, DecodeLadder> computes;                   // by tp, ep, etp, pp
   std::map<LayerRun, DecodeLadder> communications;
+  std::vector<double> rungs;  // sequences at the rungs of all ladders, descending
 
   /// Forgets what depends on the constants.
   void forget_seconds();

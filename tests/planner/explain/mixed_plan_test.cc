@@ -55,6 +55,7 @@ Plan plan_of(const PlanRequest& asked) {
 PlanRequest of_verl(const std::vector<std::string>& fixed = {}) {
   PlanRequest asked = request("qwen2-7b", "h800-h20-64", fixed);
   asked.engine = "verl";
+  asked.one_step_off = true;
   return asked;
 }
 

@@ -138,10 +138,48 @@ TEST(Plan, KeepsEveryRankWithinTheDevicesMemoryInEveryPhase) {
   EXPECT_GT(plan.prediction.peak_bytes, peak / 2);
 }
 
+// Another algorithm: neither the fastest plan nor a placement that is named brings it unasked.
+TEST(Plan, OneStepOffIsTakenOnlyWhereItIsAllowed) {
+  PlanRequest request = ppo_request(2);
+  for (const char* engine : {"verl", "any"}) {
+    request.engine = engine;
+    request.one_step_off = false;
+    const Plan in_step = planned(request);
+    EXPECT_FALSE(is_one_step_off(in_step.schedule)) << engine;
+    request.one_step_off = true;
+    const Plan ahead = planned(request);
+    EXPECT_LE(ahead.prediction.step_s, in_step.prediction.step_s * (1 + 1e-9)) << engine;
+  }
+  request.engine = "verl";
+  request.one_step_off = false;
+  for (const char* placement : {"standalone", "actor+critic+reference+reward | rollout"}) {
+    request.fixed.placement = placement;
+    Problems problems;
+    EXPECT_FALSE(make_plan(request, problems).has_value());
+    ASSERT_EQ(problems.size(), 1U);
+    EXPECT_NE(problems[0].hint.find("--one-step-off"), std::string::npos);
+  }
+}
+
+// The actor is where the rollout's weights come from, although no call runs it.
+TEST(Plan, OfGenerationAloneIsReadAgain) {
+  PlanRequest request = ppo_request(1);
+  request.engine = "vllm";
+  request.workload.algorithm = "custom";
+  request.workload.dataflow = {
+      {Phase::gen, Role::rollout, CallKind::generate, {"prompts"}, {"responses"}}};
+  const Plan plan = planned(request);
+  Problems problems;
+  const auto again = parse_plan(to_json(plan), "plan.json", problems);
+  ASSERT_TRUE(problems.empty()) << to_string(problems[0]);
+  EXPECT_EQ(*again, plan);
+}
+
 /// Generation one step off is verl's to run, not Tessera's.
 TEST(Plan, OneStepOffIsNotForEnginesThatTrainInStep) {
   PlanRequest request = ppo_request(2);
   request.engine = "verl";
+  request.one_step_off = true;
   request.fixed.placement = "standalone";
   const Plan ahead = planned(request);
   EXPECT_TRUE(is_one_step_off(ahead.schedule));

@@ -546,6 +546,7 @@ TEST(Export, TakesWhatThePlannerFindsForTheEngine) {
     request.traits = traits_of(request.engine);
     for (const char* placement : {"", "colocated", "standalone"}) {
       request.fixed.placement = placement;
+      request.one_step_off = placement == std::string_view("standalone");
       const auto outcome = make_plan(request, problems);
       ASSERT_TRUE(outcome.has_value()) << Error(ExitCode::bad_input, problems).what();
       const Plan* const plan = std::get_if<Plan>(&*outcome);
@@ -567,6 +568,7 @@ TEST(Placements, OfVerlAreThoseOfItsPools) {
   request.workload.reward_model = "qwen2.5-0.5b";
   request.workload.dataflow = preset_dataflow("ppo", KlPlace::loss, true);
   request.engine = "verl";
+  request.one_step_off = true;
   Problems problems;
   std::vector<std::string> names;
   for (const Placement& placement : allowed_placements(request, problems)) {
@@ -631,6 +633,7 @@ Plan on_two_types(const std::string& engine, const std::vector<std::string>& fix
   request.workload = read_workload("grpo-7b-1k", problems).value();
   request.calibration = calibration_for_cluster(request.cluster, problems).value();
   request.fixed = parse_settings(fixed, problems);
+  request.one_step_off = true;
   auto outcome = make_plan(request, problems);
   EXPECT_TRUE(problems.empty());
   return std::get<Plan>(*std::move(outcome));

@@ -90,6 +90,35 @@ TEST(ExactSearch, EqualsBruteForceOnRandomCostsOfEveryPlacement) {
   EXPECT_GT(infeasible, 5);
 }
 
+// Searches that share their prices and differ in their memory, the smaller one first.
+TEST(ExactSearch, EqualsBruteForceUnderTwoLimitsWithSharedPrices) {
+  std::mt19937_64 engine(20260404);
+  int dearer = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    SearchProblem whole = random_problem(engine);
+    whole.priced_limit = whole.memory_limit;
+    SearchProblem less = whole;
+    less.memory_limit = Bytes{whole.memory_limit.value * 3 / 4};
+    FrontStore store;
+    const SearchResult small = search_exactly(less, store);
+    const SearchResult large = search_exactly(whole, store);
+    const auto step = [](const SearchResult& result) {
+      return result.best.empty() ? kForever : result.best.front().step_s;
+    };
+    for (const auto& [problem, found] : {std::pair{&less, step(small)}, {&whole, step(large)}}) {
+      double least = kForever.value;
+      for (const auto& [place, value] : BruteForce(*problem).run()) least = std::min(least, value);
+      if (least < kForever.value) {
+        EXPECT_NEAR(found.value, least, 1e-9 * least) << trial;
+      } else {
+        EXPECT_EQ(found, kForever) << trial;
+      }
+    }
+    dearer += step(small) > step(large) ? 1 : 0;
+  }
+  EXPECT_GT(dearer, 10);
+}
+
 // Disaggregated rollouts, in step and one step off, under every objective and smaller budgets.
 TEST(ExactSearch, EqualsBruteForceWithTheRolloutApartForEveryObjective) {
   std::mt19937_64 engine(20260202);

@@ -2,11 +2,15 @@
 // lists, and answers to settings that a user fixes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "planner/engines/engine.h"
 #include "planner/plan/plan_fields.h"
+#include "tests/planner/offered/checks.h"
+#include "tests/planner/offered/random_problems.h"
 #include "tests/planner/planned.h"
 
 namespace tessera {
@@ -82,6 +86,68 @@ TEST(Offered, NoFixedSettingLeadsToABetterPlan) {
     }
   }
   EXPECT_GT(answered, 20);
+}
+
+// Requests for any engine that another engine's own plan once beat, by 1 to 11 %.
+TEST(Offered, AnyEngineIsNoSlowerThanANamedOne) {
+  struct Case {
+    const char *model, *cluster, *algorithm;
+    std::int64_t prompts, prompt_tokens, response_tokens, mini_batches;
+    Objective objective;
+  };
+  std::vector<std::string> winners;
+  for (const Case& one : std::vector<Case>{
+           {"moonlight-16b-a3b", "selene-a100", "ppo", 96, 2048, 3000, 8, Objective::step_time},
+           {"llama2-70b", "selene-a100", "ppo", 128, 128, 3000, 8, Objective::cost},
+           {"qwen2.5-vl-7b", "b200-8", "ppo", 48, 2048, 1024, 4, Objective::cost}}) {
+    PlanRequest request = request_for(one.cluster);
+    Problems problems;
+    request.models["actor"] = {*read_model_spec(one.model, problems), one.model, ""};
+    request.cluster.nodes = std::min<std::int64_t>(request.cluster.nodes, 2);
+    request.workload = workload_of(one.algorithm, KlPlace::reward, false);
+    request.workload.prompts_per_step = one.prompts;
+    request.workload.samples_per_prompt = 1;
+    request.workload.prompt_tokens = one.prompt_tokens;
+    const auto tokens = static_cast<double>(one.response_tokens);
+    request.workload.response_tokens = {tokens, 0, one.response_tokens};
+    request.workload.mini_batches = one.mini_batches;
+    request.objective = one.objective;
+    request.engine = "any";
+    const Plan best = planned(request);
+    winners.push_back(best.engine);
+    for (const char* engine : {"tessera", "verl", "verl-megatron"}) {
+      request.engine = engine;
+      Problems none;
+      const auto outcome = make_plan(request, none);
+      const Plan* const own = outcome ? std::get_if<Plan>(&*outcome) : nullptr;
+      if (own == nullptr) continue;
+      EXPECT_GE(own->certificate.value, best.certificate.lower_bound * (1 - 1e-9))
+          << one.model << " " << engine;
+    }
+  }
+  // Not the space that no engine has alone.
+  EXPECT_TRUE(std::any_of(winners.begin(), winners.end(),
+                          [](const std::string& engine) { return engine != "any"; }));
+}
+
+// A sample of what benchmarks/offered_plans.cc tries. What a certificate says is left open may
+// beat a plan, and does not here.
+TEST(Offered, RandomProblemsHaveNothingBetterBesideThem) {
+  Findings all;
+  for (const std::uint64_t seed : {5, 7, 9, 10, 12, 1023, 1035}) {
+    std::mt19937_64 random(seed);
+    const RandomProblem problem = random_problem(random, 2);
+    const Findings found =
+        check_offered(problem.request, {.fixes = 12, .whole = 1, .draws = 8}, random);
+    for (const Violation& each : found.violations) {
+      ADD_FAILURE() << seed << ": " << problem.told << ": " << each.check << " by " << each.by
+                    << ": " << each.found;
+    }
+    all += found;
+  }
+  EXPECT_GT(all.plans, 4);
+  EXPECT_GT(all.fixed, 40);
+  EXPECT_GT(all.neighbours, 2000);
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
     EXPECT_TRUE(c.zero == 0 || c.dp > 1);
     EXPECT_EQ(c.vpp, 1);  // two layers
     EXPECT_EQ(c.dp_shard > 1, c.zero == 3);
-    EXPECT_EQ(c.sequence_parallel, c.tp > 1);
+    EXPECT_TRUE(c.tp > 1 || !c.sequence_parallel);
     EXPECT_EQ(c.cp, 1);  // short sequences
     EXPECT_EQ(c.offload.parameters, c.offload.gradients);
   }
@@ -87,7 +87,7 @@ TEST(Candidates, ObeySettingsEngineAndBatch) {
   std::set<std::pair<int, int>> sharding;
   for (const Candidate& c : fixed) sharding.insert({c.zero, c.dp_shard});
   EXPECT_EQ(sharding, (std::set<std::pair<int, int>>{{0, 1}, {1, 1}, {2, 1}, {3, 2}}));
-  ASSERT_EQ(fixed.size(), sharding.size() * 3 * 3);
+  ASSERT_EQ(fixed.size(), sharding.size() * 3 * 3 * 2);  // with sequence parallelism and without
   EXPECT_EQ(fixed[0].tokens, 100);
   request.fixed =
       parsed({"actor.tp=2", "actor.pp=2", "actor.zero=2", "actor.offload=optimizer"}, problems);
@@ -126,6 +126,41 @@ TEST(Candidates, LimitTheTokensOfCallsThatTrainApart) {
   EXPECT_EQ(limits("tessera", Role::actor, {"actor.tokens=64", "actor.update_tokens=32"}), less);
   EXPECT_TRUE(
       limits("verl", Role::critic, {"critic.tokens=64", "critic.update_tokens=32"}).empty());
+}
+
+// Short sequences: one collective less outweighs what norms of whole sequences take.
+TEST(Candidates, HaveTensorParallelismWithoutSequencesForShortOnesAlone) {
+  Workload workload = workload_of("grpo", KlPlace::none, false);
+  PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 1, 80));
+  const auto kinds = [&](std::int64_t longest) {
+    request.workload.prompt_tokens = 8;
+    request.workload.response_tokens = {static_cast<double>(longest - 8), 0, longest - 8};
+    std::set<bool> found;
+    for (const Candidate& c :
+         enumerate_candidates(request, engine_named("tessera").capabilities, Role::actor, 8)) {
+      if (c.tp > 1) found.insert(c.sequence_parallel);
+    }
+    return found;
+  };
+  EXPECT_EQ(kinds(2048), (std::set<bool>{false, true}));  // of 4,096 hidden, bf16: 16 MiB
+  EXPECT_EQ(kinds(2049), std::set<bool>{true});
+}
+
+// Ulysses' groups are all the ways that FSDP alone has to cut a sequence.
+TEST(Candidates, OfVerlHaveEveryUlyssesDegree) {
+  Workload workload = workload_of("grpo", KlPlace::none, false);
+  workload.prompts_per_step = 64;
+  const auto degrees = [&](const char* engine) {
+    const PlanRequest request = request_of(llama_8b(), workload, cluster_of(8, 1, 80), "h100");
+    std::set<int> found;
+    for (const Candidate& c :
+         enumerate_candidates(request, engine_named(engine).capabilities, Role::actor, 8)) {
+      found.insert(c.cp);
+    }
+    return found;
+  };
+  EXPECT_EQ(degrees("verl"), (std::set<int>{1, 2, 4, 8}));
+  EXPECT_EQ(degrees("tessera"), std::set<int>{1});
 }
 
 TEST(Candidates, NeverPutATensorParallelGroupAcrossNodes) {

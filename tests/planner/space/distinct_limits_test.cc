@@ -15,45 +15,63 @@ struct Parts {
   double updates = 0, others = 0;
 };
 
-Parts parts_under(const ExpectedPacking& packing, const Workload& workload, std::int64_t count,
-                  std::int64_t mini_batch, std::int64_t all) {
-  const double held = packing.sequences(count * longest_sequence(workload));
+Parts parts_under(const ExpectedPacking& packing, std::int64_t tokens, std::int64_t mini_batch,
+                  std::int64_t all) {
+  const double held = packing.sequences(tokens);
   return {std::ceil(static_cast<double>(mini_batch) / held),
           std::ceil(static_cast<double>(all) / held)};
 }
 
-// No limit cuts the calls into fewer micro-batches than a listed one that is no larger.
+// No limit of whole longest sequences, and no quarter of one up to two, cuts the calls into fewer
+// micro-batches than a listed one that is no larger; and every listed one does.
 TEST(DistinctLimits, StandForEveryOther) {
   std::mt19937 random(5);
   const auto between = [&](int least, int most) {
     return std::uniform_int_distribution(least, most)(random);
   };
+  int in_parts = 0;
   for (int round = 0; round < 60; ++round) {
     Workload workload;
     workload.prompt_tokens = between(16, 2048);
     const int mean = between(64, 4096);
     workload.response_tokens = {static_cast<double>(mean), round % 3 * 0.4,
                                 mean * (round % 3 == 0 ? 1 : between(1, 4))};
+    const std::int64_t longest = longest_sequence(workload);
     const std::int64_t mini_batch = between(1, 128), all = mini_batch * between(1, 8);
     DistinctLimits limits(workload);
-    const std::vector<std::int64_t>& counts = limits.of(mini_batch, all);
+    const std::vector<std::int64_t>& listed = limits.of(mini_batch, all);
     const ExpectedPacking packing(workload.response_tokens, workload.prompt_tokens);
-    ASSERT_FALSE(counts.empty());
-    EXPECT_EQ(counts.front(), 1);
-    std::size_t listed = 0;
+    ASSERT_FALSE(listed.empty());
+    EXPECT_EQ(listed.front(), longest);
+    const auto own = [&](std::int64_t tokens) {
+      return parts_under(packing, tokens, mini_batch, all);
+    };
     Parts least{1e9, 1e9};
-    for (std::int64_t count = 1; count <= counts.back() + 8; ++count) {
-      const Parts own = parts_under(packing, workload, count, mini_batch, all);
-      const bool fewer = own.updates < least.updates || own.others < least.others;
-      const bool is_listed = listed < counts.size() && counts[listed] == count;
-      EXPECT_EQ(is_listed, fewer) << count;
-      if (is_listed) ++listed;
-      least = {std::min(least.updates, own.updates), std::min(least.others, own.others)};
+    for (const std::int64_t tokens : listed) {
+      const Parts parts = own(tokens);
+      EXPECT_TRUE(parts.updates < least.updates || parts.others < least.others) << tokens;
+      least = {std::min(least.updates, parts.updates), std::min(least.others, parts.others)};
+      in_parts += tokens % longest != 0 ? 1 : 0;
     }
     EXPECT_EQ(least.updates, 1);
     EXPECT_EQ(least.others, 1);
-    EXPECT_EQ(listed, counts.size());
+    std::vector<std::int64_t> others;
+    for (std::int64_t part = 4; part <= 8; ++part) others.push_back((part * longest + 3) / 4);
+    for (std::int64_t count = 3; count * longest <= listed.back() + 8 * longest; ++count) {
+      others.push_back(count * longest);
+    }
+    for (const std::int64_t tokens : others) {
+      Parts best{1e9, 1e9};
+      for (const std::int64_t no_larger : listed) {
+        if (no_larger > tokens) break;
+        const Parts parts = own(no_larger);
+        best = {std::min(best.updates, parts.updates), std::min(best.others, parts.others)};
+      }
+      EXPECT_LE(best.updates, own(tokens).updates) << tokens;
+      EXPECT_LE(best.others, own(tokens).others) << tokens;
+    }
   }
+  EXPECT_GT(in_parts, 20);
 }
 
 }  // namespace

@@ -1,0 +1,49 @@
+// The candidates that layouts stand for.
+#include "planner/space/distinct_limits.h"
+#include "planner/space/layout_space.h"
+
+namespace tessera {
+
+Candidate LayoutSpace::at(const MemoryChoice& choice, const BatchLimit& batch) const {
+  Candidate candidate = layout;
+  candidate.zero = choice.zero;
+  candidate.recompute = choice.recompute;
+  candidate.offload = choice.offload;
+  candidate.tokens = batch.tokens;
+  candidate.max_sequences = batch.max_sequences;
+  return candidate;
+}
+
+std::int64_t LayoutSpace::size() const {
+  return static_cast<std::int64_t>(choices.size() * batches.size() *
+                                   (limits_apart ? batches.size() : 1));
+}
+
+std::vector<Candidate> candidates_of(const std::vector<LayoutSpace>& layouts) {
+  std::vector<Candidate> candidates;
+  for (const LayoutSpace& space : layouts) {
+    for (const MemoryChoice& choice : space.choices) {
+      for (const BatchLimit& batch : space.batches) {
+        candidates.push_back(space.at(choice, batch));
+        if (!space.limits_apart) continue;
+        const Candidate alike = candidates.back();
+        for (const BatchLimit& other : space.batches) {
+          if (other.tokens == batch.tokens) continue;
+          candidates.push_back(alike);
+          candidates.back().update_tokens = other.tokens;
+        }
+      }
+    }
+  }
+  return candidates;
+}
+
+std::vector<Candidate> enumerate_candidates(const PlanRequest& request,
+                                            const Capabilities& capabilities, Role role, int gpus) {
+  DistinctLimits limits(request.workload);
+  std::vector<LayoutSpace> layouts = enumerate_layouts(request, capabilities, role, gpus, limits);
+  for (LayoutSpace& space : layouts) space.limits_apart = false;
+  return candidates_of(layouts);
+}
+
+}  // namespace tessera
