@@ -32,8 +32,9 @@ const DistinctLimits::Limit& DistinctLimits::limit(std::size_t index) {
   return limits_[index];
 }
 
-const std::vector<std::int64_t>& DistinctLimits::of(std::int64_t mini_batch, std::int64_t all) {
-  auto [entry, added] = known_.try_emplace({mini_batch, all});
+const std::vector<std::int64_t>& DistinctLimits::of(std::int64_t mini_batch, std::int64_t all,
+                                                    std::int64_t most) {
+  auto [entry, added] = known_.try_emplace({mini_batch, all, most});
   std::vector<std::int64_t>& tokens = entry->second;
   if (!added) return tokens;
   const auto parts = [](std::int64_t sequences, double held) {
@@ -42,6 +43,7 @@ const std::vector<std::int64_t>& DistinctLimits::of(std::int64_t mini_batch, std
   double trained = 0, scored = 0;
   for (std::size_t index = 0; tokens.empty() || trained > 1 || scored > 1; ++index) {
     const Limit& next = limit(index);
+    if (!tokens.empty() && next.tokens > most) break;
     const double in_updates = parts(mini_batch, next.held), in_others = parts(all, next.held);
     if (!tokens.empty() && in_updates >= trained && in_others >= scored) continue;
     tokens.push_back(next.tokens);

@@ -8,9 +8,9 @@
 // sequences are alike parts of one make no difference. Keeps what it has worked out; one thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
 #include "cost_models/packing.h"
@@ -22,10 +22,10 @@ class DistinctLimits {
  public:
   explicit DistinctLimits(const Workload& workload);
 
-  /// Tokens, ascending, from a longest sequence to the first limit that holds a whole call. A
-  /// replica's calls work on `all` of its sequences, or where they train on `mini_batch` of them at
-  /// a time.
-  const std::vector<std::int64_t>& of(std::int64_t mini_batch, std::int64_t all);
+  /// Tokens, ascending, from a longest sequence to the first limit that holds a whole call, and of
+  /// those beyond a longest sequence at most `most`. A replica's calls work on `all` of its
+  /// sequences, or where they train on `mini_batch` of them at a time.
+  const std::vector<std::int64_t>& of(std::int64_t mini_batch, std::int64_t all, std::int64_t most);
 
  private:
   struct Limit {
@@ -38,7 +38,8 @@ class DistinctLimits {
   std::int64_t longest_;  // tokens
   std::vector<Limit> limits_;
   std::int64_t parts_ = 0;  // of the last of them
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> known_;
+  /// By mini_batch, all, most.
+  std::map<std::array<std::int64_t, 3>, std::vector<std::int64_t>> known_;
 };
 
 }  // namespace tessera

@@ -316,9 +316,8 @@ class Enumeration {
     if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
     const std::int64_t cp = next_.cp;
     std::vector<BatchLimit> limits;
-    for (const std::int64_t limit :
-         limits_.of(batch_ / next_.dp, request_.workload.sequences() / next_.dp)) {
-      if (!limits.empty() && limit > kMostTokens * cp) break;
+    for (const std::int64_t limit : limits_.of(
+             batch_ / next_.dp, request_.workload.sequences() / next_.dp, kMostTokens * cp)) {
       limits.push_back(BatchLimit{(limit + cp - 1) / cp * cp});
     }
     return limits;

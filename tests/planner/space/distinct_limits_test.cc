@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "planner/request/request.h"
 
 namespace tessera {
 namespace {
+
+constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
 struct Parts {
   double updates = 0, others = 0;
@@ -39,7 +42,7 @@ TEST(DistinctLimits, StandForEveryOther) {
     const std::int64_t longest = longest_sequence(workload);
     const std::int64_t mini_batch = between(1, 128), all = mini_batch * between(1, 8);
     DistinctLimits limits(workload);
-    const std::vector<std::int64_t>& listed = limits.of(mini_batch, all);
+    const std::vector<std::int64_t>& listed = limits.of(mini_batch, all, kAny);
     const ExpectedPacking packing(workload.response_tokens, workload.prompt_tokens);
     ASSERT_FALSE(listed.empty());
     EXPECT_EQ(listed.front(), longest);
@@ -72,6 +75,20 @@ TEST(DistinctLimits, StandForEveryOther) {
     }
   }
   EXPECT_GT(in_parts, 20);
+}
+
+// A workload may state 2^30 sequences: what nobody asks for is not counted through.
+TEST(DistinctLimits, EndAtTheMostThatIsAskedFor) {
+  Workload workload;
+  workload.prompt_tokens = 1024;
+  workload.response_tokens = {512, 0.5, 1024};
+  DistinctLimits limits(workload);
+  const std::int64_t sequences = std::int64_t{1} << 40;
+  const std::vector<std::int64_t>& some = limits.of(sequences, 4 * sequences, 131072);
+  EXPECT_LE(some.size(), 72U);
+  EXPECT_EQ(some.front(), 2048);
+  EXPECT_EQ(some.back(), 131072);
+  EXPECT_EQ(limits.of(1, 1, 1), (std::vector<std::int64_t>{2048}));
 }
 
 }  // namespace
