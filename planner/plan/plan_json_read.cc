@@ -177,9 +177,9 @@ std::string located(const Node& root, const std::string& pointer) {
 
 bool known_version(ObjectReader& reader) {
   const Node* const version = reader.find("tessera_plan");
-  if (version != nullptr && version->is(Node::Kind::integer) && version->integer == kPlanVersion) {
-    return true;
-  }
+  const bool numeric =
+      version != nullptr && (version->is(Node::Kind::integer) || version->is(Node::Kind::number));
+  if (numeric && version->number == kPlanVersion) return true;  // "1.0" is the same integer
   reader.refuse("tessera_plan",
                 version == nullptr ? "no 'tessera_plan'" : "plan version " + describe(*version),
                 "plan version " + std::to_string(kPlanVersion),

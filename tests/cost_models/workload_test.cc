@@ -170,7 +170,7 @@ TEST(Workload, RefusesEveryMalformedFileWithItsPlaceAndReason) {
       {"algorithm: ppo", "algorithm: 3", "2:12 (algorithm)", "3", "ppo, grpo"},
       {"algorithm: ppo", "algorithm: [gen]", "2:13 (algorithm.0)", "\"gen\"", "a map"},
       {"prompts_per_step: 64", "prompts_per_step: 0", "3:19", "0", "an integer from 1"},
-      {"prompts_per_step: 64", "prompts_per_step: 64.0", "3:19", "64", "an integer from 1"},
+      {"prompts_per_step: 64", "prompts_per_step: 64.5", "3:19", "64.5", "an integer from 1"},
       {"prompts_per_step: 64", "prompts_per_step: 66", "10:15 (mini_batches)", "4",
        "a divisor of prompts_per_step = 66"},
       {"samples_per_prompt: 4", "samples_per_prompt: -4", "4:21", "-4", "an integer from 1"},

@@ -131,6 +131,19 @@ TEST(PlanJson, WritesAtomicallyAndReadsTheFile) {
   std::filesystem::remove_all(folder);
 }
 
+// Another writer's "1.0" is the integer 1 (JSON Schema 2020-12, 4.2.3).
+TEST(PlanJson, ReadsWholeNumbersHoweverTheyAreWritten) {
+  std::string text = to_json(sample_plan());
+  for (const auto& [found, written] : {std::pair{"\"tessera_plan\": 1", "\"tessera_plan\": 1.0"},
+                                       std::pair{"\"layers\": 4", "\"layers\": 4e0"}}) {
+    text.replace(text.find(found), std::string(found).size(), written);
+  }
+  Problems problems;
+  const auto read = parse_plan(text, "plan.json", problems);
+  ASSERT_TRUE(read.has_value()) << Error(ExitCode::bad_input, problems).what();
+  EXPECT_EQ(*read, sample_plan());
+}
+
 TEST(PlanJson, RefusesEveryMalformedPlanWithItsPlaceAndReason) {
   const Edit edits[] = {
       {"\"tessera_plan\": 1", "\"tessera_plan\": 2", "2:19 (/tessera_plan)", "plan version 2",
@@ -146,7 +159,7 @@ TEST(PlanJson, RefusesEveryMalformedPlanWithItsPlaceAndReason) {
        "the key 'engine' again", "every key once"},
       {"\"family\": \"qwen2\"", "\"family\": \"gpt5\"", "", "\"gpt5\"", "one of llama"},
       {"\"layers\": 4", "\"layers\": 0", "", "0", "1 to 65536"},
-      {"\"layers\": 4", "\"layers\": 1e3", "", "1000", "an integer"},
+      {"\"layers\": 4", "\"layers\": 4.5", "", "4.5", "an integer"},
       {"\"kv_heads\": 2", "\"kv_heads\": 3", "", "3", "a divisor of query_heads = 4"},
       {"\"bos_token\": null,", "", "", "no 'bos_token'", "a token id or null"},
       {"\"truncate\": true", "\"truncate\": 1", "", "1", "true or false"},
