@@ -205,9 +205,7 @@ class Loop {
             .prompts = prompts_,
             .options = rollout_options_,
             .recorded = recorded_,
-            .stop = [this] {
-              return any_rank(host(), observer_.should_stop && observer_.should_stop());
-            }};
+            .stop = [this] { return agreed_stop() != StopReason::none; }};
   }
 
   /// A reward model's scores are shared later where nothing needs them before.

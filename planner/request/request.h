@@ -37,7 +37,7 @@ struct PlanRequest {
   std::map<Role, RoleDTypes> dtypes;     // instead of dtypes_of's; empty = the model's
   FixedSettings fixed;
   Objective objective = Objective::step_time;
-  double risk = kDefaultRisk;            // that a plan may run out of memory with (memory_limit.h)
+  double risk = kDefaultRisk;  // that a plan may run out of memory with (memory_limit.h)
   /// A rollout with GPUs of its own may generate with the weights of the step before: another
   /// algorithm, which a plan only takes where it is allowed.
   bool one_step_off = false;
