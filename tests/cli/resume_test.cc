@@ -129,7 +129,8 @@ TEST_F(Resume, TheSameLayoutGoesOnBitForBit) {
   expect_same_numbers("bits", 1, 0);
 }
 
-/// A filter of groups takes further prompts: where the source stands is no longer the step's number.
+/// A filter of groups takes further prompts: where the source stands is no longer the step's
+/// number.
 TEST_F(Resume, FilteredGroupsGoOnAfterThePromptsThatWereTaken) {
   const std::string filter =
       "--set trainer.save_freq=2 --set algorithm.filter_groups.enable=true "
