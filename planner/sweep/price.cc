@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cost_models/spec/node_groups.h"
+#include "planner/engines/engine.h"
 #include "planner/pricing/evaluate.h"
 #include "planner/pricing/role/role_model.h"
 #include "planner/sweep/row_pricing.h"
@@ -41,6 +42,24 @@ SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<St
 SweepPricer::~SweepPricer() = default;
 
 SweepResult SweepPricer::price(const SweepRow& row) {
+  if (row.engine != kAnyEngine || row.kind != SweepKind::iteration) return price_as_is(row);
+  SweepResult best;
+  for (const Engine* engine : answering(engine_named(kAnyEngine), {Role::actor, Role::rollout})) {
+    SweepRow own = row;
+    own.engine = engine->name;
+    SweepResult result = price_as_is(own);
+    const bool better = result.feasible != best.feasible ? result.feasible
+                        : result.step_s && best.step_s   ? *result.step_s < *best.step_s
+                                                         : result.step_s.has_value();
+    if (best.why.empty() || better) {
+      best = std::move(result);
+      append(best.why, "engine " + engine->name);
+    }
+  }
+  return best;
+}
+
+SweepResult SweepPricer::price_as_is(const SweepRow& row) {
   const ClusterSpec& cluster = state_->inputs.clusters.find(row.cluster)->second.spec;
   SweepResult best = price_on(row, 0);
   if (cluster.groups.empty() || !best.peak_gib) return best;  // impossible wherever it runs

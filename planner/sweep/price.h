@@ -36,10 +36,12 @@ class SweepPricer {
   explicit SweepPricer(const SweepInputs& inputs);  // which must outlive it
   ~SweepPricer();
   /// On a cluster with several GPU types: on the types with room for it on which it fits and is
-  /// quickest, all of its pools alike.
+  /// quickest, all of its pools alike. An iteration of engine `any`: as the engine that answers
+  /// best, as `plan --engine any` does.
   SweepResult price(const SweepRow& row);
 
  private:
+  SweepResult price_as_is(const SweepRow& row);
   SweepResult price_on(const SweepRow& row, int view);
   struct State;
   std::unique_ptr<State> state_;

@@ -130,7 +130,9 @@ FixedSettings settings_of(const SweepRow& stated, const ModelSpec& model, std::i
   fix(actor, Field::zero, row.zero);
   if (zero == 3) fix(actor, Field::dp_shard, row.dp);
   if (row.recompute) fix(actor, Field::recompute, static_cast<int>(*row.recompute));
-  if (row.sequence_parallel == false) fix(actor, Field::sequence_parallel, 0);  // on where it can
+  if (row.sequence_parallel == false) fix(actor, Field::sequence_parallel, 0);
+  const bool scatters = row.sequence_parallel.value_or(row.engine.empty());
+  if (scatters && row.tp.value_or(1) > 1) fix(actor, Field::sequence_parallel, 1);
   if (row.micro_batch) fix(actor, Field::tokens, *row.micro_batch * longest);
   if (row.offload_optimizer) fix(actor, Field::offload, 1);
   fix(rollout, Field::gpus, gen_ranks(row));
@@ -155,10 +157,13 @@ std::optional<Solution> best_iteration(CostEvaluator& costs, CostEvaluator& gene
       settings_of(row, trained.models.at("actor").spec, longest_sequence(trained.workload));
   const Capabilities& table =
       engine_named(row.engine.empty() ? kAnyEngine : std::string_view(row.engine)).capabilities;
+  const int lag = apart && row.policy_lag.value_or(1) > 0 ? 1 : 0;
+  const std::vector<int>& lags = table.pools.rollout_lags;
+  if (apart && std::find(lags.begin(), lags.end(), lag) == lags.end()) return std::nullopt;
   SearchProblem problem = search_problem(trained, table, costs);
   problem.placements = apart ? std::vector<Placement>{{{Role::actor}, {Role::rollout}}}
                              : std::vector<Placement>{{{Role::actor, Role::rollout}}};
-  problem.policy_lags = {apart && row.policy_lag.value_or(1) > 0 ? 1 : 0};
+  problem.policy_lags = {lag};
   problem.sizes = {std::min(train_gpus, gen_gpus), std::max(train_gpus, gen_gpus)};
   if (train_gpus == gen_gpus) problem.sizes.pop_back();
   // A row may take more nodes than its cluster has.

@@ -56,8 +56,9 @@ std::optional<Plan> planned(PlanRequest request, const std::vector<std::string>&
 }
 
 /// Experts and stages that lie on several nodes come over the network, and their one holder sends
-/// all copies of them. The closed form takes stages as equal, so a rollout of unequal stages may be
-/// priced a few percent below its bound.
+/// all copies of them. The closed form takes stages as equal, and what holders of experts send as
+/// spread evenly: a rollout of unequal stages, or one whose expert groups are larger than a trained
+/// replica cut by tensor parallelism, may be priced a few percent below its bound.
 TEST(ReshardLimits, ExpertsAcrossNodesAreNotPricedFasterThanTheirBound) {
   int across = 0;
   for (const char* const model : {"qwen3-235b-a22b", "qwen3-30b-a3b", "mixtral-8x7b"}) {
@@ -76,8 +77,11 @@ TEST(ReshardLimits, ExpertsAcrossNodesAreNotPricedFasterThanTheirBound) {
                   took * 1e3, limits[0].bound.seconds.value * 1e3);
       if (plan->find(Role::actor)->ranks == plan->find(Role::rollout)->ranks) {
         ++across;
-        const bool even = plan->find(Role::rollout)->layout.pp == 1;
-        EXPECT_LE(limits[0].bound.seconds, took * (even ? 1.001 : 1.1)) << model;
+        const ParallelLayout& actor = plan->find(Role::actor)->layout;
+        const ParallelLayout& rollout = plan->find(Role::rollout)->layout;
+        const bool spread = actor.tp == 1 || rollout.ep <= actor.ep;
+        const double below = rollout.pp > 1 ? 0.1 : spread ? 0.001 : 0.04;
+        EXPECT_LE(limits[0].bound.seconds, took * (1 + below)) << model;
       }
     }
   }

@@ -266,6 +266,7 @@ TEST(WholeSpaceTasks, MegatronsOrderIsPricedAsItIsSimulated) {
   PlanRequest asked =
       request_for(llama_8b(), {"actor.pp=2", "actor.tp=2", "actor.vpp=1", "actor.gpus=16"});
   asked.engine = "verl-megatron";
+  asked.traits = traits_of(asked.engine);
   const Plan plan = planned(asked);
   ASSERT_FALSE(plan.roles.empty());
   const RolePlan& actor = *plan.find(Role::actor);

@@ -214,7 +214,7 @@ TEST(Schema, EveryRunConfigurationFits) {
     without["trainer"].erase("total_training_steps");
     EXPECT_FALSE(fits("run", without)) << name;
     json wrong = good;
-    wrong["algorithm"]["adv_estimator"] = "rloo";
+    wrong["algorithm"]["adv_estimator"] = "rlo";
     EXPECT_FALSE(fits("run", wrong)) << name;
   }
 }

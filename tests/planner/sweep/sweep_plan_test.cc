@@ -65,6 +65,7 @@ PlanOutcome planned(const Cells& cells, const std::vector<std::string>& words) {
   request.cluster = read_cluster_spec(cells.at("cluster"), problems).value();
   request.calibration = calibration_for_cluster(request.cluster, problems).value();
   request.workload = workload_of(cells);
+  request.one_step_off = cells.contains("policy_lag") && cells.at("policy_lag") == "1";
   request.fixed = parse_settings(words, problems);
   auto outcome = make_plan(request, problems);
   EXPECT_TRUE(outcome.has_value()) << (problems.empty() ? "" : to_string(problems[0]));
@@ -196,10 +197,11 @@ TEST(SweepAndPlan, RowsSayWhetherTheRolloutIsKept) {
                  {"kind", "iteration"},
                  {"gpus", "8"},
                  {"tp", "2"},
+                 {"micro_batch", "4"},
                  {"pp", "1"},
                  {"zero", "1"},
                  {"gen_tp", "2"},
-                 {"global_batch", "512"},
+                 {"global_batch", "64"},
                  {"prompt_tokens", "1024"},
                  {"response_tokens", "1024"}};
   const SweepResult open = swept(cells);
