@@ -20,8 +20,6 @@
 
 namespace tessera {
 
-namespace {
-
 // One engine's answer to a request: its prices and what searches of it share.
 struct EngineSpace {
   const Engine& engine;
@@ -46,6 +44,8 @@ struct EngineSpace {
     return search_with_slots(problem, request, store);
   }
 };
+
+namespace {
 
 // The engines' spaces that answer a request, the one that is asked for first.
 std::vector<std::unique_ptr<EngineSpace>> spaces_of(const PlanRequest& request) {
