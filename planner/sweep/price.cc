@@ -42,9 +42,12 @@ SweepPricer::SweepPricer(const SweepInputs& inputs) : state_(std::make_unique<St
 SweepPricer::~SweepPricer() = default;
 
 SweepResult SweepPricer::price(const SweepRow& row) {
-  if (row.engine != kAnyEngine || row.kind != SweepKind::iteration) return price_as_is(row);
+  if (row.engine.empty() || row.kind != SweepKind::iteration) return price_as_is(row);
+  const std::vector<const Engine*> engines =
+      answering(engine_named(row.engine), {Role::actor, Role::rollout});
+  if (engines.size() == 1) return price_as_is(row);
   SweepResult best;
-  for (const Engine* engine : answering(engine_named(kAnyEngine), {Role::actor, Role::rollout})) {
+  for (const Engine* engine : engines) {
     SweepRow own = row;
     own.engine = engine->name;
     SweepResult result = price_as_is(own);
