@@ -151,8 +151,7 @@ bool checked(const PlanRequest& request, Problems& problems) {
   if (problems.size() != before) return false;
   check_settings(request, problems);
   allowed_placements(request, problems);
-  if (problems.size() != before) return false;
-  return true;
+  return problems.size() == before;
 }
 
 }  // namespace

@@ -120,6 +120,10 @@ Bytes deviation_of(const MemoryError& error, Bytes roles) {
   return Bytes{static_cast<std::int64_t>(deviation_at(error, static_cast<double>(roles.value)))};
 }
 
+Bytes reserve_of(const PlanRequest& request) {
+  return Bytes{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
+}
+
 Bytes memory_limit(const PlanRequest& request, double risk) {
   return most_bytes(memory_error(request), risk);
 }
@@ -127,8 +131,7 @@ Bytes memory_limit(const PlanRequest& request, double risk) {
 Bytes memory_limit(const PlanRequest& request) { return memory_limit(request, request.risk); }
 
 Bytes usable_memory(const PlanRequest& request) {
-  const Bytes reserve{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
-  return std::min(memory_limit(request) + reserve, request.cluster.device.memory);
+  return std::min(memory_limit(request) + reserve_of(request), request.cluster.device.memory);
 }
 
 Bytes usable_memory(const Plan& plan, const Calibration& calibration, int view) {
@@ -159,8 +162,7 @@ double fit_probability(const PlanRequest& request, Bytes roles) {
 }
 
 std::string of_usable(const PlanRequest& request, Bytes bytes) {
-  const Bytes reserve{static_cast<std::int64_t>(request.calibration.reserve_bytes.value)};
-  return in_gib(bytes + reserve) + " of " + in_gib(usable_memory(request));
+  return in_gib(bytes + reserve_of(request)) + " of " + in_gib(usable_memory(request));
 }
 
 PlanFit fit_of(const Plan& plan, const Calibration& calibration) {

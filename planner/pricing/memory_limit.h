@@ -52,6 +52,9 @@ double fit_probability(const MemoryError& error, Bytes roles);
 /// One standard deviation of what a device holds then.
 Bytes deviation_of(const MemoryError& error, Bytes roles);
 
+/// Of a rank, what the calibration keeps back: peaks count it beside the roles.
+Bytes reserve_of(const PlanRequest& request);
+
 /// Bytes of a rank that the roles on it may use under the request's risk, and under another.
 Bytes memory_limit(const PlanRequest& request);
 Bytes memory_limit(const PlanRequest& request, double risk);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/pricing/memory_limit.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/request/candidate.h"
 
@@ -21,7 +22,7 @@ BlockMemory block_memory(const Solution& solution, std::size_t block, Phase phas
     }
   }
   const PlanRequest& seen = costs.request(memory.roles.front().candidate.view);
-  memory.reserve = Bytes{static_cast<std::int64_t>(seen.calibration.reserve_bytes.value)};
+  memory.reserve = reserve_of(seen);
   return memory;
 }
 

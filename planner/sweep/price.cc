@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,20 +47,19 @@ SweepResult SweepPricer::price(const SweepRow& row) {
   const std::vector<const Engine*> engines =
       answering(engine_named(row.engine), {Role::actor, Role::rollout});
   if (engines.size() == 1) return price_as_is(row);
-  SweepResult best;
+  std::optional<SweepResult> best;
   for (const Engine* engine : engines) {
     SweepRow own = row;
     own.engine = engine->name;
     SweepResult result = price_as_is(own);
-    const bool better = result.feasible != best.feasible ? result.feasible
-                        : result.step_s && best.step_s   ? *result.step_s < *best.step_s
-                                                         : result.step_s.has_value();
-    if (best.why.empty() || better) {
-      best = std::move(result);
-      append(best.why, "engine " + engine->name);
-    }
+    const auto quicker = [&] {
+      return result.step_s && (!best->step_s || *result.step_s < *best->step_s);
+    };
+    if (best && !(result.feasible != best->feasible ? result.feasible : quicker())) continue;
+    append(result.why, "engine " + engine->name);
+    best = std::move(result);
   }
-  return best;
+  return *std::move(best);
 }
 
 SweepResult SweepPricer::price_as_is(const SweepRow& row) {

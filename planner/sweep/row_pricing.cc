@@ -241,9 +241,8 @@ class RowPricing {
     const auto schedule =
         schedule_of(default_schedule(request_.workload), solution.placement, solution.policy_lag);
     const Bytes peak = peak_bytes(schedule, solution, costs_, generating_);
-    const Bytes reserve{static_cast<std::int64_t>(request_.calibration.reserve_bytes.value)};
     result.peak_gib = gib(peak);
-    result.fits = fit_probability(request_, peak - reserve);
+    result.fits = fit_probability(request_, peak - reserve_of(request_));
     result.feasible = true;
     result.why = chosen_text(row_, solution, longest_sequence(request_.workload));
     add_assumptions(result, actor.dp);

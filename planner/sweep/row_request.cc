@@ -46,9 +46,9 @@ bool eager(const SweepRow& row) {
 
 // torch's own attention is FlashAttention 2 (scaled_dot_product_attention of torch 2.2 to 2.4).
 SweepAttention attention_of(const SweepRow& row) {
-  return row.attention == SweepAttention::flash && (eager(row) || row.compiled)
-             ? SweepAttention::flash_2
-             : row.attention;
+  const SweepAttention stated = row.attention.value_or(SweepAttention::flash);
+  const bool of_torch = stated == SweepAttention::flash && (eager(row) || row.compiled);
+  return of_torch ? SweepAttention::flash_2 : stated;
 }
 
 // FSDP's models use flash-attn's loss (llm-foundry's default) or torch.compile's; NeMo and
@@ -125,7 +125,7 @@ EngineTraits traits_of_row(const SweepRow& row) {
   EngineTraits traits = row.engine.empty() ? published_traits(row) : traits_of(row.engine);
   traits.shards.kept_gathered = !row.reshard_after_forward.value_or(true);
   if (row.precision == SweepPrecision::fp8) traits.kernels.product_speed = kFp8ProductSpeed;
-  if (row.attention_stated) {
+  if (row.attention) {
     traits.kernels.flash_attention = row.attention != SweepAttention::unfused;
   }
   if (row.tp_overlap) traits.kernels.overlapped_tensor_parallel = *row.tp_overlap;

@@ -162,7 +162,6 @@ std::optional<SweepPrecision> precision_in(std::string_view cell, std::string& n
 
 std::optional<SweepAttention> attention_in(std::string_view cell) {
   const std::string text = lower(cell);
-  if (text.empty()) return SweepAttention::flash;
   if (starts_with_one_of(
           text, {"unfused", "eager", "math", "no flash", "without flash", "naive", "standard"})) {
     return SweepAttention::unfused;
@@ -331,10 +330,11 @@ SweepRow read_row(RowReader& reader) {
        "colocated or split (also disaggregated, standalone, one-step-off), or nothing");
   take("precision", precision_in(reader.cell("precision"), row.notes), row.precision,
        "a text that begins with bf16, fp16, fp8, fp32 or tf32, or nothing");
-  row.attention_stated = !reader.cell("attention").empty();
   row.compiled = has_one_of(lower(reader.cell("attention")), {"compile", "flex"});
-  take("attention", attention_in(reader.cell("attention")), row.attention,
-       "flash, flash 1, flash 2 or unfused, or nothing");
+  if (!reader.cell("attention").empty()) {
+    take("attention", attention_in(reader.cell("attention")), row.attention,
+         "flash, flash 1, flash 2 or unfused, or nothing");
+  }
   return row;
 }
 

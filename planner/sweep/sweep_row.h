@@ -58,8 +58,7 @@ struct SweepRow {
       max_response_tokens;
   SweepPlacement placement = SweepPlacement::by_gpus;
   SweepPrecision precision = SweepPrecision::bf16;
-  SweepAttention attention = SweepAttention::flash;
-  bool attention_stated = false;
+  std::optional<SweepAttention> attention;  // empty = the engine's; of published runs flash
   bool compiled = false;  // by torch.compile, which FlexAttention always is; said with attention
   /// What the run's software does; empty = what the engine does, or what published engines of the
   /// row's kind do (row_request.cc).
