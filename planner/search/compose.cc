@@ -56,11 +56,6 @@ Batching batching_of(const PlanRequest& request, const Candidate& candidate) {
   return batching;
 }
 
-Bytes reserve_of(CostEvaluator& costs, const Candidate& candidate) {
-  const double bytes = costs.request(candidate.view).calibration.reserve_bytes.value;
-  return Bytes{static_cast<std::int64_t>(bytes)};
-}
-
 RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solution& solution,
                    const Candidate& candidate, const std::vector<ScheduledCall>& schedule) {
   const Role role = candidate.role;
@@ -96,7 +91,7 @@ RolePlan role_plan(const PlanRequest& request, CostEvaluator& costs, const Solut
   const bool first = solution.placement[block].front() == role;
   for (const ScheduledCall& call : schedule) {
     MemoryUse use = costs.memory(candidate, call.phase);
-    if (first) use.reserve = reserve_of(costs, candidate);
+    if (first) use.reserve = reserve_of(costs.request(candidate.view));
     plan.memory[call.phase] = use;
   }
   return plan;
