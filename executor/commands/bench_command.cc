@@ -145,6 +145,7 @@ void add_bench(CLI::App& app, const std::vector<std::string>& words) {
       ->add_option("--largest", sizes->largest, "Bytes of the largest buffer; at least 1 MiB")
       ->check(CLI::Range(kSmallestCollective, std::int64_t{1} << 40));
   collectives->callback([sizes] { run_collectives(*sizes); });
+  add_bench_rollout(*bench, words);
   add_bench_train(*bench, words);
   add_bench_rl(*bench, words);
 }

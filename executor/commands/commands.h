@@ -13,6 +13,7 @@ namespace tessera {
 void add_train(CLI::App& app);  // one rank of a run, started by mpirun, start, torchrun, srun
 /// `words`: the whole command line behind the program's name, with which ranks are started.
 void add_bench(CLI::App& app, const std::vector<std::string>& words);
+void add_bench_rollout(CLI::App& bench, const std::vector<std::string>& words);
 void add_bench_train(CLI::App& bench, const std::vector<std::string>& words);  // and kernels
 void add_bench_rl(CLI::App& bench, const std::vector<std::string>& words);
 void add_calibrate(CLI::App& app, const std::vector<std::string>& words);

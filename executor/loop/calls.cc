@@ -8,6 +8,7 @@
 #include "executor/loop/generator_state.h"
 #include "executor/loop/loss_functions.h"
 #include "executor/rollout/generate.h"
+#include "executor/rollout/replay.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -86,12 +87,17 @@ GeneratedShare generate_share(Worker& worker, std::int64_t step,
   const GeneratorState before = save_generators(worker.context.device);
   const std::span<const TokenPrompt> mine =
       prompts_of_replica(prompts, role.groups.dp_size, role.groups.dp_rank);
-  Rollout rollout = generate(*role.weights, role.groups, step, mine, options);
+  Rollout rollout = worker.generation->generate(step, mine, options);
   restore_generators(before, worker.context.device);
 
   GeneratedShare share;
-  share.metrics = {{"rollout/decode_steps", static_cast<double>(rollout.counts.decode_steps)},
-                   {"rollout/prefill_tokens", static_cast<double>(rollout.counts.prefill_tokens)},
+  const RolloutCounts& counts = rollout.counts;
+  share.metrics = {{"rollout/decode_steps", static_cast<double>(counts.decode_steps)},
+                   {"rollout/decode_tokens", static_cast<double>(counts.decode_tokens)},
+                   {"rollout/tail_steps", static_cast<double>(counts.tail_steps)},
+                   {"rollout/preemptions", static_cast<double>(counts.preemptions)},
+                   {"rollout/dropped_tokens", static_cast<double>(counts.dropped_tokens)},
+                   {"rollout/prefill_tokens", static_cast<double>(counts.prefill_tokens)},
                    {"rollout/kv_cache_bytes", static_cast<double>(rollout.kv_cache_bytes)}};
   const bool speaks = role.groups.coord.tp == 0 && role.groups.coord.pp == 0;
   if (speaks) share.sequences = std::move(rollout.sequences);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "executor/rl/filter_groups.h"
-#include "executor/rollout/continuous_batching.h"
+#include "executor/rollout/request_queue.h"
 
 namespace tessera {
 

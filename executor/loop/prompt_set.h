@@ -12,7 +12,7 @@
 #include "executor/data/rewards.h"
 #include "executor/data/tokenizer.h"
 #include "executor/rl/experience.h"
-#include "executor/rollout/continuous_batching.h"
+#include "executor/rollout/request_queue.h"
 
 namespace tessera {
 

@@ -9,6 +9,7 @@
 #include "executor/loop/calls.h"
 #include "executor/loop/group_filter.h"
 #include "executor/loop/share.h"
+#include "executor/rollout/replay.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {

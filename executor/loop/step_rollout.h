@@ -12,7 +12,7 @@
 #include "executor/loop/worker.h"
 #include "executor/rl/experience.h"
 #include "executor/rl/rows.h"
-#include "executor/rollout/continuous_batching.h"
+#include "executor/rollout/request_queue.h"
 
 namespace tessera {
 

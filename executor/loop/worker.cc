@@ -221,6 +221,10 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
               place_weights(worker.memory, plan, tables, role, config.reshard));
     if (context.memory != nullptr) context.memory->hold_limit();
   }
+  if (const RoleWorker* rollout = worker.find(Role::rollout);
+      rollout != nullptr && rollout->member()) {
+    worker.generation = std::make_unique<RolloutEngine>(*rollout->weights, rollout->groups);
+  }
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, tables.of(pair.from), pair, context.world->rank());
     const RolePlan& from = *worker.find(pair.from)->plan;

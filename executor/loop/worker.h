@@ -16,6 +16,7 @@
 #include "executor/reshard/reshard.h"
 #include "executor/reshard/weight_reshard.h"
 #include "executor/rl/kl.h"
+#include "executor/rollout/generate.h"
 #include "executor/train/trainer.h"
 #include "executor/weights/weights.h"
 
@@ -62,6 +63,7 @@ struct Worker {
   std::unique_ptr<BlockCopies> copies;
   std::unique_ptr<MemoryOps> memory_ops;
   std::unique_ptr<WeightReshard> weight_reshard;  // carries a minimal reshard out
+  std::unique_ptr<RolloutEngine> generation;      // where this rank generates; else nullptr
   torch::Tensor staging;                          // scratch of a full reshard
   KlController kl_in_reward;
   std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups

@@ -1,14 +1,13 @@
 #include <array>
-#include <numeric>
 
 #include "cost_models/compute.h"
 #include "cost_models/rank_model.h"
 #include "executor/attention/attention.h"
 #include "executor/comm/groups.h"
 #include "executor/measure/sampler.h"
-#include "executor/model/decode.h"
 #include "executor/model/decoder.h"
 #include "executor/model/layer_ops.h"
+#include "executor/model/paged_decoder.h"
 #include "executor/tensor/norm_ops.h"
 #include "executor/tensor/rope.h"
 
@@ -34,6 +33,28 @@ struct SmallModelTimes {
   double forward = 0, backward = 0, decode = 0;
 };
 
+/// One token of 8 sequences of 64 tokens each.
+double time_decode(Sampler& sampler, const Weights& weights, const ParallelGroups& alone) {
+  constexpr std::int64_t kRows = 8, kPage = 64;
+  PagedDecoder decoder(weights, alone);
+  const torch::Tensor cache = torch::zeros(
+      {kRows * decoder.page_bytes(kPage) / size_of(weights.dtype)}, weights.storage.options());
+  decoder.place(cache, kRows, kPage, kPage);
+  const auto options = weights.storage.options().dtype(torch::kInt64);
+  const auto halves = options.dtype(torch::kInt32);
+  const torch::Tensor rows = torch::arange(kRows, options);
+  const PagedBatch batch{.ids = torch::full({kRows}, 3, options),
+                         .positions = torch::full({kRows}, kPage - 1, options),
+                         .places = rows * kPage + (kPage - 1),
+                         .decode = {.rows = kRows,
+                                    .tokens = kRows,
+                                    .longest_keys = kPage,
+                                    .query_lengths = torch::ones({kRows}, halves),
+                                    .key_lengths = torch::full({kRows}, kPage, halves),
+                                    .page_table = torch::arange(kRows, halves).view({kRows, 1})}};
+  return sampler.compute([&] { decoder.forward(batch); });
+}
+
 SmallModelTimes time_small_model(Sampler& sampler, std::int64_t layers) {
   ParallelLayout layout;
   layout.stages = even_stages(layers, 1);
@@ -47,16 +68,7 @@ SmallModelTimes time_small_model(Sampler& sampler, std::int64_t layers) {
   {
     const torch::NoGradGuard no_grad;
     times.forward = sampler.compute([&] { stage_forward(weights, alone, tokens); });
-    CachedDecoder decoder(weights, alone);
-    decoder.reserve(8, 200);
-    std::vector<std::int64_t> slots(8);
-    std::iota(slots.begin(), slots.end(), 0);
-    const torch::Tensor ids = torch::full(
-        {8}, 3, torch::TensorOptions().dtype(torch::kInt64).device(sampler.options().device));
-    times.decode = sampler.compute([&] {
-      if (decoder.length(0) == 0 || decoder.length(0) >= 190) decoder.prefill(tokens, slots);
-      decoder.step(ids, slots);
-    });
+    times.decode = time_decode(sampler, weights, alone);
   }
   for (torch::Tensor& tensor : weights.tensors) {
     if (tensor.defined()) tensor.requires_grad_(true);

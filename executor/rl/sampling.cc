@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "executor/rl/draw_weight.h"
 
 namespace tessera {
 namespace {
@@ -28,22 +29,15 @@ std::size_t largest(std::span<const float> logits) {
   return best;
 }
 
-struct Distribution {
-  std::vector<std::int64_t> weights;  // integer, by token
-  double log_normalizer = 0;          // of exp((logit - largest) / temperature)
-};
-
-Distribution distribution_of(std::span<const float> logits, double top, double temperature) {
-  Distribution result;
-  result.weights.reserve(logits.size());
-  double sum = 0;
+/// Integer weights by token.
+std::vector<std::int64_t> weights_of(std::span<const float> logits, float top, double temperature) {
+  const auto inverse = static_cast<float>(1.0 / temperature);
+  std::vector<std::int64_t> weights;
+  weights.reserve(logits.size());
   for (const float logit : logits) {
-    const double p = std::exp((static_cast<double>(logit) - top) / temperature);
-    sum += p;
-    result.weights.push_back(static_cast<std::int64_t>(p * kWeightScale));
+    weights.push_back(draw_weight(draw_exponent(logit, top, inverse)));
   }
-  result.log_normalizer = std::log(sum);
-  return result;
+  return weights;
 }
 
 /// Sets the weights that top-k and top-p exclude to 0.
@@ -95,27 +89,31 @@ std::int64_t threshold(double uniform, std::int64_t total) {
   return std::min(below, total - 1);
 }
 
+double log_normalizer(std::int64_t total) {
+  return std::log(static_cast<double>(total) / kWeightScale);
+}
+
 Draw draw(std::span<const float> logits, const SamplingOptions& options, double uniform) {
   const std::size_t best = largest(logits);
-  const double top = logits[best];
+  const float top = logits[best];
   const bool greedy = options.temperature == 0;
   const double temperature = greedy ? 1 : options.temperature;
-  Distribution all = distribution_of(logits, top, temperature);
+  std::vector<std::int64_t> weights = weights_of(logits, top, temperature);
+  const double normalizer =
+      log_normalizer(std::accumulate(weights.begin(), weights.end(), std::int64_t{0}));
 
   std::size_t token = best;
   if (!greedy) {
-    restrict_weights(logits, options, all.weights);
-    const std::int64_t total =
-        std::accumulate(all.weights.begin(), all.weights.end(), std::int64_t{0});
+    restrict_weights(logits, options, weights);
+    const std::int64_t total = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
     const std::int64_t target = threshold(uniform, total);
     token = 0;
-    for (std::int64_t running = all.weights[0]; running <= target; running += all.weights[token]) {
+    for (std::int64_t running = weights[0]; running <= target; running += weights[token]) {
       ++token;
     }
   }
-  const double log_prob =
-      (static_cast<double>(logits[token]) - top) / temperature - all.log_normalizer;
-  return {static_cast<std::int32_t>(token), static_cast<float>(log_prob)};
+  const double gap = static_cast<double>(logits[token]) - static_cast<double>(top);
+  return {static_cast<std::int32_t>(token), static_cast<float>(gap / temperature - normalizer)};
 }
 
 }  // namespace tessera

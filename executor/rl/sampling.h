@@ -3,12 +3,13 @@
 // The random number of a draw is Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3", SC 2011) at key = seed and counter = (step, prompt, sample, position): batch, replica,
 // layout and resume cannot change it. The draw inverts the cumulative distribution in the order of
-// token ids. Probabilities are taken as integers, floor(2^40 exp((logit - largest) / temperature)),
-// so that sums have no rounding and any order of summation, on any device, decides alike; a token
-// less likely than 2^-40 of the most likely one is never drawn.
+// token ids. Probabilities are taken as integers, floor(2^40 exp((logit - largest) / temperature))
+// by draw_weight.h, so that sums have no rounding and any order of summation, on any device,
+// decides alike; a token less likely than 2^-40 of the most likely one is never drawn.
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <span>
 
@@ -31,6 +32,8 @@ struct SamplingOptions {
   /// 1: off. Keeps the most likely tokens (of the top k) until their share reaches top_p; the token
   /// that reaches it is kept, so at least one is.
   double top_p = 1;
+
+  auto operator<=>(const SamplingOptions&) const = default;
 };
 
 struct Draw {
@@ -46,6 +49,9 @@ Draw draw(std::span<const float> logits, const SamplingOptions& options, double 
 
 /// 2^40, the integer weight of the most likely token.
 inline constexpr double kWeightScale = 1099511627776.0;
+
+/// log of the sum of exp((logit - largest) / temperature) over a row whose weights sum to `total`.
+double log_normalizer(std::int64_t total);
 
 /// The largest integer weight sum that `uniform` leaves below the drawn token, for weights that sum
 /// to `total`: the first token whose running sum exceeds it is drawn.

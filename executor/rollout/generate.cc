@@ -1,62 +1,24 @@
 #include "executor/rollout/generate.h"
 
-#include <algorithm>
+#include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/problem.h"
 #include "executor/comm/groups.h"
-#include "executor/model/decode.h"
-#include "executor/model/scores.h"
-#include "executor/rollout/sample_rows.h"
+#include "executor/rollout/paged_model.h"
+#include "executor/storage/releasable_memory.h"
 #include "executor/weights/parallel_ops.h"
 
 namespace tessera {
 namespace {
 
-/// The decoder behind continuous batching's interface.
-class DecodedTokens : public TokenModel {
- public:
-  DecodedTokens(const Weights& weights, const ParallelGroups& groups, CachedDecoder& decoder,
-                const SamplingOptions& sampling)
-      : weights_(weights), groups_(groups), decoder_(decoder), sampling_(sampling) {}
-
-  std::vector<Draw> admit(std::span<const Admission> admissions) override {
-    std::vector<std::vector<std::int64_t>> prompts;
-    std::vector<std::int64_t> first_slots, from, to, rows;
-    std::vector<double> uniforms;
-    for (const Admission& admission : admissions) {
-      prompts.emplace_back(admission.prompt.begin(), admission.prompt.end());
-      first_slots.push_back(admission.slots.front());
-      for (std::size_t i = 0; i < admission.slots.size(); ++i) {
-        rows.push_back(static_cast<std::int64_t>(prompts.size()) - 1);
-        uniforms.push_back(admission.uniforms[i]);
-        if (i == 0) continue;
-        from.push_back(admission.slots.front());
-        to.push_back(admission.slots[i]);
-      }
-    }
-    const torch::Tensor hidden =
-        decoder_.prefill(pack_tokens(prompts, weights_.device()), first_slots);
-    if (!to.empty()) decoder_.copy_slots(from, to);
-    return sample_rows(full_logits(weights_, groups_, hidden), rows, uniforms, sampling_);
-  }
-
-  std::vector<Draw> advance(std::span<const std::int32_t> tokens,
-                            std::span<const std::int64_t> slots,
-                            std::span<const double> uniforms) override {
-    const std::vector<std::int64_t> wide(tokens.begin(), tokens.end());
-    const torch::Tensor ids = torch::tensor(wide, torch::kLong).to(weights_.device());
-    const torch::Tensor hidden = decoder_.step(ids, slots);
-    std::vector<std::int64_t> rows(slots.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
-    return sample_rows(full_logits(weights_, groups_, hidden), rows, uniforms, sampling_);
-  }
-
- private:
-  const Weights& weights_;
-  const ParallelGroups& groups_;
-  CachedDecoder& decoder_;
-  const SamplingOptions& sampling_;
-};
+/// Tokens of a page: cuDNN's kernels are fastest at 64; small pages waste less of small texts.
+constexpr std::int64_t kDevicePage = 64, kHostPage = 16;
+/// Pages by which the longest text that fits grows: few lengths, few captures.
+constexpr std::int64_t kPagesStep = 8;
 
 /// FNV-1a over all response tokens and lengths, 62 bits.
 std::int64_t digest_of(std::span<const Sequence> sequences) {
@@ -81,26 +43,98 @@ void check_agreement(std::span<const Sequence> sequences, const Weights& weights
               "tensor-parallel ranks of one rollout replica drew different tokens");
 }
 
-}  // namespace
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-Rollout generate(const Weights& weights, const ParallelGroups& groups, std::int64_t step,
-                 std::span<const TokenPrompt> prompts, const RolloutOptions& options) {
-  Rollout rollout;
+/// What a step needs: the memory of max_sequences of its longest texts, and never less than one.
+CacheShape shape_for(std::span<const TokenPrompt> prompts, const RolloutOptions& options,
+                     std::int64_t page_tokens) {
   std::int64_t samples = 0, longest = 0;
   for (const TokenPrompt& prompt : prompts) {
     samples += prompt.samples;
     longest = std::max(longest, static_cast<std::int64_t>(prompt.tokens.size()));
   }
-  if (samples > 0) {
-    const torch::NoGradGuard no_grad;
-    CachedDecoder decoder(weights, groups);
-    rollout.kv_cache_bytes = decoder.reserve(std::min(options.max_sequences, samples),
-                                             longest + options.max_response_tokens);
-    DecodedTokens model(weights, groups, decoder, options.sampling);
-    rollout.sequences = generate(model, step, prompts, options, &rollout.counts);
-    decoder.release();
+  longest += options.max_response_tokens;
+  const std::int64_t slots = std::min(options.max_sequences, samples);
+  const std::int64_t row_pages = divided_up(longest, page_tokens);
+  return {.pages = std::max(slots * longest / page_tokens, row_pages),
+          .page_tokens = page_tokens,
+          .row_pages = divided_up(row_pages, kPagesStep) * kPagesStep,
+          .slots = slots};
+}
+
+bool holds(const CacheShape& shape, const CacheShape& wanted) {
+  return shape.pages >= wanted.pages && shape.row_pages >= wanted.row_pages &&
+         shape.slots >= wanted.slots;
+}
+
+std::unique_ptr<ReleasableMemory> make_memory(std::int64_t bytes, torch::Device device) {
+  return device.is_cuda() ? make_releasable_device_memory(bytes, device.index())
+                          : make_releasable_host_memory(bytes);
+}
+
+/// torch keeps memory that it does not use: where it is needed it is given back.
+template <typename Allocate>
+auto with_room(torch::Device device, Allocate allocate) {
+  try {
+    return allocate();
+  } catch (const OutOfMemory&) {
+    if (!device.is_cuda()) throw;
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    return allocate();
   }
-  check_agreement(rollout.sequences, weights, groups);
+}
+
+}  // namespace
+
+struct RolloutEngine::Cache {
+  std::unique_ptr<ReleasableMemory> memory;
+  torch::Tensor tensor;  // over it
+  std::unique_ptr<PagedModel> model;
+};
+
+RolloutEngine::RolloutEngine(const Weights& weights, const ParallelGroups& groups)
+    : weights_(weights), groups_(groups) {}
+RolloutEngine::~RolloutEngine() = default;
+
+/// The cache of the last call where it is large enough, else a new one; mapped and finite.
+RolloutEngine::Cache& RolloutEngine::cache_for(std::span<const TokenPrompt> prompts,
+                                               const RolloutOptions& options) {
+  const torch::Device device = weights_.device();
+  CacheShape wanted = shape_for(prompts, options, device.is_cuda() ? kDevicePage : kHostPage);
+  if (cache_ && holds(cache_->model->shape(), wanted)) {
+    with_room(device, [&] { cache_->memory->map(); });
+    cache_->tensor.zero_();
+    return *cache_;
+  }
+  cache_.reset();
+  cache_ = std::make_unique<Cache>();
+  const std::int64_t page = PagedDecoder(weights_, groups_).page_bytes(wanted.page_tokens);
+  const std::int64_t bytes = page * PagedModel::cache_pages(wanted);
+  cache_->memory = with_room(device, [&] { return make_memory(bytes, device); });
+  cache_->tensor =
+      torch::from_blob(cache_->memory->data(), {bytes / size_of(weights_.dtype)},
+                       torch::TensorOptions().dtype(scalar_type(weights_.dtype)).device(device));
+  cache_->model = std::make_unique<PagedModel>(weights_, groups_, wanted, cache_->tensor);
+  return *cache_;
+}
+
+Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> prompts,
+                                const RolloutOptions& options) {
+  Rollout rollout;
+  const auto samples = [](const TokenPrompt& prompt) { return prompt.samples > 0; };
+  if (std::any_of(prompts.begin(), prompts.end(), samples)) {
+    const torch::NoGradGuard no_grad;
+    Cache& cache = cache_for(prompts, options);
+    rollout.kv_cache_bytes = cache.memory->bytes();
+    cache.model->set_sampling(options.sampling);
+    RolloutOptions limited = options;
+    limited.max_sequences = std::min(options.max_sequences, cache.model->shape().slots);
+    RequestQueue queue(*cache.model, step, limited, cache.model->shape().pages);
+    rollout.sequences = generate_all(queue, prompts);
+    rollout.counts = queue.counts();
+    cache.memory->release();
+  }
+  check_agreement(rollout.sequences, weights_, groups_);
   return rollout;
 }
 

@@ -1,14 +1,16 @@
-// Generation on one rank of the rollout role: continuous batching over the cached decoder.
+// Generation on one rank of the rollout role: requests over a cache of keys and values in pages.
 //
 // Collective over the tensor-parallel group; each replica generates its own prompts without talking
-// to the others. The cache of keys and values exists only during the call.
+// to the others. The cache's memory exists only during a call, behind the same addresses in each,
+// so that what was captured for one call serves the next. Owned by the rank's worker; one thread.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "executor/rollout/continuous_batching.h"
+#include "executor/rollout/request_queue.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
@@ -19,10 +21,27 @@ struct Rollout {
   std::int64_t kv_cache_bytes = 0;  // on this rank
 };
 
-/// Generates the replica's share `prompts` (prompts_of_replica with groups.dp_size and
-/// groups.dp_rank). At the end the tensor-parallel ranks compare digests of what they drew; throws
-/// Error{internal} when they differ.
-Rollout generate(const Weights& weights, const ParallelGroups& groups, std::int64_t step,
-                 std::span<const TokenPrompt> prompts, const RolloutOptions& options);
+class RolloutEngine {
+ public:
+  /// Keeps references: `weights` and `groups` outlive it. Allocates nothing yet.
+  RolloutEngine(const Weights& weights, const ParallelGroups& groups);
+  ~RolloutEngine();
+
+  /// Generates the replica's share `prompts` (prompts_of_replica with groups.dp_size and
+  /// groups.dp_rank). The cache has the memory of max_sequences of the longest texts. At the end
+  /// the tensor-parallel ranks compare digests of what they drew; throws Error{internal} when they
+  /// differ.
+  Rollout generate(std::int64_t step, std::span<const TokenPrompt> prompts,
+                   const RolloutOptions& options);
+
+ private:
+  struct Cache;
+
+  Cache& cache_for(std::span<const TokenPrompt> prompts, const RolloutOptions& options);
+
+  const Weights& weights_;
+  const ParallelGroups& groups_;
+  std::unique_ptr<Cache> cache_;
+};
 
 }  // namespace tessera

@@ -32,61 +32,73 @@ Tensor restricted(const Tensor& logits, const Tensor& weights, const SamplingOpt
   return torch::zeros_like(weights).scatter(1, order, sorted);
 }
 
-/// [2, draws] fp64: tokens (-1 where the row is no row of logits) and log-probs.
-Tensor draw_block(const Tensor& logits, const Tensor& uniforms, const SamplingOptions& options) {
-  const Tensor x = logits.to(torch::kDouble);
+/// draw_weight (draw_weight.h) by tensor operations, which round each result once as it does.
+Tensor draw_weights(const Tensor& exponent) {
+  const Tensor x = exponent.clamp_min(-28.0F);
+  const Tensor n = (x * 1.44269502F + 12582912.0F) - 12582912.0F;
+  const Tensor r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
+  Tensor p = torch::full_like(r, 1.98412698e-4F);
+  for (const float term :
+       {1.38888889e-3F, 8.33333333e-3F, 4.16666667e-2F, 1.66666667e-1F, 0.5F, 1.0F, 1.0F}) {
+    p = p * r + term;
+  }
+  const Tensor scale = (n.to(torch::kInt) + (40 + 127)).bitwise_left_shift(23).view(torch::kFloat);
+  return (p * scale).to(torch::kLong).masked_fill_(exponent.le(-28.0F), 0);
+}
+
+DrawnRows draw_block(const Tensor& x, const Tensor& uniforms, const SamplingOptions& options) {
+  const bool greedy = options.temperature == 0;
+  const double temperature = greedy ? 1 : options.temperature;
   const Tensor top = x.amax(1, true);
-  const double temperature = options.temperature == 0 ? 1 : options.temperature;
-  const Tensor scaled = (x - top) / temperature;
-  const Tensor p = scaled.exp();
+  const Tensor good = top.squeeze(1).isfinite();
+  const Tensor weights = draw_weights((x - top) * static_cast<float>(1.0 / temperature));
   Tensor token;
-  if (options.temperature == 0) {
+  if (greedy) {
     const Tensor ids = torch::arange(x.size(1), x.options().dtype(torch::kLong)).expand_as(x);
     token = ids.masked_fill(x.ne(top), x.size(1)).amin(1);
   } else {
-    const Tensor weights = restricted(x, (p * kWeightScale).to(torch::kLong), options);
-    const Tensor running = weights.cumsum(1);
+    const Tensor running = restricted(x, weights, options).cumsum(1);
     const Tensor total = running.select(1, -1);
     const Tensor target =
         torch::minimum((uniforms * total.to(torch::kDouble)).to(torch::kLong), total - 1);
     token = running.le(target.unsqueeze(1)).sum(1);
   }
-  const Tensor good = top.squeeze(1).isfinite();
   token = token.clamp(0, x.size(1) - 1);
-  const Tensor log_prob = scaled.gather(1, token.unsqueeze(1)).squeeze(1) - p.sum(1).log();
-  return torch::stack({token.masked_fill(~good, -1).to(torch::kDouble), log_prob});
+  const Tensor gap = x.gather(1, token.unsqueeze(1)).squeeze(1).to(torch::kDouble) -
+                     top.squeeze(1).to(torch::kDouble);
+  const Tensor normalizer = (weights.sum(1).to(torch::kDouble) / kWeightScale).log();
+  return {token.masked_fill(~good, -1).to(torch::kInt),
+          (gap / temperature - normalizer).to(torch::kFloat)};
 }
 
 }  // namespace
 
-std::vector<Draw> sample_rows_on_device(const Tensor& logits, std::span<const std::int64_t> rows,
-                                        std::span<const double> uniforms,
-                                        const SamplingOptions& options) {
-  TESSERA_CHECK(rows.size() == uniforms.size());
-  if (rows.empty()) return {};
+DrawnRows draw_rows(const Tensor& logits, const Tensor& rows, const Tensor& uniforms,
+                    const SamplingOptions& options) {
   const torch::NoGradGuard no_grad;
-  const auto host = [](auto span, torch::ScalarType type) {
-    return torch::from_blob(const_cast<void*>(static_cast<const void*>(span.data())),
-                            {static_cast<std::int64_t>(span.size())}, type);
-  };
-  const Tensor row_ids = host(rows, torch::kLong).to(logits.device());
-  const Tensor u = host(uniforms, torch::kDouble).to(logits.device());
   const std::int64_t block = std::max<std::int64_t>(1, kBlockElements / logits.size(1));
-  std::vector<Tensor> parts;
-  for (std::int64_t lo = 0; lo < row_ids.size(0); lo += block) {
-    const std::int64_t hi = std::min(lo + block, row_ids.size(0));
-    parts.push_back(
-        draw_block(logits.index_select(0, row_ids.slice(0, lo, hi)), u.slice(0, lo, hi), options));
+  std::vector<Tensor> tokens, log_probs;
+  for (std::int64_t lo = 0; lo < rows.size(0); lo += block) {
+    const std::int64_t hi = std::min(lo + block, rows.size(0));
+    const DrawnRows part = draw_block(logits.index_select(0, rows.slice(0, lo, hi)),
+                                      uniforms.slice(0, lo, hi), options);
+    tokens.push_back(part.tokens);
+    log_probs.push_back(part.log_probs);
   }
-  const Tensor result = torch::cat(parts, 1).cpu().contiguous();
-  const double* tokens = result.const_data_ptr<double>();
-  const double* log_probs = tokens + rows.size();
-  std::vector<Draw> draws(rows.size());
-  for (std::size_t i = 0; i < draws.size(); ++i) {
-    if (tokens[i] < 0) {
+  return {torch::cat(tokens), torch::cat(log_probs)};
+}
+
+std::vector<Draw> draws_of(const DrawnRows& drawn) {
+  const Tensor tokens = drawn.tokens.cpu().contiguous(),
+               scores = drawn.log_probs.cpu().contiguous();
+  const auto* token = tokens.const_data_ptr<std::int32_t>();
+  const auto* score = scores.const_data_ptr<float>();
+  std::vector<Draw> draws;
+  for (std::int64_t i = 0; i < tokens.size(0); ++i) {
+    if (token[i] < 0) {
       throw Error(ExitCode::internal, "a row of logits holds NaN, +inf or nothing finite");
     }
-    draws[i] = {static_cast<std::int32_t>(tokens[i]), static_cast<float>(log_probs[i])};
+    draws.push_back({token[i], score[i]});
   }
   return draws;
 }
@@ -94,7 +106,7 @@ std::vector<Draw> sample_rows_on_device(const Tensor& logits, std::span<const st
 std::vector<Draw> sample_rows(const Tensor& logits, std::span<const std::int64_t> rows,
                               std::span<const double> uniforms, const SamplingOptions& options) {
   TESSERA_CHECK(rows.size() == uniforms.size());
-  if (!logits.is_cpu()) return sample_rows_on_device(logits, rows, uniforms, options);
+  TESSERA_CHECK(logits.is_cpu());
   const Tensor host = logits.to(torch::kFloat).contiguous();
   const auto vocabulary = static_cast<std::size_t>(host.size(1));
   const float* data = host.const_data_ptr<float>();

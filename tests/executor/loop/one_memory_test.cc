@@ -15,6 +15,7 @@
 #include "executor/data/init_model.h"
 #include "executor/loop/worker.h"
 #include "executor/rollout/generate.h"
+#include "executor/rollout/replay.h"
 #include "planner/request/candidate.h"
 #include "tests/executor/reshard/layout_cases.h"
 #include "tests/executor/train/small_models.h"
@@ -123,7 +124,7 @@ std::vector<Sequence> generated(const RoleWorker& rollout, std::int64_t step, st
                        .tokens = {static_cast<std::int32_t>(i % vocab), 2, 3},
                        .samples = 2});
   }
-  return generate(*rollout.weights, rollout.groups, step,
+  return RolloutEngine(*rollout.weights, rollout.groups).generate(step,
                   prompts_of_replica(prompts, rollout.groups.dp_size, rollout.groups.dp_rank),
                   {.seed = 5, .max_response_tokens = 4, .max_sequences = 8})
       .sequences;

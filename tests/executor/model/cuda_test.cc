@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include "cost_models/documents/problem.h"
-#include "executor/model/decode.h"
 #include "executor/model/scores.h"
 #include "tests/executor/model/fixture.h"
 
@@ -120,40 +119,6 @@ TEST_F(OnGpu, GradientsEqualTheCpus) {
     EXPECT_LE(relative_error(fp32[row], want[row]), 1e-4) << name;
     EXPECT_LE(relative_error(bf16[row], want[row]), 1e-1) << name;
     EXPECT_TRUE(torch::equal(again[row], fp32[row])) << name;
-  }
-}
-
-TEST_F(OnGpu, DecodingEqualsTheFullForward) {
-  for (const std::int64_t window : {0, 6}) {
-    const ModelSpec spec = medium_model(window);
-    const Sequences sequences = drawn_sequences(spec, {20, 20, 20});
-    for (const auto& [dtype, tolerance] : {std::pair{DType::fp32, 1e-5}, {DType::bf16, 3e-2}}) {
-      const Weights weights = moved(drawn(spec), torch::kCUDA, dtype);
-      const Tensor want = logits_of(weights, alone, sequences).view({3, 20, -1});
-      CachedDecoder decoder(weights, alone);
-      decoder.reserve(4, 20);
-      const std::vector<std::int64_t> slots{2, 0, 3};
-      Sequences prompts;
-      for (std::size_t i = 0; i < 3; ++i) {
-        prompts.emplace_back(sequences[i].begin(), sequences[i].begin() + 3 + std::ptrdiff_t(i));
-      }
-      decoder.prefill(pack_tokens(prompts, torch::kCUDA), slots);
-      while (decoder.length(slots[2]) < 20) {
-        std::vector<std::int64_t> ids;
-        for (std::size_t i = 0; i < 3; ++i) {
-          ids.push_back(sequences[i][static_cast<std::size_t>(decoder.length(slots[i]))]);
-        }
-        const Tensor logits =
-            full_logits(weights, alone,
-                        decoder.step(torch::tensor(ids, torch::kInt64).to(torch::kCUDA), slots))
-                .cpu();
-        for (std::size_t i = 0; i < 3; ++i) {
-          const auto row = static_cast<std::int64_t>(i);
-          const std::int64_t position = decoder.length(slots[i]) - 1;
-          EXPECT_LE(relative_error(logits[row], want[row][position]), tolerance);
-        }
-      }
-    }
   }
 }
 

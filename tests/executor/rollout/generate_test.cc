@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "executor/model/scores.h"
+#include "executor/rollout/replay.h"
 #include "tests/executor/model/fixture.h"
 
 namespace tessera {
@@ -44,8 +45,9 @@ std::vector<Sequence> generated(Degrees degrees, std::span<const TokenPrompt> al
   testing::on_ranks(
       spec(), degrees, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
         const Weights weights = testing::loaded(spec(), layout, groups, {});
-        const Rollout rollout = generate(
-            weights, groups, 5, prompts_of_replica(all, groups.dp_size, groups.dp_rank), options);
+        const Rollout rollout =
+            RolloutEngine(weights, groups)
+                .generate(5, prompts_of_replica(all, groups.dp_size, groups.dp_rank), options);
         const std::lock_guard lock(mutex);
         if (counts != nullptr) *counts = rollout.counts;
         auto& mine = of_replica[static_cast<std::size_t>(groups.dp_rank)];
@@ -169,19 +171,44 @@ TEST(Generate, ReplicasWithoutPromptsReturnNothing) {
   expect_same_text(generated({.tp = 1, .dp = 3}, all, options()), generated({}, all, options()));
 }
 
-TEST(Generate, TheCacheHoldsThePromptsAndResponsesOfItsSlots) {
+TEST(Generate, TheCacheTakesTheMemoryOfItsSlotsLongestTextsInWholePages) {
   const auto all = prompts(4, 2);
   RolloutOptions few = options();
   few.max_sequences = 3;
+  few.max_response_tokens = 40;
   testing::on_ranks(
       spec(), {.tp = 2}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
         const Weights weights = testing::loaded(spec(), layout, groups, {});
-        const Rollout rollout = generate(weights, groups, 0, all, few);
+        const Rollout rollout = RolloutEngine(weights, groups).generate(0, all, few);
         std::size_t longest = 0;
         for (const TokenPrompt& prompt : all) longest = std::max(longest, prompt.tokens.size());
-        const auto tokens = 3 * (static_cast<std::int64_t>(longest) + few.max_response_tokens);
-        EXPECT_EQ(rollout.kv_cache_bytes, 2 * spec().layers * tokens * spec().head_dim * 4);
+        const auto texts = 3 * (static_cast<std::int64_t>(longest) + few.max_response_tokens);
+        const std::int64_t page = 2 * spec().layers * 16 * spec().head_dim * 4;
+        EXPECT_LE(rollout.kv_cache_bytes, (texts / 16 + 1) * page + 4096);
+        EXPECT_GT(rollout.kv_cache_bytes, texts / 16 * page);
       });
+}
+
+TEST(Generate, AnEngineSaysTheSameAgainAndGrowsForLongerTexts) {
+  testing::on_ranks(spec(), {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    const Weights weights = testing::loaded(spec(), layout, groups, {});
+    RolloutEngine engine(weights, groups);
+    const auto small = prompts(2, 1), large = prompts(9, 3);
+    RolloutOptions longer = options();
+    longer.max_response_tokens = 200;
+    const Rollout first = engine.generate(5, small, options());
+    const Rollout grown = engine.generate(5, large, longer);
+    EXPECT_GT(grown.kv_cache_bytes, first.kv_cache_bytes);
+    expect_same_text(grown.sequences,
+                     RolloutEngine(weights, groups).generate(5, large, longer).sequences);
+    const Rollout again = engine.generate(5, small, options());
+    expect_same_text(again.sequences, first.sequences);
+    EXPECT_EQ(again.kv_cache_bytes, grown.kv_cache_bytes);  // the memory that is there already
+    RolloutOptions greedy = options();
+    greedy.sampling.temperature = 0;
+    EXPECT_NE(engine.generate(5, small, greedy).sequences, first.sequences);
+    expect_same_text(engine.generate(5, small, options()).sequences, first.sequences);
+  });
 }
 
 }  // namespace

@@ -25,10 +25,17 @@ Case make_case(std::int64_t vocabulary, std::int64_t draws, std::uint64_t seed) 
   return c;
 }
 
+std::vector<Draw> drawn_on(torch::Device device, const torch::Tensor& logits,
+                           const std::vector<std::int64_t>& rows,
+                           const std::vector<double>& uniforms, const SamplingOptions& options) {
+  return draws_of(draw_rows(logits.to(device), torch::tensor(rows, torch::kLong).to(device),
+                            torch::tensor(uniforms, torch::kDouble).to(device), options));
+}
+
 void expect_host_and_device_agree(const Case& c, const SamplingOptions& options,
                                   torch::Device device) {
   const auto host = sample_rows(c.logits, c.rows, c.uniforms, options);
-  const auto other = sample_rows_on_device(c.logits.to(device), c.rows, c.uniforms, options);
+  const auto other = drawn_on(device, c.logits, c.rows, c.uniforms, options);
   ASSERT_EQ(host.size(), other.size());
   for (std::size_t i = 0; i < host.size(); ++i) {
     EXPECT_EQ(host[i].token, other[i].token) << i;
@@ -84,7 +91,7 @@ TEST(SampleRows, EachDrawReadsItsRow) {
   const std::vector<std::int64_t> rows = {2, 0, 0, 1};
   const std::vector<double> uniforms = {0.1, 0.5, 0.9, 0.3};
   for (const auto& draws : {sample_rows(logits, rows, uniforms, {}),
-                            sample_rows_on_device(logits, rows, uniforms, {})}) {
+                            drawn_on(torch::kCPU, logits, rows, uniforms, {})}) {
     std::vector<int> tokens;
     for (const Draw& draw : draws) tokens.push_back(draw.token);
     EXPECT_EQ(tokens, (std::vector<int>{3, 2, 2, 0}));
@@ -99,8 +106,8 @@ TEST(SampleRows, RowsThatAreNotLogitsAreRefused) {
     logits[1][2] = bad;
     const std::vector<std::int64_t> first = {0}, both = {0, 1};
     const std::vector<double> u = {0.5, 0.5};
-    EXPECT_NO_THROW(sample_rows_on_device(logits, first, std::span(u).first(1), {}));
-    EXPECT_THROW(sample_rows_on_device(logits, both, u, {}), Error);
+    EXPECT_NO_THROW(drawn_on(torch::kCPU, logits, first, {0.5}, {}));
+    EXPECT_THROW(drawn_on(torch::kCPU, logits, both, u, {}), Error);
     EXPECT_THROW(sample_rows(logits, both, u, {}), Error);
   }
 }

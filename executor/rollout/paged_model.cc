@@ -1,0 +1,169 @@
+#include "executor/rollout/paged_model.h"
+
+#include <c10/cuda/CUDAEvent.h>
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <utility>
+
+#include "cost_models/documents/check.h"
+#include "executor/model/scores.h"
+#include "executor/rollout/pass_tensors.h"
+#include "executor/tensor/captured_graph.h"
+#include "executor/tensor/fused.h"
+
+namespace tessera {
+namespace {
+
+using torch::Tensor;
+
+bool restricts(const SamplingOptions& options, std::int64_t vocabulary) {
+  return (options.top_k > 0 && options.top_k < vocabulary) || options.top_p < 1;
+}
+
+/// In pinned memory, without waiting for it.
+Tensor on_host(const Tensor& x) {
+  if (x.is_cpu()) return x;
+  Tensor host = torch::empty(x.sizes(), x.options().device(torch::kCPU).pinned_memory(true));
+  host.copy_(x, /*non_blocking=*/true);
+  return host;
+}
+
+}  // namespace
+
+struct PagedModel::Captured {
+  PassArrays arrays;  // on the device
+  PassTensors inputs;
+  DrawnRows drawn;
+  std::unique_ptr<CapturedGraph> graph;
+};
+
+struct PagedModel::Launched {
+  DrawnRows drawn;                           // on the host, once `done`
+  std::optional<c10::cuda::CUDAEvent> done;  // none on the CPU
+  std::int64_t decoded = 0, padded = 0;      // decode rows that are sequences; all of them
+};
+
+PagedModel::PagedModel(const Weights& weights, const ParallelGroups& groups,
+                       const CacheShape& shape, const Tensor& memory)
+    : weights_(weights), groups_(groups), shape_(shape), decoder_(weights, groups) {
+  decoder_.place(memory, cache_pages(shape), shape.page_tokens,
+                 shape.row_pages * shape.page_tokens);
+  last_tokens_ = torch::zeros({shape.slots + 1},
+                              torch::TensorOptions().dtype(torch::kLong).device(weights.device()));
+}
+
+PagedModel::~PagedModel() = default;
+
+std::int64_t PagedModel::padded_rows(std::int64_t rows) {
+  if (rows <= 16) return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(rows)));
+  const std::int64_t unit = rows <= 64 ? 16 : rows <= 256 ? 32 : 64;
+  return (rows + unit - 1) / unit * unit;
+}
+
+void PagedModel::launch(const Pass& pass) {
+  const torch::NoGradGuard no_grad;
+  const auto decoded = static_cast<std::int64_t>(pass.decode.size());
+  const bool cuda = weights_.device().is_cuda();
+  const std::int64_t padded = cuda && decoded > 0 ? padded_rows(decoded) : decoded;
+  const PassArrays host = pack_pass(
+      pass, padded, shape_.row_pages, shape_.page_tokens,
+      {.page = static_cast<std::int32_t>(shape_.pages), .slot = shape_.slots}, cuda, cuda);
+  DrawnRows drawn;
+  if (cuda && pass.prefill.empty()) {
+    drawn = replay(host);
+  } else {
+    const PassArrays there{host.counts, host.words.to(weights_.device(), /*non_blocking=*/true),
+                           host.halves.to(weights_.device(), /*non_blocking=*/true)};
+    drawn = run(tensors_of(there));
+  }
+  Launched launched{.decoded = decoded, .padded = padded};
+  if (host.counts.draws() > 0) {
+    launched.drawn = {on_host(drawn.tokens), on_host(drawn.log_probs)};
+  }
+  if (cuda) launched.done.emplace().record();
+  launched_.push_back(std::move(launched));
+}
+
+/// A pass that only decodes: the first of its size runs and is captured then.
+DrawnRows PagedModel::replay(const PassArrays& host) {
+  std::unique_ptr<Captured>& entry = graphs_[{host.counts.decode_rows, sampling_}];
+  if (entry) {
+    entry->arrays.words.copy_(host.words, /*non_blocking=*/true);
+    entry->arrays.halves.copy_(host.halves, /*non_blocking=*/true);
+    entry->graph->replay();
+    return entry->drawn;
+  }
+  entry = std::make_unique<Captured>();
+  entry->arrays = {host.counts, host.words.to(weights_.device(), /*non_blocking=*/true),
+                   host.halves.to(weights_.device(), /*non_blocking=*/true)};
+  // Any pass of this size: keys up to the longest text.
+  entry->arrays.counts.longest_keys = shape_.row_pages * shape_.page_tokens;
+  entry->inputs = tensors_of(entry->arrays);
+  const DrawnRows drawn = run(entry->inputs);
+  Captured& captured = *entry;
+  captured.graph =
+      std::make_unique<CapturedGraph>([&] { captured.drawn = run(captured.inputs); }, first_graph_);
+  if (first_graph_ == nullptr) first_graph_ = captured.graph.get();
+  return drawn;
+}
+
+DrawnRows PagedModel::run(const PassTensors& inputs) {
+  const PassCounts& counts = inputs.counts;
+  Tensor ids = inputs.prefill_ids;
+  if (counts.decode_rows > 0) {
+    const Tensor last = last_tokens_.index_select(0, inputs.slots.narrow(0, 0, counts.decode_rows));
+    ids = counts.prefill_tokens > 0 ? torch::cat({last, ids}) : last;
+  }
+  const Tensor hidden = decoder_.forward({.ids = ids,
+                                          .positions = inputs.positions,
+                                          .places = inputs.places,
+                                          .decode = inputs.decode,
+                                          .prefill = inputs.prefill,
+                                          .chosen = inputs.chosen});
+  if (counts.copies > 0) decoder_.copy_pages(inputs.copy_from, inputs.copy_to);
+  if (counts.draws() == 0) return {};
+  return draw(full_logits(weights_, groups_, hidden), inputs);
+}
+
+DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
+  if (fused::usable(logits) && !restricts(sampling_, logits.size(1))) {
+    const fused::Drawn drawn = fused::draw_tokens(sampling_.temperature, logits, inputs.rows,
+                                                  inputs.uniforms, inputs.slots, last_tokens_);
+    return {drawn.tokens, drawn.log_probs};
+  }
+  DrawnRows drawn;
+  if (logits.is_cpu()) {
+    const auto draws = static_cast<std::size_t>(inputs.rows.size(0));
+    const std::vector<Draw> sampled =
+        sample_rows(logits, {inputs.rows.const_data_ptr<std::int64_t>(), draws},
+                    {inputs.uniforms.const_data_ptr<double>(), draws}, sampling_);
+    drawn = {torch::empty({inputs.rows.size(0)}, torch::kInt),
+             torch::empty({inputs.rows.size(0)}, torch::kFloat)};
+    for (std::size_t i = 0; i < draws; ++i) {
+      drawn.tokens.data_ptr<std::int32_t>()[i] = sampled[i].token;
+      drawn.log_probs.data_ptr<float>()[i] = sampled[i].log_prob;
+    }
+  } else {
+    drawn = draw_rows(logits, inputs.rows, inputs.uniforms, sampling_);
+  }
+  last_tokens_.index_put_({inputs.slots}, drawn.tokens.clamp_min(0).to(torch::kLong));
+  return drawn;
+}
+
+std::vector<Draw> PagedModel::collect() {
+  TESSERA_CHECK(!launched_.empty());
+  Launched launched = std::move(launched_.front());
+  launched_.pop_front();
+  if (launched.done) launched.done->synchronize();
+  if (!launched.drawn.tokens.defined()) return {};
+  const auto without_padding = [&](const Tensor& x) {
+    if (launched.padded == launched.decoded) return x;
+    return torch::cat({x.narrow(0, 0, launched.decoded), x.slice(0, launched.padded)});
+  };
+  return draws_of(
+      {without_padding(launched.drawn.tokens), without_padding(launched.drawn.log_probs)});
+}
+
+}  // namespace tessera

@@ -1,0 +1,74 @@
+// The decoder behind generation's interface (token_model.h): passes become batches on the device,
+// and drawn tokens come back one pass late.
+//
+// On a GPU a pass that only decodes is padded to one of few numbers of rows and replayed as a CUDA
+// graph: the first pass of a size runs and is then captured. Weights and the cache keep their
+// addresses as long as the graphs live. Calls are collective over the tensor-parallel group. Owned
+// by one rank's rollout; one thread.
+#pragma once
+
+#include "executor/tensor/torch.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "executor/model/paged_decoder.h"
+#include "executor/rollout/pass_tensors.h"
+#include "executor/rollout/sample_rows.h"
+#include "executor/rollout/token_model.h"
+
+namespace tessera {
+
+class CapturedGraph;
+
+/// The shape of a cache: texts of at most row_pages pages, `slots` of them at a time.
+struct CacheShape {
+  std::int64_t pages = 0, page_tokens = 64, row_pages = 0, slots = 0;
+  auto operator<=>(const CacheShape&) const = default;
+};
+
+class PagedModel : public TokenModel {
+ public:
+  /// Keeps references. `memory` as PagedDecoder::place takes it; the model adds one page to the
+  /// shape's for rows that pad a batch: it must hold cache_pages(shape).
+  PagedModel(const Weights& weights, const ParallelGroups& groups, const CacheShape& shape,
+             const torch::Tensor& memory);
+  ~PagedModel() override;
+
+  static std::int64_t cache_pages(const CacheShape& shape) { return shape.pages + 1; }
+
+  const CacheShape& shape() const { return shape_; }
+  /// Passes that are launched from now on draw so.
+  void set_sampling(const SamplingOptions& sampling) { sampling_ = sampling; }
+
+  std::int64_t page_tokens() const override { return shape_.page_tokens; }
+  void launch(const Pass& pass) override;
+  std::vector<Draw> collect() override;
+
+  /// Rows to which a pass of `rows` decoding sequences is padded on a GPU.
+  static std::int64_t padded_rows(std::int64_t rows);
+
+ private:
+  struct Captured;  // passes of one size as a graph
+  struct Launched;  // draws on their way to the host
+
+  DrawnRows replay(const PassArrays& host);
+  DrawnRows run(const PassTensors& inputs);
+  DrawnRows draw(const torch::Tensor& logits, const PassTensors& inputs);
+
+  const Weights& weights_;
+  const ParallelGroups& groups_;
+  CacheShape shape_;
+  SamplingOptions sampling_;
+  PagedDecoder decoder_;
+  torch::Tensor last_tokens_;  // int64 [slots + 1]; the last is of rows that pad
+  /// By decode rows and sampling. They share one memory pool.
+  std::map<std::pair<std::int64_t, SamplingOptions>, std::unique_ptr<Captured>> graphs_;
+  const CapturedGraph* first_graph_ = nullptr;
+  std::deque<Launched> launched_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// Which prompts a replica of the rollout takes, and responses that come from a record instead of
+// from a model. No torch here.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cost_models/documents/problem_list.h"
+#include "executor/rl/experience.h"
+#include "executor/rollout/request_queue.h"
+
+namespace tessera {
+
+/// The share of a data-parallel replica: consecutive prompts by the split rule.
+std::span<const TokenPrompt> prompts_of_replica(std::span<const TokenPrompt> prompts, int replicas,
+                                                int replica);
+
+/// Takes the responses from a recorded step instead of generating them. A sample that is not in the
+/// record, or whose recorded prompt has other tokens, is a Problem of `file`.
+std::vector<Sequence> replay(const Experience& recorded, std::span<const TokenPrompt> prompts,
+                             const std::string& file, Problems& problems);
+
+}  // namespace tessera

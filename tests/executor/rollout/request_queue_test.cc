@@ -1,0 +1,425 @@
+#include "executor/rollout/request_queue.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "cost_models/documents/problem.h"
+#include "executor/rollout/replay.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::int32_t kEos = 0;
+constexpr std::size_t kVocabulary = 12;
+constexpr std::int64_t kPageTokens = 4;
+
+/// A language model that is a table: logits follow from the hash of the whole text, which it reads
+/// back from its pages, as a real one does its keys and values.
+class HashModel : public TokenModel {
+ public:
+  HashModel(std::int64_t slots, std::int64_t pages, SamplingOptions sampling = {})
+      : last_(static_cast<std::size_t>(slots), -1),
+        pages_(static_cast<std::size_t>(pages), std::vector<std::int32_t>(kPageTokens, -1)),
+        sampling_(sampling) {}
+
+  static std::vector<float> logits(const std::vector<std::int32_t>& text) {
+    std::uint64_t hash = 17;
+    for (const std::int32_t token : text) {
+      hash = (hash ^ static_cast<std::uint32_t>(token)) * 0x9e3779b97f4a7c15ull;
+      hash ^= hash >> 29;
+    }
+    std::vector<float> row(kVocabulary);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = static_cast<float>((hash >> (5 * i)) & 31) / 8.0f;
+    }
+    return row;
+  }
+
+  std::int64_t page_tokens() const override { return kPageTokens; }
+
+  void launch(const Pass& pass) override {
+    std::vector<Draw> draws;
+    std::set<std::int64_t> slots;
+    for (const DecodeRow& row : pass.decode) {
+      EXPECT_TRUE(slots.insert(row.draw.slot).second) << "a slot twice in one pass";
+      write(row.pages, row.position, last_.at(static_cast<std::size_t>(row.draw.slot)));
+    }
+    for (const PrefillRow& row : pass.prefill) {
+      for (std::size_t t = 0; t < row.tokens.size(); ++t) {
+        write(row.pages, row.begin + static_cast<std::int64_t>(t), row.tokens[t]);
+      }
+      prefills.push_back(row.tokens.size());
+    }
+    for (const DecodeRow& row : pass.decode) {
+      draws.push_back(drawn(text_of(row.pages, row.position + 1), row.draw));
+    }
+    for (const PrefillRow& row : pass.prefill) {
+      const auto length = row.begin + static_cast<std::int64_t>(row.tokens.size());
+      for (const DrawnToken& token : row.draws) {
+        draws.push_back(drawn(text_of(row.pages, length), token));
+      }
+      for (const PageCopy& copy : row.copies) {
+        pages_.at(static_cast<std::size_t>(copy.to)) =
+            pages_.at(static_cast<std::size_t>(copy.from));
+      }
+    }
+    EXPECT_EQ(draws.size(), pass.draws());
+    EXPECT_FALSE(pass.decode.empty() && pass.prefill.empty());
+    decoded.push_back(pass.decode.size());
+    on_their_way.push_back(std::move(draws));
+    EXPECT_LE(on_their_way.size(), 2u);
+  }
+
+  std::vector<Draw> collect() override {
+    std::vector<Draw> draws = std::move(on_their_way.front());
+    on_their_way.pop_front();
+    return draws;
+  }
+
+  std::vector<std::size_t> prefills, decoded;  // tokens of prefill rows; decode rows, by pass
+  std::deque<std::vector<Draw>> on_their_way;
+
+ private:
+  void write(std::span<const std::int32_t> pages, std::int64_t position, std::int32_t token) {
+    const auto page = pages[static_cast<std::size_t>(position / kPageTokens)];
+    pages_.at(static_cast<std::size_t>(page))[static_cast<std::size_t>(position % kPageTokens)] =
+        token;
+  }
+  std::vector<std::int32_t> text_of(std::span<const std::int32_t> pages, std::int64_t tokens) {
+    std::vector<std::int32_t> text;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      const auto page = pages[static_cast<std::size_t>(t / kPageTokens)];
+      text.push_back(
+          pages_.at(static_cast<std::size_t>(page))[static_cast<std::size_t>(t % kPageTokens)]);
+    }
+    return text;
+  }
+  Draw drawn(const std::vector<std::int32_t>& text, const DrawnToken& token) {
+    const Draw result = draw(logits(text), sampling_, token.uniform);
+    last_.at(static_cast<std::size_t>(token.slot)) = result.token;
+    return result;
+  }
+
+  std::vector<std::int32_t> last_;
+  std::vector<std::vector<std::int32_t>> pages_;
+  SamplingOptions sampling_;
+};
+
+constexpr std::int64_t kManyPages = 400;
+
+std::vector<Sequence> generate(HashModel& model, std::int64_t step,
+                               std::span<const TokenPrompt> prompts, const RolloutOptions& options,
+                               RolloutCounts* counts = nullptr, std::int64_t pages = kManyPages) {
+  RequestQueue queue(model, step, options, pages);
+  std::vector<Sequence> sequences = generate_all(queue, prompts);
+  EXPECT_EQ(queue.pages().free(), pages) << "pages were lost";
+  EXPECT_TRUE(model.on_their_way.empty());
+  if (counts != nullptr) *counts = queue.counts();
+  return sequences;
+}
+
+std::vector<TokenPrompt> prompts(int count, int samples) {
+  std::vector<TokenPrompt> result;
+  for (int i = 0; i < count; ++i) {
+    TokenPrompt prompt{.prompt_index = i, .uid = "u" + std::to_string(i), .samples = samples};
+    for (int t = 0; t <= i % 5; ++t) prompt.tokens.push_back(1 + (3 * i + t) % 11);
+    result.push_back(prompt);
+  }
+  return result;
+}
+
+RolloutOptions options(std::int64_t slots) {
+  return {.seed = 99, .max_response_tokens = 9, .eos = {kEos}, .max_sequences = slots};
+}
+
+/// One sequence after the other, straight from the definition.
+std::vector<Sequence> one_by_one(std::span<const TokenPrompt> prompts, std::uint32_t step,
+                                 const RolloutOptions& options) {
+  std::vector<Sequence> result;
+  for (const TokenPrompt& prompt : prompts) {
+    for (std::int32_t sample = 0; sample < prompt.samples; ++sample) {
+      Sequence s{.prompt_index = prompt.prompt_index,
+                 .sample_index = sample,
+                 .uid = prompt.uid,
+                 .prompt = prompt.tokens};
+      std::vector<std::int32_t> text = prompt.tokens;
+      const std::int64_t limit = prompt.limits.empty()
+                                     ? options.max_response_tokens
+                                     : prompt.limits[static_cast<std::size_t>(sample)];
+      for (std::uint32_t t = 0; t < limit && !s.finished; ++t) {
+        const DrawIndex index{step, static_cast<std::uint32_t>(prompt.prompt_index),
+                              static_cast<std::uint32_t>(sample), t};
+        const Draw next =
+            draw(HashModel::logits(text), options.sampling, uniform(options.seed, index));
+        text.push_back(next.token);
+        s.response.push_back(next.token);
+        s.rollout_log_prob.push_back(next.log_prob);
+        s.finished =
+            std::find(options.eos.begin(), options.eos.end(), next.token) != options.eos.end();
+      }
+      result.push_back(s);
+    }
+  }
+  return result;
+}
+
+TEST(RequestQueue, AnyNumberOfSlotsGivesTheSequencesOneByOne) {
+  const auto all = prompts(7, 3);
+  const auto expected = one_by_one(all, 4, options(1));
+  ASSERT_TRUE(std::any_of(expected.begin(), expected.end(), [](auto& s) { return s.finished; }));
+  ASSERT_TRUE(std::any_of(expected.begin(), expected.end(), [](auto& s) { return !s.finished; }));
+  for (const std::int64_t slots : {1, 2, 3, 5, 8, 21, 100}) {
+    SCOPED_TRACE(slots);
+    HashModel model(slots, kManyPages);
+    EXPECT_EQ(generate(model, 4, all, options(slots)), expected);
+  }
+}
+
+TEST(RequestQueue, ReplicasTogetherGenerateWhatOneDoes) {
+  const auto all = prompts(5, 2);
+  HashModel model(4, kManyPages);
+  const auto expected = generate(model, 0, all, options(4));
+  for (const int replicas : {2, 3, 8}) {
+    std::vector<Sequence> together;
+    for (int replica = 0; replica < replicas; ++replica) {
+      HashModel mine(3, kManyPages);
+      for (Sequence& s :
+           generate(mine, 0, prompts_of_replica(all, replicas, replica), options(3))) {
+        together.push_back(std::move(s));
+      }
+    }
+    EXPECT_EQ(together, expected) << replicas;
+  }
+}
+
+TEST(RequestQueue, SlotsAreRefilledWhileOthersRun) {
+  const auto all = prompts(30, 1);
+  HashModel model(4, kManyPages);
+  RolloutCounts counts;
+  const auto sequences = generate(model, 0, all, options(4), &counts);
+  std::int64_t tokens = 0;
+  for (const Sequence& s : sequences) tokens += static_cast<std::int64_t>(s.response.size());
+  // Every token but each first is one of a decode row, and some rows are found to be too many.
+  EXPECT_EQ(counts.decode_tokens - counts.dropped_tokens + 30, tokens);
+  EXPECT_GT(counts.dropped_tokens, 0);
+  EXPECT_LE(counts.dropped_tokens, 30);
+  EXPECT_LE(counts.tail_steps, 12);
+}
+
+TEST(RequestQueue, SamplesOfAPromptShareItsPrefillAndItsFullPages) {
+  std::vector<TokenPrompt> all = prompts(2, 4);
+  all[0].tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  HashModel model(8, kManyPages);
+  RequestQueue queue(model, 0, options(8), 100);
+  for (const TokenPrompt& prompt : all) queue.submit(prompt);
+  queue.step();
+  EXPECT_EQ(model.prefills, (std::vector<std::size_t>{10, 2}));
+  // Ten tokens: two full pages for all four and one page each; two tokens: one page each.
+  EXPECT_EQ(queue.pages().free(), 100 - (2 + 4) - 4);
+  while (queue.step()) {
+  }
+  EXPECT_EQ(queue.counts().prefill_tokens, 12);
+  EXPECT_EQ(queue.take_ended().size(), 8u);
+}
+
+TEST(RequestQueue, SamplesThatEnterLaterBeginWithTheSharedPages) {
+  std::vector<TokenPrompt> all = prompts(1, 4);
+  all[0].tokens = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  RolloutOptions two = options(2);
+  two.eos = {};
+  HashModel model(2, kManyPages);
+  const auto sequences = generate(model, 0, all, two);
+  EXPECT_EQ(sequences, one_by_one(all, 0, two));
+  // Both first samples have ended when the others enter, so nothing is shared any more.
+  EXPECT_EQ(model.prefills, (std::vector<std::size_t>{10, 10}));
+  // Where one of the first still runs the others compute the last two tokens alone.
+  two.eos = {kEos, 1, 2, 3};
+  std::int64_t short_ones = 0;
+  for (std::uint32_t step = 0; step < 10; ++step) {
+    HashModel other(2, kManyPages);
+    EXPECT_EQ(generate(other, step, all, two), one_by_one(all, step, two));
+    EXPECT_EQ(other.prefills.front(), 10u);
+    short_ones += std::count(other.prefills.begin(), other.prefills.end(), 2u);
+  }
+  EXPECT_GT(short_ones, 5);
+}
+
+TEST(RequestQueue, PromptsAreCutIntoPiecesOfThePassesLimit) {
+  const auto all = prompts(10, 1);  // 1 2 3 4 5 1 2 3 4 5 tokens
+  HashModel model(10, kManyPages);
+  RolloutOptions limited = options(10);
+  limited.prefill_tokens = 4;
+  EXPECT_EQ(generate(model, 0, all, limited), one_by_one(all, 0, limited));
+  EXPECT_EQ(model.prefills,
+            (std::vector<std::size_t>{1, 2, 1, 2, 2, 2, 2, 3, 1, 2, 2, 1, 3, 1, 3, 2}));
+}
+
+TEST(RequestQueue, WithTooFewPagesSequencesLeaveAndComeBackWithTheSameText) {
+  const auto all = prompts(12, 3);
+  RolloutOptions long_ones = options(36);
+  long_ones.max_response_tokens = 30;
+  const auto expected = one_by_one(all, 2, long_ones);
+  std::int64_t preemptions = 0;
+  for (const std::int64_t pages : {9, 12, 17, 30, 60}) {
+    SCOPED_TRACE(pages);
+    HashModel model(36, pages);
+    RolloutCounts counts;
+    EXPECT_EQ(generate(model, 2, all, long_ones, &counts, pages), expected);
+    preemptions += counts.preemptions;
+  }
+  EXPECT_GT(preemptions, 10);
+}
+
+/// Random prompts, slots, pages, limits and ends: what comes out is what comes one by one.
+TEST(RequestQueue, NoScheduleChangesWhatIsSaid) {
+  std::uint64_t state = 7;
+  const auto random = [&](std::int64_t least, std::int64_t most) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return least +
+           static_cast<std::int64_t>((state >> 33) % static_cast<std::uint64_t>(most - least + 1));
+  };
+  std::int64_t preemptions = 0, pieces = 0, dropped = 0;
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    std::vector<TokenPrompt> all;
+    const std::int64_t count = random(1, 12);
+    for (std::int64_t i = 0; i < count; ++i) {
+      TokenPrompt prompt{.prompt_index = static_cast<std::int32_t>(i),
+                         .uid = "u" + std::to_string(i),
+                         .samples = static_cast<std::int32_t>(random(0, 5))};
+      const std::int64_t tokens = random(1, 18);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        prompt.tokens.push_back(static_cast<std::int32_t>(random(1, 11)));
+      }
+      if (random(0, 1) == 1) {
+        for (std::int32_t s = 0; s < prompt.samples; ++s) prompt.limits.push_back(random(1, 20));
+      }
+      all.push_back(std::move(prompt));
+    }
+    RolloutOptions mixed = options(random(1, 20));
+    mixed.max_response_tokens = random(20, 40);
+    mixed.prefill_tokens = random(0, 9);
+    if (random(0, 1) == 1) mixed.eos = {};
+    const std::int64_t least = (18 + mixed.max_response_tokens + kPageTokens - 1) / kPageTokens;
+    const std::int64_t pages = random(least, 3 * least);
+    HashModel model(mixed.max_sequences, pages);
+    RolloutCounts counts;
+    ASSERT_EQ(generate(model, round, all, mixed, &counts, pages),
+              one_by_one(all, static_cast<std::uint32_t>(round), mixed));
+    preemptions += counts.preemptions;
+    dropped += counts.dropped_tokens;
+    pieces += static_cast<std::int64_t>(model.prefills.size());
+  }
+  EXPECT_GT(preemptions, 100);
+  EXPECT_GT(dropped, 100);
+  EXPECT_GT(pieces, 2000);
+}
+
+TEST(RequestQueue, ACancelledRequestEndsAtOnceAndTheOthersSayTheSame) {
+  const auto all = prompts(6, 3);
+  RolloutOptions four = options(4);
+  four.eos = {};
+  for (int steps = 0; steps < 24; ++steps) {
+    SCOPED_TRACE(steps);
+    HashModel model(4, kManyPages);
+    RequestQueue queue(model, 1, four, kManyPages);
+    for (const TokenPrompt& prompt : all) queue.submit(prompt);
+    for (int i = 0; i < steps; ++i) queue.step();
+    queue.cancel(1);
+    while (queue.step()) {
+    }
+    EXPECT_EQ(queue.pages().free(), kManyPages);
+    const auto expected = one_by_one(all, 1, four);
+    std::map<std::pair<int, int>, EndedSequence> ended;
+    for (EndedSequence& one : queue.take_ended()) {
+      const std::pair key{one.sequence.prompt_index, one.sequence.sample_index};
+      EXPECT_TRUE(ended.emplace(key, std::move(one)).second) << "ended twice";
+    }
+    ASSERT_EQ(ended.size(), expected.size());
+    for (const Sequence& want : expected) {
+      const EndedSequence& got = ended.at({want.prompt_index, want.sample_index});
+      if (got.cancelled) {
+        EXPECT_EQ(want.prompt_index, 1);
+        EXPECT_LT(got.sequence.response.size(), want.response.size());
+      } else {
+        EXPECT_EQ(got.sequence, want);
+      }
+    }
+  }
+}
+
+TEST(RequestQueue, RequestsMayComeWhileOthersRun) {
+  const auto all = prompts(5, 2);
+  HashModel model(4, kManyPages);
+  RequestQueue queue(model, 1, options(4), kManyPages);
+  std::size_t next = 0;
+  std::map<std::pair<int, int>, Sequence> ended;
+  for (bool more = true; more || next < all.size();) {
+    if (next < all.size()) queue.submit(all[next++]);
+    more = queue.step();
+    for (EndedSequence& one : queue.take_ended()) {
+      const std::pair key{one.sequence.prompt_index, one.sequence.sample_index};
+      ended[key] = std::move(one.sequence);
+    }
+  }
+  for (const Sequence& want : one_by_one(all, 1, options(4))) {
+    EXPECT_EQ(ended.at({want.prompt_index, want.sample_index}), want);
+  }
+}
+
+TEST(RequestQueue, ATextThatNoCacheHoldsIsRefused) {
+  HashModel model(2, 4);
+  RequestQueue queue(model, 0, options(2), 4);  // 16 tokens
+  EXPECT_NO_THROW(queue.submit({.tokens = {1, 2, 3, 4, 5, 6, 7}}));
+  EXPECT_THROW(queue.submit({.tokens = {1, 2, 3, 4, 5, 6, 7, 8}}), Error);
+}
+
+TEST(RequestQueue, AResponseOfOneTokenNeedsNoStep) {
+  const auto all = prompts(4, 2);
+  HashModel model(3, kManyPages);
+  RolloutOptions one = options(3);
+  one.max_response_tokens = 1;
+  const auto sequences = generate(model, 0, all, one);
+  EXPECT_THAT(model.decoded, ::testing::Each(0u));
+  EXPECT_EQ(sequences, one_by_one(all, 0, one));
+}
+
+TEST(RequestQueue, StepAndSeedChangeTheSequences) {
+  const auto all = prompts(4, 2);
+  HashModel model(8, kManyPages);
+  const auto first = generate(model, 1, all, options(8));
+  EXPECT_EQ(generate(model, 1, all, options(8)), first);
+  EXPECT_NE(generate(model, 2, all, options(8)), first);
+  RolloutOptions other = options(8);
+  other.seed = 100;
+  EXPECT_NE(generate(model, 1, all, other), first);
+}
+
+TEST(Replay, RecordedResponsesComeBack) {
+  const auto all = prompts(4, 2);
+  HashModel model(8, kManyPages);
+  Experience recorded{.step = 3, .sequences = generate(model, 3, all, options(8))};
+  Problems problems;
+  EXPECT_EQ(replay(recorded, all, "samples.jsonl", problems), recorded.sequences);
+  EXPECT_TRUE(problems.empty());
+}
+
+TEST(Replay, MissingSamplesAndOtherPromptsAreNamed) {
+  auto all = prompts(3, 2);
+  HashModel model(8, kManyPages);
+  Experience recorded{.step = 3, .sequences = generate(model, 3, all, options(8))};
+  recorded.sequences.pop_back();
+  all[0].tokens = {9, 9};
+  Problems problems;
+  EXPECT_EQ(replay(recorded, all, "samples.jsonl", problems).size(), 3u);
+  ASSERT_EQ(problems.size(), 3u);
+  EXPECT_EQ(problems[0].place, "step 3, prompt_index 0, sample_index 0");
+  EXPECT_EQ(problems[2].place, "step 3, prompt_index 2, sample_index 1");
+}
+
+}  // namespace
+}  // namespace tessera
