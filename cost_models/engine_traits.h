@@ -186,6 +186,9 @@ struct DecodeTraits {
   /// Steps are replayed CUDA graphs of fused kernels: no launch waits for the host (vLLM's and
   /// SGLang's default).
   bool graphed = false;
+  /// The host launches a step before it has read what the one before drew: the device does not wait
+  /// between them.
+  bool launched_ahead = false;
   bool refills_alone = false;  // a freed slot's prompt has a pass of its own, no part of a step
   /// Where weights stay mapped, cache and workspace stay, too: an inference server that never
   /// sleeps (verl's rollout.free_cache_engine=false), of a reward model as of a rollout.

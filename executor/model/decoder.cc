@@ -10,8 +10,8 @@ namespace {
 using torch::Tensor;
 
 LayerRange chunk_layers(const Weights& weights, int chunk) {
-  const auto index = static_cast<std::size_t>(chunk * weights.layout.pp + weights.coord.pp);
-  return weights.layout.stages.at(index);
+  const int index = chunk * weights.layout.pp + weights.coord.pp;
+  return weights.layout.stages.at(static_cast<std::size_t>(index));
 }
 
 }  // namespace

@@ -140,10 +140,10 @@ Tensor sum_of_squares(const Tensor& x, const Tensor& table) {
 }
 
 void sum_parts(const Tensor& y, const std::vector<Tensor>& parts, bool keep) {
-  constexpr auto most = static_cast<std::size_t>(kernels::kMostSources);
-  for (std::size_t first = 0; first < parts.size(); first += most) {
-    const void* sources[most] = {};
-    const std::size_t count = std::min(most, parts.size() - first);
+  constexpr auto kMost = static_cast<std::size_t>(kernels::kMostSources);
+  for (std::size_t first = 0; first < parts.size(); first += kMost) {
+    const void* sources[kMost] = {};
+    const std::size_t count = std::min(kMost, parts.size() - first);
     for (std::size_t i = 0; i < count; ++i) sources[i] = parts[first + i].data_ptr();
     kernels::sum_sources(real_of(y), sources, static_cast<int>(count), y.numel(), keep || first > 0,
                          y.data_ptr(), stream_for(y));

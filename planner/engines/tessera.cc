@@ -1,4 +1,5 @@
-// Tessera's own executor. Sources: executor/train (Trainer) and executor/model (CachedDecoder).
+// Tessera's own executor. Sources: executor/train (Trainer), executor/rollout (RequestQueue,
+// PagedModel) and executor/model (PagedDecoder).
 #include "planner/engines/rows.h"
 
 namespace tessera {
@@ -37,7 +38,7 @@ Engine tessera_engine() {
   engine.traits.shards.transport = ShardTransport::copy_engines;
   engine.traits.shards.reduced_every_batch = true;
   engine.traits.optimizer.offloaded = OffloadedStates::on_host;
-  engine.traits.decode.refills_alone = true;
+  engine.traits.decode.graphed = engine.traits.decode.launched_ahead = true;
   engine.prompts = PromptDealing::whole_prompts;
   engine.weights.exact_ranges = true;
   engine.weights.any_rank_list = true;

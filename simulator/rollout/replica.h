@@ -1,6 +1,6 @@
 // One rollout replica under continuous batching, from finish to finish instead of token by token.
 //
-// Follows executor/rollout/continuous_batching: waiting samples enter free slots before the next
+// Follows executor/rollout/request_queue: waiting samples enter free slots before the next
 // decode step, as many prompts as one prefill batch holds; samples of one prompt that enter
 // together share its prefill; a prefill draws each sample's first token, a decode step one more of
 // all. Prefill batches that follow one another fill the stages of a pipeline. Where the KV cache is

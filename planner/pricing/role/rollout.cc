@@ -96,10 +96,9 @@ Seconds decode_compute(const RoleLayout& layout, const Candidate& candidate, dou
   const RankModel& rank = ranks[static_cast<std::size_t>(layout.model->last_kind)];
   work += embedding_forward(rank, batch, calibration);
   work += sample(rank, batch_size, calibration);
-  const Seconds wait = assumed.traits().decode.graphed && calibration.overlapped_dispatch
-                           ? kStepWait + batch_size * kSequenceWait
-                           : Seconds{};
-  return work.total(calibration) + wait;
+  const DecodeTraits& decode = assumed.traits().decode;
+  const bool waits = decode.graphed && !decode.launched_ahead && calibration.overlapped_dispatch;
+  return work.total(calibration) + (waits ? kStepWait + batch_size * kSequenceWait : Seconds{});
 }
 
 Seconds decode_communication(const RoleLayout& layout, const Candidate& candidate, double alive) {

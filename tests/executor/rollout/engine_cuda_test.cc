@@ -1,5 +1,8 @@
 // Generation on a GPU: what the kernels draw, what graphs replay, and what training says of it.
+#include <c10/cuda/CUDAGuard.h>
 #include <gmock/gmock.h>
+
+#include <optional>
 
 #include "executor/model/scores.h"
 #include "executor/rollout/generate.h"
@@ -19,7 +22,10 @@ class RolloutOnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU on this machine";
+    stream_.emplace(c10::cuda::getStreamFromPool());  // the default stream cannot be captured
   }
+  void TearDown() override { stream_.reset(); }
+  std::optional<c10::cuda::CUDAStreamGuard> stream_;
   ParallelGroups alone{.member = true, .index = 0};
 };
 
