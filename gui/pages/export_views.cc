@@ -5,6 +5,7 @@
 #include <QDir>
 #include <QElapsedTimer>
 #include <QPixmap>
+#include <QTabWidget>
 
 #include "gui/views/view.h"
 
@@ -20,6 +21,16 @@ void save(QWidget& widget, const QString& file, QStringList& written) {
   written << file;
 }
 
+/// Of a view in a tab: a page that is not shown has no size.
+void bringToFront(QWidget& view) {
+  for (QWidget* above = view.parentWidget(); above != nullptr; above = above->parentWidget()) {
+    auto* tabs = qobject_cast<QTabWidget*>(above);
+    if (tabs == nullptr || tabs->indexOf(&view) < 0) continue;
+    tabs->setCurrentWidget(&view);
+    QCoreApplication::processEvents();
+  }
+}
+
 void save_page(MainWindow& window, QWidget& page, const QString& name, const QDir& folder,
                std::initializer_list<Place> places, QStringList& written) {
   window.showPage(&page);
@@ -28,6 +39,7 @@ void save_page(MainWindow& window, QWidget& page, const QString& name, const QDi
   for (const Place place : places) {
     for (const ViewKind& kind : viewsOf(place)) {
       if (auto* view = page.findChild<QWidget*>(kind.name)) {
+        bringToFront(*view);
         save(*view, folder.filePath(QString(kind.name) + ".png"), written);
       }
     }
@@ -43,7 +55,7 @@ QStringList exportViews(MainWindow& window, const QString& folder) {
   QStringList written;
   if (window.session().plan()) {
     save_page(window, window.explore(), "explore", target,
-              {Place::plans, Place::left, Place::right}, written);
+              {Place::plans, Place::left, Place::tabs, Place::right}, written);
   }
   if (!window.session().run()->folder().empty()) {
     save_page(window, window.run(), "run", target, {Place::charts, Place::tables}, written);

@@ -2,6 +2,7 @@
 #include "gui/views/chart.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gui/models/colours.h"
 
@@ -18,14 +19,22 @@ QFont scaled(const QFont& font, double factor, bool bold = false) {
 }  // namespace
 
 Chart::Chart(const QString& title, QWidget* parent) : QCustomPlot(parent) {
-  plotLayout()->insertRow(0);
-  title_ = new QCPTextElement(this, title, scaled(font(), 1.0, true));
-  title_->setTextFlags(Qt::AlignLeft | Qt::AlignVCenter);
-  title_->setMargins({8, 6, 4, 0});
-  plotLayout()->addElement(0, 0, title_);
+  if (!title.isEmpty()) {
+    plotLayout()->insertRow(0);
+    title_ = new QCPTextElement(this, title, scaled(font(), 1.0, true));
+    title_->setTextFlags(Qt::AlignLeft | Qt::AlignVCenter);
+    title_->setMargins({8, 6, 4, 0});
+    plotLayout()->addElement(0, 0, title_);
+  }
   plotLayout()->setRowSpacing(0);
   setInteractions(QCP::iRangeDrag | QCP::iRangeZoom);
   setAccessibleName(title);
+  setFocusPolicy(Qt::StrongFocus);
+  for (QCPAxis* axis : {xAxis, yAxis}) {
+    connect(axis, qOverload<const QCPRange&>(&QCPAxis::rangeChanged), this, [this] {
+      if (!setting_) fitted_ = false;
+    });
+  }
   applyPalette();
 }
 
@@ -33,6 +42,7 @@ void Chart::reset() {
   clearPlottables();
   clearItems();
   legend->setVisible(false);
+  setting_ = true;
   for (QCPAxis* axis : {xAxis, yAxis}) {
     axis->setTicker(QSharedPointer<QCPAxisTicker>::create());
     axis->setRangeReversed(false);
@@ -40,6 +50,7 @@ void Chart::reset() {
     axis->grid()->setVisible(true);
     axis->setSubTicks(false);
   }
+  setting_ = false;
 }
 
 void Chart::applyPalette() {
@@ -47,7 +58,7 @@ void Chart::applyPalette() {
   QColor faint = text;
   faint.setAlphaF(0.18F);
   setBackground(palette().brush(QPalette::Base));
-  title_->setTextColor(text);
+  if (title_ != nullptr) title_->setTextColor(text);
   for (QCPAxis* axis : {xAxis, yAxis}) {
     axis->setBasePen(QPen(text, 1));
     axis->setTickPen(QPen(text, 1));
@@ -75,7 +86,45 @@ void Chart::changeEvent(QEvent* event) {
 
 void Chart::mouseDoubleClickEvent(QMouseEvent* event) {
   QCustomPlot::mouseDoubleClickEvent(event);
-  finish();
+  fit();
+}
+
+void Chart::keyPressEvent(QKeyEvent* event) {
+  constexpr double kPart = 0.1, kIn = 0.8;
+  const auto pan = [&](QCPAxis* axis, double part) {
+    axis->moveRange(part * axis->range().size());
+  };
+  const auto zoom = [&](double factor) {
+    for (QCPAxis* axis : {xAxis, yAxis}) axis->scaleRange(factor);
+  };
+  const double up = yAxis->rangeReversed() ? -kPart : kPart;
+  switch (event->key()) {
+    case Qt::Key_Left:
+      pan(xAxis, -kPart);
+      break;
+    case Qt::Key_Right:
+      pan(xAxis, kPart);
+      break;
+    case Qt::Key_Up:
+      pan(yAxis, up);
+      break;
+    case Qt::Key_Down:
+      pan(yAxis, -up);
+      break;
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+      zoom(kIn);
+      break;
+    case Qt::Key_Minus:
+      zoom(1 / kIn);
+      break;
+    case Qt::Key_Home:
+      fit();
+      return;
+    default:
+      QCustomPlot::keyPressEvent(event);
+      return;
+  }
   replot();
 }
 
@@ -84,8 +133,9 @@ void Chart::addLegend(bool below) {
   legend->setVisible(true);
   if (!below) return;
   if (legend_below_ == nullptr) {
-    plotLayout()->addElement(2, 0, legend);
-    plotLayout()->setRowStretchFactor(2, 0.001);
+    const int row = plotLayout()->rowCount();
+    plotLayout()->addElement(row, 0, legend);
+    plotLayout()->setRowStretchFactor(row, 0.001);
     legend_below_ = legend;
   }
   legend->setWrap(5);  // before the order, which arranges what is there
@@ -96,7 +146,37 @@ void Chart::addLegend(bool below) {
   legend->setIconSize(12, 10);
 }
 
-void Chart::finish() { rescaleAxes(); }
+void Chart::finish(std::function<void()> ranges) {
+  ranges_ = std::move(ranges);
+  if (fitted_) setRanges();
+  replot();
+}
+
+void Chart::setRanges() {
+  if (!ranges_) return;
+  setting_ = true;
+  ranges_();
+  setting_ = false;
+}
+
+void Chart::fit() {
+  fitted_ = true;
+  setRanges();
+  replot();
+}
+
+void Chart::showNothing(const QString& why) {
+  reset();
+  auto* label = new QCPItemText(this);
+  label->position->setType(QCPItemPosition::ptAxisRectRatio);
+  label->position->setCoords(0.5, 0.5);
+  label->setText(why);
+  label->setColor(palette().color(QPalette::Text));
+  finish([this] {
+    xAxis->setRange(0, 1);
+    yAxis->setRange(0, 1);
+  });
+}
 
 void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, bool from_zero) {
   reset();
@@ -112,11 +192,12 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, 
   if (lines.size() > 1) addLegend(true);
   xAxis->setLabel("step");
   yAxis->setLabel(unit);
-  finish();
-  const QCPRange range = yAxis->range();
-  const double room = range.size() > 0 ? 0.08 * range.size() : 0.5;
-  yAxis->setRange(from_zero ? 0 : range.lower - room, range.upper + room);
-  replot();
+  finish([this, from_zero] {
+    rescaleAxes();
+    const QCPRange range = yAxis->range();
+    const double room = range.size() > 0 ? 0.08 * range.size() : 0.5;
+    yAxis->setRange(from_zero ? 0 : range.lower - room, range.upper + room);
+  });
 }
 
 QCPBars* Chart::addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under) {
@@ -151,11 +232,13 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   const double most = totals.empty() ? 1 : *std::max_element(totals.begin(), totals.end());
   const double end = std::max({most, limit.value_or(0), 1e-9}) * 1.06;
   if (limit) {
+    const bool over = most > *limit;
     auto* line = new QCPItemStraightLine(this);
     line->point1->setCoords(*limit, 0);
     line->point2->setCoords(*limit, 1);
     line->setPen(
-        QPen(most > *limit ? QColor(Qt::red) : palette().color(QPalette::Text), 1.5, Qt::DashLine));
+        QPen(over ? coloursOf(Tone::bad, themeOf(palette())).text : palette().color(QPalette::Text),
+             1.5, Qt::DashLine));
     auto* label = new QCPItemText(this);
     label->setText(limit_label);
     label->setFont(scaled(font(), 0.85));
@@ -167,9 +250,10 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   }
   addLegend(true);
   xAxis->setLabel(unit);
-  xAxis->setRange(0, end);
-  yAxis->setRange(-0.95, static_cast<double>(categories.size()) - 0.4);
-  replot();
+  finish([this, end, count = static_cast<double>(categories.size())] {
+    xAxis->setRange(0, end);
+    yAxis->setRange(-0.95, count - 0.4);
+  });
 }
 
 void Chart::showColumns(const QString& unit, const std::vector<double>& positions,
@@ -178,7 +262,8 @@ void Chart::showColumns(const QString& unit, const std::vector<double>& position
   QCPBars* under = nullptr;
   for (const ChartStack& stack : stacks) {
     under = addStack(xAxis, yAxis, stack, under);
-    under->setWidth(positions.size() > 40 ? 1.0 : 0.8);
+    const double apart = positions.size() > 1 ? positions[1] - positions[0] : 1;
+    under->setWidth(apart * (positions.size() > 40 ? 1.0 : 0.8));
     for (std::size_t i = 0; i < positions.size() && i < stack.values.size(); ++i) {
       under->addData(positions[i], stack.values[i]);
     }
@@ -186,10 +271,14 @@ void Chart::showColumns(const QString& unit, const std::vector<double>& position
   addLegend(true);
   xAxis->setLabel("step");
   yAxis->setLabel(unit);
-  finish();
-  if (!positions.empty()) xAxis->setRange(positions.front() - 0.6, positions.back() + 0.6);
-  yAxis->setRangeLower(0);
-  replot();
+  const double width = positions.size() > 1 ? positions[1] - positions[0] : 1;
+  const double first = positions.empty() ? 0 : positions.front();
+  const double last = positions.empty() ? 1 : positions.back();
+  finish([this, width, first, last] {
+    rescaleAxes();
+    xAxis->setRange(first - 0.6 * width, last + 0.6 * width);
+    yAxis->setRangeLower(0);
+  });
 }
 
 void Chart::showSpans(const QString& unit, const QStringList& lanes,
@@ -207,20 +296,24 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
     box->setBrush(span.colour);
     box->setPen(QPen(palette().color(QPalette::Base), 1));
     // What is too narrow for its text has it upright, or none.
-    const double part = span.length / end;
-    if (part < 0.025) continue;
+    const QFont small = scaled(font(), 0.8);
+    const QFontMetrics text(small);
+    const double pixels = span.length / end * axisRect()->width();
+    if (pixels < text.height()) continue;
+    const bool upright = pixels < text.size(0, span.label).width() + 4;
     auto* label = new QCPItemText(this);
     label->position->setCoords(span.start + span.length / 2, span.lane);
-    label->setText(part < 0.09 ? span.label.section('\n', 0, 0) : span.label);
-    if (part < 0.09) label->setRotation(-90);
-    label->setFont(scaled(font(), 0.8));
+    label->setText(upright ? span.label.section('\n', 0, 0) : span.label);
+    if (upright) label->setRotation(-90);
+    label->setFont(small);
     label->setColor(textOn(span.colour));
     label->setClipToAxisRect(true);
   }
   xAxis->setLabel(unit);
-  xAxis->setRange(0, std::max(end, 1e-9) * 1.02);
-  yAxis->setRange(-0.6, static_cast<double>(std::max<qsizetype>(1, lanes.size())) - 0.4);
-  replot();
+  finish([this, end, count = static_cast<double>(std::max<qsizetype>(1, lanes.size()))] {
+    xAxis->setRange(0, std::max(end, 1e-9) * 1.02);
+    yAxis->setRange(-0.6, count - 0.4);
+  });
 }
 
 }  // namespace tessera::gui
