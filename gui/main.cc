@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kExportWaitSeconds = 120;
 
-int export_all(tessera::gui::MainWindow& window, const QString& folder) {
+int export_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments& arguments) {
   using tessera::ExitCode;
   if (!tessera::gui::waitForPlans(window.session(), kExportWaitSeconds)) {
     throw tessera::Error(ExitCode::internal, "the search did not end");
@@ -24,7 +24,8 @@ int export_all(tessera::gui::MainWindow& window, const QString& folder) {
   if (!document.problems.empty()) {
     throw tessera::Error(document.problems);
   }
-  const QStringList written = tessera::gui::exportViews(window, folder);
+  tessera::gui::pinBest(window.session(), arguments.compared, kExportWaitSeconds);
+  const QStringList written = tessera::gui::exportViews(window, arguments.export_folder);
   for (const QString& file : written) std::printf("%s\n", qPrintable(file));
   return static_cast<int>(written.isEmpty() ? ExitCode::check_failed : ExitCode::ok);
 }
@@ -88,7 +89,7 @@ int main(int argc, char** argv) {
       const int code = QApplication::exec();
       std::quick_exit(code);  // a search that still runs is not waited for
     }
-    return export_all(window, arguments.export_folder);
+    return export_all(window, arguments);
   } catch (const tessera::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.code());

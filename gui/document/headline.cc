@@ -41,8 +41,7 @@ QString rivals_text(const Plan& plan) {
   const double behind = worse_by(plan, priced(plan, found.runner_up.front()));
   const bool tied = found.margin == 0 || behind <= 0 ||
                     (found.margin_deviations > 0 && found.margin_deviations < 1);
-  return tied ? QString("tied with row 2")
-              : QString("row 2 is %1 % worse").arg(100 * behind, 0, 'f', 1);
+  return tied ? QString("tied with row 2") : QString("row 2: +%1 %").arg(100 * behind, 0, 'f', 1);
 }
 
 }  // namespace
@@ -50,7 +49,7 @@ QString rivals_text(const Plan& plan) {
 QString Headline::text() const {
   QStringList parts{step, throughput, fits, largest, rivals};
   parts.removeAll(QString());
-  return parts.join("   ");
+  return parts.join("  ");
 }
 
 Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration) {

@@ -18,7 +18,7 @@ struct Headline {
   QString throughput;  // "7,236 tok/s/GPU"
   QString fits;        // "fits with 98.4 % (125.7 of 133.0 GiB)"
   QString largest;     // "52 % in update_actor"
-  QString rivals;      // "tied with row 2", "row 2 is 4.1 % worse"
+  QString rivals;      // "tied with row 2", "row 2: +4.1 %" (worse than this plan)
 
   /// All parts on one line.
   QString text() const;

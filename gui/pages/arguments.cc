@@ -13,6 +13,7 @@ Arguments parse_arguments(const QStringList& words) {
   parser.addOptions({{"plan", "Open a plan.", "FILE"},
                      {"run", "Follow a run's folder.", "DIR"},
                      {"export", "Write every view as PNG and exit (no display is needed).", "DIR"},
+                     {"compare", "Pin the best N plans before the export.", "N"},
                      {"theme", "Colours: light or dark.", "NAME", "light"},
                      {"size", "Size of the window, as 1280x720.", "SIZE"},
                      {"engine", "Engine to plan for.", "NAME"},
@@ -39,6 +40,7 @@ Arguments parse_arguments(const QStringList& words) {
   take("workload", query.workload);
   take("engine", query.engine);
   take("objective", query.objective);
+  arguments.compared = parser.value("compare").toInt();
   const QStringList size = parser.value("size").split('x');
   if (size.size() == 2) arguments.size = {size[0].toInt(), size[1].toInt()};
   arguments.has_theme = parser.isSet("theme");

@@ -16,6 +16,7 @@ struct Arguments {
   bool has_theme = false;
   QSize size;  // of the window; empty = as the screen allows
   PlanQuery query;
+  int compared = 0;        // best plans to pin
   bool has_query = false;  // some part of the query was given
 };
 

@@ -6,6 +6,7 @@
 #include <QElapsedTimer>
 #include <QPixmap>
 #include <QTabWidget>
+#include <algorithm>
 
 #include "gui/views/view.h"
 
@@ -53,7 +54,10 @@ QStringList exportViews(MainWindow& window, const QString& folder) {
   if (!target.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
   window.show();
   QStringList written;
-  if (window.session().plan()) {
+  const Document& document = window.session().document();
+  if (document.none_fits) {
+    save_page(window, window.explore(), "explore", target, {}, written);
+  } else if (document.plan) {
     save_page(window, window.explore(), "explore", target,
               {Place::plans, Place::left, Place::tabs, Place::right}, written);
   }
@@ -70,6 +74,15 @@ bool waitForPlans(const Session& session, double seconds) {
     QCoreApplication::processEvents(QEventLoop::AllEvents, kMostEventsMs);
   }
   return !session.isBusy();
+}
+
+void pinBest(Session& session, int count, double seconds) {
+  for (int row = 0; row < std::min(count, session.plans()->rowCount()); ++row) {
+    session.selectRow(row);
+    if (!waitForPlans(session, seconds)) return;
+    session.pin();
+  }
+  session.selectRow(0);
 }
 
 }  // namespace tessera::gui

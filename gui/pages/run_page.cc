@@ -45,7 +45,7 @@ RunPage::RunPage(Session& session, QWidget* parent)
   auto* split = new QSplitter;
   split->addWidget(charts());
   split->addWidget(tables());
-  split->setSizes({900, 600});
+  split->setSizes({720, 560});
   layout->addWidget(split, 1);
   RunFollower* run = session.run();
   connect(run, &RunFollower::folderChanged, this, [this] {

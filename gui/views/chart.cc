@@ -36,17 +36,20 @@ Chart::Chart(const QString& title, QWidget* parent) : QCustomPlot(parent) {
     });
   }
   applyPalette();
+  showNothing({});
 }
 
 void Chart::reset() {
   clearPlottables();
   clearItems();
+  again_ = nullptr;
   legend->setVisible(false);
   setting_ = true;
   for (QCPAxis* axis : {xAxis, yAxis}) {
     axis->setTicker(QSharedPointer<QCPAxisTicker>::create());
     axis->setRangeReversed(false);
     axis->setLabel({});
+    axis->setVisible(true);
     axis->grid()->setVisible(true);
     axis->setSubTicks(false);
   }
@@ -87,6 +90,12 @@ void Chart::changeEvent(QEvent* event) {
 void Chart::mouseDoubleClickEvent(QMouseEvent* event) {
   QCustomPlot::mouseDoubleClickEvent(event);
   fit();
+}
+
+void Chart::resizeEvent(QResizeEvent* event) {
+  QCustomPlot::resizeEvent(event);
+  if (const auto again = again_) again();
+  if (legend_below_ != nullptr) wrapLegend();
 }
 
 void Chart::keyPressEvent(QKeyEvent* event) {
@@ -138,12 +147,17 @@ void Chart::addLegend(bool below) {
     plotLayout()->setRowStretchFactor(row, 0.001);
     legend_below_ = legend;
   }
-  legend->setWrap(5);  // before the order, which arranges what is there
-  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
+  wrapLegend();
   legend->setColumnSpacing(10);
   legend->setMargins({8, 0, 8, 4});
   legend->setRowSpacing(0);
   legend->setIconSize(12, 10);
+}
+
+void Chart::wrapLegend() {
+  constexpr int kEntryWidth = 105;
+  legend->setWrap(std::clamp(width() / kEntryWidth, 2, 5));  // before the order, which arranges
+  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
 }
 
 void Chart::finish(std::function<void()> ranges) {
@@ -167,6 +181,9 @@ void Chart::fit() {
 
 void Chart::showNothing(const QString& why) {
   reset();
+  xAxis->setVisible(false);
+  yAxis->setVisible(false);
+  for (QCPAxis* axis : {xAxis, yAxis}) axis->grid()->setVisible(false);
   auto* label = new QCPItemText(this);
   label->position->setType(QCPItemPosition::ptAxisRectRatio);
   label->position->setCoords(0.5, 0.5);
@@ -289,6 +306,13 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
   yAxis->setTicker(ticker);
   yAxis->setRangeReversed(true);
   yAxis->grid()->setVisible(false);
+  again_ = [=, this] { showSpans(unit, lanes, spans, end); };
+  int widest = 0;
+  for (const QString& lane : lanes) {
+    widest = std::max(widest, fontMetrics().size(0, lane).width());
+  }
+  constexpr int kMargins = 40;  // ticks and the room at the right
+  const double inner = std::max(1, width() - widest - kMargins);
   for (const ChartSpan& span : spans) {
     auto* box = new QCPItemRect(this);
     box->topLeft->setCoords(span.start, span.lane - 0.36);
@@ -298,7 +322,7 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
     // What is too narrow for its text has it upright, or none.
     const QFont small = scaled(font(), 0.8);
     const QFontMetrics text(small);
-    const double pixels = span.length / end * axisRect()->width();
+    const double pixels = span.length / end * inner;
     if (pixels < text.height()) continue;
     const bool upright = pixels < text.size(0, span.label).width() + 4;
     auto* label = new QCPItemText(this);

@@ -63,11 +63,13 @@ class Chart : public QCustomPlot {
   void changeEvent(QEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void reset();
   void applyPalette();
   void addLegend(bool below);
+  void wrapLegend();
   QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
   /// Ends a show*(): ranges by `ranges` unless the user chose others.
   void finish(std::function<void()> ranges);
@@ -76,6 +78,7 @@ class Chart : public QCustomPlot {
   QCPTextElement* title_ = nullptr;  // none where the title is empty
   QCPLegend* legend_below_ = nullptr;
   std::function<void()> ranges_;  // that show all of it
+  std::function<void()> again_;   // draws it for another size; empty = that changes nothing
   bool fitted_ = true;            // the user chose no others
   bool setting_ = false;          // they are set by the chart itself
 };

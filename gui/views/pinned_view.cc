@@ -29,6 +29,8 @@ QWidget* makePinned(Session& session) {
   QTableView* table = makeTable(session.pinned(), "Pinned plans");
   table->setSelectionBehavior(QAbstractItemView::SelectColumns);
   table->setWordWrap(true);
+  table->horizontalHeader()->setStretchLastSection(false);
+  table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   auto* top = new QHBoxLayout;
   top->addWidget(says, 1);
   top->addWidget(pin);
@@ -41,7 +43,6 @@ QWidget* makePinned(Session& session) {
     says->setText(hint(pinned));
     pin->setEnabled(asked->document().valid());
     unpin->setEnabled(pinned.count() > 0);
-    table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
   };
   QObject::connect(pin, &QPushButton::clicked, asked, &Session::pin);
   QObject::connect(unpin, &QPushButton::clicked, table, [=] {
