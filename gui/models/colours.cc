@@ -24,12 +24,12 @@ QColor colourOf(Phase phase) {
 }
 
 QColor colourOfMemory(const QString& name) {
-  static const QHash<QString, QRgb> kColours{
+  static const QHash<QString, QRgb> colours{
       {"weights", 0xff1f4e79},   {"gradients", 0xffc55a11},   {"master_weights", 0xff7f6000},
       {"optimizer", 0xff833c0c}, {"activations", 0xff548235}, {"logits", 0xffa9d18e},
       {"kv_cache", 0xff5b9bd5},  {"gathered", 0xff8064a2},    {"communication", 0xffd99694},
       {"reshard", 0xfff2c80f},   {"workspace", 0xff9db8d2},   {"reserve", 0xffa6a6a6}};
-  return QColor::fromRgb(kColours.value(name, 0xff777777));
+  return QColor::fromRgb(colours.value(name, 0xff777777));
 }
 
 QColor colourOfGroup(int index, int count) {

@@ -9,7 +9,7 @@
 
 namespace tessera::gui {
 const std::vector<RunModel::Figure>& RunModel::figures() {
-  static const std::vector<Figure> kFigures{
+  static const std::vector<Figure> all{
       {"Reward", {"critic/score/mean"}},
       {"KL", {"actor/kl_loss", "actor/reward_kl_penalty", "actor/ppo_kl"}},
       {"Tokens/s/GPU", {"perf/throughput"}},
@@ -17,7 +17,7 @@ const std::vector<RunModel::Figure>& RunModel::figures() {
       {"Reshard", {"timing_s/reshard", "reshard/seconds"}, Figure::Kind::seconds},
       {"Reshard GB/s", {"reshard/gbps"}},
       {"Reshard bytes", {"reshard/bytes"}, Figure::Kind::bytes}};
-  return kFigures;
+  return all;
 }
 
 void RunModel::cutFrom(std::size_t row) {
