@@ -52,14 +52,18 @@ QString Headline::text() const {
   return parts.join("  ");
 }
 
-Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration) {
+Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
+                     const Plan* best) {
   const Prediction& prediction = plan.prediction;
   Headline line;
   line.step = secondsText(prediction.step_s, prediction.step_error_s);
   line.throughput = countText(prediction.tokens_per_s_per_gpu) + " tok/s/GPU";
   line.fits = fits_text(plan, calibration);
   line.largest = largest_text(prediction);
-  line.rivals = rivals_text(plan);
+  line.rivals =
+      best == nullptr
+          ? rivals_text(plan)
+          : QString("%1 % behind row 1").arg(100 * worse_by(*best, priced(plan)), 0, 'f', 1);
   return line;
 }
 

@@ -44,6 +44,8 @@ class Session : public QObject {
   void selectRow(int row);
   /// The row that is shown, or that will be when it is planned.
   int selectedRow() const { return wanted_row_; }
+  /// The row that document().plan is of; -1 = none.
+  int shownRow() const { return row_; }
   /// Keeps the plan that is looked at beside others.
   void pin();
   /// Rank that mesh and memory look at; -1 = none.

@@ -163,7 +163,10 @@ void ExplorePage::showAnswer() {
     answer_->say(headline_of(none), Tone::bad, QString::fromStdString(describe(none)));
     if (none.change.any()) fix = "Try: " + QString::fromStdString(none.nearest_fix);
   } else if (document.plan) {
-    const Headline line = headline_of(*document.plan, session_.calibration());
+    const PlanTableModel& rows = *session_.plans();
+    const bool first = rows.rowCount() == 0 || session_.shownRow() == 0;
+    const Plan* best = first ? nullptr : &*rows.row(0).plan;
+    const Headline line = headline_of(*document.plan, session_.calibration(), best);
     answer_->say(line.text(), Tone::calm, proof_text(*document.plan, document.seconds));
   }
   answer_->offer(fix);

@@ -311,7 +311,9 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
   for (const QString& lane : lanes) {
     widest = std::max(widest, fontMetrics().size(0, lane).width());
   }
-  constexpr int kMargins = 40;  // ticks and the room at the right
+  constexpr int kMargins = 40, kAbove = 80;  // ticks and the room at the right; title and axis
+  const double lane =
+      0.6 * (height() - kAbove) / static_cast<double>(std::max<qsizetype>(1, lanes.size()));
   const double inner = std::max(1, width() - widest - kMargins);
   for (const ChartSpan& span : spans) {
     auto* box = new QCPItemRect(this);
@@ -319,15 +321,19 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
     box->bottomRight->setCoords(span.start + span.length, span.lane + 0.36);
     box->setBrush(span.colour);
     box->setPen(QPen(palette().color(QPalette::Base), 1));
-    // What is too narrow for its text has it upright, or none.
+    // What is too narrow for its text has it upright, or its beginning.
     const QFont small = scaled(font(), 0.8);
     const QFontMetrics text(small);
     const double pixels = span.length / end * inner;
     if (pixels < text.height()) continue;
-    const bool upright = pixels < text.size(0, span.label).width() + 4;
+    const QString name = span.label.section('\n', 0, 0);
+    const bool level = text.size(0, span.label).width() + 4 <= pixels;
+    const bool upright = !level && text.size(0, name).width() <= lane;
     auto* label = new QCPItemText(this);
     label->position->setCoords(span.start + span.length / 2, span.lane);
-    label->setText(upright ? span.label.section('\n', 0, 0) : span.label);
+    label->setText(level     ? span.label
+                   : upright ? name
+                             : text.elidedText(name, Qt::ElideRight, static_cast<int>(pixels)));
     if (upright) label->setRotation(-90);
     label->setFont(small);
     label->setColor(textOn(span.colour));

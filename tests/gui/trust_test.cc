@@ -159,6 +159,7 @@ TEST_F(Trust, ARowThatIsPlannedEndsThePlanning) {
   EXPECT_FALSE(window.findChild<QWidget*>("waiting")->isVisible());
   const QString step = window.session().plans()->index(1, PlanTableModel::Step).data().toString();
   EXPECT_TRUE(answer().startsWith(step.section(' ', 0, 0))) << answer().toStdString();
+  EXPECT_TRUE(answer().contains("behind row 1")) << answer().toStdString();
 }
 
 TEST_F(Trust, OneRowIsChosenAndItIsTheOneThatIsShown) {
