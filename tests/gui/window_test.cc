@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <random>
 #include <set>
 #include <string>
 
@@ -221,6 +222,61 @@ TEST(Window, AFolderThatIsNotThereIsRefused) {
   MainWindow window;
   EXPECT_FALSE(window.openRun(kData + "/no_such_run", false));
   EXPECT_FALSE(window.openPlan(kData + "/no_such_plan.json"));
+}
+
+/// Keys and clicks without sense, on whatever is there; dialogs and menus are closed again.
+TEST(Window, SurvivesAMonkey) {
+  constexpr int kEvents = 3000;
+  MainWindow window;
+  window.resize(1280, 720);
+  window.show();
+  ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
+  ASSERT_TRUE(window.openRun(kData + "/run", false));
+  QTimer closer;
+  QObject::connect(&closer, &QTimer::timeout, [] {
+    if (QWidget* popup = QApplication::activePopupWidget()) popup->close();
+    if (QWidget* modal = QApplication::activeModalWidget()) modal->close();
+  });
+  closer.start(5);
+  std::mt19937 random(20);
+  const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
+  const std::vector<int> keys{Qt::Key_Tab,  Qt::Key_Down,  Qt::Key_Up,    Qt::Key_Return,
+                              Qt::Key_Home, Qt::Key_Space, Qt::Key_Plus,  Qt::Key_Backspace,
+                              Qt::Key_1,    Qt::Key_8,     Qt::Key_Minus, Qt::Key_Escape,
+                              Qt::Key_Left, Qt::Key_Right, Qt::Key_Comma, Qt::Key_Delete};
+  const std::vector<int> with_control{Qt::Key_Z, Qt::Key_Y, Qt::Key_D, Qt::Key_T,
+                                      Qt::Key_1, Qt::Key_2, Qt::Key_L, Qt::Key_F};
+  for (int event = 0; event < kEvents; ++event) {
+    std::vector<QWidget*> widgets;
+    for (QWidget* widget : window.findChildren<QWidget*>()) {
+      if (widget->isVisible() && widget->isEnabled()) widgets.push_back(widget);
+    }
+    ASSERT_FALSE(widgets.empty()) << event;
+    QWidget* widget = widgets[static_cast<std::size_t>(below(widgets.size()))];
+    switch (below(5)) {
+      case 0:
+        QTest::mouseClick(widget, Qt::LeftButton, {},
+                          {below(static_cast<std::size_t>(widget->width()) + 1),
+                           below(static_cast<std::size_t>(widget->height()) + 1)});
+        break;
+      case 1:
+        QTest::keyClick(&window,
+                        static_cast<Qt::Key>(
+                            with_control[static_cast<std::size_t>(below(with_control.size()))]),
+                        Qt::ControlModifier);
+        break;
+      default:
+        QTest::keyClick(widget,
+                        static_cast<Qt::Key>(keys[static_cast<std::size_t>(below(keys.size()))]));
+        break;
+    }
+    if (event % 16 == 0) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+    if (!window.isVisible()) window.show();
+  }
+  closer.stop();
+  window.session().cancel();
+  window.session().ask({"qwen2.5-0.5b", "h100-8", "ppo-7b-1k"});
+  EXPECT_TRUE(wait_for([&] { return window.session().document().valid(); }));
 }
 
 /// The program itself: pictures of a default plan would pass for those of the one that was named.
