@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // tessera-gui: the window, or its views as pictures without one.
 #include <QApplication>
+#include <QStandardPaths>
 #include <QStyleFactory>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "gui/pages/arguments.h"
 #include "gui/pages/export_views.h"
@@ -13,19 +15,39 @@ namespace {
 
 constexpr double kExportWaitSeconds = 120;
 
-int export_all(tessera::gui::MainWindow& window, const QString& folder) {
+int export_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments& arguments) {
   using tessera::ExitCode;
   if (!tessera::gui::waitForPlans(window.session(), kExportWaitSeconds)) {
     throw tessera::Error(ExitCode::internal, "the search did not end");
   }
-  const QStringList written = tessera::gui::exportViews(window, folder);
+  const auto& document = window.session().document();
+  if (!document.problems.empty()) {
+    throw tessera::Error(document.problems);
+  }
+  tessera::gui::pinBest(window.session(), arguments.compared, kExportWaitSeconds);
+  const QStringList written = tessera::gui::exportViews(window, arguments.export_folder);
   for (const QString& file : written) std::printf("%s\n", qPrintable(file));
   return static_cast<int>(written.isEmpty() ? ExitCode::check_failed : ExitCode::ok);
+}
+
+int refuse_without_display() {
+  std::fputs(
+      "tessera-gui: no display (neither DISPLAY nor WAYLAND_DISPLAY is set); --export FOLDER makes "
+      "pictures without one\n",
+      stderr);
+  return static_cast<int>(tessera::ExitCode::missing);
+}
+
+// Where what the window remembers is kept.
+std::filesystem::path memory_file() {
+  const QString folder = QStandardPaths::writableLocation(QStandardPaths::AppDataLocation);
+  return (folder + "/window.json").toStdString();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  using tessera::gui::Theme;
   // Without a display pictures can still be made, and --help read.
   const bool no_display = !qEnvironmentVariableIsSet("DISPLAY") &&
                           !qEnvironmentVariableIsSet("WAYLAND_DISPLAY") &&
@@ -36,37 +58,38 @@ int main(int argc, char** argv) {
   QApplication::setApplicationVersion(TESSERA_VERSION);
   QApplication::setStyle(QStyleFactory::create("Fusion"));
   const auto arguments = tessera::gui::parse_arguments(QApplication::arguments());
-  if (no_display && arguments.export_folder.isEmpty()) {
-    std::fputs(
-        "tessera-gui: no display (neither DISPLAY nor WAYLAND_DISPLAY is set); --export FOLDER "
-        "makes "
-        "pictures without one\n",
-        stderr);
-    return static_cast<int>(tessera::ExitCode::missing);
+  const bool exports = !arguments.export_folder.isEmpty();
+  if (no_display && !exports) return refuse_without_display();
+  tessera::gui::MainWindow window(exports ? std::filesystem::path() : memory_file());
+  if (exports || arguments.has_theme) {
+    window.setTheme(arguments.theme);
+  } else {
+    window.setTheme(window.workspace().dark ? Theme::dark : Theme::light);
   }
-  tessera::gui::MainWindow window;
+  if (!arguments.size.isEmpty()) window.resize(arguments.size);
+  // Pictures of something else than was asked for help nobody.
   QString problems;
-  QObject::connect(&window.session(), &tessera::gui::Session::problemsFound,
-                   [&](const QString& text) { problems += text + "\n"; });
+  const auto note = [&] { problems += window.session().document().file_problems; };
   try {
-    if (!arguments.plan.isEmpty()) window.openPlan(arguments.plan);
-    if (!arguments.run.isEmpty()) window.openRun(arguments.run);
-    // Pictures of something else than was asked for help nobody.
-    if (!arguments.export_folder.isEmpty() && !problems.isEmpty()) {
-      std::fputs(qPrintable(problems), stderr);
+    if (!arguments.plan.isEmpty() && !window.openPlan(arguments.plan)) note();
+    QObject::connect(window.session().run(), &tessera::gui::RunFollower::problemsFound,
+                     [&](const QString& text) { problems += text + "\n"; });
+    if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
+    if (exports && !problems.isEmpty()) {
+      std::fprintf(stderr, "%s\n", qPrintable(problems));
       return static_cast<int>(tessera::ExitCode::bad_input);
     }
-    if (arguments.has_query || !window.session().plan()) {
-      window.explore().form()->setQuery(arguments.query);
+    if (arguments.has_query || (exports && !window.session().plan())) {
+      window.session().ask(arguments.query);
+    } else if (!window.session().plan() && arguments.plan.isEmpty()) {
+      window.askLast(arguments.query);
     }
-    if (arguments.export_folder.isEmpty()) {
+    if (!exports) {
       window.show();
       const int code = QApplication::exec();
       std::quick_exit(code);  // a search that still runs is not waited for
     }
-    const int code = export_all(window, arguments.export_folder);
-    std::fputs(qPrintable(problems), stderr);
-    return problems.isEmpty() ? code : static_cast<int>(tessera::ExitCode::bad_input);
+    return export_all(window, arguments);
   } catch (const tessera::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.code());

@@ -14,20 +14,21 @@ QColor colourOf(Role role) {
   return QColor::fromRgb(kColours[static_cast<std::size_t>(role)]);
 }
 
+// Generation green, the reshard brown, forward passes yellow, training purple, the rest grey.
 QColor colourOf(Phase phase) {
   static constexpr auto kColours =
-      std::to_array<QRgb>({0xff999999, 0xff56b4e9, 0xffe69f00, 0xff3f8fc4, 0xff009e73, 0xfff0a884,
-                           0xffcc79a7, 0xffb8b8b8, 0xffd55e00, 0xff0072b2, 0xff777777});
+      std::to_array<QRgb>({0xff8a8f98, 0xff2e8b57, 0xffb9770e, 0xffd4b106, 0xffe0c860, 0xffb59a3c,
+                           0xffece2a8, 0xffb4b9c1, 0xff6a3d9a, 0xffb08bd4, 0xff5f646d});
   const auto index = static_cast<std::size_t>(phase);
   return QColor::fromRgb(index < kColours.size() ? kColours[index] : 0xff777777);
 }
 
 QColor colourOfMemory(const QString& name) {
   static const QHash<QString, QRgb> colours{
-      {"weights", 0xff0072b2},   {"gradients", 0xffe69f00},   {"master weights", 0xffd55e00},
-      {"optimizer", 0xffa23c00}, {"activations", 0xff009e73}, {"logits", 0xff66c2a5},
-      {"KV cache", 0xff56b4e9},  {"gathered", 0xff8c6d31},    {"communication", 0xffcc79a7},
-      {"reshard", 0xfff0e442},   {"workspace", 0xffb09cc8},   {"reserve", 0xffa0a0a0}};
+      {"weights", 0xff1f4e79},   {"gradients", 0xffc55a11},   {"master_weights", 0xff7f6000},
+      {"optimizer", 0xff833c0c}, {"activations", 0xff548235}, {"logits", 0xffa9d18e},
+      {"kv_cache", 0xff5b9bd5},  {"gathered", 0xff8064a2},    {"communication", 0xffd99694},
+      {"reshard", 0xfff2c80f},   {"workspace", 0xff9db8d2},   {"reserve", 0xffa6a6a6}};
   return QColor::fromRgb(colours.value(name, 0xff777777));
 }
 
@@ -45,16 +46,73 @@ QColor colourOfGroup(int index, int count) {
       .toRgb();
 }
 
-QColor textOn(const QColor& background) {
-  // Relative luminance of WCAG 2.1; black and white have equal contrast at sqrt(1.05 x 0.05) -
-  // 0.05.
+namespace {
+
+// Relative luminance of WCAG 2.1.
+double luminance(const QColor& colour) {
   const auto linear = [](double c) {
     return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
   };
-  const double luminance = 0.2126 * linear(background.redF()) +
-                           0.7152 * linear(background.greenF()) +
-                           0.0722 * linear(background.blueF());
-  return luminance > 0.179 ? Qt::black : Qt::white;
+  return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) +
+         0.0722 * linear(colour.blueF());
+}
+
+}  // namespace
+
+QColor textOn(const QColor& background) {
+  // Black and white have equal contrast at sqrt(1.05 x 0.05) - 0.05.
+  return luminance(background) > 0.179 ? Qt::black : Qt::white;
+}
+
+double contrast(const QColor& a, const QColor& b) {
+  const double first = luminance(a), second = luminance(b);
+  return (std::max(first, second) + 0.05) / (std::min(first, second) + 0.05);
+}
+
+Theme themeOf(const QPalette& palette) {
+  return luminance(palette.color(QPalette::Base)) > 0.179 ? Theme::light : Theme::dark;
+}
+
+QPalette paletteOf(Theme theme) {
+  struct Colours {
+    QRgb window, base, alternate, button, text, faint, highlight, link;
+  };
+  static constexpr Colours kLight{0xfff4f5f7, 0xffffffff, 0xfff1f3f6, 0xffe9ecf0,
+                                  0xff1b1f24, 0xff5c6470, 0xff2b5ca6, 0xff1f5fbf};
+  static constexpr Colours kDark{0xff1f2227, 0xff17191d, 0xff1d2025, 0xff2c3037,
+                                 0xffe6e8eb, 0xff9aa3af, 0xff2f63b0, 0xff8ab4f8};
+  const Colours& of = theme == Theme::light ? kLight : kDark;
+  QPalette palette{QColor(of.button), QColor(of.window)};
+  palette.setColor(QPalette::Window, QColor(of.window));
+  palette.setColor(QPalette::Base, QColor(of.base));
+  palette.setColor(QPalette::AlternateBase, QColor(of.alternate));
+  palette.setColor(QPalette::Button, QColor(of.button));
+  palette.setColor(QPalette::ToolTipBase, QColor(of.button));
+  for (const auto role :
+       {QPalette::Text, QPalette::WindowText, QPalette::ButtonText, QPalette::ToolTipText}) {
+    palette.setColor(role, QColor(of.text));
+    palette.setColor(QPalette::Disabled, role, QColor(of.faint));
+  }
+  palette.setColor(QPalette::PlaceholderText, QColor(of.faint));
+  palette.setColor(QPalette::Highlight, QColor(of.highlight));
+  palette.setColor(QPalette::HighlightedText, Qt::white);
+  palette.setColor(QPalette::Link, QColor(of.link));
+  return palette;
+}
+
+MessageColours coloursOf(Tone tone, Theme theme) {
+  const bool light = theme == Theme::light;
+  switch (tone) {
+    case Tone::bad:
+      return light ? MessageColours{0xfffde8e4, 0xff7a1d0c}
+                   : MessageColours{0xff4a1d16, 0xffffc9bf};
+    case Tone::warning:
+      return light ? MessageColours{0xfffff4d6, 0xff6b4700}
+                   : MessageColours{0xff42340f, 0xffffe2a0};
+    case Tone::calm:
+      break;
+  }
+  return light ? MessageColours{0xffffffff, 0xff1b1f24} : MessageColours{0xff17191d, 0xffe6e8eb};
 }
 
 }  // namespace tessera::gui

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Colours of roles, memory classes, phases and groups; the same in every view.
+// Colours of roles, memory classes, phases, groups and messages; the same in every view.
 //
-// Roles and phases follow the palette of Okabe and Ito (2008), which colour-blind readers can tell
-// apart. Pure functions.
+// Roles, phases and memory classes have palettes of their own: a colour means one thing. Roles
+// follow Okabe and Ito (2008), which colour-blind readers can tell apart. Pure functions.
 #pragma once
 
 #include <QColor>
+#include <QPalette>
 #include <QString>
 
 #include "cost_models/spec/workload.h"
@@ -14,11 +15,25 @@ namespace tessera::gui {
 
 QColor colourOf(Role role);
 QColor colourOf(Phase phase);
-/// Of a class of memory by its name in MemoryModel: "weights", "optimizer", ...
+/// Of a class of memory by its name in memory_classes (cost_models/memory.h).
 QColor colourOfMemory(const QString& name);
 /// Of group `index` of `count`; different for every index below 1,000.
 QColor colourOfGroup(int index, int count);
 /// Black or white, whichever can be read on `background`.
 QColor textOn(const QColor& background);
+
+/// The ratio of WCAG 2.1, from 1 to 21.
+double contrast(const QColor& a, const QColor& b);
+
+enum class Theme { light, dark };
+QPalette paletteOf(Theme theme);
+Theme themeOf(const QPalette& palette);
+
+/// What a message is: an answer, something to look at, something wrong.
+enum class Tone { calm, warning, bad };
+struct MessageColours {
+  QColor background, text;
+};
+MessageColours coloursOf(Tone tone, Theme theme);
 
 }  // namespace tessera::gui

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/comparison_model.h"
 
-#include <QColor>
 #include <QFont>
 
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
-#include "gui/models/text.h"
 
 namespace tessera::gui {
 
@@ -47,12 +46,9 @@ QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
         return font;
       }
       return {};
-    case Qt::ForegroundRole:
-      if (!is_phase && index.column() == RelativeError &&
-          !comparison_.bytes[row - phases].agrees()) {
-        return QColor(Qt::red);
-      }
-      return {};
+    case BadRole:
+      return !is_phase && index.column() == RelativeError && comparison_.steps > 0 &&
+             !comparison_.bytes[row - phases].agrees();
     default:
       return {};
   }
@@ -85,9 +81,9 @@ QVariant ComparisonModel::text(const BytesComparison& row, int column) const {
     case Predicted:
       return bytesText(row.predicted);
     case Measured:
-      return bytesText(row.measured);
+      return comparison_.steps > 0 ? bytesText(row.measured) : QString("-");
     case RelativeError:
-      return QString::fromStdString(verdict(row));
+      return comparison_.steps > 0 ? QString::fromStdString(verdict(row)) : QString("-");
     default:
       return {};
   }

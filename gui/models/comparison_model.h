@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prediction beside measurement, a row per phase, the step and the bytes last.
+// Prediction beside measurement, a row per phase, the step and the bytes last. Without a measured
+// step the measured side is empty.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -13,6 +14,7 @@ class ComparisonModel : public QAbstractTableModel {
 
  public:
   enum Columns { What, Predicted, Measured, Deviation, Share, RelativeError, ColumnCount };
+  enum Roles { BadRole = Qt::UserRole + 1 };  // bool: bytes that are not as foreseen
 
   using QAbstractTableModel::QAbstractTableModel;
 

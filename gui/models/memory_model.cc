@@ -2,80 +2,24 @@
 #include "gui/models/memory_model.h"
 
 #include <algorithm>
-#include <array>
 
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
-#include "gui/models/text.h"
 
 namespace tessera::gui {
-namespace {
 
-struct MemoryClass {
-  const char* name;
-  Bytes MemoryUse::*member;
-};
-constexpr std::array<MemoryClass, kMemoryClasses> kClasses{
-    {{"weights", &MemoryUse::weights},
-     {"gradients", &MemoryUse::gradients},
-     {"master weights", &MemoryUse::master_weights},
-     {"optimizer", &MemoryUse::optimizer},
-     {"activations", &MemoryUse::activations},
-     {"logits", &MemoryUse::logits},
-     {"KV cache", &MemoryUse::kv_cache},
-     {"gathered", &MemoryUse::gathered},
-     {"communication", &MemoryUse::communication},
-     {"reshard", &MemoryUse::reshard},
-     {"workspace", &MemoryUse::workspace},
-     {"reserve", &MemoryUse::reserve}}};
-
-QString toText(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
-MemoryUse use_of(const RolePlan& role, Phase phase) {
-  const auto found = role.memory.find(phase);
-  return found == role.memory.end() ? MemoryUse{} : found->second;
-}
-
-bool runs_on(const RolePlan& role, int rank) {
-  return std::find(role.ranks.begin(), role.ranks.end(), rank) != role.ranks.end();
-}
-
-int fullest_rank(const Plan& plan, const std::vector<Phase>& phases) {
-  const auto ranks = static_cast<std::size_t>(plan.world_size());
-  std::vector<std::int64_t> worst(ranks, 0);
-  for (const Phase phase : phases) {
-    std::vector<std::int64_t> total(ranks, 0);
-    for (const RolePlan& role : plan.roles) {
-      const std::int64_t bytes = use_of(role, phase).total();
-      for (const int rank : role.ranks) total[static_cast<std::size_t>(rank)] += bytes;
-    }
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      worst[rank] = std::max(worst[rank], total[rank]);
-    }
-  }
-  return ranks == 0
-             ? -1
-             : static_cast<int>(std::max_element(worst.begin(), worst.end()) - worst.begin());
-}
-
-}  // namespace
-
-void MemoryModel::setPlan(const Plan& plan) {
+void MemoryModel::setPlan(const Plan& plan, const std::optional<Calibration>& calibration) {
   beginResetModel();
   plan_ = plan;
-  phases_.clear();
-  for (const ScheduledCall& call : plan_.schedule) phases_.push_back(call.phase);
-  fullest_ = fullest_rank(plan_, phases_);
-  rank_ = fullest_;
-  build();
+  calibration_ = calibration;
+  lookAt(std::nullopt);
+  fullest_ = rank();
   endResetModel();
 }
 
 void MemoryModel::setRank(int rank) {
   beginResetModel();
-  rank_ = rank < 0 ? fullest_ : rank;
-  build();
+  lookAt(rank < 0 ? std::nullopt : std::optional(rank));
   endResetModel();
 }
 
@@ -86,38 +30,53 @@ void MemoryModel::setStacking(Stacking stacking) {
   endResetModel();
 }
 
+void MemoryModel::lookAt(std::optional<int> rank) {
+  account_.reset();
+  problem_.clear();
+  if (calibration_) {
+    Problems problems;
+    account_ = memory_account(plan_, *calibration_, {.rank = rank}, problems);
+    problem_ = problemsText(problems);
+  } else {
+    problem_ = "the plan's constants are not here";
+  }
+  build();
+}
+
+MemoryModel::Series& MemoryModel::seriesOf(const QString& name, const QColor& colour) {
+  for (Series& known : series_) {
+    if (known.name == name) return known;
+  }
+  return series_.emplace_back(Series{name, colour, std::vector<std::int64_t>(rows(), 0)});
+}
+
 void MemoryModel::build() {
   series_.clear();
-  const auto add = [&](Series series) {
-    if (std::any_of(series.bytes.begin(), series.bytes.end(), [](auto b) { return b != 0; })) {
-      series_.push_back(std::move(series));
-    }
-  };
-  if (stacking_ == Stacking::classes) {
-    for (const MemoryClass& type : kClasses) {
-      Series series{type.name, colourOfMemory(type.name), {}};
-      for (const Phase phase : phases_) {
-        Bytes bytes;
-        for (const RolePlan& role : plan_.roles) {
-          if (runs_on(role, rank_)) bytes += use_of(role, phase).*type.member;
-        }
-        series.bytes.push_back(bytes);
+  for (std::size_t row = 0; row < rows(); ++row) {
+    const PhaseAccount& phase = account_->phases[row];
+    for (const RoleAccount& role : phase.roles) {
+      if (stacking_ == Stacking::roles) {
+        seriesOf(toText(name_of(role.role)), colourOf(role.role)).bytes[row] +=
+            role.use.total().value;
+        continue;
       }
-      add(std::move(series));
+      for (const auto& [name, bytes] : memory_classes(role.use)) {
+        const QString text = toText(name);
+        seriesOf(text, colourOfMemory(text)).bytes[row] += bytes.value;
+      }
     }
-    return;
+    seriesOf("reserve", colourOfMemory("reserve")).bytes[row] += phase.reserve.value;
   }
-  for (const RolePlan& role : plan_.roles) {
-    if (!runs_on(role, rank_)) continue;
-    Series series{toText(name_of(role.role)), colourOf(role.role), {}};
-    for (const Phase phase : phases_) series.bytes.push_back(use_of(role, phase).total());
-    add(std::move(series));
-  }
+  std::erase_if(series_, [](const Series& series) {
+    return std::all_of(series.bytes.begin(), series.bytes.end(), [](auto b) { return b == 0; });
+  });
 }
 
 QStringList MemoryModel::phases() const {
   QStringList names;
-  for (const Phase phase : phases_) names << toText(name_of(phase));
+  for (std::size_t row = 0; row < rows(); ++row) {
+    names << toText(name_of(account_->phases[row].phase));
+  }
   return names;
 }
 
@@ -128,7 +87,7 @@ std::int64_t MemoryModel::total(int row) const {
 }
 
 int MemoryModel::rowCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : static_cast<int>(phases_.size());
+  return parent.isValid() ? 0 : static_cast<int>(rows());
 }
 
 int MemoryModel::columnCount(const QModelIndex& parent) const {
@@ -148,8 +107,8 @@ QVariant MemoryModel::data(const QModelIndex& index, int role) const {
       return QVariant::fromValue<qint64>(bytes);
     case Qt::DecorationRole:
       return is_total ? QVariant() : QVariant(series_[column].colour);
-    case Qt::ForegroundRole:
-      return is_total && bytes > limit() ? QVariant(QColor(Qt::red)) : QVariant();
+    case BadRole:
+      return is_total && bytes > limit();
     case Qt::TextAlignmentRole:
       return QVariant(Qt::AlignRight | Qt::AlignVCenter);
     default:

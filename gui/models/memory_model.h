@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Bytes in use in every phase, stacked by class or by role, against the device's memory.
+// Bytes in use in every phase, stacked by class or by role, against what plans may use.
 //
 // One row per scheduled phase, one column per class (or role) that is not zero everywhere, the
-// total last. Shown is one rank, or the rank with most bytes. Each role counts with its fullest
-// rank, as the planner's memory check does.
+// total last. Shown is one rank, or the rank with most bytes: the planner's own account of it
+// (planner/explain/memory_account.h). GUI thread.
 #pragma once
 
 #include <QAbstractTableModel>
 #include <QColor>
+#include <optional>
 #include <vector>
 
+#include "cost_models/calibration.h"
+#include "cost_models/documents/problem.h"
+#include "planner/explain/memory_account.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {
@@ -19,7 +23,7 @@ class MemoryModel : public QAbstractTableModel {
 
  public:
   enum class Stacking { classes, roles };
-  enum Roles { BytesRole = Qt::UserRole };
+  enum Roles { BytesRole = Qt::UserRole, BadRole };
 
   struct Series {
     QString name;
@@ -29,15 +33,19 @@ class MemoryModel : public QAbstractTableModel {
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  void setPlan(const Plan& plan);
+  /// Without the plan's constants there is no account, and problem() says so.
+  void setPlan(const Plan& plan, const std::optional<Calibration>& calibration);
   /// -1 = the rank that needs most.
   void setRank(int rank);
   void setStacking(Stacking stacking);
 
-  int rank() const { return rank_; }
-  int fullestRank() const { return fullest_; }
+  int rank() const { return account_ ? account_->rank : -1; }
+  bool isFullest() const { return account_ && account_->rank == fullest_; }
   Stacking stacking() const { return stacking_; }
-  std::int64_t limit() const { return plan_.cluster.device.memory.value; }
+  /// What plans may use of the rank's device, and all of it.
+  std::int64_t limit() const { return account_ ? account_->limit.value : 0; }
+  std::int64_t device() const { return account_ ? account_->device.value : 0; }
+  const QString& problem() const { return problem_; }
   QStringList phases() const;
   const std::vector<Series>& series() const { return series_; }
   std::int64_t total(int row) const;
@@ -49,11 +57,16 @@ class MemoryModel : public QAbstractTableModel {
                       int role = Qt::DisplayRole) const override;
 
  private:
+  void lookAt(std::optional<int> rank);
   void build();
+  std::size_t rows() const { return account_ ? account_->phases.size() : 0; }
+  Series& seriesOf(const QString& name, const QColor& colour);
 
   Plan plan_;
-  std::vector<Phase> phases_;
-  int rank_ = -1, fullest_ = -1;
+  std::optional<Calibration> calibration_;
+  std::optional<MemoryAccount> account_;
+  QString problem_;
+  int fullest_ = -1;
   Stacking stacking_ = Stacking::classes;
   std::vector<Series> series_;
 };

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
 namespace {
-
-QString toText(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 /// "0-3, 8": runs of ranks joined, cut after some.
 QString ranksText(std::vector<int> ranks) {

@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <map>
 
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
-#include "gui/models/text.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/iteration.h"
 
 namespace tessera::gui {
 namespace {
-
-QString toText(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
 
 QString ranksText(const std::vector<int>& ranks) {
   const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end());
@@ -47,19 +44,17 @@ void PhaseModel::setPlan(const Plan& plan) {
       blocks_[block_of[role.role]] += " + " + toText(name_of(role.role));
     }
   }
-  std::map<Phase, double> ended;
-  std::vector<double> block_free(std::max<std::size_t>(1, block_ranks.size()), 0.0);
+  PhaseSeconds seconds;
+  for (const auto& [phase, taken] : plan.prediction.phases_s) seconds[phase] = taken;
+  const auto blocks = blocks_of(plan.schedule, placement_of(plan));
+  const PhaseSeconds starts = Iteration(plan.schedule, blocks).phase_starts(seconds);
   for (const ScheduledCall& call : plan.schedule) {
     // A call without a model (rule rewards, advantages) runs on the actor's ranks.
     const auto role = block_of.find(call.role);
-    const int block = role != block_of.end() ? role->second : block_of[Role::actor];
-    const auto seconds = plan.prediction.phases_s.find(call.phase);
-    Row row{.phase = call.phase, .role = call.role, .block = block};
-    row.seconds = seconds == plan.prediction.phases_s.end() ? 0.0 : seconds->second.value;
-    row.start_s = block_free[static_cast<std::size_t>(block)];
-    for (const Phase before : call.after) row.start_s = std::max(row.start_s, ended[before]);
-    ended[call.phase] = row.start_s + row.seconds;
-    block_free[static_cast<std::size_t>(block)] = ended[call.phase];
+    Row row{.phase = call.phase, .role = call.role};
+    row.block = role != block_of.end() ? role->second : block_of[Role::actor];
+    row.seconds = seconds[call.phase].value;
+    row.start_s = starts[call.phase].value;
     row.share = step_s_ > 0 ? row.seconds / step_s_ : 0;
     rows_.push_back(row);
   }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The predicted iteration: when each phase runs and on which block of ranks.
 //
-// Calls of one block run one after another in the schedule's order, calls of different blocks as
-// soon as the phases they wait for have ended (as the planner prices a step). Seconds from the
-// step's start.
+// Starts are those by which the planner prices a step (planner/pricing/iteration.h). Seconds from
+// the step's start.
 #pragma once
 
 #include <QAbstractTableModel>

@@ -3,8 +3,8 @@
 
 #include <QFont>
 
-#include "gui/models/plan_query.h"
-#include "gui/models/text.h"
+#include "gui/document/plan_query.h"
+#include "gui/document/text.h"
 #include "planner/request/describe.h"
 
 namespace tessera::gui {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/rank_state_model.h"
 
-#include <QColor>
+#include <QDateTime>
 #include <algorithm>
 
 #include "cost_models/spec/workload.h"
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
-#include "gui/models/text.h"
 
 namespace tessera::gui {
 
@@ -17,7 +17,9 @@ QString stateText(const RankStateModel::Row& row) {
     case RankState::terminated:
       return "terminated";
     default:
-      return row.alive ? "running" : "died";
+      return row.life == Life::here   ? "running"
+             : row.life == Life::gone ? "lost"
+                                      : "on another host";
   }
 }
 
@@ -35,7 +37,7 @@ void RankStateModel::setStates(std::vector<Row> rows, std::int64_t now_ns) {
 
 int RankStateModel::running() const {
   return static_cast<int>(std::count_if(rows_.begin(), rows_.end(), [](const Row& row) {
-    return row.alive && row.status.state == RankState::running;
+    return row.life != Life::gone && row.status.state == RankState::running;
   }));
 }
 
@@ -55,9 +57,8 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
     const auto phase = phase_from(status.phase);
     return phase ? QVariant(colourOf(*phase)) : QVariant();
   }
-  if (role == Qt::ForegroundRole && index.column() == State) {
-    const bool bad = stateText(row) == "died" || status.exit_code != 0;
-    return bad ? QVariant(QColor(Qt::red)) : QVariant();
+  if (role == BadRole && index.column() == State) {
+    return status.state == RankState::running ? row.life == Life::gone : status.exit_code != 0;
   }
   if (role != Qt::DisplayRole) return {};
   switch (index.column()) {
@@ -69,14 +70,24 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
       return QString::fromStdString(status.phase);
     case Step:
       return QVariant::fromValue<qint64>(status.step);
-    case Since: {
-      const std::int64_t until = status.ended_ns > 0 ? status.ended_ns : now_ns_;
-      return secondsText(
-          static_cast<double>(std::max<std::int64_t>(0, until - status.phase_since_ns)) * 1e-9);
-    }
+    case Since:
+      return sinceText(row);
     default:
       return status.pid;
   }
+}
+
+// The clock of a lost rank stands: when it ended nobody knows, when its phase began it wrote.
+QString RankStateModel::sinceText(const Row& row) const {
+  const RankStatus& status = row.status;
+  const bool lost = status.state == RankState::running && row.life == Life::gone;
+  if (lost) {
+    const auto began = QDateTime::fromMSecsSinceEpoch(status.phase_since_ns / 1'000'000);
+    return "since " + began.toString("HH:mm:ss");
+  }
+  const std::int64_t until = status.ended_ns > 0 ? status.ended_ns : now_ns_;
+  const std::int64_t ns = std::max<std::int64_t>(0, until - status.phase_since_ns);
+  return secondsText(static_cast<double>(ns) * 1e-9);
 }
 
 QVariant RankStateModel::headerData(int section, Qt::Orientation orientation, int role) const {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What every rank of a run is doing: its phase and step, and whether its process still lives.
+// What every rank of a run is doing: its phase and step, and whether it still lives.
 #pragma once
 
 #include <QAbstractTableModel>
 #include <vector>
 
 #include "cost_models/spec/workload.h"
+#include "gui/models/run_state.h"
 #include "simulator/timeline/rank_status.h"
 
 namespace tessera::gui {
@@ -15,10 +16,11 @@ class RankStateModel : public QAbstractTableModel {
 
  public:
   enum Columns { Rank, State, Phase, Step, Since, Pid, ColumnCount };
+  enum Roles { BadRole = Qt::UserRole + 1 };  // bool: a rank that was lost or failed
 
   struct Row {
     RankStatus status;
-    bool alive = false;  // the process exists
+    Life life = Life::gone;
   };
 
   using QAbstractTableModel::QAbstractTableModel;
@@ -26,6 +28,7 @@ class RankStateModel : public QAbstractTableModel {
   /// Rows of ranks that stay are updated in place. `now_ns`: system clock since 1970.
   void setStates(std::vector<Row> rows, std::int64_t now_ns);
   const std::vector<Row>& rows() const { return rows_; }
+  /// Of those that have not ended: seen here, or not to be judged from here.
   int running() const;
 
   int rowCount(const QModelIndex& parent = {}) const override;
@@ -35,11 +38,14 @@ class RankStateModel : public QAbstractTableModel {
                       int role = Qt::DisplayRole) const override;
 
  private:
+  QString sinceText(const Row& row) const;
+
   std::vector<Row> rows_;
   std::int64_t now_ns_ = 0;
 };
 
-/// "running", "finished (0)", "terminated", or "died" of a rank that stopped without a word.
+/// "running", "finished (0)", "terminated", "on another host", or "lost" of a rank that stopped
+/// without a word.
 QString stateText(const RankStateModel::Row& row);
 
 }  // namespace tessera::gui

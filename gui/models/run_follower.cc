@@ -1,57 +1,78 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/run_follower.h"
 
-#include <QDateTime>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
-#include "gui/models/text.h"
-#include "planner/engines/read_plan.h"
-#include "planner/plan/plan.h"
+#include "gui/document/text.h"
 
 namespace tessera::gui {
 
 RunFollower::RunFollower(QObject* parent) : QObject(parent) {
+  pool_.setMaxThreadCount(1);
   timer_.setInterval(500);
-  connect(&timer_, &QTimer::timeout, this, &RunFollower::poll);
+  connect(&timer_, &QTimer::timeout, this, &RunFollower::pollLater);
 }
 
+RunFollower::~RunFollower() { pool_.waitForDone(); }
+
 void RunFollower::follow(const std::filesystem::path& run, bool live) {
+  timer_.stop();
   run_ = run;
-  tail_ = std::make_unique<MetricsTail>(run_ / "metrics.jsonl");
+  reader_ = std::make_shared<RunReader>(run_);
+  reading_ = false;
+  loading_ = true;
+  summary_ = {};
+  own_plan_.reset();
   steps_.clear();
   ranks_.setStates({}, 0);
-  own_plan_.reset();
-  switches_ = {};
-  if (std::filesystem::exists(run_ / "plan.json")) {
-    Problems problems;
-    own_plan_ = read_plan(run_ / "plan.json", problems);
-    switches_ = read_wire_options(run_, problems);
-    if (!problems.empty()) emit problemsFound(problemsText(problems));
-  }
-  compareAgain();
+  comparison_.setComparison({});
   emit folderChanged();
-  poll();
-  live ? timer_.start() : timer_.stop();
+  if (!live) {
+    poll();
+    return;
+  }
+  pollLater();
+  timer_.start();
 }
 
 void RunFollower::setPlan(const std::optional<Plan>& plan) {
-  plan_ = plan;
-  compareAgain();
+  plan_ = plan ? std::make_shared<const Plan>(*plan) : nullptr;
+  if (!reader_) return;
+  timer_.isActive() ? pollLater() : poll();
 }
 
 void RunFollower::poll() {
-  if (!tail_) return;
-  Problems problems;
-  const std::vector<StepNumbers> added = tail_->read_new(problems);
-  if (tail_->restarted()) steps_.clear();
-  steps_.append(added);
-  if (!added.empty()) compareAgain();
-  std::vector<RankStateModel::Row> rows;
-  for (const RankStatus& status : read_rank_statuses(run_)) {
-    rows.push_back({status, is_alive(status.pid)});
-  }
-  ranks_.setStates(std::move(rows), QDateTime::currentMSecsSinceEpoch() * 1'000'000);
-  if (!problems.empty()) emit problemsFound(problemsText(problems));
+  if (!reader_) return;
+  pool_.waitForDone();  // the reader is one thread's at a time
+  take(reader_->read(plan_));
+}
+
+void RunFollower::pollLater() {
+  if (!reader_ || reading_) return;
+  reading_ = true;
+  pool_.start([this, reader = reader_, plan = plan_] {
+    auto news = std::make_shared<const RunNews>(reader->read(plan));
+    QMetaObject::invokeMethod(
+        this,
+        [this, reader, news] {
+          if (reader != reader_) return;  // another run was opened meanwhile
+          reading_ = false;
+          take(*news);
+        },
+        Qt::QueuedConnection);
+  });
+}
+
+void RunFollower::take(const RunNews& news) {
+  loading_ = false;
+  own_plan_ = news.own_plan;
+  summary_ = news.summary;
+  if (news.restarted) steps_.clear();
+  steps_.append(news.steps);
+  if (news.comparison) comparison_.setComparison(*news.comparison);
+  ranks_.setStates(news.ranks, news.now_ns);
+  if (!news.problems.empty()) emit problemsFound(problemsText(news.problems));
   emit polled();
 }
 
@@ -64,9 +85,5 @@ void RunFollower::requestStop() {
 }
 
 bool RunFollower::stopRequested() const { return !run_.empty() && stop_requested(run_); }
-
-void RunFollower::compareAgain() {
-  comparison_.setComparison(plan() ? compare(*plan(), steps_.steps(), 2, switches_) : Comparison{});
-}
 
 }  // namespace tessera::gui

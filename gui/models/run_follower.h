@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Follows a run's folder: new lines of metrics.jsonl, what the ranks are doing, the stop file.
 //
-// A timer in the object's thread reads what is new; one read is bounded by what was written in
-// between. Owns the models it fills. Missing files mean that the run has not come so far.
+// A timer in the object's thread has what is new read by a thread of its own. Owns the models it
+// fills. Missing files mean that the run has not come so far.
 #pragma once
 
 #include <QObject>
+#include <QThreadPool>
 #include <QTimer>
 #include <filesystem>
 #include <memory>
@@ -14,8 +15,8 @@
 #include "gui/models/comparison_model.h"
 #include "gui/models/rank_state_model.h"
 #include "gui/models/run_model.h"
+#include "gui/models/run_reader.h"
 #include "planner/plan/plan.h"
-#include "simulator/timeline/metrics.h"
 
 namespace tessera::gui {
 
@@ -24,21 +25,27 @@ class RunFollower : public QObject {
 
  public:
   explicit RunFollower(QObject* parent = nullptr);
+  /// Waits for a reading that is under way.
+  ~RunFollower() override;
 
-  /// Begins at the start of the folder's files; polls while `live`.
+  /// Begins at the start of the folder's files. `live`: reads in the background, again and again;
+  /// else once, before it returns.
   void follow(const std::filesystem::path& run, bool live = true);
   /// What a run is compared with whose folder holds no plan.json of its own; nullopt = nothing.
   void setPlan(const std::optional<Plan>& plan);
-  /// Reads what is new now.
+  /// Reads what is new now, in this thread.
   void poll();
   void requestStop();
 
   const std::filesystem::path& folder() const { return run_; }
   bool stopRequested() const;
+  /// Nothing of the folder has been read so far.
+  bool isLoading() const { return loading_; }
+  const RunSummary& summary() const { return summary_; }
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }
-  const std::optional<Plan>& plan() const { return own_plan_ ? own_plan_ : plan_; }
+  const Plan* plan() const { return own_plan_ ? own_plan_.get() : plan_.get(); }
 
  signals:
   void folderChanged();
@@ -46,16 +53,19 @@ class RunFollower : public QObject {
   void problemsFound(const QString& text);
 
  private:
-  void compareAgain();
+  void pollLater();
+  void take(const RunNews& news);
 
   std::filesystem::path run_;
-  std::unique_ptr<MetricsTail> tail_;
-  std::optional<Plan> plan_, own_plan_;
-  WireOptions switches_;  // of the run
+  std::shared_ptr<RunReader> reader_;
+  std::shared_ptr<const Plan> plan_, own_plan_;
+  bool loading_ = false, reading_ = false;
+  RunSummary summary_;
   QTimer timer_;
   RunModel steps_;
   RankStateModel ranks_;
   ComparisonModel comparison_;
+  QThreadPool pool_;  // last: its work ends before anything else goes
 };
 
 }  // namespace tessera::gui

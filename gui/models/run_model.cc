@@ -2,19 +2,12 @@
 #include "gui/models/run_model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
-#include "gui/models/text.h"
+#include "gui/document/text.h"
 
 namespace tessera::gui {
-namespace {
-
-const double* find(const StepNumbers& step, const std::string& name) {
-  const auto found = step.data.find(name);
-  return found == step.data.end() ? nullptr : &found->second;
-}
-
-}  // namespace
-
 const std::vector<RunModel::Figure>& RunModel::figures() {
   static const std::vector<Figure> all{
       {"Reward", {"critic/score/mean"}},
@@ -27,20 +20,31 @@ const std::vector<RunModel::Figure>& RunModel::figures() {
   return all;
 }
 
+void RunModel::cutFrom(std::size_t row) {
+  beginRemoveRows({}, static_cast<int>(row), static_cast<int>(steps_.size()) - 1);
+  steps_.resize(row);
+  for (auto& [name, values] : columns_) values.resize(std::min(values.size(), row));
+  endRemoveRows();
+}
+
+// Steps that only go on come in as one block of rows, however many they are.
 void RunModel::append(const std::vector<StepNumbers>& steps) {
-  for (const StepNumbers& step : steps) {
-    const auto same = std::lower_bound(
-        steps_.begin(), steps_.end(), step.step,
-        [](const StepNumbers& known, std::int64_t number) { return known.step < number; });
-    if (same != steps_.end()) {
-      const auto row = static_cast<int>(same - steps_.begin());
-      beginRemoveRows({}, row, static_cast<int>(steps_.size()) - 1);
-      steps_.erase(same, steps_.end());
-      endRemoveRows();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  for (std::size_t i = 0; i < steps.size();) {
+    const auto same = std::lower_bound(steps_.begin(), steps_.end(), steps[i].step);
+    if (same != steps_.end()) cutFrom(static_cast<std::size_t>(same - steps_.begin()));
+    std::size_t end = i + 1;
+    while (end < steps.size() && steps[end].step > steps[end - 1].step) ++end;
+    const std::size_t first = steps_.size();
+    beginInsertRows({}, static_cast<int>(first), static_cast<int>(first + end - i) - 1);
+    for (; i < end; ++i) {
+      for (const auto& [name, value] : steps[i].data) {
+        std::vector<double>& column = columns_[name];
+        column.resize(steps_.size(), kNone);
+        column.push_back(value);
+      }
+      steps_.push_back(steps[i].step);
     }
-    const auto row = static_cast<int>(steps_.size());
-    beginInsertRows({}, row, row);
-    steps_.push_back(step);
     endInsertRows();
   }
   if (!steps.empty()) emit stepsChanged();
@@ -49,23 +53,34 @@ void RunModel::append(const std::vector<StepNumbers>& steps) {
 void RunModel::clear() {
   beginResetModel();
   steps_.clear();
+  columns_.clear();
   endResetModel();
   emit stepsChanged();
 }
 
+double RunModel::value(const std::string& name, int row) const {
+  const auto found = columns_.find(name);
+  const auto at = static_cast<std::size_t>(row);
+  const bool there = found != columns_.end() && at < found->second.size();
+  return there ? found->second[at] : std::numeric_limits<double>::quiet_NaN();
+}
+
 std::vector<QPointF> RunModel::series(const std::string& name) const {
   std::vector<QPointF> points;
-  for (const StepNumbers& step : steps_) {
-    if (const double* value = find(step, name)) {
-      points.emplace_back(static_cast<double>(step.step), *value);
-    }
+  const auto found = columns_.find(name);
+  if (found == columns_.end()) return points;
+  points.reserve(found->second.size());
+  for (std::size_t row = 0; row < found->second.size(); ++row) {
+    if (std::isnan(found->second[row])) continue;
+    points.emplace_back(static_cast<double>(steps_[row]), found->second[row]);
   }
   return points;
 }
 
 bool RunModel::has(const std::string& name) const {
-  return std::any_of(steps_.begin(), steps_.end(),
-                     [&](const StepNumbers& step) { return step.data.contains(name); });
+  const auto found = columns_.find(name);
+  return found != columns_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                                [](double value) { return !std::isnan(value); });
 }
 
 std::vector<Phase> RunModel::phases() const {
@@ -88,15 +103,17 @@ QVariant RunModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
   if (role != Qt::DisplayRole) return {};
-  const StepNumbers& step = steps_[static_cast<std::size_t>(index.row())];
-  if (index.column() == 0) return QVariant::fromValue<qint64>(step.step);
+  if (index.column() == 0) {
+    return QVariant::fromValue<qint64>(steps_[static_cast<std::size_t>(index.row())]);
+  }
   const Figure& figure = figures()[static_cast<std::size_t>(index.column() - 1)];
   for (const std::string& name : figure.names) {
-    const double* value = find(step, name);
-    if (value == nullptr) continue;
-    if (figure.kind == Figure::Kind::seconds) return secondsText(*value);
-    if (figure.kind == Figure::Kind::bytes) return bytesText(static_cast<std::int64_t>(*value));
-    return QString::number(*value, 'g', 4);
+    const double number = value(name, index.row());
+    if (std::isnan(number)) continue;
+    if (figure.kind == Figure::Kind::seconds) return secondsText(number);
+    if (figure.kind == Figure::Kind::bytes)
+      return bytesText(static_cast<std::int64_t>(std::clamp(number, -9e18, 9e18)));
+    return QString::number(number, 'g', 4);
   }
   return {};
 }

@@ -6,6 +6,8 @@
 
 #include <QAbstractTableModel>
 #include <QPointF>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "simulator/timeline/comparison.h"
@@ -29,7 +31,10 @@ class RunModel : public QAbstractTableModel {
   void append(const std::vector<StepNumbers>& steps);
   void clear();
 
-  const std::vector<StepNumbers>& steps() const { return steps_; }
+  /// The numbers of the steps, ascending.
+  const std::vector<std::int64_t>& steps() const { return steps_; }
+  /// NaN where the step has no such number.
+  double value(const std::string& name, int row) const;
   /// (step, value) of the steps that have the name.
   std::vector<QPointF> series(const std::string& name) const;
   bool has(const std::string& name) const;
@@ -47,7 +52,10 @@ class RunModel : public QAbstractTableModel {
   void stepsChanged();
 
  private:
-  std::vector<StepNumbers> steps_;
+  void cutFrom(std::size_t row);
+
+  std::vector<std::int64_t> steps_;
+  std::map<std::string, std::vector<double>> columns_;  // by name; NaN, and none behind the last
 };
 
 }  // namespace tessera::gui

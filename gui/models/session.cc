@@ -1,77 +1,146 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/models/session.h"
 
-#include "gui/models/text.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "gui/document/text.h"
 #include "planner/engines/read_plan.h"
-#include "planner/explain/infeasible.h"
-#include "planner/explain/report.h"
 #include "planner/plan/plan_json.h"
 
 namespace tessera::gui {
 
 Session::Session(QObject* parent) : QObject(parent) {
   connect(&search_, &PlannerJob::answerAvailable, this,
-          [this](quint64, const PlanAnswer& answer) { takeAnswer(answer); });
+          [this](quint64, const PlanAnswer& answer) { takeAnswer(document_.question, answer); });
   connect(&detail_, &PlannerJob::answerAvailable, this,
-          [this](quint64, const PlanAnswer& answer) { takeDetail(detail_row_, answer); });
+          [this](quint64, const PlanAnswer& answer) { takeDetail(wanted_row_, answer); });
+}
+
+void Session::changed() {
+  document_.planning = isBusy();
+  emit documentChanged();
 }
 
 void Session::ask(const PlanQuery& query) {
-  detail_.cancel();
-  search_.submit([this, query] { return planner_.answer(query); });
-  emit busyChanged(true);
+  if (began_ && query == document_.question) return;
+  const Edit edit{query, nullptr, {}};
+  began_ ? edits_.edit(edit) : edits_.replace(edit);
+  goTo(edit);
 }
 
-void Session::takeAnswer(const PlanAnswer& answer) {
-  emit busyChanged(isBusy());
-  if (const Plan* plan = std::get_if<Plan>(&answer.result)) {
-    plans_.setWinner(*plan);
-    emit planned(answer.seconds);
-    show(0, *plan);
-  } else if (const Infeasible* none = std::get_if<Infeasible>(&answer.result)) {
-    plans_.clear();
-    emit infeasible(QString::fromStdString(describe(*none)));
-  } else {
-    emit problemsFound(problemsText(std::get<Problems>(answer.result)));
+void Session::askAgain() { search(); }
+
+void Session::goTo(const Edit& edit) {
+  began_ = true;
+  document_.question = edit.question;
+  document_.file_problems.clear();
+  if (!edit.opened) {
+    document_.file.clear();
+    document_.saved = false;
+    search();
+    return;
   }
+  search_.cancel();
+  detail_.cancel();
+  document_.file = edit.file;
+  document_.saved = true;
+  document_.answered = edit.question;
+  document_.none_fits.reset();
+  document_.problems.clear();
+  document_.seconds = 0;
+  plans_.setWinner(*edit.opened);
+  show(0, *edit.opened);
+}
+
+void Session::search() {
+  detail_.cancel();
+  wanted_row_ = row_;
+  search_.submit([this, query = document_.question] { return planner_.answer(query); });
+  changed();
+}
+
+void Session::cancel() {
+  search_.cancel();
+  detail_.cancel();
+  wanted_row_ = row_;
+  changed();
+}
+
+void Session::undo() {
+  if (canUndo()) goTo(edits_.undo());
+}
+
+void Session::redo() {
+  if (canRedo()) goTo(edits_.redo());
+}
+
+void Session::takeAnswer(const PlanQuery& query, const PlanAnswer& answer) {
+  document_.answered = query;
+  document_.none_fits.reset();
+  document_.problems.clear();
+  document_.seconds = answer.seconds;
+  if (const Plan* plan = std::get_if<Plan>(&answer.result)) {
+    document_.saved = false;
+    plans_.setWinner(*plan);
+    show(0, *plan);
+    return;
+  }
+  if (const Infeasible* none = std::get_if<Infeasible>(&answer.result)) {
+    document_.none_fits = *none;
+  } else {
+    document_.problems = std::get<Problems>(answer.result);
+  }
+  plans_.clear();
+  row_ = wanted_row_ = -1;
+  changed();
 }
 
 void Session::selectRow(int row) {
-  if (row < 0 || row >= plans_.rowCount() || row == row_) return;
+  if (row < 0 || row >= plans_.rowCount() || row == wanted_row_) return;
   const PlanTableModel::Row& chosen = plans_.row(row);
+  wanted_row_ = row;
+  detail_.cancel();
   if (chosen.plan) {
-    detail_.cancel();
-    emit busyChanged(isBusy());
+    document_.saved = false;
     show(row, Plan(*chosen.plan));
     return;
   }
-  detail_row_ = row;
   detail_.submit(
       [winner = *plans_.row(0).plan, other = chosen.summary] { return answer(winner, other); });
-  emit busyChanged(true);
+  changed();
 }
 
 void Session::takeDetail(int row, const PlanAnswer& answer) {
-  emit busyChanged(isBusy());
   if (const Plan* plan = std::get_if<Plan>(&answer.result)) {
     plans_.setPlan(row, *plan);
+    document_.saved = false;
     show(row, *plan);
-  } else if (const Infeasible* none = std::get_if<Infeasible>(&answer.result)) {
-    emit infeasible(QString::fromStdString(describe(*none)));
+    return;
+  }
+  wanted_row_ = row_;
+  if (const Infeasible* none = std::get_if<Infeasible>(&answer.result)) {
+    report(none->reasons.empty() ? QString("this row has no plan any more")
+                                 : QString::fromStdString(none->reasons.front()));
   } else {
-    emit problemsFound(problemsText(std::get<Problems>(answer.result)));
+    report(problemsText(std::get<Problems>(answer.result)));
   }
 }
 
 void Session::show(int row, const Plan& plan) {
-  row_ = row;
-  plan_ = plan;
+  row_ = wanted_row_ = row;
+  document_.plan = plan;
+  Problems unheard;  // the views say what they lack
+  calibration_ = calibration_named(plan.provenance.calibration, plan.cluster, unheard);
   mesh_.setPlan(plan);
-  memory_.setPlan(plan);
+  memory_.setPlan(plan, calibration_);
   phases_.setPlan(plan);
   run_.setPlan(plan);
   emit planSelected(plan);
   emit rankChosen(-1);
+  changed();
+}
+
+void Session::pin() {
+  if (document_.valid()) pinned_.pin(*document_.plan);
 }
 
 void Session::chooseRank(int rank) {
@@ -80,30 +149,37 @@ void Session::chooseRank(int rank) {
   emit rankChosen(rank);
 }
 
+void Session::report(const QString& problems) {
+  document_.file_problems = problems;
+  changed();
+}
+
 bool Session::openPlan(const QString& file) {
-  search_.cancel();
-  detail_.cancel();
-  emit busyChanged(false);
   Problems problems;
-  const auto plan = read_plan(file.toStdString(), problems);
+  auto plan = read_plan(file.toStdString(), problems);
   if (!plan) {
-    emit problemsFound(problemsText(problems));
+    report(problemsText(problems));
     return false;
   }
-  plans_.setWinner(*plan);
-  show(0, *plan);
+  auto opened = std::make_shared<const Plan>(*std::move(plan));
+  const Edit edit{query_of(opened), opened, file};
+  began_ ? edits_.edit(edit) : edits_.replace(edit);
+  goTo(edit);
   return true;
 }
 
 bool Session::savePlan(const QString& file) {
-  if (!plan_) return false;
+  if (!document_.valid()) return false;
   try {
-    write_plan(*plan_, file.toStdString());
-    return true;
+    write_plan(*document_.plan, file.toStdString());
   } catch (const Error& error) {
-    emit problemsFound(problemsText(error.problems()));
+    report(problemsText(error.problems()));
     return false;
   }
+  document_.file = file;
+  document_.saved = true;
+  report({});
+  return true;
 }
 
 }  // namespace tessera::gui

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the window works on: the question, its ranked plans, the plan that is looked at, the run.
+// What the window works on: its document, the ranked plans, pinned ones, the run.
 //
-// One per window. Pages call its methods and hear its typed signals; none of them holds state that
-// another needs. Searches run in the background.
+// One per window. Pages call its methods and hear its signals; none of them holds state that
+// another needs. Every edit goes through here, so that it can be undone. Searches run in the
+// background.
 #pragma once
 
 #include <QObject>
+#include <memory>
 #include <optional>
 
+#include "gui/document/document.h"
+#include "gui/document/history.h"
+#include "gui/document/planner_job.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_model.h"
 #include "gui/models/phase_model.h"
+#include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
-#include "gui/models/planner_job.h"
 #include "gui/models/run_follower.h"
 
 namespace tessera::gui {
@@ -23,49 +28,82 @@ class Session : public QObject {
  public:
   explicit Session(QObject* parent = nullptr);
 
-  /// Plans in the background; the last query wins.
+  /// An edit: another question, planned in the background; the last one wins. Nothing happens
+  /// where it is the question already.
   void ask(const PlanQuery& query);
+  /// The question once more, as after cancel().
+  void askAgain();
+  /// Ends waiting: what is still worked out is not heard of.
+  void cancel();
+  void undo();
+  void redo();
+  bool canUndo() const { return edits_.can_undo(); }
+  bool canRedo() const { return edits_.can_redo(); }
+
   /// Shows the plan of a row; a runner-up is planned in full first.
   void selectRow(int row);
+  /// The row that is shown, or that will be when it is planned.
+  int selectedRow() const { return wanted_row_; }
+  /// The row that document().plan is of; -1 = none.
+  int shownRow() const { return row_; }
+  /// Keeps the plan that is looked at beside others.
+  void pin();
   /// Rank that mesh and memory look at; -1 = none.
   void chooseRank(int rank);
 
-  /// False and problemsFound() when the file is no plan.
+  /// False and the document's file_problems when the file is no plan: all else stays as it is.
   bool openPlan(const QString& file);
+  /// False where there is no valid plan, or the file cannot be written.
   bool savePlan(const QString& file);
+  /// Says what is wrong with a file or a folder; empty = nothing any more.
+  void report(const QString& problems);
 
-  const std::optional<Plan>& plan() const { return plan_; }
-  int selectedRow() const { return row_; }
+  const Document& document() const { return document_; }
+  const std::optional<Plan>& plan() const { return document_.plan; }
+  /// The constants that the plan was made with, where they can be found.
+  const std::optional<Calibration>& calibration() const { return calibration_; }
   bool isBusy() const { return search_.isBusy() || detail_.isBusy(); }
 
   PlanTableModel* plans() { return &plans_; }
+  PinnedModel* pinned() { return &pinned_; }
   MeshModel* mesh() { return &mesh_; }
   MemoryModel* memory() { return &memory_; }
   PhaseModel* phases() { return &phases_; }
   RunFollower* run() { return &run_; }
 
  signals:
-  void busyChanged(bool busy);
-  /// The search for a query ended with a plan.
-  void planned(double seconds);
+  /// After every change of document().
+  void documentChanged();
   void planSelected(const tessera::Plan& plan);
-  void infeasible(const QString& text);
-  void problemsFound(const QString& text);
   void rankChosen(int rank);
 
  private:
-  void takeAnswer(const PlanAnswer& answer);
+  /// A step of the history: a question, or a plan that was opened, which is its own answer.
+  struct Edit {
+    PlanQuery question;
+    std::shared_ptr<const Plan> opened;
+    QString file;
+  };
+
+  void goTo(const Edit& edit);
+  void search();
+  void takeAnswer(const PlanQuery& query, const PlanAnswer& answer);
   void takeDetail(int row, const PlanAnswer& answer);
   void show(int row, const Plan& plan);
+  void changed();
 
+  Document document_;
+  History<Edit> edits_{Edit{}};
+  std::optional<Calibration> calibration_;
   PlanTableModel plans_;
+  PinnedModel pinned_;
   MeshModel mesh_;
   MemoryModel memory_;
   PhaseModel phases_;
   RunFollower run_;
   KeptPlanner planner_;
-  std::optional<Plan> plan_;
-  int row_ = -1, detail_row_ = -1;
+  int row_ = -1, wanted_row_ = -1;
+  bool began_ = false;          // a question was asked
   PlannerJob search_, detail_;  // last: their work ends before anything else goes
 };
 

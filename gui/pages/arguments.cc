@@ -13,6 +13,11 @@ Arguments parse_arguments(const QStringList& words) {
   parser.addOptions({{"plan", "Open a plan.", "FILE"},
                      {"run", "Follow a run's folder.", "DIR"},
                      {"export", "Write every view as PNG and exit (no display is needed).", "DIR"},
+                     {"compare", "Pin the best N plans before the export.", "N"},
+                     {"theme", "Colours: light or dark.", "NAME", "light"},
+                     {"size", "Size of the window, as 1280x720.", "SIZE"},
+                     {"engine", "Engine to plan for.", "NAME"},
+                     {"objective", "What is minimised.", "NAME"},
                      {"model", "Model to plan for: preset, folder or config.json.", "NAME"},
                      {"cluster", "Cluster to plan for: preset or YAML.", "NAME"},
                      {"workload", "Workload to plan for: preset or YAML.", "NAME"},
@@ -33,6 +38,13 @@ Arguments parse_arguments(const QStringList& words) {
   take("model", query.model);
   take("cluster", query.cluster);
   take("workload", query.workload);
+  take("engine", query.engine);
+  take("objective", query.objective);
+  arguments.compared = parser.value("compare").toInt();
+  const QStringList size = parser.value("size").split('x');
+  if (size.size() == 2) arguments.size = {size[0].toInt(), size[1].toInt()};
+  arguments.has_theme = parser.isSet("theme");
+  if (parser.value("theme") == "dark") arguments.theme = Theme::dark;
   query.nodes = parser.value("nodes").toLongLong();
   for (const QString& word : parser.values("fix")) query.fixed.push_back(word.toStdString());
   arguments.has_query |= parser.isSet("nodes") || parser.isSet("fix");

@@ -2,15 +2,21 @@
 // The command line of tessera-gui.
 #pragma once
 
+#include <QSize>
 #include <QStringList>
 
-#include "gui/models/plan_query.h"
+#include "gui/document/plan_query.h"
+#include "gui/models/colours.h"
 
 namespace tessera::gui {
 
 struct Arguments {
   QString plan, run, export_folder;
+  Theme theme = Theme::light;
+  bool has_theme = false;
+  QSize size;  // of the window; empty = as the screen allows
   PlanQuery query;
+  int compared = 0;        // best plans to pin
   bool has_query = false;  // some part of the query was given
 };
 

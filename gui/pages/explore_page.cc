@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/explore_page.h"
 
+#include <QLabel>
+#include <QPushButton>
 #include <QScrollArea>
 #include <QSplitter>
+#include <QTabWidget>
 #include <QVBoxLayout>
 
-#include "gui/models/text.h"
+#include "gui/document/headline.h"
+#include "gui/document/text.h"
 #include "gui/views/view.h"
+#include "planner/explain/report.h"
 
 namespace tessera::gui {
 namespace {
+
+constexpr int kPatienceMs = 400;
 
 QSplitter* splitter(Qt::Orientation orientation, std::initializer_list<QWidget*> widgets) {
   auto* split = new QSplitter(orientation);
@@ -30,71 +37,139 @@ QSplitter* column(Place place, Session& session) {
   return split;
 }
 
+QTabWidget* tabs(Place place, Session& session) {
+  auto* tabs = new QTabWidget;
+  tabs->setDocumentMode(true);
+  tabs->setAccessibleName("Comparison and report");
+  for (const ViewKind& kind : viewsOf(place)) tabs->addTab(makeView(kind, session), kind.title);
+  return tabs;
+}
+
 }  // namespace
 
 ExplorePage::ExplorePage(Session& session, QWidget* parent)
-    : QWidget(parent), session_(session), form_(new RequestForm), message_(new QLabel) {
-  message_->setWordWrap(true);
-  message_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  message_->setAccessibleName("Result of the search");
-
-  auto* details =
-      splitter(Qt::Horizontal, {column(Place::left, session), column(Place::right, session)});
+    : QWidget(parent),
+      session_(session),
+      form_(new RequestForm),
+      answer_(new MessageBar("Answer")),
+      files_(new MessageBar("What is wrong with a file")) {
+  auto* left = column(Place::left, session);
+  left->addWidget(tabs(Place::tabs, session));
+  left->setSizes({360, 230});
+  auto* details = splitter(Qt::Horizontal, {left, column(Place::right, session)});
   details->setSizes({600, 600});
-  details_ = details;
-
-  auto* top = new QWidget;
-  auto* top_layout = new QVBoxLayout(top);
-  top_layout->setContentsMargins(0, 0, 0, 0);
-  top_layout->addWidget(message_);
-  for (const ViewKind& kind : viewsOf(Place::plans)) {
-    top_layout->addWidget(makeTitledView(kind, session), kind.stretch);
-  }
-  auto* main = splitter(Qt::Vertical, {top, details_});
-  main->setSizes({170, 680});
+  auto* pictures = new QWidget;  // the cover's: a splitter would give it a place of its own
+  auto* whole_of_them = new QVBoxLayout(pictures);
+  whole_of_them->setContentsMargins(0, 0, 0, 0);
+  whole_of_them->addWidget(details);
+  cover_ = new StaleCover(pictures);
+  auto* main = splitter(Qt::Vertical, {answers(), pictures});
+  main->setSizes({190, 660});
   main->setStretchFactor(1, 1);
 
   auto* scroll = new QScrollArea;
   scroll->setWidget(form_);
   scroll->setWidgetResizable(true);
   scroll->setFrameShape(QFrame::NoFrame);
-  auto* whole = splitter(Qt::Horizontal, {scroll, main});
   scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   scroll->setMinimumWidth(form_->minimumSizeHint().width() + 24);
-  whole->setSizes({330, 1170});
+  auto* whole = splitter(Qt::Horizontal, {scroll, main});
+  whole->setSizes({310, 1170});
   whole->setStretchFactor(1, 1);
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(whole);
-  connectSession();
-}
-
-void ExplorePage::connectSession() {
+  patience_.setSingleShot(true);
+  patience_.setInterval(kPatienceMs);
+  connect(&patience_, &QTimer::timeout, this, [this] {
+    waiting_->show();
+    cover_->setStale(session_.document().stale());
+  });
   connect(form_, &RequestForm::queryChanged, &session_, &Session::ask);
-  connect(&session_, &Session::busyChanged, this, [this](bool busy) {
-    if (busy) say("Planning...", false);
+  connect(&session_, &Session::documentChanged, this, &ExplorePage::documentChanged);
+  connect(answer_, &MessageBar::offerTaken, this, [this] {
+    const Document& document = session_.document();
+    if (document.none_fits) session_.ask(changed(document.question, document.none_fits->change));
   });
-  connect(&session_, &Session::planSelected, this, [this] { details_->setEnabled(true); });
-  connect(&session_, &Session::planned, this, [this](double seconds) {
-    const Certificate& found = session_.plans()->row(0).plan->certificate;
-    say(QString(
-            "Proven optimum in %1: %2 candidates priced, %3 branches cut, gap %4 %, margin %5 %")
-            .arg(secondsText(seconds), countText(static_cast<double>(found.evaluated)),
-                 countText(static_cast<double>(found.pruned)))
-            .arg(100 * found.gap, 0, 'f', 2)
-            .arg(100 * found.margin, 0, 'f', 1),
-        false);
-  });
-  connect(&session_, &Session::infeasible, this, [this](const QString& text) {
-    say(text, true);
-    details_->setEnabled(false);
-  });
-  connect(&session_, &Session::problemsFound, this,
-          [this](const QString& text) { say(text, true); });
+  connect(files_, &MessageBar::offerTaken, this, [this] { session_.report({}); });
 }
 
-void ExplorePage::say(const QString& text, bool bad) {
-  message_->setText(text.trimmed());
-  message_->setStyleSheet(bad ? "background:#fde8e4; color:#7a1d0c; padding:6px;" : "padding:2px;");
+QWidget* ExplorePage::answers() {
+  auto* top = new QWidget;
+  auto* layout = new QVBoxLayout(top);
+  layout->setContentsMargins(0, 0, 0, 0);
+  waiting_ = waiting();
+  QFont bold = answer_->font();
+  bold.setBold(true);
+  answer_->findChild<QLabel*>()->setFont(bold);
+  layout->addWidget(files_);
+  layout->addWidget(waiting_);
+  layout->addWidget(answer_);
+  for (const ViewKind& kind : viewsOf(Place::plans)) {
+    layout->addWidget(makeTitledView(kind, session_), kind.stretch);
+  }
+  return top;
+}
+
+QWidget* ExplorePage::waiting() {
+  auto* bar = new QWidget;
+  auto* layout = new QHBoxLayout(bar);
+  layout->setContentsMargins(8, 0, 8, 0);
+  auto* progress = new QProgressBar;
+  progress->setRange(0, 0);
+  progress->setMaximumHeight(10);
+  progress->setAccessibleName("Planning");
+  auto* cancel = new QPushButton("Cancel");
+  cancel->setObjectName("cancel");
+  cancel->setToolTip("Stop waiting for this plan (Esc)");
+  connect(cancel, &QPushButton::clicked, &session_, &Session::cancel);
+  layout->addWidget(new QLabel("Planning"));
+  layout->addWidget(progress, 1);
+  layout->addWidget(cancel);
+  bar->setObjectName("waiting");
+  bar->hide();
+  return bar;
+}
+
+void ExplorePage::documentChanged() {
+  const Document& document = session_.document();
+  if (document.question != shown_) {  // what is being typed stays
+    shown_ = document.question;
+    if (form_->query() != shown_) form_->setQuery(shown_);
+  }
+  if (!document.planning) {
+    patience_.stop();
+    waiting_->hide();
+  } else if (waiting_->isHidden() && !patience_.isActive()) {
+    patience_.start();
+  }
+  showAnswer();
+  // Pictures are hatched as soon as they are known to stay: not between two quick answers.
+  cover_->setStale(document.stale() && (!document.planning || !waiting_->isHidden()));
+  files_->say(document.file_problems, Tone::bad);
+  files_->offer(document.file_problems.isEmpty() ? QString() : QString("Dismiss"));
+}
+
+void ExplorePage::showAnswer() {
+  const Document& document = session_.document();
+  QString fix;
+  if (document.answered != document.question) {
+    // The former answer stays in sight for the moment that a search takes.
+    if (!document.planning)
+      answer_->say("This question is not planned: F5 plans it", Tone::warning);
+  } else if (!document.problems.empty()) {
+    answer_->say(problemsText(document.problems), Tone::bad);
+  } else if (document.none_fits) {
+    const Infeasible& none = *document.none_fits;
+    answer_->say(headline_of(none), Tone::bad, QString::fromStdString(describe(none)));
+    if (none.change.any()) fix = "Try: " + QString::fromStdString(none.nearest_fix);
+  } else if (document.plan) {
+    const PlanTableModel& rows = *session_.plans();
+    const bool first = rows.rowCount() == 0 || session_.shownRow() == 0;
+    const Plan* best = first ? nullptr : &*rows.row(0).plan;
+    const Headline line = headline_of(*document.plan, session_.calibration(), best);
+    answer_->say(line.text(), Tone::calm, proof_text(*document.plan, document.seconds));
+  }
+  answer_->offer(fix);
 }
 
 }  // namespace tessera::gui

@@ -2,11 +2,14 @@
 // Choose what to plan, compare the plans, look at one of them.
 #pragma once
 
-#include <QLabel>
+#include <QProgressBar>
+#include <QTimer>
 #include <QWidget>
 
 #include "gui/models/session.h"
 #include "gui/pages/request_form.h"
+#include "gui/views/message_bar.h"
+#include "gui/views/stale_cover.h"
 
 namespace tessera::gui {
 
@@ -19,13 +22,18 @@ class ExplorePage : public QWidget {
   RequestForm* form() { return form_; }
 
  private:
-  void connectSession();
-  void say(const QString& text, bool bad);
+  QWidget* answers();
+  QWidget* waiting();
+  void documentChanged();
+  void showAnswer();
 
   Session& session_;
   RequestForm* form_;
-  QLabel* message_;
-  QWidget* details_;
+  MessageBar *answer_, *files_;
+  QWidget* waiting_;
+  StaleCover* cover_;
+  PlanQuery shown_;  // by the form
+  QTimer patience_;  // a search that is quick is not announced
 };
 
 }  // namespace tessera::gui

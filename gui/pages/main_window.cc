@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/pages/main_window.h"
 
+#include <QApplication>
+#include <QCloseEvent>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QMenuBar>
+#include <QMessageBox>
+#include <QScreen>
 #include <QStatusBar>
+#include <utility>
 
+#include "gui/document/text.h"
+#include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
 
 namespace tessera::gui {
+namespace {
 
-MainWindow::MainWindow(QWidget* parent)
+constexpr QSize kUsualSize{1500, 980};
+constexpr int kRememberMs = 500;
+
+}  // namespace
+
+MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
     : QMainWindow(parent),
+      memory_(std::move(memory)),
       explore_(new ExplorePage(session_)),
       run_(new RunPage(session_)),
       pages_(new QTabWidget) {
@@ -19,42 +33,154 @@ MainWindow::MainWindow(QWidget* parent)
   pages_->addTab(explore_, "Explore");
   pages_->addTab(run_, "Run");
   setCentralWidget(pages_);
-  resize(1500, 980);
-  addActions();
+  const QScreen* screen = QGuiApplication::primaryScreen();
+  resize(screen ? kUsualSize.boundedTo(screen->availableSize()) : kUsualSize);
+  if (!memory_.empty()) {
+    Problems problems;
+    workspace_ = read_workspace(memory_, problems);
+    if (!problems.empty()) session_.report(problemsText(problems));
+  }
+  addFileActions();
+  addEditActions();
+  addViewActions();
+  remembering_.setSingleShot(true);
+  remembering_.setInterval(kRememberMs);
+  connect(&remembering_, &QTimer::timeout, this, &MainWindow::rememberNow);
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
-  connect(&session_, &Session::problemsFound, this, [this](const QString& text) {
-    statusBar()->showMessage(text.section('\n', 0, 0), 10000);
-  });
+  connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
+  connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::rememberSoon);
+  documentChanged();
 }
 
-void MainWindow::addActions() {
+void MainWindow::addRecent(QMenu* menu, const QStringList& paths,
+                           bool (MainWindow::*open)(const QString&)) {
+  menu->clear();
+  for (const QString& path : paths) {
+    menu->addAction(path, this, [this, path, open] {
+      if ((this->*open)(path) && open == &MainWindow::openPlan) pages_->setCurrentWidget(explore_);
+    });
+  }
+  if (paths.isEmpty()) menu->addAction("none so far")->setEnabled(false);
+}
+
+void MainWindow::addFileActions() {
   QMenu* file = menuBar()->addMenu("&File");
   file->addAction("&Open plan...", QKeySequence::Open, this, &MainWindow::choosePlan);
-  file->addAction("&Save plan...", QKeySequence::Save, this, &MainWindow::chooseWhereToSave);
+  QMenu* plans = file->addMenu("Recent &plans");
+  connect(plans, &QMenu::aboutToShow, this,
+          [this, plans] { addRecent(plans, workspace_.recent_plans, &MainWindow::openPlan); });
+  save_ = file->addAction("&Save plan", QKeySequence::Save, this, &MainWindow::save);
+  save_as_ = file->addAction("Save plan &as...", QKeySequence("Ctrl+Shift+S"), this,
+                             &MainWindow::chooseWhereToSave);
   file->addSeparator();
   file->addAction("Follow a &run...", QKeySequence("Ctrl+R"), this, &MainWindow::chooseRun);
+  QMenu* runs = file->addMenu("Recent r&uns");
+  connect(runs, &QMenu::aboutToShow, this,
+          [this, runs] { addRecent(runs, workspace_.recent_runs, &MainWindow::openLiveRun); });
   file->addSeparator();
   file->addAction("&Export views as PNG...", QKeySequence("Ctrl+E"), this,
                   &MainWindow::chooseExport);
   file->addSeparator();
-  file->addAction("&Quit", QKeySequence::Quit, this, &QWidget::close);
+  file->addAction("&Quit", QKeySequence("Ctrl+Q"), this, &QWidget::close);
+}
+
+void MainWindow::addEditActions() {
+  QMenu* edit = menuBar()->addMenu("&Edit");
+  undo_ = edit->addAction("&Undo", QKeySequence::Undo, &session_, &Session::undo);
+  redo_ = edit->addAction("&Redo", QKeySequence::Redo, &session_, &Session::redo);
+  edit->addSeparator();
+  edit->addAction("Plan &again", QKeySequence("F5"), &session_, &Session::askAgain);
+  cancel_ = edit->addAction("&Cancel planning", QKeySequence("Esc"), &session_, &Session::cancel);
+  pin_ = edit->addAction("&Pin this plan", QKeySequence("Ctrl+D"), &session_, &Session::pin);
+}
+
+void MainWindow::addViewActions() {
   QMenu* view = menuBar()->addMenu("&View");
   for (int page = 0; page < pages_->count(); ++page) {
     view->addAction(pages_->tabText(page), QKeySequence(QString("Ctrl+%1").arg(page + 1)), this,
                     [this, page] { pages_->setCurrentIndex(page); });
   }
+  view->addAction("&Question", QKeySequence("Ctrl+L"), this, [this] {
+    pages_->setCurrentWidget(explore_);
+    explore_->form()->findChild<QComboBox*>()->setFocus();
+  });
+  view->addSeparator();
+  view->addAction("&Light or dark", QKeySequence("Ctrl+T"), this, [this] {
+    const bool dark = themeOf(QApplication::palette()) == Theme::dark;
+    setTheme(dark ? Theme::light : Theme::dark);
+  });
+  QMenu* help = menuBar()->addMenu("&Help");
+  help->addAction("&Do anything...", QKeySequence("Ctrl+P"), this, &MainWindow::showPalette);
+  help->addAction("&Keys", QKeySequence("?"), this, &MainWindow::showKeys);
+}
+
+void MainWindow::setTheme(Theme theme) {
+  QApplication::setPalette(paletteOf(theme));
+  workspace_.dark = theme == Theme::dark;
+  rememberSoon();
+}
+
+void MainWindow::documentChanged() {
+  const Document& document = session_.document();
+  save_->setEnabled(document.valid());
+  save_as_->setEnabled(document.valid());
+  pin_->setEnabled(document.valid());
+  undo_->setEnabled(session_.canUndo());
+  redo_->setEnabled(session_.canRedo());
+  cancel_->setEnabled(document.planning);
+  setWindowTitle(document.plan ? title_of(document) + " - Tessera" : QString("Tessera"));
+  rememberSoon();
+}
+
+void MainWindow::rememberSoon() {
+  if (!memory_.empty()) remembering_.start();
+}
+
+void MainWindow::rememberNow() {
+  if (memory_.empty()) return;
+  remembering_.stop();
+  const Document& document = session_.document();
+  Workspace now = workspace_;
+  now.question = document.question;
+  now.plan = document.file;
+  if (!document.file.isEmpty())
+    remember(now.recent_plans, QFileInfo(document.file).absoluteFilePath());
+  const QString run = QString::fromStdString(session_.run()->folder().string());
+  if (!run.isEmpty()) remember(now.recent_runs, QFileInfo(run).absoluteFilePath());
+  if (now == workspace_) return;
+  workspace_ = std::move(now);
+  try {
+    write_workspace(workspace_, memory_);
+  } catch (const Error& error) {
+    memory_.clear();  // once is enough
+    session_.report(problemsText(error.problems()));
+  }
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  rememberNow();
+  QMainWindow::closeEvent(event);
+}
+
+void MainWindow::askLast(const PlanQuery& otherwise) {
+  if (!workspace_.plan.isEmpty() && QFileInfo::exists(workspace_.plan) &&
+      openPlan(workspace_.plan)) {
+    return;
+  }
+  const PlanQuery& last = workspace_.question;
+  const bool whole = !last.model.empty() && !last.cluster.empty() && !last.workload.empty();
+  session_.ask(whole ? last : otherwise);
 }
 
 bool MainWindow::openPlan(const QString& file) {
   if (!session_.openPlan(file)) return false;
-  setWindowTitle("Tessera - " + QFileInfo(file).fileName());
-  statusBar()->showMessage("Opened " + file, 5000);
+  statusBar()->showMessage("Opened " + QFileInfo(file).fileName(), 5000);
   return true;
 }
 
 bool MainWindow::openRun(const QString& folder, bool live) {
   if (!QFileInfo(folder).isDir()) {
-    emit session_.problemsFound(folder + ": no such folder");
+    session_.report(folder + ": no such folder");
     return false;
   }
   const QString plan = folder + "/plan.json";
@@ -69,10 +195,21 @@ void MainWindow::choosePlan() {
   if (!file.isEmpty() && openPlan(file)) pages_->setCurrentWidget(explore_);
 }
 
+void MainWindow::save() {
+  const QString file = session_.document().file;
+  if (file.isEmpty()) {
+    chooseWhereToSave();
+  } else if (session_.savePlan(file)) {
+    statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
+  }
+}
+
 void MainWindow::chooseWhereToSave() {
   const QString file =
       QFileDialog::getSaveFileName(this, "Save plan", "plan.json", "Plans (*.json)");
-  if (!file.isEmpty() && session_.savePlan(file)) statusBar()->showMessage("Saved " + file, 5000);
+  if (!file.isEmpty() && session_.savePlan(file)) {
+    statusBar()->showMessage("Saved " + QFileInfo(file).fileName(), 5000);
+  }
 }
 
 void MainWindow::chooseRun() {
@@ -83,8 +220,30 @@ void MainWindow::chooseRun() {
 void MainWindow::chooseExport() {
   const QString folder = QFileDialog::getExistingDirectory(this, "Export views into");
   if (folder.isEmpty()) return;
-  const QStringList written = exportViews(*this, folder);
-  statusBar()->showMessage(QString("%1 pictures in %2").arg(written.size()).arg(folder), 5000);
+  try {
+    const QStringList written = exportViews(*this, folder);
+    statusBar()->showMessage(QString("%1 pictures written").arg(written.size()), 5000);
+  } catch (const Error& error) {
+    session_.report(problemsText(error.problems()));
+  }
+}
+
+void MainWindow::showPalette() { runCommand(*this, commandsOf(*menuBar())); }
+
+void MainWindow::showKeys() {
+  QString rows;
+  for (const QAction* action : commandsOf(*menuBar())) {
+    if (action->shortcut().isEmpty()) continue;
+    rows += QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
+                .arg(action->shortcut().toString(QKeySequence::NativeText), nameOf(*action));
+  }
+  rows +=
+      "<tr><td><b>Ctrl+F</b></td><td>Filter the plans</td></tr>"
+      "<tr><td><b>arrows, + -, Home</b>&nbsp;&nbsp;</td><td>In a chart: move, zoom, fit</td>"
+      "</tr>";
+  QMessageBox box(QMessageBox::NoIcon, "Keys", "<table>" + rows + "</table>", QMessageBox::Close,
+                  this);
+  box.exec();
 }
 
 }  // namespace tessera::gui

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window: the pages, the menu, what opens and saves.
+// The window: the pages, the menu, what opens and saves, what is remembered.
 #pragma once
 
 #include <QMainWindow>
+#include <QMenu>
 #include <QTabWidget>
+#include <QTimer>
+#include <filesystem>
 
+#include "gui/document/workspace.h"
+#include "gui/models/colours.h"
 #include "gui/models/session.h"
 #include "gui/pages/explore_page.h"
 #include "gui/pages/run_page.h"
@@ -15,28 +20,51 @@ class MainWindow : public QMainWindow {
   Q_OBJECT
 
  public:
-  explicit MainWindow(QWidget* parent = nullptr);
+  /// `memory`: the file of what is remembered (workspace.h); empty = nothing is.
+  explicit MainWindow(std::filesystem::path memory = {}, QWidget* parent = nullptr);
 
   Session& session() { return session_; }
   ExplorePage& explore() { return *explore_; }
   RunPage& run() { return *run_; }
   void showPage(QWidget* page) { pages_->setCurrentWidget(page); }
+  const Workspace& workspace() const { return workspace_; }
 
+  /// Asks what was asked last, or this where nothing is remembered.
+  void askLast(const PlanQuery& otherwise);
   bool openPlan(const QString& file);
   /// Follows the folder; a plan.json in it is opened unless a plan is.
   bool openRun(const QString& folder, bool live = true);
+  void setTheme(Theme theme);
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
 
  private:
-  void addActions();
+  void addFileActions();
+  void addEditActions();
+  void addViewActions();
+  void addRecent(QMenu* menu, const QStringList& paths, bool (MainWindow::*open)(const QString&));
+  bool openLiveRun(const QString& folder) { return openRun(folder, true); }
+  void documentChanged();
+  void rememberSoon();
+  void rememberNow();
   void choosePlan();
+  void save();
   void chooseWhereToSave();
   void chooseRun();
   void chooseExport();
+  void showKeys();
+  void showPalette();
 
   Session session_;
+  Workspace workspace_;
+  std::filesystem::path memory_;
+  QTimer remembering_;
   ExplorePage* explore_;
   RunPage* run_;
   QTabWidget* pages_;
+  QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,
+          *cancel_ = nullptr, *pin_ = nullptr;
 };
 
 }  // namespace tessera::gui

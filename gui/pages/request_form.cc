@@ -2,13 +2,17 @@
 #include "gui/pages/request_form.h"
 
 #include <QFileDialog>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalBlocker>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <array>
 
 #include "cost_models/documents/preset.h"
+#include "gui/document/text.h"
+#include "planner/engines/engine.h"
 #include "planner/request/describe.h"
 #include "planner/request/request.h"
 #include "planner/space/placements.h"
@@ -17,9 +21,14 @@ namespace tessera::gui {
 namespace {
 
 constexpr std::array kFields{Field::tp, Field::pp, Field::dp, Field::gpus};
+const QString kOpened = "as in the opened plan";
+const QString kFree = "free";
 
-QString toText(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+QLabel* labelOf(const QString& text, QWidget* widget) {
+  auto* label = new QLabel(text);
+  label->setBuddy(widget);
+  widget->setAccessibleName(QString(text).remove('&'));
+  return label;
 }
 
 /// The entry with this text, added when it is none of them.
@@ -32,6 +41,45 @@ void choose(QComboBox* box, const QString& text) {
   box->setCurrentIndex(index);
 }
 
+void chooseName(QComboBox* box, const std::string& name) {
+  choose(box, name.empty() ? kOpened : QString::fromStdString(name));
+}
+
+std::string nameIn(const QComboBox* box) {
+  return box->currentText() == kOpened ? std::string() : box->currentText().toStdString();
+}
+
+/// Words of the fixed settings: "placement=a | b" may have spaces, others have none.
+struct Words {
+  std::map<std::pair<Role, Field>, QString> degrees;
+  QString placement = kFree;
+  QStringList others;
+};
+
+Words sorted(const std::vector<std::string>& fixed) {
+  Words words;
+  for (const std::string& text : fixed) {
+    const QString word = QString::fromStdString(text);
+    if (word.startsWith("placement=")) {
+      words.placement = word.section('=', 1);
+      continue;
+    }
+    bool known = false;
+    for (const Role role : kEveryRole) {
+      for (const Field field : kFields) {
+        const QString key = toText(name_of(role)) + "." + toText(name_of(field));
+        if (word.section('=', 0, 0) != key || (role == Role::rollout && field == Field::pp)) {
+          continue;
+        }
+        words.degrees[{role, field}] = word.section('=', 1);
+        known = true;
+      }
+    }
+    if (!known) words.others << word;
+  }
+  return words;
+}
+
 }  // namespace
 
 RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
@@ -41,41 +89,31 @@ RequestForm::RequestForm(QWidget* parent) : QWidget(parent) {
   model_ = addChoice(choices, "&Model", "models", "", "config.json (*.json)");
   cluster_ = addChoice(choices, "&Cluster", "clusters", ".yaml", "Cluster (*.yaml *.yml)");
   workload_ = addChoice(choices, "&Workload", "workloads", ".yaml", "Workload (*.yaml *.yml)");
-  const auto add_count = [&](const QString& text) {
-    auto* box = new QSpinBox;
-    box->setRange(1, 100000);
-    box->setKeyboardTracking(false);
-    box->setAccessibleName(text);
-    auto* label = new QLabel(text);
-    label->setBuddy(box);
-    choices->addWidget(label, choices->rowCount(), 0);
-    choices->addWidget(box, choices->rowCount() - 1, 1, 1, 2);
-    connect(box, &QSpinBox::valueChanged, this, &RequestForm::changed);
-    return box;
-  };
-  nodes_ = add_count("&Nodes");
-  gpus_ = add_count("&GPUs per node");
-  addPlacements(choices);
+  nodes_ = addCount(choices, "&Nodes");
+  gpus_ = addCount(choices, "&GPUs per node");
+  addSettings(choices);
   layout->addLayout(choices);
-  auto* heading = new QLabel("<b>Fixed degrees</b> (empty = free)");
   layout->addSpacing(8);
-  layout->addWidget(heading);
+  layout->addWidget(new QLabel("<b>Fixed degrees</b> (empty = free)"));
   auto* degrees = new QGridLayout;
   addDegrees(degrees);
   layout->addLayout(degrees);
-  auto* free = new QPushButton("Free all");
+  others_ = new QLineEdit;
+  others_->setPlaceholderText("actor.zero=3 actor.recompute=full");
+  layout->addWidget(labelOf("Other &settings", others_));
+  layout->addWidget(others_);
+  auto* free = new QPushButton("&Free all");
   layout->addWidget(free, 0, Qt::AlignRight);
   layout->addStretch(1);
-  connect(free, &QPushButton::clicked, this, [this] {
-    for (auto& [key, box] : degrees_) box->setCurrentText({});
-    placement_->setCurrentIndex(0);
-    changed();
-  });
+  connect(others_, &QLineEdit::textEdited, this, &RequestForm::changed);
+  connect(free, &QPushButton::clicked, this, &RequestForm::freeAll);
   pause_.setSingleShot(true);
   pause_.setInterval(120);
   connect(&pause_, &QTimer::timeout, this, [this] { emit queryChanged(query()); });
-  connect(cluster_, &QComboBox::currentTextChanged, this, &RequestForm::clusterChanged);
-  connect(workload_, &QComboBox::currentTextChanged, this, &RequestForm::workloadChanged);
+  connect(cluster_, &QComboBox::currentTextChanged, this, [this] { showCluster({}); });
+  connect(workload_, &QComboBox::currentTextChanged, this, [this] { showWorkload(query()); });
+  for (QWidget* child : findChildren<QWidget*>()) child->installEventFilter(this);
+  pause_.stop();  // filling the lists was no edit
 }
 
 QComboBox* RequestForm::addChoice(QGridLayout* layout, const QString& label, const char* kind,
@@ -86,15 +124,12 @@ QComboBox* RequestForm::addChoice(QGridLayout* layout, const QString& label, con
   }
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   box->setMinimumContentsLength(14);
-  auto* text = new QLabel(label);
-  text->setBuddy(box);
-  box->setAccessibleName(QString(label).remove('&'));
   auto* open = new QPushButton("...");
   open->setToolTip("Open a file");
   open->setAccessibleName("Open a file: " + QString(label).remove('&'));
   open->setFixedWidth(28);
   const int row = layout->rowCount();
-  layout->addWidget(text, row, 0);
+  layout->addWidget(labelOf(label, box), row, 0);
   layout->addWidget(box, row, 1);
   layout->addWidget(open, row, 2);
   connect(box, &QComboBox::currentTextChanged, this, &RequestForm::changed);
@@ -105,17 +140,49 @@ QComboBox* RequestForm::addChoice(QGridLayout* layout, const QString& label, con
   return box;
 }
 
-void RequestForm::addPlacements(QGridLayout* layout) {
-  placement_ = new QComboBox;
-  placement_->setAccessibleName("Placement");
-  placement_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
-  placement_->setMinimumContentsLength(14);
-  auto* label = new QLabel("&Placement");
-  label->setBuddy(placement_);
+QSpinBox* RequestForm::addCount(QGridLayout* layout, const QString& label) {
+  auto* box = new QSpinBox;
+  box->setRange(1, 1'000'000);  // what a cluster may have its reader says
+  box->setKeyboardTracking(false);
   const int row = layout->rowCount();
-  layout->addWidget(label, row, 0);
-  layout->addWidget(placement_, row, 1, 1, 2);
-  connect(placement_, &QComboBox::currentTextChanged, this, &RequestForm::changed);
+  layout->addWidget(labelOf(label, box), row, 0);
+  layout->addWidget(box, row, 1, 1, 2);
+  connect(box, &QSpinBox::valueChanged, this, &RequestForm::changed);
+  return box;
+}
+
+QComboBox* RequestForm::addList(QGridLayout* layout, const QString& label) {
+  auto* box = new QComboBox;
+  box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+  box->setMinimumContentsLength(14);
+  const int row = layout->rowCount();
+  layout->addWidget(labelOf(label, box), row, 0);
+  layout->addWidget(box, row, 1, 1, 2);
+  connect(box, &QComboBox::currentTextChanged, this, &RequestForm::changed);
+  return box;
+}
+
+void RequestForm::addSettings(QGridLayout* layout) {
+  engine_ = addList(layout, "&Engine");
+  engine_->addItem(toText(kAnyEngine));
+  for (const std::string& name : engine_names()) engine_->addItem(QString::fromStdString(name));
+  engine_->setCurrentText(toText(kOwnEngine));
+  objective_ = addList(layout, "&Objective");
+  for (const std::string& name : objective_names()) {
+    objective_->addItem(QString::fromStdString(name));
+  }
+  risk_ = new QDoubleSpinBox;
+  risk_->setDecimals(4);
+  risk_->setRange(100 * kLeastRisk, 100 * kMostRisk);
+  risk_->setValue(100 * kDefaultRisk);
+  risk_->setSuffix(" %");
+  risk_->setKeyboardTracking(false);
+  risk_->setToolTip("The probability of running out of memory that a plan may have");
+  const int row = layout->rowCount();
+  layout->addWidget(labelOf("Memory &risk", risk_), row, 0);
+  layout->addWidget(risk_, row, 1, 1, 2);
+  connect(risk_, &QDoubleSpinBox::valueChanged, this, &RequestForm::changed);
+  placement_ = addList(layout, "&Placement");
 }
 
 void RequestForm::addDegrees(QGridLayout* layout) {
@@ -130,6 +197,8 @@ void RequestForm::addDegrees(QGridLayout* layout) {
       if (role == Role::rollout && kFields[c] == Field::pp) continue;
       auto* box = new QComboBox;
       box->setEditable(true);
+      box->setCompleter(nullptr);  // 3 is 3, not the beginning of 32
+      box->setInsertPolicy(QComboBox::NoInsert);
       box->addItems({"", "1", "2", "4", "8", "16", "32", "64"});
       box->setMinimumContentsLength(2);
       box->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
@@ -141,10 +210,34 @@ void RequestForm::addDegrees(QGridLayout* layout) {
   }
 }
 
+void RequestForm::freeAll() {
+  for (auto& [key, box] : degrees_) box->setCurrentText({});
+  placement_->setCurrentText(kFree);
+  others_->clear();
+  changed();
+}
+
+// Undo is the window's, of whole edits, wherever the cursor is.
+bool RequestForm::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::ShortcutOverride) {
+    const auto* key = static_cast<QKeyEvent*>(event);
+    if (key->matches(QKeySequence::Undo) || key->matches(QKeySequence::Redo)) {
+      event->ignore();
+      return true;
+    }
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
 // Roles and placements that the workload has.
-void RequestForm::workloadChanged() {
-  Problems problems;
-  const auto workload = read_workload(workload_->currentText().toStdString(), problems);
+void RequestForm::showWorkload(const PlanQuery& query) {
+  Problems unheard;  // the answer says them
+  std::optional<Workload> workload;
+  if (!query.workload.empty()) {
+    workload = read_workload(query.workload, unheard);
+  } else if (query.opened) {
+    workload = query.opened->workload;
+  }
   const std::vector<Role> roles = workload ? roles_of(*workload) : std::vector<Role>{};
   for (auto& [key, box] : degrees_) {
     const bool present = std::find(roles.begin(), roles.end(), key.first) != roles.end();
@@ -155,7 +248,7 @@ void RequestForm::workloadChanged() {
   const QSignalBlocker quiet(placement_);
   const QString kept = placement_->currentText();
   placement_->clear();
-  placement_->addItem("free");
+  placement_->addItem(kFree);
   for (const Placement& placement : all_placements(roles)) {
     placement_->addItem(QString::fromStdString(describe(placement)));
   }
@@ -163,51 +256,74 @@ void RequestForm::workloadChanged() {
 }
 
 // A new cluster begins with its own size.
-void RequestForm::clusterChanged() {
-  Problems problems;
-  const auto cluster = read_cluster_spec(cluster_->currentText().toStdString(), problems);
-  if (!cluster) return;
+void RequestForm::showCluster(const PlanQuery& query) {
   const QSignalBlocker quiet_nodes(nodes_), quiet_gpus(gpus_);
-  nodes_->setValue(static_cast<int>(cluster->nodes));
-  gpus_->setValue(static_cast<int>(cluster->gpus_per_node));
+  Problems unheard;
+  const std::string name = nameIn(cluster_);
+  std::optional<ClusterSpec> cluster;
+  if (!name.empty()) {
+    cluster = read_cluster_spec(name, unheard);
+  } else if (opened_) {
+    cluster = opened_->cluster;
+  }
+  const auto bounded = [](std::int64_t count) {
+    return static_cast<int>(std::clamp<std::int64_t>(count, 1, 1'000'000));
+  };
+  if (cluster) {
+    nodes_->setValue(bounded(cluster->nodes));
+    gpus_->setValue(bounded(cluster->gpus_per_node));
+  }
+  if (query.nodes > 0) nodes_->setValue(bounded(query.nodes));
+  if (query.gpus_per_node > 0) gpus_->setValue(bounded(query.gpus_per_node));
 }
 
 void RequestForm::changed() { pause_.start(); }
 
 PlanQuery RequestForm::query() const {
-  PlanQuery query{model_->currentText().toStdString(), cluster_->currentText().toStdString(),
-                  workload_->currentText().toStdString()};
+  PlanQuery query{nameIn(model_), nameIn(cluster_), nameIn(workload_)};
   query.nodes = nodes_->value();
   query.gpus_per_node = gpus_->value();
+  query.engine = engine_->currentText().toStdString();
+  query.objective = objective_->currentText().toStdString();
+  query.risk = risk_->value() / 100;
+  query.opened = opened_;
   for (const auto& [key, box] : degrees_) {
-    if (box->currentText().trimmed().isEmpty()) continue;
+    const QString text = box->currentText().trimmed();
+    if (text.isEmpty()) continue;
     query.fixed.push_back(std::string(name_of(key.first)) + "." + std::string(name_of(key.second)) +
-                          "=" + box->currentText().trimmed().toStdString());
+                          "=" + text.toStdString());
   }
-  if (placement_->currentIndex() > 0) {
+  for (const QString& word : others_->text().split(' ', Qt::SkipEmptyParts)) {
+    query.fixed.push_back(word.toStdString());
+  }
+  if (placement_->currentText() != kFree && placement_->currentIndex() >= 0) {
     query.fixed.push_back("placement=" + placement_->currentText().toStdString());
   }
   return query;
 }
 
 void RequestForm::setQuery(const PlanQuery& query) {
-  choose(model_, QString::fromStdString(query.model));
-  choose(cluster_, QString::fromStdString(query.cluster));
-  choose(workload_, QString::fromStdString(query.workload));
-  clusterChanged();
-  workloadChanged();
-  if (query.nodes > 0) nodes_->setValue(static_cast<int>(query.nodes));
-  if (query.gpus_per_node > 0) gpus_->setValue(static_cast<int>(query.gpus_per_node));
-  Problems problems;
-  const FixedSettings fixed = parse_settings(query.fixed, problems);
-  for (auto& [key, box] : degrees_) {
-    const auto value = fixed.find(key.first, key.second);
-    box->setCurrentText(value ? QString::number(*value) : QString());
+  std::vector<std::unique_ptr<QSignalBlocker>> quiet;
+  for (QWidget* widget : findChildren<QWidget*>()) {
+    quiet.push_back(std::make_unique<QSignalBlocker>(widget));
   }
-  const int placement = placement_->findText(QString::fromStdString(fixed.placement));
-  placement_->setCurrentIndex(std::max(0, placement));
+  opened_ = query.opened;
+  chooseName(model_, query.model);
+  chooseName(cluster_, query.cluster);
+  chooseName(workload_, query.workload);
+  choose(engine_, QString::fromStdString(query.engine));
+  choose(objective_, QString::fromStdString(query.objective));
+  risk_->setValue(100 * query.risk);
+  showCluster(query);
+  showWorkload(query);
+  const Words words = sorted(query.fixed);
+  for (auto& [key, box] : degrees_) {
+    const auto found = words.degrees.find(key);
+    box->setCurrentText(found == words.degrees.end() ? QString() : found->second);
+  }
+  choose(placement_, words.placement);
+  others_->setText(words.others.join(' '));
   pause_.stop();
-  emit queryChanged(this->query());
 }
 
 }  // namespace tessera::gui

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The question to the planner: model, cluster, workload, size, fixed degrees.
+// The question to the planner: model, cluster, workload, size, engine, aim, fixed settings.
 //
-// Emits queryChanged() a moment after the last change, so that typing makes one search.
+// Emits queryChanged() a moment after the user's last change, so that typing makes one search. What
+// is typed stays as it is typed; whether it can be planned the planner says.
 #pragma once
 
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QGridLayout>
+#include <QLineEdit>
 #include <QSpinBox>
 #include <QTimer>
 #include <QWidget>
 #include <map>
+#include <memory>
 
-#include "gui/models/plan_query.h"
+#include "gui/document/plan_query.h"
 
 namespace tessera::gui {
 
@@ -22,24 +26,34 @@ class RequestForm : public QWidget {
   explicit RequestForm(QWidget* parent = nullptr);
 
   PlanQuery query() const;
-  /// Shows a query and emits it.
+  /// Shows a query, and says nothing.
   void setQuery(const PlanQuery& query);
 
  signals:
+  /// Of a change by the user.
   void queryChanged(const tessera::gui::PlanQuery& query);
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   QComboBox* addChoice(QGridLayout* layout, const QString& label, const char* kind,
                        const char* extension, const QString& filter);
+  QSpinBox* addCount(QGridLayout* layout, const QString& label);
+  QComboBox* addList(QGridLayout* layout, const QString& label);
+  void addSettings(QGridLayout* layout);
   void addDegrees(QGridLayout* layout);
-  void addPlacements(QGridLayout* layout);
-  void workloadChanged();
-  void clusterChanged();
+  void freeAll();
+  void showWorkload(const PlanQuery& query);
+  void showCluster(const PlanQuery& query);
   void changed();
 
-  QComboBox *model_, *cluster_, *workload_, *placement_;
+  QComboBox *model_, *cluster_, *workload_, *engine_, *objective_, *placement_;
   QSpinBox *nodes_, *gpus_;
+  QDoubleSpinBox* risk_;
+  QLineEdit* others_;  // settings that have no field of their own
   std::map<std::pair<Role, Field>, QComboBox*> degrees_;
+  std::shared_ptr<const Plan> opened_;
   QTimer pause_;
 };
 

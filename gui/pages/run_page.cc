@@ -9,33 +9,52 @@
 #include "gui/views/view.h"
 
 namespace tessera::gui {
+namespace {
+
+Tone toneOf(RunState state) {
+  switch (state) {
+    case RunState::lost:
+    case RunState::failed:
+      return Tone::bad;
+    case RunState::stalled:
+    case RunState::stopped:
+    case RunState::unseen:
+      return Tone::warning;
+    case RunState::none:
+    case RunState::loading:
+    case RunState::running:
+    case RunState::finished:
+      break;
+  }
+  return Tone::calm;
+}
+
+}  // namespace
+
 RunPage::RunPage(Session& session, QWidget* parent)
     : QWidget(parent),
       session_(session),
       folder_(new QLabel("No run is open")),
-      message_(new QLabel),
+      state_(new MessageBar("State of the run")),
+      message_(new MessageBar("What is wrong with the run's files")),
       stop_(new QPushButton("&Stop the run")) {
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(header());
+  layout->addWidget(state_);
   layout->addWidget(message_);
-  message_->setWordWrap(true);
-  message_->hide();
   auto* split = new QSplitter;
   split->addWidget(charts());
   split->addWidget(tables());
-  split->setSizes({900, 600});
+  split->setSizes({720, 560});
   layout->addWidget(split, 1);
   RunFollower* run = session.run();
   connect(run, &RunFollower::folderChanged, this, [this] {
-    message_->hide();
+    message_->say({}, Tone::calm);
     showState();
   });
   connect(run, &RunFollower::polled, this, &RunPage::showState);
-  connect(run, &RunFollower::problemsFound, this, [this](const QString& text) {
-    message_->setText(text);
-    message_->setStyleSheet("background:#fde8e4; color:#7a1d0c; padding:6px;");
-    message_->show();
-  });
+  connect(run, &RunFollower::problemsFound, this,
+          [this](const QString& text) { message_->say(text, Tone::bad); });
   connect(stop_, &QPushButton::clicked, this, &RunPage::askToStop);
   showState();
 }
@@ -47,6 +66,7 @@ QWidget* RunPage::header() {
   auto* open = new QPushButton("&Open run...");
   connect(open, &QPushButton::clicked, this, &RunPage::openRequested);
   folder_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  folder_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   layout->addWidget(folder_, 1);
   layout->addWidget(open);
   layout->addWidget(stop_);
@@ -83,18 +103,20 @@ void RunPage::showState() {
   stop_->setText(stopping ? "Stopping..." : "&Stop the run");
   if (run.folder().empty()) return;
   const auto& steps = run.steps()->steps();
-  const QString state =
-      running > 0 ? QString("%1 of %2 ranks running").arg(running).arg(run.ranks()->rowCount())
-                  : QString("no rank is running");
-  folder_->setText(QString("<b>%1</b>&nbsp;&nbsp; step %2, %3")
-                       .arg(QString::fromStdString(run.folder().string()).toHtmlEscaped())
-                       .arg(steps.empty() ? 0 : steps.back().step)
-                       .arg(state));
+  const QString folder = QString::fromStdString(run.folder().string());
+  folder_->setText(QString("<b>%1</b>&nbsp;&nbsp; step %2")
+                       .arg(folder.toHtmlEscaped())
+                       .arg(steps.empty() ? 0 : steps.back()));
+  folder_->setToolTip(folder);
+  const RunSummary& summary = run.summary();
+  state_->say(run.isLoading() ? QString("reading the folder") : summary.text,
+              toneOf(summary.state));
 }
 
 void RunPage::askToStop() {
   const auto answer = QMessageBox::question(
-      this, "Stop the run", "Ask all ranks to end after the phase that they are in?");
+      this, "Stop the run", "Ask all ranks to end after the phase that they are in?",
+      QMessageBox::Yes | QMessageBox::No, QMessageBox::No);
   if (answer == QMessageBox::Yes) session_.run()->requestStop();
   showState();
 }

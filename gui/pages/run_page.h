@@ -7,6 +7,7 @@
 #include <QWidget>
 
 #include "gui/models/session.h"
+#include "gui/views/message_bar.h"
 
 namespace tessera::gui {
 
@@ -27,7 +28,8 @@ class RunPage : public QWidget {
   void askToStop();
 
   Session& session_;
-  QLabel *folder_, *message_;
+  QLabel* folder_;
+  MessageBar *state_, *message_;
   QPushButton* stop_;
 };
 

@@ -2,6 +2,7 @@
 #include "gui/views/chart.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gui/models/colours.h"
 
@@ -18,28 +19,41 @@ QFont scaled(const QFont& font, double factor, bool bold = false) {
 }  // namespace
 
 Chart::Chart(const QString& title, QWidget* parent) : QCustomPlot(parent) {
-  plotLayout()->insertRow(0);
-  title_ = new QCPTextElement(this, title, scaled(font(), 1.0, true));
-  title_->setTextFlags(Qt::AlignLeft | Qt::AlignVCenter);
-  title_->setMargins({8, 6, 4, 0});
-  plotLayout()->addElement(0, 0, title_);
+  if (!title.isEmpty()) {
+    plotLayout()->insertRow(0);
+    title_ = new QCPTextElement(this, title, scaled(font(), 1.0, true));
+    title_->setTextFlags(Qt::AlignLeft | Qt::AlignVCenter);
+    title_->setMargins({8, 6, 4, 0});
+    plotLayout()->addElement(0, 0, title_);
+  }
   plotLayout()->setRowSpacing(0);
   setInteractions(QCP::iRangeDrag | QCP::iRangeZoom);
   setAccessibleName(title);
+  setFocusPolicy(Qt::StrongFocus);
+  for (QCPAxis* axis : {xAxis, yAxis}) {
+    connect(axis, qOverload<const QCPRange&>(&QCPAxis::rangeChanged), this, [this] {
+      if (!setting_) fitted_ = false;
+    });
+  }
   applyPalette();
+  showNothing({});
 }
 
 void Chart::reset() {
   clearPlottables();
   clearItems();
+  again_ = nullptr;
   legend->setVisible(false);
+  setting_ = true;
   for (QCPAxis* axis : {xAxis, yAxis}) {
     axis->setTicker(QSharedPointer<QCPAxisTicker>::create());
     axis->setRangeReversed(false);
     axis->setLabel({});
+    axis->setVisible(true);
     axis->grid()->setVisible(true);
     axis->setSubTicks(false);
   }
+  setting_ = false;
 }
 
 void Chart::applyPalette() {
@@ -47,7 +61,7 @@ void Chart::applyPalette() {
   QColor faint = text;
   faint.setAlphaF(0.18F);
   setBackground(palette().brush(QPalette::Base));
-  title_->setTextColor(text);
+  if (title_ != nullptr) title_->setTextColor(text);
   for (QCPAxis* axis : {xAxis, yAxis}) {
     axis->setBasePen(QPen(text, 1));
     axis->setTickPen(QPen(text, 1));
@@ -75,7 +89,51 @@ void Chart::changeEvent(QEvent* event) {
 
 void Chart::mouseDoubleClickEvent(QMouseEvent* event) {
   QCustomPlot::mouseDoubleClickEvent(event);
-  finish();
+  fit();
+}
+
+void Chart::resizeEvent(QResizeEvent* event) {
+  QCustomPlot::resizeEvent(event);
+  if (const auto again = again_) again();
+  if (legend_below_ != nullptr) wrapLegend();
+}
+
+void Chart::keyPressEvent(QKeyEvent* event) {
+  constexpr double kPart = 0.1, kIn = 0.8;
+  const auto pan = [&](QCPAxis* axis, double part) {
+    axis->moveRange(part * axis->range().size());
+  };
+  const auto zoom = [&](double factor) {
+    for (QCPAxis* axis : {xAxis, yAxis}) axis->scaleRange(factor);
+  };
+  const double up = yAxis->rangeReversed() ? -kPart : kPart;
+  switch (event->key()) {
+    case Qt::Key_Left:
+      pan(xAxis, -kPart);
+      break;
+    case Qt::Key_Right:
+      pan(xAxis, kPart);
+      break;
+    case Qt::Key_Up:
+      pan(yAxis, up);
+      break;
+    case Qt::Key_Down:
+      pan(yAxis, -up);
+      break;
+    case Qt::Key_Plus:
+    case Qt::Key_Equal:
+      zoom(kIn);
+      break;
+    case Qt::Key_Minus:
+      zoom(1 / kIn);
+      break;
+    case Qt::Key_Home:
+      fit();
+      return;
+    default:
+      QCustomPlot::keyPressEvent(event);
+      return;
+  }
   replot();
 }
 
@@ -84,19 +142,58 @@ void Chart::addLegend(bool below) {
   legend->setVisible(true);
   if (!below) return;
   if (legend_below_ == nullptr) {
-    plotLayout()->addElement(2, 0, legend);
-    plotLayout()->setRowStretchFactor(2, 0.001);
+    const int row = plotLayout()->rowCount();
+    plotLayout()->addElement(row, 0, legend);
+    plotLayout()->setRowStretchFactor(row, 0.001);
     legend_below_ = legend;
   }
-  legend->setWrap(5);  // before the order, which arranges what is there
-  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
+  wrapLegend();
   legend->setColumnSpacing(10);
   legend->setMargins({8, 0, 8, 4});
   legend->setRowSpacing(0);
   legend->setIconSize(12, 10);
 }
 
-void Chart::finish() { rescaleAxes(); }
+void Chart::wrapLegend() {
+  constexpr int kEntryWidth = 105;
+  legend->setWrap(std::clamp(width() / kEntryWidth, 2, 5));  // before the order, which arranges
+  legend->setFillOrder(QCPLayoutGrid::foColumnsFirst);
+}
+
+void Chart::finish(std::function<void()> ranges) {
+  ranges_ = std::move(ranges);
+  if (fitted_) setRanges();
+  replot();
+}
+
+void Chart::setRanges() {
+  if (!ranges_) return;
+  setting_ = true;
+  ranges_();
+  setting_ = false;
+}
+
+void Chart::fit() {
+  fitted_ = true;
+  setRanges();
+  replot();
+}
+
+void Chart::showNothing(const QString& why) {
+  reset();
+  xAxis->setVisible(false);
+  yAxis->setVisible(false);
+  for (QCPAxis* axis : {xAxis, yAxis}) axis->grid()->setVisible(false);
+  auto* label = new QCPItemText(this);
+  label->position->setType(QCPItemPosition::ptAxisRectRatio);
+  label->position->setCoords(0.5, 0.5);
+  label->setText(why);
+  label->setColor(palette().color(QPalette::Text));
+  finish([this] {
+    xAxis->setRange(0, 1);
+    yAxis->setRange(0, 1);
+  });
+}
 
 void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, bool from_zero) {
   reset();
@@ -112,11 +209,12 @@ void Chart::showLines(const QString& unit, const std::vector<ChartLine>& lines, 
   if (lines.size() > 1) addLegend(true);
   xAxis->setLabel("step");
   yAxis->setLabel(unit);
-  finish();
-  const QCPRange range = yAxis->range();
-  const double room = range.size() > 0 ? 0.08 * range.size() : 0.5;
-  yAxis->setRange(from_zero ? 0 : range.lower - room, range.upper + room);
-  replot();
+  finish([this, from_zero] {
+    rescaleAxes();
+    const QCPRange range = yAxis->range();
+    const double room = range.size() > 0 ? 0.08 * range.size() : 0.5;
+    yAxis->setRange(from_zero ? 0 : range.lower - room, range.upper + room);
+  });
 }
 
 QCPBars* Chart::addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under) {
@@ -151,11 +249,13 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   const double most = totals.empty() ? 1 : *std::max_element(totals.begin(), totals.end());
   const double end = std::max({most, limit.value_or(0), 1e-9}) * 1.06;
   if (limit) {
+    const bool over = most > *limit;
     auto* line = new QCPItemStraightLine(this);
     line->point1->setCoords(*limit, 0);
     line->point2->setCoords(*limit, 1);
     line->setPen(
-        QPen(most > *limit ? QColor(Qt::red) : palette().color(QPalette::Text), 1.5, Qt::DashLine));
+        QPen(over ? coloursOf(Tone::bad, themeOf(palette())).text : palette().color(QPalette::Text),
+             1.5, Qt::DashLine));
     auto* label = new QCPItemText(this);
     label->setText(limit_label);
     label->setFont(scaled(font(), 0.85));
@@ -167,9 +267,10 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   }
   addLegend(true);
   xAxis->setLabel(unit);
-  xAxis->setRange(0, end);
-  yAxis->setRange(-0.95, static_cast<double>(categories.size()) - 0.4);
-  replot();
+  finish([this, end, count = static_cast<double>(categories.size())] {
+    xAxis->setRange(0, end);
+    yAxis->setRange(-0.95, count - 0.4);
+  });
 }
 
 void Chart::showColumns(const QString& unit, const std::vector<double>& positions,
@@ -178,7 +279,8 @@ void Chart::showColumns(const QString& unit, const std::vector<double>& position
   QCPBars* under = nullptr;
   for (const ChartStack& stack : stacks) {
     under = addStack(xAxis, yAxis, stack, under);
-    under->setWidth(positions.size() > 40 ? 1.0 : 0.8);
+    const double apart = positions.size() > 1 ? positions[1] - positions[0] : 1;
+    under->setWidth(apart * (positions.size() > 40 ? 1.0 : 0.8));
     for (std::size_t i = 0; i < positions.size() && i < stack.values.size(); ++i) {
       under->addData(positions[i], stack.values[i]);
     }
@@ -186,10 +288,14 @@ void Chart::showColumns(const QString& unit, const std::vector<double>& position
   addLegend(true);
   xAxis->setLabel("step");
   yAxis->setLabel(unit);
-  finish();
-  if (!positions.empty()) xAxis->setRange(positions.front() - 0.6, positions.back() + 0.6);
-  yAxis->setRangeLower(0);
-  replot();
+  const double width = positions.size() > 1 ? positions[1] - positions[0] : 1;
+  const double first = positions.empty() ? 0 : positions.front();
+  const double last = positions.empty() ? 1 : positions.back();
+  finish([this, width, first, last] {
+    rescaleAxes();
+    xAxis->setRange(first - 0.6 * width, last + 0.6 * width);
+    yAxis->setRangeLower(0);
+  });
 }
 
 void Chart::showSpans(const QString& unit, const QStringList& lanes,
@@ -200,27 +306,44 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
   yAxis->setTicker(ticker);
   yAxis->setRangeReversed(true);
   yAxis->grid()->setVisible(false);
+  again_ = [=, this] { showSpans(unit, lanes, spans, end); };
+  int widest = 0;
+  for (const QString& lane : lanes) {
+    widest = std::max(widest, fontMetrics().size(0, lane).width());
+  }
+  constexpr int kMargins = 40, kAbove = 80;  // ticks and the room at the right; title and axis
+  const double lane =
+      0.6 * (height() - kAbove) / static_cast<double>(std::max<qsizetype>(1, lanes.size()));
+  const double inner = std::max(1, width() - widest - kMargins);
   for (const ChartSpan& span : spans) {
     auto* box = new QCPItemRect(this);
     box->topLeft->setCoords(span.start, span.lane - 0.36);
     box->bottomRight->setCoords(span.start + span.length, span.lane + 0.36);
     box->setBrush(span.colour);
     box->setPen(QPen(palette().color(QPalette::Base), 1));
-    // What is too narrow for its text has it upright, or none.
-    const double part = span.length / end;
-    if (part < 0.025) continue;
+    // What is too narrow for its text has it upright, or its beginning.
+    const QFont small = scaled(font(), 0.8);
+    const QFontMetrics text(small);
+    const double pixels = span.length / end * inner;
+    if (pixels < text.height()) continue;
+    const QString name = span.label.section('\n', 0, 0);
+    const bool level = text.size(0, span.label).width() + 4 <= pixels;
+    const bool upright = !level && text.size(0, name).width() <= lane;
     auto* label = new QCPItemText(this);
     label->position->setCoords(span.start + span.length / 2, span.lane);
-    label->setText(part < 0.09 ? span.label.section('\n', 0, 0) : span.label);
-    if (part < 0.09) label->setRotation(-90);
-    label->setFont(scaled(font(), 0.8));
+    label->setText(level     ? span.label
+                   : upright ? name
+                             : text.elidedText(name, Qt::ElideRight, static_cast<int>(pixels)));
+    if (upright) label->setRotation(-90);
+    label->setFont(small);
     label->setColor(textOn(span.colour));
     label->setClipToAxisRect(true);
   }
   xAxis->setLabel(unit);
-  xAxis->setRange(0, std::max(end, 1e-9) * 1.02);
-  yAxis->setRange(-0.6, static_cast<double>(std::max<qsizetype>(1, lanes.size())) - 0.4);
-  replot();
+  finish([this, end, count = static_cast<double>(std::max<qsizetype>(1, lanes.size()))] {
+    xAxis->setRange(0, std::max(end, 1e-9) * 1.02);
+    yAxis->setRange(-0.6, count - 0.4);
+  });
 }
 
 }  // namespace tessera::gui

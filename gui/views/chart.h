@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A QCustomPlot in the window's style: lines over steps, stacked bars, and bars placed in time.
 //
-// Every show*() replaces what the chart held. Colours of axes and text follow the palette. Drag
-// pans, the wheel zooms, a double click fits.
+// Every show*() replaces what the chart held; what the user zoomed to stays until fit(). Colours of
+// axes and text follow the palette. Drag and arrows pan, the wheel, plus and minus zoom, a double
+// click and Home fit.
 #pragma once
 
 #include <qcustomplot.h>
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -49,6 +51,10 @@ class Chart : public QCustomPlot {
   /// Lanes from the top, bars within them.
   void showSpans(const QString& unit, const QStringList& lanes, const std::vector<ChartSpan>& spans,
                  double end);
+  /// Nothing but a line of text: why there is nothing.
+  void showNothing(const QString& why);
+  /// All is in sight, from now on too.
+  void fit();
 
   QSize sizeHint() const override { return {420, 240}; }
   QSize minimumSizeHint() const override { return {220, 130}; }
@@ -56,16 +62,25 @@ class Chart : public QCustomPlot {
  protected:
   void changeEvent(QEvent* event) override;
   void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   void reset();
   void applyPalette();
   void addLegend(bool below);
+  void wrapLegend();
   QCPBars* addStack(QCPAxis* key, QCPAxis* value, const ChartStack& stack, QCPBars* under);
-  void finish();
+  /// Ends a show*(): ranges by `ranges` unless the user chose others.
+  void finish(std::function<void()> ranges);
+  void setRanges();
 
-  QCPTextElement* title_;
+  QCPTextElement* title_ = nullptr;  // none where the title is empty
   QCPLegend* legend_below_ = nullptr;
+  std::function<void()> ranges_;  // that show all of it
+  std::function<void()> again_;   // draws it for another size; empty = that changes nothing
+  bool fitted_ = true;            // the user chose no others
+  bool setting_ = false;          // they are set by the chart itself
 };
 
 }  // namespace tessera::gui

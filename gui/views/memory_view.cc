@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory of one rank by phase, stacked by class or by role, against the device's.
+// Memory of one rank by phase, stacked by class or by role, against what plans may use.
 #include <QComboBox>
 #include <QLabel>
 #include <QVBoxLayout>
 
-#include "gui/models/text.h"
+#include "gui/document/text.h"
 #include "gui/views/chart.h"
 #include "gui/views/view.h"
 
@@ -14,6 +14,10 @@ namespace {
 constexpr double kGib = 1LL << 30;
 
 void drawMemory(Chart& chart, const MemoryModel& memory) {
+  if (!memory.problem().isEmpty()) {
+    chart.showNothing(memory.problem());
+    return;
+  }
   std::vector<ChartStack> stacks;
   for (const MemoryModel::Series& series : memory.series()) {
     ChartStack stack{series.name, series.colour, {}};
@@ -22,10 +26,11 @@ void drawMemory(Chart& chart, const MemoryModel& memory) {
     }
     stacks.push_back(std::move(stack));
   }
-  const bool fullest = memory.rank() == memory.fullestRank();
-  chart.showBars(QString("GiB on rank %1%2").arg(memory.rank()).arg(fullest ? " (fullest)" : ""),
-                 memory.phases(), stacks, static_cast<double>(memory.limit()) / kGib,
-                 "device " + bytesText(memory.limit()));
+  const QString which = memory.isFullest() ? " (fullest)" : "";
+  chart.showBars(
+      QString("GiB on rank %1%2").arg(memory.rank()).arg(which), memory.phases(), stacks,
+      static_cast<double>(memory.limit()) / kGib,
+      QString("usable %1 of %2").arg(bytesText(memory.limit()), bytesText(memory.device())));
 }
 
 QWidget* makeMemory(Session& session) {
@@ -47,6 +52,7 @@ QWidget* makeMemory(Session& session) {
     memory->setStacking(index == 0 ? MemoryModel::Stacking::classes : MemoryModel::Stacking::roles);
     drawMemory(*chart, *memory);
   });
+  QObject::connect(&session, &Session::planSelected, chart, &Chart::fit);
   QObject::connect(&session, &Session::rankChosen, chart, [=] { drawMemory(*chart, *memory); });
   return panel;
 }

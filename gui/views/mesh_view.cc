@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
 #include "gui/views/view.h"
 
@@ -72,10 +73,6 @@ QString swatch(const QColor& colour, const QString& text) {
   return QString("<span style='color:%1'>&#9632;</span>&nbsp;%2").arg(colour.name(), text);
 }
 
-QString toText(std::string_view text) {
-  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-}
-
 const RegisteredView kMeshView({"mesh", Place::left, 0, 330, "", [](Session& session) -> QWidget* {
                                   return new MeshView(session);
                                 }});
@@ -106,6 +103,7 @@ MeshView::MeshView(Session& session, QWidget* parent)
   grid_->setSelectionMode(QAbstractItemView::SingleSelection);
   grid_->setEditTriggers(QAbstractItemView::NoEditTriggers);
   grid_->setShowGrid(false);
+  grid_->setTabKeyNavigation(false);
   grid_->setMinimumHeight(120);
   for (QHeaderView* header : {grid_->horizontalHeader(), grid_->verticalHeader()}) {
     header->setSectionsClickable(false);
@@ -123,7 +121,7 @@ MeshView::MeshView(Session& session, QWidget* parent)
 
 void MeshView::planChanged() {
   const MeshColouring kept =
-      colouring_->count() > 0 ? session_.mesh()->colouring() : MeshColouring{Role::actor, Axis::tp};
+      colouring_->count() > 0 ? session_.mesh()->colouring() : MeshColouring{};
   colouring_->clear();
   colouring_->addItem("roles that share a rank", QVariant::fromValue(MeshColouring{}));
   for (const Role role : session_.mesh()->roles()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One predicted iteration in time: a lane per block of GPUs, a bar per phase.
+#include "gui/document/text.h"
 #include "gui/models/colours.h"
-#include "gui/models/text.h"
 #include "gui/views/chart.h"
 #include "gui/views/view.h"
 
@@ -11,10 +11,8 @@ namespace {
 void drawPhases(Chart& chart, const PhaseModel& phases) {
   std::vector<ChartSpan> spans;
   for (const PhaseModel::Row& row : phases.rows()) {
-    const std::string_view name = name_of(row.phase);
-    const QString phase = QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size()));
-    spans.push_back({row.block, row.start_s, row.seconds, phase + "\n" + secondsText(row.seconds),
-                     colourOf(row.phase)});
+    const QString text = toText(name_of(row.phase)) + "\n" + secondsText(row.seconds);
+    spans.push_back({row.block, row.start_s, row.seconds, text, colourOf(row.phase)});
   }
   chart.setMinimumHeight(60 + 50 * static_cast<int>(phases.blocks().size()));
   QStringList lanes;
@@ -25,7 +23,10 @@ void drawPhases(Chart& chart, const PhaseModel& phases) {
 QWidget* makePhases(Session& session) {
   auto* chart = new Chart("Predicted iteration");
   const PhaseModel* phases = session.phases();
-  QObject::connect(&session, &Session::planSelected, chart, [=] { drawPhases(*chart, *phases); });
+  QObject::connect(&session, &Session::planSelected, chart, [=] {
+    drawPhases(*chart, *phases);
+    chart->fit();
+  });
   return chart;
 }
 

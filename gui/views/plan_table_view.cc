@@ -1,40 +1,97 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The ranked plans as a table; the row that is looked at follows the session and changes it.
+// The ranked plans as a table that sorts and filters; the row that is looked at follows the session
+// and changes it: at once by a click or Enter, after a moment by the arrow keys.
 #include <QHeaderView>
-#include <QTableView>
+#include <QLineEdit>
+#include <QShortcut>
+#include <QSortFilterProxyModel>
+#include <QTimer>
+#include <QVBoxLayout>
 
+#include "gui/views/table.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
 
-void showSelectedRow(QTableView& table, const Session& session) {
-  const QSignalBlocker quiet(table.selectionModel());
-  table.selectRow(session.selectedRow());
-  for (int column = 0; column < PlanTableModel::Layouts; ++column) {
-    table.resizeColumnToContents(column);
+constexpr int kRestMs = 250;  // the arrows may pass rows without planning each
+
+struct PlanTable {
+  QTableView* table;
+  QSortFilterProxyModel* order;
+  Session* session;
+
+  void show() const {
+    const QSignalBlocker quiet(table->selectionModel());
+    const QModelIndex row =
+        order->mapFromSource(session->plans()->index(session->selectedRow(), 0));
+    if (!row.isValid()) {
+      table->clearSelection();
+    } else if (row.row() != table->currentIndex().row() ||
+               !table->selectionModel()->isRowSelected(row.row())) {
+      table->setCurrentIndex(row);
+      table->selectRow(row.row());
+    }
+    table->viewport()->update();
   }
+  void fitColumns() const {
+    for (int column = 0; column < PlanTableModel::Layouts; ++column) {
+      table->resizeColumnToContents(column);
+    }
+  }
+  void choose(const QModelIndex& index) const {
+    if (index.isValid()) session->selectRow(order->mapToSource(index).row());
+  }
+};
+
+void connectTable(const PlanTable& plans, QLineEdit* filter) {
+  QTableView* table = plans.table;
+  auto* rest = new QTimer(table);
+  rest->setSingleShot(true);
+  rest->setInterval(kRestMs);
+  QObject::connect(table->selectionModel(), &QItemSelectionModel::currentRowChanged, rest,
+                   [rest] { rest->start(); });
+  QObject::connect(rest, &QTimer::timeout, table,
+                   [plans] { plans.choose(plans.table->currentIndex()); });
+  for (const auto signal : {&QTableView::clicked, &QTableView::activated}) {
+    QObject::connect(table, signal, table, [plans, rest](const QModelIndex& index) {
+      rest->stop();
+      plans.choose(index);
+    });
+  }
+  QObject::connect(plans.session, &Session::documentChanged, table, [plans] { plans.show(); });
+  QObject::connect(plans.session, &Session::planSelected, table, [plans] { plans.fitColumns(); });
+  QObject::connect(filter, &QLineEdit::textChanged, plans.order,
+                   &QSortFilterProxyModel::setFilterFixedString);
+  QObject::connect(filter, &QLineEdit::textChanged, table, [plans] { plans.show(); });
 }
 
 QWidget* makePlanTable(Session& session) {
-  auto* table = new QTableView;
-  table->setModel(session.plans());
-  table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  auto* panel = new QWidget;
+  auto* order = new QSortFilterProxyModel(panel);
+  order->setSourceModel(session.plans());
+  order->setSortRole(PlanTableModel::SortRole);
+  order->setFilterKeyColumn(-1);
+  order->setFilterCaseSensitivity(Qt::CaseInsensitive);
+  QTableView* table = makeTable(order, "Ranked plans");
   table->setSelectionMode(QAbstractItemView::SingleSelection);
-  table->setAlternatingRowColors(true);
-  table->setShowGrid(false);
-  table->setAccessibleName("Ranked plans");
-  table->horizontalHeader()->setStretchLastSection(true);
-  table->horizontalHeader()->setHighlightSections(false);
-  table->verticalHeader()->setDefaultSectionSize(24);
+  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table->setSortingEnabled(true);
+  table->sortByColumn(-1, Qt::AscendingOrder);  // as the planner ranks them
   table->setMinimumHeight(90);
-  Session* asked = &session;
-  QObject::connect(table->selectionModel(), &QItemSelectionModel::currentRowChanged, table,
-                   [asked](const QModelIndex& current) {
-                     if (current.isValid()) asked->selectRow(current.row());
-                   });
-  QObject::connect(asked, &Session::planSelected, table, [=] { showSelectedRow(*table, *asked); });
-  return table;
+  auto* filter = new QLineEdit;
+  filter->setPlaceholderText("Filter plans, as \"tp8\" or \"colocated\"");
+  filter->setAccessibleName("Filter of the ranked plans");
+  filter->setClearButtonEnabled(true);
+  auto* layout = new QVBoxLayout(panel);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(4);
+  layout->addWidget(filter);
+  layout->addWidget(table, 1);
+  auto* find = new QShortcut(QKeySequence::Find, panel);
+  QObject::connect(find, &QShortcut::activated, filter, qOverload<>(&QWidget::setFocus));
+  connectTable({table, order, &session}, filter);
+  return panel;
 }
 
 const RegisteredView kPlanTableView({"plans", Place::plans, 0, 1, "", makePlanTable});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "gui/models/colours.h"
 #include "gui/views/view.h"
@@ -14,6 +15,7 @@ Chart* chartOfSteps(Session& session, const QString& title,
   auto* chart = new Chart(title);
   RunFollower* run = session.run();
   QObject::connect(run->steps(), &RunModel::stepsChanged, chart, [=] { draw(*chart, *run); });
+  QObject::connect(run, &RunFollower::folderChanged, chart, &Chart::fit);
   return chart;
 }
 
@@ -47,17 +49,28 @@ void drawThroughput(Chart& chart, RunFollower& run) {
                   true);
 }
 
+// Of many steps a column is the mean of some that follow one another.
 void drawPhases(Chart& chart, RunFollower& run) {
+  constexpr int kMostColumns = 400;
   const RunModel& model = *run.steps();
+  const int rows = model.rowCount();
+  const int in_one = std::max(1, (rows + kMostColumns - 1) / kMostColumns);
   std::vector<double> positions;
-  for (const StepNumbers& step : model.steps()) positions.push_back(static_cast<double>(step.step));
+  for (int row = 0; row < rows; row += in_one) {
+    positions.push_back(static_cast<double>(model.steps()[static_cast<std::size_t>(row)]));
+  }
   std::vector<ChartStack> stacks;
   for (const Phase phase : model.phases()) {
     const std::string name(name_of(phase));
     ChartStack stack{QString::fromStdString(name), colourOf(phase), {}};
-    for (const StepNumbers& step : model.steps()) {
-      const auto found = step.data.find("timing_s/" + name);
-      stack.values.push_back(found == step.data.end() ? 0 : found->second);
+    for (int row = 0; row < rows; row += in_one) {
+      const int end = std::min(rows, row + in_one);
+      double sum = 0;
+      for (int each = row; each < end; ++each) {
+        const double seconds = model.value("timing_s/" + name, each);
+        sum += std::isnan(seconds) ? 0 : seconds;
+      }
+      stack.values.push_back(sum / (end - row));
     }
     stacks.push_back(std::move(stack));
   }

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The tables of a run: prediction beside measurement, and what each rank does.
 #include <QHeaderView>
-#include <QTableView>
 
+#include "gui/views/table.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
 
-QTableView* tableOf(QAbstractItemModel* model, const QString& name) {
-  auto* table = new QTableView;
-  table->setModel(model);
-  table->setAccessibleName(name);
-  table->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table->setAlternatingRowColors(true);
-  table->setShowGrid(false);
+QTableView* tableOf(QAbstractItemModel* model, const QString& name, int bad_role) {
+  QTableView* table = makeTable(model, name, bad_role);
   table->verticalHeader()->hide();
-  table->verticalHeader()->setDefaultSectionSize(22);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  table->horizontalHeader()->setStretchLastSection(true);
-  table->horizontalHeader()->setHighlightSections(false);
   return table;
 }
 
@@ -27,11 +19,13 @@ const RegisteredView kComparisonView(
     {"comparison", Place::tables, 0, 3,
      "<b>Predicted and measured</b>, mean over the steps after two",
      [](Session& session) -> QWidget* {
-       return tableOf(session.run()->comparison(), "Prediction and measurement");
+       return tableOf(session.run()->comparison(), "Prediction and measurement",
+                      ComparisonModel::BadRole);
      }});
 const RegisteredView kRanksView({"ranks", Place::tables, 1, 2, "<b>Ranks</b>",
                                  [](Session& session) -> QWidget* {
-                                   return tableOf(session.run()->ranks(), "Ranks of the run");
+                                   return tableOf(session.run()->ranks(), "Ranks of the run",
+                                                  RankStateModel::BadRole);
                                  }});
 
 }  // namespace

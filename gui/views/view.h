@@ -8,15 +8,18 @@
 
 #include <QString>
 #include <QWidget>
+#include <array>
 #include <vector>
 
 #include "gui/models/session.h"
 
 namespace tessera::gui {
 
-/// Where on a page a view stands. The question's page has the plans on top and two columns below;
-/// the run's page has charts, two beside one another, and tables.
-enum class Place { plans, left, right, charts, tables };
+/// Where on a page a view stands. The question's page has the plans on top, two columns below, and
+/// tabs under the left one; the run's page has charts, two beside one another, and tables.
+enum class Place { plans, left, tabs, right, charts, tables };
+inline constexpr std::array kEveryPlace{Place::plans, Place::left,   Place::tabs,
+                                        Place::right, Place::charts, Place::tables};
 
 /// One kind of view. Equal names are a fault of the program.
 struct ViewKind {
@@ -24,7 +27,7 @@ struct ViewKind {
   Place place;
   int order;          // among the views of a place, ascending; pictures are drawn in that order
   int stretch;        // share of its place's height
-  const char* title;  // a heading above it; "" where the view has its own
+  const char* title;  // a heading above it, of its tab; "" where the view has its own
   QWidget* (*make)(Session& session);  // the caller owns the widget
 };
 

@@ -298,7 +298,9 @@ Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& ca
     result.reasons.push_back(describe(limit, request.engine));
   }
   if (!beyond.empty()) {
-    result.nearest_fix = fix_of_limits(request, capabilities, beyond);
+    const NearestFix fix = fix_of_limits(request, capabilities, beyond);
+    result.nearest_fix = fix.words;
+    result.change = fix.change;
     return result;
   }
   alone(request, capabilities, costs, result);
@@ -312,7 +314,9 @@ Infeasible explain_infeasible(const PlanRequest& request, const Capabilities& ca
   for (const MemoryShortage& shortage : result.shortages) {
     result.reasons.push_back(sentence(shortage));
   }
-  result.nearest_fix = nearest_fix(request, capabilities);
+  const NearestFix fix = nearest_fix(request, capabilities);
+  result.nearest_fix = fix.words;
+  result.change = fix.change;
   return result;
 }
 

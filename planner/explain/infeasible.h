@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,19 @@ struct MemoryShortage {
   Bytes missing() const { return needed - limit; }
 };
 
+/// What a fix changes about the request; neither: other hardware, or nothing is known to help.
+struct RequestChange {
+  std::optional<FixedSettings> fixed;  // instead of the request's
+  std::int64_t nodes = 0;              // instead of the cluster's; 0 = as it is
+
+  bool any() const { return fixed.has_value() || nodes > 0; }
+};
+
 struct Infeasible {
   std::vector<MemoryShortage> shortages;
   std::vector<std::string> reasons;  // one line each, shortages included
   std::string nearest_fix;           // empty: none was found
+  RequestChange change;              // that the fix asks for
 };
 
 /// The reasons why nothing fits, and the smallest single change that makes it fit.

@@ -26,14 +26,6 @@ std::string probability_text(double probability) {
   return text.data();
 }
 
-// A plan's own probability. Beyond 99.9 % the normal distribution says more than measurements do,
-// and beyond 99 % for an engine whose memory nobody has measured.
-std::string stated_text(const Plan& plan, double probability) {
-  const bool measured = engine_named(plan.engine).memory.measured > 0;
-  if (probability <= (measured ? 0.999 : 0.99)) return probability_text(probability);
-  return measured ? "more than 99.9 %" : "more than 99 %";
-}
-
 std::string evidence_text(const Plan& plan) {
   const int measured = engine_named(plan.engine).memory.measured;
   if (measured == 0) return "nobody has measured the memory of engine " + plan.engine;
@@ -56,9 +48,17 @@ std::string safer_text(const Plan& plan) {
 
 }  // namespace
 
+// A plan's own probability. Beyond 99.9 % the normal distribution says more than measurements do,
+// and beyond 99 % for an engine whose memory nobody has measured.
+std::string fit_text(const Plan& plan, double probability) {
+  const bool measured = engine_named(plan.engine).memory.measured > 0;
+  if (probability <= (measured ? 0.999 : 0.99)) return probability_text(probability);
+  return measured ? "more than 99.9 %" : "more than 99 %";
+}
+
 std::string describe_fit(const Plan& plan, const Calibration& calibration) {
   const PlanFit fit = fit_of(plan, calibration);
-  return "  fits with " + stated_text(plan, fit.probability) + ": the device holds " +
+  return "  fits with " + fit_text(plan, fit.probability) + ": the device holds " +
          in_gib(fit.held) + " +- " + in_gib(fit.deviation) + " of " + in_gib(fit.device) +
          " then (" + evidence_text(plan) + ")\n" + safer_text(plan);
 }

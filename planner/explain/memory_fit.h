@@ -12,6 +12,10 @@ namespace tessera {
 struct Calibration;
 struct Plan;
 
+/// "98.4 %", of a plan that fits with this probability; "more than 99.9 %" where measurements say
+/// no more than that.
+std::string fit_text(const Plan& plan, double probability);
+
 /// Two lines: the probability with the error bar of the fullest rank and what it was measured on,
 /// and the best plan one step of safety further, where the plan states it.
 std::string describe_fit(const Plan& plan, const Calibration& calibration);

@@ -92,7 +92,7 @@ int rank_of(const Setting& setting) {
 }
 
 // The first rung of practice's ladder below a fixed setting with which something fits.
-std::string with_the_ladder(const PlanRequest& request, const Capabilities& capabilities) {
+NearestFix with_the_ladder(const PlanRequest& request, const Capabilities& capabilities) {
   std::vector<Setting> settings(request.fixed.values.begin(), request.fixed.values.end());
   std::stable_sort(settings.begin(), settings.end(),
                    [](const Setting& a, const Setting& b) { return rank_of(a) < rank_of(b); });
@@ -110,28 +110,30 @@ std::string with_the_ladder(const PlanRequest& request, const Capabilities& capa
         dp = dp * setting.second / value;
         words += " " + word_of({replicas, dp});
       }
-      if (other.fit(changed)) return words + " instead of " + word_of(setting);
+      if (other.fit(changed)) return {words + " instead of " + word_of(setting), {changed}};
     }
   }
   return {};
 }
 
-std::string without_one_setting(const PlanRequest& request, const Capabilities& capabilities) {
+NearestFix without_one_setting(const PlanRequest& request, const Capabilities& capabilities) {
   OtherSettings other(request, capabilities);
   for (const auto& setting : request.fixed.values) {
     FixedSettings left = request.fixed;
     left.values.erase(setting.first);
-    if (other.fit(left)) return "leave out " + word_of(setting);
+    if (other.fit(left)) return {"leave out " + word_of(setting), {left}};
   }
   for (const auto& [role, type] : request.fixed.gpu_types) {
     FixedSettings left = request.fixed;
     left.gpu_types.erase(role);
-    if (other.fit(left)) return "leave out " + std::string(name_of(role)) + ".gpu=" + type;
+    if (other.fit(left)) {
+      return {"leave out " + std::string(name_of(role)) + ".gpu=" + type, {left}};
+    }
   }
   if (!request.fixed.placement.empty()) {
     FixedSettings left = request.fixed;
     left.placement.clear();
-    if (other.fit(left)) return "leave out placement=" + request.fixed.placement;
+    if (other.fit(left)) return {"leave out placement=" + request.fixed.placement, {left}};
   }
   return {};
 }
@@ -148,7 +150,7 @@ void set_nodes(ClusterSpec& cluster, std::int64_t nodes) {
   cluster.nodes = nodes;
 }
 
-std::string with_more_nodes(const PlanRequest& request, const Capabilities& capabilities) {
+NearestFix with_more_nodes(const PlanRequest& request, const Capabilities& capabilities) {
   const auto fits = [&](std::int64_t nodes) {
     PlanRequest changed = request;
     set_nodes(changed.cluster, nodes);
@@ -164,11 +166,12 @@ std::string with_more_nodes(const PlanRequest& request, const Capabilities& capa
     const std::int64_t middle = (low + high) / 2;
     (fits(middle) ? high : low) = middle;
   }
-  return "use " + std::to_string(high) + " nodes (" +
-         std::to_string(high * request.cluster.gpus_per_node) + " GPUs)";
+  return {"use " + std::to_string(high) + " nodes (" +
+              std::to_string(high * request.cluster.gpus_per_node) + " GPUs)",
+          {std::nullopt, high}};
 }
 
-std::string with_more_memory(const PlanRequest& request, const Capabilities& capabilities) {
+NearestFix with_more_memory(const PlanRequest& request, const Capabilities& capabilities) {
   const std::int64_t now = request.cluster.device.memory.value;
   for (const double factor : {1.25, 1.5, 2.0, 3.0, 4.0, 8.0}) {
     PlanRequest changed = request;
@@ -179,7 +182,7 @@ std::string with_more_memory(const PlanRequest& request, const Capabilities& cap
           std::max(group.device.memory.value, changed.cluster.device.memory.value);
     }
     if (feasible(changed, capabilities)) {
-      return "use GPUs with " + in_gib(changed.cluster.device.memory) + " of memory";
+      return {"use GPUs with " + in_gib(changed.cluster.device.memory) + " of memory", {}};
     }
   }
   return {};
@@ -187,22 +190,22 @@ std::string with_more_memory(const PlanRequest& request, const Capabilities& cap
 
 }  // namespace
 
-std::string fix_of_limits(const PlanRequest& request, const Capabilities& capabilities,
-                          const std::vector<EngineLimit>& limits) {
+NearestFix fix_of_limits(const PlanRequest& request, const Capabilities& capabilities,
+                         const std::vector<EngineLimit>& limits) {
   PlanRequest changed = request;
   std::string words;
   for (const EngineLimit& limit : limits) {
     changed.fixed.values.erase({limit.role, limit.field});
     words += (words.empty() ? "leave out " : " and ") + limit.setting;
   }
-  if (feasible(changed, capabilities)) return words;
-  return words + ", but nothing fits then either";
+  if (feasible(changed, capabilities)) return {words, {changed.fixed}};
+  return {words + ", but nothing fits then either", {}};
 }
 
-std::string nearest_fix(const PlanRequest& request, const Capabilities& capabilities) {
+NearestFix nearest_fix(const PlanRequest& request, const Capabilities& capabilities) {
   for (const auto& fix :
        {with_the_ladder, without_one_setting, with_more_nodes, with_more_memory}) {
-    if (std::string words = fix(request, capabilities); !words.empty()) return words;
+    if (NearestFix found = fix(request, capabilities); !found.words.empty()) return found;
   }
   return {};
 }

@@ -1,24 +1,30 @@
 // The smallest single change to a request that nothing fits with which something does.
 //
 // Pure functions; each tries changes by searches of its own. An answer is a command in words ("use
-// 4 nodes (32 GPUs)"); empty: none of those that are tried helps.
+// 4 nodes (32 GPUs)") and the change to the request; empty: none of those that are tried helps.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "planner/engines/capabilities.h"
+#include "planner/explain/infeasible.h"
 #include "planner/request/request.h"
 #include "planner/space/engine_limits.h"
 
 namespace tessera {
 
+struct NearestFix {
+  std::string words;
+  RequestChange change;
+};
+
 /// The first that helps of these: another value of a fixed setting, as practice tries them, one
 /// setting left free, more nodes, more memory on every GPU.
-std::string nearest_fix(const PlanRequest& request, const Capabilities& capabilities);
+NearestFix nearest_fix(const PlanRequest& request, const Capabilities& capabilities);
 
 /// The settings beyond the engine left out, and whether anything fits then.
-std::string fix_of_limits(const PlanRequest& request, const Capabilities& capabilities,
-                          const std::vector<EngineLimit>& limits);
+NearestFix fix_of_limits(const PlanRequest& request, const Capabilities& capabilities,
+                         const std::vector<EngineLimit>& limits);
 
 }  // namespace tessera

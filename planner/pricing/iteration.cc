@@ -214,4 +214,19 @@ Seconds Iteration::step_seconds(const PhaseSeconds& seconds) const {
   return step_seconds(by_chunk);
 }
 
+PhaseSeconds Iteration::phase_starts(const PhaseSeconds& seconds) const {
+  PhaseSeconds starts;
+  std::vector<Seconds> end(chunks_.size());
+  for (std::size_t c = 0; c < chunks_.size(); ++c) {
+    for (const int before : chunks_[c].before) {
+      end[c] = std::max(end[c], end[static_cast<std::size_t>(before)]);
+    }
+    for (const Phase phase : chunks_[c].phases) {
+      starts[phase] = end[c];
+      end[c] += seconds[phase];
+    }
+  }
+  return starts;
+}
+
 }  // namespace tessera

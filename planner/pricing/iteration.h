@@ -55,6 +55,8 @@ class Iteration {
   /// Longest path when chunk c takes seconds[c].
   Seconds step_seconds(const ChunkSeconds& seconds) const;
   Seconds step_seconds(const PhaseSeconds& seconds) const;
+  /// When each scheduled phase starts then, from the step's start.
+  PhaseSeconds phase_starts(const PhaseSeconds& seconds) const;
 
  private:
   std::vector<Chunk> chunks_;

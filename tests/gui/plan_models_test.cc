@@ -9,12 +9,19 @@
 #include <fstream>
 #include <set>
 
+#include "cost_models/fit/derived_calibration.h"
+#include "gui/document/headline.h"
+#include "gui/document/workspace.h"
 #include "gui/models/colours.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_model.h"
 #include "gui/models/phase_model.h"
+#include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
 #include "planner/explain/infeasible.h"
+#include "planner/explain/memory_account.h"
+#include "planner/plan/certified.h"
+#include "planner/pricing/memory_limit.h"
 #include "planner/request/describe.h"
 #include "tests/gui/sample_plans.h"
 
@@ -31,22 +38,51 @@ TEST(Colours, AThousandGroupsHaveAThousandColours) {
   }
 }
 
-double relative_luminance(const QColor& colour) {  // WCAG 2.1
-  const auto linear = [](double c) {
-    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
-  };
-  return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) +
-         0.0722 * linear(colour.blueF());
-}
-
 TEST(Colours, TextHasTheContrastThatWcagAsksFor) {
   for (int index = 0; index < 64; ++index) {
-    const double background = relative_luminance(colourOfGroup(index, 64));
-    const double text = relative_luminance(textOn(colourOfGroup(index, 64)));
-    const double contrast =
-        (std::max(background, text) + 0.05) / (std::min(background, text) + 0.05);
-    EXPECT_GE(contrast, 4.5) << index;
+    const QColor background = colourOfGroup(index, 64);
+    EXPECT_GE(contrast(background, textOn(background)), 4.5) << index;
   }
+  EXPECT_NEAR(contrast(Qt::black, Qt::white), 21, 1e-9);
+  for (const Theme theme : {Theme::light, Theme::dark}) {
+    const QPalette palette = paletteOf(theme);
+    EXPECT_EQ(themeOf(palette), theme);
+    const auto apart = [&](QPalette::ColorRole text, QPalette::ColorRole on,
+                           QPalette::ColorGroup group = QPalette::Active) {
+      return contrast(palette.color(group, text), palette.color(group, on));
+    };
+    for (const auto on : {QPalette::Base, QPalette::AlternateBase, QPalette::Window,
+                          QPalette::Button, QPalette::ToolTipBase}) {
+      EXPECT_GE(apart(QPalette::Text, on), 4.5);
+      EXPECT_GE(apart(QPalette::Text, on, QPalette::Disabled), 4.5);
+    }
+    EXPECT_GE(apart(QPalette::WindowText, QPalette::Window), 4.5);
+    EXPECT_GE(apart(QPalette::ButtonText, QPalette::Button), 4.5);
+    EXPECT_GE(apart(QPalette::ToolTipText, QPalette::ToolTipBase), 4.5);
+    EXPECT_GE(apart(QPalette::HighlightedText, QPalette::Highlight), 4.5);
+    EXPECT_GE(apart(QPalette::PlaceholderText, QPalette::Base), 4.5);
+    EXPECT_GE(apart(QPalette::Link, QPalette::Base), 4.5);
+    for (const Tone tone : {Tone::calm, Tone::warning, Tone::bad}) {
+      const MessageColours colours = coloursOf(tone, theme);
+      EXPECT_GE(contrast(colours.text, colours.background), 4.5);
+      EXPECT_GE(contrast(colours.text, palette.color(QPalette::Base)), 4.5);
+    }
+  }
+}
+
+TEST(Colours, OneColourMeansOneThing) {
+  std::set<QRgb> seen;
+  for (const Role role : kEveryRole) EXPECT_TRUE(seen.insert(colourOf(role).rgb()).second);
+  for (const Phase phase : kEveryPhase) EXPECT_TRUE(seen.insert(colourOf(phase).rgb()).second);
+  for (const auto& [name, bytes] : memory_classes({})) {
+    const QColor colour = colourOfMemory(QString::fromUtf8(name.data(), qsizetype(name.size())));
+    EXPECT_TRUE(seen.insert(colour.rgb()).second) << name;
+  }
+}
+
+std::optional<Calibration> calibration_of(const Plan& plan) {
+  Problems problems;
+  return calibration_named(plan.provenance.calibration, plan.cluster, problems);
 }
 
 TEST(PlanQuery, FewerGpusKeepTheirShareOfNetworkCards) {
@@ -220,49 +256,143 @@ TEST(MeshModel, TheToolTipNamesRolesCoordinatesAndPeers) {
   EXPECT_TRUE(tip.contains("pp group: 1, 3"));
 }
 
-TEST(MemoryModel, ColumnsSumToTheRolesTotalsInEveryPhase) {
+TEST(MemoryModel, ColumnsSumToWhatThePlannerCountsForTheRank) {
   MemoryModel model;
   QAbstractItemModelTester tester(&model, kFatal);
   for (const Plan* plan : {&digits_plan(), &split_plan()}) {
-    model.setPlan(*plan);
+    const auto calibration = calibration_of(*plan);
+    model.setPlan(*plan, calibration);
     for (int rank = 0; rank < plan->world_size(); rank += 3) {
       model.setRank(rank);
+      Problems problems;
+      const auto account = memory_account(*plan, *calibration, {.rank = rank}, problems);
       for (const auto stacking : {MemoryModel::Stacking::classes, MemoryModel::Stacking::roles}) {
         model.setStacking(stacking);
         ASSERT_EQ(model.rowCount(), static_cast<int>(plan->schedule.size()));
         for (int row = 0; row < model.rowCount(); ++row) {
-          Bytes expected;
           std::int64_t shown = 0;
-          for (const RolePlan& role : plan->roles) {
-            if (std::find(role.ranks.begin(), role.ranks.end(), rank) == role.ranks.end()) continue;
-            expected += role.memory.at(plan->schedule[static_cast<std::size_t>(row)].phase).total();
-          }
           const int last = model.columnCount() - 1;
           for (int column = 0; column < last; ++column) {
             shown += model.index(row, column).data(MemoryModel::BytesRole).toLongLong();
           }
-          EXPECT_EQ(shown, expected);
-          EXPECT_EQ(model.index(row, last).data(MemoryModel::BytesRole).toLongLong(), expected);
+          EXPECT_EQ(shown, account->phases[static_cast<std::size_t>(row)].sum.value);
+          EXPECT_EQ(model.index(row, last).data(MemoryModel::BytesRole).toLongLong(), shown);
         }
       }
     }
   }
 }
 
-TEST(MemoryModel, BeginsWithTheFullestRank) {
+TEST(MemoryModel, BeginsWithTheFullestRankUnderTheLimitThatThePlannerHas) {
+  const Plan& plan = split_plan();
+  const auto calibration = calibration_of(plan);
   MemoryModel model;
-  model.setPlan(split_plan());
+  model.setPlan(plan, calibration);
   const auto peak = [&] {
     std::int64_t most = 0;
     for (int row = 0; row < model.rowCount(); ++row) most = std::max(most, model.total(row));
     return most;
   };
   const std::int64_t fullest = peak();
-  EXPECT_LE(fullest, model.limit());
-  EXPECT_GE(fullest, split_plan().prediction.peak_bytes);
-  for (int rank = 0; rank < split_plan().world_size(); ++rank) {
+  EXPECT_TRUE(model.isFullest());
+  EXPECT_EQ(fullest, plan.prediction.peak_bytes.value);
+  EXPECT_EQ(model.limit(), usable_memory(plan, *calibration).value);
+  EXPECT_LT(model.limit(), model.device());
+  for (int rank = 0; rank < plan.world_size(); ++rank) {
     model.setRank(rank);
     EXPECT_LE(peak(), fullest);
+  }
+}
+
+TEST(MemoryModel, HasTheLimitOfTheRanksOwnType) {
+  const PlanAnswer found =
+      answer(PlanQuery{.model = "qwen2.5-7b",
+                       .cluster = "h800-h20-64",
+                       .workload = "grpo-7b-1k",
+                       .fixed = {"placement=actor+reference | rollout", "actor.gpu=H800-SXM-80GB",
+                                 "rollout.gpu=H20-96GB"}});
+  const Plan& plan = std::get<Plan>(found.result);
+  const auto calibration = calibration_of(plan);
+  MemoryModel model;
+  model.setPlan(plan, calibration);
+  std::set<std::int64_t> limits;
+  for (int rank = 0; rank < plan.world_size(); ++rank) {
+    model.setRank(rank);
+    if (!model.problem().isEmpty()) continue;  // nothing runs there
+    EXPECT_EQ(model.limit(), usable_memory_of_rank(plan, *calibration, rank).value) << rank;
+    limits.insert(model.limit());
+  }
+  EXPECT_GT(limits.size(), 1u);
+}
+
+TEST(MemoryModel, WithoutConstantsSaysWhyItIsEmpty) {
+  MemoryModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  model.setPlan(digits_plan(), std::nullopt);
+  EXPECT_EQ(model.rowCount(), 0);
+  EXPECT_FALSE(model.problem().isEmpty());
+}
+
+TEST(PinnedModel, ShowsOnlyInWhatPlansDifferAndWhyOneIsSlower) {
+  PinnedModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  const Plan& best = free_plan();
+  model.pin(best);
+  EXPECT_GT(model.rowCount(), 5);
+  model.pin(best);
+  EXPECT_EQ(model.count(), 1);
+  ASSERT_FALSE(best.certificate.runner_up.empty());
+  const PlanAnswer found = answer(best, best.certificate.runner_up.back());
+  model.pin(std::get<Plan>(found.result));
+  ASSERT_EQ(model.count(), 2);
+  ASSERT_GT(model.rowCount(), 0);
+  for (int row = 0; row < model.rowCount(); ++row) {
+    EXPECT_NE(model.index(row, 0).data().toString(), model.index(row, 1).data().toString());
+  }
+  EXPECT_TRUE(model.sentence().startsWith("B takes ")) << model.sentence().toStdString();
+  model.unpin(0);
+  EXPECT_EQ(model.count(), 1);
+  EXPECT_TRUE(model.sentence().isEmpty());
+}
+
+TEST(Headline, SaysWhatThePlanComesDownTo) {
+  const Plan& plan = free_plan();
+  const Headline line = headline_of(plan, calibration_of(plan));
+  EXPECT_TRUE(line.step.contains("+-")) << line.step.toStdString();
+  EXPECT_TRUE(line.throughput.endsWith("tok/s/GPU"));
+  EXPECT_TRUE(line.fits.startsWith("fits with ")) << line.fits.toStdString();
+  EXPECT_TRUE(line.largest.contains(" % in ")) << line.largest.toStdString();
+  EXPECT_TRUE(line.rivals.contains("row 2")) << line.rivals.toStdString();
+  EXPECT_FALSE(line.text().contains("branches"));
+  Plan tied = plan;
+  tied.certificate.margin_deviations = 0.5;
+  tied.certificate.digest = certified_digest(tied);
+  EXPECT_EQ(headline_of(tied, std::nullopt).rivals, "tied with row 2");
+  EXPECT_TRUE(headline_of(tied, std::nullopt).fits.contains("not known"));
+}
+
+TEST(Workspace, ComesBackAsItWasWritten) {
+  QTemporaryDir folder;
+  const std::filesystem::path file = folder.filePath("deep/window.json").toStdString();
+  Problems problems;
+  EXPECT_EQ(read_workspace(file, problems), Workspace{});
+  Workspace workspace;
+  workspace.question = {"qwen2.5-7b", "h100-8", "ppo-7b-1k", 1, 4, {"actor.tp=4", "actor.zero=3"}};
+  workspace.question.engine = "verl";
+  workspace.question.risk = 0.001;
+  workspace.dark = true;
+  for (const char* path : {"/a", "/b", "/a"}) remember(workspace.recent_plans, path);
+  EXPECT_EQ(workspace.recent_plans, (QStringList{"/a", "/b"}));
+  write_workspace(workspace, file);
+  EXPECT_EQ(read_workspace(file, problems), workspace);
+  EXPECT_TRUE(problems.empty());
+  for (const char* broken : {"", "{", "[]", "{\"tessera_window\": 2}",
+                             "{\"tessera_window\": 1, "
+                             "\"fixed\": 3}"}) {
+    std::ofstream(file) << broken;
+    Problems found;
+    EXPECT_EQ(read_workspace(file, found), Workspace{}) << broken;
+    EXPECT_FALSE(found.empty()) << broken;
   }
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <QAbstractItemModelTester>
+#include <QCoreApplication>
+#include <QElapsedTimer>
 #include <QTemporaryDir>
 #include <fstream>
 
@@ -40,21 +43,98 @@ TEST(RunModel, AResumedRunReplacesTheStepsFromItsFirstOn) {
   EXPECT_EQ(model.series("critic/score/mean"), expected);
 }
 
-TEST(RankStateModel, ARankThatStoppedWithoutAWordHasDied) {
+TEST(RankStateModel, ARankThatStoppedWithoutAWordIsLostAndItsClockStands) {
   RankStateModel model;
   QAbstractItemModelTester tester(&model, kFatal);
   RankStateModel::Row running{
-      {.rank = 0, .phase = "gen", .step = 4, .phase_since_ns = 1'000'000'000}, true};
-  RankStateModel::Row died{{.rank = 1, .phase = "update_actor"}, false};
-  RankStateModel::Row finished{{.rank = 2, .state = RankState::finished}, false};
-  RankStateModel::Row terminated{{.rank = 3, .state = RankState::terminated}, false};
-  model.setStates({running, died, finished, terminated}, 3'000'000'000);
-  const char* const expected[] = {"running", "died", "finished (0)", "terminated"};
-  for (int row = 0; row < 4; ++row) {
-    EXPECT_EQ(model.index(row, RankStateModel::State).data().toString(), expected[row]);
+      {.rank = 0, .phase = "gen", .step = 4, .phase_since_ns = 1'000'000'000}, Life::here};
+  RankStateModel::Row lost{{.rank = 1, .phase = "update_actor", .phase_since_ns = 1'000'000'000},
+                           Life::gone};
+  RankStateModel::Row finished{{.rank = 2, .state = RankState::finished}, Life::gone};
+  RankStateModel::Row terminated{{.rank = 3, .state = RankState::terminated}, Life::gone};
+  RankStateModel::Row unseen{{.rank = 4, .phase = "gen"}, Life::elsewhere};
+  const std::vector<RankStateModel::Row> rows{running, lost, finished, terminated, unseen};
+  model.setStates(rows, 3'000'000'000);
+  const char* const expected[] = {"running", "lost", "finished (0)", "terminated",
+                                  "on another host"};
+  for (int row = 0; row < 5; ++row) {
+    const QModelIndex state = model.index(row, RankStateModel::State);
+    EXPECT_EQ(state.data().toString(), expected[row]);
+    EXPECT_EQ(state.data(RankStateModel::BadRole).toBool(), row == 1);
   }
-  EXPECT_EQ(model.index(0, RankStateModel::Since).data().toString(), "2.00 s");
-  EXPECT_EQ(model.running(), 1);
+  const auto since = [&](int row) {
+    return model.index(row, RankStateModel::Since).data().toString();
+  };
+  EXPECT_EQ(since(0), "2.00 s");
+  const QString stands = since(1);
+  model.setStates(rows, 9'000'000'000);
+  EXPECT_EQ(since(0), "8.00 s");
+  EXPECT_EQ(since(1), stands);
+  EXPECT_EQ(model.running(), 2);
+}
+
+TEST(RunState, AProcessIsJudgedWhereItRuns) {
+  const std::vector<RankStatus> ranks{{.rank = 0, .phase = "gen"}, {.rank = 1, .phase = "gen"}};
+  using Lives = std::vector<Life>;
+  const std::vector<bool> none{false, false}, one{true, false};
+  EXPECT_EQ(lives_of(ranks, one, {"here", true}, "here", 0), (Lives{Life::here, Life::gone}));
+  EXPECT_EQ(lives_of(ranks, none, {"here", false}, "here", 0), (Lives{Life::gone, Life::gone}));
+  // Another host, even where a process of that number is here; another namespace of this host.
+  EXPECT_EQ(lives_of(ranks, one, {"there", false}, "here", 0),
+            (Lives{Life::elsewhere, Life::elsewhere}));
+  EXPECT_EQ(lives_of(ranks, none, {"here", true}, "here", 0),
+            (Lives{Life::elsewhere, Life::elsewhere}));
+  // The second of two hosts.
+  EXPECT_EQ(lives_of(ranks, one, {"here", true}, "here", 1), (Lives{Life::here, Life::elsewhere}));
+}
+
+TEST(RunState, IsToldApart) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t now = 1000 * kSecond;
+  std::vector<RankStatus> ranks{
+      {.rank = 0, .phase = "gen", .step = 3, .phase_since_ns = 995 * kSecond},
+      {.rank = 2, .phase = "old_log_prob", .step = 67, .phase_since_ns = 996 * kSecond}};
+  std::vector<Life> lives{Life::here, Life::here};
+  const auto state = [&](bool stop = false) { return summary_of(ranks, lives, stop, 2, 0, now); };
+  EXPECT_EQ(state().state, RunState::running);
+  lives[1] = Life::gone;
+  EXPECT_EQ(state().state, RunState::lost);
+  EXPECT_EQ(state().text, "rank 2 was lost in old_log_prob of step 67");
+  lives = {Life::elsewhere, Life::elsewhere};
+  EXPECT_EQ(state().state, RunState::unseen);
+  lives = {Life::here, Life::here};
+  ranks[0].phase_since_ns = ranks[1].phase_since_ns = 900 * kSecond;
+  EXPECT_EQ(state().state, RunState::stalled);
+  for (RankStatus& rank : ranks) rank.phase = "load";
+  EXPECT_EQ(summary_of(ranks, lives, false, 0, 0, now).state, RunState::loading);
+  for (RankStatus& rank : ranks) rank.state = RankState::finished;
+  EXPECT_EQ(state().state, RunState::finished);
+  EXPECT_EQ(state(true).state, RunState::stopped);
+  ranks[1].exit_code = 71;
+  EXPECT_EQ(state().state, RunState::failed);
+  EXPECT_EQ(summary_of({}, {}, false, 0, 0, now).state, RunState::none);
+}
+
+TEST(RunModel, ManyStepsComeInAsOneBlockOfRows) {
+  RunModel model;
+  int inserted = 0;
+  QObject::connect(&model, &QAbstractItemModel::rowsInserted, [&] { ++inserted; });
+  std::vector<StepNumbers> steps;
+  for (int step = 1; step <= 20000; ++step) steps.push_back(step_of(step, step));
+  model.append(steps);
+  EXPECT_EQ(inserted, 1);
+  EXPECT_EQ(model.rowCount(), 20000);
+  EXPECT_EQ(model.series("critic/score/mean").back(), QPointF(20000, 20000));
+}
+
+TEST(ComparisonModel, SaysNothingOfWhatIsNotMeasured) {
+  ComparisonModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  model.setComparison(compare(split_plan(), {}));
+  ASSERT_FALSE(model.comparison().bytes.empty());
+  const int last = model.rowCount() - 1;
+  EXPECT_EQ(model.index(last, ComparisonModel::Measured).data().toString(), "-");
+  EXPECT_EQ(model.index(last, ComparisonModel::RelativeError).data().toString(), "-");
 }
 
 class RunFolder : public ::testing::Test {
@@ -110,6 +190,45 @@ TEST_F(RunFolder, RanksAreReadFromTheirFiles) {
   file.finish(0);
   follower.poll();
   EXPECT_EQ(follower.ranks()->running(), 0);
+  EXPECT_EQ(follower.summary().state, RunState::finished);
+}
+
+/// A rank that ended without a word, of a process that is gone for certain.
+void leave_a_lost_rank(const std::filesystem::path& run) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RankStatusFile file(run, 0);
+    file.enter("old_log_prob", 5);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_F(RunFolder, ARankOfAnotherHostIsNotLost) {
+  leave_a_lost_rank(path());
+  RunFollower follower;
+  follower.follow(path(), false);
+  EXPECT_EQ(follower.summary().state, RunState::lost);
+  std::ofstream(path() / "lock") << "process 17 on a-host-that-is-not-this-one\n";
+  follower.poll();
+  EXPECT_EQ(follower.summary().state, RunState::unseen);
+  EXPECT_EQ(follower.ranks()->rows().at(0).life, Life::elsewhere);
+}
+
+TEST_F(RunFolder, ALiveRunIsReadInTheBackground) {
+  for (int step = 1; step <= 500; ++step) {
+    append("{\"step\": " + std::to_string(step) + ", \"data\": {\"timing_s/step\": 2}}\n");
+  }
+  RunFollower follower;
+  follower.follow(path(), true);
+  EXPECT_TRUE(follower.isLoading());
+  EXPECT_EQ(follower.steps()->rowCount(), 0);
+  QElapsedTimer timer;
+  timer.start();
+  while (follower.isLoading() && timer.elapsed() < 30000) {
+    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+  }
+  EXPECT_EQ(follower.steps()->rowCount(), 500);
 }
 
 TEST_F(RunFolder, AStopThatIsAskedForReachesTheRanks) {
@@ -144,3 +263,9 @@ TEST_F(RunFolder, PredictionStandsBesideTheMeans) {
 
 }  // namespace
 }  // namespace tessera::gui
+
+int main(int argc, char** argv) {
+  QCoreApplication application(argc, argv);  // what is read in the background arrives by it
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

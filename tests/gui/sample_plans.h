@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cost_models/documents/problem.h"
-#include "gui/models/plan_query.h"
+#include "gui/document/plan_query.h"
 #include "planner/plan/plan.h"
 
 namespace tessera::gui {

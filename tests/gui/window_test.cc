@@ -2,6 +2,7 @@
 #include "gui/pages/main_window.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <QApplication>
@@ -12,12 +13,18 @@
 #include <QTemporaryDir>
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
+#include <random>
 #include <set>
 #include <string>
 
+#include "gui/pages/command_palette.h"
 #include "gui/pages/export_views.h"
 #include "gui/views/view.h"
+#include "tests/gui/window_flow.h"
 
 namespace tessera::gui {
 namespace {
@@ -43,8 +50,7 @@ TEST(Window, EveryViewOfASamplePlanAndRunIsDrawn) {
   // Every registered view has a place on a page, a name of its own and a picture; so have the
   // pages.
   std::set<QString> names, pictures;
-  for (const Place place :
-       {Place::plans, Place::left, Place::right, Place::charts, Place::tables}) {
+  for (const Place place : kEveryPlace) {
     for (const ViewKind& kind : viewsOf(place)) {
       EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
     }
@@ -55,7 +61,9 @@ TEST(Window, EveryViewOfASamplePlanAndRunIsDrawn) {
     EXPECT_TRUE(pictures.insert(QFileInfo(file).completeBaseName()).second) << file.toStdString();
     const QImage image(file);
     ASSERT_FALSE(image.isNull()) << file.toStdString();
-    EXPECT_GE(colours_in(image), file.endsWith("ranks.png") ? 3u : 4u) << file.toStdString();
+    EXPECT_GE(colours_in(image),
+              file.endsWith("ranks.png") || file.endsWith("pinned.png") ? 3u : 4u)
+        << file.toStdString();
   }
   EXPECT_EQ(pictures, names);
 }
@@ -66,21 +74,140 @@ TEST(Window, AnEmptyWindowExportsNothing) {
   EXPECT_TRUE(exportViews(window, folder.path()).isEmpty());
 }
 
-TEST(Window, TheFormAsksWhatItShows) {
+TEST(Window, TheFormHasWhatItIsShownAndAsksOnlyWhatTheUserChanges) {
   RequestForm form;
-  const PlanQuery query{"qwen2.5-7b",
-                        "h100-8",
-                        "ppo-7b-1k",
-                        1,
-                        4,
-                        {"actor.tp=4", "rollout.tp=2", "placement=colocated"}};
+  PlanQuery query{"qwen2.5-7b",
+                  "h100-8",
+                  "ppo-7b-1k",
+                  1,
+                  4,
+                  {"actor.tp=4", "rollout.tp=2", "actor.zero=3", "placement=colocated"}};
+  query.engine = "verl";
+  query.objective = "cost";
+  query.risk = 0.001;
   std::vector<PlanQuery> asked;
   QObject::connect(&form, &RequestForm::queryChanged,
                    [&](const PlanQuery& query) { asked.push_back(query); });
   form.setQuery(query);
-  ASSERT_EQ(asked.size(), 1u);
-  EXPECT_EQ(asked[0], query);
   EXPECT_EQ(form.query(), query);
+  rest(300);
+  EXPECT_TRUE(asked.empty());
+  for (QComboBox* box : form.findChildren<QComboBox*>()) {
+    if (box->accessibleName() == "actor.tp") QTest::keyClicks(box, "8");
+  }
+  ASSERT_TRUE(wait_for([&] { return !asked.empty(); }));
+  query.fixed[0] = "actor.tp=48";
+  EXPECT_EQ(asked.back(), query);
+}
+
+TEST(Window, WhatWasAskedIsRememberedAndRubbishIsTold) {
+  QTemporaryDir folder;
+  const std::filesystem::path memory = folder.filePath("window.json").toStdString();
+  const PlanQuery query{"qwen2.5-0.5b", "h100-8", "ppo-7b-1k", 1, 8, {"actor.tp=2"}};
+  {
+    MainWindow window(memory);
+    window.session().ask(query);
+    ASSERT_TRUE(wait_for([&] { return std::filesystem::exists(memory); }));  // not only at the end
+    ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
+    window.session().undo();
+    window.close();
+  }
+  MainWindow again(memory);
+  again.askLast({});
+  EXPECT_EQ(again.session().document().question, query);
+  std::ofstream(memory) << "{\"tessera_window\": 1, \"fixed\": [";
+  MainWindow broken(memory);
+  EXPECT_TRUE(broken.session().document().file_problems.contains("window.json"));
+  broken.askLast(query);
+  EXPECT_EQ(broken.session().document().question, query);
+}
+
+TEST(Window, EveryActionHasAKeyAndNoTwoTheSame) {
+  MainWindow window;
+  std::set<QString> keys;
+  for (const QAction* action : commandsOf(*window.menuBar())) {
+    const QString key = action->shortcut().toString();
+    EXPECT_FALSE(key.isEmpty()) << action->text().toStdString();
+    EXPECT_TRUE(keys.insert(key).second) << key.toStdString();
+  }
+  EXPECT_GE(keys.size(), 12u);
+}
+
+TEST(Window, APartOfItsNameDoesACommand) {
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  window.setTheme(Theme::light);
+  with_dialog(&window, [](QDialog& dialog) {
+    auto* line = dialog.findChild<QLineEdit*>();
+    QTest::keyClicks(line, "dark");
+    QTest::keyClick(line, Qt::Key_Return);
+  });
+  QTest::keyClick(&window, Qt::Key_P, Qt::ControlModifier);
+  EXPECT_EQ(themeOf(QApplication::palette()), Theme::dark);
+  window.setTheme(Theme::light);
+}
+
+TEST(Window, FilesOfAStrangerAreToldAndNeverFatal) {
+  QTemporaryDir folder;
+  std::ifstream in((kData + "/run/plan.json").toStdString());
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  MainWindow window;
+  window.show();
+  const QString file = folder.filePath("plan.json");
+  int refused = 0;
+  for (std::size_t i = 0; i < 100; ++i) {
+    std::string text = good;
+    const std::size_t at = i * good.size() / 100;
+    switch (i % 5) {
+      case 0:
+        text.resize(at);
+        break;
+      case 1:
+        text[at] = static_cast<char>(0xff);
+        break;
+      case 2:
+        text.insert(at, std::string(70, '['));
+        break;
+      case 3:
+        text.insert(at, "99999999999999999999");
+        break;
+      default:
+        text.erase(at, 1 + i);
+        break;
+    }
+    std::ofstream(file.toStdString(), std::ios::binary) << text;
+    if (window.openPlan(file)) continue;
+    ++refused;
+    EXPECT_TRUE(window.session().document().file_problems.contains("plan.json")) << i;
+    window.openRun(folder.path(), false);
+  }
+  EXPECT_GE(refused, 90);
+}
+
+TEST(Window, ARunsFolderFullOfRubbishIsFollowed) {
+  QTemporaryDir folder;
+  const std::filesystem::path run = folder.path().toStdString();
+  std::filesystem::create_directories(run / "ranks");
+  std::filesystem::create_directories(run / "ranks/2");
+  std::filesystem::create_directories(run / "plan.json");
+  std::filesystem::create_directories(run / "lock");
+  std::ofstream(run / "ranks/0") << std::string(200, '\xff');
+  std::ofstream(run / "ranks/1") << "TSRRANK1";
+  ASSERT_EQ(::mkfifo((run / "ranks/3").c_str(), 0600), 0);
+  std::ofstream metrics(run / "metrics.jsonl", std::ios::binary);
+  metrics << "{\"step\": 1, \"data\": {\"timing_s/step\": 1e308, \"reshard/bytes\": 1e300, "
+             "\"perf/throughput\": -1e308, \"critic/score/mean\": 1e-320}}\n"
+          << "{\"step\": 9223372036854775807, \"data\": {\"timing_s/gen\": -5}}\n"
+          << std::string(100000, '{') << "\n\0\0\n{\"step\": -1, \"data\": {}}\n";
+  metrics.close();
+  MainWindow window;
+  window.show();
+  ASSERT_TRUE(window.openRun(folder.path(), false));
+  rest(100);
+  EXPECT_EQ(window.session().run()->steps()->rowCount(), 2);
+  QTemporaryDir pictures;
+  EXPECT_FALSE(exportViews(window, pictures.path()).isEmpty());
 }
 
 TEST(Window, EveryControlHasANameForAccessibility) {
@@ -95,6 +222,61 @@ TEST(Window, AFolderThatIsNotThereIsRefused) {
   MainWindow window;
   EXPECT_FALSE(window.openRun(kData + "/no_such_run", false));
   EXPECT_FALSE(window.openPlan(kData + "/no_such_plan.json"));
+}
+
+/// Keys and clicks without sense, on whatever is there; dialogs and menus are closed again.
+TEST(Window, SurvivesAMonkey) {
+  constexpr int kEvents = 3000;
+  MainWindow window;
+  window.resize(1280, 720);
+  window.show();
+  ASSERT_TRUE(window.openPlan(kData + "/run/plan.json"));
+  ASSERT_TRUE(window.openRun(kData + "/run", false));
+  QTimer closer;
+  QObject::connect(&closer, &QTimer::timeout, [] {
+    if (QWidget* popup = QApplication::activePopupWidget()) popup->close();
+    if (QWidget* modal = QApplication::activeModalWidget()) modal->close();
+  });
+  closer.start(5);
+  std::mt19937 random(20);
+  const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
+  const std::vector<int> keys{Qt::Key_Tab,  Qt::Key_Down,  Qt::Key_Up,    Qt::Key_Return,
+                              Qt::Key_Home, Qt::Key_Space, Qt::Key_Plus,  Qt::Key_Backspace,
+                              Qt::Key_1,    Qt::Key_8,     Qt::Key_Minus, Qt::Key_Escape,
+                              Qt::Key_Left, Qt::Key_Right, Qt::Key_Comma, Qt::Key_Delete};
+  const std::vector<int> with_control{Qt::Key_Z, Qt::Key_Y, Qt::Key_D, Qt::Key_T,
+                                      Qt::Key_1, Qt::Key_2, Qt::Key_L, Qt::Key_F};
+  for (int event = 0; event < kEvents; ++event) {
+    std::vector<QWidget*> widgets;
+    for (QWidget* widget : window.findChildren<QWidget*>()) {
+      if (widget->isVisible() && widget->isEnabled()) widgets.push_back(widget);
+    }
+    ASSERT_FALSE(widgets.empty()) << event;
+    QWidget* widget = widgets[static_cast<std::size_t>(below(widgets.size()))];
+    switch (below(5)) {
+      case 0:
+        QTest::mouseClick(widget, Qt::LeftButton, {},
+                          {below(static_cast<std::size_t>(widget->width()) + 1),
+                           below(static_cast<std::size_t>(widget->height()) + 1)});
+        break;
+      case 1:
+        QTest::keyClick(&window,
+                        static_cast<Qt::Key>(
+                            with_control[static_cast<std::size_t>(below(with_control.size()))]),
+                        Qt::ControlModifier);
+        break;
+      default:
+        QTest::keyClick(widget,
+                        static_cast<Qt::Key>(keys[static_cast<std::size_t>(below(keys.size()))]));
+        break;
+    }
+    if (event % 16 == 0) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+    if (!window.isVisible()) window.show();
+  }
+  closer.stop();
+  window.session().cancel();
+  window.session().ask({"qwen2.5-0.5b", "h100-8", "ppo-7b-1k"});
+  EXPECT_TRUE(wait_for([&] { return window.session().document().valid(); }));
 }
 
 /// The program itself: pictures of a default plan would pass for those of the one that was named.

@@ -10,7 +10,7 @@
 #include <QThreadPool>
 #include <functional>
 
-#include "gui/models/plan_query.h"
+#include "gui/document/plan_query.h"
 
 namespace tessera::gui {
 

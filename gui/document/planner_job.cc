@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/models/planner_job.h"
+#include "gui/document/planner_job.h"
 
 #include <utility>
 

@@ -19,11 +19,20 @@ namespace tessera::gui {
 
 /// A choice on the explore page. Names are presets or paths; 0 = as the cluster says.
 struct PlanQuery {
-  std::string model, cluster, workload;
+  std::string model, cluster, workload;  // empty: as `opened` has it
   std::int64_t nodes = 0, gpus_per_node = 0;
   std::vector<std::string> fixed;  // as --fix: "actor.tp=2", "placement=actor|critic"
+  std::string engine{kOwnEngine}, objective = "step_s";
+  double risk = kDefaultRisk;
+  /// A plan of a file, for what no preset names, and for its adapters and its engine's choices.
+  std::shared_ptr<const Plan> opened;
   bool operator==(const PlanQuery&) const = default;
 };
+
+/// The question that a plan of a file answers, with nothing fixed: files do not say what was.
+PlanQuery query_of(std::shared_ptr<const Plan> plan);
+/// The question with what a fix changes about it.
+PlanQuery changed(PlanQuery query, const RequestChange& change);
 
 struct PlanAnswer {
   std::variant<Problems, Infeasible, Plan> result;
@@ -33,6 +42,9 @@ struct PlanAnswer {
 /// The cluster with fewer (or more) nodes and GPUs per node; network cards keep their number per
 /// GPU.
 ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_per_node);
+
+/// What no cluster file may say of a cluster's size: Problems.
+void check_size(const ClusterSpec& cluster, Problems& problems);
 
 /// Reads the files, searches. Never throws.
 PlanAnswer answer(const PlanQuery& query);

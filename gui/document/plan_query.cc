@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "gui/models/plan_query.h"
+#include "gui/document/plan_query.h"
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/preset.h"
 #include "cost_models/documents/utc_now.h"
 #include "cost_models/fit/derived_calibration.h"
+#include "cost_models/spec/spec_document.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/model_source.h"
+#include "planner/request/objective.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
 #include "planner/request/request_reader.h"
@@ -17,16 +22,43 @@
 namespace tessera::gui {
 namespace {
 
+// What the names say; of what has none, what the opened plan states.
+PlanRequest named_request(const PlanQuery& query, Problems& problems) {
+  const RequestNames names{.model = query.model,
+                           .cluster = query.cluster,
+                           .workload = query.workload,
+                           .engine = query.engine,
+                           .objective = query.objective,
+                           .risk = query.risk,
+                           .fixed = query.fixed};
+  if (!query.opened) return read_request(names, problems);
+  PlanRequest request = request_of(*query.opened, {});
+  if (query.engine != request.engine) request.choices = {};
+  request.engine = query.engine;
+  request.fixed = parse_settings(query.fixed, problems);
+  request.risk = query.risk;
+  check_risk(query.risk, problems);
+  request.objective = objective_from(query.objective).value_or(request.objective);
+  if (!query.model.empty()) {
+    if (auto model = read_model_source(query.model, problems)) request.models["actor"] = *model;
+  }
+  if (!query.cluster.empty()) {
+    if (auto cluster = read_cluster_spec(query.cluster, problems)) request.cluster = *cluster;
+  }
+  if (!query.workload.empty()) {
+    if (auto workload = read_workload(query.workload, problems)) request.workload = *workload;
+  }
+  return request;
+}
+
 PlanRequest request_from(const PlanQuery& query, Problems& problems) {
-  PlanRequest request = read_request({.model = query.model,
-                                      .cluster = query.cluster,
-                                      .workload = query.workload,
-                                      .fixed = query.fixed},
-                                     problems);
+  PlanRequest request = named_request(query, problems);
   if (!problems.empty()) return request;
   request.created = utc_now();
   request.tessera_version = TESSERA_VERSION;
   request.cluster = resized(std::move(request.cluster), query.nodes, query.gpus_per_node);
+  check_size(request.cluster, problems);
+  if (!problems.empty()) return request;
   if (auto calibration = calibration_for_cluster(request.cluster, problems)) {
     request.calibration = *std::move(calibration);
   }
@@ -56,7 +88,21 @@ PlanAnswer search(const PlanRequest& request, Problems problems) {
 
 bool same_prices(const PlanRequest& a, const PlanRequest& b) {
   return a.models == b.models && a.cluster == b.cluster && a.workload == b.workload &&
-         a.calibration == b.calibration && a.engine == b.engine;
+         a.calibration == b.calibration && a.engine == b.engine &&
+         a.choices.fused_loss == b.choices.fused_loss &&
+         a.choices.host_optimizer == b.choices.host_optimizer && a.lora == b.lora &&
+         a.risk == b.risk && a.one_step_off == b.one_step_off;
+}
+
+// The preset whose file holds this value, by `read`; empty: none does.
+template <class Value, class Read>
+std::string preset_of(const Value& value, const std::vector<std::string>& names, const Read& read) {
+  for (const std::string& name : names) {
+    Problems unheard;
+    const auto known = read(name, unheard);
+    if (known && *known == value) return name;
+  }
+  return {};
 }
 
 template <class Body>
@@ -84,6 +130,42 @@ ClusterSpec resized(ClusterSpec cluster, std::int64_t nodes, std::int64_t gpus_p
     cluster.gpus_per_node = gpus_per_node;
   }
   return cluster;
+}
+
+void check_size(const ClusterSpec& cluster, Problems& problems) {
+  const tessera::Document text{.file = "the cluster", .root = to_node(cluster)};
+  ObjectReader reader(text, problems);
+  cluster_from(reader, Defaults::refused);
+}
+
+PlanQuery query_of(std::shared_ptr<const Plan> plan) {
+  const PlanRequest asked = request_of(*plan, {});
+  PlanQuery query{.nodes = plan->cluster.nodes,
+                  .gpus_per_node = plan->cluster.gpus_per_node,
+                  .engine = asked.engine,
+                  .objective = std::string(name_of(asked.objective)),
+                  .risk = asked.risk};
+  const ModelSource& actor = plan->models.at("actor");
+  query.model = preset_of(
+      actor.spec, preset_names("models", ""),
+      [](const std::string& name, Problems& problems) { return read_model_spec(name, problems); });
+  query.cluster = preset_of(plan->cluster, preset_names("clusters", ".yaml"),
+                            [&](const std::string& name, Problems& problems) {
+                              auto known = read_cluster_spec(name, problems);
+                              if (known) *known = resized(*known, query.nodes, query.gpus_per_node);
+                              return known;
+                            });
+  query.workload = preset_of(
+      plan->workload, preset_names("workloads", ".yaml"),
+      [](const std::string& name, Problems& problems) { return read_workload(name, problems); });
+  query.opened = std::move(plan);
+  return query;
+}
+
+PlanQuery changed(PlanQuery query, const RequestChange& change) {
+  if (change.fixed) query.fixed = words_of(*change.fixed);
+  if (change.nodes > 0) query.nodes = change.nodes;
+  return query;
 }
 
 PlanAnswer answer(const PlanQuery& query) {

@@ -4,6 +4,7 @@
 
 #include <QString>
 #include <cstdint>
+#include <string_view>
 
 #include "cost_models/documents/problem_list.h"
 
@@ -11,11 +12,17 @@ namespace tessera::gui {
 
 /// "1.50 s", "12.3 ms", "4.0 us".
 QString secondsText(double seconds);
+/// "144.38 +- 3.41 s"; without an error as above.
+QString secondsText(double seconds, double error);
 /// "5.71 GiB", "12.0 MiB", "512 B".
 QString bytesText(std::int64_t bytes);
+/// "125.7 of 133.0 GiB": in the unit of the whole.
+QString partText(std::int64_t part, std::int64_t whole);
 /// "3,480".
 QString countText(double count);
-/// One line per problem.
+/// A name of the planner's as Qt's text.
+QString toText(std::string_view text);
+/// One line per problem; of many the first, and of long ones the beginning.
 QString problemsText(const Problems& problems);
 
 }  // namespace tessera::gui

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window works on, as one value: a question, what answers it, and where it is kept.
+//
+// The form shows `question`; pictures show `plan`. They belong together only while `answered`
+// equals the question: else the pictures are stale, and nothing is there to be saved. Pure.
+#pragma once
+
+#include <QString>
+#include <optional>
+
+#include "cost_models/documents/problem.h"
+#include "gui/document/plan_query.h"
+
+namespace tessera::gui {
+
+struct Document {
+  PlanQuery question;
+  bool planning = false;                // a search for `question`, or for a row, is under way
+  std::optional<PlanQuery> answered;    // the question that what follows answers
+  std::optional<Plan> plan;             // that is looked at; stays when nothing fits
+  std::optional<Infeasible> none_fits;  // the answer where there is no plan
+  Problems problems;                    // why `answered` has no answer
+  double seconds = 0;                   // that the search took; 0 = read from a file
+
+  QString file;        // that holds the question's plan; empty = none
+  bool saved = false;  // it holds the plan that is looked at
+
+  QString file_problems;  // of the last file or run that could not be read or written
+
+  /// A plan is shown that does not answer the question.
+  bool stale() const;
+  /// A plan that answers the question is there.
+  bool valid() const { return plan.has_value() && !stale(); }
+  /// It is in no file.
+  bool dirty() const { return valid() && !saved; }
+};
+
+/// "plan.json*": the file, with a star while it lacks the plan that is shown.
+QString title_of(const Document& document);
+
+}  // namespace tessera::gui

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a plan, or the lack of one, comes down to: the line above the pictures.
+//
+// Words around what the planner computed; nothing is worked out here. Pure.
+#pragma once
+
+#include <QString>
+#include <optional>
+
+#include "planner/explain/infeasible.h"
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+
+/// Parts that may be empty where the plan does not state them.
+struct Headline {
+  QString step;        // "144.38 +- 3.41 s"
+  QString throughput;  // "7,236 tok/s/GPU"
+  QString fits;        // "fits with 98.4 % (125.7 of 133.0 GiB)"
+  QString largest;     // "52 % in update_actor"
+  QString rivals;      // "tied with row 2", "row 2: +4.1 %", "4.1 % behind row 1"
+
+  /// All parts on one line.
+  QString text() const;
+};
+
+/// `calibration`: the plan's, nullopt where it cannot be found: then `fits` says so. `best`: the
+/// first row's plan where this is another's: its own search had its settings fixed, and knows of no
+/// rivals.
+Headline headline_of(const Plan& plan, const std::optional<Calibration>& calibration,
+                     const Plan* best = nullptr);
+
+/// "Nothing fits: rank 0 needs 91.2 of 76.0 GiB in update_actor, 15.2 GiB too much".
+QString headline_of(const Infeasible& none);
+
+/// How the answer was proven, for those who ask.
+QString proof_text(const Plan& plan, double seconds);
+
+}  // namespace tessera::gui

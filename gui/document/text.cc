@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/document/text.h"
+
+#include <QLocale>
+#include <algorithm>
+#include <cmath>
+
+#include "cost_models/documents/problem.h"
+
+namespace tessera::gui {
+
+QString secondsText(double seconds) {
+  if (std::abs(seconds) >= 1) return QString::number(seconds, 'f', 2) + " s";
+  if (std::abs(seconds) >= 1e-3) return QString::number(seconds * 1e3, 'f', 1) + " ms";
+  return QString::number(seconds * 1e6, 'f', 1) + " us";
+}
+
+QString secondsText(double seconds, double error) {
+  if (!(error > 0)) return secondsText(seconds);
+  const double unit = std::abs(seconds) >= 1 ? 1 : std::abs(seconds) >= 1e-3 ? 1e-3 : 1e-6;
+  const char* const name = unit == 1 ? "s" : unit == 1e-3 ? "ms" : "us";
+  const int digits = unit == 1 ? 2 : 1;
+  return QString("%1 +- %2 %3")
+      .arg(seconds / unit, 0, 'f', digits)
+      .arg(error / unit, 0, 'f', digits)
+      .arg(name);
+}
+
+QString toText(std::string_view text) {
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+QString bytesText(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1LL << 30) return QString::number(value / (1LL << 30), 'f', 2) + " GiB";
+  if (bytes >= 1LL << 20) return QString::number(value / (1LL << 20), 'f', 1) + " MiB";
+  if (bytes >= 1LL << 10) return QString::number(value / (1LL << 10), 'f', 1) + " KiB";
+  return QString::number(bytes) + " B";
+}
+
+QString partText(std::int64_t part, std::int64_t whole) {
+  const int power = whole >= 1LL << 30 ? 30 : whole >= 1LL << 20 ? 20 : 10;
+  const char* const unit = power == 30 ? "GiB" : power == 20 ? "MiB" : "KiB";
+  const auto scaled = [&](std::int64_t bytes) {
+    return QString::number(static_cast<double>(bytes) / static_cast<double>(1LL << power), 'f', 1);
+  };
+  return QString("%1 of %2 %3").arg(scaled(part), scaled(whole), unit);
+}
+
+QString countText(double count) { return QLocale(QLocale::English).toString(std::llround(count)); }
+
+QString problemsText(const Problems& problems) {
+  constexpr std::size_t kMostProblems = 200;
+  constexpr qsizetype kMostCharacters = 1000;  // of one: a file may have one line of a gigabyte
+  QString text;
+  for (std::size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i) {
+    const QString line = QString::fromStdString(to_string(problems[i]));
+    text += line.size() > kMostCharacters ? line.left(kMostCharacters) + " ..." : line;
+    text += "\n";
+  }
+  if (problems.size() > kMostProblems) {
+    text += QString("and %1 more\n").arg(problems.size() - kMostProblems);
+  }
+  return text.trimmed();
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/document/workspace.h"
+
+#include <system_error>
+#include <utility>
+
+#include "cost_models/documents/object_reader.h"
+#include "cost_models/documents/strict_json.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr qsizetype kMostRecent = 10;
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::int64_t kVersion = 1;
+
+Node list_of(const QStringList& texts) {
+  Node list = list_node();
+  for (const QString& text : texts) list.items.push_back(node_of(text.toStdString()));
+  return list;
+}
+
+QStringList texts(const std::vector<std::string>& words) {
+  QStringList list;
+  for (const std::string& word : words) list << QString::fromStdString(word);
+  return list;
+}
+
+QStringList read_list(ObjectReader& reader, const std::string& key) {
+  std::vector<std::string> list;
+  reader.list(key, list, false);
+  return texts(list);
+}
+
+}  // namespace
+
+void remember(QStringList& recent, const QString& path) {
+  recent.removeAll(path);
+  recent.prepend(path);
+  if (recent.size() > kMostRecent) recent.resize(kMostRecent);
+}
+
+Workspace read_workspace(const std::filesystem::path& file, Problems& problems) {
+  Workspace workspace;
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return workspace;
+  const auto text = read_text_file(file, kMostBytes, problems);
+  if (!text) return workspace;
+  const auto document = parse_json(*text, file.string(), problems);
+  if (!document) return workspace;
+  const std::size_t before = problems.size();
+  ObjectReader reader(*document, problems);
+  std::int64_t version = kVersion;
+  reader.required("tessera_window", version, Whole{.least = kVersion, .most = kVersion});
+  PlanQuery& question = workspace.question;
+  std::string plan;
+  reader.optional("model", question.model);
+  reader.optional("cluster", question.cluster);
+  reader.optional("workload", question.workload);
+  reader.optional("nodes", question.nodes, kNotNegative);
+  reader.optional("gpus_per_node", question.gpus_per_node, kNotNegative);
+  reader.optional("engine", question.engine);
+  reader.optional("objective", question.objective);
+  reader.optional("risk", question.risk, kFraction);
+  reader.optional("plan", plan);
+  reader.optional("dark", workspace.dark);
+  reader.list("fixed", question.fixed, false);
+  workspace.recent_plans = read_list(reader, "recent_plans");
+  workspace.recent_runs = read_list(reader, "recent_runs");
+  workspace.plan = QString::fromStdString(plan);
+  return problems.size() == before ? workspace : Workspace{};
+}
+
+void write_workspace(const Workspace& workspace, const std::filesystem::path& file) {
+  const PlanQuery& question = workspace.question;
+  Node root = map_node();
+  add(root, "tessera_window", node_of(kVersion));
+  add(root, "model", node_of(question.model));
+  add(root, "cluster", node_of(question.cluster));
+  add(root, "workload", node_of(question.workload));
+  add(root, "nodes", node_of(question.nodes));
+  add(root, "gpus_per_node", node_of(question.gpus_per_node));
+  add(root, "engine", node_of(question.engine));
+  add(root, "objective", node_of(question.objective));
+  add(root, "risk", node_of(question.risk));
+  add(root, "fixed", list_of(texts(question.fixed)));
+  add(root, "plan", node_of(workspace.plan.toStdString()));
+  add(root, "recent_plans", list_of(workspace.recent_plans));
+  add(root, "recent_runs", list_of(workspace.recent_runs));
+  add(root, "dark", node_of(workspace.dark));
+  std::error_code ignored;  // the writing says it
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  write_text_file(file, json_text(root));
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/models/pinned_model.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "gui/document/text.h"
+#include "planner/plan/placement.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_value.h"
+
+namespace tessera::gui {
+namespace {
+
+using Says = std::function<QString(const Plan&)>;
+
+QString layout_text(const Plan& plan, Role role) {
+  const RolePlan* found = plan.find(role);
+  return found ? QString::fromStdString(describe_layout(plan, *found)) : QString("-");
+}
+
+QString phase_text(const Plan& plan, Phase phase) {
+  const auto found = plan.prediction.phases_s.find(phase);
+  return found == plan.prediction.phases_s.end() ? QString("-") : secondsText(found->second);
+}
+
+QString reshard_text(const Plan& plan) {
+  QStringList parts;
+  for (const PlannedReshard& pair : plan.reshard) parts << bytesText(pair.bytes_received);
+  return parts.isEmpty() ? QString("-") : parts.join(", ");
+}
+
+double seconds_of(const Plan& plan, Phase phase) {
+  const auto found = plan.prediction.phases_s.find(phase);
+  return found == plan.prediction.phases_s.end() ? 0 : found->second.value;
+}
+
+// "A", "B", as the columns are called.
+QString letter(std::size_t plan) { return QChar('A' + static_cast<int>(plan)); }
+
+std::vector<std::pair<QString, Says>> everything_said() {
+  std::vector<std::pair<QString, Says>> rows{
+      {"Model",
+       [](const Plan& plan) { return QString::fromStdString(plan.models.at("actor").path); }},
+      {"Cluster",
+       [](const Plan& plan) {
+         return QString("%1, %2 of %3 GPUs")
+             .arg(QString::fromStdString(plan.cluster.name))
+             .arg(gpus_of(plan))
+             .arg(plan.cluster.gpus());
+       }},
+      {"Engine", [](const Plan& plan) { return QString::fromStdString(plan.engine); }},
+      {"Placement",
+       [](const Plan& plan) { return QString::fromStdString(describe_placement(plan)); }},
+      {"Step",
+       [](const Plan& plan) {
+         return secondsText(plan.prediction.step_s, plan.prediction.step_error_s);
+       }},
+      {"Tokens/s/GPU",
+       [](const Plan& plan) { return countText(plan.prediction.tokens_per_s_per_gpu); }},
+      {"Peak memory", [](const Plan& plan) { return bytesText(plan.prediction.peak_bytes); }}};
+  for (const Role role : kEveryRole) {
+    rows.emplace_back(toText(name_of(role)),
+                      [role](const Plan& plan) { return layout_text(plan, role); });
+  }
+  for (const Phase phase : kEveryPhase) {
+    rows.emplace_back(toText(name_of(phase)) + ", time",
+                      [phase](const Plan& plan) { return phase_text(plan, phase); });
+  }
+  rows.emplace_back("Reshard, busiest rank", reshard_text);
+  return rows;
+}
+
+}  // namespace
+
+void PinnedModel::pin(const Plan& plan) {
+  const bool known = std::any_of(plans_.begin(), plans_.end(), [&](const Plan& other) {
+    return other.roles == plan.roles && other.prediction == plan.prediction;
+  });
+  if (known) return;
+  beginResetModel();
+  if (count() == kMostPlans) plans_.erase(plans_.begin());
+  plans_.push_back(plan);
+  build();
+  endResetModel();
+}
+
+void PinnedModel::unpin(int column) {
+  if (column < 0 || column >= count()) return;
+  beginResetModel();
+  plans_.erase(plans_.begin() + column);
+  build();
+  endResetModel();
+}
+
+void PinnedModel::build() {
+  rows_.clear();
+  for (const auto& [name, says] : everything_said()) {
+    Row row{name, {}};
+    for (const Plan& plan : plans_) row.values << says(plan);
+    const auto same = [&](const QString& value) { return value == row.values.front(); };
+    const bool equal = std::all_of(row.values.begin(), row.values.end(), same);
+    const bool said = !plans_.empty() && (count() > 1 ? !equal : row.values.front() != "-");
+    if (said) rows_.push_back(std::move(row));
+  }
+}
+
+QString PinnedModel::sentence() const {
+  if (count() < 2) return {};
+  const auto [fast, slow] = std::minmax_element(
+      plans_.begin(), plans_.end(),
+      [](const Plan& a, const Plan& b) { return a.prediction.step_s < b.prediction.step_s; });
+  const double longer = (slow->prediction.step_s - fast->prediction.step_s).value;
+  const QString a = letter(static_cast<std::size_t>(fast - plans_.begin()));
+  const QString b = letter(static_cast<std::size_t>(slow - plans_.begin()));
+  if (longer <= 0) return QString("%1 and %2 take equally long.").arg(a, b);
+  Phase most = Phase::gen;
+  double apart = 0;
+  for (const Phase phase : kEveryPhase) {
+    const double more = seconds_of(*slow, phase) - seconds_of(*fast, phase);
+    if (more > apart) {
+      apart = more;
+      most = phase;
+    }
+  }
+  const QString begin = QString("%1 takes %2 longer than %3").arg(b, secondsText(longer), a);
+  if (apart <= 0) return begin + ": its phases wait for one another.";
+  return QString("%1: %2 takes %3 more.").arg(begin, toText(name_of(most)), secondsText(apart));
+}
+
+int PinnedModel::rowCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : static_cast<int>(rows_.size());
+}
+
+int PinnedModel::columnCount(const QModelIndex& parent) const {
+  return parent.isValid() ? 0 : count();
+}
+
+QVariant PinnedModel::data(const QModelIndex& index, int role) const {
+  if (!index.isValid()) return {};
+  const QString& value = rows_[static_cast<std::size_t>(index.row())].values[index.column()];
+  return role == Qt::DisplayRole || role == Qt::ToolTipRole ? QVariant(value) : QVariant();
+}
+
+QVariant PinnedModel::headerData(int section, Qt::Orientation orientation, int role) const {
+  if (role != Qt::DisplayRole || section < 0) return {};
+  if (orientation == Qt::Horizontal) {
+    return section < count() ? letter(static_cast<std::size_t>(section)) : QVariant();
+  }
+  return section < rowCount() ? rows_[static_cast<std::size_t>(section)].name : QVariant();
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/models/run_reader.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "planner/engines/read_plan.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr int kWarmUp = 2;  // steps that are left out of the means
+
+std::string own_host() {
+  std::array<char, 128> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+std::int64_t ns_of(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+// When a file was written last, 0 where there is none.
+std::int64_t written_ns(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(file, error);
+  return error ? 0 : ns_of(std::chrono::file_clock::to_sys(time));
+}
+
+}  // namespace
+
+RunReader::RunReader(std::filesystem::path run)
+    : run_(std::move(run)), tail_(run_ / "metrics.jsonl") {}
+
+void RunReader::readPlan(Problems& problems) {
+  std::error_code error;
+  if (!std::filesystem::exists(run_ / "plan.json", error)) return;
+  if (auto plan = read_plan(run_ / "plan.json", problems)) {
+    own_plan_ = std::make_shared<const Plan>(*std::move(plan));
+  }
+  switches_ = read_wire_options(run_, problems);
+}
+
+double RunReader::meanStep() const {
+  double sum = 0;
+  int count = 0;
+  for (auto step = steps_.rbegin(); step != steps_.rend() && count < 10; ++step) {
+    const auto found = step->data.find("timing_s/step");
+    if (found == step->data.end()) continue;
+    sum += found->second;
+    ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+void RunReader::readRanks(RunNews& news) const {
+  const std::vector<RankStatus> ranks = read_rank_statuses(run_);
+  std::vector<bool> alive;
+  for (const RankStatus& rank : ranks) alive.push_back(is_alive(rank.pid));
+  const bool open = std::any_of(ranks.begin(), ranks.end(), [](const RankStatus& rank) {
+    return rank.state == RankState::running;
+  });
+  const bool any_gone = std::find(alive.begin(), alive.end(), false) != alive.end();
+  const RunHolder holder = open && any_gone ? read_holder(run_) : RunHolder{};
+  const bool several = own_plan_ && own_plan_->cluster.nodes > 1;
+  const int per_host = several ? static_cast<int>(own_plan_->cluster.gpus_per_node) : 0;
+  const std::vector<Life> lives = lives_of(ranks, alive, holder, own_host(), per_host);
+  for (std::size_t i = 0; i < ranks.size(); ++i) news.ranks.push_back({ranks[i], lives[i]});
+  news.summary = summary_of(ranks, lives, stop_requested(run_), meanStep(),
+                            written_ns(run_ / "metrics.jsonl"), news.now_ns);
+}
+
+RunNews RunReader::read(const std::shared_ptr<const Plan>& plan) {
+  RunNews news;
+  news.now_ns = ns_of(std::chrono::system_clock::now());
+  const bool first = !std::exchange(began_, true);
+  if (first) readPlan(news.problems);
+  news.own_plan = own_plan_;
+  news.steps = tail_.read_new(news.problems);
+  news.restarted = tail_.restarted();
+  if (news.restarted) steps_.clear();
+  steps_.insert(steps_.end(), news.steps.begin(), news.steps.end());
+  const std::shared_ptr<const Plan>& with = own_plan_ ? own_plan_ : plan;
+  if (first || !news.steps.empty() || news.restarted || with != compared_) {
+    news.comparison = with ? compare(*with, steps_, kWarmUp, switches_) : Comparison{};
+    compared_ = with;
+  }
+  readRanks(news);
+  return news;
+}
+
+}  // namespace tessera::gui

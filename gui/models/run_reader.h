@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Reads what is new in a run's folder and compares it with the plan: all that takes time.
+//
+// One thread at a time, any. Files of a stranger: whatever is wrong with them is a Problem.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cost_models/documents/problem.h"
+#include "gui/models/rank_state_model.h"
+#include "planner/plan/plan.h"
+#include "simulator/timeline/comparison.h"
+#include "simulator/timeline/metrics.h"
+
+namespace tessera::gui {
+
+/// What one reading found.
+struct RunNews {
+  std::vector<StepNumbers> steps;  // that came
+  bool restarted = false;          // they are the run's first: it began again
+  std::vector<RankStateModel::Row> ranks;
+  RunSummary summary;
+  std::int64_t now_ns = 0;
+  std::optional<Comparison> comparison;  // where something of it changed
+  std::shared_ptr<const Plan> own_plan;  // the folder's plan.json
+  Problems problems;
+};
+
+class RunReader {
+ public:
+  explicit RunReader(std::filesystem::path run);
+
+  /// `plan`: what a run is compared with whose folder holds no plan; nullptr = nothing.
+  RunNews read(const std::shared_ptr<const Plan>& plan);
+
+ private:
+  void readPlan(Problems& problems);
+  void readRanks(RunNews& news) const;
+  double meanStep() const;
+
+  std::filesystem::path run_;
+  MetricsTail tail_;
+  bool began_ = false;
+  std::shared_ptr<const Plan> own_plan_, compared_;
+  WireOptions switches_;  // of the run
+  std::vector<StepNumbers> steps_;
+};
+
+}  // namespace tessera::gui

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/models/run_state.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "gui/document/text.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr std::string_view kOn = " on ";  // "process 17 on host"
+// A step or a phase of ten times the usual length is no step any more; what "usual" is nobody
+// knows before the first one has ended.
+constexpr double kLongSteps = 10, kLeastStallS = 60, kFirstStallS = 900;
+
+QString placeText(const RankStatus& rank) {
+  return QString("%1 of step %2").arg(QString::fromStdString(rank.phase)).arg(rank.step);
+}
+
+std::int64_t lastSign(const std::vector<RankStatus>& ranks, std::int64_t last_sign_ns) {
+  for (const RankStatus& rank : ranks) last_sign_ns = std::max(last_sign_ns, rank.phase_since_ns);
+  return last_sign_ns;
+}
+
+RunSummary running_summary(const std::vector<RankStatus>& ranks, bool stop_asked, double step_s,
+                           double silent_s) {
+  const bool loading = std::all_of(ranks.begin(), ranks.end(),
+                                   [](const RankStatus& rank) { return rank.phase == "load"; });
+  const double patience = step_s > 0 ? std::max(kLeastStallS, kLongSteps * step_s) : kFirstStallS;
+  if (silent_s > patience) {
+    const RankStatus& slowest = *std::min_element(
+        ranks.begin(), ranks.end(),
+        [](const auto& a, const auto& b) { return a.phase_since_ns < b.phase_since_ns; });
+    return {RunState::stalled, QString("stalled: nothing has moved for %1, rank %2 is in %3")
+                                   .arg(secondsText(silent_s))
+                                   .arg(slowest.rank)
+                                   .arg(placeText(slowest))};
+  }
+  const QString number = QString("%1 ranks").arg(ranks.size());
+  if (loading) return {RunState::loading, number + " are loading"};
+  return {RunState::running, number + (stop_asked ? " are stopping" : " are running")};
+}
+
+}  // namespace
+
+RunHolder read_holder(const std::filesystem::path& run) {
+  RunHolder holder;
+  const int fd = ::open((run / "lock").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return holder;
+  std::array<char, 256> text{};
+  const ssize_t size = ::read(fd, text.data(), text.size());
+  const std::string name(text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  if (const std::size_t on = name.find(kOn); on != std::string::npos) {
+    const std::size_t begin = on + kOn.size();
+    holder.host = name.substr(begin, name.find('\n', begin) - begin);
+  }
+  holder.locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return holder;
+}
+
+std::vector<Life> lives_of(const std::vector<RankStatus>& ranks, const std::vector<bool>& alive,
+                           const RunHolder& holder, const std::string& own_host,
+                           int ranks_per_host) {
+  const bool other_host = !holder.host.empty() && holder.host != own_host;
+  const bool any_here = std::find(alive.begin(), alive.end(), true) != alive.end();
+  const bool unseen = other_host || (holder.locked && !any_here);
+  std::vector<Life> lives;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const bool first_host = ranks_per_host <= 0 || ranks[i].rank < ranks_per_host;
+    const bool here = !other_host && alive[i] && first_host;
+    lives.push_back(here ? Life::here : unseen || !first_host ? Life::elsewhere : Life::gone);
+  }
+  return lives;
+}
+
+RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
+                      bool stop_asked, double step_s, std::int64_t last_sign_ns,
+                      std::int64_t now_ns) {
+  if (ranks.empty()) return {RunState::none, "no rank has started"};
+  std::vector<RankStatus> open;
+  bool unseen = false;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const RankStatus& rank = ranks[i];
+    if (rank.state == RankState::finished && rank.exit_code != 0) {
+      return {RunState::failed, QString("rank %1 failed with code %2 in %3")
+                                    .arg(rank.rank)
+                                    .arg(rank.exit_code)
+                                    .arg(placeText(rank))};
+    }
+    if (rank.state != RankState::running) continue;
+    if (lives[i] == Life::gone) {
+      return {RunState::lost,
+              QString("rank %1 was lost in %2").arg(rank.rank).arg(placeText(rank))};
+    }
+    open.push_back(rank);
+    unseen |= lives[i] == Life::elsewhere;
+  }
+  const double silent_s =
+      std::max(0.0, 1e-9 * static_cast<double>(now_ns - lastSign(ranks, last_sign_ns)));
+  if (!open.empty() && unseen) {
+    return {RunState::unseen, QString("on another host: %1 of %2 ranks have not ended, the last "
+                                      "sign of life is %3 old")
+                                  .arg(open.size())
+                                  .arg(ranks.size())
+                                  .arg(secondsText(silent_s))};
+  }
+  if (!open.empty()) return running_summary(open, stop_asked, step_s, silent_s);
+  const bool ended = std::any_of(ranks.begin(), ranks.end(), [](const RankStatus& rank) {
+    return rank.state == RankState::terminated;
+  });
+  if (ended) return {RunState::stopped, "stopped: its ranks were told to end"};
+  if (stop_asked) return {RunState::stopped, "stopped as it was asked to"};
+  return {RunState::finished, QString("finished: all %1 ranks ended well").arg(ranks.size())};
+}
+
+}  // namespace tessera::gui

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How a run is, from what its ranks left: told apart by processes here, hosts, and signs of life.
+//
+// The process number of a rank says something only where the rank was started: on this host, and
+// in this namespace of processes. Of other ranks only what they write is known. Pure but for
+// read_holder. Times are nanoseconds of the system clock since 1970.
+#pragma once
+
+#include <QString>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "simulator/timeline/rank_status.h"
+
+namespace tessera::gui {
+
+/// Of a rank that did not say that it ended: its process is here, is here no more, or was never
+/// here to be seen.
+enum class Life { here, gone, elsewhere };
+
+/// Who holds a run's folder.
+struct RunHolder {
+  std::string host;     // that its lock names; empty = it names none
+  bool locked = false;  // a process holds it now, in whatever namespace of this host
+};
+/// Reads RUN/lock, and tries it for an instant.
+RunHolder read_holder(const std::filesystem::path& run);
+
+/// The lives of the ranks, in their order. `alive[i]`: a process of the rank's number is here.
+/// `ranks_per_host`: of the run's plan, 0 = all on one.
+std::vector<Life> lives_of(const std::vector<RankStatus>& ranks, const std::vector<bool>& alive,
+                           const RunHolder& holder, const std::string& own_host,
+                           int ranks_per_host);
+
+enum class RunState { none, loading, running, stalled, lost, failed, stopped, finished, unseen };
+
+/// What is known of a run as a whole.
+struct RunSummary {
+  RunState state = RunState::none;
+  QString text;  // "rank 2 was lost in old_log_prob of step 67"
+};
+
+/// `step_s`: a mean step, 0 = unknown; `last_sign_ns`: when the run last wrote a step.
+RunSummary summary_of(const std::vector<RankStatus>& ranks, const std::vector<Life>& lives,
+                      bool stop_asked, double step_s, std::int64_t last_sign_ns,
+                      std::int64_t now_ns);
+
+}  // namespace tessera::gui

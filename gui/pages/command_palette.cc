@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/pages/command_palette.h"
+
+#include <QDialog>
+#include <QKeyEvent>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QMenu>
+#include <QVBoxLayout>
+
+namespace tessera::gui {
+namespace {
+
+void collect(const QList<QAction*>& actions, QList<QAction*>& commands) {
+  for (QAction* action : actions) {
+    if (action->menu() != nullptr) {
+      collect(action->menu()->actions(), commands);
+    } else if (!action->isSeparator()) {
+      commands << action;
+    }
+  }
+}
+
+/// Up and down move in the list while the cursor stays in the line.
+class Arrows : public QObject {
+ public:
+  Arrows(QListWidget* list, QObject* parent) : QObject(parent), list_(list) {}
+
+ protected:
+  bool eventFilter(QObject*, QEvent* event) override {
+    if (event->type() != QEvent::KeyPress) return false;
+    const int key = static_cast<QKeyEvent*>(event)->key();
+    if (key != Qt::Key_Up && key != Qt::Key_Down) return false;
+    const int row = list_->currentRow() + (key == Qt::Key_Down ? 1 : -1);
+    list_->setCurrentRow(qBound(0, row, list_->count() - 1));
+    return true;
+  }
+
+ private:
+  QListWidget* list_;
+};
+
+void fill(QListWidget& list, const QList<QAction*>& commands, const QString& part) {
+  list.clear();
+  for (QAction* action : commands) {
+    const QString name = nameOf(*action);
+    if (!action->isEnabled() || !name.contains(part, Qt::CaseInsensitive)) continue;
+    const QString keys = action->shortcut().toString(QKeySequence::NativeText);
+    auto* item = new QListWidgetItem(keys.isEmpty() ? name : name + "    " + keys, &list);
+    item->setData(Qt::UserRole, QVariant::fromValue(action));
+  }
+  list.setCurrentRow(0);
+}
+
+}  // namespace
+
+QList<QAction*> commandsOf(const QMenuBar& menus) {
+  QList<QAction*> commands;
+  collect(menus.actions(), commands);
+  return commands;
+}
+
+QString nameOf(const QAction& action) { return action.text().remove('&').remove("..."); }
+
+void runCommand(QWidget& parent, const QList<QAction*>& commands) {
+  QDialog dialog(&parent);
+  dialog.setWindowTitle("Do anything");
+  auto* line = new QLineEdit;
+  line->setPlaceholderText("Part of a command's name");
+  line->setAccessibleName("Command");
+  auto* list = new QListWidget;
+  list->setAccessibleName("Commands");
+  auto* layout = new QVBoxLayout(&dialog);
+  layout->addWidget(line);
+  layout->addWidget(list);
+  dialog.resize(420, 340);
+  line->installEventFilter(new Arrows(list, &dialog));
+  QObject::connect(line, &QLineEdit::textChanged, list,
+                   [=](const QString& part) { fill(*list, commands, part); });
+  QObject::connect(line, &QLineEdit::returnPressed, &dialog, &QDialog::accept);
+  QObject::connect(list, &QListWidget::itemActivated, &dialog, &QDialog::accept);
+  fill(*list, commands, {});
+  if (dialog.exec() != QDialog::Accepted || list->currentItem() == nullptr) return;
+  list->currentItem()->data(Qt::UserRole).value<QAction*>()->trigger();
+}
+
+}  // namespace tessera::gui

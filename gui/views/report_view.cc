@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The plan as the command line reports it, and how it was proven.
+#include <QFontDatabase>
+#include <QPlainTextEdit>
+
+#include "gui/document/headline.h"
+#include "gui/views/view.h"
+#include "planner/explain/report.h"
+
+namespace tessera::gui {
+namespace {
+
+QWidget* makeReport(Session& session) {
+  auto* text = new QPlainTextEdit;
+  text->setReadOnly(true);
+  text->setTabChangesFocus(true);
+  text->setLineWrapMode(QPlainTextEdit::NoWrap);
+  text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  text->setAccessibleName("Report of the plan and its proof");
+  const Session* shown = &session;
+  QObject::connect(shown, &Session::planSelected, text, [=](const Plan& plan) {
+    const auto& calibration = shown->calibration();
+    const std::string report = describe(plan, calibration ? &*calibration : nullptr);
+    text->setPlainText(proof_text(plan, shown->document().seconds) + "\n\n" +
+                       QString::fromStdString(report));
+  });
+  return text;
+}
+
+const RegisteredView kReportView({"report", Place::tabs, 1, 1, "Report", makeReport});
+
+}  // namespace
+}  // namespace tessera::gui

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/views/stale_cover.h"
+
+#include <QEvent>
+#include <QPainter>
+
+#include "gui/models/colours.h"
+
+namespace tessera::gui {
+
+StaleCover::StaleCover(QWidget* covered) : QWidget(covered) {
+  setAttribute(Qt::WA_TransparentForMouseEvents);
+  setAccessibleName("These pictures answer an earlier question");
+  setObjectName("stale");
+  covered->installEventFilter(this);
+  hide();
+}
+
+void StaleCover::setStale(bool stale) {
+  setGeometry(parentWidget()->rect());
+  raise();
+  setVisible(stale);
+}
+
+bool StaleCover::eventFilter(QObject* watched, QEvent* event) {
+  if (event->type() == QEvent::Resize) setGeometry(parentWidget()->rect());
+  return QWidget::eventFilter(watched, event);
+}
+
+void StaleCover::paintEvent(QPaintEvent*) {
+  constexpr int kApart = 14;
+  QPainter painter(this);
+  QColor fade = palette().color(QPalette::Window);
+  fade.setAlphaF(0.55F);
+  painter.fillRect(rect(), fade);
+  QColor line = palette().color(QPalette::Text);
+  line.setAlphaF(0.16F);
+  painter.setPen(QPen(line, 2));
+  painter.setRenderHint(QPainter::Antialiasing);
+  for (int x = -height(); x < width(); x += kApart) painter.drawLine(x, height(), x + height(), 0);
+  const QString text = "These pictures answer an earlier question.";
+  QFont bold = font();
+  bold.setBold(true);
+  painter.setFont(bold);
+  QRect box = painter.fontMetrics().boundingRect(text).adjusted(-12, -8, 12, 8);
+  box.moveCenter({width() / 2, 24 + box.height() / 2});
+  const MessageColours colours = coloursOf(Tone::warning, themeOf(palette()));
+  painter.fillRect(box, colours.background);
+  painter.setPen(colours.text);
+  painter.drawText(box, Qt::AlignCenter, text);
+}
+
+}  // namespace tessera::gui
