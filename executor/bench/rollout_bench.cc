@@ -142,7 +142,7 @@ class RolloutBench {
         {"tail_steps", counts.tail_steps},
         {"preemptions", counts.preemptions},
         {"kv_cache_gib", static_cast<double>(whole.rollout.kv_cache_bytes) / (1 << 30)}};
-    if (tokens > samples) {
+    if (load_.response > 1 && rest > 0.1 * whole.seconds) {
       figure["decode_tokens_per_s_per_gpu"] = (tokens - samples) / rest * per_gpu;
       figure["decode_step_ms"] = 1e3 * rest / static_cast<double>(counts.decode_steps);
     }
