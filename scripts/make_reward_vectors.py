@@ -83,6 +83,17 @@ WRITTEN = {
 }
 
 
+PLAIN = ["\\frac{1}{2}", "\\frac{3}{4}", "\\frac{1}{72}", "\\sqrt{3}", "(1,2)", "90", "5", "50", "12", "3", "0.5", "1000", "x", "Friday", "yes",
+         "1", "AB", "B", "10", "apple", "10 dollars", "\\frac{a}{b}", "frac{a}{b}", "2,3", "\\sqrt{a}b", "\\text{12}", "{0.5}", "a0.5", "ab", "s", "th"]
+
+
+def equal_pairs(rule, lead, end):
+    """Answers that are written otherwise than the truth and are right all the same."""
+    answers = NUMBERS + LATEX + PLAIN
+    pairs = [(lead + a + end, b) for a in answers for b in answers if a != b]
+    return [(r, t) for r, t in pairs if RULES[rule](r, t) > 0]
+
+
 def composed(draw, rule):
     """A response and a truth that share parts often enough to be right at times."""
     value = draw.choice(NUMBERS + LATEX if rule.startswith("math") else NUMBERS)
@@ -108,7 +119,10 @@ def main():
     sys.stdout = open(os.devnull, "w")  # verl prints what it catches
     rules = {}
     for rule, score in RULES.items():
-        pairs = list(WRITTEN[rule]) + [composed(draw, rule) for _ in range(CASES)]
+        pairs = list(WRITTEN[rule])
+        if rule in ("math", "math_dapo"):
+            pairs += equal_pairs(rule, *({"math": ("\\boxed{", "}"), "math_dapo": ("Answer: ", "")}[rule]))
+        pairs += [composed(draw, rule) for _ in range(CASES)]
         rules[rule] = [[r, t, float(score(r, t))] for r, t in pairs]
     sources = ["openai/gsm8k", "lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500", "math_dapo",
                "math", "math_dapo_reasoning", "aime24", "aime2025"]

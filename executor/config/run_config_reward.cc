@@ -32,6 +32,9 @@ void read_overlong(ObjectReader& parent, const Plan& plan, OverlongBuffer& overl
   reader->refuse_unknown_keys();
 }
 
+constexpr const char* kNameCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.@";
+
 /// The rule that a key names; refused where there is none.
 const RewardRule* rule_at(ObjectReader& reader, std::string_view key, const std::string& name) {
   const RewardRule* rule = reward_rule(name);
@@ -67,7 +70,8 @@ RewardFunction read_function(ObjectReader& reader) {
   if (!path.empty()) {
     if (function.name.empty()) function.name = function.file.stem().string();
   } else if (!function.command.empty()) {
-    if (function.name.empty()) function.name = function.command[0];
+    const std::filesystem::path program = function.command[0];
+    if (function.name.empty()) function.name = program.filename().string();
   } else if (function.name.empty()) {
     reader.refuse("name", "the name of a rule, a path or a command");
   } else {
@@ -84,7 +88,11 @@ void read_functions(ObjectReader& reward, std::vector<RewardFunction>& functions
   std::set<std::string> names;
   for (ObjectReader& reader : readers) {
     functions.push_back(read_function(reader));
-    if (!names.insert(functions.back().name).second) reader.refuse("name", "a name of its own");
+    const std::string& name = functions.back().name;
+    if (!names.insert(name).second) reader.refuse("name", "a name of its own");
+    if (name.find_first_not_of(kNameCharacters) != std::string::npos) {
+      reader.refuse("name", "letters, digits, _, -, . and @: metrics are called so");
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // Rows of Parquet files as documents have them.
 //
-// Built with libparquet where pyarrow's wheel is found (scripts/setup.sh installs it); elsewhere
-// every file is refused with how to get it. No state.
+// The executable does not depend on libparquet: libtessera_parquet.so, which does, is opened here.
+// It is built where pyarrow's wheel is found (scripts/setup.sh installs it); without it every file
+// is refused with how to get it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace tessera {
 
-/// Whether this build reads Parquet.
+/// Whether the module is there and can be opened.
 bool reads_parquet();
 
 /// Calls `take` with every row (from 1) as a map of those of `columns` that the file has, until it

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cli/programs.h"
+#include "tests/executor/python_oracle.h"
 
 namespace tessera {
 namespace {
@@ -13,8 +14,9 @@ class RewardRun : public ProgramTest {
     std::ofstream(at(name)) << text;
   }
   /// Steps of GRPO with this `reward` map.
-  static int train_with(const std::string& name, const std::string& reward, int steps = 2) {
-    write(name + ".yaml", "data: {train_files: [" + at("prompts.jsonl") + "]}\nreward: " + reward +
+  static int train_with(const std::string& name, const std::string& reward, int steps = 2,
+                        const std::string& prompts = "prompts.jsonl") {
+    write(name + ".yaml", "data: {train_files: [" + at(prompts) + "]}\nreward: " + reward +
                               "\ntrainer: {total_training_steps: " + std::to_string(steps) +
                               ", seed: 3}\n");
     const std::string words = kTessera + " run " + at("plan.json") + " --config " +
@@ -51,6 +53,23 @@ TEST_F(RewardRun, APythonFileTrainsAsTheRuleDoes) {
   EXPECT_EQ(rewards("rule"), rewards("file"));
   EXPECT_EQ(metric("rule", "actor/pg_loss"), metric("file", "actor/pg_loss"));
   EXPECT_EQ(metric("file", "reward/failed"), (std::vector<double>{0, 0}));
+}
+
+TEST_F(RewardRun, AParquetFileTrainsAsTheSameLinesDo) {
+  const std::string python = python_with("pyarrow");
+  if (python.empty()) GTEST_SKIP() << "no Python with pyarrow";
+  write("convert.py",
+        "import sys, pyarrow.json as j, pyarrow.parquet as p\n"
+        "p.write_table(j.read_json(sys.argv[1]), sys.argv[2])\n");
+  ASSERT_EQ(run_python(python,
+                       at("convert.py") + " " + at("prompts.jsonl") + " " + at("prompts.parquet")),
+            0);
+  ASSERT_EQ(train_with("lines", "{function: fraction}"), 0) << text_of(at("lines.out"));
+  ASSERT_EQ(train_with("rows", "{function: fraction}", 2, "prompts.parquet"), 0)
+      << text_of(at("rows.out"));
+  EXPECT_EQ(rewards("lines").size(), 2u);
+  EXPECT_EQ(rewards("lines"), rewards("rows"));
+  EXPECT_EQ(metric("lines", "actor/pg_loss"), metric("rows", "actor/pg_loss"));
 }
 
 TEST_F(RewardRun, SeveralRewardsAreAddedUpByTheirWeights) {

@@ -60,7 +60,7 @@ TEST(RunRewards, SeveralHaveWeightsAndMayBeFilesAndCommands) {
       read("",
            "functions: [{name: math}, {name: format, weight: 0.1}, "
            "{path: my/judge.py, weight: -2, reward_kwargs: {bonus: 0.5, words: [a]}}, "
-           "{name: lint, command: [./lint, --json]}], num_workers: 3, workers: {timeout_s: 2, "
+           "{command: [./lint, --json]}], num_workers: 3, workers: {timeout_s: 2, "
            "start_timeout_s: 9, memory_gib: 0, sandbox: none, python: python3.11}")
           .reward.functions;
   ASSERT_EQ(options.functions.size(), 4u);
@@ -73,6 +73,7 @@ TEST(RunRewards, SeveralHaveWeightsAndMayBeFilesAndCommands) {
   EXPECT_EQ(judge.kwargs, R"({"bonus":0.5,"words":["a"]})");
   EXPECT_EQ(judge.weight, -2);
   EXPECT_EQ(judge.rule, nullptr);
+  EXPECT_EQ(options.functions[3].name, "lint");
   EXPECT_EQ(options.functions[3].command, (std::vector<std::string>{"./lint", "--json"}));
   EXPECT_EQ(options.programs.workers, 3);
   EXPECT_EQ(options.programs.limits.timeout_s, 2);
@@ -104,6 +105,7 @@ TEST(RunRewards, ContradictionsAreRefused) {
   refused("", "functions: [{weight: 1}]", "the name of a rule, a path or a command");
   refused("", "functions: [{name: nothing}]", "a built-in rule");
   refused("", "functions: [{name: math}, {name: math}]", "a name of its own");
+  refused("", "functions: [{path: a.py, name: my judge}]", "metrics are called so");
   refused("", "functions: [{path: a.py, command: [b]}]", "a path or a command");
   refused("", "functions: [{name: math, function: f}]", "the Python file");
   refused("", "functions: [{path: a.py, reward_kwargs: 1}]", "a map");

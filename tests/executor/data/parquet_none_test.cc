@@ -1,4 +1,4 @@
-// What a build without libparquet says of Parquet files.
+// What is said of Parquet files where the module that reads them is missing.
 #include <gtest/gtest.h>
 
 #include "cost_models/documents/problem.h"
