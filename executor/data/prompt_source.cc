@@ -54,7 +54,7 @@ PromptSource::PromptSource(std::int64_t prompts, std::int64_t per_step, std::uin
   TESSERA_CHECK(per_step > 0 && per_step <= prompts);
 }
 
-PromptSource::PromptSource(std::vector<std::int64_t> counts, std::vector<double> weights,
+PromptSource::PromptSource(std::vector<std::int64_t> counts, const std::vector<double>& weights,
                            std::int64_t per_step, std::uint64_t seed, bool shuffle)
     : prompts_(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})),
       per_step_(per_step),

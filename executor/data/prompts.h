@@ -66,8 +66,8 @@ class PromptSource {
   /// Of several files, `counts` prompts each, one file's after the other's: of any 1,000 prompts in
   /// a row each file gives its share of the weights, and each goes through epochs of its own.
   /// Preconditions: one weight above 0 for each count above 0.
-  PromptSource(std::vector<std::int64_t> counts, std::vector<double> weights, std::int64_t per_step,
-               std::uint64_t seed, bool shuffle = true);
+  PromptSource(std::vector<std::int64_t> counts, const std::vector<double>& weights,
+               std::int64_t per_step, std::uint64_t seed, bool shuffle = true);
 
   std::int64_t steps_per_epoch() const { return prompts_ / per_step_; }
   /// Indices of the prompts of step k (from 0), where every step takes per_step.
