@@ -205,7 +205,7 @@ TEST(PromptSource, EachFileGoesThroughEpochsOfItsOwn) {
     if (place < 4) small.push_back(place);
   }
   ASSERT_EQ(small.size(), 12u);
-  for (int epoch = 0; epoch < 3; ++epoch) {
+  for (std::ptrdiff_t epoch = 0; epoch < 3; ++epoch) {
     const std::set<std::int64_t> distinct(small.begin() + 4 * epoch, small.begin() + 4 * epoch + 4);
     EXPECT_EQ(distinct.size(), 4u) << epoch;
   }
