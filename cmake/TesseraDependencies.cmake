@@ -38,6 +38,32 @@ if(NOT TESSERA_PYTHON)
   endif()
 endif()
 
+# --- Parquet: libarrow and libparquet of pyarrow's wheel, which has their headers
+set(TESSERA_PARQUET AUTO CACHE STRING "Read Parquet files: ON, OFF or AUTO (when pyarrow is found)")
+set(TESSERA_HAVE_PARQUET FALSE)
+if(NOT TESSERA_PARQUET STREQUAL "OFF")
+  execute_process(
+    COMMAND ${TESSERA_PYTHON} -c
+      "import importlib.util as u, os; print(os.path.dirname(u.find_spec('pyarrow').origin))"
+    OUTPUT_VARIABLE TESSERA_ARROW_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  file(GLOB TESSERA_ARROW_LIBRARIES
+    "${TESSERA_ARROW_DIR}/libarrow.so.*00" "${TESSERA_ARROW_DIR}/libparquet.so.*00")
+  list(LENGTH TESSERA_ARROW_LIBRARIES count)
+  if(TESSERA_ARROW_DIR AND count EQUAL 2)
+    set(TESSERA_HAVE_PARQUET TRUE)
+    add_library(tessera_parquet INTERFACE)
+    target_include_directories(tessera_parquet SYSTEM INTERFACE "${TESSERA_ARROW_DIR}/include")
+    target_link_libraries(tessera_parquet INTERFACE ${TESSERA_ARROW_LIBRARIES})
+    target_link_options(tessera_parquet INTERFACE "-Wl,-rpath,${TESSERA_ARROW_DIR}"
+      "-Wl,-rpath-link,${TESSERA_ARROW_DIR}" "-Wl,--allow-shlib-undefined")
+    tessera_tier("Parquet: pyarrow in ${TESSERA_ARROW_DIR}")
+  elseif(TESSERA_PARQUET STREQUAL "ON")
+    message(FATAL_ERROR "Parquet needs pyarrow==26.0.1 beside torch: scripts/setup.sh installs it")
+  else()
+    tessera_tier("Parquet: missing pyarrow==26.0.1 (scripts/setup.sh)")
+  endif()
+endif()
+
 # --- executor: torch from a Python wheel, linked by path (find_package(Torch) would demand a CUDA
 # toolkit although nothing here needs one) -----------------------------------------------------
 set(TESSERA_HAVE_TORCH FALSE)

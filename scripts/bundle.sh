@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Packs the executor into one relocatable folder for a machine that has torch 2.11.0 (cu130) in its
-# Python but nothing to build with: the programs, the MPI module, presets and the small libraries
-# they need. torch, NCCL, cuDNN and the CUDA runtime are taken from that machine's Python.
+# Python but nothing to build with: programs, MPI module, presets and the small libraries they need
+# (not the module for Parquet, whose libraries take 62 MB). torch, NCCL, cuDNN and the CUDA runtime
+# are taken from that machine's Python.
 #
 # usage: scripts/bundle.sh BUILD_FOLDER BUNDLE_FOLDER
 # there: BUNDLE_FOLDER/tessera-env COMMAND...   (sets the library path, then runs the command)

@@ -38,7 +38,7 @@ packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
 if [ "$gui" = 1 ]; then
   packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core)
 fi
-if [ "$test" = 1 ]; then packages+=(shellcheck clang-format-16 clang-tidy-16); fi
+if [ "$test" = 1 ]; then packages+=(bubblewrap shellcheck clang-format-16 clang-tidy-16); fi
 
 missing=()
 for package in "${packages[@]}"; do
@@ -70,6 +70,7 @@ if [ "$torch" = 1 ]; then
   if [ ! -x "$venv/bin/python3" ]; then run python3 -m venv "$venv"; fi
   echo "setup: torch 2.11.0 with its CUDA libraries (4.7 GB on disk)"
   install_python torch torch==2.11.0 numpy
+  install_python pyarrow pyarrow==26.0.1  # libparquet and its headers, to read prompts
   if [ "$test" = 1 ]; then install_python transformers transformers==5.17.0 safetensors==0.8.0; fi
   # The CUDA runtime's headers include the compiler's (crt/), which the torch wheel lacks; nvcc
   # comes with them. Newer nvvm and crt make PTX that this ptxas refuses, hence the pins.

@@ -127,7 +127,7 @@ RunConfig RlInputs::config(const RlOptions& options, const Plan& plan) const {
 PromptSet RlInputs::prompts(const Plan& plan, const RunConfig& config) const {
   return read_prompt_set({.files = config.data.train_files,
                           .model = plan.models.at("actor").path,
-                          .reward = config.reward.function,
+                          .rewards = config.reward.functions,
                           .per_step = plan.workload.prompts_per_step,
                           .max_tokens = config.data.max_prompt_length,
                           .seed = config.data.seed,

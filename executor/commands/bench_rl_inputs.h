@@ -10,7 +10,7 @@
 
 #include "executor/commands/bench_run.h"
 #include "executor/config/run_config.h"
-#include "executor/loop/prompt_set.h"
+#include "executor/prompts/prompt_set.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {

@@ -71,11 +71,16 @@ Inputs read_inputs(const TrainOptions& options) {
 PromptSet read_prompts(const Inputs& inputs) {
   const DataConfig& data = inputs.config.data;
   return read_prompt_set({.files = data.train_files,
+                          .weights = data.train_weights,
                           .model = inputs.plan.models.at("actor").path,
-                          .reward = inputs.config.reward.function,
+                          .rewards = inputs.config.reward.functions,
                           .components = inputs.config.algorithm.advantage.gdpo_reward_keys,
                           .per_step = inputs.plan.workload.prompts_per_step,
                           .max_tokens = data.max_prompt_length,
+                          .filter_overlong = data.filter_overlong_prompts,
+                          .truncation = data.truncation,
+                          .chat_options = data.chat_template_options,
+                          .vocabulary = inputs.plan.model_of(Role::actor).vocab,
                           .seed = data.seed,
                           .shuffle = data.shuffle});
 }
@@ -269,6 +274,9 @@ class Rank {
                  .resumes = !candidates.empty()});
     print_memory(worker_);
     const PromptSet prompts = read_prompts(inputs_);
+    for (const std::string& line : prompts.notes) {
+      if (progress_) progress_->note(line);
+    }
     RunSaver saver = make_saver(prompts, candidates);
     const LoopResult result =
         run_training(worker_, plan, inputs_.config, prompts, observer(prompts), &saver);
@@ -307,6 +315,7 @@ class Rank {
       const StopReason asked = setup_.rank == 0 ? requested_stop(folder_) : StopReason::none;
       return std::max(asked, stop_signalled());
     };
+    observer.note = note();
     if (!log_) return observer;
     observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
       progress_->detail(to_string(report));
@@ -363,7 +372,7 @@ void add_train(CLI::App& app) {
     }
     Inputs inputs = read_inputs(*options);
     if (options->check) {
-      read_prompts(inputs);
+      for (const std::string& line : read_prompts(inputs).notes) std::puts(line.c_str());
       check_resume(inputs.config.trainer.checkpoint);
       if (options->device == "cuda") require_gpus(inputs.plan.world_size());
       return;

@@ -7,11 +7,13 @@
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
 #include "executor/config/run_config_algorithm.h"
 #include "executor/config/run_config_checkpoint.h"
 #include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
+#include "executor/config/run_config_reward.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -41,7 +43,7 @@ class RunReader {
     config_.reward = read_reward(root_, plan_);
     refuse_unsupported(root_,
                        {{"reward_model", "the plan's roles say which reward model runs where"},
-                        {"custom_reward_function", "name a rule in reward.function"},
+                        {"custom_reward_function", "it belongs below reward"},
                         {"ray_kwargs", "there is no Ray"},
                         {"global_profiler", "every run writes trace.json"},
                         {"transfer_queue", "ranks exchange data themselves"}});
@@ -103,23 +105,32 @@ class RunReader {
       }
     }
     data.train_files.assign(files.begin(), files.end());
+    reader->list("train_weights", data.train_weights, kAboveZero, false);
+    if (!data.train_weights.empty() && data.train_weights.size() != data.train_files.size()) {
+      reader->refuse("train_weights", "one number for each of train_files");
+    }
     reader->optional("max_prompt_length", data.max_prompt_length, kPositive);
+    reader->optional("filter_overlong_prompts", data.filter_overlong_prompts);
+    reader->optional(
+        "truncation", data.truncation,
+        std::array{Truncation::error, Truncation::left, Truncation::right, Truncation::middle});
+    if (const Node* options = reader->find("apply_chat_template_kwargs")) {
+      options->is(Node::Kind::map) ? void(data.chat_template_options = json_line(*options))
+                                   : reader->refuse("apply_chat_template_kwargs", "a map");
+    }
     reader->optional("shuffle", data.shuffle);
     read_seed(*reader, "seed", data.seed);
     fixed(*reader, "train_batch_size", plan_.workload.prompts_per_step,
           "workload.prompts_per_step");
     fixed(*reader, "max_response_length", plan_.workload.response_tokens.max,
           "workload.response_tokens.max");
-    refuse_unsupported(*reader,
-                       {{"val_files", "validation during a run is not supported"},
-                        {"val_batch_size", "validation during a run is not supported"},
-                        {"gen_batch_size", "a step generates train_batch_size prompts"},
-                        {"tokenizer", "the tokenizer is the model's"},
-                        {"truncation", "prompts that are too long are errors"},
-                        {"filter_overlong_prompts", "prompts that are too long are errors"},
-                        {"custom_cls", "Python classes cannot be loaded"},
-                        {"image_key", "models are language models"},
-                        {"prompt_key", "the files have verl's five fields"}});
+    refuse_unsupported(*reader, {{"val_files", "validation during a run is not supported"},
+                                 {"val_batch_size", "validation during a run is not supported"},
+                                 {"gen_batch_size", "a step generates train_batch_size prompts"},
+                                 {"tokenizer", "the tokenizer is the model's"},
+                                 {"custom_cls", "Python classes cannot be loaded"},
+                                 {"image_key", "models are language models"},
+                                 {"prompt_key", "the files have verl's five fields"}});
     reader->refuse_unknown_keys();
   }
 

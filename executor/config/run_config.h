@@ -17,8 +17,10 @@
 #include "executor/batching/schedule.h"
 #include "executor/checkpoint/run_checkpoint.h"
 #include "executor/correction/rollout_correction.h"
+#include "executor/data/prompts.h"
 #include "executor/estimators/estimators.h"
 #include "executor/losses/losses.h"
+#include "executor/rewards/reward_functions.h"
 #include "executor/rl/aggregate.h"
 #include "executor/rl/filter_groups.h"
 #include "executor/rl/kl.h"
@@ -32,7 +34,11 @@ struct Plan;
 
 struct DataConfig {
   std::vector<std::filesystem::path> train_files;  // relative to the working directory
+  std::vector<double> train_weights;               // of the files; empty = one set of all prompts
   std::int64_t max_prompt_length = 0;              // tokens; default: the plan's prompt_tokens
+  bool filter_overlong_prompts = false;            // longer ones are left out
+  Truncation truncation = Truncation::error;       // of longer ones that are not
+  std::string chat_template_options = "{}";        // a JSON object: the template's variables
   bool shuffle = true;
   std::uint64_t seed = 0;  // default: trainer.seed
 };
@@ -90,8 +96,8 @@ struct CriticConfig {
 };
 
 struct RewardConfig {
-  std::string function = "fraction";  // a rule's name; unused with a reward model
-  OverlongBuffer overlong;            // added to every score
+  RewardOptions functions;  // rules and programs; unused with a reward model
+  OverlongBuffer overlong;  // added to every score
 };
 
 /// verl's resume modes. `automatic` (auto): from the newest complete checkpoint of the run's own

@@ -24,7 +24,4 @@ void apply_bypass_mode(ObjectReader& root, const AlgorithmConfig& algorithm,
 /// holds.
 void read_distillation(ObjectReader& root, const Plan& plan, ActorConfig& actor);
 
-/// `reward` of the root.
-RewardConfig read_reward(ObjectReader& root, const Plan& plan);
-
 }  // namespace tessera

@@ -112,47 +112,6 @@ void read_distillation(ObjectReader& root, const Plan& plan, ActorConfig& actor)
   reader->refuse_unknown_keys();
 }
 
-namespace {
-
-void read_overlong(ObjectReader& parent, const Plan& plan, OverlongBuffer& overlong) {
-  auto reader = parent.object("reward_kwargs", false);
-  overlong.max_resp_len = plan.workload.response_tokens.max;
-  if (!reader) return;
-  reader->optional("max_resp_len", overlong.max_resp_len, kPositive);
-  if (auto buffer = reader->object("overlong_buffer_cfg", false)) {
-    buffer->optional("enable", overlong.enable);
-    buffer->optional("len", overlong.len, kNotNegative);
-    buffer->optional("penalty_factor", overlong.penalty_factor, kFromZero);
-    buffer->optional("log", overlong.log);
-    if (overlong.enable && (overlong.len < 1 || overlong.len > overlong.max_resp_len)) {
-      buffer->refuse("len", "1 to max_resp_len, " + std::to_string(overlong.max_resp_len));
-    }
-    buffer->refuse_unknown_keys();
-  }
-  reader->refuse_unknown_keys();
-}
-
-}  // namespace
-
-RewardConfig read_reward(ObjectReader& root, const Plan& plan) {
-  RewardConfig config;
-  auto reward = root.object("reward", false);
-  if (!reward) return config;
-  reward->optional("function", config.function);
-  std::string manager = "naive";
-  if (auto named = reward->object("reward_manager", false)) {
-    named->optional("name", manager);
-    if (manager != "naive" && manager != "dapo") named->refuse("name", "naive or dapo");
-    named->refuse_unknown_keys();
-  }
-  read_overlong(*reward, plan, config.overlong);
-  if (config.overlong.enable && manager != "dapo") {
-    reward->refuse("reward_manager", "name: dapo, whose buffer reward_kwargs describes");
-  }
-  refuse_unsupported(*reward, {{"custom_reward_function", "Python functions cannot be called"},
-                               {"sandbox_fusion", "there is no sandbox service"}});
-  reward->refuse_unknown_keys();
-  return config;
-}
+namespace {}  // namespace
 
 }  // namespace tessera

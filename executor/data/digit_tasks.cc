@@ -31,6 +31,14 @@ Node special_token(std::int32_t id, const char* content) {
   return token;
 }
 
+/// {"split": split, "index": index}
+std::string extra_info(const std::string& split, std::int64_t index) {
+  Node extra = map_node();
+  add(extra, "split", node_of(split));
+  add(extra, "index", node_of(index));
+  return json_line(extra);
+}
+
 Node byte_level(bool add_prefix_space) {
   Node step = map_node();
   add(step, "type", node_of(std::string_view("ByteLevel")));
@@ -86,8 +94,7 @@ std::vector<Prompt> make_digit_prompts(DigitTask task, int digits, std::int64_t 
                        .ability = "digits",
                        .reward_style = "rule",
                        .ground_truth = digit_answer(task, text),
-                       .split = split,
-                       .index = i});
+                       .extra_info = extra_info(split, i)});
   }
   return prompts;
 }

@@ -1,13 +1,11 @@
 #include "executor/data/prompts.h"
 
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
-#include "executor/data/counter_random.h"
+#include "executor/data/parquet_rows.h"
 
 namespace tessera {
 namespace {
@@ -17,26 +15,31 @@ using Kind = Node::Kind;
 constexpr std::size_t kLargestFile = std::size_t{4} << 30;
 constexpr std::size_t kMostProblems = 100;
 
-/// One line being read.
+/// One line or row being read.
 struct Line {
   const std::string& file;
   std::int64_t number;
   Problems& problems;
+  bool is_row = false;
 
   void refuse(const Node& at, const std::string& key, std::string found, std::string expected) {
+    const std::string where = is_row ? "row " + std::to_string(number)
+                                     : std::to_string(number) + ":" + std::to_string(at.column);
     problems.push_back({.file = file,
-                        .place = std::to_string(number) + ":" + std::to_string(at.column) +
-                                 (key.empty() ? "" : " (" + key + ")"),
+                        .place = where + (key.empty() ? "" : " (" + key + ")"),
                         .found = std::move(found),
                         .expected = std::move(expected)});
   }
+
+  static bool absent(const Node* node) { return node == nullptr || node->is(Kind::null); }
 
   /// A member of the wanted kind, or null with a Problem.
   const Node* member(const Node& map, const std::string& path, const char* key, Kind kind,
                      const char* expected) {
     const Node* node = map.find(key);
-    if (node == nullptr) {
+    if (absent(node)) {
       refuse(map, path + "/" + key, "nothing", expected);
+      node = nullptr;
     } else if (!node->is(kind)) {
       refuse(*node, path + "/" + key, describe(*node), expected);
       node = nullptr;
@@ -47,6 +50,10 @@ struct Line {
   std::string text(const Node& map, const std::string& path, const char* key) {
     const Node* node = member(map, path, key, Kind::string, "a string");
     return node == nullptr ? std::string() : node->text;
+  }
+
+  std::string optional_text(const Node& map, const std::string& path, const char* key) {
+    return absent(map.find(key)) ? std::string() : text(map, path, key);
   }
 };
 
@@ -70,10 +77,9 @@ void read_messages(Line& line, const Node& root, Prompt& prompt) {
     }
     ChatMessage message{line.text(item, path, "role"), line.text(item, path, "content")};
     const Node* role = item.find("role");
-    if (role != nullptr && role->is(Kind::string) && message.role != "system" &&
-        message.role != "user" && message.role != "assistant" && message.role != "tool") {
-      line.refuse(*role, path + "/role", "'" + message.role + "'",
-                  "system, user, assistant or tool");
+    if (role != nullptr && role->is(Kind::string) && message.role.empty()) {
+      line.refuse(*role, path + "/role", "''",
+                  "system, user, assistant or what the template knows");
     }
     prompt.messages.push_back(std::move(message));
   }
@@ -83,22 +89,21 @@ Prompt read_prompt(Line& line, const Node& root) {
   Prompt prompt;
   prompt.data_source = line.text(root, "", "data_source");
   read_messages(line, root, prompt);
-  prompt.ability = line.text(root, "", "ability");
-  if (const Node* reward = line.member(root, "", "reward_model", Kind::map,
-                                       "an object with style and ground_truth")) {
-    prompt.reward_style = line.text(*reward, "/reward_model", "style");
+  prompt.ability = line.optional_text(root, "", "ability");
+  if (const Node* reward =
+          line.member(root, "", "reward_model", Kind::map, "an object with ground_truth")) {
+    prompt.reward_style = line.optional_text(*reward, "/reward_model", "style");
     const Node* truth = reward->find("ground_truth");
-    if (truth != nullptr && truth->is(Kind::integer)) {  // verl's own sets hold numbers too
-      prompt.ground_truth = std::to_string(truth->integer);
+    if (Line::absent(truth)) {
+      line.refuse(*reward, "/reward_model/ground_truth", "nothing", "a text, or any value");
     } else {
-      prompt.ground_truth = line.text(*reward, "/reward_model", "ground_truth");
+      prompt.truth_is_text = truth->is(Kind::string);
+      prompt.ground_truth = prompt.truth_is_text ? truth->text : json_line(*truth);
     }
   }
-  if (const Node* extra =
-          line.member(root, "", "extra_info", Kind::map, "an object with split and index")) {
-    prompt.split = line.text(*extra, "/extra_info", "split");
-    const Node* index = line.member(*extra, "/extra_info", "index", Kind::integer, "an integer");
-    if (index != nullptr) prompt.index = index->integer;
+  if (!Line::absent(root.find("extra_info"))) {
+    const Node* extra = line.member(root, "", "extra_info", Kind::map, "an object");
+    if (extra != nullptr) prompt.extra_info = json_line(*extra);
   }
   return prompt;
 }
@@ -110,6 +115,29 @@ void place_in_file(Problems& problems, std::size_t from, std::int64_t number) {
     const std::size_t colon = place.find(':');
     place = std::to_string(number) + (colon == std::string::npos ? "" : place.substr(colon));
   }
+}
+
+}  // namespace
+
+namespace {
+
+std::optional<std::vector<Prompt>> read_rows(const std::filesystem::path& file,
+                                             Problems& problems) {
+  const std::size_t before = problems.size();
+  const std::string name = file.string();
+  std::vector<Prompt> prompts;
+  const auto take = [&](std::int64_t row, const Node& values) {
+    Line line{name, row, problems, /*is_row=*/true};
+    prompts.push_back(read_prompt(line, values));
+    return problems.size() - before < kMostProblems;
+  };
+  read_parquet(file, {"data_source", "prompt", "ability", "reward_model", "extra_info"}, take,
+               problems);
+  if (problems.size() == before && prompts.empty()) {
+    problems.push_back({.file = name, .found = "no prompt", .expected = "one prompt per row"});
+  }
+  if (problems.size() != before) return std::nullopt;
+  return prompts;
 }
 
 }  // namespace
@@ -146,9 +174,28 @@ std::optional<std::vector<Prompt>> parse_prompts(std::string_view text, const st
 
 std::optional<std::vector<Prompt>> read_prompts(const std::filesystem::path& file,
                                                 Problems& problems) {
+  if (file.extension() == ".parquet") return read_rows(file, problems);
   const auto text = read_text_file(file, kLargestFile, problems);
   if (!text) return std::nullopt;
   return parse_prompts(*text, file.string(), problems);
+}
+
+std::string_view name_of(Truncation truncation) {
+  switch (truncation) {
+    case Truncation::error:
+      return "error";
+    case Truncation::left:
+      return "left";
+    case Truncation::right:
+      return "right";
+    case Truncation::middle:
+      return "middle";
+  }
+  return "";
+}
+
+std::string truth_json(const Prompt& prompt) {
+  return prompt.truth_is_text ? json_line(node_of(prompt.ground_truth)) : prompt.ground_truth;
 }
 
 std::string to_json_line(const Prompt& prompt) {
@@ -169,102 +216,17 @@ std::string to_json_line(const Prompt& prompt) {
   add(root, "ability", node_of(prompt.ability));
   Node reward = map_node();
   add(reward, "style", node_of(prompt.reward_style));
-  add(reward, "ground_truth", node_of(prompt.ground_truth));
-  add(root, "reward_model", std::move(reward));
-  Node extra = map_node();
-  add(extra, "split", node_of(prompt.split));
-  add(extra, "index", node_of(prompt.index));
-  add(root, "extra_info", std::move(extra));
-  return json_line(root);
-}
-
-ChatFormat chat_format_of(std::string_view chat_template) {
-  constexpr std::string_view kStart = "<|im_start|>", kEnd = "<|im_end|>";
-  ChatFormat format;
-  format.chat_ml = chat_template.find(kStart) != std::string_view::npos;
-  // The default system message stands in the template as one literal; Jinja writes \n for a
-  // newline.
-  const std::string opening = std::string(kStart) + "system\\n";
-  for (std::size_t at = chat_template.find(opening); at != std::string_view::npos;
-       at = chat_template.find(opening, at + 1)) {
-    const std::string_view rest = chat_template.substr(at + opening.size());
-    const std::string_view message = rest.substr(0, rest.find(kEnd));
-    if (message.empty() || message.size() == rest.size()) continue;
-    if (message.find_first_of("'\"{}+") != std::string_view::npos) continue;
-    format.default_system = message;
-    break;
-  }
-  return format;
-}
-
-ChatFormat chat_format(const std::filesystem::path& folder, Problems& problems) {
-  std::error_code error;
-  if (std::filesystem::exists(folder / "chat_template.jinja", error)) {
-    const auto text =
-        read_text_file(folder / "chat_template.jinja", std::size_t{1} << 20, problems);
-    return text ? chat_format_of(*text) : ChatFormat{};
-  }
-  const auto file = folder / "tokenizer_config.json";
-  if (!std::filesystem::exists(file, error)) return {};
-  const auto text = read_text_file(file, std::size_t{64} << 20, problems);
-  if (!text) return {};
-  const auto document =
-      parse_json(*text, file.string(), problems, {.bytes = std::size_t{64} << 20, .depth = 32});
-  if (!document) return {};
-  const Node* chat_template = document->root.find("chat_template");
-  if (chat_template == nullptr || !chat_template->is(Kind::string)) return {};
-  // JSON has turned the template's own escapes (\\n) into the two characters that Jinja reads.
-  return chat_format_of(chat_template->text);
-}
-
-std::string render(const Prompt& prompt, const ChatFormat& format) {
-  std::string text;
-  const bool plain = prompt.messages.size() == 1 && prompt.messages[0].role.empty();
-  if (!format.chat_ml || plain) {
-    for (const ChatMessage& message : prompt.messages) text += message.content;
-    return text;
-  }
-  const auto put = [&](std::string_view role, std::string_view content) {
-    text.append("<|im_start|>").append(role).append("\n").append(content).append("<|im_end|>\n");
+  Problems none;
+  const auto parsed = [&](const std::string& json) {
+    auto document = parse_json(json, "", none);
+    TESSERA_CHECK(document.has_value());
+    return std::move(document->root);
   };
-  if (!format.default_system.empty() && prompt.messages[0].role != "system") {
-    put("system", format.default_system);
-  }
-  for (const ChatMessage& message : prompt.messages) put(message.role, message.content);
-  return text + "<|im_start|>assistant\n";
-}
-
-PromptSource::PromptSource(std::int64_t prompts, std::int64_t per_step, std::uint64_t seed,
-                           bool shuffle)
-    : prompts_(prompts), per_step_(per_step), seed_(seed), shuffle_(shuffle) {
-  TESSERA_CHECK(per_step > 0 && per_step <= prompts);
-}
-
-std::vector<std::int64_t> PromptSource::order_of(std::int64_t epoch) const {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(prompts_));
-  std::iota(order.begin(), order.end(), 0);
-  if (shuffle_) {  // Fisher and Yates
-    for (std::int64_t i = prompts_ - 1; i > 0; --i) {
-      const auto j = static_cast<std::int64_t>(
-          random_below(static_cast<std::uint64_t>(i + 1), seed_, RandomUse::prompt_order,
-                       static_cast<std::uint64_t>(epoch), static_cast<std::uint32_t>(i)));
-      std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(j)]);
-    }
-  }
-  return order;
-}
-
-std::vector<std::int64_t> PromptSource::at(std::int64_t first, std::int64_t count) const {
-  const std::int64_t per_epoch = steps_per_epoch() * per_step_;
-  std::vector<std::int64_t> indices;
-  while (count > 0) {
-    const std::vector<std::int64_t> order = order_of(first / per_epoch);
-    const std::int64_t from = first % per_epoch, taken = std::min(count, per_epoch - from);
-    indices.insert(indices.end(), order.begin() + from, order.begin() + from + taken);
-    first += taken;
-    count -= taken;
-  }
-  return indices;
+  add(reward, "ground_truth",
+      prompt.truth_is_text ? node_of(prompt.ground_truth) : parsed(prompt.ground_truth));
+  add(root, "reward_model", std::move(reward));
+  add(root, "extra_info", parsed(prompt.extra_info));
+  return json_line(root);
 }
 
 }  // namespace tessera

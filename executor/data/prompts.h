@@ -1,9 +1,10 @@
-// Prompts of reinforcement learning: JSON lines with verl's five fields, and which of them a step
-// takes.
+// Prompts of reinforcement learning: JSON lines or Parquet with verl's five fields, and which of
+// them a step takes.
 //
 // {"data_source": text, "prompt": text or [{"role", "content"}...], "ability": text,
-//  "reward_model": {"style": text, "ground_truth": text}, "extra_info": {"split", "index", ...}}
-// (verl docs/preparation/prepare_data.rst). Plain values; reading and choosing have no state.
+//  "reward_model": {"style": text, "ground_truth": any}, "extra_info": {...}}
+// (verl docs/preparation/prepare_data.rst). ability, style and extra_info may be absent, as verl
+// reads none of them itself. Plain values; reading and choosing have no state.
 #pragma once
 
 #include <cstdint>
@@ -27,39 +28,32 @@ struct Prompt {
   std::vector<ChatMessage> messages;  // a plain string is one message with an empty role
   std::string ability;
   std::string reward_style;
+  /// As rules compare with it: a text as it is, anything else as JSON.
   std::string ground_truth;
-  std::string split;
-  std::int64_t index = 0;
+  std::string extra_info = "{}";  // a JSON object, which reward programs are given
+  bool truth_is_text = true;
 
   bool operator==(const Prompt&) const = default;
 };
 
-/// Every line of a JSONL file; nullopt when anything was appended to `problems` (place =
-/// line:column). Blank lines are skipped, a file without a prompt is refused, keys beside the five
-/// are allowed as in verl.
+/// Every line of a JSONL file, or every row of a file that ends in .parquet; nullopt when anything
+/// was appended to `problems` (place = line:column, or the row). Blank lines are skipped, a file
+/// without a prompt is refused, keys beside the five are allowed as in verl.
 std::optional<std::vector<Prompt>> read_prompts(const std::filesystem::path& file,
                                                 Problems& problems);
 std::optional<std::vector<Prompt>> parse_prompts(std::string_view text, const std::string& file,
                                                  Problems& problems);
 
+/// The JSON of the truth, as reward programs are given it.
+std::string truth_json(const Prompt& prompt);
+
 /// One line, without the newline; reads back as the same value.
 std::string to_json_line(const Prompt& prompt);
 
-/// How messages become text. With `chat_ml` every message is
-/// "<|im_start|>ROLE\nCONTENT<|im_end|>\n", preceded by the template's own system message where the
-/// first message is none, and followed by "<|im_start|>assistant\n". Otherwise the contents are
-/// concatenated. A prompt that is a plain string is taken as it is.
-struct ChatFormat {
-  bool chat_ml = false;
-  std::string default_system;  // empty = none
-};
-
-/// From `folder`/tokenizer_config.json or chat_template.jinja: ChatML where the template holds
-/// "<|im_start|>". Templates are searched, never executed.
-ChatFormat chat_format(const std::filesystem::path& folder, Problems& problems);
-ChatFormat chat_format_of(std::string_view chat_template);
-
-std::string render(const Prompt& prompt, const ChatFormat& format);
+/// What becomes of a prompt that is too long: refused, or cut at its beginning (left), its end
+/// (right) or in the middle, as verl's `truncation`.
+enum class Truncation : std::uint8_t { error, left, right, middle };
+std::string_view name_of(Truncation truncation);
 
 /// Which prompts the steps take: epoch after epoch, each in an order of its own that depends on the
 /// seed and the epoch only, so that every rank and every resumed run agrees. As in verl the rest of
@@ -69,6 +63,11 @@ class PromptSource {
   /// Precondition: 0 < per_step <= prompts.
   PromptSource(std::int64_t prompts, std::int64_t per_step, std::uint64_t seed,
                bool shuffle = true);
+  /// Of several files, `counts` prompts each, one file's after the other's: of any 1,000 prompts in
+  /// a row each file gives its share of the weights, and each goes through epochs of its own.
+  /// Preconditions: one weight above 0 for each count above 0.
+  PromptSource(std::vector<std::int64_t> counts, const std::vector<double>& weights,
+               std::int64_t per_step, std::uint64_t seed, bool shuffle = true);
 
   std::int64_t steps_per_epoch() const { return prompts_ / per_step_; }
   /// Indices of the prompts of step k (from 0), where every step takes per_step.
@@ -77,11 +76,13 @@ class PromptSource {
   std::vector<std::int64_t> at(std::int64_t first, std::int64_t count) const;
 
  private:
-  std::vector<std::int64_t> order_of(std::int64_t epoch) const;
+  std::vector<std::int64_t> mixed(std::int64_t first, std::int64_t count) const;
 
   std::int64_t prompts_, per_step_;
   std::uint64_t seed_;
   bool shuffle_;
+  std::vector<std::int64_t> counts_;  // by file; empty = one set of prompts
+  std::vector<std::uint16_t> turns_;  // the files of 1,000 prompts in a row
 };
 
 }  // namespace tessera

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "executor/checkpoint/checkpoint_writer.h"
-#include "executor/loop/prompt_set.h"
 #include "executor/loop/worker.h"
+#include "executor/prompts/prompt_set.h"
 #include "executor/run_state/snapshot.h"
 
 namespace tessera {

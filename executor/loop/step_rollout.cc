@@ -8,6 +8,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/loop/calls.h"
 #include "executor/loop/group_filter.h"
+#include "executor/loop/reward_scores.h"
 #include "executor/loop/share.h"
 #include "executor/rollout/replay.h"
 #include "planner/plan/plan.h"
@@ -63,7 +64,7 @@ Metrics shape(const OverlongBuffer& buffer, std::span<Sequence> sequences) {
 
 ScoredRollout scored_rollout(const RolloutSetting& setting, std::vector<Sequence> sequences) {
   ScoredRollout rollout{std::move(sequences), {}};
-  score_by_rule(setting.prompts, rollout.sequences);
+  score_by_functions(setting.worker, setting.prompts, rollout.sequences, setting.note);
   const auto keep_scores = [&] {
     for (const Sequence& s : rollout.sequences) rollout.metric.push_back(s.score);
   };
@@ -139,8 +140,10 @@ StepRollout roll_out(const RolloutSetting& setting, std::int64_t step) {
 
 Metrics score_sequences(const RolloutSetting& setting, Experience& experience) {
   const RoleWorker* const model = setting.worker.find(Role::reward);
+  Metrics metrics;
   if (model == nullptr) {
-    score_by_rule(setting.prompts, experience.sequences);
+    metrics =
+        score_by_functions(setting.worker, setting.prompts, experience.sequences, setting.note);
   } else {
     compute_reward_scores(setting.worker, experience);
     const std::span<const Sequence> mine = model->leader()
@@ -149,7 +152,8 @@ Metrics score_sequences(const RolloutSetting& setting, Experience& experience) {
     share_sequences(*setting.worker.context.host, mine,
                     static_cast<SequenceFields>(SequenceField::score), experience);
   }
-  return shape(setting.config.reward.overlong, experience.sequences);
+  metrics.merge(shape(setting.config.reward.overlong, experience.sequences));
+  return metrics;
 }
 
 void store_greedy_scores(const Experience& greedy, Experience& experience) {

@@ -8,8 +8,9 @@
 #include <functional>
 #include <span>
 
-#include "executor/loop/prompt_set.h"
+#include "executor/loop/run_saver.h"
 #include "executor/loop/worker.h"
+#include "executor/prompts/prompt_set.h"
 #include "executor/rl/experience.h"
 #include "executor/rl/rows.h"
 #include "executor/rollout/request_queue.h"
@@ -27,6 +28,7 @@ struct RolloutSetting {
   const RolloutOptions& options;
   std::span<const Experience> recorded;  // of rollout_replay; empty = generate
   std::function<bool()> stop;            // asked between generations; ranks agree
+  Note note;                             // for people, on one rank; may be empty
 };
 
 struct StepRollout {
@@ -39,8 +41,8 @@ struct StepRollout {
 /// Throws Error(bad_input) where the record lacks what the step needs.
 StepRollout roll_out(const RolloutSetting& setting, std::int64_t step);
 
-/// Scores by the rule, or by the reward model, and adds overlong shaping. Returns what is reported
-/// of it.
+/// Scores by the reward functions, or by the reward model, and adds overlong shaping. Returns what
+/// is reported of it.
 Metrics score_sequences(const RolloutSetting& setting, Experience& experience);
 
 /// greedy_score of every sequence from the greedy answer to its prompt.

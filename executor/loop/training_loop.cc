@@ -7,6 +7,7 @@
 #include "executor/loop/calls.h"
 #include "executor/loop/generator_state.h"
 #include "executor/loop/phase_memory.h"
+#include "executor/loop/reward_scores.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"
 #include "executor/records/phase_clock.h"
@@ -17,7 +18,8 @@
 namespace tessera {
 namespace {
 
-RolloutOptions rollout_options(const Plan& plan, const RunConfig& config) {
+RolloutOptions rollout_options(const Plan& plan, const RunConfig& config,
+                               const PromptSet& prompts) {
   const Batching& batching = plan.find(Role::rollout)->batching;
   RolloutOptions options;
   options.sampling = config.rollout.sampling;
@@ -25,8 +27,10 @@ RolloutOptions rollout_options(const Plan& plan, const RunConfig& config) {
   options.max_response_tokens = plan.workload.response_tokens.max;
   options.max_sequences = batching.max_sequences;
   options.prefill_tokens = batching.prefill_tokens;
+  options.eos = prompts.end_tokens;
   const ModelSpec model = plan.model_of(Role::actor);
-  if (model.eos_token) options.eos.push_back(static_cast<std::int32_t>(*model.eos_token));
+  if (options.eos.empty() && model.eos_token)
+    options.eos.push_back(static_cast<std::int32_t>(*model.eos_token));
   return options;
 }
 
@@ -42,7 +46,10 @@ class Loop {
         saver_(saver),
         clock_(worker.context.world->rank()),
         memory_(worker.context.device),
-        rollout_options_(rollout_options(plan, config)) {
+        rollout_options_(rollout_options(plan, config, prompts)) {
+    if (plan.find(Role::reward) == nullptr) {
+      worker.rewards = make_reward_workers(prompts, config.reward.functions.programs, host());
+    }
     if (!config.trainer.rollout_replay.empty()) {
       Problems problems;
       recorded_ = read_samples(config.trainer.rollout_replay, problems);
@@ -205,7 +212,8 @@ class Loop {
             .prompts = prompts_,
             .options = rollout_options_,
             .recorded = recorded_,
-            .stop = [this] { return agreed_stop() != StopReason::none; }};
+            .stop = [this] { return agreed_stop() != StopReason::none; },
+            .note = observer_.note};
   }
 
   /// A reward model's scores are shared later where nothing needs them before.

@@ -8,9 +8,9 @@
 #include <functional>
 #include <string>
 
-#include "executor/loop/prompt_set.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/worker.h"
+#include "executor/prompts/prompt_set.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/timeline.h"
 
@@ -25,6 +25,7 @@ struct RunObserver {
   std::function<void(std::int64_t step, const Metrics& numbers, const Experience& experience)>
       step_finished;
   std::function<void(std::int64_t step, const ReshardReport& report)> weights_moved;
+  Note note;  // lines for people
   /// Communication seconds of this rank since the last call, by metric name.
   std::function<Metrics()> communication;
   /// Whether the run should end; asked between phases, the ranks agree on the largest answer.

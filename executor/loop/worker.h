@@ -15,6 +15,7 @@
 #include "executor/loop/role_memory.h"
 #include "executor/reshard/reshard.h"
 #include "executor/reshard/weight_reshard.h"
+#include "executor/rewards/reward_workers.h"
 #include "executor/rl/kl.h"
 #include "executor/rollout/generate.h"
 #include "executor/train/trainer.h"
@@ -55,6 +56,13 @@ struct RunContext {
   bool resumes = false;  // what is trained comes from a checkpoint, and not from its model's folder
 };
 
+/// The processes of the reward programs on this rank, by reward function (null for a rule).
+struct RewardWorkersOfRank {
+  std::vector<std::unique_ptr<RewardWorkers>> by_function;
+  int processes = 1;      // of a program, over all ranks
+  bool answered = false;  // some response has had its score
+};
+
 struct Worker {
   RunContext context;
   RoleMemory memory;  // of the actor's and the rollout's weights
@@ -66,6 +74,7 @@ struct Worker {
   std::unique_ptr<RolloutEngine> generation;      // where this rank generates; else nullptr
   torch::Tensor staging;                          // scratch of a full reshard
   KlController kl_in_reward;
+  RewardWorkersOfRank rewards;
   std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups
 
   const RoleWorker* find(Role role) const;

@@ -66,7 +66,7 @@ TEST(RunConfig, DefaultsAreVerlsAndThePlans) {
   EXPECT_EQ(config->data.max_prompt_length, 8);
   EXPECT_EQ(config->rollout.seed, 7u);
   EXPECT_EQ(config->data.seed, 7u);
-  EXPECT_EQ(config->reward.function, "fraction");
+  EXPECT_EQ(config->reward.functions.functions.at(0).name, "fraction");
 }
 
 TEST(RunConfig, AGrpoPlanTakesGroupAdvantagesAndItsKlLoss) {

@@ -8,7 +8,6 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/data/counter_random.h"
-#include "executor/data/rewards.h"
 #include "tests/executor/python_oracle.h"
 
 namespace tessera {
@@ -71,30 +70,6 @@ TEST(DigitTasks, TheFileReadsBackAsThePrompts) {
   EXPECT_EQ(*read, make_digit_prompts(DigitTask::sort, 4, 30, 5, "train"));
   EXPECT_FALSE(make_data(DigitTask::sort, 0, 30, 5, "train", file, problems));
   EXPECT_EQ(problems.size(), 1u);
-}
-
-TEST(Rewards, FractionCountsRightCharactersInPlace) {
-  EXPECT_DOUBLE_EQ(fraction_reward("714", "714"), 1.0);
-  EXPECT_DOUBLE_EQ(fraction_reward("710", "714"), 2.0 / 3);
-  EXPECT_DOUBLE_EQ(fraction_reward("147", "714"), 0.0);
-  EXPECT_DOUBLE_EQ(fraction_reward("7", "714"), 1.0 / 3);
-  EXPECT_DOUBLE_EQ(fraction_reward("", "714"), 0.0);
-  EXPECT_DOUBLE_EQ(fraction_reward("714999", "714"), 1.0);
-  EXPECT_DOUBLE_EQ(fraction_reward("x14", "714"), 2.0 / 3);
-  EXPECT_DOUBLE_EQ(fraction_reward("\u4f60x", "\u4f60\u597d"), 0.5) << "characters, not bytes";
-  EXPECT_DOUBLE_EQ(
-      fraction_reward(std::vector<std::int32_t>{1, 9, 3, 4}, std::vector<std::int32_t>{1, 2, 3}),
-      2.0 / 3);
-}
-
-TEST(Rewards, ExactIgnoresOnlyOuterWhiteSpace) {
-  EXPECT_EQ(exact_reward(" 714\n", "714"), 1.0);
-  EXPECT_EQ(exact_reward("7 14", "714"), 0.0);
-  EXPECT_EQ(exact_reward("7140", "714"), 0.0);
-  for (const std::string& name : reward_rule_names()) {
-    EXPECT_EQ(reward_rule(name).value()("714", "714"), 1.0);
-  }
-  EXPECT_FALSE(reward_rule("length"));
 }
 
 TEST(CounterRandom, NormalNumbersHaveTheMomentsOfANormal) {

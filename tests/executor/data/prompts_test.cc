@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 
 #include "cost_models/documents/problem.h"
@@ -27,10 +26,27 @@ TEST(Prompts, ReadsVerlsFieldsFromChatListsAndStrings) {
   ASSERT_TRUE(prompts) << to_string(problems.at(0));
   ASSERT_EQ(prompts->size(), 2u);
   EXPECT_EQ((*prompts)[0].messages, (std::vector<ChatMessage>{{"user", "2+2?"}}));
-  EXPECT_EQ((*prompts)[0].index, 3);
+  EXPECT_EQ((*prompts)[0].extra_info, R"({"split":"train","index":3,"answer":"ignored"})");
   EXPECT_EQ((*prompts)[1].messages, (std::vector<ChatMessage>{{"", "r417="}}));
   EXPECT_EQ((*prompts)[1].ground_truth, "714");
-  EXPECT_EQ((*prompts)[1].split, "test");
+  EXPECT_EQ(truth_json((*prompts)[0]), "\"4\"");
+  EXPECT_EQ(truth_json((*prompts)[1]), "714");
+}
+
+TEST(Prompts, TakesWhatVerlTakes) {
+  // verl reads neither ability nor style nor extra_info itself, and truths of any kind.
+  Problems problems;
+  const auto prompts = parse_prompts(
+      R"({"data_source":"d","prompt":"p","reward_model":{"ground_truth":{"target":["a"]}}})"
+      "\n"
+      R"({"data_source":"d","prompt":"p","ability":null,"extra_info":null,)"
+      R"("reward_model":{"style":null,"ground_truth":true}})",
+      "p.jsonl", problems);
+  ASSERT_TRUE(prompts) << to_string(problems.at(0));
+  EXPECT_EQ((*prompts)[0].ground_truth, R"({"target":["a"]})");
+  EXPECT_EQ(truth_json((*prompts)[0]), R"({"target":["a"]})");
+  EXPECT_EQ((*prompts)[0].extra_info, "{}");
+  EXPECT_EQ((*prompts)[1].ground_truth, "true");
 }
 
 TEST(Prompts, ALineReadsBackAsTheSameValue) {
@@ -39,8 +55,7 @@ TEST(Prompts, ALineReadsBackAsTheSameValue) {
                       .ability = "a",
                       .reward_style = "rule",
                       .ground_truth = "\x01",
-                      .split = "train",
-                      .index = -4};
+                      .extra_info = R"({"split":"train","index":-4})"};
   Problems problems;
   const auto read = parse_prompts(to_json_line(prompt) + "\n", "p", problems);
   ASSERT_TRUE(read) << to_string(problems.at(0));
@@ -71,20 +86,16 @@ TEST(Prompts, EveryMalformedLineIsNamedWithFileAndLine) {
       {with(user, "[]"), "not empty"},
       {with(user, "[1]"), "/prompt/0"},
       {with(R"("role":"user",)", ""), "/prompt/0/role"},
-      {with(R"("user")", R"("robot")"), "system, user, assistant"},
+      {with(R"("user")", R"("")"), "/prompt/0/role"},
       {with(R"("content":"2+2?")", R"("content":null)"), "/prompt/0/content"},
-      {with(R"("ability":"math",)", ""), "/ability"},
+      {with(R"("style":"rule")", R"("style":1)"), "/reward_model/style"},
+      {with(R"("ground_truth":"4")", R"("ground_truth":null)"), "/reward_model/ground_truth"},
       {with(R"("ability":"math")", R"("ability":[])"), "/ability"},
       {with(R"({"style":"rule","ground_truth":"4"})", "\"rule\""), "/reward_model"},
       {with(R"("reward_model":{"style":"rule","ground_truth":"4"},)", ""), "/reward_model"},
-      {with(R"("style":"rule",)", ""), "/reward_model/style"},
       {with(R"(,"ground_truth":"4")", ""), "/reward_model/ground_truth"},
-      {with(R"("ground_truth":"4")", R"("ground_truth":[4])"), "/reward_model/ground_truth"},
       {with(R"("extra_info":{"split":"train","index":3,"answer":"ignored"})", R"("extra_info":1)"),
        "/extra_info"},
-      {with(R"("split":"train",)", ""), "/extra_info/split"},
-      {with(R"("index":3,)", ""), "/extra_info/index"},
-      {with(R"("index":3)", R"("index":"3")"), "/extra_info/index"},
       {with(R"("index":3)", R"("index":99999999999999999999)"), "64 bits"},
   };
   ASSERT_GE(std::size(bad), 20u);
@@ -107,54 +118,6 @@ TEST(Prompts, AllBadLinesComeAtOnceAndAnEmptyFileIsRefused) {
   EXPECT_FALSE(parse_prompts("\n \n", "p", problems));
   EXPECT_EQ(problems.size(), 1u);
   EXPECT_FALSE(read_prompts("/nonexistent.jsonl", problems));
-}
-
-TEST(ChatFormat, ChatMlIsFoundWithItsOwnSystemMessage) {
-  // The two ways in which Qwen2 and Qwen2.5 write their default system message.
-  const ChatFormat qwen2 = chat_format_of(
-      R"({% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %})"
-      R"({{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}{% endif %})"
-      R"({{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}})");
-  EXPECT_TRUE(qwen2.chat_ml);
-  EXPECT_EQ(qwen2.default_system, "You are a helpful assistant.");
-  const ChatFormat qwen25 = chat_format_of(
-      R"({{- '<|im_start|>system\n' + messages[0]['content'] + '<|im_end|>\n' }}{%- else %})"
-      R"({{- '<|im_start|>system\nYou are Qwen.<|im_end|>\n' }}{%- endif %})");
-  EXPECT_EQ(qwen25.default_system, "You are Qwen.");
-  const ChatFormat qwen3 =
-      chat_format_of(R"({{- '<|im_start|>' + message.role + '\n' + content + '<|im_end|>' }})");
-  EXPECT_TRUE(qwen3.chat_ml);
-  EXPECT_EQ(qwen3.default_system, "");
-  EXPECT_FALSE(chat_format_of("{{ bos_token }}[INST] {{ content }} [/INST]").chat_ml);
-}
-
-TEST(ChatFormat, RendersMessagesAndLeavesStringsAlone) {
-  const ChatFormat format{.chat_ml = true, .default_system = "S"};
-  Prompt prompt;
-  prompt.messages = {{"user", "hi"}};
-  EXPECT_EQ(render(prompt, format),
-            "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n"
-            "<|im_start|>assistant\n");
-  prompt.messages = {{"system", "T"}, {"user", "hi"}};
-  EXPECT_EQ(render(prompt, format).find("S<"), std::string::npos);
-  EXPECT_EQ(render(prompt, {}), "Thi");
-  prompt.messages = {{"", "r417="}};
-  EXPECT_EQ(render(prompt, format), "r417=");
-}
-
-TEST(ChatFormat, ComesFromTheFolder) {
-  TemporaryFolder folder;
-  Problems problems;
-  EXPECT_FALSE(chat_format(folder.path, problems).chat_ml) << "no template at all";
-  std::ofstream(folder.path / "tokenizer_config.json")
-      << R"({"chat_template": "{{ '<|im_start|>system\\nYou.<|im_end|>\\n' }}"})";
-  const ChatFormat format = chat_format(folder.path, problems);
-  EXPECT_TRUE(format.chat_ml);
-  EXPECT_EQ(format.default_system, "You.");
-  EXPECT_TRUE(problems.empty());
-  std::ofstream(folder.path / "tokenizer_config.json") << "{";
-  chat_format(folder.path, problems);
-  EXPECT_FALSE(problems.empty());
 }
 
 TEST(PromptSource, AnEpochTakesEveryPromptAtMostOnceAndInANewOrder) {
@@ -209,6 +172,48 @@ TEST(PromptSource, EveryPlaceSeesEveryPromptAboutEquallyOften) {
   for (const auto& row : count) {
     for (const int n : row) EXPECT_NEAR(n, 400, 90);
   }
+}
+
+/// How often each file comes among the prompts of `places`.
+std::vector<int> by_file(const std::vector<std::int64_t>& places,
+                         const std::vector<std::int64_t>& counts) {
+  std::vector<int> seen(counts.size(), 0);
+  for (std::int64_t place : places) {
+    std::size_t file = 0;
+    for (; place >= counts[file]; ++file) place -= counts[file];
+    ++seen[file];
+  }
+  return seen;
+}
+
+TEST(PromptSource, FilesComeInTheProportionOfTheirWeights) {
+  const std::vector<std::int64_t> counts = {100, 7, 1000};
+  const PromptSource source(counts, {3, 1, 6}, 10, 5);
+  EXPECT_EQ(by_file(source.at(0, 1000), counts), (std::vector<int>{300, 100, 600}));
+  EXPECT_EQ(by_file(source.at(123, 1000), counts), (std::vector<int>{300, 100, 600}));
+  for (std::int64_t step = 0; step < 30; ++step) {
+    const std::vector<int> seen = by_file(source.step(step), counts);
+    EXPECT_NEAR(seen[0], 3, 1);
+    EXPECT_NEAR(seen[1], 1, 1);
+  }
+}
+
+TEST(PromptSource, EachFileGoesThroughEpochsOfItsOwn) {
+  const PromptSource source({4, 50}, {1, 1}, 2, 9);
+  std::vector<std::int64_t> small;
+  for (const std::int64_t place : source.at(0, 24)) {
+    if (place < 4) small.push_back(place);
+  }
+  ASSERT_EQ(small.size(), 12u);
+  for (std::ptrdiff_t epoch = 0; epoch < 3; ++epoch) {
+    const std::set<std::int64_t> distinct(small.begin() + 4 * epoch, small.begin() + 4 * epoch + 4);
+    EXPECT_EQ(distinct.size(), 4u) << epoch;
+  }
+  const auto whole = source.at(0, 3000);
+  EXPECT_EQ(source.at(1234, 777),
+            std::vector<std::int64_t>(whole.begin() + 1234, whole.begin() + 1234 + 777));
+  const PromptSource plain({2, 2}, {1, 1}, 2, 9, false);
+  EXPECT_EQ(plain.at(0, 6), (std::vector<std::int64_t>{0, 2, 1, 3, 0, 2}));
 }
 
 }  // namespace

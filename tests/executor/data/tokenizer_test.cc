@@ -52,6 +52,29 @@ TEST_P(TokenizerGolden, EncodesAndDecodesAsHuggingFaceDoes) {
   }
 }
 
+// Oracle: Hugging Face's tokenizers, run here (tokenizer_oracle.py); 10,000 strings in all.
+TEST_P(TokenizerGolden, TenThousandRandomStringsHaveHuggingFacesIds) {
+  const std::string python = python_with("tokenizers");
+  if (python.empty()) GTEST_SKIP() << "no Python with tokenizers";
+  TemporaryFolder folder;
+  const auto output = folder.path / "strings.jsonl";
+  const std::string data = TESSERA_SOURCE_DIR "/tests/executor/data/";
+  ASSERT_EQ(run_python(python, data + "tokenizer_oracle.py " + data + "fixtures/" + GetParam() +
+                                   "/tokenizer.json 3334 " + output.string()),
+            0);
+  const Tokenizer tokenizer = open_fixture(GetParam());
+  std::ifstream lines(output);
+  int strings = 0;
+  for (std::string line; std::getline(lines, line); ++strings) {
+    const json row = json::parse(line);
+    const auto text = row["text"].get<std::string>();
+    const auto ids = row["ids"].get<std::vector<std::int32_t>>();
+    ASSERT_EQ(tokenizer.encode(text), ids) << row["text"];
+    ASSERT_EQ(tokenizer.decode(ids, false), row["decoded"].get<std::string>()) << row["text"];
+  }
+  EXPECT_EQ(strings, 3334);
+}
+
 TEST_P(TokenizerGolden, AStreamOfTokensGivesTheSameTextAndNeverHalfACharacter) {
   const Tokenizer tokenizer = open_fixture(GetParam());
   for (const json& row : json::parse(fixture(std::string(GetParam()) + "/cases.json"))) {

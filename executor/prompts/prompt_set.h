@@ -1,4 +1,4 @@
-// The prompts of a run as tokens, with the truth that rule rewards compare with.
+// The prompts of a run as tokens, with the truth that rewards compare with.
 //
 // Torch-free. Read once at start, alike on every rank.
 #pragma once
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "executor/data/prompts.h"
-#include "executor/data/rewards.h"
 #include "executor/data/tokenizer.h"
+#include "executor/rewards/reward_functions.h"
 #include "executor/rl/experience.h"
 #include "executor/rollout/request_queue.h"
 
@@ -18,20 +18,28 @@ namespace tessera {
 
 struct PromptSet {
   Tokenizer tokenizer;
-  std::vector<Prompt> prompts;                    // as the files hold them
+  std::vector<Prompt> prompts;                    // as the files hold them, those left out aside
   std::vector<std::vector<std::int32_t>> tokens;  // by prompt
   PromptSource source;                            // which of them a step takes
-  RewardRule rule;
-  std::vector<RewardRule> component_rules;  // of the estimator's reward keys
+  /// The run's functions, then those of the estimator's reward keys alone, with weight 0.
+  std::vector<RewardFunction> rewards;
+  std::vector<std::size_t> components;   // of the reward keys, as places in `rewards`
+  std::vector<std::int32_t> end_tokens;  // of generation_config.json; empty = the model's eos
+  std::vector<std::string> notes;        // for people: prompts left out or cut
 };
 
 struct PromptSetOptions {
   std::vector<std::filesystem::path> files;
-  std::filesystem::path model;          // folder of the tokenizer
-  std::string reward;                   // a rule's name
-  std::vector<std::string> components;  // names of rules
+  std::vector<double> weights;  // of the files; empty = one set of all prompts
+  std::filesystem::path model;  // folder of the tokenizer
+  RewardOptions rewards;
+  std::vector<std::string> components;  // names of the run's functions, or of rules
   std::int64_t per_step = 0;
-  std::int64_t max_tokens = 0;  // longer prompts are refused
+  std::int64_t max_tokens = 0;  // 0 = no limit
+  bool filter_overlong = false;
+  Truncation truncation = Truncation::error;  // of longer prompts that are not left out
+  std::string chat_options = "{}";            // a JSON object, variables of the chat template
+  std::int64_t vocabulary = 0;                // ids that the model has; 0 = any
   std::uint64_t seed = 0;
   bool shuffle = true;
 };
@@ -44,8 +52,8 @@ PromptSet read_prompt_set(const PromptSetOptions& options);
 std::vector<TokenPrompt> prompts_at(const PromptSet& set, std::int64_t first, std::int64_t count,
                                     std::int32_t samples, std::int32_t numbered = 0);
 
-/// Scores every response by the rule, and by the rules of its components.
-void score_by_rule(const PromptSet& set, std::span<Sequence> sequences);
+/// The prompt that a sequence answers: a uid begins with its index.
+const Prompt& prompt_of(const PromptSet& set, const Sequence& sequence);
 
 /// The text of one sequence of such prompts.
 struct SequenceText {

@@ -1,0 +1,24 @@
+// The tokens that end a model's responses, and whether its vocabulary holds all that prompts use.
+//
+// Pure functions; files are read where they are named.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "cost_models/documents/problem_list.h"
+
+namespace tessera {
+
+/// eos_token_id of `folder`/generation_config.json, a number or a list; empty where the folder has
+/// no such file or it names none. nullopt-like on Problems: empty with something in `problems`.
+std::vector<std::int32_t> end_tokens(const std::filesystem::path& folder, Problems& problems);
+
+/// A Problem where an id of `prompts` or `ends` is not below `vocabulary`: the tokenizer is another
+/// model's, or the embedding was not resized.
+void check_vocabulary(const std::vector<std::vector<std::int32_t>>& prompts,
+                      const std::vector<std::int32_t>& ends, std::int64_t vocabulary,
+                      const std::filesystem::path& folder, Problems& problems);
+
+}  // namespace tessera

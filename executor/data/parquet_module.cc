@@ -1,0 +1,149 @@
+// The module that knows libparquet (libtessera_parquet.so, opened by parquet_rows.cc).
+#include <arrow/api.h>
+#include <arrow/io/file.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/exception.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
+
+namespace tessera {
+namespace {
+
+/// A value that no document has.
+struct UnknownType {
+  std::string type;
+};
+
+template <class Array>
+std::string_view text_at(const arrow::Array& array, std::int64_t i) {
+  return static_cast<const Array&>(array).GetView(i);
+}
+
+template <class Array>
+Node integer_at(const arrow::Array& array, std::int64_t i) {
+  return node_of(static_cast<std::int64_t>(static_cast<const Array&>(array).Value(i)));
+}
+
+Node node_at(const arrow::Array& array, std::int64_t i);
+
+template <class Array>
+Node list_at(const arrow::Array& array, std::int64_t i) {
+  const auto& lists = static_cast<const Array&>(array);
+  Node list = list_node();
+  for (std::int64_t at = lists.value_offset(i); at < lists.value_offset(i + 1); ++at) {
+    list.items.push_back(node_at(*lists.values(), at));
+  }
+  return list;
+}
+
+Node struct_at(const arrow::StructArray& array, std::int64_t i) {
+  Node map = map_node();
+  for (int field = 0; field < array.num_fields(); ++field) {
+    add(map, array.struct_type()->field(field)->name(), node_at(*array.field(field), i));
+  }
+  return map;
+}
+
+Node node_at(const arrow::Array& array, std::int64_t i) {
+  if (array.IsNull(i)) return {};
+  switch (array.type_id()) {
+    case arrow::Type::NA:
+      return {};
+    case arrow::Type::BOOL:
+      return node_of(static_cast<const arrow::BooleanArray&>(array).Value(i));
+    case arrow::Type::INT8:
+      return integer_at<arrow::Int8Array>(array, i);
+    case arrow::Type::INT16:
+      return integer_at<arrow::Int16Array>(array, i);
+    case arrow::Type::INT32:
+      return integer_at<arrow::Int32Array>(array, i);
+    case arrow::Type::INT64:
+      return integer_at<arrow::Int64Array>(array, i);
+    case arrow::Type::UINT8:
+      return integer_at<arrow::UInt8Array>(array, i);
+    case arrow::Type::UINT16:
+      return integer_at<arrow::UInt16Array>(array, i);
+    case arrow::Type::UINT32:
+      return integer_at<arrow::UInt32Array>(array, i);
+    case arrow::Type::FLOAT:
+      return node_of(static_cast<double>(static_cast<const arrow::FloatArray&>(array).Value(i)));
+    case arrow::Type::DOUBLE:
+      return node_of(static_cast<const arrow::DoubleArray&>(array).Value(i));
+    case arrow::Type::STRING:
+      return node_of(text_at<arrow::StringArray>(array, i));
+    case arrow::Type::LARGE_STRING:
+      return node_of(text_at<arrow::LargeStringArray>(array, i));
+    case arrow::Type::STRING_VIEW:
+      return node_of(text_at<arrow::StringViewArray>(array, i));
+    case arrow::Type::LIST:
+      return list_at<arrow::ListArray>(array, i);
+    case arrow::Type::LARGE_LIST:
+      return list_at<arrow::LargeListArray>(array, i);
+    case arrow::Type::STRUCT:
+      return struct_at(static_cast<const arrow::StructArray&>(array), i);
+    case arrow::Type::DICTIONARY: {
+      const auto& coded = static_cast<const arrow::DictionaryArray&>(array);
+      return node_at(*coded.dictionary(), coded.GetValueIndex(i));
+    }
+    default:
+      throw UnknownType{array.type()->ToString()};
+  }
+}
+
+/// Columns of the file below these names.
+std::vector<int> leaves_of(const parquet::FileMetaData& file,
+                           const std::vector<std::string>& columns) {
+  std::vector<int> leaves;
+  for (int i = 0; i < file.num_columns(); ++i) {
+    const std::string root = file.schema()->Column(i)->path()->ToDotVector().front();
+    if (std::ranges::find(columns, root) != columns.end()) leaves.push_back(i);
+  }
+  return leaves;
+}
+
+/// One row group after the other, so that a file need not fit into memory twice.
+arrow::Status read_groups(const std::string& file, const std::vector<std::string>& columns,
+                          const std::function<bool(std::int64_t, const Node&)>& take) {
+  ARROW_ASSIGN_OR_RAISE(auto input, arrow::io::ReadableFile::Open(file));
+  ARROW_ASSIGN_OR_RAISE(auto reader, parquet::arrow::OpenFile(input, arrow::default_memory_pool()));
+  const std::vector<int> leaves = leaves_of(*reader->parquet_reader()->metadata(), columns);
+  std::int64_t row = 0;
+  for (int group = 0; group < reader->num_row_groups(); ++group) {
+    ARROW_ASSIGN_OR_RAISE(auto table, reader->ReadRowGroup(group, leaves));
+    ARROW_ASSIGN_OR_RAISE(auto batch, table->CombineChunksToBatch());
+    for (std::int64_t i = 0; i < batch->num_rows(); ++i) {
+      Node values = map_node();
+      for (int column = 0; column < batch->num_columns(); ++column) {
+        add(values, batch->column_name(column), node_at(*batch->column(column), i));
+      }
+      if (!take(++row, values)) return arrow::Status::OK();
+    }
+  }
+  return arrow::Status::OK();
+}
+
+}  // namespace
+
+/// read_parquet of parquet_rows.h.
+extern "C" __attribute__((visibility("default"))) void tessera_read_parquet(
+    const std::filesystem::path& file, const std::vector<std::string>& columns,
+    const std::function<bool(std::int64_t, const Node&)>& take, Problems& problems) {
+  const auto refuse = [&](std::string found, const char* expected) {
+    problems.push_back({.file = file.string(), .found = std::move(found), .expected = expected});
+  };
+  try {
+    const arrow::Status status = read_groups(file.string(), columns, take);
+    if (!status.ok()) refuse(status.message(), "a Parquet file");
+  } catch (const UnknownType& unknown) {
+    refuse("a column of type " + unknown.type, "texts, numbers, booleans, lists and structs");
+  } catch (const parquet::ParquetException& error) {
+    refuse(error.what(), "a Parquet file");
+  }
+}
+
+}  // namespace tessera

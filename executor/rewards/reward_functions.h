@@ -1,0 +1,55 @@
+// The rewards of a run: rules and outside programs, each with a weight.
+//
+// Plain values; a run file says them (docs/inputs/run.md, "Rewards").
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/rewards/reward_workers.h"
+#include "executor/rewards/rules.h"
+
+namespace tessera {
+
+/// One of them: a rule, or where `rule` is null the function of a Python file, or where `file` is
+/// empty a command.
+struct RewardFunction {
+  std::string name;  // in metrics and messages
+  double weight = 1;
+  const RewardRule* rule = nullptr;
+  std::filesystem::path file;
+  std::string function = "compute_score", kwargs = "{}";  // of the file; a JSON object
+  std::vector<std::string> command;
+};
+
+/// How outside programs are run.
+struct RewardPrograms {
+  int workers = 8;  // processes of each program, over all ranks
+  std::string python = "python3";
+  WorkerLimits limits;
+};
+
+struct RewardOptions {
+  std::vector<RewardFunction> functions = {{.name = "fraction", .rule = reward_rule("fraction")}};
+  RewardPrograms programs;
+};
+
+/// Files that are not there, sandboxes that cannot be used: what would stop every response.
+void check_reward_functions(const RewardOptions& options, Problems& problems);
+
+/// Whose process scores the i-th sequence where `workers` processes are dealt to `ranks`.
+inline int rank_of_reward(std::size_t i, int workers, int ranks) {
+  return static_cast<int>(i % static_cast<std::size_t>(workers)) % ranks;
+}
+/// How many of them this rank has.
+inline int reward_workers_of(int rank, int workers, int ranks) {
+  return workers / ranks + (rank < workers % ranks ? 1 : 0);
+}
+
+/// The processes of one function on one rank; null for a rule, and where the rank has none.
+std::unique_ptr<RewardWorkers> make_reward_workers(const RewardFunction& function,
+                                                   const RewardPrograms& programs, int rank,
+                                                   int ranks, Problems& problems);
+
+}  // namespace tessera

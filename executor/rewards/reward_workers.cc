@@ -1,0 +1,200 @@
+#include "executor/rewards/reward_workers.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_json.h"
+#include "executor/data/unicode.h"
+
+namespace tessera {
+namespace {
+
+using Clock = WorkerProcess::Clock;
+constexpr int kMostDeadStarts = 32;  // in a row: the program is broken, and others are not tried
+constexpr std::size_t kLongestLine = std::size_t{1} << 20;  // bytes of an answer
+
+Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+
+std::string quoted(const std::string& text) { return json_line(node_of(valid_utf8(text))); }
+
+std::string line_of(const RewardRequest& request, std::int64_t id) {
+  return "{\"id\":" + std::to_string(id) + ",\"data_source\":" + quoted(request.data_source) +
+         ",\"solution_str\":" + quoted(request.response) +
+         ",\"ground_truth\":" + request.truth_json + ",\"extra_info\":" + request.extra_info_json +
+         "}";
+}
+
+std::string shortened(const std::string& text) {
+  return text.size() <= 80 ? text : text.substr(0, 80) + "...";
+}
+
+/// What a line says.
+struct Said {
+  bool ready = false;
+  bool is_answer = false;
+  RewardAnswer answer;
+};
+
+Said read_line(const std::string& line, std::int64_t id) {
+  Problems problems;
+  const auto document = parse_json(line, "answer", problems, {.bytes = kLongestLine});
+  const Node* root = document && document->root.is(Node::Kind::map) ? &document->root : nullptr;
+  if (root != nullptr && root->find("ready") != nullptr) return {.ready = true};
+  const Node* const number = root == nullptr ? nullptr : root->find("id");
+  if (number == nullptr || !number->is(Node::Kind::integer) || number->integer != id) return {};
+  const Node* const score = root->find("score");
+  if (score != nullptr && (score->is(Node::Kind::integer) || score->is(Node::Kind::number))) {
+    return {.is_answer = true, .answer = {.score = score->number, .failure = {}}};
+  }
+  const Node* const error = root->find("error");
+  if (error == nullptr || !error->is(Node::Kind::string)) return {};
+  return {.is_answer = true, .answer = {.score = {}, .failure = shortened(error->text)}};
+}
+
+}  // namespace
+
+struct RewardWorkers::Worker {
+  WorkerProcess process;
+  std::optional<std::size_t> request;  // that it works on
+  std::int64_t id = 0;
+  bool fresh = true;  // it has answered nothing and not said that it is ready
+  Clock::time_point deadline;
+};
+
+/// The requests of one call, given to whoever is free.
+class RewardWorkers::Round {
+ public:
+  Round(RewardWorkers& all, std::span<const RewardRequest> requests)
+      : all_(all), requests_(requests), answers_(requests.size()) {}
+
+  std::vector<RewardAnswer> run() {
+    while (true) {
+      for (const auto& worker : all_.workers_) give_work(*worker);
+      std::vector<Worker*> busy;
+      for (const auto& worker : all_.workers_) {
+        if (worker->request) busy.push_back(worker.get());
+      }
+      if (busy.empty()) return std::move(answers_);
+      wait(busy);
+      for (Worker* worker : busy) listen(*worker);
+    }
+  }
+
+ private:
+  /// Starts a process where there is none and sends it the next request. One that cannot be started
+  /// costs the request.
+  void give_work(Worker& worker) {
+    while (!worker.request && next_ < requests_.size()) {
+      if (dead_starts_ >= kMostDeadStarts) {
+        answers_[next_++].failure = last_failure_;
+        continue;
+      }
+      // What a process writes when it has been asked nothing cannot be told from an answer.
+      if (worker.process.running() && !worker.fresh &&
+          (!worker.process.receive() || worker.process.waiting() > 0)) {
+        worker.process.stop();
+      }
+      worker.request = next_++;
+      worker.id = all_.next_id_++;
+      if (!worker.process.running()) {
+        worker.fresh = true;
+        const std::string failure = worker.process.start(all_.command_);
+        if (!failure.empty()) {
+          lose(worker, failure);
+          continue;
+        }
+      }
+      worker.process.queue(line_of(requests_[*worker.request], worker.id));
+      worker.deadline = Clock::now() + seconds(all_.limits_.timeout_s +
+                                               (worker.fresh ? all_.limits_.start_timeout_s : 0));
+    }
+  }
+
+  static void wait(const std::vector<Worker*>& busy) {
+    std::vector<pollfd> ends;
+    Clock::time_point first = busy.front()->deadline;
+    for (const Worker* worker : busy) {
+      first = std::min(first, worker->deadline);
+      const WorkerProcess& process = worker->process;
+      ends.push_back({.fd = process.output(), .events = POLLIN, .revents = 0});
+      ends.push_back({.fd = process.errors(), .events = POLLIN, .revents = 0});
+      if (process.has_unsent()) {
+        ends.push_back({.fd = process.input(), .events = POLLOUT, .revents = 0});
+      }
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
+    ::poll(ends.data(), ends.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+  }
+
+  /// Takes what the worker has written, or its end.
+  void listen(Worker& worker) {
+    WorkerProcess& process = worker.process;
+    if (process.errors() >= 0) process.receive_errors();
+    if (process.has_unsent()) process.send();  // of one that reads no more the output ends, too
+    const bool open = process.receive();
+    std::string line;
+    while (worker.request && process.take_line(line)) {
+      const Said said = read_line(line, worker.id);
+      if (said.ready && worker.fresh) {
+        worker.fresh = false;
+        worker.deadline = Clock::now() + seconds(all_.limits_.timeout_s);
+      } else if (said.is_answer && !process.has_unsent()) {
+        worker.fresh = false;
+        dead_starts_ = 0;
+        answers_[*std::exchange(worker.request, std::nullopt)] = said.answer;
+      } else {
+        return lose(worker, "its answer is '" + shortened(valid_utf8(line)) + "'");
+      }
+    }
+    if (!worker.request) return;
+    if (process.waiting() > kLongestLine) return lose(worker, "its answer has no end");
+    if (!open) {
+      while (process.errors() >= 0 && process.receive_errors() && !worker_quiet(process)) {
+      }
+      const std::string words = process.last_words();
+      return lose(worker, "the process ended" + (words.empty() ? "" : ": " + shortened(words)));
+    }
+    if (Clock::now() >= worker.deadline) lose(worker, "no answer in time");
+  }
+
+  /// Nothing more of the error output can be read without waiting.
+  static bool worker_quiet(const WorkerProcess& process) {
+    pollfd end{.fd = process.errors(), .events = POLLIN, .revents = 0};
+    return ::poll(&end, 1, 0) <= 0;
+  }
+
+  /// The request has no score, and the process is ended.
+  void lose(Worker& worker, std::string failure) {
+    dead_starts_ += worker.fresh ? 1 : 0;
+    last_failure_ = failure;
+    answers_[*std::exchange(worker.request, std::nullopt)].failure = std::move(failure);
+    worker.process.stop();
+  }
+
+  RewardWorkers& all_;
+  std::span<const RewardRequest> requests_;
+  std::vector<RewardAnswer> answers_;
+  std::size_t next_ = 0;
+  int dead_starts_ = 0;  // processes in a row that ended before they were ready
+  std::string last_failure_;
+};
+
+RewardWorkers::RewardWorkers(std::vector<std::string> command, const WorkerLimits& limits,
+                             int count)
+    : command_{.words = std::move(command), .memory_gib = limits.memory_gib}, limits_(limits) {
+  for (int i = 0; i < count; ++i) workers_.push_back(std::make_unique<Worker>());
+}
+
+RewardWorkers::~RewardWorkers() = default;
+
+std::vector<RewardAnswer> RewardWorkers::score(std::span<const RewardRequest> requests) {
+  return Round(*this, requests).run();
+}
+
+}  // namespace tessera

@@ -1,0 +1,80 @@
+// Scores from programs outside the run: several processes, a time limit for each response, a limit
+// of memory, no network where bubblewrap can be used.
+//
+// A request is a JSON line {"id", "data_source", "solution_str", "ground_truth", "extra_info"}; the
+// answer a line {"id", "score"} or {"id", "error"} with the same id. A process may say {"ready":
+// true} when it has loaded what it needs; the time limit of its first response counts from then on.
+// A process that crashes, hangs, answers something else or floods its output is killed and started
+// anew: its response has no score, and nothing else is lost. A program whose processes die 32 times
+// in a row before they are ready is tried no more in that call.
+// One owner, one thread; the processes live as long as the object.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cost_models/documents/problem_list.h"
+#include "executor/rewards/worker_process.h"
+
+namespace tessera {
+
+/// Whether workers run without network and in file systems that they cannot write, by bubblewrap:
+/// automatic = where `bwrap` is there and may be used.
+enum class Sandbox : std::uint8_t { automatic, bubblewrap, none };
+std::string_view name_of(Sandbox sandbox);
+
+struct WorkerLimits {
+  double timeout_s = 30;         // seconds for one response
+  double start_timeout_s = 120;  // seconds until a process is ready, or has answered
+  double memory_gib = 8;         // address space of a process; 0 = no limit
+  Sandbox sandbox = Sandbox::automatic;
+};
+
+/// The command that runs `function` of a Python file as verl calls it: compute_score(data_source,
+/// solution_str, ground_truth, extra_info, **kwargs), returning a number, a dict with "score", or a
+/// list that begins with the number. `kwargs` is a JSON object. What the file prints goes to the
+/// error output.
+std::vector<std::string> python_reward(const std::string& python, const std::filesystem::path& file,
+                                       const std::string& function, const std::string& kwargs);
+
+/// `words` in the sandbox. A Problem, and nullopt, where bubblewrap is asked for and cannot be
+/// used; as they are where it is automatic and cannot be used (`boxed` says so).
+std::optional<std::vector<std::string>> in_sandbox(std::vector<std::string> words, Sandbox sandbox,
+                                                   bool& boxed, Problems& problems);
+
+/// One response to be scored: JSON texts for the truth and what else the prompt's line says.
+struct RewardRequest {
+  std::string data_source, response;
+  std::string truth_json, extra_info_json;
+};
+
+struct RewardAnswer {
+  std::optional<double> score;  // finite
+  std::string failure;          // why there is none
+};
+
+class RewardWorkers {
+ public:
+  /// Starts nothing yet. Precondition: count > 0.
+  RewardWorkers(std::vector<std::string> command, const WorkerLimits& limits, int count);
+  ~RewardWorkers();
+
+  /// One answer for each request, in their order.
+  std::vector<RewardAnswer> score(std::span<const RewardRequest> requests);
+
+ private:
+  struct Worker;
+  class Round;
+
+  WorkerCommand command_;
+  WorkerLimits limits_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::int64_t next_id_ = 0;
+};
+
+}  // namespace tessera

@@ -1,0 +1,69 @@
+// Rewards by rule: pure functions of a response and its ground truth, by name.
+//
+// Rules that verl has give what verl 0.9.1's utils/reward_score gives, character by character;
+// tests/executor/rewards/verl_scores.json holds verl's own answers. Any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// What a rule looks at, as UTF-8.
+struct RewardText {
+  std::string_view data_source, response, truth;
+};
+
+struct RewardRule {
+  std::string_view name;
+  double (*score)(const RewardText& text);
+  /// Whether there is a score for prompts of this source.
+  bool (*knows)(std::string_view data_source);
+};
+
+/// Share of the truth's characters (UTF-8 code points) that the response has in the same place;
+/// what follows in the response does not count. An empty truth gives 1 for an empty response.
+double fraction_reward(std::string_view response, std::string_view truth);
+/// The fraction reward over token ids.
+double fraction_reward(std::span<const std::int32_t> response, std::span<const std::int32_t> truth);
+
+/// 1 when the response without leading and trailing white space is the truth, else 0.
+double exact_reward(std::string_view response, std::string_view truth);
+
+/// 1 when the last number of the response (within its last 300 characters) has the truth's value, a
+/// millionth of it aside; thousands' commas do not count. 0 where either is no number. Numbers are
+/// found and read as in verl's gsm8k.py ("flexible") and prime_math/grader.py (is_digit).
+double numeric_reward(std::string_view response, std::string_view truth);
+
+/// verl's gsm8k.py: 1 when the number after the last "#### " of the last 300 characters is the
+/// truth, letter by letter; flexible: the last number at all.
+double gsm8k_reward(std::string_view response, std::string_view truth);
+double gsm8k_flexible_reward(std::string_view response, std::string_view truth);
+
+/// verl's math_reward.py (Hendrycks et al. 2021): 1 when the last \boxed{} of the response equals
+/// the truth after both are normalized: fractions, roots, units, degrees, percent and dollar signs.
+double math_reward(std::string_view response, std::string_view truth);
+
+/// verl's math_dapo.py: 1 when the last "Answer: ..." of the last 300 characters equals the truth
+/// after both are normalized as Minerva's (Lewkowycz et al. 2022), where there is none the last
+/// \boxed{} of the last 100; else -1.
+double math_dapo_reward(std::string_view response, std::string_view truth);
+
+/// verl's geo3k.py format_reward: 1 when the response is <think>...</think>...\boxed{...}...
+double format_reward(std::string_view response);
+
+/// The rule that verl's default_compute_score takes for a data source, or nullptr.
+const RewardRule* rule_of_data_source(std::string_view data_source);
+
+/// All of them: fraction, exact, numeric, gsm8k, gsm8k_flexible, math, math_dapo, format and
+/// by_data_source.
+std::span<const RewardRule> reward_rules();
+/// The rule of a name, or nullptr.
+const RewardRule* reward_rule(std::string_view name);
+std::vector<std::string> reward_rule_names();
+
+}  // namespace tessera

@@ -1,0 +1,125 @@
+// Runs whose rewards are several functions, Python files and programs: on four CPU ranks, with
+// responses that crash and hang them.
+#include <gtest/gtest.h>
+
+#include "tests/cli/programs.h"
+#include "tests/executor/python_oracle.h"
+
+namespace tessera {
+namespace {
+
+class RewardRun : public ProgramTest {
+ protected:
+  static void write(const std::string& name, const std::string& text) {
+    std::ofstream(at(name)) << text;
+  }
+  /// Steps of GRPO with this `reward` map.
+  static int train_with(const std::string& name, const std::string& reward, int steps = 2,
+                        const std::string& prompts = "prompts.jsonl") {
+    write(name + ".yaml", "data: {train_files: [" + at(prompts) + "]}\nreward: " + reward +
+                              "\ntrainer: {total_training_steps: " + std::to_string(steps) +
+                              ", seed: 3}\n");
+    const std::string words = kTessera + " run " + at("plan.json") + " --config " +
+                              at(name + ".yaml") + " -o " + at(name) + " >" + at(name + ".out") +
+                              " 2>&1";
+    const int status = std::system(words.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  static std::vector<double> metric(const std::string& run, const std::string& name) {
+    Problems problems;
+    const auto steps = read_metrics(folder_ / run / "metrics.jsonl", problems);
+    std::vector<double> values;
+    for (const StepNumbers& step : steps.value()) {
+      const auto found = step.data.find(name);
+      if (found != step.data.end()) values.push_back(found->second);
+    }
+    return values;
+  }
+};
+
+// verl's rule for the same responses, as a file of its own.
+constexpr const char* kFraction =
+    "def compute_score(data_source, solution_str, ground_truth, extra_info, scale=1):\n"
+    "    assert extra_info['split'] == 'train' and data_source == 'tessera/reverse'\n"
+    "    right = sum(a == b for a, b in zip(solution_str, ground_truth))\n"
+    "    return {'score': scale * right / len(ground_truth), 'acc': right}\n";
+
+TEST_F(RewardRun, APythonFileTrainsAsTheRuleDoes) {
+  write("fraction.py", kFraction);
+  ASSERT_EQ(train_with("rule", "{function: fraction}"), 0) << text_of(at("rule.out"));
+  ASSERT_EQ(train_with("file", "{custom_reward_function: {path: " + at("fraction.py") + "}}"), 0)
+      << text_of(at("file.out"));
+  EXPECT_EQ(rewards("rule").size(), 2u);
+  EXPECT_EQ(rewards("rule"), rewards("file"));
+  EXPECT_EQ(metric("rule", "actor/pg_loss"), metric("file", "actor/pg_loss"));
+  EXPECT_EQ(metric("file", "reward/failed"), (std::vector<double>{0, 0}));
+}
+
+TEST_F(RewardRun, AParquetFileTrainsAsTheSameLinesDo) {
+  const std::string python = python_with("pyarrow");
+  if (python.empty()) GTEST_SKIP() << "no Python with pyarrow";
+  write("convert.py",
+        "import sys, pyarrow.json as j, pyarrow.parquet as p\n"
+        "p.write_table(j.read_json(sys.argv[1]), sys.argv[2])\n");
+  ASSERT_EQ(run_python(python,
+                       at("convert.py") + " " + at("prompts.jsonl") + " " + at("prompts.parquet")),
+            0);
+  ASSERT_EQ(train_with("lines", "{function: fraction}"), 0) << text_of(at("lines.out"));
+  ASSERT_EQ(train_with("rows", "{function: fraction}", 2, "prompts.parquet"), 0)
+      << text_of(at("rows.out"));
+  EXPECT_EQ(rewards("lines").size(), 2u);
+  EXPECT_EQ(rewards("lines"), rewards("rows"));
+  EXPECT_EQ(metric("lines", "actor/pg_loss"), metric("rows", "actor/pg_loss"));
+}
+
+TEST_F(RewardRun, SeveralRewardsAreAddedUpByTheirWeights) {
+  write("fraction.py", kFraction);
+  ASSERT_EQ(train_with("several",
+                       "{functions: [{name: fraction, weight: 2}, {name: twice, weight: "
+                       "-0.5, path: " +
+                           at("fraction.py") + ", reward_kwargs: {scale: 3}}]}"),
+            0)
+      << text_of(at("several.out"));
+  const std::vector<double> score = rewards("several"),
+                            rule = metric("several", "reward/fraction/mean"),
+                            file = metric("several", "reward/twice/mean");
+  ASSERT_EQ(score.size(), 2u);
+  ASSERT_EQ(rule.size(), 2u);
+  for (std::size_t i = 0; i < score.size(); ++i) {
+    EXPECT_NEAR(file[i], 3 * rule[i], 1e-9);
+    EXPECT_NEAR(score[i], 2 * rule[i] - 0.5 * file[i], 1e-6);
+  }
+  EXPECT_GT(rule[0], 0);
+}
+
+TEST_F(RewardRun, ResponsesThatBreakTheProgramCostThemselvesAlone) {
+  write("fragile.py",
+        "import os, time\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        "    if extra_info['index'] % 16 == 1: os.kill(os.getpid(), 9)\n"
+        "    if extra_info['index'] == 7: time.sleep(1000)\n"
+        "    if extra_info['index'] % 16 == 3: os.fork(); time.sleep(0)\n"
+        "    return 1\n");
+  ASSERT_EQ(train_with("fragile", "{custom_reward_function: {path: " + at("fragile.py") +
+                                      "}, workers: {timeout_s: 2}}"),
+            0)
+      << text_of(at("fragile.out"));
+  const std::vector<double> failed = metric("fragile", "reward/failed"), score = rewards("fragile");
+  ASSERT_EQ(failed.size(), 2u);
+  EXPECT_GT(failed[0] + failed[1], 0);
+  for (std::size_t i = 0; i < score.size(); ++i) EXPECT_GT(score[i], 0.5);
+  EXPECT_NE(text_of(at("fragile.out")).find("responses have no score"), std::string::npos)
+      << text_of(at("fragile.out"));
+}
+
+TEST_F(RewardRun, AProgramThatNeverAnswersEndsTheRun) {
+  write("broken.py", "import no_such_module\n");
+  EXPECT_EQ(train_with("broken", "{custom_reward_function: {path: " + at("broken.py") + "}}"), 65);
+  EXPECT_NE(text_of(at("broken.out")).find("no_such_module"), std::string::npos)
+      << text_of(at("broken.out"));
+  EXPECT_EQ(train_with("absent", "{custom_reward_function: {path: /no/such/file.py}}"), 65);
+  EXPECT_FALSE(fs::exists(at("absent") + "/metrics.jsonl")) << "told before the run starts";
+}
+
+}  // namespace
+}  // namespace tessera

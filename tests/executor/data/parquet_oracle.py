@@ -1,0 +1,27 @@
+"""Writes Parquet files of prompts with pyarrow, as data sets and verl's examples have them.
+
+usage: parquet_oracle.py FOLDER
+"""
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+folder = sys.argv[1]
+rows = [
+    {"data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": f"What is {i}+{i}? \u4f60"}], "ability": "math",
+     "reward_model": {"style": "rule", "ground_truth": str(2 * i)}, "extra_info": {"split": "train", "index": i, "score": i / 2, "tags": ["a", None]}}
+    for i in range(1000)
+]
+table = pa.Table.from_pylist(rows)
+pq.write_table(table, f"{folder}/train.parquet", row_group_size=64, compression="zstd")
+large = table.set_column(0, "data_source", table["data_source"].dictionary_encode())
+large = large.set_column(1, "prompt", table["prompt"].cast(pa.large_list(table["prompt"].type.value_type)))
+pq.write_table(large.append_column("unused", pa.array([b"\xff"] * 1000)), f"{folder}/large.parquet", compression="snappy")
+pq.write_table(pa.table({"data_source": ["d", "d"], "prompt": ["r1=", None], "reward_model": [{"ground_truth": 7}, {"ground_truth": 8}]}),
+               f"{folder}/plain.parquet")
+pq.write_table(pa.table({"data_source": ["d"], "prompt": ["p"], "reward_model": [{"ground_truth": "t"}], "extra_info": [{"when": b"x"}]}),
+               f"{folder}/bytes.parquet")
+pq.write_table(pa.table({"data_source": pa.array([], pa.string())}), f"{folder}/empty.parquet")
+with open(f"{folder}/train.parquet", "rb") as whole, open(f"{folder}/cut.parquet", "wb") as cut:
+    cut.write(whole.read()[:5000])

@@ -1,0 +1,75 @@
+// Prompts in Parquet files, as pyarrow writes them (parquet_oracle.py).
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "cost_models/documents/problem.h"
+#include "executor/data/parquet_rows.h"
+#include "executor/data/prompts.h"
+#include "tests/executor/python_oracle.h"
+
+namespace tessera {
+namespace {
+
+class ParquetPrompts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!reads_parquet()) GTEST_SKIP() << "this build has no libparquet";
+    const std::string python = python_with("pyarrow");
+    ASSERT_NE(python, "");
+    const std::string script = TESSERA_SOURCE_DIR "/tests/executor/data/parquet_oracle.py";
+    ASSERT_EQ(run_python(python, script + " " + folder_.path.string()), 0);
+  }
+
+  std::optional<std::vector<Prompt>> read(const std::string& name) {
+    problems_.clear();
+    return read_prompts(folder_.path / name, problems_);
+  }
+  std::string told() const { return problems_.empty() ? "" : to_string(problems_[0]); }
+
+  TemporaryFolder folder_;
+  Problems problems_;
+};
+
+TEST_F(ParquetPrompts, AreThoseOfTheRows) {
+  for (const char* name : {"train.parquet", "large.parquet"}) {
+    const auto prompts = read(name);
+    ASSERT_TRUE(prompts) << told();
+    ASSERT_EQ(prompts->size(), 1000u);
+    for (std::size_t i = 0; i < prompts->size(); ++i) {
+      const Prompt& prompt = (*prompts)[i];
+      const std::string number = std::to_string(i);
+      EXPECT_EQ(prompt.data_source, "openai/gsm8k");
+      EXPECT_EQ(
+          prompt.messages,
+          (std::vector<ChatMessage>{{"user", "What is " + number + "+" + number + "? \u4f60"}}));
+      EXPECT_EQ(prompt.ability, "math");
+      EXPECT_EQ(prompt.reward_style, "rule");
+      EXPECT_EQ(prompt.ground_truth, std::to_string(2 * i));
+    }
+    // Rows read as the same line of JSON reads.
+    const auto line = parse_prompts(to_json_line((*prompts)[3]), "line", problems_);
+    EXPECT_EQ(line->at(0), (*prompts)[3]);
+    EXPECT_NE((*prompts)[3].extra_info.find(R"("index":3)"), std::string::npos);
+    EXPECT_NE((*prompts)[3].extra_info.find(R"("score":1.5)"), std::string::npos);
+    EXPECT_NE((*prompts)[3].extra_info.find(R"("tags":["a",null])"), std::string::npos);
+  }
+}
+
+TEST_F(ParquetPrompts, BadRowsAndFilesAreNamed) {
+  EXPECT_FALSE(read("plain.parquet"));
+  EXPECT_NE(told().find("row 2 (/prompt)"), std::string::npos) << told();
+  EXPECT_FALSE(read("bytes.parquet"));
+  EXPECT_NE(told().find("binary"), std::string::npos) << told();
+  EXPECT_FALSE(read("empty.parquet"));
+  EXPECT_NE(told().find("no prompt"), std::string::npos) << told();
+  EXPECT_FALSE(read("cut.parquet"));
+  EXPECT_NE(told().find("cut.parquet"), std::string::npos) << told();
+  EXPECT_FALSE(read("absent.parquet"));
+  std::ofstream(folder_.path / "text.parquet") << "{\"data_source\": 1}\n";
+  EXPECT_FALSE(read("text.parquet"));
+  EXPECT_NE(told().find("a Parquet file"), std::string::npos) << told();
+}
+
+}  // namespace
+}  // namespace tessera
