@@ -86,8 +86,9 @@ Site site_of(const ReshardOptionsGiven& options, const End& from, const End& to)
       from.plan->model_of(Role::actor) != to.plan->model_of(Role::rollout)) {
     refuse(to.text, "another model than in " + from.text, "two plans of one model");
   }
-  return {plan.models.at(role.model).path, plan.model_of(named.role), plan.cluster,
-          calibration_of(plan, options.calibration), role.dtypes};
+  return {std::filesystem::path(plan.models.at(role.model).path).filename().string(),
+          plan.model_of(named.role), plan.cluster, calibration_of(plan, options.calibration),
+          role.dtypes};
 }
 
 std::vector<int> ranks_from(std::int64_t first, std::int64_t count) {

@@ -202,7 +202,7 @@ std::string reshard_part(const Plan& plan) {
              std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
              std::string(name_of(pair.mode)).c_str(), in_binary_units(pair.bytes_received).c_str(),
              in_binary_units(pair.lower_bound_bytes).c_str());
-    if (pair.bytes_received > 0) {
+    if (pair.mode == ReshardMode::minimal && pair.bytes_received > 0) {
       out += text("; gathering everything: %.2fx",
                   static_cast<double>(whole) / static_cast<double>(pair.bytes_received.value));
     }

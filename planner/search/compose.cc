@@ -138,7 +138,8 @@ PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   set_gathered(plan,
                rollout_apart(solution.placement)
                    ? costs.memory(whole, Phase::gen).weights
-                   : costs.reshard_bytes(solution.choice.at(Role::actor), whole),
+                   : as_gathered(plan.engine, plan.find(Role::actor)->dtypes,
+                                 costs.reshard_bytes(solution.choice.at(Role::actor), whole)),
                costs.memory(rollout, Phase::gen).weights, pair);
   return pair;
 }

@@ -89,7 +89,7 @@ std::optional<WrittenLayout> read_layout_words(const std::string& text, std::int
                                                Problems& problems) {
   const std::size_t before = problems.size();
   Words words;
-  std::stringstream list(text);
+  std::stringstream list(text.empty() ? "," : text);  // one word, which is empty
   for (std::string word; std::getline(list, word, ',');) {
     if (read_word(word, words)) continue;
     problems.push_back({.file = name,

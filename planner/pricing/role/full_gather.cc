@@ -25,6 +25,11 @@ int gathering_ranks(const Candidate& actor) {
   return std::min(actor.gpus, std::max(dense, actor.pp * actor.ep * actor.etp));
 }
 
+Bytes as_gathered(std::string_view engine, const RoleDTypes& dtypes, Bytes bytes) {
+  const bool masters = engine_named(engine).weights.gather.value().master_weights;
+  return masters ? bytes / size_of(dtypes.wire) * size_of(dtypes.master) : bytes;
+}
+
 namespace {
 
 // A file's tensors that are several rows of the table are counted once.

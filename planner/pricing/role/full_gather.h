@@ -27,6 +27,10 @@ Candidate whole_copies(Candidate rollout);
 /// Ranks over which one copy of the actor's weights lies: who gathers together.
 int gathering_ranks(const Candidate& actor);
 
+/// `bytes` of weights in the type that travels, in that which the engine gathers (fp32 shards of
+/// FSDP: twice as many as of bf16). Precondition: gathers_whole.
+Bytes as_gathered(std::string_view engine, const RoleDTypes& dtypes, Bytes bytes);
+
 /// Seconds of software in a reshard to this rollout, whatever the layouts are
 /// (HandoverTraits): `shared` is on the actor's GPUs, else on GPUs of its own. Tensors are counted
 /// as the rollout loads them: the checkpoint's, experts apart where it has them apart, or those of

@@ -328,7 +328,8 @@ Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& r
 
 Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
                                          Seconds barriers) {
-  const Traffic held = bytes(actor, whole_copies(rollout)).received;
+  const Traffic held = as_gathered(assumed_.request.engine, actor_->model().dtypes,
+                                   bytes(actor, whole_copies(rollout)).received);
   const int group = gathering_ranks(actor);
   if (held <= 0 || group == 1) return {};
   // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
