@@ -2,8 +2,8 @@
 //
 // Bytes, seconds and bytes per second as raw doubles. A flow crosses its links at one rate; no
 // flow's rate can grow without another's, which is no larger, falling (Bertsekas and Gallager, Data
-// Networks, 6.5.2). Rates change where a flow begins or ends, and there only among flows that are
-// connected with it by links. Pure functions; equal inputs give equal bits.
+// Networks, 6.5.2). Rates change where a flow begins or ends, and there only as far as
+// bottlenecks are touched. Pure functions; equal inputs give equal bits.
 #pragma once
 
 #include <cstdint>
