@@ -285,6 +285,20 @@ TEST(ReshardMethods, OfOursAreWhatTheSimulatorRuns) {
   }
 }
 
+TEST(ReshardMethods, APlanStatesTheTransportThatItWasAskedForAndIsPricedWithIt) {
+  PlanRequest request =
+      request_for("tessera", {"actor.tp=8", "rollout.tp=2", "placement=colocated"});
+  const Plan plain = planned(request);
+  request.reshard = {ReshardTransport::send_recv, Bytes{64 << 20}};
+  const Plan asked = planned(request);
+  EXPECT_EQ(asked.reshard.front().transport, ReshardTransport::send_recv);
+  EXPECT_EQ(asked.reshard.front().bucket_bytes, 64 << 20);
+  EXPECT_EQ(asked.reshard.front().peak_bytes, plain.reshard.front().peak_bytes + Bytes{256 << 20});
+  EXPECT_GT(asked.prediction.phases_s.at(Phase::reshard),
+            1.05 * plain.prediction.phases_s.at(Phase::reshard));
+  EXPECT_EQ(asked.find(Role::rollout)->memory.at(Phase::reshard).reshard, 256 << 20);
+}
+
 // Pricing, simulation and trace of one plan, by transport and bucket.
 TEST(ReshardMethods, TransportAndBucketMatterInPlanSimulationAndTrace) {
   const PlanRequest request =
@@ -347,7 +361,14 @@ TEST(ReshardMethods, AlongTheCurveMemoryRisesAndTimeFalls) {
       }
     }
   }
-  EXPECT_GT(curve.back().costs.front().peak, curve.front().costs.front().peak);
+  for (std::size_t m = 0; m < curve.front().costs.size(); ++m) {
+    const MethodCost &first = curve.front().costs[m], &last = curve.back().costs[m];
+    if (first.method < ReshardMethod::copy_engine) {
+      EXPECT_GT(last.peak, first.peak) << name_of(last.method);
+    } else {
+      EXPECT_LT(last.wire, first.wire) << name_of(last.method);
+    }
+  }
 }
 
 TEST(ReshardMethods, SayWhyTheyAreNotUsable) {

@@ -43,10 +43,10 @@ Seconds seconds_before_handover(const Assumptions& assumed, const ModelSpec& mod
                                 const Candidate& actor);
 
 /// Buckets in which gathered tensors are handed over (verl's update_weights_bucket_megabytes): the
-/// engine's default, or the largest tensor in whole MiB, as stored.
-Bytes gather_bucket_bytes(const Plan& plan);
-Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
-                          const RoleDTypes& dtypes);
+/// size that is asked for, or the engine's default, or the largest tensor in whole MiB, as stored.
+Bytes gather_bucket_bytes(const Plan& plan, Bytes asked = {});
+Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor, const RoleDTypes& dtypes,
+                          Bytes asked = {});
 
 /// The largest tensor of the actor in bytes, in the type in which it is gathered.
 Bytes largest_tensor_bytes(const Plan& plan);

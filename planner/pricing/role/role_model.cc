@@ -62,9 +62,8 @@ Bytes bucket_of(const PlanRequest& request, const Lora& rollout) {
   const bool trained = std::find(roles.begin(), roles.end(), Role::actor) != roles.end();
   if (rollout.moves_adapters() || !trained) return {};
   if (!gathers_whole(request.engine)) return travel_stages(request.reshard);
-  if (request.reshard.bucket > 0) return request.reshard.bucket;
   return gather_bucket_bytes(request.engine, model_of(request, Role::actor),
-                             dtypes_of(request, Role::actor));
+                             dtypes_of(request, Role::actor), request.reshard.bucket);
 }
 
 }  // namespace
