@@ -49,8 +49,10 @@ End end_of(const std::string& text, const std::string& name, Role role) {
 }
 
 [[noreturn]] void refuse(const std::string& option, std::string found, std::string expected) {
-  throw Error({Problem{
-      .file = option, .place = "", .found = std::move(found), .expected = std::move(expected)}});
+  throw Error(ExitCode::usage, {Problem{.file = option,
+                                        .place = "",
+                                        .found = std::move(found),
+                                        .expected = std::move(expected)}});
 }
 
 struct Site {
@@ -100,7 +102,7 @@ std::vector<int> ranks_from(std::int64_t first, std::int64_t count) {
 WrittenLayout read_words(const End& end, const Site& site, std::int64_t gpus) {
   Problems problems;
   auto written = read_layout_words(end.text, site.model.layers, gpus, end.name, problems);
-  if (!written) throw Error(std::move(problems));
+  if (!written) throw Error(ExitCode::usage, std::move(problems));
   return *std::move(written);
 }
 
@@ -112,7 +114,7 @@ RankMap trainer_of(const ReshardOptionsGiven& options, const End& from, const Si
   Problems problems;
   RankMap map = make_rank_map(written.order, written.layout, ranks_from(0, written.layout.ranks()),
                               nullptr, "FROM", problems);
-  if (!problems.empty()) throw Error(std::move(problems));
+  if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
   return map;
 }
 

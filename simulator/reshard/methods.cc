@@ -343,6 +343,7 @@ MethodCost ReshardComparison::State::cost(ReshardMethod method, Bytes bucket) co
   }
   move(method, bucket, cost);
   if (!cost.unusable.empty()) return cost;
+  cost.fits = cost.peak + cost.redundant <= question.cluster.device.memory;
   const HandoverTraits by = handover_of(method, fully_sharded(question.from.layout));
   const bool far = method == ReshardMethod::broadcast;
   cost.software = far ? tensors() * by.broadcast_tensor : by.call + tensors() * by.tensor;

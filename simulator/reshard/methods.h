@@ -70,6 +70,7 @@ struct MethodCost {
   Bytes total_received;  // of all ranks
   Bytes peak;            // of gathered and received weights with their buffers, beside `redundant`
   Bytes redundant;       // training weights that a rank keeps and does not generate with
+  bool fits = true;      // peak and redundant weights are together no more than a GPU has
   Bytes bucket;          // 0 = none
   Seconds wire, software;
   Seconds total;             // what the rollout waits

@@ -23,11 +23,11 @@ std::string time(Seconds seconds) { return seconds > 0 ? in_seconds(seconds) : "
 
 std::string row_text(const MethodCost& cost) {
   const std::string name(name_of(cost.method));
-  return text("%-13s %11s %11s %11s %11s %10s %10s %10s  %s\n", name.c_str(),
+  return text("%-13s %11s %11s %11s %11s %10s %10s %10s  %s%s\n", name.c_str(),
               amount(cost.received).c_str(), amount(cost.sent).c_str(),
               amount(cost.redundant).c_str(), amount(cost.peak).c_str(), time(cost.wire).c_str(),
               time(cost.software).c_str(), time(cost.total).c_str(),
-              std::string(cost.overlap).c_str());
+              std::string(cost.overlap).c_str(), cost.fits ? "" : "; DOES NOT FIT");
 }
 
 std::string curve_text(const ReshardComparison& comparison) {
@@ -59,6 +59,7 @@ Node cost_node(const MethodCost& cost) {
   add(row, "total_received_bytes", node_of(cost.total_received.value));
   add(row, "redundant_bytes", node_of(cost.redundant.value));
   add(row, "peak_bytes", node_of(cost.peak.value));
+  add(row, "fits", node_of(cost.fits));
   add(row, "bucket_bytes", node_of(cost.bucket.value));
   add(row, "wire_s", node_of(cost.wire.value));
   add(row, "software_s", node_of(cost.software.value));
@@ -69,8 +70,19 @@ Node cost_node(const MethodCost& cost) {
 
 std::vector<std::string> cost_cells(const MethodCost& cost) {
   if (!cost.unusable.empty()) {
-    return {
-        std::string(name_of(cost.method)), "", "", "", "", "", "", "", "", "", "", cost.unusable};
+    return {std::string(name_of(cost.method)),
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            cost.unusable};
   }
   const auto whole = [](Bytes bytes) { return std::to_string(bytes.value); };
   const auto exact = [](Seconds seconds) { return text("%.9g", seconds.value); };
@@ -80,6 +92,7 @@ std::vector<std::string> cost_cells(const MethodCost& cost) {
           whole(cost.total_received),
           whole(cost.redundant),
           whole(cost.peak),
+          cost.fits ? "true" : "false",
           whole(cost.bucket),
           exact(cost.wire),
           exact(cost.software),
@@ -134,8 +147,8 @@ std::string reshard_json(const ReshardComparison& comparison, std::string_view m
 std::string reshard_csv(const ReshardComparison& comparison, bool curve) {
   CsvTable table{.file = "",
                  .header = {"method", "received_bytes", "sent_bytes", "total_received_bytes",
-                            "redundant_bytes", "peak_bytes", "bucket_bytes", "wire_s", "software_s",
-                            "total_s", "overlaps", "unusable"},
+                            "redundant_bytes", "peak_bytes", "fits", "bucket_bytes", "wire_s",
+                            "software_s", "total_s", "overlaps", "unusable"},
                  .rows = {}};
   if (curve) {
     for (const CurvePoint& point : bucket_curve(comparison)) {

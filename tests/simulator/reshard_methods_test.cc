@@ -387,6 +387,21 @@ TEST(ReshardMethods, SayWhyTheyAreNotUsable) {
   EXPECT_EQ(wider.cost(ReshardMethod::gather_model).unusable, "");
 }
 
+TEST(ReshardMethods, SayWhichHoldMoreThanAGpuHas) {
+  const ParameterTable table = even_table();
+  ReshardQuestion question =
+      question_of(table, layout_of(table, {1, 4, 2}), layout_of(table, {1, 2, 4}));
+  const std::int64_t model = ReshardComparison(question).model_bytes().value;
+  // The model and the quarter that a rank trains with; ours needs half of it and keeps nothing.
+  question.cluster.device.memory = Bytes{model + model / 4};
+  EXPECT_TRUE(ReshardComparison(question).cost(ReshardMethod::gather_model).fits);
+  question.cluster.device.memory = Bytes{model + model / 4 - 1};
+  const ReshardComparison less(question);
+  EXPECT_FALSE(less.cost(ReshardMethod::gather_model).fits);
+  EXPECT_TRUE(less.cost(ReshardMethod::copy_engine).fits);
+  EXPECT_THAT(reshard_text(less, "even", false), testing::HasSubstr("nothing; DOES NOT FIT"));
+}
+
 TEST(ReshardMethods, AreWrittenAsTheSchemaAndTheTableSay) {
   const ParameterTable table = parameter_table(even_model(4));
   const ReshardComparison found(
