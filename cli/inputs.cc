@@ -60,7 +60,7 @@ bool same_kind(const std::string& type, const std::string& device) {
 
 // Several GPU types: the file's constants for pools on its device alone, the shipped ones for the
 // others.
-Calibration with_measured(const ClusterSpec& cluster, Calibration measured,
+Calibration with_measured(const ClusterSpec& cluster, const Calibration& measured,
                           const std::string& where) {
   Calibration all = calibration_for(cluster, "");
   bool used = false;

@@ -20,6 +20,7 @@
 #include "planner/plan/amounts.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/settings_of_candidate.h"
+#include "simulator/timeline/run_folder.h"
 
 namespace tessera {
 namespace {
@@ -72,7 +73,7 @@ std::string changes(const Plan& before, const Plan& after) {
 
 /// Of a run's folder: what the next attempt goes on from, its locks, and earlier attempts.
 bool stays(const std::string& name) {
-  return name.starts_with("attempt-") || name == "checkpoints" || name == "hf_steps" ||
+  return name.starts_with("attempt-") || name == kCheckpointsFolder || name == kExportsFolder ||
          name.ends_with("lock");
 }
 

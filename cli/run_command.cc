@@ -27,6 +27,7 @@
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
+#include "simulator/timeline/run_folder.h"
 #include "simulator/timeline/run_lock.h"
 
 namespace tessera {
@@ -168,8 +169,8 @@ std::optional<int> attempt(const Plan& plan, const std::string& config, const Ru
 /// Words about where the next attempt begins: only complete checkpoints have this name.
 std::string begins_from(const fs::path& folder) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error)) {
-    if (entry.path().filename().string().starts_with("global_step_")) {
+  for (const auto& entry : fs::directory_iterator(folder / kCheckpointsFolder, error)) {
+    if (entry.path().filename().string().starts_with(kStepPrefix)) {
       return "from the newest checkpoint";
     }
   }

@@ -133,7 +133,8 @@ double stage_batches_in_flight(int micro_batches, int pp, int vpp, int stage) {
 double layers_in_flight(const ParallelLayout& layout, int micro_batches, int stage) {
   const int chunks = layout.vpp, pp = layout.pp;
   const auto layers = [&](int chunk) {
-    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * pp + stage)];
+    const int index = chunk * pp + stage;
+    const LayerRange& range = layout.stages[static_cast<std::size_t>(index)];
     return as_double(range.last - range.first);
   };
   bool even = true;

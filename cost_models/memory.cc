@@ -13,6 +13,11 @@ namespace {
 bool holds_first(const ParallelLayout&, int stage) { return stage == 0; }
 bool holds_last(const ParallelLayout& layout, int stage) { return stage == layout.pp - 1; }
 
+const LayerRange& layers_of(const ParallelLayout& layout, int stage, int chunk) {
+  const int index = chunk * layout.pp + stage;
+  return layout.stages[static_cast<std::size_t>(index)];
+}
+
 }  // namespace
 
 std::int64_t RankModel::kv_heads() const {
@@ -125,7 +130,7 @@ ShardElements shard_elements(const ParameterTable& table, int tp, int ep, int et
 std::int64_t stage_layers(const ParallelLayout& layout, int stage) {
   std::int64_t layers = 0;
   for (int chunk = 0; chunk < layout.vpp; ++chunk) {
-    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * layout.pp + stage)];
+    const LayerRange& range = layers_of(layout, stage, chunk);
     layers += range.last - range.first;
   }
   return layers;
@@ -134,7 +139,7 @@ std::int64_t stage_layers(const ParallelLayout& layout, int stage) {
 LayerCounts stage_layers(const ModelSpec& model, const ParallelLayout& layout, int stage) {
   LayerCounts counts{};
   for (int chunk = 0; chunk < layout.vpp; ++chunk) {
-    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * layout.pp + stage)];
+    const LayerRange& range = layers_of(layout, stage, chunk);
     for (std::int64_t layer = range.first; layer < range.last; ++layer) {
       ++counts[static_cast<std::size_t>(kind_of_layer(model, layer))];
     }
@@ -148,7 +153,7 @@ Elements stage_parts(const ShardElements& shards, const ParallelLayout& layout, 
   const bool first = holds_first(layout, stage), last = holds_last(layout, stage);
   Elements sum;
   for (int chunk = 0; chunk < layout.vpp; ++chunk) {
-    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * layout.pp + stage)];
+    const LayerRange& range = layers_of(layout, stage, chunk);
     for (std::int64_t layer = range.first; layer < range.last; ++layer) {
       const LayerKind kind = shards.kinds[static_cast<std::size_t>(layer)];
       sum += shards.layer[static_cast<std::size_t>(kind)][at];

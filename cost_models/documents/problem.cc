@@ -52,7 +52,9 @@ Error::Error(ExitCode code, Problems problems)
     : code_(code), problems_(std::move(problems)), text_(joined(problems_)) {}
 
 Error::Error(Problems problems)
-    : Error(of_options(problems) ? ExitCode::usage : ExitCode::bad_input, problems) {}
+    : code_(of_options(problems) ? ExitCode::usage : ExitCode::bad_input),
+      problems_(std::move(problems)),
+      text_(joined(problems_)) {}
 
 Error::Error(ExitCode code, std::string message)
     : Error(code, Problems{Problem{.found = std::move(message)}}) {}

@@ -13,8 +13,8 @@ constexpr double kExchangeBuffers = 3;
 double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 Bytes rounded(double bytes) {
-  constexpr double most = 1LL << 56;  // sums of them stay integers
-  return Bytes{static_cast<std::int64_t>(std::ceil(std::min(bytes, most)))};
+  constexpr double kMost = 1LL << 56;  // sums of them stay integers
+  return Bytes{static_cast<std::int64_t>(std::ceil(std::min(bytes, kMost)))};
 }
 
 /// One rank's widths of a dense layer, in bytes per token.

@@ -32,7 +32,7 @@ LinearFit fit_linear(const Samples& samples, const FeaturesOf& features_of) {
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 FitReport held_out_report(const std::string& what, const Samples& samples, const Fitter& fitter) {

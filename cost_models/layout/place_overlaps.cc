@@ -57,9 +57,9 @@ int PlaceOverlaps::source(int rank) const {
 }
 
 const std::vector<int>& PlaceOverlaps::sources_on(int node) const {
-  static const std::vector<int> kNone;
+  static const std::vector<int> none;
   const auto found = sources_of_node_.find(node);
-  return found == sources_of_node_.end() ? kNone : found->second;
+  return found == sources_of_node_.end() ? none : found->second;
 }
 
 std::int64_t PlaceOverlaps::absent(int place, const std::vector<int>& sources) {

@@ -98,7 +98,8 @@ class Assignment {
   std::pair<std::int64_t, std::int64_t> block_cost(int type, const NodeKind& kind) {
     std::pair<std::int64_t, std::int64_t> cost{0, 0};
     for (int i = 0; i < block_; ++i) {
-      const int place = overlaps_.place(static_cast<std::size_t>(type * block_ + i));
+      const int index = type * block_ + i;
+      const int place = overlaps_.place(static_cast<std::size_t>(index));
       cost.first += overlaps_.absent(place, kind.sources);
       std::int64_t least = std::numeric_limits<std::int64_t>::max();
       for (const int held : kind.held) least = std::min(least, overlaps_.received(place, held));
@@ -148,8 +149,9 @@ class Assignment {
     }
     unit = std::max<std::int64_t>(unit, 1);
     const std::int64_t blocks = layout_.ranks() / block_;
-    const double room = 4e18 / static_cast<double>(blocks) /
-                        (static_cast<double>(most_across / unit) + 1) / static_cast<double>(blocks);
+    const std::int64_t most_units = most_across / unit;  // whole: every cost is a multiple
+    const double room = 4e18 / static_cast<double>(blocks) / (static_cast<double>(most_units) + 1) /
+                        static_cast<double>(blocks);
     const double steps = std::min(room, static_cast<double>(most_within));
     const std::int64_t weight = steps < 1 ? 1 : static_cast<std::int64_t>(steps) * blocks + 1;
     for (std::size_t type = 0; type < cost.size(); ++type) {

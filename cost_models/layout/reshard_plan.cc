@@ -28,12 +28,12 @@ class ReshardPlanner {
   ReshardPlanner(std::span<const ShardedTensor> tensors, std::vector<int> kind_of, bool listed,
                  const ReshardOptions& options)
       : tensors_(tensors), kind_of_(std::move(kind_of)), listed_(listed), options_(options) {
-    int top = -1;
+    int ranks = 0;
     for (const ShardedTensor& tensor : tensors) {
-      for (const Holding& holding : tensor.source) top = std::max(top, holding.rank);
-      for (const Holding& holding : tensor.destination) top = std::max(top, holding.rank);
+      for (const Holding& holding : tensor.source) ranks = std::max(ranks, holding.rank + 1);
+      for (const Holding& holding : tensor.destination) ranks = std::max(ranks, holding.rank + 1);
     }
-    plan_.traffic.resize(static_cast<size_t>(top + 1));
+    plan_.traffic.resize(static_cast<size_t>(ranks));
   }
 
   ReshardPlan plan() {

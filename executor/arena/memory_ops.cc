@@ -1,5 +1,6 @@
 #include "executor/arena/memory_ops.h"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <Eigen/Core>

@@ -74,7 +74,8 @@ ParallelLayout train_layout(std::string_view text, const ModelSpec& model, int r
   layout.sequence_parallel = word("sp", 0) != 0;
   layout.ulysses = word("ulysses", 0) != 0;
   if (const std::string why = context_refusal(model, layout); !why.empty()) refuse(text, why);
-  if (layout.pp * layout.vpp > model.layers) refuse(text, "there are fewer layers than stages");
+  if (std::int64_t{layout.pp} * layout.vpp > model.layers)
+    refuse(text, "there are fewer layers than stages");
   layout.stages = even_stages(model.layers, layout.pp, layout.vpp);
   Problems problems;
   validate(layout, model.layers, ranks, "--layout", std::string(text), problems);

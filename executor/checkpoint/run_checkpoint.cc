@@ -1,10 +1,11 @@
 #include "executor/checkpoint/run_checkpoint.h"
 
 #define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,23 +20,23 @@
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/atomic_file.h"
 #include "executor/checkpoint/mapped_file.h"
+#include "simulator/timeline/run_folder.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "global_step_";
 constexpr std::string_view kPartial = ".partial", kRemoved = ".removed";
 constexpr std::size_t kLengthBytes = 8;  // of a safetensors header's length
 
 /// The step of "global_step_N".
 std::optional<std::int64_t> step_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
-  if (!name.starts_with(kPrefix)) return std::nullopt;
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
   std::int64_t step = 0;
   const char* const end = name.data() + name.size();
-  const auto [at, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  const auto [at, error] = std::from_chars(name.data() + kStepPrefix.size(), end, step);
   return error == std::errc() && at == end && step >= 0 ? std::optional(step) : std::nullopt;
 }
 
@@ -102,11 +103,12 @@ std::string checkpoint_digest(std::span<const std::byte> bytes) {
 }
 
 fs::path checkpoint_path(const fs::path& checkpoints, std::int64_t step) {
-  return checkpoints / (std::string(kPrefix) + std::to_string(step));
+  return checkpoints / (std::string(kStepPrefix) + std::to_string(step));
 }
 
 fs::path partial_path(const fs::path& checkpoints, std::int64_t step) {
-  return checkpoints / ("." + std::string(kPrefix) + std::to_string(step) + std::string(kPartial));
+  return checkpoints /
+         ("." + std::string(kStepPrefix) + std::to_string(step) + std::string(kPartial));
 }
 
 std::string rank_file_name(int rank) {
@@ -165,7 +167,7 @@ void remove_leftovers(const fs::path& checkpoints) {
   std::vector<fs::path> left;
   for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("." + std::string(kPrefix)) &&
+    if (name.starts_with("." + std::string(kStepPrefix)) &&
         (name.ends_with(kPartial) || name.ends_with(kRemoved))) {
       left.push_back(entry.path());
     }

@@ -210,10 +210,10 @@ bool read_box(const TensorView& tensor, const Box& box, int outer_dim, void* des
   const std::int64_t from_bytes = size_of(tensor.dtype), to_bytes = size_of(dtype);
   // Memory order is a, b, ..., y, z. Where the last dim is the outer one, (a, z) is a transposed
   // plane; every other order keeps the source's last dim last, so (y, z) has contiguous rows.
-  constexpr std::size_t last = kMaxTensorRank - 1;
+  constexpr std::size_t kLast = kMaxTensorRank - 1;
   const bool transposed = box.rank > 1 && outer_dim == box.rank - 1;
   const std::size_t outer =
-      transposed ? static_cast<std::size_t>(kMaxTensorRank - box.rank) : last - 1;
+      transposed ? static_cast<std::size_t>(kMaxTensorRank - box.rank) : kLast - 1;
   std::array<std::int64_t, kMaxTensorRank> destination_stride{};
   std::int64_t next = 1;
   for (std::size_t d = kMaxTensorRank; d-- > 0;) {
@@ -221,18 +221,18 @@ bool read_box(const TensorView& tensor, const Box& box, int outer_dim, void* des
     next *= walk.size[d];
   }
   auto rest = walk.size;
-  rest[outer] = rest[last] = 1;
+  rest[outer] = rest[kLast] = 1;
   const Plane plane{.rows = walk.size[outer],
-                    .columns = walk.size[last],
+                    .columns = walk.size[kLast],
                     .row_stride = walk.stride[outer],
-                    .column_stride = walk.stride[last],
+                    .column_stride = walk.stride[kLast],
                     .destination_row = destination_stride[outer]};
   std::int64_t planes = 1;
   for (const std::int64_t size : rest) planes *= size;
   auto* const to = static_cast<std::byte*>(destination);
   for (std::int64_t index = 0; index < planes; ++index) {
     std::int64_t source = walk.first, target = 0, left = index;
-    for (std::size_t d = last; d-- > 0;) {
+    for (std::size_t d = kLast; d-- > 0;) {
       const std::int64_t at = left % rest[d];
       left /= rest[d];
       source += at * walk.stride[d];

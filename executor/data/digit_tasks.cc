@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "cost_models/documents/problem.h"

@@ -1,5 +1,6 @@
 #include "executor/data/init_model.h"
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>

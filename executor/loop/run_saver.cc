@@ -10,6 +10,7 @@
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "planner/plan/plan.h"
+#include "simulator/timeline/run_folder.h"
 
 namespace tessera {
 namespace {
@@ -25,12 +26,14 @@ std::string described(const ParallelLayout& layout) {
 
 constexpr std::int64_t kNone = -1;  // no step
 
-std::string steps_name(std::int64_t step) { return "global_step_" + std::to_string(step); }
+std::string steps_name(std::int64_t step) {
+  return std::string(kStepPrefix) + std::to_string(step);
+}
 
 }  // namespace
 
-fs::path checkpoints_of(const fs::path& run) { return run / "checkpoints"; }
-fs::path exports_of(const fs::path& run) { return run / "hf_steps"; }
+fs::path checkpoints_of(const fs::path& run) { return run / kCheckpointsFolder; }
+fs::path exports_of(const fs::path& run) { return run / kExportsFolder; }
 
 CheckpointData data_of(const PromptSet& prompts, const Plan& plan, const RunConfig& config) {
   std::string all;

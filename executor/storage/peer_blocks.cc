@@ -99,7 +99,7 @@ class Mailbox {
   void send(const std::array<char, 16>& name, Sender from, int descriptor) const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    const auto characters = static_cast<std::size_t>(name.back());
+    const std::size_t characters = static_cast<unsigned char>(name.back());
     std::memcpy(address.sun_path, name.data(), characters);
     Letter letter(from);
     letter.header.msg_name = &address;

@@ -23,7 +23,7 @@ std::int64_t aligned(std::int64_t bytes) {
 struct PackedKey {
   std::size_t round = 0;
   int rank = 0, tensor = 0;
-  std::array<std::int64_t, 2 * kMaxTensorRank> bounds{};
+  std::array<std::int64_t, std::size_t{2} * kMaxTensorRank> bounds{};
   auto operator<=>(const PackedKey&) const = default;
 };
 

@@ -23,12 +23,12 @@ QColor colourOf(Phase phase) {
 }
 
 QColor colourOfMemory(const QString& name) {
-  static const QHash<QString, QRgb> kColours{
+  static const QHash<QString, QRgb> colours{
       {"weights", 0xff0072b2},   {"gradients", 0xffe69f00},   {"master weights", 0xffd55e00},
       {"optimizer", 0xffa23c00}, {"activations", 0xff009e73}, {"logits", 0xff66c2a5},
       {"KV cache", 0xff56b4e9},  {"gathered", 0xff8c6d31},    {"communication", 0xffcc79a7},
       {"reshard", 0xfff0e442},   {"workspace", 0xffb09cc8},   {"reserve", 0xffa0a0a0}};
-  return QColor::fromRgb(kColours.value(name, 0xff777777));
+  return QColor::fromRgb(colours.value(name, 0xff777777));
 }
 
 QColor colourOfGroup(int index, int count) {

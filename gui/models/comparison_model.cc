@@ -94,7 +94,8 @@ QVariant ComparisonModel::text(const BytesComparison& row, int column) const {
 }
 
 QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static const char* const kNames[] = {"Phase", "Predicted", "Measured", "+-", "Share", "Error"};
+  static constexpr const char* kNames[] = {"Phase", "Predicted", "Measured",
+                                           "+-",    "Share",     "Error"};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
   return section < ColumnCount ? QString(kNames[section]) : QVariant();

@@ -99,7 +99,7 @@ QVariant PhaseModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant PhaseModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static const char* const kNames[] = {"Phase", "Role", "Ranks", "Start", "Time", "Share"};
+  static constexpr const char* kNames[] = {"Phase", "Role", "Ranks", "Start", "Time", "Share"};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
   return section < ColumnCount ? QString(kNames[section]) : QVariant();

@@ -105,8 +105,8 @@ QVariant PlanTableModel::sortKey(const Row& row, int column) const {
 }
 
 QVariant PlanTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static const char* const kNames[] = {"Placement",    "Step",        "Against best",
-                                       "Tokens/s/GPU", "Peak memory", "Layouts"};
+  static constexpr const char* kNames[] = {"Placement",    "Step",        "Against best",
+                                           "Tokens/s/GPU", "Peak memory", "Layouts"};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;
   return section < ColumnCount ? QString(kNames[section]) : QVariant();

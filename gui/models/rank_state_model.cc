@@ -80,7 +80,7 @@ QVariant RankStateModel::data(const QModelIndex& index, int role) const {
 }
 
 QVariant RankStateModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static const char* const kNames[] = {"Rank", "State", "Phase", "Step", "In phase", "Process"};
+  static constexpr const char* kNames[] = {"Rank", "State", "Phase", "Step", "In phase", "Process"};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section;
   return section < ColumnCount ? QString(kNames[section]) : QVariant();

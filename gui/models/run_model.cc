@@ -16,7 +16,7 @@ const double* find(const StepNumbers& step, const std::string& name) {
 }  // namespace
 
 const std::vector<RunModel::Figure>& RunModel::figures() {
-  static const std::vector<Figure> kFigures{
+  static const std::vector<Figure> all{
       {"Reward", {"critic/score/mean"}},
       {"KL", {"actor/kl_loss", "actor/reward_kl_penalty", "actor/ppo_kl"}},
       {"Tokens/s/GPU", {"perf/throughput"}},
@@ -24,7 +24,7 @@ const std::vector<RunModel::Figure>& RunModel::figures() {
       {"Reshard", {"timing_s/reshard", "reshard/seconds"}, Figure::Kind::seconds},
       {"Reshard GB/s", {"reshard/gbps"}},
       {"Reshard bytes", {"reshard/bytes"}, Figure::Kind::bytes}};
-  return kFigures;
+  return all;
 }
 
 void RunModel::append(const std::vector<StepNumbers>& steps) {

@@ -83,7 +83,7 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
       bytes.push_back({"lower bound", QColor(kBound), {{first, bound}, {last, bound}}, true});
     }
   }
-  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB"};
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
   chart.showLines(kUnits[power], bytes, true);
 }
 

@@ -12,6 +12,7 @@ namespace tessera {
 Engine any_engine() {
   Engine engine = library_engine(std::string(kAnyEngine), "");
   Capabilities& can = engine.capabilities;
+  can.roles = {kEveryRole.begin(), kEveryRole.end()};
   can.training.zero = {0, 1, 2, 3};
   can.training.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   can.serving.most_pp = std::numeric_limits<int>::max();

@@ -64,6 +64,9 @@ const Engine* engine_of(std::string_view name, Problems& problems);
 /// The same for what a user asks to plan for (--engine), which may be kAnyEngine.
 const Engine* requested_engine(std::string_view name, Problems& problems);
 
+/// True of every role for kAnyEngine.
+bool runs(const Engine& engine, Role role);
+
 /// The engines whose plans answer a request for this one: itself, and for kAnyEngine after it every
 /// other that runs these roles.
 std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role>& roles);

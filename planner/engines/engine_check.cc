@@ -259,8 +259,7 @@ void check_placement(const Engine& engine, const Plan& plan, const std::string& 
 // Of engines that run the whole loop.
 void check_schedule(const Engine& engine, const Plan& plan, const std::string& file,
                     Problems& problems) {
-  const bool runs_both = contains(engine.capabilities.roles, Role::actor) &&
-                         contains(engine.capabilities.roles, Role::rollout);
+  const bool runs_both = runs(engine, Role::actor) && runs(engine, Role::rollout);
   if (!runs_both || !is_one_step_off(plan.schedule) ||
       contains(engine.capabilities.pools.rollout_lags, 1))
     return;
@@ -307,7 +306,7 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
   for (std::size_t i = 0; i < plan.roles.size(); ++i) {
     const RolePlan& role = plan.roles[i];
     const std::string place = "/roles/" + std::to_string(i);
-    if (!contains(engine->capabilities.roles, role.role)) continue;  // run by something else
+    if (!runs(*engine, role.role)) continue;  // run by something else
     const auto model = plan.models.find(role.model);
     const ModelSpec spec = model == plan.models.end() ? ModelSpec{} : model->second.spec;
     for (Problem& problem : outside_capabilities(*engine, spec, role.role, role.layout)) {

@@ -72,14 +72,17 @@ const Engine* requested_engine(std::string_view name, Problems& problems) {
   return nullptr;
 }
 
+bool runs(const Engine& engine, Role role) {
+  const std::vector<Role>& own = engine.capabilities.roles;
+  return std::find(own.begin(), own.end(), role) != own.end();
+}
+
 std::vector<const Engine*> answering(const Engine& asked, const std::vector<Role>& roles) {
   std::vector<const Engine*> all{&asked};
   if (asked.name != kAnyEngine) return all;
   for (const Engine& each : every_engine()) {
-    const std::vector<Role>& runs = each.capabilities.roles;
-    const bool every = std::all_of(roles.begin(), roles.end(), [&](Role role) {
-      return std::find(runs.begin(), runs.end(), role) != runs.end();
-    });
+    const bool every =
+        std::all_of(roles.begin(), roles.end(), [&](Role role) { return runs(each, role); });
     if (each.name != kAnyEngine && every) all.push_back(&each);
   }
   return all;

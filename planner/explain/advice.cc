@@ -172,7 +172,7 @@ void add_actor_rungs(const Plan& plan, Ladder& ladder, Advice& advice) {
     add("actor ZeRO " + std::to_string(zero), "actor.zero=" + std::to_string(zero), changed);
   }
   for (const int factor : {2, 4}) {
-    if (now.tp * factor > plan.cluster.gpus_per_node || now.dp % factor != 0) continue;
+    if (now.tp > plan.cluster.gpus_per_node / factor || now.dp % factor != 0) continue;
     std::vector<Candidate> together = ladder.with_actors_groups();
     std::vector<std::string> words;
     for (Candidate& each : together) {

@@ -222,8 +222,9 @@ std::optional<Solution> leanest_plan(const SearchProblem& problem) {
     for (SearchProblem::View& view : larger.views) scaled(view.memory_limit);
     FrontStore store;
     std::optional<Solution> found = any_plan(larger, store);
-    if (found) leanest = std::move(found);
-    return found.has_value();
+    if (!found) return false;
+    leanest = std::move(found);
+    return true;
   };
   double low = 1, high = 2;
   for (; high <= 64 && !fits(high); high *= 2) low = high;

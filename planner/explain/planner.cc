@@ -111,22 +111,19 @@ struct Planner::State {
       SearchProblem next = spaces[i]->problem(evaluator, replanned);
       if (!solved.result.best.empty()) next.better_than = incumbent_of(solved.result.best.front());
       SolvedSearch found = spaces[i]->solve(next);
-      if (found.result.best.empty()) {
-        gap = std::max(gap, found.gap);
-        evaluated += found.result.evaluated;
-        pruned += found.result.pruned;
-        continue;
+      if (!found.result.best.empty()) {
+        winner = i;
+        problem = std::move(next);
+        std::swap(solved, found);
       }
-      gap = std::max(gap, solved.gap);
-      evaluated += solved.result.evaluated;
-      pruned += solved.result.pruned;
-      if (next.better_than.found()) {  // its runner-ups too, which need not beat the others' best
-        next.better_than = {};
-        found = spaces[i]->solve(next);
-      }
-      winner = i;
-      problem = std::move(next);
-      solved = std::move(found);
+      // Of the one that is beaten.
+      gap = std::max(gap, found.gap);
+      evaluated += found.result.evaluated;
+      pruned += found.result.pruned;
+    }
+    if (problem.better_than.found()) {  // runner-ups need not beat the other engines' best
+      problem.better_than = {};
+      solved = spaces[winner]->solve(problem);
     }
     solved.result.evaluated += evaluated;
     solved.result.pruned += pruned;

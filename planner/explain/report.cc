@@ -116,11 +116,10 @@ std::string batching_text(const Batching& batching) {
 
 // Roles that the engine does not run.
 std::string others_part(const Plan& plan) {
-  const std::vector<Role>& own = engine_named(plan.engine).capabilities.roles;
+  const Engine& engine = engine_named(plan.engine);
   std::vector<std::string> others;
   for (const RolePlan& role : plan.roles) {
-    const bool runs = own.empty() || std::find(own.begin(), own.end(), role.role) != own.end();
-    if (!runs) others.emplace_back(name_of(role.role));
+    if (!runs(engine, role.role)) others.emplace_back(name_of(role.role));
   }
   if (others.empty()) return {};
   return "  engine " + plan.engine + " does not run " + joined(others, ", ") +

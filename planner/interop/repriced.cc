@@ -61,9 +61,9 @@ std::string amount(const StoredValue& value, double number) {
 }  // namespace
 
 bool StoredValue::agrees() const {
-  const double kRounding = name.starts_with("reshard.") ? 0 : 1e-6;  // bytes are exact
+  const double rounding = name.starts_with("reshard.") ? 0 : 1e-6;  // bytes are exact
   return std::abs(stored - recomputed) <=
-         kRounding * std::max(std::abs(stored), std::abs(recomputed));
+         rounding * std::max(std::abs(stored), std::abs(recomputed));
 }
 
 bool Repriced::agrees() const {

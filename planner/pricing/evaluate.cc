@@ -50,7 +50,7 @@ void CostEvaluator::add_views(const PlanRequest& request, ModelTables& tables) {
         if (deal->second.layout.view == view) dealt = deal->second;
       }
       own.roles[static_cast<std::size_t>(role)] = std::make_unique<RolePricer>(
-          own.assumed, role_model(own.assumed.request, role, tables), *packed_, std::move(dealt));
+          own.assumed, role_model(own.assumed.request, role, tables), *packed_, dealt);
     }
     if (own.of(Role::rollout) == nullptr) continue;
     RolePricer* const actor = own.of(Role::actor).get();

@@ -50,9 +50,9 @@ std::string impossible(const PlanRequest& request, const Candidate& candidate) {
     return role + ": tp " + number(candidate.tp) + " exceeds " + number(model.query_heads) +
            " query heads";
   }
-  if (candidate.pp * candidate.vpp > model.layers) {
-    return role + ": pp x vpp = " + number(candidate.pp * candidate.vpp) + " exceeds " +
-           number(model.layers) + " layers";
+  const std::int64_t chunks = std::int64_t{candidate.pp} * candidate.vpp;
+  if (chunks > model.layers) {
+    return role + ": pp x vpp = " + number(chunks) + " exceeds " + number(model.layers) + " layers";
   }
   const LayerShape last = layer_shape(model, kind_of_layer(model, model.layers - 1));
   if (candidate.ep > 1 && last.experts == 0) {

@@ -234,9 +234,9 @@ void Fronts::price(Role role, int gpus, const std::vector<int>& layouts) {
     LayoutOptions& layout = all.layouts[static_cast<std::size_t>(number)];
     if (layout.priced) continue;
     layout.priced = true;
-    for (Option& option : options_of(layout.space, number)) {
+    for (const Option& option : options_of(layout.space, number)) {
       layout.options.push_back(static_cast<int>(all.options.size()));
-      all.options.push_back(std::move(option));
+      all.options.push_back(option);
     }
   }
 }

@@ -94,10 +94,10 @@ std::vector<EngineLimit> engine_limits(const PlanRequest& request, const Capabil
     own.values[key] = value;
     EngineLimit limit{role, field, words_of(own).front(), *has, {}};
     for (const std::string& engine : engines) {
-      const Capabilities& other = engine_named(engine).capabilities;
-      const bool runs = other.roles.empty() || std::find(other.roles.begin(), other.roles.end(),
-                                                         role) != other.roles.end();
-      if (runs && !instead(other, role, field, value, longest)) limit.engines.push_back(engine);
+      const Engine& other = engine_named(engine);
+      if (runs(other, role) && !instead(other.capabilities, role, field, value, longest)) {
+        limit.engines.push_back(engine);
+      }
     }
     limits.push_back(std::move(limit));
   }

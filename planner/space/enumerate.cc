@@ -1,5 +1,6 @@
 // Every way to run a role on a number of GPUs.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "cost_models/layer_shape.h"
@@ -159,8 +160,9 @@ class Enumeration {
   std::vector<int> virtual_stages(int pp) const {
     std::vector<int> counts = {1};
     if (!table_.training.virtual_stages || pp == 1 || served_) return counts;
-    for (int v = 2; v <= kMostVirtualStages && pp * v <= model_.layers; ++v) {
-      if (model_.layers % (pp * v) == 0) counts.push_back(v);
+    for (int v = 2; v <= kMostVirtualStages; ++v) {
+      const std::int64_t chunks = std::int64_t{pp} * v;
+      if (chunks <= model_.layers && model_.layers % chunks == 0) counts.push_back(v);
     }
     return counts;
   }
@@ -175,7 +177,7 @@ class Enumeration {
                          static_cast<double>(shape_.experts_per_token * shape_.expert_ffn);
     const double layer = 4.0 * static_cast<double>(model_.query_heads * shape_.key_dim) +
                          (1.0 + static_cast<double>(shape_.up_parts())) * width;
-    const auto head = static_cast<int>(static_cast<double>(model_.vocab) / layer + 0.5);
+    const auto head = static_cast<int>(std::lround(static_cast<double>(model_.vocab) / layer));
     if (head > 0 && head < model_.layers &&
         cut_stages(model_.layers, pp, 1, head) != cut_stages(model_.layers, pp, 1, 0)) {
       counts.push_back(head);
@@ -186,9 +188,10 @@ class Enumeration {
   // Stages as Megatron states them. Where all roles share their GPUs the reference inherits the
   // actor's stages, so that uneven ones cannot be chosen apart: they are all equal there.
   bool stages_allowed() const {
-    if (!table_.training.equal_middle_stages || served_ || next_.pp * next_.vpp == 1) return true;
+    const std::int64_t chunks = std::int64_t{next_.pp} * next_.vpp;
+    if (!table_.training.equal_middle_stages || served_ || chunks == 1) return true;
     if (table_.pools.colocated || next_.vpp > 1) {
-      return next_.head_layers == 0 && model_.layers % (next_.pp * next_.vpp) == 0;
+      return next_.head_layers == 0 && model_.layers % chunks == 0;
     }
     const auto stages = cut_stages(model_.layers, next_.pp, 1, next_.head_layers);
     return std::adjacent_find(stages.begin() + 1, stages.end() - 1,

@@ -56,7 +56,8 @@ class Replica {
     if (batching_.cache_tokens == 0 || running_count_ == 0) return true;
     const std::int64_t tokens =
         preempted_.empty() ? batching_.prompt_tokens + 1 : preempted_.back().cached;
-    return free_tokens() >= static_cast<double>(tokens + batching_.block_tokens / 2);
+    const std::int64_t half_block = batching_.block_tokens / 2;
+    return free_tokens() >= static_cast<double>(tokens + half_block);
   }
 
   void enter(std::int64_t cached, std::int64_t left) {

@@ -17,7 +17,8 @@
 int main(int argc, char** argv) {
   using namespace tessera;
   const std::vector<std::string> words(argv + 1, argv + argc);
-  const std::string run = words.at(0), action = words.size() > 1 ? words[1] : "";
+  const std::string& run = words.at(0);
+  const std::string action = words.size() > 1 ? words[1] : "";
   const int target = words.size() > 3 ? std::atoi(words[2].c_str()) : -1;
   const int rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK"));
   RankStatusFile status(run, rank);

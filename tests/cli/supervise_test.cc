@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace tessera {
 namespace {
@@ -35,7 +37,7 @@ class Supervise : public ::testing::Test {
 
   /// Interrupts this process, which supervises, after all ranks are under way.
   std::thread interrupt_when_running(int ranks, std::vector<std::chrono::milliseconds> delays) {
-    return std::thread([this, ranks, delays] {
+    return std::thread([this, ranks, delays = std::move(delays)] {
       const auto under_way = [&] {
         const auto all = read_rank_statuses(run_);
         return static_cast<int>(all.size()) == ranks &&

@@ -141,7 +141,8 @@ double held_layers(const ParallelLayout& layout, int micro_batches, int stage) {
     }
   }
   const auto layers = [&](int chunk) {
-    const LayerRange& range = layout.stages[static_cast<std::size_t>(chunk * layout.pp + stage)];
+    const int index = chunk * layout.pp + stage;
+    const LayerRange& range = layout.stages[static_cast<std::size_t>(index)];
     return static_cast<double>(range.last - range.first);
   };
   const std::size_t warm = std::min<std::size_t>(

@@ -84,7 +84,7 @@ TEST(LayerActivations, AreTheHandCountOfALlama7BLayer) {
   EXPECT_DOUBLE_EQ(layer_activation_bytes({{}, model, DType::bf16}, Recompute::full), 8'192);
   // Only the residual stream is not cut by TP.
   EXPECT_DOUBLE_EQ(layer_activation_bytes({{.tp = 8}, model, DType::bf16}, Recompute::none),
-                   2.0 * (4 * 4096 + (65'792 - 4 * 4096) / 8));
+                   2.0 * (4 * 4096 + (65'792 - 4 * 4096) / 8.0));
 }
 
 TEST(MicroBatchesInFlight, AreStagesToTheEndUnder1F1B) {
@@ -148,7 +148,7 @@ TEST(LogitsMemory, GivesItsPlaceToTheLayersThatFollow) {
   rank.traits.loss.kernel = LossKernel::eager;
   const MemoryUse eager = training_memory(rank, 28, true, 1024, 1, Recompute::full);
   const MemoryUse inner = training_memory(rank, 28, false, 1024, 1, Recompute::full);
-  const Bytes last_norm{2 * 1024 * 2 * rank.model.hidden};
+  const Bytes last_norm{rank.model.hidden * 2 * 1024 * 2};
   const Bytes layer{static_cast<std::int64_t>(layer_activation_bytes(rank, Recompute::none).value) *
                     1024};
   EXPECT_GT(eager.logits, inner.workspace + layer);

@@ -89,14 +89,14 @@ TEST(ObjectReader, ReportsEveryDefectOfAFileWithItsPlace) {
             (std::vector<std::string>{
                 "f.yaml:1:8 (sides): found 0, expected a positive integer",
                 "f.yaml:1:1 (size): found no 'size', expected a value",
-                "f.yaml:2:9 (closed): found \"yes\", expected true or false (write true or false, "
-                "unquoted)",
-                "f.yaml:3:9 (colour): found \"gren\", expected one of red, green (did you mean "
-                "'green'?)",
+                ("f.yaml:2:9 (closed): found \"yes\", expected true or false (write true or false, "
+                 "unquoted)"),
+                ("f.yaml:3:9 (colour): found \"gren\", expected one of red, green (did you mean "
+                 "'green'?)"),
                 "f.yaml:5:15 (inner.points): found -2, expected an integer of at least 0",
                 "f.yaml:5:19 (inner.points): found \"x\", expected an integer of at least 0",
-                "f.yaml:6:11 (inner.pionts): found the unknown key 'pionts', expected a known key "
-                "(did you mean 'points'?)",
+                ("f.yaml:6:11 (inner.pionts): found the unknown key 'pionts', expected a known key "
+                 "(did you mean 'points'?)"),
             }));
 }
 

@@ -44,7 +44,7 @@ TEST(Problem, SuggestsTheNearestKnownWordOnly) {
 TEST(Problem, AnErrorCarriesEveryProblem) {
   const Error error(ExitCode::bad_input, Problems{{.file = "a", .found = "x"}, {.file = "b"}});
   EXPECT_EQ(error.problems().size(), 2u);
-  EXPECT_NE(std::string(error.what()).find("b"), std::string::npos);
+  EXPECT_NE(std::string(error.what()).find('b'), std::string::npos);
 }
 
 TEST(DType, ReadsEverySpellingOfATypeBack) {

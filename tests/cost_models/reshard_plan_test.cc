@@ -195,13 +195,15 @@ TEST(ReshardPlan, MovesWhatTable2SaysForEveryEngine) {
           << "every rank receives the same";
       return plan;
     };
+    const std::int64_t trained = std::int64_t{t} * p, generating = std::int64_t{tg} * pg;
     const ReshardPlan hybrid = received(model_tensors(table, training, generation, DType::bf16));
-    EXPECT_EQ(hybrid.bytes_received.value * (tg * pg * t * p), (t * p - tg * pg) * m);
-    for (const RankTraffic& rank : hybrid.traffic) EXPECT_EQ(rank.kept * t * p, m);  // redundancy 0
+    EXPECT_EQ(hybrid.bytes_received.value * generating * trained, (trained - generating) * m);
+    for (const RankTraffic& rank : hybrid.traffic)
+      EXPECT_EQ(rank.kept * trained, m);  // redundancy 0
 
     const ReshardPlan gather =
         received(full_gather_tensors(table, training, generation, DType::bf16));
-    EXPECT_EQ(gather.bytes_received.value * t * p, (t * p - 1) * m);
+    EXPECT_EQ(gather.bytes_received.value * trained, (trained - 1) * m);
 
     const int n = t * p * d;
     const RankMap fsdp = mapped(RankOrder::contiguous, ptd(8, 1, 1, 1, n));

@@ -133,7 +133,7 @@ TEST(TrainingMoments, AreWithinSixPercentOfWhatVerlMeasured) {
   const ModelSpec model = published("qwen2.5-7b");
   const std::int64_t h = model.hidden, parameters = 7'615'616'512, tokens = 16384;
   const std::int64_t layer =
-      2 * h * h + 2 * h * 512 + 3 * h * model.ffn + h + 2 * 512 + 2 * h;  // biases, norms
+      2 * h * h + 2 * h * 512 + 3 * h * model.ffn + 3 * h + 1024;  // biases, norms
   const auto moments = training_moments(
       model, {}, {.layer = layer, .head = model.vocab * h},
       {.tokens = 16384, .dense = 28, .logits = 2 * tokens * model.vocab, .checkpointed = true});
@@ -180,10 +180,10 @@ TEST(SavedTensors, EqualTheCountOfQwenAndLlamaAtTheirOwnSizes) {
   model.ffn = 18944;
   EXPECT_EQ(saved_by_layer(model, false, {}).per_token, 225'400);
   // Two ranks by Ulysses have four key-value heads still; eight need eight.
-  const std::int64_t output = 2 * 28 * 128;
+  const std::int64_t head = 128, output = head * 28 * 2;
   EXPECT_EQ(saved_by_layer(model, false, {.ulysses = 2}).per_token, 225'400 + output);
   EXPECT_EQ(saved_by_layer(model, false, {.ulysses = 8}).per_token,
-            225'400 + output + 2 * 2 * (8 - 4) * 128);
+            225'400 + output + head * (8 - 4) * 2 * 2);
   model.family = ModelFamily::qwen3;
   model.qk_norm = true;
   model.hidden = 4096;

@@ -34,12 +34,12 @@ struct Sync {
 };
 
 ModelSpec model_of(const std::string& name) {
-  static const std::map<std::string, std::string> kPresets = {
+  static const std::map<std::string, std::string> presets = {
       {"Qwen2.5-Math-7B", "qwen2.5-7b"},  {"Qwen2.5-7B", "qwen2.5-7b"},
       {"Qwen2.5-32B", "qwen2.5-32b"},     {"Qwen2.5-72B", "qwen2.5-72b"},
       {"Qwen3-30B-A3B", "qwen3-30b-a3b"}, {"Qwen3-235B-A22B", "qwen3-235b-a22b"}};
   Problems problems;
-  return read_model_spec(kPresets.at(name), problems).value();
+  return read_model_spec(presets.at(name), problems).value();
 }
 
 std::vector<Sync> syncs(const std::string& file) {

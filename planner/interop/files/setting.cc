@@ -93,10 +93,10 @@ struct Tree {
   const Setting* leaf = nullptr;
 };
 
-void write(const Tree& tree, int depth, std::string& out) {
+void write(const Tree& tree, std::size_t depth, std::string& out) {
   for (const std::string& name : tree.order) {
     const Tree& child = tree.children.at(name);
-    out.append(static_cast<std::size_t>(2 * depth), ' ');
+    out.append(2 * depth, ' ');
     out += yaml_text(name) + ":";
     if (child.leaf == nullptr) {
       out += "\n";

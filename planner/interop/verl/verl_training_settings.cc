@@ -131,7 +131,7 @@ void write_verl_reference(VerlWriter& w) {
   if (w.megatron) {
     const auto uneven = [](const ParallelLayout& layout) {
       return layout.stages != even_stages(layout.stages.back().last, layout.pp, layout.vpp) ||
-             layout.stages.back().last % (layout.pp * layout.vpp) != 0;
+             layout.stages.back().last % (std::int64_t{layout.pp} * layout.vpp) != 0;
     };
     const bool own = uneven(w.actor.layout) || uneven(w.reference->layout);
     if (own && w.reference->layout.stages != w.actor.layout.stages) {

@@ -29,7 +29,7 @@ RolePricer::RolePricer(const Assumptions& assumed, RoleModel model, PackedSequen
     : assumed_(assumed),
       model_(std::move(model)),
       packed_(packed),
-      dealt_(std::move(dealt)),
+      dealt_(dealt),
       parts_(model_, assumed.traits()) {}
 
 void RolePricer::forget_seconds() {

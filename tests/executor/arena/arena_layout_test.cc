@@ -41,7 +41,8 @@ TEST(ArenaLayout, ARowParallelWeightLiesTransposed) {
   EXPECT_THAT(slot.memory_shape(), ElementsAre(11, 10));
   // The part of tp 2, rank 1 is columns [5, 11) of ffn: rows 5.. of what lies in memory.
   const Box part = restricted(slot.box, 1, {5, 11});
-  EXPECT_EQ(range_of(arena, down, part), (ByteRange{slot.range.offset + 5 * 10 * 4, 6 * 10 * 4}));
+  constexpr std::int64_t kRow = 40;  // bytes of 10 columns in fp32
+  EXPECT_EQ(range_of(arena, down, part), (ByteRange{slot.range.offset + 5 * kRow, 6 * kRow}));
 }
 
 TEST(ArenaLayout, StoredSlotsHoldTheFsdpShard) {

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "cost_models/documents/problem.h"
+
+using namespace std::string_literals;
 
 namespace tessera {
 namespace {
@@ -30,7 +34,7 @@ TEST(LossParts, AddUpAndAverageAsOneBatchWould) {
 TEST(LossParts, SurviveTheWire) {
   LossParts parts;
   parts.add(part(0.1, 7, 1.0 / 3));
-  parts.sums["a name with\0 a zero"] = -0.0;
+  parts.sums["a name with\0 a zero"s] = -0.0;
   EXPECT_EQ(loss_parts_from(to_bytes(parts)), parts);
   EXPECT_EQ(loss_parts_from(to_bytes(LossParts{})), LossParts{});
 }

@@ -54,7 +54,7 @@ struct RankState {
   RankState(int rank, std::int64_t step) {
     for (int i = 0; i < 8; ++i) values.push_back(static_cast<float>(100 * rank + i + 1000 * step));
   }
-  std::vector<StateTensor> tensors(int rank) const {
+  std::vector<StateTensor> tensors(std::int64_t rank) const {
     const Box box{.dims = {Interval{4 * rank, 4 * rank + 4}, Interval{0, 2}}, .rank = 2};
     return {{{piece_name("actor.master/w", box), DType::fp32, {4, 2}},
              reinterpret_cast<const std::byte*>(values.data())}};

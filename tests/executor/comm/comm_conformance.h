@@ -273,7 +273,7 @@ TYPED_TEST_P(CommConformance, BarrierHoldsEverybodyUntilTheLastArrives) {
     const Bytes gathered = all.read();
     for (int r = 0; r < world.size(); ++r) {
       std::int64_t theirs[2];
-      std::memcpy(theirs, gathered.data() + 16 * r, 16);
+      std::memcpy(theirs, gathered.data() + std::ptrdiff_t{16} * r, 16);
       EXPECT_LE(theirs[0], times[1]) << "rank " << r << " had not arrived";
     }
   });

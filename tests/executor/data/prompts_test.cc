@@ -162,8 +162,9 @@ TEST(PromptSource, AnEpochTakesEveryPromptAtMostOnceAndInANewOrder) {
   EXPECT_EQ(source.steps_per_epoch(), 14);
   std::vector<std::int64_t> epochs[3];
   for (int epoch = 0; epoch < 3; ++epoch) {
+    const std::int64_t first = std::int64_t{14} * epoch;
     for (std::int64_t k = 0; k < 14; ++k) {
-      const auto step = source.step(epoch * 14 + k);
+      const auto step = source.step(first + k);
       ASSERT_EQ(step.size(), 7u);
       epochs[epoch].insert(epochs[epoch].end(), step.begin(), step.end());
     }

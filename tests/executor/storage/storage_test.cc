@@ -19,7 +19,7 @@ namespace {
 TEST(PeerBlocks, EveryRankReadsWhatEveryOtherWrites) {
   run_ranks(5, [](Communicator& world) {
     // Unequal sizes; rank 3 brings none.
-    const std::int64_t bytes = 5000 * (world.rank() + 1);
+    const std::int64_t bytes = std::int64_t{5000} * (world.rank() + 1);
     const auto block = world.rank() == 3 ? nullptr : make_host_block(bytes);
     const PeerBlocks peers(world, block.get());
     EXPECT_TRUE(peers.all_on_one_host());

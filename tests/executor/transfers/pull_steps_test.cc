@@ -91,7 +91,7 @@ RC_GTEST_PROP(PullSteps, OfAnyTrafficTakeNoLongerThanItsBusiestEnd, ()) {
   RC_ASSERT(exact.size() <= static_cast<std::size_t>(n * n));
   const std::vector<PullStep> rounded = matched_steps(traffic, 64);
   expect_complete(traffic, rounded);
-  RC_ASSERT(length_of(rounded) <= busiest_end(traffic) + 64 * n);
+  RC_ASSERT(length_of(rounded) <= busiest_end(traffic) + std::int64_t{64} * n);
 }
 
 /// Every element once, and of each pair's bytes the same fraction in every bucket, to a row.

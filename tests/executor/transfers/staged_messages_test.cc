@@ -17,6 +17,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kEverything = std::int64_t{1} << 40;
+constexpr std::int64_t kAlignment = 256;  // of every message
 
 TEST(StagedMessages, AreOneBetweenTwoRanksInEveryRoundAndEndAlike) {
   const ModelSpec model = even_model(4);
@@ -38,7 +39,7 @@ TEST(StagedMessages, AreOneBetweenTwoRanksInEveryRoundAndEndAlike) {
         ASSERT_EQ(mine.rounds.size(), of_rank[0].rounds.size());
         EXPECT_GT(mine.rounds.size(), 2u);
         // Rows of up to 256 bytes and the alignment of every message.
-        EXPECT_LE(mine.out_bytes + mine.in_bytes, kStage + 2 * 2 * 3 * (256 + 256));
+        EXPECT_LE(mine.out_bytes + mine.in_bytes, kStage + (256 + kAlignment) * 2 * 2 * 3);
         for (std::size_t k = 0; k < mine.rounds.size(); ++k) {
           std::int64_t staged = 0, unpacked = 0;
           for (const auto& message : mine.rounds[k].receives) {
@@ -172,7 +173,7 @@ TEST(MergedGathers, CoverEveryGatherOnce) {
   }
   for (const std::int64_t stage : {std::int64_t{3000}, std::int64_t{12000}, kEverything}) {
     const GroupGathers made = merged_gathers(schedule, 0, 1, {1000, stage});
-    EXPECT_LE(made.stage_bytes, std::max<std::int64_t>(stage, 3 * 3 * 256) + 3 * 256);
+    EXPECT_LE(made.stage_bytes, std::max(stage, kAlignment * 3 * 3) + kAlignment * 3);
     EXPECT_EQ(made.last.stage + 3 * made.last.bytes, made.stage_bytes);
     ASSERT_EQ(made.large.size(), 2u);
     EXPECT_EQ(made.large[0].bytes, 5000);

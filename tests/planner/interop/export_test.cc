@@ -101,7 +101,7 @@ TEST(Export, WritesVerlKeysInTheirUnits) {
   actor.layout = {
       .cp = 2, .dp_shard = static_cast<int>(actor.ranks.size()) / 2, .zero = 3, .ulysses = true};
   actor.layout.stages = even_stages(plan.models.at("actor").spec.layers, 1, 1);
-  actor.batching.update_tokens = 2 * 9000;
+  actor.batching.update_tokens = 2 * std::int64_t{9000};
   const std::string script = text_of(must_export(plan, target_of("verl")), "run.sh");
   // Prompts, whatever the samples per prompt; tokens per GPU, not per group of two.
   EXPECT_THAT(script, HasSubstr("\n  data.train_batch_size=512\n"));

@@ -244,7 +244,7 @@ TEST(Lora, FreezesWeightsAndMovesTheAdaptersAlone) {
   const RolePlan& actor = *plan.find(Role::actor);
   ASSERT_EQ(actor.lora.rank, 32);
   EXPECT_EQ(actor.lora.alpha, 32);
-  constexpr std::int64_t kWeights = 7'615'616'512, kAdapters = 2 * 40'370'176;
+  constexpr std::int64_t kWeights = 7'615'616'512, kAdapters = 2 * std::int64_t{40'370'176};
   const MemoryUse& update = actor.memory.at(Phase::update_actor);
   EXPECT_EQ(update.weights, 4 * (kWeights + kAdapters));  // fp32, as verl loads what it trains
   EXPECT_EQ(update.gradients, 4 * kAdapters);

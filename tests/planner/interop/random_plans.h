@@ -35,7 +35,7 @@ class RandomPlans {
     world_ = pick<int>({1, 2, 4, 8, 16, 32});
     Workload& work = plan.workload;
     work.algorithm = pick<std::string>({"ppo", "grpo"});
-    work.prompts_per_step = 64 * pick<int>({1, 2, 16});
+    work.prompts_per_step = pick<int>({64, 128, 1024});
     work.samples_per_prompt = work.algorithm == "ppo" ? pick<int>({1, 4}) : pick<int>({4, 5, 16});
     work.prompt_tokens = pick<int>({256, 1000});
     work.response_tokens.max = pick<int>({1024, 7000});

@@ -21,9 +21,9 @@ double any_number() {
 }
 
 std::string any_text() {
-  static const std::vector<std::string> kTexts{"", "plain", "\"quoted\" \\ \n\t",
-                                               "\xC3\xA9 \xF0\x9F\x98\x80", "a/b~c"};
-  return *rc::gen::elementOf(kTexts);
+  static const std::vector<std::string> texts{"", "plain", "\"quoted\" \\ \n\t",
+                                              "\xC3\xA9 \xF0\x9F\x98\x80", "a/b~c"};
+  return *rc::gen::elementOf(texts);
 }
 
 /// Layout of `ranks` ranks whose degrees multiply to it; PP at most the four layers.

@@ -16,6 +16,8 @@
 namespace tessera {
 namespace {
 
+constexpr std::int64_t kLongest = 1536;  // tokens of small_request's longest sequence
+
 PlanRequest small_request() {
   Workload workload = workload_of("grpo", KlPlace::loss, false);
   workload.prompts_per_step = 64;
@@ -92,7 +94,7 @@ TEST(Costs, FallWithMoreReplicasAndRiseWithTheBubble) {
   };
   EXPECT_LT(update(8, 1, 4, 6144), update(8, 1, 2, 6144));
   // One micro-batch per replica: every stage waits for the others.
-  const std::int64_t all = 512 * 1536;
+  const std::int64_t all = 512 * kLongest;
   EXPECT_GT(update(8, 4, 1, all), 2.5 * update(8, 4, 1, 6144));
 }
 
@@ -100,7 +102,7 @@ TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
   PlanRequest request = small_request();
   request.calibration.call_s.value = 0;
   CostEvaluator costs(request);
-  const std::int64_t limit = 4 * 1536;
+  const std::int64_t limit = 4 * kLongest;
   const auto infer = [&](int pp, std::int64_t tokens) {
     const Candidate candidate{{.pp = pp}, Role::reference, pp, 0, tokens};
     return costs.cost(candidate).seconds[Phase::ref];
@@ -138,10 +140,10 @@ TEST(Memory, CountsNoMoreTokensThanACallHas) {
   };
   for (const auto& [phase, sequences] :
        {std::pair{Phase::update_actor, 32}, {Phase::old_log_prob, 64}}) {
-    const std::int64_t all = sequences * 1536LL;
+    const std::int64_t all = sequences * kLongest;
     EXPECT_EQ(use(phase, all), use(phase, 1000 * all));
     EXPECT_LT(use(phase, all / 2).total(), use(phase, all).total());
-    EXPECT_EQ(use(phase, 1), use(phase, 1536));
+    EXPECT_EQ(use(phase, 1), use(phase, kLongest));
   }
 }
 
@@ -200,7 +202,7 @@ TEST(UlyssesShards, AreGatheredFromAllRanksThatHoldThem) {
     return costs.cost(candidate).seconds[Phase::ref];
   };
   for (const int cp : {1, 2, 4, 8}) {
-    Candidate whole{{.dp = 8 / cp}, Role::reference, 8, 0, 512 * 1536};  // one micro-batch
+    Candidate whole{{.dp = 8 / cp}, Role::reference, 8, 0, 512 * kLongest};  // one micro-batch
     whole.cp = cp;
     whole.ulysses = cp > 1;
     Candidate sharded = whole;
@@ -287,7 +289,7 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
   candidate.dp_shard = 16;
   candidate.recompute = Recompute::full;
   const auto update = [&](CostEvaluator& by, std::int64_t sequences) {
-    candidate.tokens = sequences * 1536;
+    candidate.tokens = sequences * kLongest;
     return by.memory(candidate, Phase::update_actor);
   };
   const MemoryUse several = update(costs, 8), always = update(persistent, 8);
@@ -307,7 +309,7 @@ TEST(Memory, OfFsdpHasNoGradientsBesideTheActivationsOfAnOnlyMicroBatch) {
 // (tests/cost_models/saved_tensors_test.cc); Megatron's layer keeps 139,264.
 TEST(Memory, OfVerlIsThatOfTransformersModulesAndOfMegatronItsOwn) {
   PlanRequest request = small_request();
-  Candidate candidate{{.dp = 16}, Role::actor, 16, 0, 4 * 1536};
+  Candidate candidate{{.dp = 16}, Role::actor, 16, 0, 4 * kLongest};
   const auto kept = [&](const char* engine) {
     request.engine = engine;
     request.traits = traits_of(engine);
@@ -316,7 +318,7 @@ TEST(Memory, OfVerlIsThatOfTransformersModulesAndOfMegatronItsOwn) {
     CostEvaluator costs(request);
     return costs.memory(candidate, Phase::update_actor).activations;
   };
-  const std::int64_t tokens = 4 * 1536, layers = 32;
+  const std::int64_t tokens = 4 * kLongest, layers = 32;
   EXPECT_GE(kept("verl"), layers * 200'840 * tokens);
   EXPECT_LE(kept("verl"), layers * 200'840 * tokens * 101 / 100);
   for (const char* engine : {"megatron", "verl-megatron", "tessera"}) {
@@ -337,7 +339,7 @@ TEST(Memory, OfFsdpHasAllGradientsWhereActivationsAreFew) {
     candidate.zero = 3;
     candidate.dp_shard = gpus;
     candidate.recompute = Recompute::full;
-    candidate.tokens = 16 / gpus * 1536;
+    candidate.tokens = 16 / gpus * kLongest;
     return costs.memory(candidate, Phase::update_actor);
   };
   // The backward pass needs most: a layer's activations, the head's and a layer's whole gradients.

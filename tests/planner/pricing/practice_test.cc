@@ -44,7 +44,7 @@ struct Script {
 
 PlanRequest request_of(const Script& script) {
   Workload workload = workload_of("grpo", KlPlace::loss, false);
-  workload.prompts_per_step = 96 * 8;
+  workload.prompts_per_step = 768;
   workload.samples_per_prompt = 5;
   workload.prompt_tokens = script.prompt;
   workload.response_tokens = {static_cast<double>(script.response), 0.5, script.most};
@@ -83,9 +83,9 @@ Candidate rollout(int gpus, int tp, std::int64_t slots) {
 std::vector<Script> scripts() {
   return {
       {"7B on 2 x H800, FSDP, micro-batch 16, rollout TP2", preset("qwen2-7b"), "h800", 80, 2, 1,
-       "verl", 160, 250, 1024, fsdp(2, 16 * 410), rollout(2, 2, 256)},
+       "verl", 160, 250, 1024, fsdp(2, 16 * std::int64_t{410}), rollout(2, 2, 256)},
       {"14B on 4 x H800, FSDP, micro-batch 16, rollout TP4", qwen2_5_14b(), "h800", 80, 4, 1,
-       "verl", 160, 250, 1024, fsdp(4, 16 * 410), rollout(4, 4, 256)},
+       "verl", 160, 250, 1024, fsdp(4, 16 * std::int64_t{410}), rollout(4, 4, 256)},
       {"32B on 8 x H20, Megatron TP8, micro-batch 1, rollout TP8", preset("qwen2.5-32b"), "h20", 96,
        8, 1, "verl-megatron", 2048, 3000, 6144, megatron(8, 1, 1, 8192), rollout(8, 8, 128)},
       {"70B on 32 x H800, FSDP, rollout TP8", preset("llama3.1-70b"), "h800", 80, 8, 4, "verl",

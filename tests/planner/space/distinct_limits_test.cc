@@ -36,7 +36,7 @@ TEST(DistinctLimits, StandForEveryOther) {
   for (int round = 0; round < 60; ++round) {
     Workload workload;
     workload.prompt_tokens = between(16, 2048);
-    const int mean = between(64, 4096);
+    const std::int64_t mean = between(64, 4096);
     workload.response_tokens = {static_cast<double>(mean), round % 3 * 0.4,
                                 mean * (round % 3 == 0 ? 1 : between(1, 4))};
     const std::int64_t longest = longest_sequence(workload);
