@@ -11,6 +11,7 @@ namespace tessera {
 void add_plan(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_simulate(CLI::App& app);
+void add_reshard(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_run(CLI::App& app);
 void add_doctor(CLI::App& app);

@@ -248,7 +248,7 @@ constexpr Kind kKinds[] = {
     {"fields", "FIELD in --fix and --vary", fields},
     {"objectives", "values of --objective", objectives},
     {"targets", "values of export --to", targets},
-    {"transports", "values of run --reshard-transport", transports},
+    {"transports", "values of plan and run --reshard-transport", transports},
 };
 
 Listing kinds() {

@@ -25,6 +25,7 @@ int parse(int argc, char** argv) {
   tessera::add_plan(app);
   tessera::add_explain(app);
   tessera::add_simulate(app);
+  tessera::add_reshard(app);
   tessera::add_run(app);
   tessera::add_compare(app);
   tessera::add_doctor(app);

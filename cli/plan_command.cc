@@ -1,5 +1,6 @@
 // tessera plan: the search, alone or over variations of the settings.
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "cli/progress.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
+#include "planner/engines/engine.h"
 #include "planner/explain/front.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/infeasible_json.h"
@@ -36,6 +38,8 @@ struct PlanOptions {
   std::string calibration, output;
   std::string from;             // a plan whose question is asked again
   double memory_limit_gib = 0;  // 0 = what the devices have
+  std::string transport;        // of the reshard; empty = automatic
+  std::int64_t bucket_mib = 0;  // of the reshard; 0 = the engine's own
   std::vector<std::string> varied;
   bool json = false, pareto = false;
 };
@@ -63,8 +67,32 @@ PlanRequest named_request(const PlanOptions& options) {
   return request;
 }
 
+// Engines that gather whole tensors have no transports to choose from, but buckets.
+ReshardTravel travel_from(const PlanOptions& options, const std::string& engine) {
+  ReshardTravel travel{.transport = ReshardTransport::automatic,
+                       .bucket = Bytes{options.bucket_mib << 20}};
+  if (options.transport.empty()) return travel;
+  const auto transport = transport_from(options.transport);
+  if (!transport) {
+    throw Error({Problem{.file = "--reshard-transport",
+                         .place = "",
+                         .found = "'" + options.transport + "'",
+                         .expected = joined(transport_names())}});
+  }
+  travel.transport = *transport;
+  if (travel.transport != ReshardTransport::automatic && engine_named(engine).weights.gather) {
+    throw Error({Problem{.file = "--reshard-transport",
+                         .place = "",
+                         .found = "'" + options.transport + "' with engine " + engine,
+                         .expected = "an engine that moves what is missing: " + engine +
+                                     " gathers whole tensors in its own way"}});
+  }
+  return travel;
+}
+
 PlanRequest request_from(const PlanOptions& options) {
   PlanRequest request = options.from.empty() ? named_request(options) : request_of_plan(options);
+  request.reshard = travel_from(options, request.engine);
   request.tessera_version = TESSERA_VERSION;
   request.created = utc_now();
   if (options.memory_limit_gib > 0) {
@@ -176,6 +204,13 @@ void add_plan(CLI::App& app) {
                       "Engine whose abilities limit the search: " + engine_choices() +
                           " (the best of all of them, and of everything that can be priced); "
                           "default: tessera");
+  command->add_option("--reshard-transport", options->transport,
+                      "How the reshard's bytes travel: " + joined(transport_names()));
+  command
+      ->add_option("--reshard-bucket-mib", options->bucket_mib,
+                   "Bound of what a rank sends or receives at once in the reshard; default: the "
+                   "engine's own")
+      ->check(whole_number(1, 1 << 20));
   command->add_option("-o,--output", options->output, "Where to write plan.json");
   command->add_option("--objective", options->names.objective,
                       "What the best plan is best in: " + joined(objective_names()) +

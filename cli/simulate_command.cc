@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,7 @@ struct SimulateOptions {
   std::string plan, calibration, trace;
   std::size_t trace_events = 400'000;
   SimulationOptions simulation;
+  int seeds = 1;
   bool json = false;
 };
 
@@ -43,8 +45,12 @@ int simulate_plan(const SimulateOptions& options) {
   if (!options.trace.empty()) {
     write_trace(simulation, options.trace, options.trace_events);
   }
-  const std::string text = options.json ? to_json(simulation, plan, calibration)
-                                        : to_text(simulation, plan, calibration);
+  std::optional<StepSpread> spread;
+  if (options.seeds > 1) {
+    spread = spread_over_draws(plan, calibration, options.simulation, options.seeds);
+  }
+  const std::string text = options.json ? to_json(simulation, plan, calibration, spread)
+                                        : to_text(simulation, plan, calibration, spread);
   std::printf("%s", text.c_str());
   return code_of_fit(plan, calibration, "simulate");
 }
@@ -59,6 +65,11 @@ void add_simulate(CLI::App& app) {
                       "Calibration JSON or preset; default: the plan's");
   command->add_option("--seed", options->simulation.seed, "Of the drawn response lengths")
       ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
+  command
+      ->add_option("--seeds", options->seeds,
+                   "Draws of the response lengths, this seed's and those of the next: what the "
+                   "step is in a tenth, half and nine tenths of them")
+      ->check(CLI::Range(1, 10'000));
   command->add_option("--steps", options->simulation.steps, "Iterations, each with its own lengths")
       ->check(CLI::Range(1, 1000));
   command->add_option("--trace", options->trace, "Where to write a trace for Perfetto");

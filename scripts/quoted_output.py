@@ -7,7 +7,7 @@ usage: quoted_output.py [--program PATH] [--write] [PAGE...]
   PAGE       default: README.md, docs/commands/*.md and docs/tutorials/*.md
 
 A fenced block of `tessera` commands is run where all of its commands plan (plan, list, explain,
-simulate, sweep, export, import) and read presets, examples, what commands before them wrote, or a
+simulate, reshard, sweep, export, import) and read presets, examples, what commands before them wrote, or a
 block of YAML that the page calls `NAME.yaml`. The fenced block below it, with one line of text
 between them at most, must hold lines of the output, in order. "..." stands for what is left out, of
 a line or of lines. Paths are those of the repository's root. Ends with code 1 where a line differs.
@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PLANNING = {"plan", "list", "explain", "simulate", "sweep", "export", "import"}
+PLANNING = {"plan", "list", "explain", "simulate", "reshard", "sweep", "export", "import"}
 READ = {"--model", "--critic", "--reward", "--cluster", "--workload", "--calibration"}
 WRITTEN = {"-o", "--output"}
 CUT = "..."

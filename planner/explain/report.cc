@@ -191,17 +191,28 @@ std::string phases_part(const Plan& plan) {
   return out;
 }
 
+// "minimal", and how it travels where that is stated.
+std::string way_text(const PlannedReshard& pair) {
+  std::string way(name_of(pair.mode));
+  if (pair.transport != ReshardTransport::automatic) {
+    way += " by " + std::string(name_of(pair.transport));
+  }
+  if (pair.mode == ReshardMode::minimal && pair.bucket_bytes > 0) {
+    way += " in buckets of " + in_binary_units(pair.bucket_bytes);
+  }
+  return way;
+}
+
 std::string reshard_part(const Plan& plan) {
   std::string out;
   for (const PlannedReshard& pair : plan.reshard) {
     const std::int64_t whole =
         parameter_count(plan.models.at("actor").spec) * size_of(plan.find(pair.from)->dtypes.wire);
-    out +=
-        text("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
-             std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
-             std::string(name_of(pair.mode)).c_str(), in_binary_units(pair.bytes_received).c_str(),
-             in_binary_units(pair.lower_bound_bytes).c_str());
-    if (pair.bytes_received > 0) {
+    out += text("reshard %s -> %s, %s: busiest rank receives %s (lower bound %s",
+                std::string(name_of(pair.from)).c_str(), std::string(name_of(pair.to)).c_str(),
+                way_text(pair).c_str(), in_binary_units(pair.bytes_received).c_str(),
+                in_binary_units(pair.lower_bound_bytes).c_str());
+    if (pair.mode == ReshardMode::minimal && pair.bytes_received > 0) {
       out += text("; gathering everything: %.2fx",
                   static_cast<double>(whole) / static_cast<double>(pair.bytes_received.value));
     }

@@ -106,6 +106,10 @@ PlanRequest priced_request_of(const Plan& plan, Calibration calibration) {
   PlanRequest request = request_of(plan, std::move(calibration));
   request.traits = traits_of(plan.engine, request.choices);
   for (const RolePlan& role : plan.roles) request.dtypes.emplace(role.role, role.dtypes);
+  if (!plan.reshard.empty()) {
+    const PlannedReshard& pair = plan.reshard.front();
+    request.reshard = {pair.transport, pair.bucket_bytes};
+  }
   return request;
 }
 

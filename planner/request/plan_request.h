@@ -16,8 +16,8 @@ struct RolePlan;
 /// `calibration` must be the plan's.
 PlanRequest request_of(const Plan& plan, Calibration calibration);
 
-/// request_of with the engine's traits and the element types that the plan states: to price the
-/// plan as it is.
+/// request_of with the engine's traits, and the element types and the way to reshard that the plan
+/// states: to price the plan as it is.
 PlanRequest priced_request_of(const Plan& plan, Calibration calibration);
 
 /// Placement, sizes, first ranks and candidates of a plan, without times.

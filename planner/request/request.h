@@ -15,6 +15,7 @@
 #include "cost_models/calibration.h"
 #include "cost_models/engine_traits.h"
 #include "cost_models/memory.h"
+#include "cost_models/reshard/travel.h"
 #include "planner/engines/choices.h"
 #include "planner/engines/memory_accuracy.h"
 #include "planner/plan/model_source.h"
@@ -41,6 +42,7 @@ struct PlanRequest {
   /// A rollout with GPUs of its own may generate with the weights of the step before: another
   /// algorithm, which a plan only takes where it is allowed.
   bool one_step_off = false;
+  ReshardTravel reshard;  // bucket 0: the engine's own, where it gathers whole tensors
   std::string tessera_version, created;  // for the plan's provenance
 };
 

@@ -105,6 +105,8 @@ PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   PlannedReshard pair;
   const Candidate& rollout = solution.choice.at(Role::rollout);
   pair.keep = !rollout.offload.parameters;
+  pair.transport = costs.request().reshard.transport;
+  pair.bucket_bytes = costs.request().reshard.bucket;
   const std::size_t ranks =
       plan.find(Role::actor)->ranks.size() + plan.find(Role::rollout)->ranks.size();
   const bool adapters = plan.find(Role::rollout)->lora.moves_adapters();  // no ranges of the table
@@ -124,6 +126,7 @@ PlannedReshard minimal_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   for (const RankTraffic& traffic : exact.traffic) {
     pair.peak_bytes = std::max(pair.peak_bytes, traffic.kept + traffic.received);
   }
+  pair.peak_bytes += travel_stages(costs.request().reshard);
   return pair;
 }
 
@@ -138,7 +141,8 @@ PlannedReshard planned_reshard(const Plan& plan, CostEvaluator& costs, const Sol
   set_gathered(plan,
                rollout_apart(solution.placement)
                    ? costs.memory(whole, Phase::gen).weights
-                   : costs.reshard_bytes(solution.choice.at(Role::actor), whole),
+                   : as_gathered(plan.engine, plan.find(Role::actor)->dtypes,
+                                 costs.reshard_bytes(solution.choice.at(Role::actor), whole)),
                costs.memory(rollout, Phase::gen).weights, pair);
   return pair;
 }

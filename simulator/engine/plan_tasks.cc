@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "cost_models/collective.h"
-#include "cost_models/layout/box.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
 #include "planner/engines/engine.h"
@@ -19,17 +16,11 @@
 #include "planner/request/plan_request.h"
 #include "simulator/engine/pipeline_tasks.h"
 #include "simulator/engine/role_costs.h"
+#include "simulator/reshard/arrivals.h"
 #include "simulator/rollout/draw_lengths.h"
 
 namespace tessera {
 namespace {
-
-/// Bytes that one destination rank of a reshard receives.
-struct Arrival {
-  int rank = 0;
-  std::int64_t bytes = 0;
-  Seconds seconds;
-};
 
 std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
   ranks.insert(ranks.end(), more.begin(), more.end());
@@ -39,38 +30,16 @@ std::vector<int> united(std::vector<int> ranks, const std::vector<int>& more) {
 }
 
 /// A pool's cluster and constants, by its GPU types.
-struct Machines {
-  ClusterSpec cluster;
-  const Calibration& calibration;
-};
-
 Machines machines_of(const Plan& plan, const std::vector<int>& ranks,
                      const Calibration& calibration) {
   const int view = view_of(plan.cluster, ranks);
   return {seen_from(plan.cluster, view), seen_from(calibration, view)};
 }
 
-/// Each destination takes as long as its ports need, or those of the busiest of its senders.
 std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair,
                                     const Calibration& calibration) {
-  struct Moved {
-    std::int64_t intra = 0, inter = 0;  // bytes within the node and to or from others
-    std::set<int> peers;
-    MovedBytes bytes() const { return {Bytes{intra}, Bytes{inter}}; }
-  };
   const ReshardPlan exact = reshard_plan_of(plan, pair);
-  const std::int64_t element = size_of(plan.find(pair.from)->dtypes.wire);
-  std::map<int, Moved> received, sent;
-  for (const Transfer& transfer : exact.transfers) {
-    if (transfer.source == transfer.destination) continue;
-    const auto node = [&](int rank) { return rank / plan.cluster.gpus_per_node; };
-    const bool same = node(transfer.source) == node(transfer.destination);
-    const std::int64_t bytes = volume(transfer.box) * element;
-    for (Moved* const moved : {&received[transfer.destination], &sent[transfer.source]}) {
-      (same ? moved->intra : moved->inter) += bytes;
-    }
-    received[transfer.destination].peers.insert(transfer.source);
-  }
+  const std::array elements{Bytes{size_of(plan.find(pair.from)->dtypes.wire)}};
   std::vector<int> ranks = plan.find(pair.from)->ranks;
   if (plan.find(pair.to)->ranks != ranks) ranks = united(ranks, plan.find(pair.to)->ranks);
   // Bytes between pools of different GPU types go at the rate of the slower.
@@ -78,34 +47,8 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
   if (!plan.cluster.groups.empty()) {
     ends.push_back(machines_of(plan, plan.find(pair.from)->ranks, calibration));
   }
-  const auto slowest = [&](const auto& seconds) {
-    Seconds most;
-    for (const Machines& end : ends) most = std::max(most, seconds(end));
-    return most;
-  };
-  const Seconds barriers = slowest([&](const Machines& end) {
-    return 2 * barrier_seconds(group_shape(end.cluster, static_cast<int>(ranks.size()), 1),
-                               end.cluster, end.calibration);
-  });
-  std::map<int, Seconds> sending;
-  for (const auto& [rank, moved] : sent) {
-    sending[rank] = slowest([&](const Machines& end) {
-      return arrival_seconds({}, 0, moved.bytes(), end.cluster, end.calibration);
-    });
-  }
-  std::vector<Arrival> arrivals;
-  for (const auto& [rank, moved] : received) {
-    const int busiest =
-        *std::max_element(moved.peers.begin(), moved.peers.end(),
-                          [&](int one, int other) { return sending.at(one) < sending.at(other); });
-    arrivals.push_back({rank, moved.intra + moved.inter,
-                        barriers + slowest([&](const Machines& end) {
-                          return arrival_seconds(
-                              moved.bytes(), static_cast<int>(moved.peers.size()),
-                              sent.at(busiest).bytes(), end.cluster, end.calibration);
-                        })});
-  }
-  return arrivals;
+  return arrivals_of(exact.transfers, elements, static_cast<int>(ranks.size()),
+                     {pair.transport, pair.bucket_bytes}, ends);
 }
 
 // A plan too large for exact ranges states its busiest rank's bytes: all receive as much. So do the

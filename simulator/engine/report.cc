@@ -50,6 +50,44 @@ std::string phases_text(const Simulation& simulation) {
   return text + line("%-16s %12s\n", "step", seconds_text(simulation.step_s).c_str());
 }
 
+std::string quantiles_text(const char* name, const Quantiles& of) {
+  return line("%-16s %12s %12s %12s\n", name, seconds_text(of.p10).c_str(),
+              seconds_text(of.p50).c_str(), seconds_text(of.p90).c_str());
+}
+
+// Phases that no draw changes are left out.
+std::string spread_text(const StepSpread& spread) {
+  std::string text = line("%-16s %12s %12s %12s\n", line("over %d draws", spread.draws).c_str(),
+                          "p10", "p50", "p90");
+  for (const auto& [phase, quantiles] : spread.phases_s) {
+    if (quantiles.p10 == quantiles.p90) continue;
+    text += quantiles_text(std::string(name_of(phase)).c_str(), quantiles);
+  }
+  text += quantiles_text("step", spread.step_s);
+  text += "one standard deviation: " + seconds_text(spread.draws_deviation_s) + " of the draws";
+  if (spread.constants_deviation_s > 0) {
+    text += ", " + seconds_text(spread.constants_deviation_s) + " of the constants, " +
+            seconds_text(spread.deviation_s) + " of both";
+  }
+  return text + "\n";
+}
+
+nlohmann::ordered_json quantiles_json(const Quantiles& of) {
+  return {{"p10", of.p10}, {"p50", of.p50}, {"p90", of.p90}};
+}
+
+nlohmann::ordered_json spread_json(const StepSpread& spread) {
+  nlohmann::ordered_json json = {{"draws", spread.draws},
+                                 {"step_s", quantiles_json(spread.step_s)},
+                                 {"draws_deviation_s", spread.draws_deviation_s},
+                                 {"constants_deviation_s", spread.constants_deviation_s},
+                                 {"deviation_s", spread.deviation_s}};
+  for (const auto& [phase, quantiles] : spread.phases_s) {
+    json["phases_s"][std::string(name_of(phase))] = quantiles_json(quantiles);
+  }
+  return json;
+}
+
 std::string path_text(const Simulation& simulation) {
   constexpr std::size_t kMost = 10;
   const std::vector<PathShare> shares = path_shares(simulation);
@@ -124,21 +162,23 @@ std::vector<PathShare> path_shares(const Simulation& simulation) {
   return shares;
 }
 
-std::string to_text(const Simulation& simulation, const Plan& plan,
-                    const Calibration& calibration) {
+std::string to_text(const Simulation& simulation, const Plan& plan, const Calibration& calibration,
+                    const std::optional<StepSpread>& spread) {
   const double exposed = simulation.exposed_comm_s();
   return phases_text(simulation) +
          line("exposed communication %s (%.1f%% of the step) on the rank with most\n\n",
               seconds_text(exposed).c_str(), 100 * exposed / simulation.step_s) +
-         path_text(simulation) + "\n" + ranks_text(simulation, plan, calibration);
+         (spread ? spread_text(*spread) + "\n" : "") + path_text(simulation) + "\n" +
+         ranks_text(simulation, plan, calibration);
 }
 
-std::string to_json(const Simulation& simulation, const Plan& plan,
-                    const Calibration& calibration) {
+std::string to_json(const Simulation& simulation, const Plan& plan, const Calibration& calibration,
+                    const std::optional<StepSpread>& spread) {
   nlohmann::ordered_json json = {{"step_s", simulation.step_s},
                                  {"exposed_comm_s", simulation.exposed_comm_s()},
                                  {"peak_bytes", simulation.peak_bytes()},
                                  {"limit_bytes", usable_memory(plan, calibration).value}};
+  if (spread) json["spread"] = spread_json(*spread);
   auto& phases = json["phases"] = nlohmann::ordered_json::array();
   for (const auto& [phase, seconds] : simulation.phases_s) {
     phases.push_back({{"phase", name_of(phase)},

@@ -1,15 +1,18 @@
 // A simulation's results, for people and for programs.
 //
 // Text: phases with their share and idle time, what the critical path is made of, exposed
-// communication, the peak of every rank against what its device can give. JSON: the same facts and
+// communication, the peak of every rank against what its device can give, and where
+// several draws were asked for how the step spreads over them. JSON: the same facts and
 // the critical path task by task. Pure functions.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "simulator/engine/simulate.h"
+#include "simulator/engine/spread.h"
 
 namespace tessera {
 
@@ -27,7 +30,10 @@ struct PathShare {
 /// The largest first.
 std::vector<PathShare> path_shares(const Simulation& simulation);
 
-std::string to_text(const Simulation& simulation, const Plan& plan, const Calibration& calibration);
-std::string to_json(const Simulation& simulation, const Plan& plan, const Calibration& calibration);
+/// `spread`: over further draws of the lengths, where these were simulated, too.
+std::string to_text(const Simulation& simulation, const Plan& plan, const Calibration& calibration,
+                    const std::optional<StepSpread>& spread = std::nullopt);
+std::string to_json(const Simulation& simulation, const Plan& plan, const Calibration& calibration,
+                    const std::optional<StepSpread>& spread = std::nullopt);
 
 }  // namespace tessera

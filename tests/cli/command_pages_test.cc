@@ -48,10 +48,10 @@ struct Page {
   const char* name;
   std::vector<std::string> commands;
 };
-const std::vector<Page> kPages{
-    {"plan", {"plan", "list"}}, {"explain", {"explain"}},          {"simulate", {"simulate"}},
-    {"sweep", {"sweep"}},       {"interop", {"export", "import"}}, {"run", {"run", "compare"}},
-    {"measure", {"doctor"}}};
+const std::vector<Page> kPages{{"plan", {"plan", "list"}},  {"explain", {"explain"}},
+                               {"simulate", {"simulate"}},  {"reshard", {"reshard"}},
+                               {"sweep", {"sweep"}},        {"interop", {"export", "import"}},
+                               {"run", {"run", "compare"}}, {"measure", {"doctor"}}};
 
 TEST(CommandPages, NameEveryOption) {
   for (const Page& each : kPages) {

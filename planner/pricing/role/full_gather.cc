@@ -25,6 +25,11 @@ int gathering_ranks(const Candidate& actor) {
   return std::min(actor.gpus, std::max(dense, actor.pp * actor.ep * actor.etp));
 }
 
+Bytes as_gathered(std::string_view engine, const RoleDTypes& dtypes, Bytes bytes) {
+  const bool masters = engine_named(engine).weights.gather.value().master_weights;
+  return masters ? bytes / size_of(dtypes.wire) * size_of(dtypes.master) : bytes;
+}
+
 namespace {
 
 // A file's tensors that are several rows of the table are counted once.
@@ -81,18 +86,18 @@ Bytes largest_tensor_bytes(const Plan& plan) {
   return largest_tensor_bytes(plan.engine, plan.models.at(actor->model).spec, actor->dtypes);
 }
 
-Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
-                          const RoleDTypes& dtypes) {
+Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor, const RoleDTypes& dtypes,
+                          Bytes asked) {
   constexpr std::int64_t kMebibyte = 1 << 20;
   const Bytes usual = engine_named(engine).weights.gather.value_or(WholeGather{}).bucket;
   const std::int64_t largest =
       (largest_tensor_bytes(engine, actor, dtypes).value + kMebibyte - 1) / kMebibyte;
-  return std::max(usual, Bytes{largest * kMebibyte});
+  return std::max(asked > 0 ? asked : usual, Bytes{largest * kMebibyte});
 }
 
-Bytes gather_bucket_bytes(const Plan& plan) {
+Bytes gather_bucket_bytes(const Plan& plan, Bytes asked) {
   const RolePlan& actor = *plan.find(Role::actor);
-  return gather_bucket_bytes(plan.engine, plan.models.at(actor.model).spec, actor.dtypes);
+  return gather_bucket_bytes(plan.engine, plan.models.at(actor.model).spec, actor.dtypes, asked);
 }
 
 void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshard& pair) {
@@ -102,7 +107,7 @@ void set_gathered(const Plan& plan, Bytes received, Bytes weights, PlannedReshar
   pair.lower_bound_bytes = std::min(pair.lower_bound_bytes, received);
   pair.total_received_bytes =
       received * static_cast<std::int64_t>(plan.find(pair.to)->ranks.size());
-  if (pair.bucket_bytes == 0) pair.bucket_bytes = gather_bucket_bytes(plan);
+  pair.bucket_bytes = gather_bucket_bytes(plan, pair.bucket_bytes);
   pair.peak_bytes = weights + pair.bucket_bytes;
 }
 

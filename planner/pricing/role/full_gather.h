@@ -27,6 +27,10 @@ Candidate whole_copies(Candidate rollout);
 /// Ranks over which one copy of the actor's weights lies: who gathers together.
 int gathering_ranks(const Candidate& actor);
 
+/// `bytes` of weights in the type that travels, in that which the engine gathers (fp32 shards of
+/// FSDP: twice as many as of bf16). Precondition: gathers_whole.
+Bytes as_gathered(std::string_view engine, const RoleDTypes& dtypes, Bytes bytes);
+
 /// Seconds of software in a reshard to this rollout, whatever the layouts are
 /// (HandoverTraits): `shared` is on the actor's GPUs, else on GPUs of its own. Tensors are counted
 /// as the rollout loads them: the checkpoint's, experts apart where it has them apart, or those of
@@ -39,10 +43,10 @@ Seconds seconds_before_handover(const Assumptions& assumed, const ModelSpec& mod
                                 const Candidate& actor);
 
 /// Buckets in which gathered tensors are handed over (verl's update_weights_bucket_megabytes): the
-/// engine's default, or the largest tensor in whole MiB, as stored.
-Bytes gather_bucket_bytes(const Plan& plan);
-Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor,
-                          const RoleDTypes& dtypes);
+/// size that is asked for, or the engine's default, or the largest tensor in whole MiB, as stored.
+Bytes gather_bucket_bytes(const Plan& plan, Bytes asked = {});
+Bytes gather_bucket_bytes(std::string_view engine, const ModelSpec& actor, const RoleDTypes& dtypes,
+                          Bytes asked = {});
 
 /// The largest tensor of the actor in bytes, in the type in which it is gathered.
 Bytes largest_tensor_bytes(const Plan& plan);

@@ -7,6 +7,7 @@
 #include "cost_models/compute.h"
 #include "cost_models/layout/min_cost_flow.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/reshard/travel.h"
 #include "planner/pricing/role/full_gather.h"
 #include "planner/pricing/role/groups.h"
 
@@ -320,20 +321,22 @@ Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& r
   const bool single = local < 1 && (actor.ep > 1 || actor.dp_shard > 1 || rollout.pp > 1);
   const Traffic sent_far =
       single ? sent * std::ceil(layers / actor.pp) * actor.pp / layers : sent * (1 - local);
-  return barriers + arrival_seconds({received * local, received * (1 - local)}, peers,
-                                    {sent * local, sent_far}, assumed_.cluster(),
-                                    assumed_.calibration());
+  return barriers + travel_seconds({received * local, received * (1 - local)}, peers,
+                                   {sent * local, sent_far}, assumed_.request.reshard,
+                                   assumed_.cluster(), assumed_.calibration());
 }
 
 Seconds ReshardPricer::seconds_of_gather(const Candidate& actor, const Candidate& rollout,
                                          Seconds barriers) {
-  const Traffic held = bytes(actor, whole_copies(rollout)).received;
+  const Traffic held = as_gathered(assumed_.request.engine, actor_->model().dtypes,
+                                   bytes(actor, whole_copies(rollout)).received);
   const int group = gathering_ranks(actor);
   if (held <= 0 || group == 1) return {};
   // The ring brings each rank what it lacks of the whole: (n - 1) / n of it.
-  return barriers + collective_seconds(Collective::all_gather, held * group / (group - 1),
-                                       group_shape(assumed_.cluster(), group, 1),
-                                       assumed_.cluster(), assumed_.calibration());
+  const Traffic whole = held * group / (group - 1);
+  return barriers + gather_seconds(whole, rounds_of(whole, rollout_.model().bucket_bytes),
+                                   group_shape(assumed_.cluster(), group, 1), assumed_.cluster(),
+                                   assumed_.calibration());
 }
 
 // Every destination receives its whole shard from other ranks, which pass it on as a ring or tree
@@ -344,19 +347,22 @@ Seconds ReshardPricer::seconds_apart(const Candidate& actor, const Candidate& ro
   constexpr int kMessages = 8;
   const Seconds barriers = barriers_of(assumed_, 2 * rollout.gpus);
   const RoleModel& model = rollout_.model();
+  const bool whole = gathers_whole(assumed_.request.engine);
   Traffic wanted;
   if (model.lora.moves_adapters()) {
     wanted = bytes(actor, rollout).received;
   } else {
-    const bool whole = gathers_whole(assumed_.request.engine);
     for (const StageClass& stage : rollout_.stages(whole ? whole_copies(rollout) : rollout)) {
       wanted =
           std::max(wanted, Traffic{Bytes{stage.elements.total() * size_of(model.dtypes.wire)}});
     }
   }
   const bool one_node = assumed_.cluster().nodes == 1;
-  return barriers + reshard_seconds(one_node ? wanted : Traffic{}, one_node ? Traffic{} : wanted,
-                                    kMessages, assumed_.cluster(), assumed_.calibration());
+  const ReshardTravel travel{assumed_.request.reshard.transport,
+                             whole ? model.bucket_bytes : assumed_.request.reshard.bucket};
+  const MovedBytes received{one_node ? wanted : Traffic{}, one_node ? Traffic{} : wanted};
+  return barriers + travel_seconds(received, kMessages, {}, travel, assumed_.cluster(),
+                                   assumed_.calibration());
 }
 
 }  // namespace tessera

@@ -55,13 +55,15 @@ double PackedSequences::micro_batches(std::int64_t tokens, double sequences) {
 
 namespace {
 
-// What gathered tensors are handed to the rollout in, where an engine gathers them whole.
+// What gathered tensors are handed to the rollout in, where an engine gathers them whole; else what
+// the transport stages.
 Bytes bucket_of(const PlanRequest& request, const Lora& rollout) {
   const std::vector<Role> roles = roles_of(request.workload);
   const bool trained = std::find(roles.begin(), roles.end(), Role::actor) != roles.end();
-  if (!gathers_whole(request.engine) || rollout.moves_adapters() || !trained) return {};
+  if (rollout.moves_adapters() || !trained) return {};
+  if (!gathers_whole(request.engine)) return travel_stages(request.reshard);
   return gather_bucket_bytes(request.engine, model_of(request, Role::actor),
-                             dtypes_of(request, Role::actor));
+                             dtypes_of(request, Role::actor), request.reshard.bucket);
 }
 
 }  // namespace

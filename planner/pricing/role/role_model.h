@@ -75,7 +75,7 @@ struct RoleModel {
   bool trained = false;
   Lora lora;
   std::int64_t adapter_rank = 0;                    // of those that its passes run
-  Bytes bucket_bytes;                               // in which gathered weights arrive
+  Bytes bucket_bytes;                               // in which weights arrive that are not in place
   std::vector<Phase> phases;                        // in which it computes
   EnumArray<Phase, std::optional<CallKind>> calls;  // of these phases
 };
