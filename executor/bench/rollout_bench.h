@@ -35,9 +35,10 @@ struct RolloutBenchOptions {
   bool profile = false;  // once more, by kernel
 };
 
-/// cold_s: the first time, with everything that is done once. Of every repetition: seconds (the slowest rank's), output_tokens_per_s_per_gpu, first_tokens_s
-/// (the same prompts with one token each), decode_tokens_per_s_per_gpu (of the rest, where that is a tenth of
-/// the whole or more), counts.
+/// cold_s: the first time, with everything that is done once. Of every repetition: seconds (the
+/// slowest rank's), output_tokens_per_s_per_gpu, first_tokens_s (the same prompts with one token
+/// each), decode_tokens_per_s_per_gpu (of the rest, where that is a tenth of the whole or more),
+/// counts.
 nlohmann::json bench_rollout(const BenchSite& site, const ModelSpec& model, const RolloutCase& load,
                              const RolloutBenchOptions& options);
 

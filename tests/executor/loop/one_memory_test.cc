@@ -124,9 +124,9 @@ std::vector<Sequence> generated(const RoleWorker& rollout, std::int64_t step, st
                        .tokens = {static_cast<std::int32_t>(i % vocab), 2, 3},
                        .samples = 2});
   }
-  return RolloutEngine(*rollout.weights, rollout.groups).generate(step,
-                  prompts_of_replica(prompts, rollout.groups.dp_size, rollout.groups.dp_rank),
-                  {.seed = 5, .max_response_tokens = 4, .max_sequences = 8})
+  return RolloutEngine(*rollout.weights, rollout.groups)
+      .generate(step, prompts_of_replica(prompts, rollout.groups.dp_size, rollout.groups.dp_rank),
+                {.seed = 5, .max_response_tokens = 4, .max_sequences = 8})
       .sequences;
 }
 
