@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/tensor/fused_rollout.h"
+#include "executor/model/paged_kernels.h"
 #include "executor/tensor/rope.h"
 #include "executor/weights/parallel_ops.h"
 #include "executor/weights/weights.h"

@@ -9,8 +9,8 @@
 
 #include "cost_models/documents/check.h"
 #include "executor/model/scores.h"
+#include "executor/rollout/captured_graph.h"
 #include "executor/rollout/pass_tensors.h"
-#include "executor/tensor/captured_graph.h"
 #include "executor/tensor/fused.h"
 
 namespace tessera {

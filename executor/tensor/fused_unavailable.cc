@@ -1,6 +1,5 @@
 // The fused operators of a build without nvcc: nothing is usable, so nothing else is ever called.
 #include "executor/tensor/fused.h"
-#include "executor/tensor/fused_rollout.h"
 #include "executor/tensor/placed_chunks.h"
 
 namespace tessera::fused {
@@ -59,17 +58,6 @@ void sum_parts(const torch::Tensor&, const std::vector<torch::Tensor>&, bool) {
 }
 void adamw(const AdamWStep&, const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
            const torch::Tensor&, const torch::Tensor&, const torch::Tensor&, const torch::Tensor&) {
-  TORCH_CHECK(false, "built without kernels");
-}
-torch::Tensor rotate_and_store(const HeadColumns&, const torch::Tensor&, const torch::Tensor&,
-                               const torch::Tensor&, const torch::Tensor&, const PagedCache&) {
-  TORCH_CHECK(false, "built without kernels");
-}
-torch::Tensor attend_paged(const PagedRows&, const torch::Tensor&, const PagedCache&) {
-  TORCH_CHECK(false, "built without kernels");
-}
-Drawn draw_tokens(double, const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
-                  const torch::Tensor&, torch::Tensor&) {
   TORCH_CHECK(false, "built without kernels");
 }
 

@@ -4,12 +4,12 @@
 
 #include <optional>
 
+#include "executor/model/paged_kernels.h"
 #include "executor/model/scores.h"
 #include "executor/rollout/generate.h"
 #include "executor/rollout/paged_model.h"
 #include "executor/rollout/sample_rows.h"
 #include "executor/tensor/fused.h"
-#include "executor/tensor/fused_rollout.h"
 #include "tests/executor/model/fixture.h"
 #include "tests/executor/rollout/paged_texts.h"
 

@@ -280,7 +280,7 @@ TEST(Prediction, CommunicationOfPoolsThatWorkAtTheSameTimeIsThatOfOne) {
   const std::vector<std::string> words = {"placement=actor+reference | critic | rollout"};
   request.fixed = parse_settings(words, problems);
   const Plan plan = std::get<Plan>(*make_plan(request, problems));
-  request.traits = traits_of(request.engine, request.choices);
+  request.traits = traits_of(plan.engine, request.choices);
   CostEvaluator costs(request);
   double sum = 0, most = 0;
   for (const RolePlan& role : plan.roles) {

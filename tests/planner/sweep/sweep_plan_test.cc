@@ -12,6 +12,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/fit/derived_calibration.h"
 #include "planner/explain/planner.h"
+#include "planner/plan/one_step_off.h"
 #include "planner/plan/plan.h"
 #include "planner/request/request.h"
 #include "planner/sweep/price.h"
@@ -167,7 +168,7 @@ void expect_equal(const SweepResult& row, const Plan& plan) {
 
 void compare(const std::string& engine, bool apart, int cases) {
   Draw draw(apart ? 7 : 11);
-  int feasible = 0;
+  int feasible = 0, equal = 0;
   for (int i = 0; i < cases; ++i) {
     const Case made = draw.row(engine, apart);
     SCOPED_TRACE(made.text());
@@ -177,9 +178,17 @@ void compare(const std::string& engine, bool apart, int cases) {
     ASSERT_EQ(row.feasible, plan != nullptr) << row.why;
     if (plan == nullptr) continue;
     ++feasible;
+    // A row states its lag; a plan that may lag need not, and an engine that waits may be faster.
+    if (made.cells.contains("policy_lag") && made.cells.at("policy_lag") == "1" &&
+        !is_one_step_off(plan->schedule)) {
+      EXPECT_LE(plan->prediction.step_s, row.step_s.value() * (1 + kSame));
+      continue;
+    }
+    ++equal;
     expect_equal(row, *plan);
   }
   EXPECT_GE(feasible, cases / 3);
+  EXPECT_GE(equal, 1);
 }
 
 TEST(SweepAndPlan, PriceARowAlikeOnSharedGpus) { compare("any", false, 24); }

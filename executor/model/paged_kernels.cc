@@ -1,4 +1,4 @@
-#include "executor/tensor/fused_rollout.h"
+#include "executor/model/paged_kernels.h"
 
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "executor/tensor/captured_graph.h"
+#include "executor/rollout/captured_graph.h"
 
 #include "executor/tensor/torch.h"
 

@@ -1,0 +1,18 @@
+// Stands in for paged_kernels.cc where no CUDA compiler was found: fused::usable() says so.
+#include "executor/model/paged_kernels.h"
+
+namespace tessera::fused {
+
+torch::Tensor rotate_and_store(const HeadColumns&, const torch::Tensor&, const torch::Tensor&,
+                               const torch::Tensor&, const torch::Tensor&, const PagedCache&) {
+  TORCH_CHECK(false, "built without kernels");
+}
+torch::Tensor attend_paged(const PagedRows&, const torch::Tensor&, const PagedCache&) {
+  TORCH_CHECK(false, "built without kernels");
+}
+Drawn draw_tokens(double, const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
+                  const torch::Tensor&, torch::Tensor&) {
+  TORCH_CHECK(false, "built without kernels");
+}
+
+}  // namespace tessera::fused
