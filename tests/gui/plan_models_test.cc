@@ -386,9 +386,8 @@ TEST(Workspace, ComesBackAsItWasWritten) {
   write_workspace(workspace, file);
   EXPECT_EQ(read_workspace(file, problems), workspace);
   EXPECT_TRUE(problems.empty());
-  for (const char* broken : {"", "{", "[]", "{\"tessera_window\": 2}",
-                             "{\"tessera_window\": 1, "
-                             "\"fixed\": 3}"}) {
+  for (const char* broken :
+       {"", "{", "[]", "{\"tessera_window\": 2}", R"({"tessera_window": 1, "fixed": 3})"}) {
     std::ofstream(file) << broken;
     Problems found;
     EXPECT_EQ(read_workspace(file, found), Workspace{}) << broken;

@@ -199,7 +199,8 @@ TEST(Window, ARunsFolderFullOfRubbishIsFollowed) {
   metrics << "{\"step\": 1, \"data\": {\"timing_s/step\": 1e308, \"reshard/bytes\": 1e300, "
              "\"perf/throughput\": -1e308, \"critic/score/mean\": 1e-320}}\n"
           << "{\"step\": 9223372036854775807, \"data\": {\"timing_s/gen\": -5}}\n"
-          << std::string(100000, '{') << "\n\0\0\n{\"step\": -1, \"data\": {}}\n";
+          << std::string(100000, '{') << "\n"
+          << std::string(2, '\0') << "\n{\"step\": -1, \"data\": {}}\n";
   metrics.close();
   MainWindow window;
   window.show();
