@@ -24,12 +24,13 @@ struct External {
   std::string_view command, program, summary;
 };
 
-constexpr std::array<External, 6> kExternal{{
+constexpr std::array<External, 7> kExternal{{
     {"bench", "tessera-run", "Measure reshards, collectives and training beside their ceilings"},
     {"calibrate", "tessera-run", "Measure this machine and fit the cost models to it"},
     {"init-model", "tessera-run", "Write a Hugging Face folder with random weights"},
     {"make-data", "tessera-run", "Write digit tasks (reverse, copy, sort) as JSONL"},
     {"tokenize", "tessera-run", "Print token ids as JSON"},
+    {"verify-weights", "tessera-run", "Whether two folders hold the same weights"},
     {"gui", "tessera-gui", "Open the window"},
 }};
 
@@ -105,7 +106,7 @@ std::vector<std::string> external_commands() {
 std::string external_commands_help() {
   std::string text = "More commands, in programs of their own (tessera COMMAND --help):\n";
   for (const External& external : kExternal) {
-    text += "  " + std::string(external.command) + std::string(13 - external.command.size(), ' ') +
+    text += "  " + std::string(external.command) + std::string(15 - external.command.size(), ' ') +
             std::string(external.summary) + "\n";
   }
   return text;

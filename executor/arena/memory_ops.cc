@@ -69,6 +69,16 @@ class HostMemoryOps final : public MemoryOps {
     return sums;
   }
 
+  std::vector<std::uint64_t> digests(std::span<const kernels::DigestPiece> pieces,
+                                     kernels::DigestRead read) override {
+    std::vector<std::uint64_t> sums;
+    sums.reserve(pieces.size());
+    for (const kernels::DigestPiece& piece : pieces) {
+      sums.push_back(kernels::piece_digest(piece, read));
+    }
+    return sums;
+  }
+
  private:
   /// One object serves all ranks that are threads.
   static CastError& noted() {

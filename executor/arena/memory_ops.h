@@ -1,4 +1,5 @@
-// MemoryOps: computations of a reshard on the weights themselves: casts for the wire and checksums.
+// MemoryOps: computations of a reshard on the weights themselves: casts for the wire, checksums and
+// digests.
 //
 // Implemented for host memory here; for GPU memory by whoever owns kernels (the executor's run
 // folder does). Operations on device memory are ordered on the producer's stream; those that return
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cost_models/spec/dtype.h"
+#include "executor/kernels/weight_digest.h"
 
 namespace tessera {
 
@@ -36,6 +38,9 @@ class MemoryOps {
   virtual CastError take_cast_error() = 0;
   /// A 64-bit checksum of each range.
   virtual std::vector<std::uint64_t> checksums(std::span<const MemoryRange> ranges) = 0;
+  /// The digest of each piece (executor/kernels/weight_digest.h), alike on host and device.
+  virtual std::vector<std::uint64_t> digests(std::span<const kernels::DigestPiece> pieces,
+                                             kernels::DigestRead read) = 0;
 };
 
 MemoryOps& host_memory_ops();

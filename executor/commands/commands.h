@@ -21,5 +21,6 @@ void add_start(CLI::App& app);  // ranks on GPUs of this host
 void add_init_model(CLI::App& app);
 void add_make_data(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_verify_weights(CLI::App& app);
 
 }  // namespace tessera

@@ -194,7 +194,11 @@ class Rank {
       const auto refusal = setup_.memory->refusal_of(error);
       if (!refusal) {
         status_->finish(static_cast<int>(code_of(error)));
-        throw;
+        if (code_of(error) != ExitCode::check_failed) throw;
+        // Every rank knows all of it: one says so before the launcher ends the others.
+        if (setup_.rank == 0) std::fprintf(stderr, "tessera: %s\n", error.what());
+        leave_together();
+        return static_cast<int>(ExitCode::check_failed);
       }
       const std::string where = tell(*refusal);
       status_->finish(static_cast<int>(kOutOfMemory));
@@ -318,6 +322,9 @@ class Rank {
     observer.note = note();
     if (!log_) return observer;
     observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
+      progress_->detail(to_string(report));
+    };
+    observer.weights_verified = [this](std::int64_t, const CertificateReport& report) {
       progress_->detail(to_string(report));
     };
     observer.step_finished = [this, &prompts](std::int64_t step, const Metrics& numbers,

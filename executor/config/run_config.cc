@@ -253,6 +253,7 @@ class RunReader {
     reader.optional("top_p", rollout.sampling.top_p, Real{.least = 0, .most = 1, .above = true});
     reader.optional("top_k", rollout.sampling.top_k, Whole{.least = -1});
     read_seed(reader, "seed", rollout.seed);
+    reader.optional("verify_weights", rollout.verify_weights, kNotNegative);
     fixed(reader, "n", plan_.workload.samples_per_prompt, "workload.samples_per_prompt");
     fixed(reader, "prompt_length", plan_.workload.prompt_tokens, "workload.prompt_tokens");
     fixed(reader, "response_length", plan_.workload.response_tokens.max,

@@ -85,6 +85,9 @@ struct ActorConfig {
 struct RolloutConfig {
   SamplingOptions sampling;
   std::uint64_t seed = 0;  // default: trainer.seed
+  /// Steps between two in which digests prove the rollout's weights, beginning with the first; 0 =
+  /// never.
+  std::int64_t verify_weights = 10;
 };
 
 struct CriticConfig {

@@ -190,6 +190,18 @@ class Loop {
     numbers_["reshard/cast_error"] = report.cast_error;
     numbers_["reshard/verified"] = report.verified;
     if (observer_.weights_moved) observer_.weights_moved(step, report);
+    verify(step, report);
+  }
+
+  /// In every k-th step that the run makes; the failure of any rank ends all of them.
+  void verify(std::int64_t step, const ReshardReport& moved) {
+    const std::int64_t every = config_.rollout.verify_weights;
+    if (every == 0 || (step - 1) % every != 0) return;
+    const CertificateReport report = verify_weights(worker_, moved.wire);
+    numbers_["rollout/verify_weights_s"] = report.seconds;
+    numbers_["rollout/verified_bytes"] = static_cast<double>(report.compared);
+    numbers_["rollout/shared_bytes"] = static_cast<double>(report.shared);
+    if (observer_.weights_verified) observer_.weights_verified(step, report);
   }
 
   void generate(std::int64_t step) {

@@ -25,6 +25,8 @@ struct RunObserver {
   std::function<void(std::int64_t step, const Metrics& numbers, const Experience& experience)>
       step_finished;
   std::function<void(std::int64_t step, const ReshardReport& report)> weights_moved;
+  /// The rollout holds what the actor trains.
+  std::function<void(std::int64_t step, const CertificateReport& report)> weights_verified;
   Note note;  // lines for people
   /// Communication seconds of this rank since the last call, by metric name.
   std::function<Metrics()> communication;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/layout/model_tensors.h"
 #include "executor/data/init_model.h"
 #include "executor/reshard/gpu_site.h"
 #include "executor/tensor/fused_settings.h"
@@ -265,6 +266,40 @@ ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
   const ReshardReport report = worker.reshard->run(*worker.context.world, source, destination,
                                                    worker.staging.data_ptr(), hooks);
   if (actor->member()) actor->trainer->rest();
+  return report;
+}
+
+CertificateReport verify_weights(Worker& worker, std::optional<DType> wire) {
+  const RoleWorker &actor = *worker.find(Role::actor), &rollout = *worker.find(Role::rollout);
+  const torch::Device device = worker.context.device;
+  if (!worker.certificate) {
+    const RoleWorker& member = actor.member() ? actor : rollout;
+    worker.certificate = make_certificate(
+        model_tensors(member.weights->table, actor.map, rollout.map, member.weights->dtype),
+        worker.context.host->rank());
+  }
+  if (device.is_cuda() && worker.memory_ops == nullptr) {
+    worker.memory_ops = make_torch_memory_ops(device.index());
+  }
+  HeldWeights training, generating;
+  if (actor.member()) {
+    actor.trainer->wake();
+    const auto& shared = worker.memory.shared;
+    training = {
+        .places = shared ? &shared->training : worker.reshard->source(),
+        .memory = shared ? worker.memory.actor->data() : actor.weights->storage.const_data_ptr()};
+  }
+  if (rollout.member()) {
+    generating = {.places = &rollout.weights->arena,
+                  .memory = rollout.weights->storage.const_data_ptr()};
+  }
+  CertificateReport report = check_weights(
+      *worker.certificate, training, generating, wire,
+      worker.memory_ops != nullptr ? *worker.memory_ops : host_memory_ops(), *worker.context.host);
+  if (actor.member()) actor.trainer->rest();
+  if (report.differing > 0) {
+    throw Error(ExitCode::check_failed, problems_of(*worker.certificate, report));
+  }
   return report;
 }
 

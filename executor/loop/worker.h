@@ -8,7 +8,9 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
+#include "executor/certificate/certificate.h"
 #include "executor/comm/groups.h"
 #include "executor/config/run_config.h"
 #include "executor/launch/device_setup.h"
@@ -71,6 +73,7 @@ struct Worker {
   std::unique_ptr<BlockCopies> copies;
   std::unique_ptr<MemoryOps> memory_ops;
   std::unique_ptr<WeightReshard> weight_reshard;  // carries a minimal reshard out
+  std::optional<WeightCertificate> certificate;   // of the reshard, once weights are verified
   std::unique_ptr<RolloutEngine> generation;      // where this rank generates; else nullptr
   torch::Tensor staging;                          // scratch of a full reshard
   KlController kl_in_reward;
@@ -97,5 +100,10 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
 /// Moves the actor's weights into the rollout's layout, or waits for the reshard that update_actor
 /// began; returns what moved. Collective over the world.
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks = {});
+
+/// Digests of what the actor trains against what the rollout holds, right after move_weights, whose
+/// report says the wire. Throws Error (check_failed), alike on every rank, that names the tensors,
+/// ranks and bytes that differ. Collective over the world.
+CertificateReport verify_weights(Worker& worker, std::optional<DType> wire);
 
 }  // namespace tessera

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cost_models/layout/reshard_plan.h"
+#include "cost_models/spec/dtype.h"
 
 namespace tessera {
 
@@ -19,7 +21,8 @@ struct ReshardReport {
   std::int64_t planned = 0;      // `busiest` by the plan; more where options spared bytes
   double exposed_s = 0;          // of `seconds`, what the caller waited
   ReshardTransport transport = ReshardTransport::send_recv;
-  double cast_error = 0;  // of a cast on the wire: |cast(w) - w| / |w| over the model, else 0
+  double cast_error = 0;      // of a cast on the wire: |cast(w) - w| / |w| over the model, else 0
+  std::optional<DType> wire;  // 16-bit type through which fp32 weights went; unset = as they are
   bool verified = false;
   /// A first reshard that was done every way, to choose: what each took, in the order tried.
   struct Trial {

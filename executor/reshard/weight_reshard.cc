@@ -178,8 +178,10 @@ class WeightReshard::State {
     const auto travelling = [&](std::int64_t bytes) {
       return bytes / size_of(plan_.source_type) * size_of(wire);
     };
-    return {.lower_bound = travelling(plan_.plan.lower_bound.value),
-            .planned = plan_.plan.bytes_received.value};
+    ReshardReport report{.lower_bound = travelling(plan_.plan.lower_bound.value),
+                         .planned = plan_.plan.bytes_received.value};
+    if (wire != plan_.source_type) report.wire = wire;
+    return report;
   }
 
   /// Ranks meet, and learn what the busiest of them received.

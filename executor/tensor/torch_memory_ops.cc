@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "executor/kernels/range_sums.h"
+#include "executor/kernels/weight_digest.h"
 #endif
 
 namespace tessera {
@@ -72,6 +73,16 @@ class TorchMemoryOps final : public MemoryOps {
 #endif
   }
 
+  std::vector<std::uint64_t> digests(std::span<const kernels::DigestPiece> pieces,
+                                     kernels::DigestRead read) override {
+    const torch::NoGradGuard no_grad;
+#ifdef TESSERA_HAVE_KERNELS
+    return digests_by_kernel(pieces, read);
+#else
+    return digests_on_host(pieces, read);
+#endif
+  }
+
  private:
 #ifdef TESSERA_HAVE_KERNELS
   void* stream() const { return c10::cuda::getCurrentCUDAStream(device_.index()).stream(); }
@@ -132,7 +143,63 @@ class TorchMemoryOps final : public MemoryOps {
 
   static constexpr std::size_t kTables = 64;
   std::vector<SumTable> tables_;
+
+  /// Whole rows, or parts of one.
+  static void add_chunks(const kernels::DigestPiece& piece, std::int64_t sum, std::int64_t width,
+                         std::vector<kernels::DigestChunk>& chunks) {
+    const std::int64_t columns = std::min(piece.columns, kernels::kDigestElements);
+    const std::int64_t rows =
+        columns < piece.columns ? 1 : std::max<std::int64_t>(1, kernels::kDigestElements / columns);
+    for (std::int64_t row = 0; row < piece.rows; row += rows) {
+      for (std::int64_t column = 0; column < piece.columns; column += columns) {
+        kernels::DigestPiece part = piece;
+        part.data =
+            static_cast<const std::byte*>(piece.data) + (row * piece.pitch + column) * width;
+        part.rows = std::min(rows, piece.rows - row);
+        part.columns = std::min(columns, piece.columns - column);
+        part.key += static_cast<std::uint64_t>(row) * piece.row_step +
+                    static_cast<std::uint64_t>(column) * piece.column_step;
+        chunks.push_back({part, sum});
+      }
+    }
+  }
+
+  std::vector<std::uint64_t> digests_by_kernel(std::span<const kernels::DigestPiece> pieces,
+                                               kernels::DigestRead read) const {
+    if (pieces.empty()) return {};
+    const auto width = static_cast<std::int64_t>(kernels::bytes_of(read));
+    std::vector<kernels::DigestChunk> chunks;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      add_chunks(pieces[i], static_cast<std::int64_t>(i), width, chunks);
+    }
+    const auto bytes = static_cast<std::int64_t>(chunks.size() * sizeof(kernels::DigestChunk));
+    const torch::Tensor list = torch::from_blob(chunks.data(), {bytes}, torch::kUInt8).to(device_);
+    const torch::Tensor sums =
+        torch::zeros({static_cast<std::int64_t>(pieces.size())}, options(torch::kLong));
+    kernels::add_digests(
+        reinterpret_cast<const kernels::DigestChunk*>(list.const_data_ptr<std::uint8_t>()),
+        static_cast<std::int64_t>(chunks.size()), read,
+        reinterpret_cast<std::uint64_t*>(sums.mutable_data_ptr<std::int64_t>()), stream());
+    const torch::Tensor host = sums.cpu();
+    const auto* values = host.const_data_ptr<std::int64_t>();
+    return {values, values + pieces.size()};
+  }
 #else
+  std::vector<std::uint64_t> digests_on_host(std::span<const kernels::DigestPiece> pieces,
+                                             kernels::DigestRead read) const {
+    std::vector<std::uint64_t> sums;
+    for (kernels::DigestPiece piece : pieces) {
+      const std::int64_t count = (piece.rows - 1) * piece.pitch + piece.columns;
+      const torch::Tensor host =
+          view(piece.data, kernels::bytes_of(read) == 2 ? torch::kShort : torch::kInt,
+               static_cast<std::size_t>(count))
+              .cpu();
+      piece.data = host.const_data_ptr();
+      sums.push_back(kernels::piece_digest(piece, read));
+    }
+    return sums;
+  }
+
   /// Sum over 16-bit words of word * odd(position), modulo 2^64: position and value both count.
   std::vector<std::uint64_t> checksums_by_operators(std::span<const MemoryRange> ranges) const {
     const torch::Tensor factors = torch::arange(kPieceElements, options(torch::kLong))

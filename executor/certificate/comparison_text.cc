@@ -1,0 +1,89 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "executor/certificate/compare_weights.h"
+
+namespace tessera {
+namespace {
+
+const char* name_of(TensorFault fault) {
+  switch (fault) {
+    case TensorFault::only_in_a:
+      return "only_in_a";
+    case TensorFault::only_in_b:
+      return "only_in_b";
+    case TensorFault::shape:
+      return "shape";
+    case TensorFault::dtype:
+      return "dtype";
+    case TensorFault::values:
+      return "values";
+  }
+  return "";
+}
+
+std::string words_of(const TensorComparison& each) {
+  switch (each.fault) {
+    case TensorFault::only_in_a:
+      return "only in A";
+    case TensorFault::only_in_b:
+      return "only in B";
+    case TensorFault::shape:
+    case TensorFault::dtype:
+      return each.a + " in A, " + each.b + " in B";
+    case TensorFault::values:
+      return std::to_string(each.elements) +
+             (each.elements == 1 ? " element differs" : " elements differ") + ", bytes " +
+             std::to_string(each.bytes.offset) + " to " +
+             std::to_string(each.bytes.offset + each.bytes.bytes - 1) + " of " +
+             std::to_string(each.tensor_bytes);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string to_text(const WeightComparison& comparison) {
+  std::string text;
+  for (const TensorComparison& each : comparison.differences) {
+    text += each.name + ": " + words_of(each) + "\n";
+  }
+  if (!comparison.differences.empty()) {
+    std::int64_t all = comparison.tensors;
+    for (const TensorComparison& each : comparison.differences) {
+      all += each.fault == TensorFault::only_in_a || each.fault == TensorFault::only_in_b ? 1 : 0;
+    }
+    return text + std::to_string(comparison.differences.size()) + " of " + std::to_string(all) +
+           (all == 1 ? " tensor differs\n" : " tensors differ\n");
+  }
+  char size[40];
+  std::snprintf(size, sizeof size, "%.4g", static_cast<double>(comparison.bytes) * 1e-9);
+  return "equal: " + std::to_string(comparison.tensors) + " tensors, " + size + " GB\n";
+}
+
+std::string to_json(const WeightComparison& comparison) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const TensorComparison& each : comparison.differences) {
+    nlohmann::ordered_json entry{{"tensor", each.name}, {"fault", name_of(each.fault)}};
+    if (each.fault == TensorFault::values) {
+      entry["first_byte"] = each.bytes.offset;
+      entry["bytes"] = each.bytes.bytes;
+      entry["elements"] = each.elements;
+      entry["tensor_bytes"] = each.tensor_bytes;
+    } else if (!each.a.empty()) {
+      entry["a"] = each.a;
+      entry["b"] = each.b;
+    }
+    list.push_back(std::move(entry));
+  }
+  return nlohmann::ordered_json{{"equal", comparison.differences.empty()},
+                                {"a", comparison.a},
+                                {"b", comparison.b},
+                                {"tensors", comparison.tensors},
+                                {"bytes", comparison.bytes},
+                                {"differences", list}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace tessera

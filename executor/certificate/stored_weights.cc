@@ -1,0 +1,121 @@
+#include "executor/certificate/stored_weights.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/spec/model_spec.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kMasterState = ".master/";  // of a role, before the tensor's name
+
+/// Sizes of a box in memory order.
+std::vector<std::int64_t> memory_shape(const Box& box, int outer_dim) {
+  std::vector<std::int64_t> shape;
+  for (int dim = 0; dim < box.rank; ++dim) {
+    shape.push_back(box.dims[static_cast<std::size_t>(dim)].size());
+  }
+  if (box.rank > 0) {
+    std::rotate(shape.begin(), shape.begin() + outer_dim, shape.begin() + outer_dim + 1);
+  }
+  return shape;
+}
+
+/// The saved pieces of one tensor; a Problem where they are not all of it, each element once.
+StoredTensor tensor_of(const OpenCheckpoint& checkpoint, const std::string& state,
+                       const Parameter& parameter, DType dtype, Problems& problems) {
+  StoredTensor tensor{.dtype = dtype, .shape = parameter.shape, .parts = {}};
+  const int outer_dim = std::max(parameter.split_dim, 0);
+  const Box all = whole(parameter.shape);
+  std::int64_t found = 0;
+  bool fits = true;
+  const auto saved = checkpoint.pieces.find(state);
+  if (saved != checkpoint.pieces.end()) {
+    for (const SavedPiece& piece : saved->second) {
+      fits = fits && piece.box.rank == all.rank && intersect(piece.box, all) == piece.box &&
+             piece.view->dtype == DType::fp32 &&
+             piece.view->shape == memory_shape(piece.box, outer_dim);
+      if (!fits) break;
+      tensor.parts.push_back({piece.box, outer_dim, piece.view});
+      found += volume(piece.box);
+    }
+  }
+  if (!fits || found != volume(all)) {
+    problems.push_back({.file = checkpoint.folder.string(),
+                        .place = state,
+                        .found = fits ? std::to_string(found) + " elements"
+                                      : std::string("pieces of another shape"),
+                        .expected = std::to_string(volume(all)) + ", as the run's model has"});
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::int64_t StoredTensor::elements() const {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+std::int64_t StoredWeights::bytes() const {
+  std::int64_t sum = 0;
+  for (const auto& [name, tensor] : tensors) sum += tensor.elements() * size_of(tensor.dtype);
+  return sum;
+}
+
+bool is_checkpoint(const std::filesystem::path& folder) {
+  return std::filesystem::is_regular_file(folder / kManifestName);
+}
+
+std::optional<StoredWeights> open_model_weights(const std::filesystem::path& folder,
+                                                Problems& problems) {
+  StoredWeights made;
+  made.path = folder;
+  made.folder = ModelFolder::open(folder, problems);
+  if (!made.folder) return std::nullopt;
+  for (const auto& [name, view] : made.folder->tensors()) {
+    if (view.shape.size() > static_cast<std::size_t>(kMaxTensorRank)) {
+      problems.push_back({.file = view.file,
+                          .place = name,
+                          .found = std::to_string(view.shape.size()) + " dims",
+                          .expected = "at most " + std::to_string(kMaxTensorRank)});
+      return std::nullopt;
+    }
+    made.tensors[name] = {view.dtype, view.shape, {{whole(view.shape), 0, &view}}};
+  }
+  Problems unknown;  // a family that is not known has its head in a file of its own, or is told
+  const auto model = read_model_spec(folder, unknown);
+  made.tied = model && model->tied_embeddings;
+  return made;
+}
+
+std::optional<StoredWeights> open_checkpoint_weights(const std::filesystem::path& folder,
+                                                     const std::string& role,
+                                                     const ParameterTable& table,
+                                                     Problems& problems) {
+  const std::size_t before = problems.size();
+  StoredWeights made;
+  made.path = folder;
+  made.checkpoint = open_checkpoint(folder, problems);
+  if (!made.checkpoint) return std::nullopt;
+  const auto saved = made.checkpoint->manifest.roles.find(role);
+  if (saved == made.checkpoint->manifest.roles.end()) {
+    problems.push_back({.file = (folder / kManifestName).string(),
+                        .place = "roles",
+                        .found = "no " + role,
+                        .expected = "a role that the run trained"});
+    return std::nullopt;
+  }
+  made.tied = table.model.tied_embeddings;
+  for (const Parameter& parameter : table.rows) {
+    made.tensors[parameter.name] = tensor_of(*made.checkpoint, role + kMasterState + parameter.name,
+                                             parameter, saved->second.dtype, problems);
+  }
+  if (problems.size() != before) return std::nullopt;
+  return made;
+}
+
+}  // namespace tessera
