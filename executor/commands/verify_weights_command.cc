@@ -32,8 +32,14 @@ std::optional<ModelSpec> model_of(const fs::path& checkpoint, const fs::path& ot
   const fs::path plan_file = fs::absolute(checkpoint).lexically_normal() / "../../plan.json";
   if (fs::exists(plan_file)) {
     const auto plan = read_plan(plan_file.lexically_normal(), problems);
-    if (!plan) return std::nullopt;
-    return plan->model_of(role);
+    if (plan && plan->find(role) != nullptr) return plan->model_of(role);
+    if (plan) {
+      problems.push_back({.file = plan_file.lexically_normal().string(),
+                          .place = "roles",
+                          .found = "no " + std::string(name_of(role)),
+                          .expected = "a role that the run trained"});
+    }
+    return std::nullopt;
   }
   if (!is_checkpoint(other)) return read_model_spec(other, problems);
   problems.push_back({.file = checkpoint.string(),

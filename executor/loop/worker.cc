@@ -8,7 +8,9 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
 #include "executor/data/init_model.h"
+#include "executor/loop/share.h"
 #include "executor/reshard/gpu_site.h"
+#include "executor/run_state/stale_weights.h"
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
 #include "executor/tensor/torch_memory_ops.h"
@@ -269,6 +271,25 @@ ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
   return report;
 }
 
+namespace {
+
+/// Ends all ranks alike where some rank trains with what its optimizer did not write.
+void refuse_stale_weights(const RoleWorker& actor, Communicator& host) {
+  Problems mine;
+  if (actor.member()) {
+    find_stale_weights(*actor.weights, actor.trainer->optimizer(), host.rank(), mine);
+  }
+  std::string text;
+  for (const Problem& problem : mine) text += to_string(problem) + "\n";
+  std::string all;
+  for (const std::string& each : share_texts(host, text)) all += each;
+  if (all.empty()) return;
+  all.pop_back();
+  throw Error(ExitCode::check_failed, all);
+}
+
+}  // namespace
+
 CertificateReport verify_weights(Worker& worker, std::optional<DType> wire) {
   const RoleWorker &actor = *worker.find(Role::actor), &rollout = *worker.find(Role::rollout);
   const torch::Device device = worker.context.device;
@@ -293,7 +314,8 @@ CertificateReport verify_weights(Worker& worker, std::optional<DType> wire) {
     generating = {.places = &rollout.weights->arena,
                   .memory = rollout.weights->storage.const_data_ptr()};
   }
-  CertificateReport report = check_weights(
+  refuse_stale_weights(actor, *worker.context.host);
+  const CertificateReport report = check_weights(
       *worker.certificate, training, generating, wire,
       worker.memory_ops != nullptr ? *worker.memory_ops : host_memory_ops(), *worker.context.host);
   if (actor.member()) actor.trainer->rest();

@@ -102,8 +102,9 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks = {});
 
 /// Digests of what the actor trains against what the rollout holds, right after move_weights, whose
-/// report says the wire. Throws Error (check_failed), alike on every rank, that names the tensors,
-/// ranks and bytes that differ. Collective over the world.
+/// report says the wire; and what is trained against its master weights. Throws Error
+/// (check_failed), alike on every rank, that names the tensors, ranks and bytes that differ.
+/// Collective over the world.
 CertificateReport verify_weights(Worker& worker, std::optional<DType> wire);
 
 }  // namespace tessera

@@ -1,8 +1,11 @@
 // The programs as a user calls them: plan, run on four CPU ranks, compare.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/programs.h"
@@ -293,7 +296,11 @@ TEST_F(Run, ShardsOfFsdpAreReadByTheirPeers) {
                 "actor.zero=3 rollout.tp=2 rollout.dp=2 -o " +
                 at("shards.json")),
             0);
-  ASSERT_EQ(train("shards", 3, "--reshard-transport host --reshard-verify", "shards.json"), 0);
+  ASSERT_EQ(train("shards", 3,
+                  "--reshard-transport host --reshard-verify "
+                  "--set actor_rollout_ref.rollout.verify_weights=2",
+                  "shards.json"),
+            0);
   ASSERT_EQ(train("sent", 3, "--reshard-transport send_recv", "shards.json"), 0);
   ASSERT_EQ(train("early", 3, "--reshard-overlap", "shards.json"), 0);
   EXPECT_EQ(text_of(folder_ / "shards/samples.jsonl"), text_of(folder_ / "sent/samples.jsonl"));
@@ -303,7 +310,54 @@ TEST_F(Run, ShardsOfFsdpAreReadByTheirPeers) {
   for (const StepNumbers& step : steps.value()) {
     EXPECT_EQ(step.data.at("reshard/by_reading_peers"), 1);
     EXPECT_EQ(step.data.at("reshard/verified"), 1);
+    EXPECT_EQ(step.data.contains("rollout/verified_bytes"), step.step % 2 == 1);
   }
+  const std::map<std::string, double>& first = steps.value()[0].data;
+  // Two replicas hold the model: bytes of its file, but for the header, twice, and what tensor
+  // parallelism does not cut once more.
+  const auto model = static_cast<double>(fs::file_size(folder_ / "model/model.safetensors"));
+  EXPECT_GT(first.at("rollout/verified_bytes"), 1.9 * model);
+  EXPECT_LT(first.at("rollout/verified_bytes"), 2.5 * model);
+  EXPECT_EQ(first.at("rollout/shared_bytes"), 0);
+  EXPECT_GT(first.at("rollout/verify_weights_s"), 0);
+}
+
+/// The model of a run as it was gathered, against the pieces that ranks saved of it.
+TEST_F(Run, VerifyWeightsComparesAModelWithCheckpoints) {
+  ASSERT_EQ(train("saved", 2, "--set trainer.save_freq=1"), 0);
+  const auto verify = [](const std::string& a, const std::string& b, const std::string& more = "") {
+    return run("verify-weights " + at(a) + " " + at(b) + " " + more);
+  };
+  const std::string first = "saved/checkpoints/global_step_1",
+                    last = "saved/checkpoints/global_step_2";
+  EXPECT_EQ(verify("saved/hf", last), 0);
+  EXPECT_EQ(verify(last, "saved/hf", "--json"), 0);
+  EXPECT_EQ(verify(last, last), 0);
+  EXPECT_EQ(verify(first, last), 1);
+  EXPECT_EQ(verify("saved/hf", first), 1);
+  EXPECT_EQ(verify("model", last), 1);
+  EXPECT_EQ(verify("saved/hf", last, "--role critic"), 65);
+  EXPECT_EQ(verify("saved/hf", "nothing"), 65);
+  EXPECT_EQ(verify("saved/hf", last, "--as int8"), 64);
+  // Outside its run a checkpoint lies as the other folder's config.json says.
+  fs::create_directories(folder_ / "moved");
+  fs::copy(folder_ / last, folder_ / "moved/global_step_2", fs::copy_options::recursive);
+  EXPECT_EQ(verify("saved/hf", "moved/global_step_2"), 0);
+  EXPECT_EQ(verify("moved/global_step_2", last), 65);
+
+  fs::copy(folder_ / "saved/hf", folder_ / "flipped", fs::copy_options::recursive);
+  std::fstream file(folder_ / "flipped/model.safetensors", std::ios::in | std::ios::out);
+  file.seekg(-1, std::ios::end);
+  const auto byte = static_cast<char>(file.get() ^ 1);
+  file.seekp(-1, std::ios::end);
+  file.put(byte);
+  file.close();
+  const std::string words =
+      kTessera + " verify-weights " + at("flipped") + " " + at(last) + " > " + at("said.txt");
+  EXPECT_EQ(WEXITSTATUS(std::system(words.c_str())), 1);
+  EXPECT_THAT(text_of(folder_ / "said.txt"),
+              testing::MatchesRegex(".+: 1 element differs, bytes [0-9]+ to [0-9]+ of [0-9]+\n"
+                                    "1 of [0-9]+ tensors differ\n"));
 }
 
 /// Where ranks have near and far holders to receive from, plan and ranks choose the same.

@@ -54,6 +54,8 @@ struct Setting {
   bool apart = false;  // the rollout's ranks follow the actor's
   bool offload = false;
   ReshardConfig reshard;
+  ReshardMode mode = ReshardMode::minimal;
+  bool park = false;  // parameters leave the device between phases
 };
 
 std::string described(const Setting& s) {
@@ -83,9 +85,10 @@ Plan plan_of(const Setting& setting, const ModelSpec& model, const fs::path& fol
                 role_plan(Role::rollout, setting.to, setting.apart ? setting.from.ranks() : 0,
                           setting.dtype)};
   plan.roles[0].offload.optimizer = setting.offload;
-  plan.reshard.push_back({});
+  plan.roles[0].offload.parameters = setting.park;
+  plan.reshard.push_back({.mode = setting.mode});
   const Reshard reshard(parameter_table(model), rank_map_of(plan, Role::actor),
-                        rank_map_of(plan, Role::rollout), setting.dtype, ReshardMode::minimal, 0,
+                        rank_map_of(plan, Role::rollout), setting.dtype, setting.mode, 0,
                         reshard_options(plan));
   char digest[20];
   std::snprintf(digest, sizeof digest, "%016llx",
@@ -138,6 +141,9 @@ Seen trained(Worker& worker, const ReshardConfig& config, std::int64_t vocab) {
     const ReshardReport report = move_weights(worker);
     seen.numbers.push_back(static_cast<double>(report.busiest));
     EXPECT_EQ(report.verified, config.verify);
+    const CertificateReport proof = verify_weights(worker, report.wire);
+    EXPECT_GT(proof.compared + proof.shared, 0);
+    EXPECT_TRUE(worker.memory.shared || proof.shared == 0);
     if (rollout.member()) {
       seen.weights.push_back(values_of(*rollout.weights));
       if (rollout.weights->layout.pp == 1) {
@@ -156,7 +162,7 @@ Seen trained(Worker& worker, const ReshardConfig& config, std::int64_t vocab) {
         tokens.sequences(), quadratic_loss(tokens, actor.groups.dp_size, true), options);
     actor.trainer->wake();
     seen.numbers.insert(seen.numbers.end(), {result.loss, result.grad_norm});
-    seen.weights.push_back(values_of(*actor.weights));
+    if (actor.weights->layout.dp_shard == 1) seen.weights.push_back(values_of(*actor.weights));
   }
   return seen;
 }
@@ -289,6 +295,96 @@ TEST_F(OneMemory, OfRolesOnRanksOfTheirOwnHoldsOnlyTheirs) {
             folder_);
       }
     }
+  }
+}
+
+/// Trainers that keep their weights elsewhere than one behind another: FSDP's shards, parameters
+/// that leave the device between phases and come by whole tensors, fp32 that travels as bf16.
+TEST_F(OneMemory, DigestsProveTheRolloutOfEveryStorage) {
+  const std::int64_t layers = model_.layers;
+  Setting gathered{.from = layout_of(2, 1, 2, layers), .to = layout_of(1, 1, 4, layers)};
+  gathered.mode = ReshardMode::full;
+  Setting parked = gathered;
+  parked.park = true;
+  for (const Setting& setting :
+       {Setting{.from = layout_of(1, 1, 1, layers, 4), .to = layout_of(2, 1, 2, layers)},
+        Setting{.from = layout_of(1, 2, 1, layers, 2), .to = layout_of(4, 1, 1, layers)},
+        Setting{.from = layout_of(1, 1, 2, layers, 2), .to = layout_of(1, 1, 4, layers)}, gathered,
+        parked,
+        Setting{.from = layout_of(2, 1, 2, layers),
+        .to = layout_of(1, 2, 2, layers),
+        .dtype = DType::fp32,
+        .reshard = {.wire = DType::bf16, .wire_from_step = 2}}}) {
+    SCOPED_TRACE(described(setting));
+    const Plan plan = plan_of(setting, model_, folder_ / "model");
+    RunConfig config;
+    config.reshard = setting.reshard;
+    run_ranks(plan.world_size(), [&](Communicator& world) {
+      Worker worker = make_worker(plan, config, {.world = &world, .host = &world});
+      trained(worker, config.reshard, model_.vocab);
+      world.barrier();
+    });
+  }
+}
+
+/// Every rank ends with the same words, whose oracle is the element that was changed.
+TEST_F(OneMemory, AChangedElementOfARolloutEndsAllRanksWithItsPlace) {
+  const std::int64_t layers = model_.layers;
+  const Plan plan =
+      plan_of({.from = layout_of(1, 1, 1, layers, 2), .to = layout_of(2, 1, 1, layers)}, model_,
+              folder_ / "model");
+  run_ranks(2, [&](Communicator& world) {
+    Worker worker = make_worker(plan, {}, {.world = &world, .host = &world});
+    move_weights(worker);
+    EXPECT_GT(verify_weights(worker, {}).compared, 0);
+    const std::string name = "model.layers.0.mlp.down_proj.weight";
+    const torch::Tensor& tensor = worker.find(Role::rollout)->weights->at(name);
+    if (world.rank() == 1) tensor.view({-1})[21].neg_();
+    try {
+      verify_weights(worker, {});
+      ADD_FAILURE() << "nothing was found";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::check_failed);
+      ASSERT_EQ(error.problems().size(), 1U);
+      const Problem& problem = error.problems().front();
+      EXPECT_EQ(problem.file, "rank 1, rollout");
+      EXPECT_EQ(problem.place, name);
+      EXPECT_EQ(problem.found,
+                "bytes 42 to 43 of its " + std::to_string(tensor.nbytes()) + " differ");
+    }
+  });
+}
+
+/// Weights that the optimizer did not write: the rollout has the same ones, the master weights do
+/// not.
+TEST_F(OneMemory, AWeightThatIsNotItsMasterWeightEndsAllRanks) {
+  const std::int64_t layers = model_.layers;
+  ParallelLayout cut = layout_of(2, 1, 2, layers);
+  cut.zero = 1;
+  for (const ParallelLayout& from : {layout_of(2, 1, 1, layers), cut}) {
+    const Plan plan = plan_of({.from = from, .to = layout_of(1, 1, from.ranks(), layers)}, model_,
+                              folder_ / "model");
+    run_ranks(from.ranks(), [&](Communicator& world) {
+      Worker worker = make_worker(plan, {}, {.world = &world, .host = &world});
+      const RoleWorker& actor = *worker.find(Role::actor);
+      const std::string name = "model.layers.1.mlp.down_proj.weight";
+      const torch::Tensor tensor = actor.weights->at(name).detach();
+      if (actor.groups.coord.tp == 1) tensor.view({-1})[9].neg_();  // of all replicas alike
+      move_weights(worker);
+      try {
+        verify_weights(worker, {});
+        ADD_FAILURE() << "nothing was found";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::check_failed);
+        const std::string words = error.what();
+        EXPECT_NE(words.find(", trained weights:" + name + ": found bytes 18 to 19 of its " +
+                             std::to_string(tensor.nbytes()) +
+                             " differ, expected its master weights, rounded"),
+                  std::string::npos)
+            << words;
+        EXPECT_EQ(words.find('\n'), std::string::npos) << words;  // one rank keeps that master
+      }
+    });
   }
 }
 

@@ -165,6 +165,49 @@ TEST_F(Kernels, SumsOfRangesAreTheReferencesBitForBit) {
   EXPECT_EQ(changed[9], kernels::range_sum(bytes + 4096, 262'144));
 }
 
+/// One row and many, adjacent and not, aligned and odd, longer than a chunk; the host's sums are
+/// those of tests/executor/certificate.
+TEST_F(Kernels, DigestsAreTheHostsBitForBit) {
+  using kernels::DigestPiece, kernels::DigestRead;
+  const Tensor host = torch::randn({std::int64_t{1} << 20});
+  const Tensor device = host.to(torch::kCUDA);
+  const auto* bytes = static_cast<const std::byte*>(host.const_data_ptr());
+  const auto* there = static_cast<const std::byte*>(device.const_data_ptr());
+  for (const DigestRead read : {DigestRead::bits16, DigestRead::bits32, DigestRead::fp32_as_bf16,
+                                DigestRead::fp32_as_fp16}) {
+    const auto width = static_cast<std::int64_t>(kernels::bytes_of(read));
+    std::vector<DigestPiece> pieces;  // without their data
+    std::vector<std::int64_t> places;
+    const auto add = [&](std::int64_t place, std::int64_t rows, std::int64_t columns,
+                         std::int64_t pitch) {
+      const std::uint64_t step = kernels::kDigestStep;
+      pieces.push_back({.rows = rows,
+                        .columns = columns,
+                        .pitch = pitch,
+                        .key = 17 * step,
+                        .row_step = 3 * step,
+                        .column_step = static_cast<std::uint64_t>(1000 * rows + 1) * step});
+      places.push_back(place * width);
+    };
+    add(0, 1, 1, 1);
+    add(0, 1, 700'000, 1);
+    add(3, 1, 300'001, 1);
+    add(64, 300, 1024, 1024);
+    add(8, 200, 512, 4096);
+    add(5, 77, 33, 129);
+    add(16, 3, 262'144, 262'144);
+    add(1, 100'000, 1, 7);
+    std::vector<DigestPiece> on_device = pieces;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      pieces[i].data = bytes + places[i];
+      on_device[i].data = there + places[i];
+    }
+    EXPECT_EQ(make_torch_memory_ops(0)->digests(on_device, read),
+              host_memory_ops().digests(pieces, read));
+  }
+  EXPECT_TRUE(make_torch_memory_ops(0)->digests({}, DigestRead::bits16).empty());
+}
+
 TEST_F(Kernels, CopiesOfRangesAreTheBytesAndNothingElse) {
   const std::int64_t size = std::int64_t{1} << 20;
   const Tensor from = torch::randint(1, 256, {size}, torch::kInt).to(torch::kUInt8);
