@@ -136,11 +136,6 @@ void note_skipped(std::int64_t step, const Metrics& numbers, StepProgress& progr
   progress.note(text);
 }
 
-void write_trace(const Timeline& mine, const fs::path& file, Communicator& host) {
-  const Timeline all = share_spans(host, mine);
-  if (host.rank() == 0) write_text_file(file, to_chrome_trace({&all}));
-}
-
 /// A path to go on from holds a checkpoint whose files are whole.
 void check_resume(const CheckpointConfig& config) {
   if (config.resume_mode != ResumeMode::resume_path) return;
@@ -296,7 +291,8 @@ class Rank {
     const LoopResult result =
         run_training(worker_, plan, inputs_.config, prompts, observer(prompts), &saver);
     enter(Phase::save_checkpoint, result.steps);
-    write_trace(result.timeline, folder_ / "trace.json", setup_.host());
+    const Timeline all = share_spans(setup_.host(), result.timeline);
+    if (setup_.rank == 0) write_text_file(folder_ / "trace.json", to_chrome_trace({&all}));
     // Who queues the run again waits, and the checkpoint holds the model.
     if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
     save_actor(worker_, plan, folder_ / "hf");

@@ -29,12 +29,13 @@ struct VerifyOptions {
 /// the config.json of the folder that it is compared with.
 std::optional<ModelSpec> model_of(const fs::path& checkpoint, const fs::path& other, Role role,
                                   Problems& problems) {
-  const fs::path plan_file = fs::absolute(checkpoint).lexically_normal() / "../../plan.json";
-  if (fs::exists(plan_file)) {
-    const auto plan = read_plan(plan_file.lexically_normal(), problems);
+  const fs::path kept_in = fs::absolute(checkpoint).lexically_normal().parent_path();
+  const fs::path plan_file = kept_in.parent_path() / "plan.json";
+  if (kept_in.filename() == "checkpoints" && fs::exists(plan_file)) {
+    const auto plan = read_plan(plan_file, problems);
     if (plan && plan->find(role) != nullptr) return plan->model_of(role);
     if (plan) {
-      problems.push_back({.file = plan_file.lexically_normal().string(),
+      problems.push_back({.file = plan_file.string(),
                           .place = "roles",
                           .found = "no " + std::string(name_of(role)),
                           .expected = "a role that the run trained"});
@@ -44,7 +45,7 @@ std::optional<ModelSpec> model_of(const fs::path& checkpoint, const fs::path& ot
   if (!is_checkpoint(other)) return read_model_spec(other, problems);
   problems.push_back({.file = checkpoint.string(),
                       .place = "",
-                      .found = "no plan.json in the folder above checkpoints",
+                      .found = "no plan.json above a folder checkpoints",
                       .expected = "a checkpoint in the folder of its run",
                       .hint = "the plan says how the tensors of a checkpoint lie"});
   return std::nullopt;
