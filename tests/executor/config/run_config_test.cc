@@ -93,6 +93,28 @@ TEST(RunConfig, ANullClipBoundMeansClipRatio) {
   EXPECT_EQ(config->actor.objective.policy.clip_ratio_high, std::nullopt);
 }
 
+/// A run of the sample plan with this line among the rollout's.
+std::string with_rollout(const std::string& line) {
+  std::string text = kGood;
+  const std::string key = "  rollout:\n";
+  return text.insert(text.find(key) + key.size(), "    " + line + "\n");
+}
+
+TEST(RunConfig, WeightsAreVerifiedInEveryTenthStepOrAsTheFileSays) {
+  Problems problems;
+  const auto every = [&](const std::string& text) {
+    const auto config = parse_run_config(text, "run.yaml", sample_plan(), problems);
+    return config ? config->rollout.verify_weights : -1;
+  };
+  EXPECT_EQ(every(kGood), 10);
+  EXPECT_EQ(every(with_rollout("verify_weights: 1")), 1);
+  EXPECT_EQ(every(with_rollout("verify_weights: 0")), 0);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(every(with_rollout("verify_weights: -1")), -1);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_NE(problems[0].place.find("verify_weights"), std::string::npos) << problems[0].place;
+}
+
 std::string with_reshard(const std::string& options) {
   return std::string(kGood) + "reshard: {" + options + "}\n";
 }
