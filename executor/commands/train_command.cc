@@ -271,6 +271,7 @@ class Rank {
                  .side = &side_,
                  .decorate = times_.decorator(),
                  .memory = setup_.memory.get(),
+                 .logs = folder_,
                  .resumes = !candidates.empty()});
     print_memory(worker_);
     const PromptSet prompts = read_prompts(inputs_);

@@ -27,6 +27,7 @@
 #include "executor/rl/overlong.h"
 #include "executor/rl/pf_ppo.h"
 #include "executor/rl/sampling.h"
+#include "executor/vllm/options.h"
 
 namespace tessera {
 
@@ -82,9 +83,15 @@ struct ActorConfig {
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
 };
 
+/// Who generates: this program's own engine, or vLLM's servers.
+enum class GenerationEngine : std::uint8_t { tessera, vllm };
+std::string_view name_of(GenerationEngine engine);
+
 struct RolloutConfig {
   SamplingOptions sampling;
   std::uint64_t seed = 0;  // default: trainer.seed
+  GenerationEngine engine = GenerationEngine::tessera;
+  VllmOptions vllm;  // unused by our own engine
 };
 
 struct CriticConfig {

@@ -7,6 +7,7 @@
 
 #include "cost_models/documents/problem.h"
 #include "executor/data/init_model.h"
+#include "executor/loop/rollout_servers.h"
 #include "executor/reshard/gpu_site.h"
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
@@ -98,7 +99,8 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
   worker.plan = &role;
   worker.map = rank_map_of(plan, role.role);
   make_role_groups(worker, role, context);
-  if (!worker.groups.member) return;
+  const bool served = role.role == Role::rollout && config.rollout.engine == GenerationEngine::vllm;
+  if (!worker.groups.member || served) return;
   worker.weights = std::make_unique<Weights>(
       place.places != nullptr
           ? make_placed_weights(table, role.layout, worker.groups.coord, role.dtypes.param,
@@ -214,15 +216,18 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
   fused::set_deterministic(config.trainer.deterministic);
   const ParameterTables tables = parameter_tables(plan);
   worker.context = context;
-  worker.memory =
-      make_role_memory(plan, tables, config.reshard, context.world->rank(), context.device);
+  const bool served = config.rollout.engine == GenerationEngine::vllm;
+  if (served) worker.vllm = start_rollout_servers(plan, tables, config, context);
+  worker.memory = served ? RoleMemory{.rank = context.world->rank(), .device = context.device}
+                         : make_role_memory(plan, tables, config.reshard, context.world->rank(),
+                                            context.device);
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, tables.of(role.role), role, config, context,
               place_weights(worker.memory, plan, tables, role, config.reshard));
     if (context.memory != nullptr) context.memory->hold_limit();
   }
   if (const RoleWorker* rollout = worker.find(Role::rollout);
-      rollout != nullptr && rollout->member()) {
+      rollout != nullptr && rollout->weights != nullptr) {
     worker.generation = std::make_unique<RolloutEngine>(*rollout->weights, rollout->groups);
   }
   for (const PlannedReshard& pair : plan.reshard) {
@@ -231,6 +236,10 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
     if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
       if (from.layout.dp_shard > 1) {
         share_shards(worker.memory, worker.find(pair.from)->weights.get(), *context.host);
+      }
+      if (served) {
+        offer_weights(worker);
+        continue;
       }
       make_reshard(worker, plan, tables.of(pair.from), pair, config.reshard,
                    config.trainer.timeout_s);
@@ -253,6 +262,7 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
 }
 
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
+  if (worker.vllm != nullptr) return move_weights_to_servers(worker);
   map_rollout(worker.memory);
   const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
   if (actor->member()) actor->trainer->wake();
