@@ -1,13 +1,18 @@
 #include "executor/loop/worker.h"
 
+#include <c10/cuda/CUDACachingAllocator.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "executor/data/init_model.h"
-#include "executor/loop/rollout_servers.h"
+#include "executor/loop/share.h"
 #include "executor/reshard/gpu_site.h"
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
@@ -184,6 +189,59 @@ void make_reshard(Worker& worker, const Plan& plan, const ParameterTable& table,
                                                            .overlap = config.overlap,
                                                            .write_order = update_order(table),
                                                            .timeout_s = timeout_s});
+}
+
+/// The device as CUDA_VISIBLE_DEVICES names it for programs that see all of the host's.
+std::string visible_name(const torch::Device& device) {
+  if (!device.is_cuda()) return {};
+  const auto index = static_cast<std::size_t>(device.index());
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::vector<std::string> names;
+  std::istringstream list(visible == nullptr ? "" : visible);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  return index < names.size() ? names[index] : std::to_string(index);
+}
+
+/// Returns when the servers are ready, and asleep: they measure the devices' free memory as they
+/// start, which nobody else must use then.
+std::unique_ptr<VllmRollout> start_rollout_servers(const Plan& plan, const ParameterTables& tables,
+                                                   const RunConfig& config,
+                                                   const RunContext& context) {
+  const RolePlan &actor = *plan.find(Role::actor), &rollout = *plan.find(Role::rollout);
+  VllmSetting setting{.table = tables.by_role.at(Role::actor),
+                      .training = rank_map_of(plan, Role::actor),
+                      .rollout = rank_map_of(plan, Role::rollout),
+                      .dtype = actor.dtypes.param,
+                      .model = plan.models.at(rollout.model).path,
+                      .prompt_tokens = config.data.max_prompt_length,
+                      .rollout_options = {.sampling = config.rollout.sampling,
+                                          .max_response_tokens = plan.workload.response_tokens.max,
+                                          .max_sequences = rollout.batching.max_sequences,
+                                          .prefill_tokens = rollout.batching.prefill_tokens},
+                      .device = visible_name(context.device),
+                      .verify = config.reshard.verify,
+                      .logs = context.logs};
+  return std::make_unique<VllmRollout>(*context.host, std::move(setting), config.rollout.vllm);
+}
+
+/// Lets the servers map the memory of the actor's weights.
+void offer_weights(Worker& worker) {
+  const bool trains = worker.find(Role::actor)->member();
+  if (any_rank(*worker.context.host, trains && worker.memory.actor == nullptr)) {
+    throw Error(ExitCode::missing, "vLLM's workers cannot map the actor's weights of some rank");
+  }
+  worker.vllm->attach(trains ? worker.memory.actor.get() : nullptr);
+}
+
+/// Waits for the actor's weights on this rank, gives torch's unused memory back, and moves them.
+ReshardReport move_weights_to_servers(Worker& worker) {
+  const RoleWorker& actor = *worker.find(Role::actor);
+  if (actor.member()) actor.trainer->wake();
+  if (worker.context.device.is_cuda()) {
+    torch::cuda::synchronize(worker.context.device.index());
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+  return worker.vllm->move_weights();
 }
 
 }  // namespace

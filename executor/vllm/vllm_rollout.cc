@@ -27,6 +27,11 @@ std::string vllm_dtype(DType type) {
   }
 }
 
+/// Waits of ranks for one another end with the run: what is awaited has time limits of its own.
+constexpr double kPatienceSeconds = 7 * 86400;
+/// HostSignals' slot of on_speaker; the barrier has slot 0.
+constexpr int kCallSlot = 1;
+
 /// Short texts of all ranks.
 using Word = std::array<char, 96>;
 std::vector<std::string> gather_words(Communicator& host, const std::string& mine) {
@@ -57,24 +62,45 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 VllmRollout::VllmRollout(Communicator& host, VllmSetting setting, const VllmOptions& options)
-    : host_(host), setting_(std::move(setting)), options_(options) {
+    : host_(host),
+      setting_(std::move(setting)),
+      options_(options),
+      signals_(host, kPatienceSeconds) {
   const std::vector<std::string> devices = gather_words(host_, setting_.device);
   const int index = setting_.rollout.index_of(host_.rank());
   if (index >= 0) {
     const RankCoord& coord = setting_.rollout.coords[static_cast<std::size_t>(index)];
     replica_ = replica_of(coord, setting_.rollout.layout);
-    if (coord.tp == 0) {
+    speaker_ = setting_.rollout.rank_at(worker_coord(replica_, 0, setting_.rollout.layout));
+    if (speaker_ == host_.rank()) {
       server_ = options_.servers.empty() ? std::make_unique<VllmServer>(server_setting(devices))
                                          : std::make_unique<VllmServer>(options_.servers.at(
                                                static_cast<std::size_t>(replica_)));
     }
   }
-  if (speaks()) {
-    server_->await_ready(options_.start_timeout_s);
-    sleep();
-  }
-  host_.barrier();
+  on_speaker([&] { server_->await_ready(options_.start_timeout_s); });
+  sleep();
+  meet();
 }
+
+/// The call on the rank that speaks for the replica, for which its other ranks wait; nothing on
+/// ranks of no replica. Whoever waits hears of a failure.
+template <class Call>
+void VllmRollout::on_speaker(const Call& call) {
+  if (replica_ < 0) return;
+  ++calls_;
+  if (!speaks()) return signals_.await(speaker_, kCallSlot, calls_);
+  try {
+    call();
+  } catch (...) {
+    signals_.abort();
+    throw;
+  }
+  signals_.raise(kCallSlot, calls_);
+}
+
+/// All ranks of the run.
+void VllmRollout::meet() { signals_.barrier(); }
 
 /// Workers see their own GPUs first, then the others, whose memory they read.
 VllmServerSetting VllmRollout::server_setting(const std::vector<std::string>& devices) const {
@@ -135,43 +161,46 @@ void VllmRollout::attach(const SharedBlock* block) {
       planned_.busiest = std::max(planned_.busiest, workers.back().bytes_moved);
       if (workers.back().rank == host_.rank()) planned_.received = workers.back().bytes_moved;
     }
-    if (speaks() && replica == replica_) {
+    if (replica != replica_) continue;
+    on_speaker([&] {
       server_->call_workers("tessera_attach",
                             {vllm_table_json(workers, blocks, setting_.dtype, on_gpu)},
                             options_.start_timeout_s);
-    }
+    });
   }
   // Every slice that a worker's rank does not hold arrives once: the bound is met.
   planned_.lower_bound = planned_.planned = planned_.busiest;
   planned_.transport = on_gpu ? ReshardTransport::copy_engine : ReshardTransport::host;
-  host_.barrier();
+  meet();
 }
 
 ReshardReport VllmRollout::move_weights() {
-  host_.barrier();  // weights are final everywhere
+  meet();  // weights are final everywhere
   const auto start = std::chrono::steady_clock::now();
-  if (speaks()) {
+  on_speaker([&] {
     if (options_.sleeps) server_->wake("weights", options_.request_timeout_s);
     server_->call_workers("tessera_update", {}, options_.request_timeout_s);
     if (setting_.verify) server_->call_workers("tessera_verify", {}, options_.request_timeout_s);
-  }
-  host_.barrier();  // they may change again
+  });
+  meet();  // they may change again
   ReshardReport report = planned_;
   report.verified = setting_.verify;
   report.seconds = report.exposed_s = seconds_since(start);
-  if (speaks()) {
+  on_speaker([&] {
     options_.sleeps ? server_->wake("kv_cache", options_.request_timeout_s)
                     : server_->reset_prefix_cache(options_.request_timeout_s);
-  }
+  });
   return report;
 }
 
 VllmSamples VllmRollout::generate(std::int64_t step, std::span<const TokenPrompt> prompts,
                                   const RolloutOptions& options) {
+  VllmSamples samples;
+  on_speaker([&] {
+    samples.sequences = generate_in_parallel(
+        *server_, step, prompts, options, setting_.table->model.vocab, options_.request_timeout_s);
+  });
   if (!speaks()) return {};
-  VllmSamples samples{.sequences = generate_in_parallel(*server_, step, prompts, options,
-                                                        setting_.table->model.vocab,
-                                                        options_.request_timeout_s)};
   for (const TokenPrompt& prompt : prompts) {
     samples.prompt_tokens += static_cast<std::int64_t>(prompt.tokens.size());
   }
@@ -182,7 +211,8 @@ VllmSamples VllmRollout::generate(std::int64_t step, std::span<const TokenPrompt
 }
 
 void VllmRollout::sleep() {
-  if (speaks() && options_.sleeps) server_->sleep(options_.request_timeout_s);
+  if (!options_.sleeps) return;
+  on_speaker([&] { server_->sleep(options_.request_timeout_s); });
 }
 
 }  // namespace tessera

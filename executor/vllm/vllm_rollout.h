@@ -4,8 +4,9 @@
 // The rank that speaks for a replica starts its server, or joins one, and calls it. Weights come
 // straight from the memory of the training ranks: every rank offers its block once, the workers of
 // the servers map them, and at each update take their slices (slices.h). Between generations a
-// server sleeps: its memory is given back. Functions are collective over the run's ranks where they
-// say so. Owned by the rank's Worker; one thread. Free of torch.
+// server sleeps: its memory is given back. Ranks wait for one another on their processors: a
+// collective of GPUs would take turns with the server on the same GPU. Functions are collective
+// over the run's ranks where they say so. Owned by the rank's Worker; one thread. Free of torch.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@
 #include "executor/comm/communicator.h"
 #include "executor/reshard/reshard_report.h"
 #include "executor/rollout/request_queue.h"
+#include "executor/storage/host_signals.h"
 #include "executor/vllm/block_giver.h"
 #include "executor/vllm/options.h"
 #include "executor/vllm/server.h"
@@ -52,15 +54,20 @@ class VllmRollout {
   void attach(const SharedBlock* block);
   /// Wakes the servers and brings them the weights, which must be final on every rank. Collective.
   ReshardReport move_weights();
-  /// The samples of the replica's share of prompts, on the rank that speaks for it; elsewhere none.
-  /// Sequences are checked (generate_call.h). Throws Error(missing) where the server fails.
+  /// The samples of the replica's share of prompts, on the rank that speaks for it; elsewhere none,
+  /// when that one has them. Collective over a replica's ranks. Sequences are checked
+  /// (generate_call.h). Throws Error(missing) where the server fails.
   VllmSamples generate(std::int64_t step, std::span<const TokenPrompt> prompts,
                        const RolloutOptions& options);
-  /// Gives the servers' memory back. Nothing where they do not sleep.
+  /// Gives the server's memory back on all of the replica's ranks, over which it is collective.
+  /// Nothing where servers do not sleep.
   void sleep();
 
  private:
   bool speaks() const { return server_ != nullptr; }
+  template <class Call>
+  void on_speaker(const Call& call);
+  void meet();
   int replicas() const { return setting_.rollout.layout.dp(); }
   VllmServerSetting server_setting(const std::vector<std::string>& devices) const;
   VllmWorkerSlices slices_of(int replica, int tp_rank) const;
@@ -68,7 +75,10 @@ class VllmRollout {
   Communicator& host_;
   VllmSetting setting_;
   VllmOptions options_;
-  int replica_ = -1;  // that this rank belongs to
+  int replica_ = -1;  // that this rank belongs to; -1 = none
+  int speaker_ = -1;  // rank that speaks for it
+  HostSignals signals_;
+  std::uint64_t calls_ = 0;  // on_speaker's
   std::unique_ptr<VllmServer> server_;
   std::unique_ptr<BlockGiver> giver_;
   ReshardReport planned_;  // bytes, alike in every step
