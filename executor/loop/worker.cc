@@ -97,6 +97,10 @@ TrainerOptions trainer_options(const RoleWorker& worker, const RunConfig& config
   return options;
 }
 
+void end_stage(const RunContext& context, std::string_view stage) {
+  if (context.stages != nullptr) end_stage(*context.stages, stage);
+}
+
 /// Fills `worker` where it stays: the trainer refers to its weights and groups.
 void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table,
                const RolePlan& role, const RunConfig& config, const RunContext& context,
@@ -104,6 +108,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
   worker.plan = &role;
   worker.map = rank_map_of(plan, role.role);
   make_role_groups(worker, role, context);
+  end_stage(context, "groups");
   const bool served = role.role == Role::rollout && config.rollout.engine == GenerationEngine::vllm;
   if (!worker.groups.member || served) return;
   worker.weights = std::make_unique<Weights>(
@@ -112,13 +117,16 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
                                 context.device, place.storage, *place.places)
           : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
                          place.storage));
+  end_stage(context, "memory");
   if (!context.resumes || !is_trained(role.role)) load(worker, role.role, plan, config);
+  end_stage(context, "weights");
   if (role.role == Role::rollout) return;
   std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
   if (optimizer) optimizer->offload = role.offload.optimizer;
   worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer,
                                              trainer_options(worker, config, context));
   worker.trainer->rest();
+  end_stage(context, "optimizer");
 }
 
 /// Every rank recomputes the plan's reshard and refuses another digest.
@@ -275,10 +283,14 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
   const ParameterTables tables = parameter_tables(plan);
   worker.context = context;
   const bool served = config.rollout.engine == GenerationEngine::vllm;
-  if (served) worker.vllm = start_rollout_servers(plan, tables, config, context);
+  if (served) {
+    worker.vllm = start_rollout_servers(plan, tables, config, context);
+    end_stage(context, "servers");
+  }
   worker.memory = served ? RoleMemory{.rank = context.world->rank(), .device = context.device}
                          : make_role_memory(plan, tables, config.reshard, context.world->rank(),
                                             context.device);
+  end_stage(context, "memory");
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, tables.of(role.role), role, config, context,
               place_weights(worker.memory, plan, tables, role, config.reshard));
@@ -306,6 +318,7 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
         torch::empty({worker.reshard->staging_bytes()},
                      torch::TensorOptions().dtype(torch::kUInt8).device(context.device));
   }
+  end_stage(context, "reshard");
   const AlgorithmConfig& algorithm = config.algorithm;
   worker.kl_in_reward = {.adaptive = algorithm.kl_ctrl.adaptive,
                          .coef = algorithm.kl_ctrl.kl_coef,
