@@ -73,12 +73,12 @@ HttpConnection::HttpConnection(const std::string& server)
 HttpConnection::~HttpConnection() = default;
 
 HttpReply HttpConnection::get(const std::string& path, double timeout_s) {
-  return client_->timed(timeout_s, [&] { return client_->http.Get(path.c_str()); });
+  return client_->timed(timeout_s, [&] { return client_->http.Get(path); });
 }
 
 HttpReply HttpConnection::post(const std::string& path, const std::string& body, double timeout_s) {
   return client_->timed(timeout_s,
-                        [&] { return client_->http.Post(path.c_str(), body, "application/json"); });
+                        [&] { return client_->http.Post(path, body, "application/json"); });
 }
 
 bool is_server_address(const std::string& server) {

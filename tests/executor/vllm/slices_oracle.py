@@ -59,6 +59,18 @@ def check_digests(held, tensors, slices):
         assert table[name] == [str(expected), len(places)], name
 
 
+def check_digests_of_types():
+    """Of every type, with elements of both signs, in the middle of a tensor."""
+    generator = torch.Generator().manual_seed(1)
+    for dtype, word in ((torch.float32, torch.int32), (torch.bfloat16, torch.int16),
+                        (torch.float16, torch.int16)):
+        part = torch.randn(3, 5, generator=generator).to(dtype)
+        values = part.view(word).tolist()
+        mask = (1 << 8 * part.element_size()) - 1
+        rows = [(40 + r * 9 + c, values[r][c] & mask) for r in range(3) for c in range(5)]
+        assert digest.digest_of_rows(part, "a.weight", 40, 9) == digest_by_hand("a.weight", rows)
+
+
 def check(case, own):
     shape = vllm_layout.Shape(case["folder"])
     tensors = {name: tensor_of(index, size, torch.float32)
@@ -118,6 +130,7 @@ def check_faults(case, rank, held, slices):
 def main():
     folder = vllm_source.folder_of_vllm()
     own = vllm_source.Loaders(folder) if folder else None
+    check_digests_of_types()
     cases = json.load(open(sys.argv[1]))
     for case in cases:
         check(case, own)
