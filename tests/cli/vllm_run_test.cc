@@ -95,6 +95,18 @@ TEST_F(VllmRun, SamplesDependOnTheSeedAlone) {
   EXPECT_NE(text_of(folder_ / "once/samples.jsonl"), text_of(folder_ / "other/samples.jsonl"));
 }
 
+TEST_F(VllmRun, ABenchOfWholeStepsTakesEitherEngine) {
+  const std::string fake = TESSERA_SOURCE_DIR "/tests/executor/vllm/fake_vllm.py";
+  const Called called = call(
+      "bench rl --ranks 2 --device cpu --model tiny-qwen2-digits --reshard minimal --fix "
+      "actor.tp=2 "
+      "actor.pp=1 rollout.tp=1 --prompts 4 --samples 2 --digits 3 --response 4 --steps 1 "
+      "--rollout-option 'engine: vllm' 'vllm: {program: [" +
+      python_ + ", " + fake + "]}' -o " + at("bench.json"));
+  EXPECT_EQ(called.code, 0) << called.out;
+  EXPECT_NE(text_of(folder_ / "bench.json").find("step_s"), std::string::npos);
+}
+
 TEST_F(VllmRun, AServerThatCrashesEndsTheRunAndIsNamed) {
   ::setenv("FAKE_VLLM_FAULT", "crash:40", 1);  // in the second step
   const Called called = call("run " + at("plan.json") +
