@@ -1,7 +1,6 @@
 #include "executor/vllm/generate_call.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cost_models/documents/problem.h"
@@ -17,6 +16,9 @@ std::int64_t limit_of(const TokenPrompt& prompt, std::int32_t sample,
   const auto index = static_cast<std::size_t>(sample);
   return index < prompt.limits.size() ? prompt.limits[index] : options.max_response_tokens;
 }
+
+/// Stands for a log-prob that vLLM does not have (serving.py, _create_tokens_logprobs).
+constexpr float kNoLogProb = -9999;
 
 /// Refusals of one reply.
 class ReplyCheck {
@@ -74,7 +76,8 @@ std::vector<float> log_probs_of(const json& choice, const std::vector<std::int32
     const std::string expected = "token_id:" + std::to_string(response[i]);
     check.require(token == expected, "the log-prob of " + token + " for " + expected);
     const float value = content[i].at("logprob").get<float>();
-    check.require(std::isfinite(value) && value <= 1e-3F, "a log-prob of " + std::to_string(value));
+    check.require(value > kNoLogProb && value <= 1e-3F,
+                  "a log-prob of " + std::to_string(value) + " for " + expected);
     values.push_back(value);
   }
   return values;

@@ -8,7 +8,7 @@ the extension class that the command line names. Weights are the trainer's or no
 level 2 leaves NaN. Requests of a sleeping server wait, as vLLM's do.
 
 FAKE_VLLM_FAULT=KIND[:N] makes it faulty, from its N-th request to generate on (default 1):
-start (ends before it is ready), version, crash, hang, refuse, short, token, name, stale.
+start (ends before it is ready), version, crash, hang, refuse, short, token, name, unknown, stale.
 """
 
 import argparse
@@ -160,6 +160,8 @@ class Engine:
                    for token, (_, value) in zip(tokens, said)]
         if self.faulty("name"):
             content[0]["token"] = "token_id:-1"
+        if self.faulty("unknown"):  # what the protocol's default leaves where vLLM has no value
+            content[-1]["logprob"] = -9999.0
         return {"index": index, "logprobs": {"content": content}, "token_ids": tokens,
                 "finish_reason": "stop" if ended else "length", "routed_experts": None}
 

@@ -139,6 +139,7 @@ TEST_F(VllmServers, EveryFaultIsNamed) {
   EXPECT_THAT(fault("short"), HasSubstr("without an end token"));
   EXPECT_THAT(fault("token"), HasSubstr("token 1048576, which the model does not have"));
   EXPECT_THAT(fault("name"), HasSubstr("the log-prob of token_id:-1"));
+  EXPECT_THAT(fault("unknown"), HasSubstr("a log-prob of -9999"));
   EXPECT_THAT(fault("stale"),
               AllOf(HasSubstr("tessera_verify"), HasSubstr("not the trainer's weights"),
                     HasSubstr("model.embed_tokens.weight")));
