@@ -17,6 +17,8 @@ for program in "$build"/cli/tessera "$build"/executor/tessera-run "$build"/lib/l
   if [ -e "$program" ]; then cp "$program" "$bundle/bin/"; fi
 done
 cp -r "$source_dir/configs" "$bundle/share/configs"
+mkdir "$bundle/share/vllm" && cp -r "$source_dir/integrations/vllm/tessera_vllm" "$bundle/share/vllm/"
+rm -rf "$bundle/share/vllm/tessera_vllm/__pycache__"
 strip "$bundle"/bin/*
 
 # Libraries that a bare machine may lack; those of torch, CUDA, MPI and the C library are its own.
@@ -32,6 +34,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 site=$(python3 -c 'import importlib.util as u, os; print(os.path.dirname(os.path.dirname(u.find_spec("torch").origin)))')
 export PATH="$here/bin:$PATH" TESSERA_CONFIGS_DIR="$here/share/configs"
+export PYTHONPATH="$here/share/vllm${PYTHONPATH:+:$PYTHONPATH}" TESSERA_OUTER_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"
 export LD_LIBRARY_PATH="$here/lib:$site/torch/lib:$site/nvidia/nccl/lib:$site/nvidia/cu13/lib:$site/nvidia/cudnn/lib:$site/nvidia/cusparselt/lib:$site/nvidia/nvshmem/lib:${LD_LIBRARY_PATH:-}"
 exec "$@"
 EOF

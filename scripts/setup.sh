@@ -33,8 +33,8 @@ run() {
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   libcli11-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libvalijson-dev nlohmann-json3-dev
   libpcre2-dev libutf8proc-dev libxxhash-dev librandom123-dev libeigen3-dev libssl-dev
-  libboost-graph-dev libgtest-dev libgmock-dev librapidcheck-dev libopenmpi-dev
-  openmpi-bin)
+  pkg-config libcpp-httplib-dev libboost-graph-dev libgtest-dev libgmock-dev librapidcheck-dev
+  libopenmpi-dev openmpi-bin)
 if [ "$gui" = 1 ]; then
   packages+=(qt6-base-dev qt6-svg-dev libqcustomplot-dev fonts-dejavu-core)
 fi

@@ -96,6 +96,20 @@ json predicted(const Plan& plan) {
   return made;
 }
 
+/// `first_step_begins_s` counts from the command: of the first way it is the start of all.
+void add_start(json& made, const StartStages& stages) {
+  made["first_step_begins_s"] = stages.until_s;
+  made["start_s"] =
+      json(std::map<std::string, double>(stages.seconds.begin(), stages.seconds.end()));
+}
+
+/// Of all ranks.
+std::int64_t largest_peak(const BenchSite& site, const MemoryPeak& memory) {
+  const std::map<std::string, double> most =
+      share_numbers(*site.host, {{"peak", static_cast<double>(memory.bytes())}});
+  return static_cast<std::int64_t>(most.at("peak"));
+}
+
 /// The command again, to which a limit may be added.
 std::string command_of(const RlOptions& options) {
   std::string line = "tessera";
@@ -103,7 +117,6 @@ std::string command_of(const RlOptions& options) {
   return line;
 }
 
-/// `first_step_begins_s` counts from the command: of the first way it is the start of all.
 json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
              const RlInputs& inputs, const std::string& way) {
   Plan plan = inputs.plan;
@@ -142,6 +155,7 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
                  .stream = site.stream,
                  .side = &side,
                  .memory = setup.memory.get(),
+                 .logs = inputs.folder(),
                  .stages = &stages});
     run_training(worker, plan, config, prompts, observer);
   } catch (const std::exception& error) {
@@ -152,16 +166,12 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
     throw Error(kOutOfMemory, tell(report, inputs.folder(), command_of(options)));
   }
   json made = summary_of(steps);
-  made["first_step_begins_s"] = stages.until_s;
-  made["start_s"] =
-      json(std::map<std::string, double>(stages.seconds.begin(), stages.seconds.end()));
+  add_start(made, stages);
   made["reshard"] = way;
   made["samples_by_step"] = digests;
   made["memory_gib"] = memory_of(steps, plan);
   made["predicted"] = predicted(plan);
-  const std::map<std::string, double> most =
-      share_numbers(*site.host, {{"peak", static_cast<double>(memory.bytes())}});
-  made["peak_bytes"] = static_cast<std::int64_t>(most.at("peak"));
+  made["peak_bytes"] = largest_peak(site, memory);
   if (worker.weight_reshard != nullptr) {
     made["transport"] = name_of(worker.weight_reshard->transport());
   }
@@ -276,6 +286,8 @@ void add_bench_rl(CLI::App& bench, const std::vector<std::string>& words) {
   rl->add_option("--fix", options->fixed, "ROLE.FIELD=VALUE of the plan");
   rl->add_option("--reshard-option", options->settings,
                  "'KEY: VALUE' of run.yaml's reshard section, for the minimal ways");
+  rl->add_option("--rollout-option", options->rollout,
+                 "'KEY: VALUE' of run.yaml's actor_rollout_ref.rollout, as 'engine: vllm'");
   rl->add_option("--prompts", options->prompts, "Prompts of a step")->check(CLI::Range(1, 100000));
   rl->add_option("--samples", options->samples, "Samples of a prompt")->check(CLI::Range(1, 10000));
   rl->add_option("--digits", options->digits, "Digits of a prompt")->check(CLI::Range(1, 64));

@@ -79,6 +79,13 @@ Plan plan_of(const RlOptions& options, const fs::path& model, bool gpu) {
   return std::get<Plan>(std::move(outcome));
 }
 
+/// A map of these lines; nothing where there are none.
+std::string section(const std::string& name, const std::vector<std::string>& lines) {
+  std::string text = lines.empty() ? "" : name + ":\n";
+  for (const std::string& line : lines) text += "    " + line + "\n";
+  return text;
+}
+
 }  // namespace
 
 RlInputs::RlInputs(const RlOptions& options, const BenchSite& site) : host_(*site.host) {
@@ -112,14 +119,12 @@ RunConfig RlInputs::config(const RlOptions& options, const Plan& plan) const {
   char rate[32];
   std::snprintf(rate, sizeof rate, "%.9e", options.learning_rate);
   std::string text = "data: {train_files: [" + (folder_ / "prompts.jsonl").string() +
-                     "]}\nactor_rollout_ref: {actor: {entropy_coeff: 0.1, optim: {lr: " + rate +
-                     "}}}\ntrainer: {seed: 1, random_weights: true, total_training_steps: " +
+                     "]}\nactor_rollout_ref:\n  actor: {entropy_coeff: 0.1, optim: {lr: " + rate +
+                     "}}\n" + section("  rollout", options.rollout) +
+                     "trainer: {seed: 1, random_weights: true, total_training_steps: " +
                      std::to_string(options.steps + 1) +
                      ", deterministic: " + (options.deterministic ? "true" : "false") + "}\n";
-  if (!options.settings.empty()) {
-    text += "reshard:\n";
-    for (const std::string& line : options.settings) text += "  " + line + "\n";
-  }
+  text += section("reshard", options.settings);
   Problems problems;
   return required(parse_run_config(text, "bench rl", plan, problems), problems);
 }

@@ -21,6 +21,7 @@ struct RlOptions {
   std::vector<std::string> ways{"full", "minimal"};
   std::vector<std::string> fixed{"actor.tp=2", "actor.pp=1", "rollout.tp=1"};
   std::vector<std::string> settings;  // of the run: KEY: VALUE lines below `reshard`
+  std::vector<std::string> rollout;   // the same below `actor_rollout_ref.rollout`
   std::int64_t prompts = 64, samples = 8, response = 256;
   int digits = 32, steps = 4;
   double memory_limit_gib = 0;  // of a device, that the plan may fill; 0 = what it has

@@ -280,6 +280,7 @@ class Rank {
                  .side = &side_,
                  .decorate = times_.decorator(),
                  .memory = setup_.memory.get(),
+                 .logs = folder_,
                  .stages = &stages_,
                  .resumes = !candidates.empty()});
     print_memory(worker_);

@@ -14,6 +14,7 @@
 #include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "executor/config/run_config_reward.h"
+#include "executor/config/run_config_vllm.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -40,6 +41,7 @@ class RunReader {
     read_distillation(root_, plan_, config_.actor);
     critic();
     config_.reshard = read_reshard(root_, plan_);
+    if (config_.rollout.engine == GenerationEngine::vllm) generated_by_vllm();
     config_.reward = read_reward(root_, plan_);
     refuse_unsupported(root_,
                        {{"reward_model", "the plan's roles say which reward model runs where"},
@@ -267,25 +269,34 @@ class RunReader {
       fixed(reader, "max_num_batched_tokens", planned->batching.prefill_tokens,
             "rollout batching.tokens_per_call.prefill");
     }
+    read_generation_engine(reader, plan_, rollout);
     log_prob_limit(reader, Role::actor);
     engine_keys(reader);
-    refuse_unsupported(reader, {{"name", "the rollout engine is tessera's own"},
-                                {"mode", "the plan's schedule says it"},
-                                {"gpu_memory_utilization", "the plan's memory says it"},
-                                {"enforce_eager", "the engine decides"},
-                                {"free_cache_engine", "KV memory is always released"},
-                                {"load_format", "weights arrive by a reshard"},
-                                {"dtype", "the plan's dtypes say it"},
-                                {"ignore_eos", "a response ends with its end token"},
-                                {"do_sample", "responses are always drawn"},
-                                {"max_model_len", "prompt and response lengths say it"},
-                                {"enable_chunked_prefill", "the engine decides"},
-                                {"enable_prefix_caching", "samples of a prompt always share it"},
-                                {"checkpoint_engine", "the plan's reshard says it"},
-                                {"calculate_log_probs", "rollouts always return them"},
-                                {"multi_turn", "multi-turn rollouts are not supported"},
-                                {"val_kwargs", "validation during a run is not supported"}});
+    refuse_unsupported(
+        reader, {{"name", "rollout.engine says it: tessera or vllm"},
+                 {"mode", "the plan's schedule says it"},
+                 {"gpu_memory_utilization", "the plan's memory says it, vLLM's rollout.vllm"},
+                 {"enforce_eager", "the engine decides"},
+                 {"free_cache_engine", "KV memory is always released"},
+                 {"load_format", "weights arrive by a reshard"},
+                 {"dtype", "the plan's dtypes say it"},
+                 {"ignore_eos", "a response ends with its end token"},
+                 {"do_sample", "responses are always drawn"},
+                 {"max_model_len", "prompt and response lengths say it"},
+                 {"enable_chunked_prefill", "the engine decides"},
+                 {"enable_prefix_caching", "samples of a prompt always share it"},
+                 {"checkpoint_engine", "the plan's reshard says it"},
+                 {"calculate_log_probs", "rollouts always return them"},
+                 {"multi_turn", "multi-turn rollouts are not supported"},
+                 {"val_kwargs", "validation during a run is not supported"}});
     reader.refuse_unknown_keys();
+  }
+
+  void generated_by_vllm() {
+    refuse_reshard_options_of_vllm(root_);
+    if (config_.trainer.rollout_replay.empty()) return;
+    root_.refuse("trainer", "rollout_replay " + config_.trainer.rollout_replay.string(),
+                 "engine tessera with rollout_replay: responses come from the record", {});
   }
 
   void critic() {

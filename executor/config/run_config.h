@@ -27,6 +27,7 @@
 #include "executor/rl/overlong.h"
 #include "executor/rl/pf_ppo.h"
 #include "executor/rl/sampling.h"
+#include "executor/vllm/options.h"
 
 namespace tessera {
 
@@ -82,12 +83,18 @@ struct ActorConfig {
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
 };
 
+/// Who generates: this program's own engine, or vLLM's servers.
+enum class GenerationEngine : std::uint8_t { tessera, vllm };
+std::string_view name_of(GenerationEngine engine);
+
 struct RolloutConfig {
   SamplingOptions sampling;
   std::uint64_t seed = 0;  // default: trainer.seed
   /// Steps between two in which digests prove the rollout's weights, beginning with the first; 0 =
   /// never.
   std::int64_t verify_weights = 10;
+  GenerationEngine engine = GenerationEngine::tessera;
+  VllmOptions vllm;  // unused by our own engine
 };
 
 struct CriticConfig {

@@ -80,10 +80,26 @@ double rate_of_step(const OptimConfig& optim, const RunConfig& config, std::int6
 
 }  // namespace
 
+namespace {
+
+GeneratedShare generate_by_servers(Worker& worker, std::int64_t step,
+                                   std::span<const TokenPrompt> prompts,
+                                   const RolloutOptions& options) {
+  const ParallelGroups& groups = worker.find(Role::rollout)->groups;
+  VllmSamples samples = worker.vllm->generate(
+      step, prompts_of_replica(prompts, groups.dp_size, groups.dp_rank), options);
+  return {.sequences = std::move(samples.sequences),
+          .metrics = {{"rollout/decode_tokens", static_cast<double>(samples.response_tokens)},
+                      {"rollout/prefill_tokens", static_cast<double>(samples.prompt_tokens)}}};
+}
+
+}  // namespace
+
 GeneratedShare generate_share(Worker& worker, std::int64_t step,
                               std::span<const TokenPrompt> prompts, const RolloutOptions& options) {
   const RoleWorker& role = *worker.find(Role::rollout);
   if (!role.member()) return {};
+  if (worker.vllm != nullptr) return generate_by_servers(worker, step, prompts, options);
   const GeneratorState before = save_generators(worker.context.device);
   const std::span<const TokenPrompt> mine =
       prompts_of_replica(prompts, role.groups.dp_size, role.groups.dp_rank);

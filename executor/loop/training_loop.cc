@@ -208,6 +208,7 @@ class Loop {
   void generate(std::int64_t step) {
     make_responses(step);
     unmap_rollout(worker_.memory);
+    if (worker_.vllm != nullptr) worker_.vllm->sleep();
   }
 
   void make_responses(std::int64_t step) {

@@ -1,9 +1,14 @@
 #include "executor/loop/worker.h"
 
+#include <c10/cuda/CUDACachingAllocator.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/layout/model_tensors.h"
@@ -106,7 +111,8 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
   worker.map = rank_map_of(plan, role.role);
   make_role_groups(worker, role, context);
   end_stage(context, "groups");
-  if (!worker.groups.member) return;
+  const bool served = role.role == Role::rollout && config.rollout.engine == GenerationEngine::vllm;
+  if (!worker.groups.member || served) return;
   worker.weights = std::make_unique<Weights>(
       place.places != nullptr
           ? make_placed_weights(table, role.layout, worker.groups.coord, role.dtypes.param,
@@ -195,6 +201,59 @@ void make_reshard(Worker& worker, const Plan& plan, const ParameterTable& table,
                                                            .timeout_s = timeout_s});
 }
 
+/// The device as CUDA_VISIBLE_DEVICES names it for programs that see all of the host's.
+std::string visible_name(const torch::Device& device) {
+  if (!device.is_cuda()) return {};
+  const auto index = static_cast<std::size_t>(device.index());
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::vector<std::string> names;
+  std::istringstream list(visible == nullptr ? "" : visible);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  return index < names.size() ? names[index] : std::to_string(index);
+}
+
+/// Returns when the servers are ready, and asleep: they measure the devices' free memory as they
+/// start, which nobody else must use then.
+std::unique_ptr<VllmRollout> start_rollout_servers(const Plan& plan, const ParameterTables& tables,
+                                                   const RunConfig& config,
+                                                   const RunContext& context) {
+  const RolePlan &actor = *plan.find(Role::actor), &rollout = *plan.find(Role::rollout);
+  VllmSetting setting{.table = tables.by_role.at(Role::actor),
+                      .training = rank_map_of(plan, Role::actor),
+                      .rollout = rank_map_of(plan, Role::rollout),
+                      .dtype = actor.dtypes.param,
+                      .model = plan.models.at(rollout.model).path,
+                      .prompt_tokens = config.data.max_prompt_length,
+                      .rollout_options = {.sampling = config.rollout.sampling,
+                                          .max_response_tokens = plan.workload.response_tokens.max,
+                                          .max_sequences = rollout.batching.max_sequences,
+                                          .prefill_tokens = rollout.batching.prefill_tokens},
+                      .device = visible_name(context.device),
+                      .verify = config.reshard.verify,
+                      .logs = context.logs};
+  return std::make_unique<VllmRollout>(*context.host, std::move(setting), config.rollout.vllm);
+}
+
+/// Lets the servers map the memory of the actor's weights.
+void offer_weights(Worker& worker) {
+  const bool trains = worker.find(Role::actor)->member();
+  if (any_rank(*worker.context.host, trains && worker.memory.actor == nullptr)) {
+    throw Error(ExitCode::missing, "vLLM's workers cannot map the actor's weights of some rank");
+  }
+  worker.vllm->attach(trains ? worker.memory.actor.get() : nullptr);
+}
+
+/// Waits for the actor's weights on this rank, gives torch's unused memory back, and moves them.
+ReshardReport move_weights_to_servers(Worker& worker) {
+  const RoleWorker& actor = *worker.find(Role::actor);
+  if (actor.member()) actor.trainer->wake();
+  if (worker.context.device.is_cuda()) {
+    torch::cuda::synchronize(worker.context.device.index());
+    c10::cuda::CUDACachingAllocator::emptyCache();
+  }
+  return worker.vllm->move_weights();
+}
+
 }  // namespace
 
 const RoleWorker* Worker::find(Role role) const {
@@ -225,8 +284,14 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
   fused::set_deterministic(config.trainer.deterministic);
   const ParameterTables tables = parameter_tables(plan);
   worker.context = context;
-  worker.memory =
-      make_role_memory(plan, tables, config.reshard, context.world->rank(), context.device);
+  const bool served = config.rollout.engine == GenerationEngine::vllm;
+  if (served) {
+    worker.vllm = start_rollout_servers(plan, tables, config, context);
+    end_stage(context, "servers");
+  }
+  worker.memory = served ? RoleMemory{.rank = context.world->rank(), .device = context.device}
+                         : make_role_memory(plan, tables, config.reshard, context.world->rank(),
+                                            context.device);
   end_stage(context, "memory");
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, tables.of(role.role), role, config, context,
@@ -234,7 +299,7 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
     if (context.memory != nullptr) context.memory->hold_limit();
   }
   if (const RoleWorker* rollout = worker.find(Role::rollout);
-      rollout != nullptr && rollout->member()) {
+      rollout != nullptr && rollout->weights != nullptr) {
     worker.generation = std::make_unique<RolloutEngine>(*rollout->weights, rollout->groups);
   }
   for (const PlannedReshard& pair : plan.reshard) {
@@ -243,6 +308,10 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
     if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
       if (from.layout.dp_shard > 1) {
         share_shards(worker.memory, worker.find(pair.from)->weights.get(), *context.host);
+      }
+      if (served) {
+        offer_weights(worker);
+        continue;
       }
       make_reshard(worker, plan, tables.of(pair.from), pair, config.reshard,
                    config.trainer.timeout_s);
@@ -266,6 +335,7 @@ Worker make_worker(const Plan& plan, const RunConfig& config, const RunContext& 
 }
 
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
+  if (worker.vllm != nullptr) return move_weights_to_servers(worker);
   map_rollout(worker.memory);
   const RoleWorker *actor = worker.find(Role::actor), *rollout = worker.find(Role::rollout);
   if (actor->member()) actor->trainer->wake();

@@ -6,6 +6,7 @@
 
 #include "executor/tensor/torch.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "executor/rl/kl.h"
 #include "executor/rollout/generate.h"
 #include "executor/train/trainer.h"
+#include "executor/vllm/vllm_rollout.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
@@ -56,7 +58,8 @@ struct RunContext {
   SideLane* side = nullptr;             // of make_side_lane; nullptr = none
   GroupDecorator decorate;              // wraps every group of a role, e.g. to time it
   const MemoryWatch* memory = nullptr;  // holds the rank to its limit as roles come; nullptr = none
-  StartStages* stages = nullptr;        // where the start's seconds go; nullptr = not counted
+  std::filesystem::path logs;     // folder of what servers write; empty = the working directory
+  StartStages* stages = nullptr;  // where the start's seconds go; nullptr = not counted
   bool resumes = false;  // what is trained comes from a checkpoint, and not from its model's folder
 };
 
@@ -77,6 +80,7 @@ struct Worker {
   std::unique_ptr<WeightReshard> weight_reshard;  // carries a minimal reshard out
   std::optional<WeightCertificate> certificate;   // of the reshard, once weights are verified
   std::unique_ptr<RolloutEngine> generation;      // where this rank generates; else nullptr
+  std::unique_ptr<VllmRollout> vllm;              // instead, where vLLM generates
   torch::Tensor staging;                          // scratch of a full reshard
   KlController kl_in_reward;
   RewardWorkersOfRank rewards;

@@ -4,8 +4,16 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 
 namespace tessera {
+namespace {
+
+/// Polls of a wait before it yields, and before it sleeps between them: some 10 ms.
+constexpr int kBusyPolls = 200, kYieldedPolls = 20000;
+constexpr std::chrono::microseconds kNap{100};
+
+}  // namespace
 
 HostSignals::HostSignals(Communicator& host, double timeout_s)
     : rank_(host.rank()),
@@ -31,8 +39,12 @@ void HostSignals::await(int rank, int slot, std::uint64_t wanted) const {
         page(rank_).aborted.value.load(std::memory_order_acquire) != 0) {
       throw PeerLost(rank, "rank " + std::to_string(rank) + " gave up");
     }
-    if (polls < 200) continue;
-    sched_yield();
+    if (polls < kBusyPolls) continue;
+    if (polls < kYieldedPolls) {
+      sched_yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     if (waited.count() > timeout_s_) {
       throw PeerLost(rank, "rank " + std::to_string(rank) + " did not come within " +

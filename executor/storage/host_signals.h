@@ -1,8 +1,8 @@
 // Counters that ranks of one host raise and wait for: barriers and progress in a microsecond.
 //
 // Each rank owns a page of shared memory that the others read. One thread per object waits or
-// raises at a time, except abort(). Waiting polls and yields; a peer that does not come in time, or
-// gave up, is PeerLost with its rank.
+// raises at a time, except abort(). Waiting polls, yields and, when it is long, sleeps; a peer that
+// does not come in time, or gave up, is PeerLost with its rank.
 #pragma once
 
 #include <atomic>

@@ -1,0 +1,109 @@
+#include "executor/config/run_config_vllm.h"
+
+#include <array>
+#include <string>
+
+#include "executor/vllm/generate_call.h"
+#include "executor/vllm/http.h"
+#include "executor/vllm/placement.h"
+#include "planner/plan/plan.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kHottest = 2;  // vllm/sampling_params.py, _verify_args
+
+/// Ranks of one host, whose memory the workers map.
+bool one_host(const Plan& plan) { return plan.world_size() <= plan.cluster.gpus_per_node; }
+
+void refuse_plan(ObjectReader& reader, const Plan& plan) {
+  const auto refuse_if = [&](bool is, const std::string& expected, const std::string& hint = {}) {
+    if (is) reader.refuse("engine", expected, hint);
+  };
+  const RolePlan *rollout = plan.find(Role::rollout), *actor = plan.find(Role::actor);
+  if (rollout == nullptr || actor == nullptr || plan.reshard.empty()) {
+    return refuse_if(true, "tessera: the plan brings no weights of an actor to a rollout");
+  }
+  refuse_if(plan.reshard.front().mode == ReshardMode::full,
+            "tessera, or a minimal reshard: vLLM's workers read the trainer's own memory");
+  refuse_if(actor->offload.parameters,
+            "tessera, or an actor whose parameters stay on the device, where vLLM reads them");
+  refuse_if(!one_host(plan), "tessera: vLLM's workers read memory of ranks on their own host");
+  const std::int64_t most = rollout->batching.max_sequences;
+  refuse_if(plan.workload.samples_per_prompt > most,
+            "tessera, or more sequences at a time than " + std::to_string(most) +
+                ": vLLM takes a prompt's samples together");
+  for (const std::string& reason : vllm_refusals(plan.model_of(Role::actor), rollout->layout)) {
+    reader.refuse("engine", "tessera", reason);
+  }
+}
+
+void read_servers(ObjectReader& reader, const Plan& plan, VllmOptions& vllm) {
+  reader.list("servers", vllm.servers, false);
+  if (vllm.servers.empty()) return;
+  for (const std::string& server : vllm.servers) {
+    if (!is_server_address(server)) reader.refuse("servers", "addresses as http://127.0.0.1:8000");
+  }
+  const int replicas = plan.find(Role::rollout)->layout.dp();
+  if (static_cast<int>(vllm.servers.size()) != replicas) {
+    reader.refuse("servers", std::to_string(replicas) + " servers, one a replica of the rollout");
+  }
+}
+
+void read_options(ObjectReader& reader, const Plan& plan, VllmOptions& vllm) {
+  if (plan.find(Role::rollout) != nullptr) read_servers(reader, plan, vllm);
+  if (reader.find("program") != nullptr) {
+    vllm.program.clear();
+    reader.list("program", vllm.program);
+    if (vllm.program.empty()) reader.refuse("program", "at least one word");
+  }
+  reader.list("arguments", vllm.arguments, false);
+  reader.optional("gpu_memory_utilization", vllm.gpu_memory_utilization,
+                  Real{.least = 0, .most = 1, .above = true});
+  reader.optional("enforce_eager", vllm.enforce_eager);
+  reader.optional("enable_prefix_caching", vllm.enable_prefix_caching);
+  reader.optional("sleep", vllm.sleeps);
+  reader.optional("start_timeout_s", vllm.start_timeout_s, kAboveZero);
+  reader.optional("request_timeout_s", vllm.request_timeout_s, kAboveZero);
+  reader.refuse_unknown_keys();
+}
+
+}  // namespace
+
+std::string_view name_of(GenerationEngine engine) {
+  return engine == GenerationEngine::vllm ? "vllm" : "tessera";
+}
+
+void read_generation_engine(ObjectReader& rollout, const Plan& plan, RolloutConfig& config) {
+  rollout.optional("engine", config.engine,
+                   std::array{GenerationEngine::tessera, GenerationEngine::vllm});
+  const bool vllm = config.engine == GenerationEngine::vllm;
+  if (auto options = rollout.object("vllm", false)) {
+    if (!vllm) rollout.refuse("vllm", "no 'vllm' without 'engine: vllm'");
+    read_options(*options, plan, config.vllm);
+  }
+  if (!vllm) return;
+  refuse_plan(rollout, plan);
+  if (config.sampling.temperature > kHottest) {
+    rollout.refuse("temperature", "at most 2, which is vLLM's limit");
+  }
+  if (logprobs_mode(config.sampling) == nullptr) {
+    rollout.refuse("temperature",
+                   "1 with top_k or top_p: vLLM has the log-probs of all tokens "
+                   "then, and otherwise those of the tokens that are left");
+  }
+}
+
+void refuse_reshard_options_of_vllm(ObjectReader& root) {
+  auto reader = root.object("reshard", false);
+  if (!reader) return;
+  for (const char* key : {"storage", "transport", "bucket_bytes", "wire", "wire_from_step",
+                          "incremental", "overlap", "preload"}) {
+    if (reader->find(key) != nullptr) {
+      reader->refuse(key, std::string("no '") + key +
+                              "' with engine vllm, whose workers read the trainer's memory");
+    }
+  }
+}
+
+}  // namespace tessera

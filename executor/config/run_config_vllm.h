@@ -1,0 +1,19 @@
+// The engine of the rollout in run.yaml: `actor_rollout_ref.rollout.engine` and `.vllm`. Problems
+// go to the reader; pure otherwise.
+#pragma once
+
+#include "cost_models/documents/object_reader.h"
+#include "executor/config/run_config.h"
+
+namespace tessera {
+
+struct Plan;
+
+/// Reads both keys. With vLLM it refuses what its servers cannot do for this plan: models and
+/// layouts that they cannot hold, hosts, sampling whose log-probs they do not have.
+void read_generation_engine(ObjectReader& rollout, const Plan& plan, RolloutConfig& config);
+
+/// Options of the section `reshard` that say nothing where vLLM's workers read the weights.
+void refuse_reshard_options_of_vllm(ObjectReader& root);
+
+}  // namespace tessera

@@ -1,0 +1,104 @@
+#include "executor/vllm/http.h"
+
+#include <arpa/inet.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <regex>
+
+#include "cost_models/documents/problem.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kQuotedBytes = 400;
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// httplib tells a read that timed out and a connection that was closed by one error.
+HttpReply reply_of(const httplib::Result& result, double seconds, double timeout_s) {
+  if (result) return {.status = result->status, .body = result->body};
+  if (result.error() == httplib::Error::Connection) return {.fault = HttpFault::refused};
+  return {.fault = seconds >= timeout_s ? HttpFault::timed_out : HttpFault::closed};
+}
+
+}  // namespace
+
+struct HttpConnection::Client {
+  explicit Client(const std::string& server) : http(server) {
+    http.set_keep_alive(true);
+    http.set_tcp_nodelay(true);
+    http.set_connection_timeout(10);
+  }
+
+  template <class Call>
+  HttpReply timed(double timeout_s, Call&& call) {
+    const auto whole = static_cast<time_t>(timeout_s);
+    http.set_read_timeout(whole, std::lround((timeout_s - static_cast<double>(whole)) * 1e6));
+    http.set_write_timeout(whole + 1);
+    const Clock::time_point start = Clock::now();
+    const httplib::Result result = call();
+    return reply_of(result, seconds_since(start), timeout_s);
+  }
+
+  httplib::Client http;
+};
+
+std::string in_words(const HttpReply& reply) {
+  switch (reply.fault) {
+    case HttpFault::refused:
+      return "refused the connection";
+    case HttpFault::timed_out:
+      return "did not answer in time";
+    case HttpFault::closed:
+      return "closed the connection";
+    case HttpFault::none:
+      break;
+  }
+  return "answered " + std::to_string(reply.status) + ": " + reply.body.substr(0, kQuotedBytes);
+}
+
+HttpConnection::HttpConnection(const std::string& server)
+    : client_(std::make_unique<Client>(server)) {}
+HttpConnection::~HttpConnection() = default;
+
+HttpReply HttpConnection::get(const std::string& path, double timeout_s) {
+  return client_->timed(timeout_s, [&] { return client_->http.Get(path); });
+}
+
+HttpReply HttpConnection::post(const std::string& path, const std::string& body, double timeout_s) {
+  return client_->timed(timeout_s,
+                        [&] { return client_->http.Post(path, body, "application/json"); });
+}
+
+bool is_server_address(const std::string& server) {
+  static const std::regex form(R"(http://[A-Za-z0-9.-]+:[0-9]{1,5})");
+  return std::regex_match(server, form);
+}
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  const bool found =
+      socket >= 0 && ::bind(socket, any, length) == 0 && ::getsockname(socket, any, &length) == 0;
+  const std::string reason = found ? "" : std::strerror(errno);
+  if (socket >= 0) ::close(socket);
+  if (!found) throw Error(ExitCode::io, "no free port of 127.0.0.1: " + reason);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace tessera

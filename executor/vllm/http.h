@@ -1,0 +1,48 @@
+// Requests by HTTP/1.1 to a server of this host, one at a time, without TLS.
+//
+// A connection is kept from one request to the next and made anew where the server has closed it.
+// One thread per connection; different connections are independent. Seconds.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace tessera {
+
+/// How a request ended that has no reply.
+enum class HttpFault : std::uint8_t { none, refused, timed_out, closed };
+
+struct HttpReply {
+  HttpFault fault = HttpFault::none;
+  int status = 0;  // 0 where there is a fault
+  std::string body;
+
+  bool ok() const { return status >= 200 && status < 300; }
+};
+
+/// "refused the connection", "did not answer in time", "closed the connection", or the status and
+/// the beginning of the body.
+std::string in_words(const HttpReply& reply);
+
+class HttpConnection {
+ public:
+  /// `server` as http://HOST:PORT. Connects with the first request.
+  explicit HttpConnection(const std::string& server);
+  ~HttpConnection();
+
+  HttpReply get(const std::string& path, double timeout_s);
+  /// `body` is JSON.
+  HttpReply post(const std::string& path, const std::string& body, double timeout_s);
+
+ private:
+  struct Client;
+  std::unique_ptr<Client> client_;
+};
+
+/// Whether `server` reads http://HOST:PORT.
+bool is_server_address(const std::string& server);
+/// A port of the loopback interface that nobody listens on now.
+int free_port();
+
+}  // namespace tessera

@@ -1,0 +1,107 @@
+#include "executor/vllm/parallel_requests.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "executor/vllm/generate_call.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t kMostConnections = 512;
+
+struct Request {
+  const TokenPrompt* prompt = nullptr;
+  SampleRange samples;
+  std::vector<Sequence> answer;
+};
+
+/// Twice the sequences that the server decodes at a time, by requests of the first one's size.
+std::size_t connections_for(const std::vector<Request>& requests, std::int64_t max_sequences) {
+  const std::int64_t samples = std::max(1, requests.front().samples.count);
+  const auto enough = static_cast<std::size_t>(std::max<std::int64_t>(
+      1, (2 * std::max<std::int64_t>(1, max_sequences) + samples - 1) / samples));
+  return std::min({requests.size(), enough, kMostConnections});
+}
+
+/// The requests that are left, and the first failure; shared by the threads of one call.
+class Pool {
+ public:
+  explicit Pool(std::vector<Request>& requests) : requests_(requests) {}
+
+  /// The next request; nullptr: none is left, or something failed.
+  Request* take() {
+    const std::scoped_lock lock(mutex_);
+    if (failure_ || next_ == requests_.size()) return nullptr;
+    return &requests_[next_++];
+  }
+  void fail(std::exception_ptr failure) {
+    const std::scoped_lock lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+    changed_.notify_all();
+  }
+  void thread_ended() {
+    const std::scoped_lock lock(mutex_);
+    ++ended_;
+    changed_.notify_all();
+  }
+  /// Waits for the first failure, or for the end of all threads.
+  std::exception_ptr await(std::size_t threads) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return failure_ || ended_ == threads; });
+    return failure_;
+  }
+
+ private:
+  std::vector<Request>& requests_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t next_ = 0, ended_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step,
+                                           std::span<const TokenPrompt> prompts,
+                                           const RolloutOptions& options, std::int64_t vocabulary,
+                                           double timeout_s) {
+  std::vector<Request> requests;
+  for (const TokenPrompt& prompt : prompts) {
+    for (const SampleRange& samples : requests_of(prompt)) {
+      requests.push_back({&prompt, samples, {}});
+    }
+  }
+  if (requests.empty()) return {};
+  Pool pool(requests);
+  const auto work = [&] {
+    try {
+      HttpConnection connection(server.address());
+      while (Request* request = pool.take()) {
+        const std::string body = generate_body(step, *request->prompt, request->samples, options);
+        request->answer = read_samples_of(server.generate(connection, body, timeout_s),
+                                          *request->prompt, request->samples, options, vocabulary);
+      }
+    } catch (...) {
+      pool.fail(std::current_exception());
+    }
+    pool.thread_ended();
+  };
+  std::vector<std::thread> threads(connections_for(requests, options.max_sequences));
+  for (std::thread& thread : threads) thread = std::thread(work);
+  const std::exception_ptr failure = pool.await(threads.size());
+  if (failure) server.stop();
+  for (std::thread& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+
+  std::vector<Sequence> sequences;
+  for (Request& request : requests) {
+    std::move(request.answer.begin(), request.answer.end(), std::back_inserter(sequences));
+  }
+  return sequences;
+}
+
+}  // namespace tessera

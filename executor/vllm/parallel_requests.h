@@ -1,0 +1,24 @@
+// Many requests to one server at a time, each over a connection of its own.
+//
+// As many are open as keep the server's sequences busy and a queue behind them; vLLM decides which
+// run. Threads live for one call.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "executor/rollout/request_queue.h"
+#include "executor/vllm/server.h"
+
+namespace tessera {
+
+/// The samples of all prompts, in the order (prompt, sample). At the first failure the server's
+/// process is stopped, so that the other requests end, and what failed first is thrown: Error
+/// (missing) of the server, Error(check_failed) of a reply.
+std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step,
+                                           std::span<const TokenPrompt> prompts,
+                                           const RolloutOptions& options, std::int64_t vocabulary,
+                                           double timeout_s);
+
+}  // namespace tessera

@@ -1,0 +1,1 @@
+"""Tessera's part inside vLLM's workers: weights from the trainer's memory, by slices."""

@@ -1,0 +1,88 @@
+// The rollout's engine in run.yaml: what is read, and which plans and words vLLM refuses.
+#include <gmock/gmock.h>
+
+#include "cost_models/documents/problem.h"
+#include "executor/config/run_config.h"
+#include "tests/executor/config/grpo_plan.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+
+std::string yaml(const std::string& rollout, const std::string& more = "") {
+  return "version: 1\ndata: {train_files: [a.jsonl]}\nactor_rollout_ref: {rollout: {" + rollout +
+         "}}\ntrainer: {total_training_steps: 2}\n" + more;
+}
+
+/// All that is wrong with the file, or the empty text.
+std::string refused(const Plan& plan, const std::string& text) {
+  Problems problems;
+  parse_run_config(text, "run.yaml", plan, problems);
+  std::string all;
+  for (const Problem& problem : problems) all += to_string(problem) + "\n";
+  return all;
+}
+
+TEST(VllmConfig, ReadsWhatTheFileSays) {
+  Problems problems;
+  const std::string text = yaml(
+      "engine: vllm, vllm: {servers: ['http://127.0.0.1:8000', 'http://a.b:1'], program: [a, b],"
+      " arguments: [--x], gpu_memory_utilization: 0.7, enforce_eager: true,"
+      " enable_prefix_caching: false, sleep: false, start_timeout_s: 3,"
+      " request_timeout_s: 4.5}",
+      "reshard: {verify: true}\n");
+  const auto config = parse_run_config(text, "run.yaml", grpo_plan(), problems);
+  ASSERT_TRUE(config) << to_string(problems.at(0));
+  EXPECT_EQ(config->rollout.engine, GenerationEngine::vllm);
+  const VllmOptions& vllm = config->rollout.vllm;
+  EXPECT_EQ(vllm.servers, (std::vector<std::string>{"http://127.0.0.1:8000", "http://a.b:1"}));
+  EXPECT_EQ(vllm.program, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(vllm.arguments, std::vector<std::string>{"--x"});
+  EXPECT_EQ(vllm.gpu_memory_utilization, 0.7);
+  EXPECT_TRUE(vllm.enforce_eager && !vllm.enable_prefix_caching && !vllm.sleeps);
+  EXPECT_EQ(vllm.start_timeout_s, 3);
+  EXPECT_EQ(vllm.request_timeout_s, 4.5);
+  EXPECT_TRUE(config->reshard.verify);
+}
+
+TEST(VllmConfig, RefusesWhatVllmCannotHold) {
+  const std::string text = yaml("engine: vllm");
+  EXPECT_EQ(refused(grpo_plan(), text), "");
+  Plan heads = grpo_plan();
+  heads.models["actor"].spec.query_heads = 3;
+  EXPECT_THAT(refused(heads, text), HasSubstr("3 query heads"));
+  Plan full = grpo_plan();
+  full.reshard.front().mode = ReshardMode::full;
+  EXPECT_THAT(refused(full, text), HasSubstr("a minimal reshard"));
+  Plan offload = grpo_plan();
+  for (RolePlan& role : offload.roles) role.offload.parameters = role.role == Role::actor;
+  EXPECT_THAT(refused(offload, text), HasSubstr("stay on the device"));
+  Plan hosts = grpo_plan();
+  hosts.cluster.gpus_per_node = 2;
+  hosts.cluster.nodes = 2;
+  EXPECT_THAT(refused(hosts, text), HasSubstr("their own host"));
+  Plan few = grpo_plan();
+  for (RolePlan& role : few.roles) role.batching.max_sequences = 8;
+  EXPECT_THAT(refused(few, text), HasSubstr("sequences at a time than 8"));
+}
+
+TEST(VllmConfig, RefusesWordsThatSayNothingOrTooMuch) {
+  const Plan plan = grpo_plan();
+  EXPECT_THAT(refused(plan, yaml("engine: vllm, temperature: 2.5")), HasSubstr("at most 2"));
+  EXPECT_THAT(refused(plan, yaml("engine: vllm, temperature: 0.5, top_p: 0.9")),
+              HasSubstr("log-probs of all tokens"));
+  EXPECT_THAT(refused(plan, yaml("engine: vllm, vllm: {servers: ['http://127.0.0.1:80']}")),
+              HasSubstr("2 servers"));
+  EXPECT_THAT(refused(plan, yaml("engine: vllm, vllm: {servers: [a, b]}")),
+              HasSubstr("http://127.0.0.1:8000"));
+  EXPECT_THAT(refused(plan, yaml("engine: vllm, vllm: {program: []}")), HasSubstr("one word"));
+  EXPECT_THAT(refused(plan, yaml("vllm: {enforce_eager: true}")), HasSubstr("engine: vllm"));
+  EXPECT_THAT(refused(plan, yaml("name: vllm")), HasSubstr("rollout.engine"));
+  EXPECT_THAT(refused(plan, yaml("engine: vllm", "reshard: {incremental: true}\n")),
+              HasSubstr("incremental"));
+  EXPECT_THAT(refused(plan, yaml("engine: sglang")), HasSubstr("sglang"));
+}
+
+}  // namespace
+}  // namespace tessera

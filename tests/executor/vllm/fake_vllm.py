@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""A server that speaks vLLM 0.24.0's protocol as far as a run uses it, over a small model on the CPU.
+
+Routes, their arguments and replies as in vLLM: entrypoints/serve/dev/{sleep,rpc,cache}/api_router.py,
+entrypoints/serve/instrumentator/{health,basic}.py, entrypoints/serve/disagg/{api_router,protocol,
+serving}.py; samples of one request have seeds one apart (v1/engine/parallel_sampling.py). Workers have
+the extension class that the command line names. Weights are the trainer's or nothing: sleeping at
+level 2 leaves NaN. Requests of a sleeping server wait, as vLLM's do.
+
+FAKE_VLLM_FAULT=KIND[:N] makes it faulty, from its N-th request to generate on (default 1):
+start (ends before it is ready), version, crash, hang, refuse, short, token, name, unknown, stale.
+"""
+
+import argparse
+import http.server
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+import urllib.parse
+
+import torch
+import vllm_layout
+
+TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+FAULT, _, SINCE = os.environ.get("FAKE_VLLM_FAULT", "").partition(":")
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("command", choices=["serve"])
+    parser.add_argument("model")
+    for name, default in (("host", "127.0.0.1"), ("load-format", "auto"), ("dtype", "auto"),
+                          ("generation-config", "auto"), ("logprobs-mode", "raw_logprobs"),
+                          ("worker-extension-cls", "")):
+        parser.add_argument("--" + name, default=default)
+    for name, default in (("port", 8000), ("tensor-parallel-size", 1), ("max-model-len", 0),
+                          ("max-num-seqs", 256), ("max-num-batched-tokens", 8192)):
+        parser.add_argument("--" + name, type=int, default=default)
+    parser.add_argument("--gpu-memory-utilization", type=float, default=0.9)
+    for name in ("skip-tokenizer-init", "enable-sleep-mode", "enforce-eager",
+                 "disable-uvicorn-access-log"):
+        parser.add_argument("--" + name, action="store_true")
+    parser.add_argument("--enable-prefix-caching", action=argparse.BooleanOptionalAction)
+    return parser.parse_args()
+
+
+class Named:
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+def make_worker(extension, shape, tp, rank, dtype):
+    """A worker as vLLM makes it: the extension among its bases, `rank` and get_model()."""
+    class Worker(extension):
+        def get_model(self):
+            return self.model
+
+    worker = Worker()
+    worker.rank = rank
+    worker.vllm_config = Named(parallel_config=Named(tensor_parallel_size=tp))
+    worker.model = vllm_layout.Model(shape, tp, rank, dtype)
+    return worker
+
+
+class Engine:
+    def __init__(self, options):
+        self.options = options
+        shape = vllm_layout.Shape(options.model)
+        module, _, name = options.worker_extension_cls.rpartition(".")
+        extension = getattr(importlib.import_module(module), name)
+        tp = options.tensor_parallel_size
+        self.workers = [
+            make_worker(extension, shape, tp, rank, TYPES[options.dtype]) for rank in range(tp)
+        ]
+        self.asleep = set()  # tags
+        self.awake = threading.Condition()
+        self.computing = threading.Lock()
+        self.requests = 0
+
+    def sleep(self, level):
+        assert self.options.enable_sleep_mode, "sleep mode is not enabled"
+        with self.awake:
+            self.asleep = {"weights", "kv_cache"}
+            if level == 2 and FAULT != "stale":
+                for worker in self.workers:
+                    for parameter in worker.model.table.values():
+                        parameter.data.fill_(float("nan"))
+
+    def wake(self, tags):
+        with self.awake:
+            self.asleep -= set(tags or ["weights", "kv_cache"])
+            self.awake.notify_all()
+
+    def faulty(self, kind):
+        return FAULT == kind and self.requests >= int(SINCE or 1)
+
+    def collective_rpc(self, method, values):
+        if FAULT == "stale" and method == "tessera_update":
+            return [{"bytes": 0, "seconds": 0.0} for _ in self.workers]
+        return [getattr(worker, method)(*values) for worker in self.workers]
+
+    def generate(self, request):
+        with self.awake:
+            self.requests += 1
+            self.awake.wait_for(lambda: not self.asleep)
+        if self.faulty("crash"):
+            print("CUDA error: an illegal memory access was encountered", flush=True)
+            os._exit(3)
+        if self.faulty("hang"):
+            time.sleep(3600)
+        with self.computing, torch.no_grad():
+            return self.sample(request["token_ids"], request["sampling_params"])
+
+    def sample(self, prompt, params):
+        n, longest = params.get("n", 1), params.get("max_tokens", 16)
+        assert len(prompt) < self.options.max_model_len
+        draws = [torch.Generator().manual_seed(params["seed"] + i) for i in range(n)]
+        tokens = torch.tensor([prompt] * n)
+        said = [[] for _ in range(n)]
+        ended = [False] * n
+        for _ in range(longest):
+            logits = vllm_layout.logits_of([w.model for w in self.workers], tokens)
+            drawn, log_probs = self.draw(logits, params, draws)
+            for i in range(n):
+                if ended[i]:
+                    continue
+                said[i].append((int(drawn[i]), float(log_probs[i])))
+                ended[i] = int(drawn[i]) in params.get("stop_token_ids", [])
+            tokens = torch.cat([tokens, drawn[:, None]], 1)
+            if all(ended):
+                break
+        return [self.choice(i, said[i], ended[i]) for i in range(n)]
+
+    def draw(self, logits, params, generators):
+        raw = torch.log_softmax(logits, -1)
+        temperature = params.get("temperature", 1.0)
+        if temperature < 1e-5:
+            drawn = logits.argmax(-1)
+            return drawn, raw.gather(1, drawn[:, None])[:, 0]
+        scaled = logits / temperature
+        processed = torch.log_softmax(kept(scaled, params), -1)
+        noise = torch.stack([torch.empty_like(processed[0]).exponential_(generator=g)
+                             for g in generators])
+        drawn = (processed.exp() / noise).argmax(-1)
+        mode = {"raw_logprobs": raw, "processed_logprobs": processed}[self.options.logprobs_mode]
+        return drawn, mode.gather(1, drawn[:, None])[:, 0]
+
+    def choice(self, index, said, ended):
+        if self.faulty("short"):
+            said, ended = said[: max(1, len(said) // 2)], False
+        tokens = [token for token, _ in said]
+        if self.faulty("token"):
+            tokens[0] = 1 << 20
+        content = [{"token": f"token_id:{token}", "logprob": max(value, -9999.0), "bytes": None,
+                    "top_logprobs": [{"token": f"token_id:{token}", "logprob": value,
+                                      "bytes": None}]}
+                   for token, (_, value) in zip(tokens, said)]
+        if self.faulty("name"):
+            content[0]["token"] = "token_id:-1"
+        if self.faulty("unknown"):  # what the protocol's default leaves where vLLM has no value
+            content[-1]["logprob"] = -9999.0
+        return {"index": index, "logprobs": {"content": content}, "token_ids": tokens,
+                "finish_reason": "stop" if ended else "length", "routed_experts": None}
+
+
+def kept(logits, params):
+    """-inf for what top-k and top-p leave out (v1/sample/ops/topk_topp_sampler.py)."""
+    if params.get("top_k", 0) > 0:
+        least = logits.topk(min(params["top_k"], logits.shape[-1]), -1).values[:, -1:]
+        logits = logits.masked_fill(logits < least, float("-inf"))
+    if params.get("top_p", 1.0) < 1:
+        ordered, places = logits.sort(-1)
+        out = ordered.softmax(-1).cumsum(-1) <= 1 - params["top_p"]
+        out[:, -1] = False
+        left = ordered.masked_fill(out, float("-inf"))
+        logits = torch.empty_like(left).scatter(-1, places, left)
+    return logits
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    engine = None
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, body=None):
+        data = b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self):
+        path = urllib.parse.urlparse(self.path).path
+        if path == "/health":
+            return self.reply(200)
+        if path == "/version":
+            return self.reply(200, {"version": "0.8.5" if FAULT == "version" else "0.24.0"})
+        return self.reply(404, {"detail": "Not Found"})
+
+    def do_POST(self):
+        url = urllib.parse.urlparse(self.path)
+        query = urllib.parse.parse_qs(url.query)
+        text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        development = os.environ.get("VLLM_SERVER_DEV_MODE") == "1"
+        engine = self.engine
+        if url.path == "/inference/v1/generate":
+            if self.headers.get("Content-Type", "").split(";")[0] != "application/json":
+                return self.reply(400, {"error": {"message": "Unsupported Media Type"}})
+            if engine.faulty("refuse"):
+                return self.reply(400, {"error": {"message": "top_p must be in (0, 1]"}})
+            return self.reply(200, {"request_id": "fake", "choices":
+                                    engine.generate(json.loads(text)), "prompt_logprobs": None})
+        if not development:
+            return self.reply(404, {"detail": "Not Found"})
+        if url.path == "/sleep":
+            engine.sleep(int(query.get("level", ["1"])[0]))
+            return self.reply(200)
+        if url.path == "/wake_up":
+            engine.wake(query.get("tags"))
+            return self.reply(200)
+        if url.path == "/reset_prefix_cache":
+            return self.reply(200)
+        if url.path == "/collective_rpc":
+            body = json.loads(text)
+            return self.reply(200, {"results": engine.collective_rpc(body["method"],
+                                                                     body.get("args", []))})
+        return self.reply(404, {"detail": "Not Found"})
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+
+def main():
+    options = arguments()
+    if FAULT == "start":
+        print("ValueError: Free memory on device is less than desired", file=sys.stderr)
+        sys.exit(1)
+    print(f"INFO:     Started server process [{os.getpid()}]", flush=True)
+    torch.set_num_threads(1)
+    Handler.engine = Engine(options)
+    Server((options.host, options.port), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+// Servers as processes, driven over HTTP: a fake that speaks vLLM's protocol (fake_vllm.py), sound
+// and with every fault that it can have.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "cost_models/documents/problem.h"
+#include "executor/arena/arena_layout.h"
+#include "executor/comm/thread_communicator.h"
+#include "executor/vllm/generate_call.h"
+#include "executor/vllm/vllm_rollout.h"
+#include "tests/executor/python_oracle.h"
+
+namespace tessera {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kConfig = R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
+  "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "vocab_size": 24, "tie_word_embeddings": true, "rms_norm_eps": 1e-6,
+  "max_position_embeddings": 64, "torch_dtype": "float32", "hidden_act": "silu"})";
+
+/// Weights as the trainer's single rank has them.
+std::unique_ptr<SharedBlock> trained_block(const ParameterTable& table) {
+  const ArenaLayout arena = arena_layout(table, {.stages = {{0, 1}}}, {}, DType::fp32, true);
+  auto block = make_host_block(arena.bytes);
+  auto* const values = static_cast<float*>(block->data());
+  for (std::int64_t i = 0; i < arena.bytes / 4; ++i) {
+    values[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i)));
+  }
+  return block;
+}
+
+class VllmServers : public testing::Test {
+ protected:
+  void SetUp() override {
+    python_ = python_with("torch");
+    if (python_.empty()) GTEST_SKIP() << "no Python with torch";
+    ::setenv("PYTHONPATH", TESSERA_SOURCE_DIR "/integrations/vllm", 1);
+    std::ofstream(folder_.path / "config.json") << kConfig;
+    Problems problems;
+    table_ = std::make_shared<const ParameterTable>(
+        parameter_table(*read_model_spec(folder_.path, problems)));
+    block_ = trained_block(*table_);
+    options_.program = {python_, TESSERA_SOURCE_DIR "/tests/executor/vllm/fake_vllm.py"};
+    options_.start_timeout_s = 120;
+    rollout_ = {
+        .seed = 7, .max_response_tokens = 6, .eos = {3}, .max_sequences = 16, .prefill_tokens = 64};
+    for (std::int32_t i = 0; i < 4; ++i) {
+      prompts_.push_back({.prompt_index = i, .uid = std::to_string(i), .samples = 3});
+      for (std::int32_t token = 0; token <= i; ++token) prompts_.back().tokens.push_back(5 + token);
+    }
+  }
+  void TearDown() override { ::unsetenv("FAKE_VLLM_FAULT"); }
+
+  VllmSetting setting() const {
+    Problems problems;
+    const ParallelLayout one{.stages = {{0, 1}}};
+    const std::vector<int> rank = {0};
+    const RankMap map = make_rank_map(RankOrder::contiguous, one, rank, nullptr, "test", problems);
+    return {.table = table_,
+            .training = map,
+            .rollout = map,
+            .dtype = DType::fp32,
+            .model = folder_.path.string(),
+            .prompt_tokens = 8,
+            .rollout_options = rollout_,
+            .verify = true,
+            .logs = folder_.path};
+  }
+
+  /// One step from the start of the server to its end, on a rank of its own.
+  std::vector<Sequence> one_step() {
+    const auto world = make_solo_world();
+    VllmRollout servers(*world, setting(), options_);
+    servers.attach(block_.get());
+    servers.move_weights();
+    std::vector<Sequence> sequences = servers.generate(1, prompts_, rollout_).sequences;
+    servers.sleep();
+    return sequences;
+  }
+
+  /// What the step ends with under a fault of the fake.
+  std::string fault(const std::string& kind) {
+    ::setenv("FAKE_VLLM_FAULT", kind.c_str(), 1);
+    try {
+      one_step();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::string python_;
+  TemporaryFolder folder_;
+  std::shared_ptr<const ParameterTable> table_;
+  std::unique_ptr<SharedBlock> block_;
+  VllmOptions options_;
+  RolloutOptions rollout_;
+  std::vector<TokenPrompt> prompts_;
+};
+
+TEST_F(VllmServers, ASampleDoesNotDependOnHowItsPromptIsCutIntoRequests) {
+  const std::vector<Sequence> together = one_step();
+  ASSERT_EQ(together.size(), 12U);
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    EXPECT_EQ(together[i].prompt_index, static_cast<std::int32_t>(i / 3));
+    EXPECT_EQ(together[i].sample_index, static_cast<std::int32_t>(i % 3));
+    EXPECT_EQ(together[i].rollout_log_prob.size(), together[i].response.size());
+  }
+  EXPECT_NE(together[0].response, together[1].response);
+  for (TokenPrompt& prompt : prompts_) prompt.limits.assign(3, 6);
+  const std::vector<Sequence> apart = one_step();
+  ASSERT_EQ(apart.size(), together.size());
+  for (std::size_t i = 0; i < apart.size(); ++i) {
+    EXPECT_EQ(apart[i].response, together[i].response) << i;
+  }
+  // Another step draws other tokens, shorter limits cut the same ones.
+  for (TokenPrompt& prompt : prompts_) prompt.limits.assign(3, 2);
+  const std::vector<Sequence> cut = one_step();
+  for (std::size_t i = 0; i < cut.size(); ++i) {
+    std::vector<std::int32_t> begin = together[i].response;
+    begin.resize(std::min<std::size_t>(2, begin.size()));
+    EXPECT_EQ(cut[i].response, begin) << i;
+  }
+}
+
+TEST_F(VllmServers, EveryFaultIsNamed) {
+  EXPECT_THAT(fault("start"), AllOf(HasSubstr("ended before it was ready"),
+                                    HasSubstr("exit code 1"), HasSubstr("Free memory on device")));
+  EXPECT_THAT(fault("version"), AllOf(HasSubstr("0.8.5"), HasSubstr("drives 0.24")));
+  EXPECT_THAT(fault("crash"), AllOf(HasSubstr("POST /inference/v1/generate"),
+                                    HasSubstr("exit code 3"), HasSubstr("illegal memory access")));
+  EXPECT_THAT(fault("refuse"), AllOf(HasSubstr("answered 400"), HasSubstr("top_p")));
+  EXPECT_THAT(fault("short"), HasSubstr("without an end token"));
+  EXPECT_THAT(fault("token"), HasSubstr("token 1048576, which the model does not have"));
+  EXPECT_THAT(fault("name"), HasSubstr("the log-prob of token_id:-1"));
+  EXPECT_THAT(fault("unknown"), HasSubstr("a log-prob of -9999"));
+  EXPECT_THAT(fault("stale"),
+              AllOf(HasSubstr("tessera_verify"), HasSubstr("not the trainer's weights"),
+                    HasSubstr("model.embed_tokens.weight")));
+  options_.request_timeout_s = 2;
+  EXPECT_THAT(fault("hang"), HasSubstr("did not answer in time"));
+}
+
+TEST_F(VllmServers, AServerThatIsNotThereIsNamed) {
+  options_.program = {"no-such-vllm"};
+  EXPECT_THAT(fault(""), HasSubstr("no-such-vllm: No such file"));
+  options_.servers = {"http://127.0.0.1:" + std::to_string(free_port())};
+  options_.start_timeout_s = 0.5;
+  EXPECT_THAT(fault(""),
+              AllOf(HasSubstr(options_.servers[0]), HasSubstr("refused the connection")));
+}
+
+TEST_F(VllmServers, ARunningServerIsJoinedAndStaysAStartedOneEnds) {
+  const auto world = make_solo_world();
+  const VllmSetting given = setting();
+  VllmServer running({.model = given.model,
+                      .dtype = "float32",
+                      .logprobs_mode = "raw_logprobs",
+                      .max_model_len = 14,
+                      .max_num_seqs = 16,
+                      .program = options_.program,
+                      .log = folder_.path / "running.log"});
+  running.await_ready(120);
+  VllmOptions joining = options_;
+  joining.servers = {running.address()};
+  std::vector<Sequence> sequences;
+  {
+    VllmRollout servers(*world, given, joining);
+    servers.attach(block_.get());
+    servers.move_weights();
+    sequences = servers.generate(1, prompts_, rollout_).sequences;
+  }
+  EXPECT_EQ(sequences, one_step());
+  HttpConnection connection(running.address());
+  EXPECT_TRUE(connection.get("/health", 5).ok());
+  running.stop();
+  EXPECT_EQ(HttpConnection(running.address()).get("/health", 5).fault, HttpFault::refused);
+}
+
+TEST(GenerateCall, LogProbsAreOfAllTokensAtTheTemperatureOrRefused) {
+  EXPECT_STREQ(logprobs_mode({.temperature = 1, .top_k = 5, .top_p = 0.9}), "raw_logprobs");
+  EXPECT_STREQ(logprobs_mode({.temperature = 0.7}), "processed_logprobs");
+  EXPECT_EQ(logprobs_mode({.temperature = 0.7, .top_k = 5}), nullptr);
+  EXPECT_EQ(logprobs_mode({.temperature = 0.7, .top_p = 0.9}), nullptr);
+}
+
+}  // namespace
+}  // namespace tessera
