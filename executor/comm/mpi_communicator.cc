@@ -50,6 +50,20 @@ void check(int code) {
   throw PeerLost(-1, "MPI: " + std::string(text, index(length)));
 }
 
+/// Says for its lifetime that a message is waited for.
+class WaitMark {
+ public:
+  explicit WaitMark(std::atomic<bool>* waiting) : waiting_(waiting) { set(true); }
+  ~WaitMark() { set(false); }
+  WaitMark(const WaitMark&) = delete;
+
+ private:
+  void set(bool value) {
+    if (waiting_ != nullptr) waiting_->store(value, std::memory_order_relaxed);
+  }
+  std::atomic<bool>* waiting_;
+};
+
 /// The process's MPI session; the last communicator ends it.
 class Session {
  public:
@@ -291,6 +305,7 @@ class MpiCommunicator final : public Communicator {
   void finish() {
     throw_if_aborted();
     const Stopwatch watch;
+    const WaitMark mark(session_->options.waiting);
     for (std::uint64_t turn = 1; !requests_.empty(); ++turn) {
       int done = 0;
       const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,

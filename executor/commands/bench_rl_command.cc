@@ -141,7 +141,7 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
                  .stream = site.stream,
                  .side = &side,
                  .memory = setup.memory.get()});
-    run_training(worker, plan, config, prompts, observer);
+    run_training(worker, plan, config, {prompts}, observer);
   } catch (const std::exception& error) {
     const auto refusal = setup.memory->refusal_of(error);
     if (!refusal) throw;
