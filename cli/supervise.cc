@@ -216,7 +216,9 @@ std::string where(const RankStatus& rank) {
 }
 
 /// "stalled: rank 1 in phase gen of step 3, since 14:02:11 UTC: no sign of life for 6 s".
-std::string stall_words(const RankStatus& rank, const Stall& stall) {
+std::string stall_words(const std::vector<RankStatus>& ranks, const Stall& stall) {
+  const auto found = std::ranges::find(ranks, stall.rank, &RankStatus::rank);
+  const RankStatus rank = found == ranks.end() ? RankStatus{.rank = stall.rank} : *found;
   const auto since = static_cast<std::time_t>(rank.phase_since_ns / 1'000'000'000);
   std::tm utc{};
   ::gmtime_r(&since, &utc);
@@ -262,10 +264,7 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
     return {failed->exit_code,
             where(*failed) + " failed with code " + std::to_string(failed->exit_code)};
   }
-  if (end.stall) {
-    const RankStatus* still = find([&](const RankStatus& r) { return r.rank == end.stall->rank; });
-    if (still != nullptr) return {kLost, stall_words(*still, *end.stall)};
-  }
+  if (end.stall) return {kLost, stall_words(ranks, *end.stall)};
   const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
   const bool signalled =

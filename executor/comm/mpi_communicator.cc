@@ -20,6 +20,7 @@
 #include "executor/comm/mpi_world.h"
 #include "executor/comm/reduce.h"
 #include "executor/comm/stopwatch.h"
+#include "executor/comm/wait_mark.h"
 
 namespace tessera {
 namespace {
@@ -49,20 +50,6 @@ void check(int code) {
   MPI_Error_string(code, text, &length);
   throw PeerLost(-1, "MPI: " + std::string(text, index(length)));
 }
-
-/// Says for its lifetime that a message is waited for.
-class WaitMark {
- public:
-  explicit WaitMark(std::atomic<bool>* waiting) : waiting_(waiting) { set(true); }
-  ~WaitMark() { set(false); }
-  WaitMark(const WaitMark&) = delete;
-
- private:
-  void set(bool value) {
-    if (waiting_ != nullptr) waiting_->store(value, std::memory_order_relaxed);
-  }
-  std::atomic<bool>* waiting_;
-};
 
 /// The process's MPI session; the last communicator ends it.
 class Session {
