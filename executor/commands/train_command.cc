@@ -20,7 +20,7 @@
 #include "executor/commands/run_inputs.h"
 #include "executor/commands/run_records.h"
 #include "executor/launch/device_setup.h"
-#include "executor/launch/launch_age.h"
+#include "executor/launch/start_stages.h"
 #include "executor/launch/stop_signals.h"
 #include "executor/loop/resume.h"
 #include "executor/loop/run_saver.h"
@@ -98,15 +98,24 @@ ExitCode code_of(const std::exception& error) {
                                                           : ExitCode::internal;
 }
 
+/// Until now the rank's process was started.
+StartStages after_processes() {
+  StartStages stages;
+  end_stage(stages, "processes");
+  return stages;
+}
+
 class Rank {
  public:
   Rank(const TrainOptions& options, RunInputs inputs)
       : inputs_(std::move(inputs)),
         folder_(options.run.empty() ? options.output : options.run),
         plan_file_(options.run.empty() ? fs::path(options.plan) : folder_ / "plan.json"),
+        stages_(after_processes()),
         setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s,
                            memory_options(inputs_.config.trainer), &waiting_)),
         times_(setup_.rank, std::move(setup_.clock)) {
+    end_stage(stages_, "communication");
     const bool bare = options.run.empty();
     const bool resumes = checkpoints().resume_mode == ResumeMode::automatic;
     lock_ = take_folder(folder_, bare, resumes, setup_.host());
@@ -157,10 +166,11 @@ class Rank {
 
   /// Says how long it took from the command to the first step.
   void note_start() {
+    end_stage(stages_, "prompts");
     char text[80];
-    std::snprintf(text, sizeof text, "[Start] the first step begins %.1f s after the command",
-                  seconds_since_launch());
-    records_->note(text);
+    std::snprintf(text, sizeof text,
+                  "[Start] the first step begins %.1f s after the command: ", stages_.until_s);
+    records_->note(text + to_string(stages_));
   }
 
   void enter(Phase phase, std::int64_t step) {
@@ -206,6 +216,7 @@ class Rank {
                  .side = &side_,
                  .decorate = times_.decorator(),
                  .memory = setup_.memory.get(),
+                 .stages = &stages_,
                  .resumes = !candidates.empty()});
     print_memory(worker_);
     const RunPromptSets prompts = read_run_prompts(inputs_);
@@ -273,6 +284,7 @@ class Rank {
 
   RunInputs inputs_;
   fs::path folder_, plan_file_;
+  StartStages stages_;
   std::atomic<bool> waiting_ = false;  // for another rank
   RankSetup setup_;
   std::optional<RunLock> lock_;  // of rank 0

@@ -4,6 +4,7 @@ namespace tessera {
 namespace {
 
 constexpr double kSilent = 2;  // seconds without any of the ten beats that belong there
+constexpr std::chrono::seconds kOwnStop{5};  // between two looks: this process stood still itself
 
 double seconds_between(StallWatch::Clock::time_point begin, StallWatch::Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -12,6 +13,12 @@ double seconds_between(StallWatch::Clock::time_point begin, StallWatch::Clock::t
 }  // namespace
 
 void StallWatch::look(const std::vector<RankStatus>& ranks, Clock::time_point now) {
+  const Clock::duration missed = now - now_;
+  for (auto& [rank, seen] : ranks_) {
+    if (missed <= kOwnStop) continue;
+    seen.beat += missed;
+    seen.waited += missed;
+  }
   now_ = now;
   for (const RankStatus& rank : ranks) {
     const auto [entry, is_new] = ranks_.try_emplace(rank.rank);

@@ -24,7 +24,8 @@ class StallWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Takes in what the ranks' files say. To be called several times a second.
+  /// Takes in what the ranks' files say. To be called several times a second: time in which this
+  /// process was stopped itself (a suspended job) counts for no rank.
   void look(const std::vector<RankStatus>& ranks, Clock::time_point now);
 
   /// The rank that has been silent for longest, where that is longer than its limit.
