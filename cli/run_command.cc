@@ -41,6 +41,7 @@ struct RunOptions {
   int ranks = 0;                       // 0 = as many as the plan places
   bool replan = false;                 // go on with another plan where memory runs out
   bool resume = false;                 // go on from the newest checkpoint of the folder
+  int restarts = 0;                    // how often, after a crash or a stall
 };
 
 constexpr int kReplans = 2;  // of a run: what is measured late may ask for a second
@@ -199,6 +200,37 @@ std::optional<Plan> next_plan(const Plan& failed, const RunOptions& options, con
   return std::nullopt;
 }
 
+/// Whether the run can go on after an attempt that ended so: a rank was lost, or failed within.
+bool may_restart(int code) {
+  return code == static_cast<int>(ExitCode::peer_lost) ||
+         code == static_cast<int>(ExitCode::internal);
+}
+
+/// Runs until an attempt ends well, is stopped, or may not be followed by another.
+int run_attempts(Plan plan, std::string config, const RunOptions& options, const fs::path& folder,
+                 bool made) {
+  int restarts = 0;
+  for (int attempts = 1;; ++attempts) {
+    int refused = 0;
+    const std::optional<int> code = attempt(plan, config, options, folder, refused);
+    if (!code) {
+      if (attempts == 1 && made) fs::remove_all(folder);
+      return refused;
+    }
+    if (*code == static_cast<int>(kOutOfMemory)) {
+      std::optional<Plan> next = next_plan(plan, options, folder, attempts);
+      if (!next) return *code;
+      plan = *std::move(next);
+    } else if (may_restart(*code) && restarts < options.restarts) {
+      std::fprintf(stderr, "run: restart %d of %d, %s\n", ++restarts, options.restarts,
+                   begins_from(folder).c_str());
+    } else {
+      return *code;
+    }
+    config = merged(config, {kResume}, "run.yaml");
+  }
+}
+
 int run(RunOptions options) {
   if (options.resume && options.output.empty()) {
     throw Error(ExitCode::usage, "--resume needs -o, the folder of the run that goes on");
@@ -220,19 +252,7 @@ int run(RunOptions options) {
   Problems problems;
   const auto lock = RunLock::take(folder / "run.lock", 0, problems);
   if (!lock) throw Error(ExitCode::bad_input, std::move(problems));
-  for (int attempts = 1;; ++attempts) {
-    int refused = 0;
-    const std::optional<int> code = attempt(plan, config, options, folder, refused);
-    if (!code) {
-      if (attempts == 1 && made) fs::remove_all(folder);
-      return refused;
-    }
-    if (*code != static_cast<int>(kOutOfMemory)) return *code;
-    std::optional<Plan> next = next_plan(plan, options, folder, attempts);
-    if (!next) return *code;
-    plan = *std::move(next);
-    config = merged(config, {kResume}, "run.yaml");
-  }
+  return run_attempts(std::move(plan), std::move(config), options, folder, made);
 }
 
 /// Options of how weights travel.
@@ -299,6 +319,10 @@ void add_run(CLI::App& app) {
           },
           "GiB of device memory that a rank may use; default: all of it")
       ->check(memory_in_gib());
+  command
+      ->add_option("--restarts", options->restarts,
+                   "How often the run goes on from its newest checkpoint after a crash or a stall")
+      ->check(CLI::Range(0, 1'000'000));
   add_reshard_options(command, options);
   command->add_option("-o,--output", options->output,
                       "Folder of the run; must not exist without --resume");

@@ -11,7 +11,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <optional>
 #include <thread>
@@ -159,14 +161,33 @@ bool one_failed(const std::filesystem::path& run) {
   });
 }
 
+/// A rank that has waited for others in vain.
+bool one_gave_up(const std::vector<RankStatus>& all) {
+  return std::any_of(all.begin(), all.end(), [](const RankStatus& rank) {
+    return rank.state == RankState::finished &&
+           rank.exit_code == static_cast<int>(ExitCode::peer_lost);
+  });
+}
+
+/// The rank that has stalled, once it is known.
+std::optional<Stall> stalled(StallWatch& watch, const RunEnd& end,
+                             const std::filesystem::path& run) {
+  const std::vector<RankStatus> ranks = read_rank_statuses(run);
+  if (end.first_dead >= 0) return std::nullopt;  // others wait for the dead one
+  watch.look(ranks, Clock::now());
+  return one_gave_up(ranks) ? watch.waited_for() : watch.over_limit();
+}
+
 /// Watches until the launcher has ended or had to be killed.
 RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
   RunEnd end;
   std::optional<Clock::time_point> died;
+  StallWatch stalls;
   for (;; std::this_thread::sleep_for(kPoll)) {
     int status = 0;
     const bool ended = ::waitpid(launcher, &status, WNOHANG) == launcher;
-    if (end.first_dead < 0) end.first_dead = unmarked_dead(run.run);
+    if (end.first_dead < 0 && !end.stall) end.first_dead = unmarked_dead(run.run);
+    if (!end.stall) end.stall = stalled(stalls, end, run.run);
     if (!died && (end.first_dead >= 0 || one_failed(run.run))) died = Clock::now();
     if ((interrupts > 0 || requeue) && !end.stopped) {
       end.stopped = true;
@@ -181,7 +202,7 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
       kill_all(-1, run.run);
       return end;
     }
-    if (interrupts > 1 || (died && Clock::now() - *died > kGrace)) {
+    if (interrupts > 1 || end.stall || (died && Clock::now() - *died > kGrace)) {
       kill_all(launcher, run.run);
       end.launcher_code = 128 + SIGKILL;
       return end;
@@ -192,6 +213,20 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
 std::string where(const RankStatus& rank) {
   return "rank " + std::to_string(rank.rank) + " in phase " + rank.phase + " of step " +
          std::to_string(rank.step);
+}
+
+/// "stalled: rank 1 in phase gen of step 3, since 14:02:11 UTC: no sign of life for 6 s".
+std::string stall_words(const std::vector<RankStatus>& ranks, const Stall& stall) {
+  const auto found = std::ranges::find(ranks, stall.rank, &RankStatus::rank);
+  const RankStatus rank = found == ranks.end() ? RankStatus{.rank = stall.rank} : *found;
+  const auto since = static_cast<std::time_t>(rank.phase_since_ns / 1'000'000'000);
+  std::tm utc{};
+  ::gmtime_r(&since, &utc);
+  char text[120];
+  std::snprintf(text, sizeof text, ", since %02d:%02d:%02d UTC: %s %.0f s", utc.tm_hour, utc.tm_min,
+                utc.tm_sec, stall.silent ? "no sign of life for" : "others waited for it",
+                stall.seconds);
+  return "stalled: " + where(rank) + text;
 }
 
 }  // namespace
@@ -229,6 +264,7 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
     return {failed->exit_code,
             where(*failed) + " failed with code " + std::to_string(failed->exit_code)};
   }
+  if (end.stall) return {kLost, stall_words(ranks, *end.stall)};
   const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
   const bool signalled =

@@ -3,17 +3,19 @@
 // mpirun starts ranks on CPUs, the ranks' own program (its command `start`) on GPUs. The launcher
 // sits in a process group of its own, so that Ctrl-C reaches this process only: the first creates
 // RUN/stop, the second kills; SIGTERM is the same, and SIGUSR1 asks for an end after which the run
-// is queued again. When a rank dies the files in RUN/ranks tell which and in which
-// phase. One run per process; installs handlers for SIGINT,
-// SIGTERM and SIGUSR1.
+// is queued again. When a rank dies the files in RUN/ranks tell which and in which phase; a rank
+// without a sign of life for the run's limit, or for which others waited so long, counts as lost.
+// One run per process; installs handlers for SIGINT, SIGTERM and SIGUSR1.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "simulator/timeline/rank_status.h"
+#include "simulator/timeline/stalls.h"
 
 namespace tessera {
 
@@ -34,6 +36,7 @@ struct RunEnd {
   int launcher_code = 0;
   int first_dead = -1;
   bool stopped = false;  // the user asked for it
+  std::optional<Stall> stall;
 };
 
 struct Verdict {

@@ -20,6 +20,7 @@
 #include "executor/comm/mpi_world.h"
 #include "executor/comm/reduce.h"
 #include "executor/comm/stopwatch.h"
+#include "executor/comm/wait_mark.h"
 
 namespace tessera {
 namespace {
@@ -291,6 +292,7 @@ class MpiCommunicator final : public Communicator {
   void finish() {
     throw_if_aborted();
     const Stopwatch watch;
+    const WaitMark mark(session_->options.waiting);
     for (std::uint64_t turn = 1; !requests_.empty(); ++turn) {
       int done = 0;
       const int code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,

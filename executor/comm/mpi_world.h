@@ -4,6 +4,7 @@
 // per process; buffers are host memory. Free of torch.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@ namespace tessera {
 
 struct MpiOptions {
   std::size_t piece_bytes = std::size_t{1} << 30;  // MPI counts are int: larger messages are cut
+  std::atomic<bool>* waiting = nullptr;  // true while a message is waited for; outlives the world
   double timeout_s = 600;  // without progress of an operation for so long a peer counts as lost
 };
 

@@ -157,7 +157,7 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
                  .memory = setup.memory.get(),
                  .logs = inputs.folder(),
                  .stages = &stages});
-    run_training(worker, plan, config, prompts, observer);
+    run_training(worker, plan, config, {prompts}, observer);
   } catch (const std::exception& error) {
     const auto refusal = setup.memory->refusal_of(error);
     if (!refusal) throw;

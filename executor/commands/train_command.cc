@@ -1,6 +1,7 @@
 // tessera-run train: one rank of a run. mpirun, torchrun or srun start as many as the plan places.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -16,6 +17,8 @@
 #include "executor/comm/nccl_world.h"
 #include "executor/commands/commands.h"
 #include "executor/commands/memory_report.h"
+#include "executor/commands/run_inputs.h"
+#include "executor/commands/run_records.h"
 #include "executor/launch/device_setup.h"
 #include "executor/launch/start_stages.h"
 #include "executor/launch/stop_signals.h"
@@ -24,10 +27,6 @@
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
-#include "executor/records/run_log.h"
-#include "executor/records/step_progress.h"
-#include "executor/rl/samples.h"
-#include "planner/engines/read_plan.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_lock.h"
@@ -36,54 +35,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct TrainOptions {
-  std::string run;                   // a folder that `tessera run` prepared, or:
-  std::string plan, config, output;  // what a bare launcher starts from
-  std::string device = "auto";
-  std::string config_name;  // what messages call the configuration; default its file
-  bool check = false;       // read everything and leave
-};
-
-struct Inputs {
-  Plan plan;
-  RunConfig config;
-};
-
-Inputs read_inputs(const TrainOptions& options) {
-  const fs::path plan_file =
-      options.run.empty() ? fs::path(options.plan) : fs::path(options.run) / "plan.json";
-  const fs::path config_file =
-      options.run.empty() ? fs::path(options.config) : fs::path(options.run) / "run.yaml";
-  Problems problems;
-  std::optional<Plan> plan = read_executable_plan(plan_file, problems);
-  if (!plan) throw Error(ExitCode::bad_input, std::move(problems));
-  std::optional<RunConfig> config = read_run_config(config_file, *plan, problems);
-  for (Problem& problem : problems) {
-    if (!options.config_name.empty() && problem.file == config_file) {
-      problem.file = options.config_name;
-    }
-  }
-  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  return {std::move(*plan), std::move(*config)};
-}
-
-PromptSet read_prompts(const Inputs& inputs) {
-  const DataConfig& data = inputs.config.data;
-  return read_prompt_set({.files = data.train_files,
-                          .weights = data.train_weights,
-                          .model = inputs.plan.models.at("actor").path,
-                          .rewards = inputs.config.reward.functions,
-                          .components = inputs.config.algorithm.advantage.gdpo_reward_keys,
-                          .per_step = inputs.plan.workload.prompts_per_step,
-                          .max_tokens = data.max_prompt_length,
-                          .filter_overlong = data.filter_overlong_prompts,
-                          .truncation = data.truncation,
-                          .chat_options = data.chat_template_options,
-                          .vocabulary = inputs.plan.model_of(Role::actor).vocab,
-                          .seed = data.seed,
-                          .shuffle = data.shuffle});
-}
 
 /// All ranks on this host: each wants a GPU.
 void require_gpus(int ranks) {
@@ -121,21 +72,6 @@ std::optional<RunLock> take_folder(const fs::path& folder, bool create, bool may
   return lock;
 }
 
-/// Says of a step whose updates were skipped that they were.
-void note_skipped(std::int64_t step, const Metrics& numbers, StepProgress& progress) {
-  double skipped = 0;
-  for (const char* name : {"actor/skipped_share", "critic/skipped_share"}) {
-    const auto found = numbers.find(name);
-    if (found != numbers.end()) skipped = std::max(skipped, found->second);
-  }
-  if (skipped <= 0) return;
-  char text[120];
-  std::snprintf(text, sizeof text,
-                "step %lld: %.0f %% of the updates skipped: the gradient is not finite",
-                static_cast<long long>(step), 100 * skipped);
-  progress.note(text);
-}
-
 /// A path to go on from holds a checkpoint whose files are whole.
 void check_resume(const CheckpointConfig& config) {
   if (config.resume_mode != ResumeMode::resume_path) return;
@@ -166,25 +102,24 @@ StartStages after_processes() {
 
 class Rank {
  public:
-  Rank(const TrainOptions& options, Inputs inputs)
+  Rank(const TrainOptions& options, RunInputs inputs)
       : inputs_(std::move(inputs)),
         folder_(options.run.empty() ? options.output : options.run),
         plan_file_(options.run.empty() ? fs::path(options.plan) : folder_ / "plan.json"),
         stages_(after_processes()),
         setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s,
-                           memory_options(inputs_.config.trainer))),
+                           memory_options(inputs_.config.trainer), &waiting_)),
         times_(setup_.rank, std::move(setup_.clock)) {
     end_stage(stages_, "communication");
     const bool bare = options.run.empty();
     const bool resumes = checkpoints().resume_mode == ResumeMode::automatic;
     lock_ = take_folder(folder_, bare, resumes, setup_.host());
-    status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank);
+    const RankLife life{.stall_limit_s = inputs_.config.trainer.timeout_s, .waiting = &waiting_};
+    status_ = std::make_unique<RankStatusFile>(folder_, setup_.rank, life);
     watch_stop_signals(/*all=*/bare);
     ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a full disk, not the end
     if (setup_.rank != 0) return;
-    log_ = std::make_unique<RunLog>(folder_);
-    progress_ = std::make_unique<StepProgress>(folder_, inputs_.config.trainer.total_training_steps,
-                                               shown_on_terminal());
+    records_ = std::make_unique<RunRecords>(folder_, inputs_.config, inputs_.plan);
   }
 
   /// Marks the rank as finished with the code that the process will exit with.
@@ -234,7 +169,7 @@ class Rank {
     char text[80];
     std::snprintf(text, sizeof text,
                   "[Start] the first step begins %.1f s after the command: ", stages_.until_s);
-    progress_->note(text + to_string(stages_));
+    records_->note(text + to_string(stages_));
   }
 
   void enter(Phase phase, std::int64_t step) {
@@ -247,8 +182,8 @@ class Rank {
 
   /// Lines of rank 0 for people.
   Note note() {
-    if (!progress_) return {};
-    return [this](const std::string& line) { progress_->note(line); };
+    if (!records_) return {};
+    return [this](const std::string& line) { records_->note(line); };
   }
 
   /// Restores the run's state where it goes on from a checkpoint, and makes what saves it.
@@ -259,7 +194,7 @@ class Rank {
       first_step = resume(worker_, candidates, data_of(prompts, plan, inputs_.config),
                           inputs_.config, note());
     }
-    if (log_) log_->forget_after(first_step);
+    if (records_) records_->forget_after(first_step);
     return {worker_, plan, inputs_.config, prompts, folder_, note(), first_step};
   }
 
@@ -284,18 +219,20 @@ class Rank {
                  .stages = &stages_,
                  .resumes = !candidates.empty()});
     print_memory(worker_);
-    const PromptSet prompts = read_prompts(inputs_);
-    for (const std::string& line : prompts.notes) {
-      if (progress_) progress_->note(line);
+    const RunPromptSets prompts = read_run_prompts(inputs_);
+    for (const std::string& line : prompts.notes()) {
+      if (records_) records_->note(line);
     }
-    RunSaver saver = make_saver(prompts, candidates);
-    const LoopResult result =
-        run_training(worker_, plan, inputs_.config, prompts, observer(prompts), &saver);
+    RunSaver saver = make_saver(prompts.train, candidates);
+    const RunPrompts sets{prompts.train, prompts.validation ? &*prompts.validation : nullptr};
+    const LoopResult result = run_training(worker_, plan, inputs_.config, sets,
+                                           observer(sets, saver.first_step()), &saver);
     enter(Phase::save_checkpoint, result.steps);
     const Timeline all = share_spans(setup_.host(), result.timeline);
     if (setup_.rank == 0) write_text_file(folder_ / "trace.json", to_chrome_trace({&all}));
     // Who queues the run again waits, and the checkpoint holds the model.
     if (result.stopped == StopReason::requeue) return static_cast<int>(ExitCode::requeue);
+    if (inputs_.config.validation.only) return 0;  // the model is as it was
     save_actor(worker_, plan, folder_ / "hf");
     return result.stopped == StopReason::stop ? static_cast<int>(ExitCode::stopped) : 0;
   }
@@ -305,57 +242,58 @@ class Rank {
     if (!worker.memory.shared) return;
     std::int64_t least = -spared_bytes(*worker.memory.shared);
     setup_.host().all_reduce(&least, 1, DType::int64, ReduceOp::max);
-    if (!log_ || least == 0) return;
+    if (!records_ || least == 0) return;
     char text[160];
     std::snprintf(text, sizeof text,
                   "[Memory] training weights lie in the rollout's memory: %.4g GB less per rank, "
                   "%.4g GB lie twice",
                   static_cast<double>(-least) * 1e-9,
                   static_cast<double>(worker.memory.shared->held_twice) * 1e-9);
-    progress_->note(text);
+    records_->note(text);
   }
 
-  RunObserver observer(const PromptSet& prompts) {
+  /// Keeps references to the prompts. The run goes on after `first_step` steps.
+  RunObserver observer(const RunPrompts& prompts, std::int64_t first_step) {
     RunObserver observer;
     observer.phase_started = [this](Phase phase, std::int64_t step) {
-      if (phase_ == Phase::load && log_) note_start();
+      if (phase_ == Phase::load && records_) note_start();
       enter(phase, step);
       times_.enter(phase, static_cast<int>(step));
     };
     observer.communication = [this] { return times_.metrics(); };
     observer.should_stop = [this] {
       const StopReason asked = setup_.rank == 0 ? requested_stop(folder_) : StopReason::none;
-      return std::max(asked, stop_signalled());
+      const bool ruled = records_ && records_->rule_stops();
+      return std::max({asked, stop_signalled(), ruled ? StopReason::stop : StopReason::none});
     };
     observer.note = note();
-    if (!log_) return observer;
+    if (!records_) return observer;
     observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
-      progress_->detail(to_string(report));
+      records_->detail(to_string(report));
     };
     observer.weights_verified = [this](std::int64_t, const CertificateReport& report) {
-      progress_->detail(to_string(report));
+      records_->detail(to_string(report));
     };
     observer.step_finished = [this, &prompts](std::int64_t step, const Metrics& numbers,
                                               const Experience& experience) {
-      log_->add_step(step, numbers);
-      for (const Sequence& sequence : experience.sequences) {
-        const SequenceText text = text_of(prompts, sequence);
-        log_->add_sample(sample_line(step, sequence, {text.prompt, text.response, text.truth}));
-      }
-      note_skipped(step, numbers, *progress_);
-      progress_->step(step, numbers);
+      records_->step(step, numbers, prompts.train, experience.sequences);
+    };
+    observer.validated = [this, &prompts, first_step](std::int64_t step, const Metrics& numbers,
+                                                      std::span<const Sequence> answers) {
+      const bool alone = step == first_step;  // else its numbers are among the step's
+      records_->validation(step, numbers, alone, *prompts.validation, answers);
     };
     return observer;
   }
 
-  Inputs inputs_;
+  RunInputs inputs_;
   fs::path folder_, plan_file_;
   StartStages stages_;
+  std::atomic<bool> waiting_ = false;  // for another rank
   RankSetup setup_;
   std::optional<RunLock> lock_;  // of rank 0
   std::unique_ptr<RankStatusFile> status_;
-  std::unique_ptr<RunLog> log_;
-  std::unique_ptr<StepProgress> progress_;
+  std::unique_ptr<RunRecords> records_;  // of rank 0, else nullptr
   Phase phase_ = Phase::load;
   std::int64_t step_ = 0;
   CommTimes times_;
@@ -386,10 +324,12 @@ void add_train(CLI::App& app) {
         (options->plan.empty() || options->config.empty() || options->output.empty())) {
       throw Error(ExitCode::usage, "train needs --folder, or a plan, --config and --output");
     }
-    Inputs inputs = read_inputs(*options);
+    RunInputs inputs = read_run_inputs(*options);
     if (options->check) {
-      for (const std::string& line : read_prompts(inputs).notes) std::puts(line.c_str());
+      for (const std::string& line : read_run_prompts(inputs).notes()) std::puts(line.c_str());
       check_resume(inputs.config.trainer.checkpoint);
+      const std::string& rules = inputs.config.trainer.rules;
+      if (!rules.empty()) RunRules(rules, inputs.plan);
       if (options->device == "cuda") require_gpus(inputs.plan.world_size());
       return;
     }

@@ -14,6 +14,7 @@
 #include "executor/config/run_config_readers.h"
 #include "executor/config/run_config_reshard.h"
 #include "executor/config/run_config_reward.h"
+#include "executor/config/run_config_validation.h"
 #include "executor/config/run_config_vllm.h"
 #include "planner/plan/plan.h"
 
@@ -43,6 +44,7 @@ class RunReader {
     config_.reshard = read_reshard(root_, plan_);
     if (config_.rollout.engine == GenerationEngine::vllm) generated_by_vllm();
     config_.reward = read_reward(root_, plan_);
+    check_validation(root_, config_);
     refuse_unsupported(root_,
                        {{"reward_model", "the plan's roles say which reward model runs where"},
                         {"custom_reward_function", "it belongs below reward"},
@@ -67,16 +69,17 @@ class RunReader {
     reader->optional("memory_limit_gib", trainer.memory_limit_gib, kAboveZero);
     reader->optional("allocator", trainer.allocator);
     reader->optional("random_weights", trainer.random_weights);
+    reader->optional("rules", trainer.rules);
     std::string replay;
     reader->optional("rollout_replay", replay);
     trainer.rollout_replay = replay;
     trainer.checkpoint = read_checkpoint(*reader);
+    read_validation_times(*reader, config_.validation);
     fixed(*reader, "nnodes", plan_.cluster.nodes, "cluster.nodes");
     fixed(*reader, "n_gpus_per_node", plan_.cluster.gpus_per_node, "cluster.gpus_per_node");
     refuse_unsupported(*reader,
                        {{"total_epochs", "state total_training_steps"},
-                        {"test_freq", "validation during a run is not supported"},
-                        {"val_before_train", "validation during a run is not supported"},
+                        {"log_val_generations", "every answer of a validation is written"},
                         {"critic_warmup", "the actor is updated from the first step"},
                         {"logger", "every run writes metrics.jsonl"},
                         {"project_name", "the run's folder names it"},
@@ -121,13 +124,13 @@ class RunReader {
                                    : reader->refuse("apply_chat_template_kwargs", "a map");
     }
     reader->optional("shuffle", data.shuffle);
+    read_validation_files(*reader, config_.validation);
     read_seed(*reader, "seed", data.seed);
     fixed(*reader, "train_batch_size", plan_.workload.prompts_per_step,
           "workload.prompts_per_step");
     fixed(*reader, "max_response_length", plan_.workload.response_tokens.max,
           "workload.response_tokens.max");
-    refuse_unsupported(*reader, {{"val_files", "validation during a run is not supported"},
-                                 {"val_batch_size", "validation during a run is not supported"},
+    refuse_unsupported(*reader, {{"val_batch_size", "all prompts are in flight at once"},
                                  {"gen_batch_size", "a step generates train_batch_size prompts"},
                                  {"tokenizer", "the tokenizer is the model's"},
                                  {"custom_cls", "Python classes cannot be loaded"},
@@ -270,6 +273,7 @@ class RunReader {
             "rollout batching.tokens_per_call.prefill");
     }
     read_generation_engine(reader, plan_, rollout);
+    read_validation_sampling(reader, config_.validation);
     log_prob_limit(reader, Role::actor);
     engine_keys(reader);
     refuse_unsupported(
@@ -287,8 +291,7 @@ class RunReader {
                  {"enable_prefix_caching", "samples of a prompt always share it"},
                  {"checkpoint_engine", "the plan's reshard says it"},
                  {"calculate_log_probs", "rollouts always return them"},
-                 {"multi_turn", "multi-turn rollouts are not supported"},
-                 {"val_kwargs", "validation during a run is not supported"}});
+                 {"multi_turn", "multi-turn rollouts are not supported"}});
     reader.refuse_unknown_keys();
   }
 

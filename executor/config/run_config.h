@@ -110,6 +110,18 @@ struct RewardConfig {
   OverlongBuffer overlong;  // added to every score
 };
 
+/// Prompts that are answered now and then to see how well the actor does, and never trained on.
+struct ValidationConfig {
+  std::vector<std::filesystem::path> files;  // empty = no validation
+  std::int64_t most_prompts = -1;            // the first ones; -1 = all
+  SamplingOptions sampling{.temperature = 0};
+  std::int64_t samples = 1;              // answers to each prompt
+  std::int64_t freq = -1;                // steps between two, and one after the last; -1 = none
+  bool before_train = true;              // one before the first step
+  bool only = false;                     // that one is all of the run
+  std::filesystem::path samples_folder;  // of the answers; empty = RUN/validation
+};
+
 /// verl's resume modes. `automatic` (auto): from the newest complete checkpoint of the run's own
 /// folder, which may then exist; where it has none from resume_from_path, or the beginning.
 enum class ResumeMode : std::uint8_t { disable, automatic, resume_path };
@@ -133,6 +145,7 @@ struct TrainerConfig {
   double memory_limit_gib = 0;           // of a rank's device memory; 0 = all that it has
   std::string allocator;                 // of torch on GPUs; empty = MemoryOptions's choice
   bool random_weights = false;           // models' weights are drawn, no file of them is read
+  std::string rules;                     // a profile or a file of rules on each step; empty = none
   std::filesystem::path rollout_replay;  // samples.jsonl to take rollouts from; empty = generate
 };
 
@@ -157,6 +170,7 @@ struct RunConfig {
   RolloutConfig rollout;
   CriticConfig critic;
   RewardConfig reward;
+  ValidationConfig validation;
   TrainerConfig trainer;
   ReshardConfig reshard;
 };

@@ -39,7 +39,8 @@ constexpr const char* kNameCharacters =
 const RewardRule* rule_at(ObjectReader& reader, std::string_view key, const std::string& name) {
   const RewardRule* rule = reward_rule(name);
   if (rule == nullptr) {
-    const std::vector<std::string> known = reward_rule_names();
+    std::vector<std::string> known = reward_rule_names();
+    known.emplace_back(kUnitTestsName);
     reader.refuse(key, "a built-in rule", did_you_mean(name, known));
   }
   return rule;
@@ -64,7 +65,9 @@ RewardFunction read_function(ObjectReader& reader) {
   reader.optional("function", function.function);
   read_kwargs(reader, "reward_kwargs", function.kwargs);
   function.file = path;
-  const bool of_file = reader.has("function") || reader.has("reward_kwargs");
+  function.unit_tests = function.name == kUnitTestsName && path.empty() && function.command.empty();
+  const bool of_file =
+      reader.has("function") || (reader.has("reward_kwargs") && !function.unit_tests);
   if (of_file && path.empty()) reader.refuse("path", "the Python file that has the function");
   if (!path.empty() && !function.command.empty()) reader.refuse("command", "a path or a command");
   if (!path.empty()) {
@@ -74,7 +77,7 @@ RewardFunction read_function(ObjectReader& reader) {
     if (function.name.empty()) function.name = program.filename().string();
   } else if (function.name.empty()) {
     reader.refuse("name", "the name of a rule, a path or a command");
-  } else {
+  } else if (!function.unit_tests) {
     function.rule = rule_at(reader, "name", function.name);
   }
   reader.refuse_unknown_keys();
@@ -143,7 +146,11 @@ RewardConfig read_reward(ObjectReader& root, const Plan& plan) {
   }
   std::string rule = "fraction";
   reward->optional("function", rule);
-  config.functions.functions = {{.name = rule, .rule = rule_at(*reward, "function", rule)}};
+  if (rule == kUnitTestsName) {
+    config.functions.functions = {{.name = rule, .unit_tests = true}};
+  } else {
+    config.functions.functions = {{.name = rule, .rule = rule_at(*reward, "function", rule)}};
+  }
   if (reward->has("functions")) read_functions(*reward, config.functions.functions);
   read_custom_function(*reward, config.functions.functions);
   read_workers(*reward, config.functions.programs);

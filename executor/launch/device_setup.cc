@@ -56,12 +56,13 @@ void* use_own_stream(int device) {
 
 }  // namespace
 
-RankSetup set_up_rank(const std::string& device, double timeout_s, const MemoryOptions& memory) {
+RankSetup set_up_rank(const std::string& device, double timeout_s, const MemoryOptions& memory,
+                      std::atomic<bool>* waiting) {
   const LaunchEnvironment launch = launch_environment();
   RankSetup setup;
   setup.rank = launch.rank;
   setup.size = launch.world_size;
-  WorldOptions options{.timeout_s = timeout_s};
+  WorldOptions options{.timeout_s = timeout_s, .waiting = waiting};
   void* stream = nullptr;
   const bool gpu = wants_gpu(device, launch);
   if (gpu) {

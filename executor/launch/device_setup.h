@@ -3,6 +3,7 @@
 
 #include "executor/tensor/torch.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -30,8 +31,10 @@ struct RankSetup {
 /// `device`: "cpu", "cuda" or "auto" (a GPU for every rank of the host, or the CPU). Under no
 /// launcher the world has one rank. torch computes with one thread per rank on the CPU, on a stream
 /// of its own on a GPU. `timeout_s`: what a rank waits for its peers. `memory`: its limit.
+/// `waiting` (outlives the world; may be nullptr) is true while a CPU rank waits for a message of a
+/// peer.
 RankSetup set_up_rank(const std::string& device, double timeout_s = 600,
-                      const MemoryOptions& memory = {});
+                      const MemoryOptions& memory = {}, std::atomic<bool>* waiting = nullptr);
 
 /// A stream for collectives beside the computation, and a world whose groups work on it. On the CPU
 /// there is neither: collectives then happen in program order.

@@ -23,7 +23,8 @@ using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
 std::unique_ptr<Communicator> join_mpi(const LaunchEnvironment& launch,
                                        const WorldOptions& options) {
-  std::unique_ptr<Communicator> world = open_mpi_world({.timeout_s = options.timeout_s});
+  std::unique_ptr<Communicator> world =
+      open_mpi_world({.waiting = options.waiting, .timeout_s = options.timeout_s});
   if (world->rank() != launch.rank || world->size() != launch.world_size) {
     throw Error(ExitCode::missing,
                 "MPI sees rank " + std::to_string(world->rank()) + " of " +

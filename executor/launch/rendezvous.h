@@ -5,6 +5,7 @@
 // header.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -19,8 +20,9 @@ enum class DeviceKind { cpu, cuda };
 struct WorldOptions {
   /// Equal on every rank, e.g. the plan's digest: ranks of different runs refuse one another.
   std::uint64_t token = 0;
-  double join_timeout_s = 120;  // for the others to come
-  double timeout_s = 600;       // of one operation
+  double join_timeout_s = 120;           // for the others to come
+  double timeout_s = 600;                // of one operation
+  std::atomic<bool>* waiting = nullptr;  // on CPUs, as MpiOptions has it
   /// On GPUs; `device` is the local rank's and `board` the store's, whatever is given.
   NcclOptions nccl;
 };

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "executor/batching/schedule.h"
-#include "executor/loop/generator_state.h"
 #include "executor/loop/loss_functions.h"
 #include "executor/rollout/generate.h"
 #include "executor/rollout/replay.h"
+#include "executor/run_state/generator_state.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -26,18 +26,27 @@ void store_values(TokenValues values, std::vector<Sequence>& sequences,
   for (size_t i = 0; i < sequences.size(); ++i) sequences[i].*field = std::move(values[i]);
 }
 
-void compute_log_prob(RoleWorker* role, const RunConfig& config, Experience& experience,
-                      std::vector<float> Sequence::*field, bool squares = false) {
-  if (role == nullptr || !role->member()) return;
-  LogProbs scores = role->trainer->log_probs(views_of(experience.sequences),
-                                             {.token_limit = role->plan->batching.log_prob_tokens,
-                                              .temperature = config.rollout.sampling.temperature,
-                                              .sum_pi_squared = squares});
-  role->trainer->rest();
-  store_values(std::move(scores.log_prob), experience.sequences, field);
-  if (squares) {
-    store_values(std::move(scores.sum_pi_squared), experience.sequences, &Sequence::sum_pi_squared);
-  }
+LogProbs log_probs_of(RoleWorker& role, const RunConfig& config, const Experience& experience,
+                      bool entropy, bool squares) {
+  LogProbs scores = role.trainer->log_probs(views_of(experience.sequences),
+                                            {.token_limit = role.plan->batching.log_prob_tokens,
+                                             .temperature = config.rollout.sampling.temperature,
+                                             .entropy = entropy,
+                                             .sum_pi_squared = squares});
+  role.trainer->rest();
+  return scores;
+}
+
+/// verl's agg_loss over all valid tokens at once.
+double mean_entropy(const TokenValues& entropy, const Experience& experience,
+                    const Aggregation& aggregation) {
+  Array values;
+  for (const std::vector<float>& row : entropy) values.insert(values.end(), row.begin(), row.end());
+  return aggregate(rows_of(experience.sequences), values,
+                   {.mode = aggregation.mode,
+                    .batch_num_tokens = {},
+                    .global_batch_size = {},
+                    .loss_scale_factor = aggregation.loss_scale_factor});
 }
 
 /// Adds one update's numbers to running sums; means are taken by the number of updates.
@@ -95,15 +104,21 @@ GeneratedShare generate_by_servers(Worker& worker, std::int64_t step,
 
 }  // namespace
 
-GeneratedShare generate_share(Worker& worker, std::int64_t step,
-                              std::span<const TokenPrompt> prompts, const RolloutOptions& options) {
+bool speaks_for_replica(const RoleWorker& rollout) {
+  return rollout.member() && rollout.groups.coord.tp == 0 && rollout.groups.coord.pp == 0;
+}
+
+GeneratedShare generate_share(Worker& worker, RolloutEngine* engine, std::int64_t step,
+                              std::span<const TokenPrompt> prompts, const RolloutOptions& options,
+                              const AfterPass& after_pass) {
   const RoleWorker& role = *worker.find(Role::rollout);
   if (!role.member()) return {};
   if (worker.vllm != nullptr) return generate_by_servers(worker, step, prompts, options);
   const GeneratorState before = save_generators(worker.context.device);
   const std::span<const TokenPrompt> mine =
       prompts_of_replica(prompts, role.groups.dp_size, role.groups.dp_rank);
-  Rollout rollout = worker.generation->generate(step, mine, options);
+  const bool speaks = speaks_for_replica(role);
+  Rollout rollout = engine->generate(step, mine, options, speaks ? after_pass : AfterPass{});
   restore_generators(before, worker.context.device);
 
   GeneratedShare share;
@@ -115,18 +130,28 @@ GeneratedShare generate_share(Worker& worker, std::int64_t step,
                    {"rollout/dropped_tokens", static_cast<double>(counts.dropped_tokens)},
                    {"rollout/prefill_tokens", static_cast<double>(counts.prefill_tokens)},
                    {"rollout/kv_cache_bytes", static_cast<double>(rollout.kv_cache_bytes)}};
-  const bool speaks = role.groups.coord.tp == 0 && role.groups.coord.pp == 0;
   if (speaks) share.sequences = std::move(rollout.sequences);
   return share;
 }
 
-void compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
-  compute_log_prob(worker.find(Role::actor), config, experience, &Sequence::old_log_prob,
-                   config.algorithm.advantage.estimator->reads_sum_pi_squared);
+Metrics compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
+  RoleWorker* const role = worker.find(Role::actor);
+  if (role == nullptr || !role->member()) return {};
+  const bool squares = config.algorithm.advantage.estimator->reads_sum_pi_squared;
+  LogProbs scores = log_probs_of(*role, config, experience, /*entropy=*/true, squares);
+  const double entropy = mean_entropy(scores.entropy, experience, config.actor.aggregation);
+  store_values(std::move(scores.log_prob), experience.sequences, &Sequence::old_log_prob);
+  if (squares) {
+    store_values(std::move(scores.sum_pi_squared), experience.sequences, &Sequence::sum_pi_squared);
+  }
+  return role->leader() ? Metrics{{"actor/entropy", entropy}} : Metrics{};
 }
 
 void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience) {
-  compute_log_prob(worker.find(Role::reference), config, experience, &Sequence::ref_log_prob);
+  RoleWorker* const role = worker.find(Role::reference);
+  if (role == nullptr || !role->member()) return;
+  LogProbs scores = log_probs_of(*role, config, experience, /*entropy=*/false, /*squares=*/false);
+  store_values(std::move(scores.log_prob), experience.sequences, &Sequence::ref_log_prob);
 }
 
 void compute_values(Worker& worker, Experience& experience) {

@@ -15,18 +15,24 @@
 
 namespace tessera {
 
+/// Whether this rank speaks for a replica of the rollout: the first of those that generate alike.
+bool speaks_for_replica(const RoleWorker& rollout);
+
 /// This rank's share of the rollout as (prompt, sample) sequences; empty unless the rank speaks for
-/// its replica. The generators of torch are put back afterwards as they were.
+/// its replica. The generators of torch are put back afterwards as they were. `engine` is the
+/// rank's, nullptr where it does not generate.
 struct GeneratedShare {
   std::vector<Sequence> sequences;
   Metrics metrics;
 };
-GeneratedShare generate_share(Worker& worker, std::int64_t step,
-                              std::span<const TokenPrompt> prompts, const RolloutOptions& options);
+GeneratedShare generate_share(Worker& worker, RolloutEngine* engine, std::int64_t step,
+                              std::span<const TokenPrompt> prompts, const RolloutOptions& options,
+                              const AfterPass& after_pass = {});
 
 /// Fill old_log_prob (and sum_pi_squared, where the estimator reads it), ref_log_prob, values or
-/// (reward model) score of all sequences.
-void compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
+/// (reward model) score of all sequences. The old policy's gives verl's actor/entropy, its entropy
+/// aggregated as the loss is, on the role's leader.
+Metrics compute_old_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
 void compute_ref_log_prob(Worker& worker, const RunConfig& config, Experience& experience);
 void compute_values(Worker& worker, Experience& experience);
 void compute_reward_scores(Worker& worker, Experience& experience);

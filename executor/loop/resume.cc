@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "cost_models/documents/problem.h"
-#include "executor/loop/generator_state.h"
 #include "executor/loop/share.h"
+#include "executor/run_state/generator_state.h"
 #include "executor/run_state/restore.h"
 
 namespace tessera {

@@ -1,104 +1,222 @@
 #include "executor/loop/reward_scores.h"
 
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/loop/calls.h"
 #include "executor/loop/share.h"
 
 namespace tessera {
 namespace {
 
-/// One score of a program as ranks exchange it; NaN where there is none.
+/// One answer of a program as ranks exchange it; its score is NaN where there is none.
 struct ProgramScore {
-  std::uint32_t sequence, function;
-  double score;
+  std::uint32_t sequence = 0, function = 0;
+  double score = 0;
+  ScoreDetail detail;
 };
 
-/// Scores of all functions, by sequence and function.
+/// Answers of all functions, by sequence and function.
 struct Scores {
   std::size_t functions;
   std::vector<double> values;
+  std::vector<ScoreDetail> details;
+  std::vector<bool> known;  // some program has been asked, whatever it said
   double& at(std::size_t sequence, std::size_t function) {
     return values[sequence * functions + function];
   }
 };
 
+/// How programs did: the words of one failure, seconds that this rank waited for them, and of its
+/// responses those whose answer was there before it waited.
+struct ProgramRound {
+  std::string failure;
+  double waited_s = 0;
+  std::int64_t asked = 0, early = 0;
+};
+
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
-void score_by_rules(const PromptSet& set, std::span<const Sequence> sequences, Scores& scores) {
+void append(std::string& out, const auto& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void take(const std::string& block, std::size_t& at, auto& value) {
+  std::memcpy(&value, block.data() + at, sizeof value);
+  at += sizeof value;
+}
+
+std::string packed(std::span<const ProgramScore> scores) {
+  std::string out;
+  for (const ProgramScore& score : scores) {
+    append(out, score.sequence);
+    append(out, score.function);
+    append(out, score.score);
+    append(out, score.detail.accuracy.value_or(kNoScore));
+    append(out, score.detail.answer.has_value());
+    const std::string answer = score.detail.answer.value_or("");
+    append(out, answer.size());
+    out += answer;
+  }
+  return out;
+}
+
+std::vector<ProgramScore> unpacked(const std::string& block) {
+  std::vector<ProgramScore> scores;
+  for (std::size_t at = 0; at < block.size();) {
+    ProgramScore score;
+    double accuracy = 0;
+    bool has_answer = false;
+    std::size_t size = 0;
+    take(block, at, score.sequence);
+    take(block, at, score.function);
+    take(block, at, score.score);
+    take(block, at, accuracy);
+    take(block, at, has_answer);
+    take(block, at, size);
+    if (!std::isnan(accuracy)) score.detail.accuracy = accuracy;
+    if (has_answer) score.detail.answer = block.substr(at, size);
+    at += size;
+    scores.push_back(std::move(score));
+  }
+  return scores;
+}
+
+void score_by_rules(const PromptSet& set, std::span<const Sequence> sequences, bool with_details,
+                    Scores& scores) {
   for (std::size_t i = 0; i < sequences.size(); ++i) {
     const Prompt& prompt = prompt_of(set, sequences[i]);
     const std::string response = set.tokenizer.decode(sequences[i].response);
     for (std::size_t f = 0; f < set.rewards.size(); ++f) {
       const RewardRule* rule = set.rewards[f].rule;
       if (rule == nullptr) continue;
-      scores.at(i, f) = rule->score({prompt.data_source, response, prompt.ground_truth});
+      const RewardText text{prompt.data_source, response, prompt.ground_truth};
+      scores.at(i, f) = rule->score(text);
+      if (with_details && rule->detail != nullptr) {
+        scores.details[i * scores.functions + f] = rule->detail(text);
+      }
     }
   }
 }
 
-/// What this rank's processes of one program make of its share; the first failure in words.
-std::string score_by_program(RewardWorkers& workers, std::size_t function, const PromptSet& set,
-                             std::span<const Sequence> sequences,
-                             std::span<const std::uint32_t> mine,
-                             std::vector<ProgramScore>& scores) {
-  std::vector<RewardRequest> requests;
-  for (const std::uint32_t i : mine) {
-    const Prompt& prompt = prompt_of(set, sequences[i]);
-    requests.push_back({.data_source = prompt.data_source,
-                        .response = set.tokenizer.decode(sequences[i].response),
-                        .truth_json = truth_json(prompt),
-                        .extra_info_json = prompt.extra_info});
-  }
-  std::string failure;
-  const std::vector<RewardAnswer> answers = workers.score(requests);
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    if (!answers[i].score && failure.empty()) failure = answers[i].failure;
-    scores.push_back({.sequence = mine[i],
-                      .function = static_cast<std::uint32_t>(function),
-                      .score = answers[i].score.value_or(kNoScore)});
-  }
-  return failure;
+RewardRequest request_of(const PromptSet& set, const Sequence& sequence) {
+  const Prompt& prompt = prompt_of(set, sequence);
+  return {.data_source = prompt.data_source,
+          .response = set.tokenizer.decode(sequence.response),
+          .truth_json = truth_json(prompt),
+          .extra_info_json = prompt.extra_info};
 }
 
-std::vector<std::uint32_t> share_of(const RewardWorkersOfRank& own, std::size_t sequences,
-                                    const Communicator& host) {
+/// Waits for what was submitted to every program; `which` are the sequences in that order,
+/// `generated` that they were submitted while others still grew.
+std::vector<ProgramScore> collect(RewardWorkersOfRank& own, const PromptSet& set,
+                                  std::span<const std::uint32_t> which, bool generated,
+                                  ProgramRound& round) {
+  std::vector<ProgramScore> scores;
+  for (std::size_t f = 0; f < own.by_function.size(); ++f) {
+    if (own.by_function[f] == nullptr) continue;
+    RewardWorkers& workers = *own.by_function[f];
+    workers.poll();
+    if (generated) round.early += static_cast<std::int64_t>(workers.answered());
+    std::vector<RewardAnswer> answers = workers.finish();
+    round.asked += static_cast<std::int64_t>(answers.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (!answers[i].score && round.failure.empty()) {
+        round.failure = set.rewards[f].name + ": " + answers[i].failure;
+      }
+      scores.push_back({.sequence = which[i],
+                        .function = static_cast<std::uint32_t>(f),
+                        .score = answers[i].score.value_or(kNoScore),
+                        .detail = std::move(answers[i].detail)});
+    }
+  }
+  return scores;
+}
+
+/// Exchanges what the programs of all ranks have said.
+void exchange(Communicator& host, std::span<const ProgramScore> mine, Scores& scores,
+              std::string& failure) {
+  for (const std::string& block : share_texts(host, packed(mine))) {
+    for (ProgramScore& score : unpacked(block)) {
+      const std::size_t at = score.sequence * scores.functions + score.function;
+      scores.values[at] = score.score;
+      scores.details[at] = std::move(score.detail);
+      scores.known[at] = true;
+    }
+  }
+  for (const std::string& told : share_texts(host, std::string(failure))) {
+    if (failure.empty()) failure = told;
+  }
+}
+
+/// The sequences that were begun while others still grew.
+std::vector<std::uint32_t> begun_sequences(RewardWorkersOfRank& own,
+                                           std::span<const Sequence> sequences) {
+  std::map<std::pair<std::int32_t, std::int32_t>, std::uint32_t> places;
+  for (std::uint32_t i = 0; i < sequences.size() && !own.begun.empty(); ++i) {
+    places[{sequences[i].prompt_index, sequences[i].sample_index}] = i;
+  }
+  std::vector<std::uint32_t> which;
+  for (const auto& [prompt, sample] : std::exchange(own.begun, {})) {
+    which.push_back(places.at({prompt, sample}));
+  }
+  return which;
+}
+
+/// This rank's part of the sequences that no program has been asked about.
+std::vector<std::uint32_t> rest_of_share(const RewardWorkersOfRank& own, std::size_t sequences,
+                                         const Communicator& host, const Scores& scores) {
   std::vector<std::uint32_t> mine;
+  std::size_t next = 0;
   for (std::size_t i = 0; i < sequences; ++i) {
-    if (rank_of_reward(i, own.processes, host.size()) == host.rank()) {
+    bool asked = false;
+    for (std::size_t f = 0; f < scores.functions; ++f) {
+      asked = asked || scores.known[i * scores.functions + f];
+    }
+    if (asked) continue;
+    const int place = rank_of_reward(next++, own.processes, host.size());
+    if (own.ranks[static_cast<std::size_t>(place)] == host.rank()) {
       mine.push_back(static_cast<std::uint32_t>(i));
     }
   }
   return mine;
 }
 
-/// Runs the programs and exchanges what they say; the words of one failure, if there is any.
-std::string score_by_programs(RewardWorkersOfRank& own, Communicator& host, const PromptSet& set,
-                              std::span<const Sequence> sequences, Scores& scores) {
-  const std::vector<std::uint32_t> share = share_of(own, sequences.size(), host);
-  std::vector<ProgramScore> mine;
-  std::string failure;
-  for (std::size_t f = 0; f < set.rewards.size(); ++f) {
-    if (own.by_function[f] == nullptr) continue;
-    const std::string told = score_by_program(*own.by_function[f], f, set, sequences, share, mine);
-    if (failure.empty() && !told.empty()) failure = set.rewards[f].name + ": " + told;
-  }
-  const std::string packed(reinterpret_cast<const char*>(mine.data()),
-                           mine.size() * sizeof(ProgramScore));
-  for (const std::string& block : share_texts(host, packed)) {
-    for (std::size_t at = 0; at < block.size(); at += sizeof(ProgramScore)) {
-      ProgramScore score{};
-      std::memcpy(&score, block.data() + at, sizeof score);
-      scores.at(score.sequence, score.function) = score.score;
+/// Runs the programs and exchanges what they say: first of what was begun during generation.
+ProgramRound score_by_programs(RewardWorkersOfRank& own, Communicator& host, const PromptSet& set,
+                               std::span<const Sequence> sequences, Scores& scores) {
+  using Clock = std::chrono::steady_clock;
+  ProgramRound round;
+  const auto timed = [&](std::span<const std::uint32_t> which, bool generated) {
+    const Clock::time_point begin = Clock::now();
+    const std::vector<ProgramScore> mine = collect(own, set, which, generated, round);
+    round.waited_s += std::chrono::duration<double>(Clock::now() - begin).count();
+    exchange(host, mine, scores, round.failure);
+  };
+  timed(begun_sequences(own, sequences), true);
+  const std::vector<std::uint32_t> rest = rest_of_share(own, sequences.size(), host, scores);
+  if (!any_rank(host, !rest.empty())) return round;
+  for (const std::uint32_t i : rest) {
+    for (const auto& workers : own.by_function) {
+      if (workers != nullptr) workers->submit(request_of(set, sequences[i]));
     }
   }
-  for (const std::string& told : share_texts(host, failure)) {
-    if (!told.empty()) return told;
-  }
-  return {};
+  timed(rest, false);
+  return round;
+}
+
+/// Over all ranks.
+double overlapped_share(Communicator& host, const ProgramRound& round) {
+  std::array<std::int64_t, 2> counts = {round.early, round.asked};
+  host.all_reduce(counts.data(), counts.size(), DType::int64, ReduceOp::sum);
+  return counts[1] == 0 ? 0 : static_cast<double>(counts[0]) / static_cast<double>(counts[1]);
 }
 
 Metrics means_of(const PromptSet& set, std::size_t sequences, Scores& scores) {
@@ -141,30 +259,76 @@ Metrics count_failures(RewardWorkersOfRank& own, const PromptSet& set, std::size
   return {{"reward/failed", static_cast<double>(failed)}};
 }
 
+ResponseScores scores_of(Scores& scores, std::size_t sequence) {
+  ResponseScores response;
+  for (std::size_t f = 0; f < scores.functions; ++f) {
+    response.by_function.push_back(scores.at(sequence, f));
+    ScoreDetail& detail = scores.details[sequence * scores.functions + f];
+    if (!response.detail.answer) response.detail.answer = std::move(detail.answer);
+    if (!response.detail.accuracy) response.detail.accuracy = detail.accuracy;
+  }
+  return response;
+}
+
 }  // namespace
 
 RewardWorkersOfRank make_reward_workers(const PromptSet& set, const RewardPrograms& programs,
-                                        const Communicator& host) {
-  RewardWorkersOfRank own{.by_function = {}, .processes = programs.workers};
+                                        const Worker& worker) {
+  Communicator& host = *worker.context.host;
+  RewardWorkersOfRank own{.by_function = {},
+                          .processes = programs.workers,
+                          .ranks = {},
+                          .answered = false,
+                          .begun = {}};
+  const RoleWorker* const rollout = worker.find(Role::rollout);
+  const bool speaks = rollout != nullptr && speaks_for_replica(*rollout);
+  const std::vector<std::string> speakers = share_texts(host, speaks ? "speaks" : "");
+  for (const bool first : {true, false}) {
+    for (std::size_t rank = 0; rank < speakers.size(); ++rank) {
+      if (speakers[rank].empty() != first) own.ranks.push_back(static_cast<int>(rank));
+    }
+  }
+  const auto place =
+      static_cast<int>(std::ranges::find(own.ranks, host.rank()) - own.ranks.begin());
   Problems problems;
   for (const RewardFunction& function : set.rewards) {
     own.by_function.push_back(
-        make_reward_workers(function, programs, host.rank(), host.size(), problems));
+        make_reward_workers(function, programs, place, host.size(), problems));
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return own;
 }
 
+void score_ended(RewardWorkersOfRank& own, const PromptSet& set,
+                 std::span<const EndedSequence> ended) {
+  const bool any = std::ranges::any_of(own.by_function, [](const auto& w) { return w != nullptr; });
+  if (!any) return;
+  for (const EndedSequence& end : ended) {
+    own.begun.push_back({end.sequence.prompt_index, end.sequence.sample_index});
+    for (const auto& workers : own.by_function) {
+      if (workers != nullptr) workers->submit(request_of(set, end.sequence));
+    }
+  }
+  for (const auto& workers : own.by_function) {
+    if (workers != nullptr) workers->poll();
+  }
+}
+
 Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Sequence> sequences,
-                           const Note& note) {
-  Scores scores{set.rewards.size(), {}};
-  scores.values.assign(sequences.size() * scores.functions, kNoScore);
-  score_by_rules(set, sequences, scores);
+                           const Note& note, std::vector<ResponseScores>* told) {
+  Scores scores{.functions = set.rewards.size(), .values = {}, .details = {}, .known = {}};
+  const std::size_t entries = sequences.size() * scores.functions;
+  scores.values.assign(entries, kNoScore);
+  scores.details.resize(entries);
+  scores.known.assign(entries, false);
+  score_by_rules(set, sequences, told != nullptr, scores);
   Metrics metrics;
   if (has_programs(set)) {
-    const std::string failure =
+    const ProgramRound round =
         score_by_programs(worker.rewards, *worker.context.host, set, sequences, scores);
-    metrics = count_failures(worker.rewards, set, sequences.size(), scores, failure, note);
+    metrics = count_failures(worker.rewards, set, sequences.size(), scores, round.failure, note);
+    metrics["reward/exposed_s"] = round.waited_s;
+    metrics["reward/overlapped"] = overlapped_share(*worker.context.host, round);
   }
   if (set.rewards.size() > 1) metrics.merge(means_of(set, sequences.size(), scores));
   for (std::size_t i = 0; i < sequences.size(); ++i) {
@@ -177,6 +341,7 @@ Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Seque
     }
     sequences[i].components.clear();
     for (const std::size_t f : set.components) sequences[i].components.push_back(score(f));
+    if (told != nullptr) told->push_back(scores_of(scores, i));
   }
   return metrics;
 }

@@ -10,19 +10,34 @@
 #include "executor/loop/worker.h"
 #include "executor/prompts/prompt_set.h"
 #include "executor/rl/rows.h"
+#include "executor/rollout/request_queue.h"
 
 namespace tessera {
 
 /// Makes the processes of this rank's programs. Throws Error(bad_input) where a sandbox is asked
-/// for and cannot be had.
+/// for and cannot be had. Collective.
 RewardWorkersOfRank make_reward_workers(const PromptSet& set, const RewardPrograms& programs,
-                                        const Communicator& host);
+                                        const Worker& worker);
+
+/// Between two passes of generation: gives the programs of this rank the responses that have ended
+/// and takes in scores, without waiting.
+void score_ended(RewardWorkersOfRank& own, const PromptSet& set,
+                 std::span<const EndedSequence> ended);
+
+/// What single functions say of a response: a score of each (NaN = none), and the detail of the
+/// first that has one.
+struct ResponseScores {
+  std::vector<double> by_function;
+  ScoreDetail detail;
+};
 
 /// score (the weighted sum) and components of every sequence. A response that a program gives no
 /// score has 0 of it, is counted in reward/failed and told. Returns reward/NAME/mean where there
-/// are several functions. Throws Error(bad_input) where programs have never given any score: the
-/// run would learn nothing.
+/// are several functions, and of programs reward/exposed_s (what this rank waited for them) and
+/// reward/overlapped (the part of the scores that were there before anybody waited). `scores`
+/// where given gets an entry for each sequence. Throws Error(bad_input) where programs have never
+/// given any score: the run would learn nothing.
 Metrics score_by_functions(Worker& worker, const PromptSet& set, std::span<Sequence> sequences,
-                           const Note& note);
+                           const Note& note, std::vector<ResponseScores>* scores = nullptr);
 
 }  // namespace tessera

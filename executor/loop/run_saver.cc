@@ -6,9 +6,9 @@
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
-#include "executor/loop/generator_state.h"
 #include "executor/loop/save_model.h"
 #include "executor/loop/share.h"
+#include "executor/run_state/generator_state.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/run_folder.h"
 

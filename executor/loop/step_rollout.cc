@@ -8,7 +8,6 @@
 #include "cost_models/documents/problem.h"
 #include "executor/loop/calls.h"
 #include "executor/loop/group_filter.h"
-#include "executor/loop/reward_scores.h"
 #include "executor/loop/share.h"
 #include "executor/rollout/replay.h"
 #include "planner/plan/plan.h"
@@ -16,19 +15,14 @@
 namespace tessera {
 namespace {
 
-/// Responses of all replicas to these prompts, on every rank.
+/// The same with the rank's own engine: programs score responses while others still grow.
 std::vector<Sequence> generated(const RolloutSetting& setting, std::int64_t step,
-                                std::span<const TokenPrompt> prompts, const RolloutOptions& options,
-                                Metrics& metrics) {
-  const GeneratedShare share = generate_share(setting.worker, step, prompts, options);
-  for (const auto& [name, value] : share.metrics) {
-    const bool adds_up = name != "rollout/kv_cache_bytes";
-    metrics[name] = adds_up ? metrics[name] + value : std::max(metrics[name], value);
-  }
-  Experience all{.step = step};
-  share_sequences(*setting.worker.context.host, share.sequences,
-                  SequenceField::tokens | SequenceField::rollout_log_prob, all);
-  return std::move(all.sequences);
+                                std::span<const TokenPrompt> prompts, Metrics& metrics) {
+  Worker& worker = setting.worker;
+  return generate_on_replicas(setting, worker.generation.get(), step, prompts, setting.options,
+                              metrics, [&](std::span<const EndedSequence> ended) {
+                                score_ended(worker.rewards, setting.prompts, ended);
+                              });
 }
 
 std::vector<Sequence> replayed(const RolloutSetting& setting, std::int64_t step,
@@ -89,8 +83,7 @@ FilteredRollout filtered(const RolloutSetting& setting, std::int64_t step, std::
           },
       .generate =
           [&](std::span<const TokenPrompt> prompts) {
-            return scored_rollout(setting,
-                                  generated(setting, step, prompts, setting.options, metrics));
+            return scored_rollout(setting, generated(setting, step, prompts, metrics));
           },
       .stop = setting.stop};
   return filtered_rollout(setting.config.algorithm.filter_groups,
@@ -104,10 +97,44 @@ std::vector<Sequence> greedy_answers(const RolloutSetting& setting, std::int64_t
   options.sampling = {.temperature = 0};
   for (TokenPrompt& prompt : prompts) prompt.samples = 1;
   Metrics unreported;  // the step's figures are of its samples
-  return generated(setting, step, prompts, options, unreported);
+  return generate_on_replicas(setting, setting.worker.generation.get(), step, prompts, options,
+                              unreported);
 }
 
 }  // namespace
+
+RolloutOptions rollout_options(const Plan& plan, const RunConfig& config,
+                               const PromptSet& prompts) {
+  const Batching& batching = plan.find(Role::rollout)->batching;
+  RolloutOptions options;
+  options.sampling = config.rollout.sampling;
+  options.seed = config.rollout.seed;
+  options.max_response_tokens = plan.workload.response_tokens.max;
+  options.max_sequences = batching.max_sequences;
+  options.prefill_tokens = batching.prefill_tokens;
+  options.cache_tokens = batching.kv_cache_tokens;
+  options.eos = prompts.end_tokens;
+  const ModelSpec model = plan.model_of(Role::actor);
+  if (options.eos.empty() && model.eos_token)
+    options.eos.push_back(static_cast<std::int32_t>(*model.eos_token));
+  return options;
+}
+
+std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, RolloutEngine* engine,
+                                           std::int64_t step, std::span<const TokenPrompt> prompts,
+                                           const RolloutOptions& options, Metrics& metrics,
+                                           const AfterPass& after_pass) {
+  const GeneratedShare share =
+      generate_share(setting.worker, engine, step, prompts, options, after_pass);
+  for (const auto& [name, value] : share.metrics) {
+    const bool adds_up = name != "rollout/kv_cache_bytes";
+    metrics[name] = adds_up ? metrics[name] + value : std::max(metrics[name], value);
+  }
+  Experience all{.step = step};
+  share_sequences(*setting.worker.context.host, share.sequences,
+                  SequenceField::tokens | SequenceField::rollout_log_prob, all);
+  return std::move(all.sequences);
+}
 
 StepRollout roll_out(const RolloutSetting& setting, std::int64_t step) {
   const RunConfig& config = setting.config;
@@ -124,10 +151,9 @@ StepRollout roll_out(const RolloutSetting& setting, std::int64_t step) {
   } else {
     prompts = prompts_at(setting.prompts, (step - 1) * per_step, per_step,
                          static_cast<std::int32_t>(setting.plan.workload.samples_per_prompt));
-    result.experience.sequences =
-        config.trainer.rollout_replay.empty()
-            ? generated(setting, step, prompts, setting.options, result.metrics)
-            : replayed(setting, step, prompts);
+    result.experience.sequences = config.trainer.rollout_replay.empty()
+                                      ? generated(setting, step, prompts, result.metrics)
+                                      : replayed(setting, step, prompts);
   }
   if (config.algorithm.advantage.estimator->reads_greedy_scores) {
     result.greedy.sequences = greedy_answers(setting, step, std::move(prompts));
@@ -138,12 +164,13 @@ StepRollout roll_out(const RolloutSetting& setting, std::int64_t step) {
   return result;
 }
 
-Metrics score_sequences(const RolloutSetting& setting, Experience& experience) {
+Metrics score_sequences(const RolloutSetting& setting, Experience& experience,
+                        std::vector<ResponseScores>* scores) {
   const RoleWorker* const model = setting.worker.find(Role::reward);
   Metrics metrics;
   if (model == nullptr) {
-    metrics =
-        score_by_functions(setting.worker, setting.prompts, experience.sequences, setting.note);
+    metrics = score_by_functions(setting.worker, setting.prompts, experience.sequences,
+                                 setting.note, scores);
   } else {
     compute_reward_scores(setting.worker, experience);
     const std::span<const Sequence> mine = model->leader()

@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 
+#include "executor/loop/reward_scores.h"
 #include "executor/loop/run_saver.h"
 #include "executor/loop/worker.h"
 #include "executor/prompts/prompt_set.h"
@@ -18,6 +19,9 @@
 namespace tessera {
 
 struct Plan;
+
+/// How a step of this run generates.
+RolloutOptions rollout_options(const Plan& plan, const RunConfig& config, const PromptSet& prompts);
 
 /// What a step's rollout needs of its run.
 struct RolloutSetting {
@@ -31,6 +35,13 @@ struct RolloutSetting {
   Note note;                             // for people, on one rank; may be empty
 };
 
+/// Responses of all replicas to these prompts, on every rank; figures are added to `metrics`.
+/// `engine` is this rank's, nullptr where it does not generate.
+std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, RolloutEngine* engine,
+                                           std::int64_t step, std::span<const TokenPrompt> prompts,
+                                           const RolloutOptions& options, Metrics& metrics,
+                                           const AfterPass& after_pass = {});
+
 struct StepRollout {
   Experience experience;
   /// The greedy answer to each prompt, where the estimator reads their scores; else empty.
@@ -42,8 +53,9 @@ struct StepRollout {
 StepRollout roll_out(const RolloutSetting& setting, std::int64_t step);
 
 /// Scores by the reward functions, or by the reward model, and adds overlong shaping. Returns what
-/// is reported of it.
-Metrics score_sequences(const RolloutSetting& setting, Experience& experience);
+/// is reported of it. `scores` where given gets what the functions say of each sequence.
+Metrics score_sequences(const RolloutSetting& setting, Experience& experience,
+                        std::vector<ResponseScores>* scores = nullptr);
 
 /// greedy_score of every sequence from the greedy answer to its prompt.
 void store_greedy_scores(const Experience& greedy, Experience& experience);

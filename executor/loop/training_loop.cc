@@ -1,55 +1,42 @@
 #include "executor/loop/training_loop.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "executor/estimators/experience_math.h"
 #include "executor/loop/calls.h"
-#include "executor/loop/generator_state.h"
 #include "executor/loop/phase_memory.h"
 #include "executor/loop/reward_scores.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"
+#include "executor/loop/validation.h"
 #include "executor/records/phase_clock.h"
+#include "executor/records/step_health.h"
 #include "executor/records/step_metrics.h"
 #include "executor/rl/samples.h"
+#include "executor/run_state/generator_state.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
 namespace {
 
-RolloutOptions rollout_options(const Plan& plan, const RunConfig& config,
-                               const PromptSet& prompts) {
-  const Batching& batching = plan.find(Role::rollout)->batching;
-  RolloutOptions options;
-  options.sampling = config.rollout.sampling;
-  options.seed = config.rollout.seed;
-  options.max_response_tokens = plan.workload.response_tokens.max;
-  options.max_sequences = batching.max_sequences;
-  options.prefill_tokens = batching.prefill_tokens;
-  options.cache_tokens = batching.kv_cache_tokens;
-  options.eos = prompts.end_tokens;
-  const ModelSpec model = plan.model_of(Role::actor);
-  if (options.eos.empty() && model.eos_token)
-    options.eos.push_back(static_cast<std::int32_t>(*model.eos_token));
-  return options;
-}
-
 class Loop {
  public:
-  Loop(Worker& worker, const Plan& plan, const RunConfig& config, const PromptSet& prompts,
+  Loop(Worker& worker, const Plan& plan, const RunConfig& config, const RunPrompts& prompts,
        const RunObserver& observer, RunSaver* saver)
       : worker_(worker),
         plan_(plan),
         config_(config),
-        prompts_(prompts),
+        prompts_(prompts.train),
+        validation_(prompts.validation),
         observer_(observer),
         saver_(saver),
         clock_(worker.context.world->rank()),
         memory_(worker.context.device),
-        rollout_options_(rollout_options(plan, config, prompts)) {
+        rollout_options_(rollout_options(plan, config, prompts.train)) {
     if (plan.find(Role::reward) == nullptr) {
-      worker.rewards = make_reward_workers(prompts, config.reward.functions.programs, host());
+      worker.rewards = make_reward_workers(prompts_, config.reward.functions.programs, worker);
     }
     if (!config.trainer.rollout_replay.empty()) {
       Problems problems;
@@ -61,7 +48,11 @@ class Loop {
   LoopResult run() {
     LoopResult result;
     if (saver_ != nullptr) result.steps = saver_->first_step();
-    while (result.steps < config_.trainer.total_training_steps) {
+    const ValidationConfig& validation = config_.validation;
+    const bool begins = validation_ != nullptr && validation.before_train;
+    if (begins && (result.steps == 0 || validation.only)) validate(result.steps);
+    const std::int64_t last = validation.only ? 0 : config_.trainer.total_training_steps;
+    while (result.steps < last) {
       kl_at_start_ = worker_.kl_in_reward.coef;
       taken_at_start_ = worker_.prompts_taken;
       result.stopped = run_step(result.steps + 1);
@@ -78,6 +69,10 @@ class Loop {
  private:
   Communicator& host() { return *worker_.context.host; }
 
+  void announce(Phase phase, std::int64_t step) {
+    if (observer_.phase_started) observer_.phase_started(phase, step);
+  }
+
   /// Why the run is to stop before the step has changed anything that is saved, or none.
   StopReason run_step(std::int64_t step) {
     const std::int64_t start_ns = clock_.now_ns();
@@ -89,7 +84,7 @@ class Loop {
         if (const StopReason reason = agreed_stop(); reason != StopReason::none) return reason;
       }
       updating = updating || updates(call.phase);
-      if (observer_.phase_started) observer_.phase_started(call.phase, step);
+      announce(call.phase, step);
       run_call(call.phase, step);
     }
     finish_step(step, start_ns);
@@ -110,7 +105,7 @@ class Loop {
     worker_.kl_in_reward.coef = kl_at_start_;
     worker_.prompts_taken = taken_at_start_;
     if (saver_ == nullptr || saver_->holds(steps)) return;
-    if (observer_.phase_started) observer_.phase_started(Phase::save_checkpoint, steps);
+    announce(Phase::save_checkpoint, steps);
     clock_.time(Phase::save_checkpoint, static_cast<int>(steps), [&] { saver_->save(steps, {}); });
   }
 
@@ -212,18 +207,18 @@ class Loop {
   }
 
   void make_responses(std::int64_t step) {
-    StepRollout rollout = roll_out(rollout_setting(), step);
+    StepRollout rollout = roll_out(rollout_setting(prompts_), step);
     experience_ = std::move(rollout.experience);
     greedy_ = std::move(rollout.greedy);
     scored_ = rollout.scored;
     add(rollout.metrics);
   }
 
-  RolloutSetting rollout_setting() {
+  RolloutSetting rollout_setting(const PromptSet& prompts) {
     return {.worker = worker_,
             .plan = plan_,
             .config = config_,
-            .prompts = prompts_,
+            .prompts = prompts,
             .options = rollout_options_,
             .recorded = recorded_,
             .stop = [this] { return agreed_stop() != StopReason::none; },
@@ -239,16 +234,16 @@ class Loop {
       unshared(Role::reward, SequenceField::score);
       return;
     }
-    add(score_sequences(rollout_setting(), experience_));
+    add(score_sequences(rollout_setting(prompts_), experience_));
     if (greedy_.sequences.empty()) return;
-    score_sequences(rollout_setting(), greedy_);
+    score_sequences(rollout_setting(prompts_), greedy_);
     store_greedy_scores(greedy_, experience_);
   }
 
   /// In bypass mode the rollout's log-probs stand for them already.
   void old_log_prob() {
     if (config_.algorithm.bypass_mode) return;
-    compute_old_log_prob(worker_, config_, experience_);
+    add(compute_old_log_prob(worker_, config_, experience_));
   }
 
   /// Notes that `role`'s leader holds results that others lack.
@@ -311,17 +306,47 @@ class Loop {
     settle(step);
     for (const auto& [name, seconds] : clock_.take_seconds()) numbers_[name] = seconds;
     add(memory_.take());
+    add(host_memory_metrics());
     if (saver_ != nullptr) add(saver_->take_report());
     Metrics all = share_numbers(host(), numbers_);
+    if (validation_due(step)) all.merge(validate(step));
     save(step, all);
     all["timing_s/step"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     const Metrics speed = throughput_metrics(experience_, all, plan_.world_size());
     all.insert(speed.begin(), speed.end());
+    all.merge(health_metrics(plan_, experience_, all));
     all["training/global_step"] = static_cast<double>(step);
+    all["training/epoch"] = static_cast<double>(epoch_of(step));
     all["plan/predicted_step_s"] = plan_.prediction.step_s;
     all["plan/error_pct"] =
         100 * (plan_.prediction.step_s.value - all["timing_s/step"]) / all["timing_s/step"];
     if (observer_.step_finished) observer_.step_finished(step, all, experience_);
+  }
+
+  /// From 0, as verl counts: the pass over the prompts from which the step took its first one.
+  std::int64_t epoch_of(std::int64_t step) const {
+    const std::int64_t per_step = plan_.workload.prompts_per_step;
+    const std::int64_t first = std::max(taken_at_start_, (step - 1) * per_step);
+    return first / (prompts_.source.steps_per_epoch() * per_step);
+  }
+
+  bool validation_due(std::int64_t step) const {
+    const std::int64_t freq = config_.validation.freq;
+    return validation_ != nullptr && freq > 0 &&
+           (step % freq == 0 || step == config_.trainer.total_training_steps);
+  }
+
+  /// Of the weights after `step` steps, which move into the rollout for it.
+  Metrics validate(std::int64_t step) {
+    const std::int64_t start_ns = clock_.now_ns();
+    announce(Phase::reshard, step);
+    move_weights(worker_);
+    announce(Phase::gen, step);
+    Validation made = tessera::validate(rollout_setting(*validation_), step);
+    unmap_rollout(worker_.memory);
+    made.metrics["timing_s/testing"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
+    if (observer_.validated) observer_.validated(step, made.metrics, made.sequences);
+    return std::move(made.metrics);
   }
 
   /// The step counts once the checkpoint of the one before it is complete.
@@ -333,7 +358,7 @@ class Loop {
   /// What is due after the step; the time that it takes is the step's.
   void save(std::int64_t step, Metrics& all) {
     if (saver_ == nullptr || !saver_->due(step)) return;
-    if (observer_.phase_started) observer_.phase_started(Phase::save_checkpoint, step);
+    announce(Phase::save_checkpoint, step);
     clock_.time(Phase::save_checkpoint, static_cast<int>(step),
                 [&] { saver_->save_due(step, all); });
     for (const auto& [name, seconds] : share_numbers(host(), clock_.take_seconds())) {
@@ -345,6 +370,7 @@ class Loop {
   const Plan& plan_;
   const RunConfig& config_;
   const PromptSet& prompts_;
+  const PromptSet* validation_;  // nullptr: the run does not validate
   const RunObserver& observer_;
   RunSaver* saver_;                  // nullptr: nothing is saved
   double kl_at_start_ = 0;           // the coefficient in the reward, of the step that runs
@@ -365,7 +391,7 @@ class Loop {
 }  // namespace
 
 LoopResult run_training(Worker& worker, const Plan& plan, const RunConfig& config,
-                        const PromptSet& prompts, const RunObserver& observer, RunSaver* saver) {
+                        const RunPrompts& prompts, const RunObserver& observer, RunSaver* saver) {
   return Loop(worker, plan, config, prompts, observer, saver).run();
 }
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "executor/loop/run_saver.h"
@@ -24,6 +25,9 @@ struct RunObserver {
   /// All ranks' numbers of a finished step (equal on every rank) and its experience.
   std::function<void(std::int64_t step, const Metrics& numbers, const Experience& experience)>
       step_finished;
+  /// Answers and numbers of a validation after `step` steps; 0 = before the first one.
+  std::function<void(std::int64_t step, const Metrics& numbers, std::span<const Sequence> answers)>
+      validated;
   std::function<void(std::int64_t step, const ReshardReport& report)> weights_moved;
   /// The rollout holds what the actor trains.
   std::function<void(std::int64_t step, const CertificateReport& report)> weights_verified;
@@ -40,13 +44,22 @@ struct LoopResult {
   Timeline timeline;                      // of this rank
 };
 
+/// What a run is made of. `validation` are the prompts of config.validation, nullptr = none.
+struct RunPrompts {
+  const PromptSet& train;
+  const PromptSet* validation = nullptr;
+};
+
 /// Runs the steps after `saver->first_step()` up to config.trainer.total_training_steps, saving as
 /// the run is configured and where it is stopped; without a saver all steps, and nothing is saved.
+/// Validates as the run is configured: before the first step, unless the run goes on from a
+/// checkpoint, and after steps, whose numbers then have those of the validation and
+/// timing_s/testing.
 /// A stop is obeyed at once until the step's first update, then after the step: what is saved is
 /// always the state between two steps. Throws PeerLost when a rank is gone, Error for everything
 /// else that ends a run.
 LoopResult run_training(Worker& worker, const Plan& plan, const RunConfig& config,
-                        const PromptSet& prompts, const RunObserver& observer,
+                        const RunPrompts& prompts, const RunObserver& observer,
                         RunSaver* saver = nullptr);
 
 }  // namespace tessera

@@ -63,11 +63,17 @@ struct RunContext {
   bool resumes = false;  // what is trained comes from a checkpoint, and not from its model's folder
 };
 
-/// The processes of the reward programs on this rank, by reward function (null for a rule).
+/// The processes of the reward programs on this rank, by reward function (null for a rule). They
+/// are dealt to ranks that generate first, which give them responses while others still grow.
 struct RewardWorkersOfRank {
+  struct Response {
+    std::int32_t prompt_index, sample_index;
+  };
   std::vector<std::unique_ptr<RewardWorkers>> by_function;
-  int processes = 1;      // of a program, over all ranks
-  bool answered = false;  // some response has had its score
+  int processes = 1;            // of a program, over all ranks
+  std::vector<int> ranks;       // in the order in which processes are dealt
+  bool answered = false;        // some response has had its score
+  std::vector<Response> begun;  // submitted to every program of this rank, and not yet asked for
 };
 
 struct Worker {

@@ -183,7 +183,7 @@ void check_counts(const PromptSetOptions& options, const FilePrompts& all, Probl
   const auto prompts = static_cast<std::int64_t>(all.prompts.size());
   const auto refuse = [&](std::string found, std::string expected) {
     problems.push_back({.file = "run.yaml",
-                        .place = "data.train_files",
+                        .place = options.key,
                         .found = std::move(found),
                         .expected = std::move(expected)});
   };

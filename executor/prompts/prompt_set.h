@@ -30,8 +30,9 @@ struct PromptSet {
 
 struct PromptSetOptions {
   std::vector<std::filesystem::path> files;
-  std::vector<double> weights;  // of the files; empty = one set of all prompts
-  std::filesystem::path model;  // folder of the tokenizer
+  std::string key = "data.train_files";  // of run.yaml, that names them
+  std::vector<double> weights;           // of the files; empty = one set of all prompts
+  std::filesystem::path model;           // folder of the tokenizer
   RewardOptions rewards;
   std::vector<std::string> components;  // names of the run's functions, or of rules
   std::int64_t per_step = 0;

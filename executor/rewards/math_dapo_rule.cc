@@ -187,6 +187,15 @@ bool is_right(View response, View truth) {
 
 }  // namespace
 
+std::optional<std::string> math_dapo_answer(std::string_view response) {
+  const Text all = code_points(response);
+  const View text = last_characters(all, kLooksAt);
+  const Text stated = normal_answer(last_stated_answer(text));
+  if (stated != kInvalid) return utf8_of(stated);
+  const auto box = boxed_answer(last_characters(text, kLooksForBoxAt));
+  return utf8_of(box ? *box : View(stated));
+}
+
 double math_dapo_reward(std::string_view response, std::string_view truth) {
   const Text text = code_points(response);
   return is_right(last_characters(text, kLooksAt), code_points(truth)) ? 1.0 : -1.0;

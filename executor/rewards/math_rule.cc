@@ -122,6 +122,12 @@ MaybeText normal_form(Text text) {
 
 }  // namespace
 
+std::optional<std::string> math_answer(std::string_view response) {
+  const MaybeText answer = boxed_answer(code_points(response));
+  if (!answer) return std::nullopt;
+  return utf8_of(normal_form(*answer).value_or(*answer));
+}
+
 double math_reward(std::string_view response, std::string_view truth) {
   const MaybeText answer = boxed_answer(code_points(response));
   if (!answer) return 0;

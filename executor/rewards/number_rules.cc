@@ -112,6 +112,16 @@ bool is_close(double a, double b) {
 
 }  // namespace
 
+std::optional<std::string> gsm8k_answer(std::string_view response) {
+  const auto answer = strict_answer(code_points(response));
+  return answer ? std::optional(utf8_of(*answer)) : std::nullopt;
+}
+
+std::optional<std::string> gsm8k_flexible_answer(std::string_view response) {
+  const auto answer = flexible_answer(code_points(response));
+  return answer ? std::optional(utf8_of(*answer)) : std::nullopt;
+}
+
 double gsm8k_reward(std::string_view response, std::string_view truth) {
   const auto answer = strict_answer(code_points(response));
   return answer && *answer == code_points(truth) ? 1.0 : 0.0;

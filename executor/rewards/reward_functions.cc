@@ -8,6 +8,7 @@ namespace tessera {
 namespace {
 
 std::vector<std::string> words_of(const RewardFunction& function, const RewardPrograms& programs) {
+  if (function.unit_tests) return unit_test_reward(programs.python, function.kwargs);
   if (function.file.empty()) return function.command;
   return python_reward(programs.python, function.file, function.function, function.kwargs);
 }

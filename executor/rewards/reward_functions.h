@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/rewards/reward_workers.h"
@@ -12,8 +13,11 @@
 
 namespace tessera {
 
-/// One of them: a rule, or where `rule` is null the function of a Python file, or where `file` is
-/// empty a command.
+/// The name of the built-in program that runs unit tests (unit_test_reward).
+inline constexpr std::string_view kUnitTestsName = "unit_tests";
+
+/// One of them: a rule, or where `rule` is null unit tests, the function of a Python file, or where
+/// `file` is empty a command.
 struct RewardFunction {
   std::string name;  // in metrics and messages
   double weight = 1;
@@ -21,6 +25,7 @@ struct RewardFunction {
   std::filesystem::path file;
   std::string function = "compute_score", kwargs = "{}";  // of the file; a JSON object
   std::vector<std::string> command;
+  bool unit_tests = false;  // with `kwargs`
 };
 
 /// How outside programs are run.

@@ -41,6 +41,25 @@ struct Said {
   RewardAnswer answer;
 };
 
+/// Nothing more of the error output can be read without waiting.
+bool is_quiet(const WorkerProcess& process) {
+  pollfd end{.fd = process.errors(), .events = POLLIN, .revents = 0};
+  return ::poll(&end, 1, 0) <= 0;
+}
+
+/// verl's "acc" and "pred" of an answer; what is of another type is left out.
+ScoreDetail detail_of(const Node& answer) {
+  ScoreDetail detail;
+  const Node* const accuracy = answer.find("acc");
+  if (accuracy != nullptr &&
+      (accuracy->is(Node::Kind::integer) || accuracy->is(Node::Kind::number))) {
+    detail.accuracy = accuracy->number;
+  }
+  const Node* const found = answer.find("pred");
+  if (found != nullptr && found->is(Node::Kind::string)) detail.answer = found->text;
+  return detail;
+}
+
 Said read_line(const std::string& line, std::int64_t id) {
   Problems problems;
   const auto document = parse_json(line, "answer", problems, {.bytes = kLongestLine});
@@ -50,16 +69,20 @@ Said read_line(const std::string& line, std::int64_t id) {
   if (number == nullptr || !number->is(Node::Kind::integer) || number->integer != id) return {};
   const Node* const score = root->find("score");
   if (score != nullptr && (score->is(Node::Kind::integer) || score->is(Node::Kind::number))) {
-    return {.is_answer = true, .answer = {.score = score->number, .failure = {}}};
+    return {.is_answer = true,
+            .answer = {.score = score->number, .failure = {}, .detail = detail_of(*root)}};
   }
   const Node* const error = root->find("error");
   if (error == nullptr || !error->is(Node::Kind::string)) return {};
-  return {.is_answer = true, .answer = {.score = {}, .failure = shortened(error->text)}};
+  return {.is_answer = true,
+          .answer = {.score = {}, .failure = shortened(error->text), .detail = {}}};
 }
 
 }  // namespace
 
 struct RewardWorkers::Worker {
+  static void wait_for(const std::vector<Worker*>& busy);
+
   WorkerProcess process;
   std::optional<std::size_t> request;  // that it works on
   std::int64_t id = 0;
@@ -67,123 +90,104 @@ struct RewardWorkers::Worker {
   Clock::time_point deadline;
 };
 
-/// The requests of one call, given to whoever is free.
-class RewardWorkers::Round {
- public:
-  Round(RewardWorkers& all, std::span<const RewardRequest> requests)
-      : all_(all), requests_(requests), answers_(requests.size()) {}
-
-  std::vector<RewardAnswer> run() {
-    while (true) {
-      for (const auto& worker : all_.workers_) give_work(*worker);
-      std::vector<Worker*> busy;
-      for (const auto& worker : all_.workers_) {
-        if (worker->request) busy.push_back(worker.get());
-      }
-      if (busy.empty()) return std::move(answers_);
-      wait(busy);
-      for (Worker* worker : busy) listen(*worker);
+/// Starts a process where there is none and sends it the next request. One that cannot be started
+/// costs the request.
+void RewardWorkers::give_work(Worker& worker) {
+  while (!worker.request && next_ < requests_.size()) {
+    if (dead_starts_ >= kMostDeadStarts) {
+      settle(next_++, {.score = {}, .failure = last_failure_, .detail = {}});
+      continue;
     }
-  }
-
- private:
-  /// Starts a process where there is none and sends it the next request. One that cannot be started
-  /// costs the request.
-  void give_work(Worker& worker) {
-    while (!worker.request && next_ < requests_.size()) {
-      if (dead_starts_ >= kMostDeadStarts) {
-        answers_[next_++].failure = last_failure_;
+    // What a process writes when it has been asked nothing cannot be told from an answer.
+    if (worker.process.running() && !worker.fresh &&
+        (!worker.process.receive() || worker.process.waiting() > 0)) {
+      worker.process.stop();
+    }
+    worker.request = next_++;
+    worker.id = next_id_++;
+    if (!worker.process.running()) {
+      worker.fresh = true;
+      const std::string failure = worker.process.start(command_);
+      if (!failure.empty()) {
+        lose(worker, failure);
         continue;
       }
-      // What a process writes when it has been asked nothing cannot be told from an answer.
-      if (worker.process.running() && !worker.fresh &&
-          (!worker.process.receive() || worker.process.waiting() > 0)) {
-        worker.process.stop();
-      }
-      worker.request = next_++;
-      worker.id = all_.next_id_++;
-      if (!worker.process.running()) {
-        worker.fresh = true;
-        const std::string failure = worker.process.start(all_.command_);
-        if (!failure.empty()) {
-          lose(worker, failure);
-          continue;
-        }
-      }
-      worker.process.queue(line_of(requests_[*worker.request], worker.id));
-      worker.deadline = Clock::now() + seconds(all_.limits_.timeout_s +
-                                               (worker.fresh ? all_.limits_.start_timeout_s : 0));
+    }
+    worker.process.queue(line_of(requests_[*worker.request], worker.id));
+    worker.deadline =
+        Clock::now() + seconds(limits_.timeout_s + (worker.fresh ? limits_.start_timeout_s : 0));
+  }
+}
+
+std::vector<RewardWorkers::Worker*> RewardWorkers::busy() const {
+  std::vector<Worker*> found;
+  for (const auto& worker : workers_) {
+    if (worker->request) found.push_back(worker.get());
+  }
+  return found;
+}
+
+/// Waits until one of them has written or is late.
+void RewardWorkers::Worker::wait_for(const std::vector<Worker*>& busy) {
+  std::vector<pollfd> ends;
+  Clock::time_point first = busy.front()->deadline;
+  for (const Worker* worker : busy) {
+    first = std::min(first, worker->deadline);
+    const WorkerProcess& process = worker->process;
+    ends.push_back({.fd = process.output(), .events = POLLIN, .revents = 0});
+    ends.push_back({.fd = process.errors(), .events = POLLIN, .revents = 0});
+    if (process.has_unsent()) {
+      ends.push_back({.fd = process.input(), .events = POLLOUT, .revents = 0});
     }
   }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
+  ::poll(ends.data(), ends.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+}
 
-  static void wait(const std::vector<Worker*>& busy) {
-    std::vector<pollfd> ends;
-    Clock::time_point first = busy.front()->deadline;
-    for (const Worker* worker : busy) {
-      first = std::min(first, worker->deadline);
-      const WorkerProcess& process = worker->process;
-      ends.push_back({.fd = process.output(), .events = POLLIN, .revents = 0});
-      ends.push_back({.fd = process.errors(), .events = POLLIN, .revents = 0});
-      if (process.has_unsent()) {
-        ends.push_back({.fd = process.input(), .events = POLLOUT, .revents = 0});
-      }
+/// Takes what the worker has written, or its end.
+void RewardWorkers::listen(Worker& worker) {
+  WorkerProcess& process = worker.process;
+  if (process.errors() >= 0) process.receive_errors();
+  if (process.has_unsent()) process.send();  // of one that reads no more the output ends, too
+  const bool open = process.receive();
+  std::string line;
+  while (worker.request && process.take_line(line)) {
+    Said said = read_line(line, worker.id);
+    if (said.ready && worker.fresh) {
+      worker.fresh = false;
+      worker.deadline = Clock::now() + seconds(limits_.timeout_s);
+    } else if (said.is_answer && !process.has_unsent()) {
+      worker.fresh = false;
+      dead_starts_ = 0;
+      settle(*std::exchange(worker.request, std::nullopt), std::move(said.answer));
+    } else {
+      return lose(worker, "its answer is '" + shortened(valid_utf8(line)) + "'");
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(first - Clock::now()).count();
-    ::poll(ends.data(), ends.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
   }
-
-  /// Takes what the worker has written, or its end.
-  void listen(Worker& worker) {
-    WorkerProcess& process = worker.process;
-    if (process.errors() >= 0) process.receive_errors();
-    if (process.has_unsent()) process.send();  // of one that reads no more the output ends, too
-    const bool open = process.receive();
-    std::string line;
-    while (worker.request && process.take_line(line)) {
-      const Said said = read_line(line, worker.id);
-      if (said.ready && worker.fresh) {
-        worker.fresh = false;
-        worker.deadline = Clock::now() + seconds(all_.limits_.timeout_s);
-      } else if (said.is_answer && !process.has_unsent()) {
-        worker.fresh = false;
-        dead_starts_ = 0;
-        answers_[*std::exchange(worker.request, std::nullopt)] = said.answer;
-      } else {
-        return lose(worker, "its answer is '" + shortened(valid_utf8(line)) + "'");
-      }
+  if (!worker.request) return;
+  if (process.waiting() > kLongestLine) return lose(worker, "its answer has no end");
+  if (!open) {
+    while (process.errors() >= 0 && process.receive_errors() && !is_quiet(process)) {
     }
-    if (!worker.request) return;
-    if (process.waiting() > kLongestLine) return lose(worker, "its answer has no end");
-    if (!open) {
-      while (process.errors() >= 0 && process.receive_errors() && !worker_quiet(process)) {
-      }
-      const std::string words = process.last_words();
-      return lose(worker, "the process ended" + (words.empty() ? "" : ": " + shortened(words)));
-    }
-    if (Clock::now() >= worker.deadline) lose(worker, "no answer in time");
+    const std::string words = process.last_words();
+    return lose(worker, "the process ended" + (words.empty() ? "" : ": " + shortened(words)));
   }
+  if (Clock::now() >= worker.deadline) lose(worker, "no answer in time");
+}
 
-  /// Nothing more of the error output can be read without waiting.
-  static bool worker_quiet(const WorkerProcess& process) {
-    pollfd end{.fd = process.errors(), .events = POLLIN, .revents = 0};
-    return ::poll(&end, 1, 0) <= 0;
-  }
+/// The request has no score, and the process is ended.
+void RewardWorkers::lose(Worker& worker, std::string failure) {
+  dead_starts_ += worker.fresh ? 1 : 0;
+  last_failure_ = failure;
+  settle(*std::exchange(worker.request, std::nullopt),
+         {.score = {}, .failure = std::move(failure), .detail = {}});
+  worker.process.stop();
+}
 
-  /// The request has no score, and the process is ended.
-  void lose(Worker& worker, std::string failure) {
-    dead_starts_ += worker.fresh ? 1 : 0;
-    last_failure_ = failure;
-    answers_[*std::exchange(worker.request, std::nullopt)].failure = std::move(failure);
-    worker.process.stop();
-  }
-
-  RewardWorkers& all_;
-  std::span<const RewardRequest> requests_;
-  std::vector<RewardAnswer> answers_;
-  std::size_t next_ = 0;
-  int dead_starts_ = 0;  // processes in a row that ended before they were ready
-  std::string last_failure_;
-};
+void RewardWorkers::settle(std::size_t request, RewardAnswer answer) {
+  answers_[request] = std::move(answer);
+  ++answered_;
+}
 
 RewardWorkers::RewardWorkers(std::vector<std::string> command, const WorkerLimits& limits,
                              int count)
@@ -193,8 +197,27 @@ RewardWorkers::RewardWorkers(std::vector<std::string> command, const WorkerLimit
 
 RewardWorkers::~RewardWorkers() = default;
 
+void RewardWorkers::submit(RewardRequest request) {
+  requests_.push_back(std::move(request));
+  answers_.emplace_back();
+}
+
+void RewardWorkers::poll() {
+  for (Worker* worker : busy()) listen(*worker);
+  for (const auto& worker : workers_) give_work(*worker);
+}
+
+std::vector<RewardAnswer> RewardWorkers::finish() {
+  for (poll(); answered_ < requests_.size(); poll()) Worker::wait_for(busy());
+  requests_.clear();
+  next_ = answered_ = 0;
+  dead_starts_ = 0;
+  return std::exchange(answers_, {});
+}
+
 std::vector<RewardAnswer> RewardWorkers::score(std::span<const RewardRequest> requests) {
-  return Round(*this, requests).run();
+  for (const RewardRequest& request : requests) submit(request);
+  return finish();
 }
 
 }  // namespace tessera

@@ -2,11 +2,12 @@
 // of memory, no network where bubblewrap can be used.
 //
 // A request is a JSON line {"id", "data_source", "solution_str", "ground_truth", "extra_info"}; the
-// answer a line {"id", "score"} or {"id", "error"} with the same id. A process may say {"ready":
+// answer a line {"id", "score"} or {"id", "error"} with the same id, beside a score also verl's
+// "acc" (a number) and "pred" (a text). A process may say {"ready":
 // true} when it has loaded what it needs; the time limit of its first response counts from then on.
 // A process that crashes, hangs, answers something else or floods its output is killed and started
 // anew: its response has no score, and nothing else is lost. A program whose processes die 32 times
-// in a row before they are ready is tried no more in that call.
+// in a row before they are ready is tried no more until the next finish().
 // One owner, one thread; the processes live as long as the object.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
+#include "executor/rewards/rules.h"
 #include "executor/rewards/worker_process.h"
 
 namespace tessera {
@@ -42,6 +44,13 @@ struct WorkerLimits {
 std::vector<std::string> python_reward(const std::string& python, const std::filesystem::path& file,
                                        const std::string& function, const std::string& kwargs);
 
+/// The command that runs the code of a response (the last ```python block) against unit tests, as
+/// verl's prime_code does: the truth is {"inputs": [text...], "outputs": [text...]}, with "fn_name"
+/// a call whose arguments are the lines of an input, or {"assert_case": [statements...]}, as a map
+/// or as JSON text. The score is the part of the first `tests` (10) that pass within
+/// `test_timeout_s` (2) seconds each; `kwargs` may set both. "acc" says that all have.
+std::vector<std::string> unit_test_reward(const std::string& python, const std::string& kwargs);
+
 /// `words` in the sandbox. A Problem, and nullopt, where bubblewrap is asked for and cannot be
 /// used; as they are where it is automatic and cannot be used (`boxed` says so).
 std::optional<std::vector<std::string>> in_sandbox(std::vector<std::string> words, Sandbox sandbox,
@@ -56,6 +65,7 @@ struct RewardRequest {
 struct RewardAnswer {
   std::optional<double> score;  // finite
   std::string failure;          // why there is none
+  ScoreDetail detail;           // of a score
 };
 
 class RewardWorkers {
@@ -64,17 +74,36 @@ class RewardWorkers {
   RewardWorkers(std::vector<std::string> command, const WorkerLimits& limits, int count);
   ~RewardWorkers();
 
-  /// One answer for each request, in their order.
+  /// Adds a request to those that wait for a free process.
+  void submit(RewardRequest request);
+  /// Gives waiting requests to free processes and takes in what has been answered, without waiting.
+  void poll();
+  /// How many of the submitted requests have their answer.
+  std::size_t answered() const { return answered_; }
+  /// Waits for all; one answer for each request submitted since the last call, in their order.
+  std::vector<RewardAnswer> finish();
+
+  /// Submits these, with nothing submitted before, and waits for them.
   std::vector<RewardAnswer> score(std::span<const RewardRequest> requests);
 
  private:
   struct Worker;
-  class Round;
+
+  void give_work(Worker& worker);
+  std::vector<Worker*> busy() const;
+  void listen(Worker& worker);
+  void lose(Worker& worker, std::string failure);
+  void settle(std::size_t request, RewardAnswer answer);
 
   WorkerCommand command_;
   WorkerLimits limits_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::int64_t next_id_ = 0;
+  std::vector<RewardRequest> requests_;  // since the last finish()
+  std::vector<RewardAnswer> answers_;    // of them
+  std::size_t next_ = 0, answered_ = 0;  // the first that waits; how many are answered
+  int dead_starts_ = 0;                  // processes in a row that ended before they were ready
+  std::string last_failure_;
 };
 
 }  // namespace tessera

@@ -32,6 +32,12 @@ double of_truth(const RewardText& text) {
   return rule(text.response, text.truth);
 }
 
+/// The same of what a rule finds in the response.
+template <std::optional<std::string> (*find)(std::string_view)>
+ScoreDetail with_answer(const RewardText& text) {
+  return {.answer = find(text.response), .accuracy = {}};
+}
+
 /// Sources of verl 0.9.1's utils/reward_score/__init__.py whose functions are rules here.
 struct SourceRule {
   std::string_view data_source, rule;
@@ -47,18 +53,27 @@ constexpr SourceRule kSources[] = {{"openai/gsm8k", "gsm8k"},
 constexpr RewardRule kRules[] = {
     {"fraction", of_truth<fraction_reward>, any_source},
     {"exact", of_truth<exact_reward>, any_source},
-    {"numeric", of_truth<numeric_reward>, any_source},
-    {"gsm8k", of_truth<gsm8k_reward>, any_source},
-    {"gsm8k_flexible", of_truth<gsm8k_flexible_reward>, any_source},
-    {"math", of_truth<math_reward>, any_source},
-    {"math_dapo", of_truth<math_dapo_reward>, any_source},
+    {"numeric", of_truth<numeric_reward>, any_source, with_answer<gsm8k_flexible_answer>},
+    {"gsm8k", of_truth<gsm8k_reward>, any_source, with_answer<gsm8k_answer>},
+    {"gsm8k_flexible", of_truth<gsm8k_flexible_reward>, any_source,
+     with_answer<gsm8k_flexible_answer>},
+    {"math", of_truth<math_reward>, any_source, with_answer<math_answer>},
+    {"math_dapo", of_truth<math_dapo_reward>, any_source,
+     [](const RewardText& text) {
+       return ScoreDetail{.answer = math_dapo_answer(text.response),
+                          .accuracy = math_dapo_reward(text.response, text.truth) > 0 ? 1.0 : 0.0};
+     }},
     {"format", [](const RewardText& text) { return format_reward(text.response); }, any_source},
     {"by_data_source",
      [](const RewardText& text) {
        const RewardRule* rule = rule_of_data_source(text.data_source);
        return rule == nullptr ? 0.0 : rule->score(text);
      },
-     [](std::string_view source) { return rule_of_data_source(source) != nullptr; }}};
+     [](std::string_view source) { return rule_of_data_source(source) != nullptr; },
+     [](const RewardText& text) {
+       const RewardRule* rule = rule_of_data_source(text.data_source);
+       return rule == nullptr || rule->detail == nullptr ? ScoreDetail{} : rule->detail(text);
+     }}};
 
 }  // namespace
 

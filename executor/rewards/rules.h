@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,11 +19,19 @@ struct RewardText {
   std::string_view data_source, response, truth;
 };
 
+/// What a score was given for, where its function says so: a validation counts majorities of it.
+struct ScoreDetail {
+  std::optional<std::string> answer;  // that was found in the response
+  std::optional<double> accuracy;     // verl's "acc", where it is not the score
+};
+
 struct RewardRule {
   std::string_view name;
   double (*score)(const RewardText& text);
   /// Whether there is a score for prompts of this source.
   bool (*knows)(std::string_view data_source);
+  /// nullptr = the rule looks for no answer.
+  ScoreDetail (*detail)(const RewardText& text) = nullptr;
 };
 
 /// Share of the truth's characters (UTF-8 code points) that the response has in the same place;
@@ -52,6 +61,13 @@ double math_reward(std::string_view response, std::string_view truth);
 /// after both are normalized as Minerva's (Lewkowycz et al. 2022), where there is none the last
 /// \boxed{} of the last 100; else -1.
 double math_dapo_reward(std::string_view response, std::string_view truth);
+
+/// The answer that gsm8k, gsm8k_flexible (numeric, too), math or math_dapo compares; none = not
+/// found. verl's "pred" where verl has it (math_dapo), else as verl's functions find it.
+std::optional<std::string> gsm8k_answer(std::string_view response);
+std::optional<std::string> gsm8k_flexible_answer(std::string_view response);
+std::optional<std::string> math_answer(std::string_view response);
+std::optional<std::string> math_dapo_answer(std::string_view response);
 
 /// verl's geo3k.py format_reward: 1 when the response is <think>...</think>...\boxed{...}...
 double format_reward(std::string_view response);

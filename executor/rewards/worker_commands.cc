@@ -1,4 +1,4 @@
-// The commands of scoring processes: Python files as verl calls them, and the sandbox.
+// The commands of scoring processes: Python files as verl calls them, unit tests, and the sandbox.
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,12 +13,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Answers requests with a function of a file. Python's -c program; its arguments are the file, the
-/// function and the keyword arguments.
-constexpr const char* kPythonProgram = R"py(
+/// Where answers go, before anything prints: the output that others write to becomes the error
+/// output.
+constexpr const char* kAnswersFirst = R"py(
 import asyncio, importlib.util, inspect, json, os, sys
 answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
+)py";
+
+/// `function` and `options` of a file; the arguments are the file, the function's name and the
+/// options.
+constexpr const char* kFunctionOfFile = R"py(
 file, name, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
 spec = importlib.util.spec_from_file_location("reward_file", file)
@@ -26,6 +31,122 @@ module = importlib.util.module_from_spec(spec)
 sys.modules["reward_file"] = module
 spec.loader.exec_module(module)
 function = getattr(module, name)
+)py";
+
+/// `function` and `options` that run unit tests: the code of a response in an interpreter of its
+/// own, which is given the inputs and never the outputs that are expected. Where the code ends it
+/// or takes too long, the next test begins another.
+constexpr const char* kUnitTests = R"py(
+import math, subprocess
+options = json.loads(sys.argv[1])
+PRELUDE = "import sys\nsys.setrecursionlimit(600000)\n" + "".join(
+    f"from {name} import *\nimport {name}\n" for name in
+    "string re datetime collections heapq bisect copy math random statistics itertools functools "
+    "operator io json typing".split())
+RUNNER = """
+import io, json, os, signal, sys
+job = json.load(sys.stdin)
+said = os.fdopen(os.dup(1), "w", encoding="utf-8")
+os.dup2(2, 1)
+def late(*_):
+    raise TimeoutError("late")
+signal.signal(signal.SIGALRM, late)
+for text in job["inputs"]:
+    result = {}
+    try:
+        signal.setitimer(signal.ITIMER_REAL, job["timeout"])
+        sys.stdin, sys.stdout = io.StringIO(text), io.StringIO()
+        space = {"__name__": "__main__"}
+        name = job["name"]
+        try:
+            exec(compile(job["code"], "response", "exec"), space)
+            if job["kind"] == "assert":
+                exec(compile(text, "test", "exec"), space)
+        except SystemExit:
+            if job["kind"] != "input":
+                raise
+        if job["kind"] == "call":
+            owner = space["Solution"]() if "class Solution" in job["code"] else None
+            call = getattr(owner, name) if owner is not None else space[name]
+            result["value"] = call(*[json.loads(line) for line in text.split(chr(10))])
+            json.dumps(result)
+        else:
+            result["output"] = sys.stdout.getvalue()[:1000000]
+    except BaseException as error:
+        result = {"error": type(error).__name__}
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print(json.dumps(result), file=said, flush=True)
+"""
+
+def results_of(code, kind, name, inputs, timeout):
+    results = []
+    while len(results) < len(inputs):
+        left = inputs[len(results):]
+        job = {"code": PRELUDE + code, "kind": kind, "name": name, "inputs": left, "timeout": timeout}
+        with subprocess.Popen([sys.executable, "-I", "-c", RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, start_new_session=True) as process:
+            try:
+                output, _ = process.communicate(json.dumps(job), timeout=(timeout + 1) * len(left))
+            except subprocess.TimeoutExpired as expired:
+                output = expired.stdout or ""
+                if isinstance(output, bytes):
+                    output = output.decode("utf-8", "replace")
+            finally:
+                try:
+                    os.killpg(process.pid, 9)
+                except ProcessLookupError:
+                    pass
+        for line in output.splitlines()[:len(left)]:
+            try:
+                results.append(json.loads(line))
+            except ValueError:
+                break
+        if len(results) < len(inputs):
+            results.append({"error": "the process ended"})
+    return results
+
+def close(a, b):
+    try:
+        return math.isclose(float(a), float(b), rel_tol=1e-5, abs_tol=1e-8) and not (a.isdigit() and b.isdigit())
+    except ValueError:
+        return False
+
+def same_text(output, expected):
+    mine, right = ([line.split() for line in text.splitlines() if line.strip()] for text in (output, expected))
+    return len(mine) == len(right) and all(
+        len(a) == len(b) and all(x == y or close(x, y) for x, y in zip(a, b)) for a, b in zip(mine, right))
+
+def joined(text):
+    return "\n".join(text) if isinstance(text, list) else str(text)
+
+def passed(kind, result, expected):
+    if "error" in result:
+        return False
+    if kind == "assert":
+        return True
+    if kind == "input":
+        return same_text(result["output"], joined(expected))
+    right = json.loads(expected) if isinstance(expected, str) else expected
+    value = result["value"]
+    return value == right or (isinstance(right, list) and len(right) > 0 and value == right[0])
+
+def function(data_source, solution_str, ground_truth, extra_info, tests=10, test_timeout_s=2):
+    code = solution_str.split("```python")[-1].split("```")[0]
+    cases = json.loads(ground_truth) if isinstance(ground_truth, str) else ground_truth
+    if "assert_case" in cases:
+        kind, inputs = "assert", [joined(case) for case in cases["assert_case"]]
+        expected = inputs
+    else:
+        kind = "input" if cases.get("fn_name") is None else "call"
+        inputs, expected = [joined(text) for text in cases["inputs"]], cases["outputs"]
+    inputs, expected = inputs[:tests], expected[:tests]
+    results = results_of(code, kind, cases.get("fn_name"), inputs, test_timeout_s)
+    right = [passed(kind, result, truth) for result, truth in zip(results, expected)]
+    return {"score": sum(right) / len(right), "acc": all(right)}
+)py";
+
+/// Answers requests with `function`.
+constexpr const char* kAnswerLoop = R"py(
 def answer(said):
     print(json.dumps(said), file=answers, flush=True)
 answer({"ready": True})
@@ -37,6 +158,10 @@ for line in sys.stdin:
         if inspect.iscoroutine(result):
             result = asyncio.run(result)
         if isinstance(result, dict):
+            if isinstance(result.get("acc"), (bool, int, float)):
+                said["acc"] = float(result["acc"])
+            if result.get("pred") is not None:
+                said["pred"] = str(result["pred"])
             result = result["score"]
         elif not isinstance(result, (int, float)) and hasattr(result, "__getitem__"):
             result = result[0]
@@ -102,7 +227,16 @@ std::string_view name_of(Sandbox sandbox) {
 
 std::vector<std::string> python_reward(const std::string& python, const fs::path& file,
                                        const std::string& function, const std::string& kwargs) {
-  return {python, "-c", kPythonProgram, fs::absolute(file).string(), function, kwargs};
+  return {python,
+          "-c",
+          std::string(kAnswersFirst) + kFunctionOfFile + kAnswerLoop,
+          fs::absolute(file).string(),
+          function,
+          kwargs};
+}
+
+std::vector<std::string> unit_test_reward(const std::string& python, const std::string& kwargs) {
+  return {python, "-c", std::string(kAnswersFirst) + kUnitTests + kAnswerLoop, kwargs};
 }
 
 std::optional<std::vector<std::string>> in_sandbox(std::vector<std::string> words, Sandbox sandbox,

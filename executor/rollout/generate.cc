@@ -123,7 +123,7 @@ RolloutEngine::Cache& RolloutEngine::cache_for(std::span<const TokenPrompt> prom
 }
 
 Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> prompts,
-                                const RolloutOptions& options) {
+                                const RolloutOptions& options, const AfterPass& after_pass) {
   Rollout rollout;
   const auto samples = [](const TokenPrompt& prompt) { return prompt.samples > 0; };
   if (std::any_of(prompts.begin(), prompts.end(), samples)) {
@@ -134,7 +134,7 @@ Rollout RolloutEngine::generate(std::int64_t step, std::span<const TokenPrompt> 
     RolloutOptions limited = options;
     limited.max_sequences = std::min(options.max_sequences, cache.model->shape().slots);
     RequestQueue queue(*cache.model, step, limited, cache.model->shape().pages);
-    rollout.sequences = generate_all(queue, prompts);
+    rollout.sequences = generate_all(queue, prompts, after_pass);
     rollout.counts = queue.counts();
     cache.memory->release();
   }

@@ -33,7 +33,7 @@ class RolloutEngine {
   /// the tensor-parallel ranks compare digests of what they drew; throws Error{internal} when they
   /// differ.
   Rollout generate(std::int64_t step, std::span<const TokenPrompt> prompts,
-                   const RolloutOptions& options);
+                   const RolloutOptions& options, const AfterPass& after_pass = {});
 
  private:
   struct Cache;

@@ -306,7 +306,8 @@ void RequestQueue::collect() {
   }
 }
 
-std::vector<Sequence> generate_all(RequestQueue& queue, std::span<const TokenPrompt> prompts) {
+std::vector<Sequence> generate_all(RequestQueue& queue, std::span<const TokenPrompt> prompts,
+                                   const AfterPass& after_pass) {
   std::vector<std::size_t> first;  // of each request's samples
   std::size_t count = 0;
   for (const TokenPrompt& prompt : prompts) {
@@ -314,12 +315,16 @@ std::vector<Sequence> generate_all(RequestQueue& queue, std::span<const TokenPro
     first.push_back(count);
     count += static_cast<std::size_t>(prompt.samples);
   }
-  while (queue.step()) {
-  }
   std::vector<Sequence> sequences(count);
-  for (EndedSequence& ended : queue.take_ended()) {
-    const auto sample = static_cast<std::size_t>(ended.sequence.sample_index);
-    sequences[first[static_cast<std::size_t>(ended.request)] + sample] = std::move(ended.sequence);
+  for (bool more = true; more;) {
+    more = queue.step();
+    std::vector<EndedSequence> all = queue.take_ended();
+    if (after_pass) after_pass(all);
+    for (EndedSequence& ended : all) {
+      const auto sample = static_cast<std::size_t>(ended.sequence.sample_index);
+      sequences[first[static_cast<std::size_t>(ended.request)] + sample] =
+          std::move(ended.sequence);
+    }
   }
   return sequences;
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -148,8 +149,12 @@ class RequestQueue {
   RolloutCounts counts_;
 };
 
+/// Hears after every pass of the sequences that ended with it, which may be none.
+using AfterPass = std::function<void(std::span<const EndedSequence> ended)>;
+
 /// Submits the prompts and runs the queue until it is empty: every sample of every prompt, in the
 /// order (prompt, sample), with rollout_log_prob. Precondition: nothing was submitted before.
-std::vector<Sequence> generate_all(RequestQueue& queue, std::span<const TokenPrompt> prompts);
+std::vector<Sequence> generate_all(RequestQueue& queue, std::span<const TokenPrompt> prompts,
+                                   const AfterPass& after_pass = {});
 
 }  // namespace tessera

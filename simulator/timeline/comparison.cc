@@ -66,8 +66,10 @@ std::string verdict(const BytesComparison& bytes) {
          std::to_string(bytes.steps_apart) + (bytes.steps_apart == 1 ? " step" : " steps");
 }
 
-Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up,
+Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, int warm_up,
                    const WireOptions& options) {
+  std::vector<StepNumbers> run = numbers;
+  std::erase_if(run, [](const StepNumbers& step) { return step.step == 0; });  // no step: validated
   const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
   Comparison result;
   result.steps = static_cast<std::int64_t>(run.size() - first);

@@ -52,7 +52,7 @@ struct Comparison {
 
 /// The first `warm_up` steps are left out of the means (while at least one step remains). Phases
 /// that neither side has are left out; a phase of one side only shows 0 on the other.
-Comparison compare(const Plan& plan, const std::vector<StepNumbers>& run, int warm_up = 2,
+Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, int warm_up = 2,
                    const WireOptions& options = {});
 
 std::string to_text(const Comparison& comparison);

@@ -9,9 +9,12 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <mutex>
 #include <new>
 
 #include "cost_models/documents/problem.h"
@@ -20,8 +23,9 @@
 namespace tessera {
 namespace {
 
+constexpr std::chrono::milliseconds kBeat{200};
 constexpr std::string_view kRequeue = "requeue";  // in RUN/stop
-constexpr std::array<char, 8> kMagic = {'T', 'S', 'R', 'R', 'A', 'N', 'K', '1'};
+constexpr std::array<char, 8> kMagic = {'T', 'S', 'R', 'R', 'A', 'N', 'K', '2'};
 
 std::int64_t now_ns() {
   timespec now{};
@@ -43,6 +47,9 @@ struct RankStatusFile::Record {
   std::atomic<std::int32_t> state, exit_code;
   std::atomic<std::int64_t> ended_ns;
   std::atomic<std::int64_t> turn;
+  std::atomic<std::int64_t> beats;
+  std::atomic<std::int32_t> waiting;
+  double stall_limit_s;
   std::array<Phase, 2> phases;
 
   /// Only the first end counts.
@@ -65,7 +72,8 @@ void RankStatusFile::on_terminate(int signal) {
   ::raise(signal);
 }
 
-RankStatusFile::RankStatusFile(const std::filesystem::path& run, int rank) {
+RankStatusFile::RankStatusFile(const std::filesystem::path& run, int rank, const RankLife& life)
+    : waiting_(life.waiting) {
   const std::filesystem::path file = run / "ranks" / std::to_string(rank);
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
@@ -85,6 +93,7 @@ RankStatusFile::RankStatusFile(const std::filesystem::path& run, int rank) {
   record_->magic = kMagic;
   record_->rank = rank;
   record_->pid = static_cast<std::int32_t>(::getpid());
+  record_->stall_limit_s = life.stall_limit_s;
   enter("load", 0);
   if (::rename(fresh.c_str(), file.c_str()) != 0) {
     const std::string reason = std::strerror(errno);
@@ -95,9 +104,27 @@ RankStatusFile::RankStatusFile(const std::filesystem::path& run, int rank) {
   struct sigaction action {};
   action.sa_handler = on_terminate;
   ::sigaction(SIGTERM, &action, nullptr);
+  heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
+}
+
+/// Signals are for the threads that the process has beside this one.
+void RankStatusFile::beat(const std::stop_token& stop) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  std::mutex mutex;
+  std::condition_variable_any ended;
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    record_->waiting = waiting_ != nullptr && *waiting_ ? 1 : 0;
+    record_->beats += 1;
+    ended.wait_for(lock, stop, kBeat, [] { return false; });
+  }
 }
 
 RankStatusFile::~RankStatusFile() {
+  heart_.request_stop();
+  heart_.join();
   handled_record = nullptr;
   ::munmap(record_, sizeof(Record));
 }
@@ -138,7 +165,10 @@ std::optional<RankStatus> read_rank_status(const std::filesystem::path& file) {
         .phase_since_ns = phase.since_ns,
         .ended_ns = record->ended_ns,
         .state = static_cast<RankState>(state),
-        .exit_code = record->exit_code};
+        .exit_code = record->exit_code,
+        .beats = record->beats,
+        .waiting = record->waiting != 0,
+        .stall_limit_s = record->stall_limit_s};
   }
   ::munmap(mapped, sizeof(Record));
   return status;

@@ -1,16 +1,20 @@
 // The present work of every rank of a run, as files that outlive the ranks.
 //
 // RUN/ranks/<rank> is a small file that the rank keeps mapped: what it wrote last is still there
-// after SIGKILL. The rank writes; the parent of the run, the window and people after a crash read.
+// after SIGKILL. A thread of the rank counts beats in it, five a second, for as long as the process
+// runs. The rank writes; the parent of the run, the window and people after a crash read.
 // RUN/stop asks all ranks to end; it is empty, or says "requeue". Times are nanoseconds of the
 // system clock since 1970.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace tessera {
@@ -27,7 +31,16 @@ struct RankStatus {
   std::int64_t phase_since_ns = 0;
   std::int64_t ended_ns = 0;  // 0 while running
   RankState state = RankState::running;
-  int exit_code = 0;  // of a finished rank
+  int exit_code = 0;         // of a finished rank
+  std::int64_t beats = 0;    // signs of life so far
+  bool waiting = false;      // for a message of another rank, as of the last beat
+  double stall_limit_s = 0;  // without a sign of life for so long it counts as stalled; 0 = never
+};
+
+/// What a rank says of itself beside its phases.
+struct RankLife {
+  double stall_limit_s = 0;                    // as in RankStatus
+  const std::atomic<bool>* waiting = nullptr;  // while it waits for others; outlives the file
 };
 
 /// A rank's own file. One per process; its thread writes, a signal handler may end it.
@@ -35,7 +48,7 @@ class RankStatusFile {
  public:
   /// Creates RUN/ranks/<rank>, replacing what an earlier run left, in phase "load" of step 0. From
   /// then on SIGTERM marks the file before it ends the process. Error (io) when it cannot.
-  RankStatusFile(const std::filesystem::path& run, int rank);
+  RankStatusFile(const std::filesystem::path& run, int rank, const RankLife& life = {});
   ~RankStatusFile();
   RankStatusFile(const RankStatusFile&) = delete;
   RankStatusFile& operator=(const RankStatusFile&) = delete;
@@ -48,7 +61,10 @@ class RankStatusFile {
   struct Record;
   friend std::optional<RankStatus> read_rank_status(const std::filesystem::path& file);
   static void on_terminate(int signal);
+  void beat(const std::stop_token& stop);
   Record* record_;
+  const std::atomic<bool>* waiting_;
+  std::jthread heart_;  // last: ends before what it writes to
 };
 
 /// One file, or nullopt where there is none that is complete.

@@ -53,6 +53,12 @@ TEST_F(RewardRun, APythonFileTrainsAsTheRuleDoes) {
   EXPECT_EQ(rewards("rule"), rewards("file"));
   EXPECT_EQ(metric("rule", "actor/pg_loss"), metric("file", "actor/pg_loss"));
   EXPECT_EQ(metric("file", "reward/failed"), (std::vector<double>{0, 0}));
+  // Scores begin as responses end: by the second step the processes are there.
+  const std::vector<double> early = metric("file", "reward/overlapped");
+  ASSERT_EQ(early.size(), 2u);
+  EXPECT_GT(early[1], 0);
+  EXPECT_EQ(metric("file", "reward/exposed_s").size(), 2u);
+  EXPECT_TRUE(metric("rule", "reward/overlapped").empty());
 }
 
 TEST_F(RewardRun, AParquetFileTrainsAsTheSameLinesDo) {

@@ -82,11 +82,19 @@ class RunFailure : public ProgramTest {
         0);
   }
 
-  RunningProgram start(const std::string& name) {
-    return RunningProgram({kTessera, "run", at("ppo.json"), "--config", "ppo-digits", "--set",
-                           "data.train_files=[" + at("prompts.jsonl") + "]", "--set",
-                           "trainer.total_training_steps=100000", "-o", at(name)},
-                          at(name + ".txt"));
+  RunningProgram start(const std::string& name, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {kTessera,
+                                      "run",
+                                      at("ppo.json"),
+                                      "--config",
+                                      "ppo-digits",
+                                      "--set",
+                                      "data.train_files=[" + at("prompts.jsonl") + "]",
+                                      "--set",
+                                      "trainer.total_training_steps=100000"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {"-o", at(name)});
+    return RunningProgram(words, at(name + ".txt"));
   }
 
   /// Waits until the rank is in `phase` of its second step or a later one.
@@ -149,6 +157,84 @@ INSTANTIATE_TEST_SUITE_P(Phases, KilledRank,
                          testing::Values("reshard", "gen", "reward", "old_log_prob", "ref",
                                          "values", "adv", "update_critic", "update_actor"),
                          [](const auto& info) { return std::string(info.param); });
+
+struct StalledIn {
+  int rank;
+  const char* phase;
+};
+
+class StalledRank : public RunFailure, public testing::WithParamInterface<StalledIn> {};
+
+/// SIGSTOP: the rank itself is named, with the phase in which it stands still.
+TEST_P(StalledRank, IsNamedItselfWithin15SecondsOfTheLimit) {
+  const auto [rank, phase] = GetParam();
+  const std::string name = "stalled-" + std::to_string(rank) + "-" + phase;
+  RunningProgram program = start(name, {"--set", "actor_rollout_ref.nccl_timeout=6"});
+  const auto victim = await(name, rank, phase, program);
+  ASSERT_TRUE(victim) << "never in phase " << phase << "\n" << program.messages();
+  ::kill(victim->pid, SIGSTOP);
+  const auto stands = read_rank_status(folder_ / name / "ranks" / std::to_string(rank));
+  EXPECT_EQ(program.wait(21s), 75) << program.messages();
+  EXPECT_NE(program.messages().find("stalled: rank " + std::to_string(rank) + " in phase " +
+                                    stands->phase + " of step " + std::to_string(stands->step)),
+            std::string::npos)
+      << program.messages();
+  EXPECT_NE(program.messages().find("no sign of life for"), std::string::npos);
+  expect_no_orphan(name);
+}
+
+INSTANTIATE_TEST_SUITE_P(RanksAndPhases, StalledRank,
+                         testing::Values(StalledIn{0, "gen"}, StalledIn{1, "gen"},
+                                         StalledIn{2, "update_actor"}, StalledIn{3, "update_actor"},
+                                         StalledIn{0, "old_log_prob"},
+                                         StalledIn{1, "update_critic"}, StalledIn{2, "reshard"},
+                                         StalledIn{3, "values"}),
+                         [](const auto& info) {
+                           return std::string(info.param.phase) + std::to_string(info.param.rank);
+                         });
+
+/// With --restarts the run ends as if nobody had killed a rank, its model bit for bit.
+TEST_F(RunFailure, ARunThatMayRestartGoesOnFromItsNewestCheckpoint) {
+  const std::vector<std::string> short_run = {"--set", "trainer.total_training_steps=6", "--set",
+                                              "trainer.save_freq=2"};
+  RunningProgram whole = start("whole", short_run);
+  ASSERT_EQ(whole.wait(180s), 0) << whole.messages();
+  std::vector<std::string> more = short_run;
+  more.insert(more.end(), {"--restarts", "2"});
+  RunningProgram program = start("restarted", more);
+  for (int life = 1; life <= 2; ++life) {
+    std::optional<RankStatus> victim;
+    for (int look = 0; look < 6000 && !program.ended(); ++look, std::this_thread::sleep_for(10ms)) {
+      victim = read_rank_status(folder_ / "restarted/ranks/3");
+      if (victim && victim->step >= 2 * life + 1 && is_alive(victim->pid)) break;
+    }
+    ASSERT_TRUE(victim);
+    ::kill(victim->pid, SIGKILL);
+  }
+  ASSERT_EQ(program.wait(180s), 0) << program.messages();
+  EXPECT_NE(program.messages().find("run: restart 2 of 2, from the newest checkpoint"),
+            std::string::npos)
+      << program.messages();
+  EXPECT_TRUE(text_of(folder_ / "restarted/hf/model.safetensors") ==
+              text_of(folder_ / "whole/hf/model.safetensors"));
+  EXPECT_TRUE(text_of(folder_ / "restarted/samples.jsonl") ==
+              text_of(folder_ / "whole/samples.jsonl"));
+}
+
+/// Without restarts left the run ends as it always did.
+TEST_F(RunFailure, RestartsAreCounted) {
+  RunningProgram program = start("counted", {"--restarts", "1"});
+  int last = 0;
+  for (int life = 1; life <= 2; ++life) {
+    auto victim = await("counted", 1, "", program);
+    while (victim && victim->pid == last) victim = await("counted", 1, "", program);
+    ASSERT_TRUE(victim) << program.messages();
+    last = victim->pid;
+    ::kill(last, SIGKILL);
+  }
+  EXPECT_EQ(program.wait(60s), 75) << program.messages();
+  EXPECT_NE(program.messages().find("run: restart 1 of 1, from the beginning"), std::string::npos);
+}
 
 TEST_F(RunFailure, AnInterruptEndsTheRunBetweenPhasesWithItsModelSaved) {
   RunningProgram program = start("interrupted");

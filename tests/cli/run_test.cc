@@ -414,5 +414,51 @@ TEST_F(Run, ExitCodesSayWhatWasWrong) {
   EXPECT_EQ(run("explain " + at("plan.json")), 0);
 }
 
+/// A rule that warns tells once; one that asks for more ends the run after its step, saved.
+TEST_F(Run, RulesAreJudgedOnEveryStepAndMayEndTheRun) {
+  const auto rule = [](const std::string& name, const std::string& metric, int most,
+                       const std::string& action) {
+    return R"({"name": ")" + name + R"(", "metric": ")" + metric +
+           R"(", "scope": "step", "operator": "<=", "value": )" + std::to_string(most) +
+           R"(, "unit": "ratio", "source": "a test", "evidence": "confirmed", "published": "",)" +
+           R"( "advice": "do this", "action": ")" + action + R"(", "enabled": true})";
+  };
+  std::ofstream(at("rules.json")) << R"({"tessera_rules": 1, "profile": "test", "note": "",)"
+                                  << R"( "rules": [)"
+                                  << rule("early", "training/global_step", 0, "warn") << ", "
+                                  << rule("late", "training/global_step", 2, "pause") << "]}";
+  EXPECT_EQ(train("ruled", 40, "--set trainer.rules=" + at("rules.json")), 130);
+  const std::string log = text_of(folder_ / "ruled/log.txt");
+  const std::string early = "[Rule] step 1: early: training/global_step is 1, not <= 0; do this";
+  EXPECT_NE(log.find(early), std::string::npos) << log;
+  EXPECT_EQ(log.find("early", log.find(early) + early.size()), std::string::npos) << "told once";
+  EXPECT_NE(log.find("[Rule] step 3: late: training/global_step is 3, not <= 2 (pause)"),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(rewards("ruled").size(), 3u);
+  EXPECT_TRUE(fs::exists(folder_ / "ruled/checkpoints/global_step_3"));
+  EXPECT_EQ(train("unruled", 1, "--set trainer.rules=" + at("nothing.json")), 65);
+}
+
+TEST_F(Run, VerlsStandardNumbersAreThere) {
+  ASSERT_EQ(train("standard", 17), 0);
+  Problems problems;
+  const auto steps = read_metrics(folder_ / "standard/metrics.jsonl", problems);
+  ASSERT_TRUE(steps);
+  for (const StepNumbers& step : *steps) {
+    // 512 prompts, 32 a step: a pass has 16 steps.
+    EXPECT_EQ(step.data.at("training/epoch"), step.step <= 16 ? 0 : 1) << step.step;
+    EXPECT_EQ(step.data.at("training/not_finite"), 0);
+    EXPECT_EQ(step.data.at("training/skipped_updates"), 0);
+    EXPECT_GT(step.data.at("perf/cpu_memory_used_gb"), 0);
+    EXPECT_GT(step.data.at("perf/mfu/actor"), 0);
+  }
+  // The old policy is that of the first update where there is one mini-batch, and random weights
+  // are close to the uniform distribution over 16 tokens.
+  const double entropy = steps->front().data.at("actor/entropy");
+  EXPECT_GT(entropy, 0.5);
+  EXPECT_LE(entropy, std::log(16.0) + 1e-6);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -68,6 +68,24 @@ TEST_F(Supervise, ARunThatEndsWellReturnsZero) {
   expect_no_orphan(3);
 }
 
+/// A rank that is stopped, or computes for ever, is named itself, and not one that waits for it.
+TEST_F(Supervise, NamesTheStalledRankAndItsPhase) {
+  for (const char* how : {"--stop", "--spin"}) {
+    for (const char* rank : {"0", "1", "2"}) {
+      log_.str("");
+      const Clock::time_point begin = Clock::now();
+      EXPECT_EQ(supervise(fake({how, rank, "reshard"}), log_), 75);
+      EXPECT_THAT(log_.str(),
+                  HasSubstr(std::string("stalled: rank ") + rank + " in phase reshard of step 2"))
+          << how;
+      EXPECT_THAT(log_.str(), HasSubstr(how == std::string("--stop") ? "no sign of life for"
+                                                                     : "others waited for it"));
+      EXPECT_LT(Clock::now() - begin, 18s) << "within 15 s after the limit of 3 s";
+      expect_no_orphan(3);
+    }
+  }
+}
+
 TEST_F(Supervise, NamesTheKilledRankAndItsPhase) {
   for (const char* phase : {"gen", "reshard", "update_actor"}) {
     log_.str("");

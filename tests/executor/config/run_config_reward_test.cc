@@ -41,13 +41,20 @@ TEST(RunRewards, ARuleIsNamedAndFractionIsTheDefault) {
     EXPECT_EQ(config.reward.functions.functions[0].weight, 1);
   }
   refused("", "function: gsm8", "gsm8k");
+  EXPECT_TRUE(read("", "function: unit_tests").reward.functions.functions.at(0).unit_tests);
+  const RewardConfig tests =
+      read("", "functions: [{name: unit_tests, reward_kwargs: {tests: 3}}]").reward;
+  EXPECT_TRUE(tests.functions.functions.at(0).unit_tests);
+  EXPECT_EQ(tests.functions.functions.at(0).kwargs, "{\"tests\":3}");
 }
 
 TEST(RunRewards, TheSchemaNamesEveryRule) {
   std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/run.schema.json");
   const nlohmann::json schema = nlohmann::json::parse(stream);
   const auto told = schema.at("/properties/reward/properties/function/enum"_json_pointer);
-  EXPECT_EQ(told.get<std::vector<std::string>>(), reward_rule_names());
+  std::vector<std::string> names = reward_rule_names();
+  names.emplace_back(kUnitTestsName);
+  EXPECT_EQ(told.get<std::vector<std::string>>(), names);
   std::ifstream page(std::string(TESSERA_SOURCE_DIR) + "/docs/training/rewards.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};
   for (const std::string& name : reward_rule_names()) {

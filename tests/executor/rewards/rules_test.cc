@@ -51,6 +51,32 @@ TEST(RewardRules, ADataSourceHasTheRuleThatVerlGivesIt) {
   EXPECT_FALSE(rule.knows("openai/gsm8k2"));
 }
 
+/// What verl 0.9.1's gsm8k.extract_solution and math_dapo.compute_score["pred"] return.
+TEST(RewardRules, TheAnswersThatAreComparedAreVerls) {
+  using Found = std::optional<std::string>;
+  EXPECT_EQ(gsm8k_answer("so #### 1,234."), "1234.");
+  EXPECT_EQ(gsm8k_flexible_answer("so #### 1,234."), "1,234.");
+  EXPECT_EQ(gsm8k_answer("none"), Found());
+  EXPECT_EQ(gsm8k_flexible_answer("none"), Found());
+  EXPECT_EQ(gsm8k_answer("2 and 3,000.5 ."), Found());
+  EXPECT_EQ(gsm8k_flexible_answer("2 and 3,000.5 ."), "3,000.5");
+  EXPECT_EQ(gsm8k_answer("#### -7\n#### 8"), "8");
+  EXPECT_EQ(math_dapo_answer("Answer: 7 dollars"), "7");
+  EXPECT_EQ(math_dapo_answer("\\boxed{42}"), "42");
+  EXPECT_EQ(math_dapo_answer("nothing"), "[INVALID]");
+  EXPECT_EQ(math_dapo_answer("Answer: \\frac12"), "\\frac{1}{2}");
+  EXPECT_EQ(math_dapo_answer("Answer: 3\nAnswer: x=4"), "4");
+  EXPECT_EQ(math_answer("\\boxed{k = .5}"), "\\frac{1}{2}");
+  EXPECT_EQ(math_answer("5"), Found());
+  const ScoreDetail right = reward_rule("math_dapo")->detail({"s", "Answer: 7", "7"});
+  EXPECT_EQ(right.accuracy, 1.0);
+  EXPECT_EQ(right.answer, "7");
+  const ScoreDetail by_source =
+      reward_rule("by_data_source")->detail({"openai/gsm8k", "#### 3", "4"});
+  EXPECT_EQ(by_source.answer, "3");
+  EXPECT_FALSE(by_source.accuracy);
+}
+
 TEST(RewardRules, FractionCountsRightCharactersInPlace) {
   EXPECT_DOUBLE_EQ(fraction_reward("714", "714"), 1.0);
   EXPECT_DOUBLE_EQ(fraction_reward("710", "714"), 2.0 / 3);

@@ -1,4 +1,4 @@
-#include "executor/loop/generator_state.h"
+#include "executor/run_state/generator_state.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

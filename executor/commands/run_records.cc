@@ -1,0 +1,64 @@
+#include "executor/commands/run_records.h"
+
+#include <cstdio>
+
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
+#include "executor/rl/samples.h"
+#include "executor/rl/validation_metrics.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string line_of(std::int64_t step, const PromptSet& prompts, const Sequence& sequence) {
+  const SequenceText text = text_of(prompts, sequence);
+  return sample_line(step, sequence, {text.prompt, text.response, text.truth});
+}
+
+}  // namespace
+
+RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan& plan)
+    : log_(run),
+      progress_(run, config.trainer.total_training_steps, shown_on_terminal()),
+      answers_(config.validation.samples_folder.empty() ? run / "validation"
+                                                        : config.validation.samples_folder) {
+  if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan);
+}
+
+void RunRecords::step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
+                      std::span<const Sequence> sequences) {
+  log_.add_step(step, numbers);
+  for (const Sequence& sequence : sequences) log_.add_sample(line_of(step, prompts, sequence));
+  const double skipped = numbers.at("training/skipped_updates");
+  if (skipped > 0) {
+    char text[120];
+    std::snprintf(text, sizeof text, "step %lld: %.0f updates skipped: the gradient is not finite",
+                  static_cast<long long>(step), skipped);
+    note(text);
+  }
+  if (rules_) {
+    const RunRules::Judgement judgement = rules_->judge(step, numbers);
+    for (const std::string& line : judgement.lines) note(line);
+    rule_stops_ = rule_stops_ || judgement.stop;
+  }
+  progress_.step(step, numbers);
+}
+
+void RunRecords::validation(std::int64_t step, const Metrics& numbers, bool alone,
+                            const PromptSet& prompts, std::span<const Sequence> answers) {
+  if (alone) log_.add_step(step, numbers);
+  std::string lines;
+  for (const Sequence& sequence : answers) lines += line_of(step, prompts, sequence) + "\n";
+  std::error_code ignored;
+  fs::create_directories(answers_, ignored);
+  try {
+    write_text_file(answers_ / (std::to_string(step) + ".jsonl"), lines);
+  } catch (const Error& error) {
+    note(std::string("[Validation] answers were not written: ") + error.what());
+  }
+  note(validation_line(step, numbers));
+}
+
+}  // namespace tessera

@@ -1,0 +1,53 @@
+// What rank 0 of a run writes and prints: metrics, samples, answers of validations, lines for
+// people.
+//
+// Owned by rank 0's Rank; one thread. A file that cannot be written later warns and never ends the
+// run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "executor/commands/run_rules.h"
+#include "executor/config/run_config.h"
+#include "executor/prompts/prompt_set.h"
+#include "executor/records/run_log.h"
+#include "executor/records/step_progress.h"
+#include "executor/rl/rows.h"
+
+namespace tessera {
+
+class RunRecords {
+ public:
+  /// Error (io) where the run's files cannot be opened, (bad_input) where its rules cannot be read.
+  RunRecords(const std::filesystem::path& run, const RunConfig& config, const Plan& plan);
+
+  /// A line that is written and printed, or only written.
+  void note(const std::string& line) { progress_.note(line); }
+  void detail(const std::string& line) { progress_.detail(line); }
+  void forget_after(std::int64_t step) { log_.forget_after(step); }
+
+  /// A rule has asked for the end of the run.
+  bool rule_stops() const { return rule_stops_; }
+
+  /// A step that has ended. Says of one whose updates were skipped that they were, and which rules
+  /// it violates.
+  void step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
+            std::span<const Sequence> sequences);
+  /// A validation after `step` steps; its numbers are added to the metrics where they stand
+  /// `alone`, else they are among the step's. The answers become VALIDATION/STEP.jsonl.
+  void validation(std::int64_t step, const Metrics& numbers, bool alone, const PromptSet& prompts,
+                  std::span<const Sequence> answers);
+
+ private:
+  RunLog log_;
+  StepProgress progress_;
+  std::filesystem::path answers_;  // folder
+  std::optional<RunRules> rules_;
+  bool rule_stops_ = false;
+};
+
+}  // namespace tessera

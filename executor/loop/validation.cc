@@ -1,0 +1,60 @@
+#include "executor/loop/validation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "executor/rl/validation_metrics.h"
+
+namespace tessera {
+namespace {
+
+constexpr std::uint64_t kOwnNumbers = 0x76616c6964617465;  // apart from the draws of training
+
+std::vector<TokenPrompt> prompts_of(const PromptSet& set, const ValidationConfig& config) {
+  const auto all = static_cast<std::int64_t>(set.prompts.size());
+  const std::int64_t count = config.most_prompts < 0 ? all : std::min(all, config.most_prompts);
+  return prompts_at(set, 0, count, static_cast<std::int32_t>(config.samples));
+}
+
+ValidationSample sample_of(const PromptSet& set, const Sequence& sequence,
+                           const ResponseScores* scores) {
+  ValidationSample sample{.data_source = prompt_of(set, sequence).data_source,
+                          .uid = sequence.uid,
+                          .values = {{"reward", sequence.score}},
+                          .answer = {}};
+  if (scores == nullptr) return sample;
+  sample.answer = scores->detail.answer;
+  if (scores->detail.accuracy) sample.values["acc"] = *scores->detail.accuracy;
+  for (std::size_t f = 0; f < set.rewards.size() && set.rewards.size() > 1; ++f) {
+    const double score = scores->by_function[f];
+    if (!std::isnan(score)) sample.values[set.rewards[f].name] = score;
+  }
+  return sample;
+}
+
+}  // namespace
+
+Validation validate(const RolloutSetting& setting, std::int64_t step) {
+  const ValidationConfig& config = setting.config.validation;
+  RolloutOptions options = setting.options;
+  options.sampling = config.sampling;
+  options.seed ^= kOwnNumbers;
+  const RoleWorker& rollout = *setting.worker.find(Role::rollout);
+  std::unique_ptr<RolloutEngine> engine;
+  if (rollout.member()) engine = std::make_unique<RolloutEngine>(*rollout.weights, rollout.groups);
+  Metrics unreported;  // figures of the passes
+  Experience answers{.step = step};
+  answers.sequences = generate_on_replicas(
+      setting, engine.get(), step, prompts_of(setting.prompts, config), options, unreported);
+  std::vector<ResponseScores> scores;
+  score_sequences(setting, answers, &scores);
+  std::vector<ValidationSample> samples;
+  for (std::size_t i = 0; i < answers.sequences.size(); ++i) {
+    samples.push_back(
+        sample_of(setting.prompts, answers.sequences[i], scores.empty() ? nullptr : &scores[i]));
+  }
+  return {.sequences = std::move(answers.sequences), .metrics = validation_metrics(samples)};
+}
+
+}  // namespace tessera

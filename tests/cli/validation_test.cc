@@ -1,0 +1,158 @@
+// Validation during runs on four CPU ranks: what it reports, and that training does not notice it.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/cli/programs.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kMean = "val-core/tessera/reverse/reward/mean@3";
+
+class ValidationRun : public ProgramTest {
+ protected:
+  static void SetUpTestSuite() {
+    ProgramTest::SetUpTestSuite();
+    ASSERT_EQ(run("make-data --task reverse --digits 3 --count 12 --seed 9 -o " + at("val.jsonl")),
+              0);
+  }
+
+  /// Four steps of GRPO with checkpoints, which validate where `files` is set.
+  static int train_four(const std::string& name, const std::string& more) {
+    return train(name, 4, "--set trainer.save_freq=1 " + more);
+  }
+  /// Drawn answers, three a prompt, every second step.
+  static std::string validating() {
+    return "--set 'data.val_files=[" + at("val.jsonl") + "]' --set trainer.test_freq=2 " +
+           "--set 'actor_rollout_ref.rollout.val_kwargs={do_sample: true, temperature: 1, n: 3}' ";
+  }
+  static const std::string& validated() {
+    static const std::string name = [] {
+      EXPECT_EQ(train_four("validated", validating()), 0);
+      return std::string("validated");
+    }();
+    return name;
+  }
+
+  static std::map<std::int64_t, std::map<std::string, double>> numbers(const std::string& name) {
+    Problems problems;
+    const auto read = read_metrics(folder_ / name / "metrics.jsonl", problems);
+    std::map<std::int64_t, std::map<std::string, double>> by_step;
+    for (const StepNumbers& step : read.value()) {
+      EXPECT_TRUE(by_step.emplace(step.step, step.data).second) << "step " << step.step << " twice";
+    }
+    return by_step;
+  }
+  static std::vector<Json> answers(const std::string& name, int step) {
+    std::istringstream in(
+        text_of(folder_ / name / "validation" / (std::to_string(step) + ".jsonl")));
+    std::vector<Json> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
+    return lines;
+  }
+};
+
+TEST_F(ValidationRun, TrainingHasTheSameBitsWithAndWithoutIt) {
+  ASSERT_EQ(train_four("plain", ""), 0);
+  const auto with = numbers(validated()), without = numbers("plain");
+  for (const auto& [step, data] : without) {
+    for (const char* key : {"actor/pg_loss", "actor/grad_norm", "critic/score/mean"}) {
+      EXPECT_EQ(data.at(key), with.at(step).at(key)) << key << " of step " << step;
+    }
+    EXPECT_EQ(data.count("timing_s/testing"), 0u);
+  }
+  EXPECT_TRUE(text_of(folder_ / "plain/samples.jsonl") ==
+              text_of(folder_ / validated() / "samples.jsonl"));
+  EXPECT_TRUE(text_of(folder_ / "plain/hf/model.safetensors") ==
+              text_of(folder_ / validated() / "hf/model.safetensors"));
+  EXPECT_FALSE(fs::exists(folder_ / "plain/validation"));
+}
+
+TEST_F(ValidationRun, ItsNumbersAreThoseOfTheAnswersInItsFiles) {
+  const auto by_step = numbers(validated());
+  EXPECT_EQ(by_step.size(), 5u) << "four steps, and the validation before them as step 0";
+  for (const int step : {0, 2, 4}) {
+    const std::vector<Json> lines = answers(validated(), step);
+    ASSERT_EQ(lines.size(), 36u) << "12 prompts, 3 answers each";
+    double sum = 0;
+    std::set<std::string> inputs, outputs;
+    for (const Json& line : lines) {
+      sum += line.at("score").get<double>();
+      inputs.insert(line.at("input").get<std::string>());
+      outputs.insert(line.at("output").get<std::string>());
+      EXPECT_EQ(line.at("step").get<int>(), step);
+    }
+    EXPECT_EQ(inputs.size(), 12u);
+    EXPECT_GT(outputs.size(), 12u) << "answers are drawn, each with numbers of its own";
+    EXPECT_NEAR(by_step.at(step).at(kMean), sum / 36, 1e-9) << step;
+    EXPECT_GT(by_step.at(step).at("timing_s/testing"), 0);
+    EXPECT_GE(by_step.at(step).at("val-core/tessera/reverse/reward/best@3/mean"),
+              by_step.at(step).at(kMean));
+  }
+  for (const int step : {1, 3}) EXPECT_EQ(by_step.at(step).count(kMean), 0u);
+  EXPECT_NE(answers(validated(), 0)[0].at("response_ids"),
+            answers(validated(), 4)[0].at("response_ids"))
+      << "each validation draws anew";
+}
+
+/// The same weights, read from the checkpoint of step 2 into a run that does nothing else.
+TEST_F(ValidationRun, ACheckpointIsValidatedAlone) {
+  const std::string from = at(validated()) + "/checkpoints/global_step_2";
+  ASSERT_EQ(train("alone", 4,
+                  validating() +
+                      "--set trainer.val_only=true --set "
+                      "trainer.resume_mode=resume_path --set trainer.resume_from_path=" +
+                      from),
+            0);
+  const auto alone = numbers("alone");
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(alone.at(2).at(kMean), numbers(validated()).at(2).at(kMean));
+  EXPECT_EQ(answers("alone", 2), answers(validated(), 2));
+  EXPECT_FALSE(fs::exists(folder_ / "alone/hf"));
+}
+
+TEST_F(ValidationRun, GreedyAnswersAreTheMostLikelyOnes) {
+  ASSERT_EQ(train("greedy", 1,
+                  "--set data.val_files=" + at("val.jsonl") +
+                      " --set trainer.val_only=true "
+                      "--set actor_rollout_ref.rollout.val_kwargs.n=2"),
+            0);
+  const std::vector<Json> lines = answers("greedy", 0);
+  ASSERT_EQ(lines.size(), 24u);
+  for (std::size_t i = 0; i < lines.size(); i += 2) {
+    EXPECT_EQ(lines[i].at("response_ids"), lines[i + 1].at("response_ids"));
+  }
+}
+
+/// The newest checkpoint and the best one by a number of the validation stay.
+TEST_F(ValidationRun, TheBestCheckpointIsThatOfTheBestValidation) {
+  ASSERT_EQ(train("best", 4,
+                  validating() +
+                      "--set trainer.test_freq=1 --set trainer.save_freq=1 "
+                      "--set trainer.max_actor_ckpt_to_keep=1 "
+                      "--set trainer.save_top_k=1 --set trainer.monitor_mode=min "
+                      "--set trainer.monitor=" +
+                      kMean),
+            0);
+  std::int64_t best = 1;
+  const auto by_step = numbers("best");
+  for (std::int64_t step = 2; step <= 3; ++step) {
+    if (by_step.at(step).at(kMean) <= by_step.at(best).at(kMean)) best = step;
+  }
+  std::set<std::string> kept;
+  for (const auto& entry : fs::directory_iterator(folder_ / "best/checkpoints")) {
+    if (entry.path().filename().string().starts_with("global_step_")) {
+      kept.insert(entry.path().filename().string());
+    }
+  }
+  EXPECT_EQ(kept, (std::set<std::string>{"global_step_" + std::to_string(best), "global_step_4"}));
+}
+
+}  // namespace
+}  // namespace tessera
