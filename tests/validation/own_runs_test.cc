@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/fit/learned_constants.h"
 #include "planner/sweep/price.h"
 
 namespace tessera {
@@ -91,6 +94,83 @@ TEST(OwnRuns, TrainingStepsOfFourH200) {
   EXPECT_GE(rows, 7);
   EXPECT_LE(worst, 0.10);
   EXPECT_LE(memory_sum / rows, 0.03);
+}
+
+/// Figures of one layout and size, which several calls measured.
+using Figures = std::vector<std::pair<SweepRow, double>>;
+
+std::map<std::string, Figures> figures_by_layout() {
+  std::ifstream in(kResults / "h200x4-train.json");
+  const auto document = nlohmann::json::parse(in);
+  std::map<std::string, Figures> figures;
+  for (const auto& run : document.at("runs")) {
+    if (!run.contains("tessera")) continue;
+    for (const auto& figure : run.at("tessera")) {
+      const SweepRow row = row_of(figure, 4);
+      if (row.offload_optimizer) continue;  // a processor's time, of which no constant speaks
+      const std::string name = "tp" + std::to_string(*row.tp) + " pp" + std::to_string(*row.pp) +
+                               " dp" + std::to_string(*row.dp) + " zero" +
+                               std::to_string(*row.zero) + ", " +
+                               std::to_string(figure.at("micro_batch_tokens").get<long long>()) +
+                               " x " + std::to_string(figure.at("micro_batches").get<long long>());
+      figures[name].emplace_back(row, figure.at("step_s").get<double>());
+    }
+  }
+  return figures;
+}
+
+/// Every layout in turn is predicted from what the others teach, beginning with the shipped
+/// constants: held out, the steps come out nearer than by the shipped ones.
+TEST(OwnRuns, WhatOtherLayoutsTeachPredictsALayout) {
+  const auto figures = figures_by_layout();
+  ASSERT_GE(figures.size(), 8U);
+  std::vector<SweepRow> rows;
+  for (const auto& [name, of] : figures) rows.push_back(of.front().first);
+  Problems problems;
+  auto inputs = read_sweep_inputs(rows, ".", "own_runs", "h200", problems);
+  ASSERT_TRUE(inputs.has_value());
+  const Calibration shipped = inputs->clusters.begin()->second.calibration;
+  const auto seconds = [&](const Calibration& calibration, const std::vector<SweepRow>& of) {
+    inputs->clusters.begin()->second.calibration = calibration;
+    SweepPricer pricer(*inputs);
+    std::vector<double> values;
+    for (const SweepRow& row : of) values.push_back(pricer.price(row).update_s.value().value);
+    return values;
+  };
+  double before = 0, after = 0;
+  for (const auto& [held, held_figures] : figures) {
+    std::vector<SweepRow> others;
+    std::vector<MeasuredQuantity> measured;
+    for (const auto& [name, of] : figures) {
+      if (name == held) continue;
+      others.push_back(of.front().first);
+      double mean = 0;
+      for (const auto& each : of) mean += each.second / static_cast<double>(of.size());
+      measured.push_back({name, "update_actor", mean, 0.01});
+    }
+    const LearnedConstants learned = learn_constants(
+        shipped, measured,
+        [&](const Calibration& calibration) { return seconds(calibration, others); }, "test");
+    const std::vector<SweepRow> row = {held_figures.front().first};
+    double mean = 0;
+    for (const auto& each : held_figures) {
+      mean += each.second / static_cast<double>(held_figures.size());
+    }
+    const double was = seconds(shipped, row)[0] / mean - 1;
+    const double is = seconds(learned.calibration, row)[0] / mean - 1;
+    std::string moved;
+    for (const LearnedConstant& each : learned.constants) {
+      if (each.fate != ConstantFate::moved) continue;
+      moved += " " + each.name + " x" + std::to_string(each.after / each.before).substr(0, 5);
+    }
+    std::printf("  %-36s %.3f s, shipped %+.1f %%, learned from the others %+.1f %% (%s )\n",
+                held.c_str(), mean, was * 100, is * 100, moved.c_str());
+    before += std::abs(was) / static_cast<double>(figures.size());
+    after += std::abs(is) / static_cast<double>(figures.size());
+  }
+  std::printf("  %zu layouts held out: mean error %.1f %% shipped, %.1f %% learned\n\n",
+              figures.size(), before * 100, after * 100);
+  EXPECT_LT(after, before);
 }
 
 }  // namespace
