@@ -238,7 +238,7 @@ class Learning {
   }
 
   LearnedConstant verdict_of(std::size_t k) const {
-    LearnedConstant verdict{.name = all_[k].name};
+    LearnedConstant verdict{.name = all_[k].name, .prior = all_[k].prior};
     verdict.before = verdict.after = all_[k].value(base_);
     Indices with = free_;
     if (std::find(with.begin(), with.end(), k) == with.end()) {
@@ -349,6 +349,10 @@ class Learning {
 };
 
 }  // namespace
+
+bool LearnedConstant::too_far() const {
+  return fate == ConstantFate::moved && std::abs(std::log(after / before)) > 3 * prior;
+}
 
 LearnedConstants learn_constants(const Calibration& base,
                                  std::span<const MeasuredQuantity> measured,

@@ -61,7 +61,12 @@ struct LearnedConstant {
   /// One standard deviation relative to `after`: of moved ones what the phases leave, of others
   /// what they would leave.
   double error = 0;
+  double prior = 0;    // Adjustable::prior
   std::string beside;  // of not_told_apart: the other constant
+
+  /// Moved further than constants of its kind do (three of their deviations): what it stands for is
+  /// more likely a cost that the model does not have.
+  bool too_far() const;
 };
 
 struct LearnOptions {

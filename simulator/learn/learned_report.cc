@@ -56,6 +56,10 @@ std::string constants_text(const LearnedRuns& result) {
     any = true;
     text += line("%-22s %12.4g %12.4g %9.3f %7.1f%%\n", each.name.c_str(), each.before, each.after,
                  each.after / each.before, each.error * 100);
+    if (each.too_far()) {
+      text +=
+          "  further than constants of its kind go: likely a cost that the model does not have\n";
+    }
   }
   if (!any) text = "no constant moved: the phases agree with the calibration as it is\n";
   const auto left = [&](ConstantFate fate, const char* why) {
@@ -134,6 +138,7 @@ Node node_of(const LearnedConstant& each) {
   add(node, "before", tessera::node_of(each.before));
   add(node, "after", tessera::node_of(each.after));
   add(node, "error", tessera::node_of(each.error));
+  add(node, "too_far", tessera::node_of(each.too_far()));
   if (!each.beside.empty()) add(node, "beside", tessera::node_of(std::string_view(each.beside)));
   return node;
 }

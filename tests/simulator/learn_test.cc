@@ -1,5 +1,6 @@
 // Runs of a known machine, made by the simulator with drawn lengths and noise: learning must find
 // that machine, and predict a run that it has not seen.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -56,8 +57,6 @@ Calibration machine() {
   Calibration machine = find_calibration("h100", problems).value();
   machine.matmul_flops.value *= 0.8;
   machine.memory_bandwidth.value *= 0.85;
-  machine.decode_step_s.value *= 4;
-  for (double& ratio : machine.prefill.ratio) ratio *= 1.5;
   return machine;
 }
 
@@ -116,22 +115,23 @@ const LearnedRuns& learned_machine() {
   return learned;
 }
 
+/// Both rates that differ, and they alone.
 TEST(Learn, FindsTheMachineBehindSimulatedRuns) {
   const Calibration truth = machine();
-  int moved = 0;
+  std::vector<std::string> moved;
   for (const LearnedConstant& each : learned_machine().learned.constants) {
     if (each.fate != ConstantFate::moved) continue;
-    double wanted = each.before;  // of those that are as shipped
+    moved.push_back(each.name);
     for (const auto& [name, member] : kConstants) {
-      if (name == each.name) wanted = (truth.*member).value;
+      if (name != each.name) continue;
+      const double wanted = (truth.*member).value;
+      EXPECT_LT(std::abs(std::log(each.after / wanted)), 3 * each.error)
+          << each.name << " " << each.before << " -> " << each.after << ", is " << wanted << " +- "
+          << each.error;
+      EXPECT_LT(each.error, 0.1) << each.name;
     }
-    if (each.name == "prefill_ratio") wanted = 1.5;
-    EXPECT_LT(std::abs(std::log(each.after / wanted)), 3 * each.error)
-        << each.name << " " << each.before << " -> " << each.after << ", is " << wanted << " +- "
-        << each.error;
-    ++moved;
   }
-  EXPECT_GE(moved, 3);
+  EXPECT_THAT(moved, testing::UnorderedElementsAre("matmul_flop_per_s", "memory_bytes_per_s"));
 }
 
 TEST(Learn, PredictsRunsThatItHasNotSeen) {
@@ -139,8 +139,8 @@ TEST(Learn, PredictsRunsThatItHasNotSeen) {
   ASSERT_EQ(learned.held_out.size(), 4U);
   const HeldOutError error = held_out_error(learned.held_out);
   std::printf("%s", to_text(learned).c_str());
-  EXPECT_GT(error.before, 0.15);
-  EXPECT_LT(error.after, 0.05);
+  EXPECT_GT(error.before, 0.1);
+  EXPECT_LT(error.after, 0.03);
 }
 
 TEST(Learn, OneRunHoldsTheSecondHalfOfItsStepsOut) {
@@ -193,11 +193,11 @@ TEST(Learn, ReadsVerlsNames) {
   const MeasuredRun run = run_of("verl", plan, steps);
   EXPECT_EQ(run.warm_up, 1U);
   EXPECT_EQ(run.steps.size(), 3U);
-  bool seen = false;
+  double reshard = 0;
   for (const MeasuredPhase& each : means_of(run).phases) {
-    if (each.phase == Phase::reshard) EXPECT_NEAR(each.seconds.mean, 1.5, 1e-12), seen = true;
+    if (each.phase == Phase::reshard) reshard = each.seconds.mean;
   }
-  EXPECT_TRUE(seen);
+  EXPECT_NEAR(reshard, 1.5, 1e-12);
 }
 
 /// Responses half as long as planned are no fault of the machine's.
