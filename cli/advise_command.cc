@@ -11,10 +11,10 @@
 #include "cli/progress.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
+#include "planner/advice/run_advice.h"
 #include "planner/interop/repriced.h"
 #include "planner/plan/plan_json.h"
 #include "simulator/learn/learned_runs.h"
-#include "simulator/learn/run_advice.h"
 
 namespace tessera {
 namespace {
@@ -42,7 +42,7 @@ void advise_command(const AdviseCommand& command) {
   write_plan(repriced(runs.front().plan, learned).plan, plan);
   const RunAdvice advice = [&] {
     const Progress progress("planning again");
-    return advise(runs.front(), learned);
+    return advise(runs.front().plan, Seconds{means_of(runs.front()).step.mean}, learned);
   }();
   const std::string text = command.json ? to_json(advice, plan.string(), calibration.string())
                                         : to_text(advice, plan.string(), calibration.string());

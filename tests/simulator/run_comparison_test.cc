@@ -15,11 +15,11 @@
 #include <variant>
 
 #include "cost_models/documents/problem.h"
+#include "planner/advice/run_advice.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "simulator/learn/gap_causes.h"
-#include "simulator/learn/run_advice.h"
 #include "tests/planner/sample_requests.h"
 
 namespace tessera {
@@ -204,7 +204,7 @@ TEST(RunAdvice, TakesAwayWhatSlowsARunAndKeepsItsWord) {
       planned(request("verl", {"actor.tp=1", "actor.pp=1", "actor.zero=3", "actor.recompute=full",
                                "actor.update_tokens=8192", "actor.tokens=16384", "rollout.tp=1"}));
   const MeasuredRun run = run_of(slow, [](Data&) {});
-  const RunAdvice advice = advise(run, h100());
+  const RunAdvice advice = advise(run.plan, Seconds{means_of(run).step.mean}, h100());
   ASSERT_FALSE(advice.changes.empty());
   EXPECT_NEAR(advice.step_s.value, slow.prediction.step_s.value, 1e-6);
   const AdvisedChange& best = advice.changes.front();
@@ -229,7 +229,7 @@ TEST(RunAdvice, TakesAwayWhatSlowsARunAndKeepsItsWord) {
 
 TEST(RunAdvice, TheBestPlanIsLeftAlone) {
   const Plan best = planned(request("tessera", {}));
-  const RunAdvice advice = advise(run_of(best, [](Data&) {}), h100());
+  const RunAdvice advice = advise(best, Seconds{1}, h100());
   EXPECT_TRUE(advice.changes.empty());
   EXPECT_THAT(to_text(advice, "", ""), HasSubstr("no other setting is quicker"));
 }

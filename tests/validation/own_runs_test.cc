@@ -119,17 +119,26 @@ std::map<std::string, Figures> figures_by_layout() {
   return figures;
 }
 
-/// Every layout in turn is predicted from what the others teach, beginning with the shipped
-/// constants: held out, the steps come out nearer than by the shipped ones.
-TEST(OwnRuns, WhatOtherLayoutsTeachPredictsALayout) {
+double mean_of(const Figures& figures) {
+  double sum = 0;
+  for (const auto& each : figures) sum += each.second;
+  return sum / static_cast<double>(figures.size());
+}
+
+struct HeldOut {
+  double before = 0, after = 0;  // mean errors
+  int moved = 0;                 // constants, over all layouts
+};
+
+/// Every layout in turn is predicted from what the others teach, beginning with those constants.
+HeldOut held_out(const std::string& begin) {
   const auto figures = figures_by_layout();
-  ASSERT_GE(figures.size(), 8U);
   std::vector<SweepRow> rows;
   for (const auto& [name, of] : figures) rows.push_back(of.front().first);
   Problems problems;
-  auto inputs = read_sweep_inputs(rows, ".", "own_runs", "h200", problems);
-  ASSERT_TRUE(inputs.has_value());
-  const Calibration shipped = inputs->clusters.begin()->second.calibration;
+  auto inputs = read_sweep_inputs(rows, ".", "own_runs", begin, problems);
+  EXPECT_TRUE(inputs.has_value());
+  const Calibration base = inputs->clusters.begin()->second.calibration;
   const auto seconds = [&](const Calibration& calibration, const std::vector<SweepRow>& of) {
     inputs->clusters.begin()->second.calibration = calibration;
     SweepPricer pricer(*inputs);
@@ -137,40 +146,47 @@ TEST(OwnRuns, WhatOtherLayoutsTeachPredictsALayout) {
     for (const SweepRow& row : of) values.push_back(pricer.price(row).update_s.value().value);
     return values;
   };
-  double before = 0, after = 0;
+  HeldOut result;
+  std::printf("Training steps of layouts held out, beginning with %s\n", begin.c_str());
   for (const auto& [held, held_figures] : figures) {
     std::vector<SweepRow> others;
     std::vector<MeasuredQuantity> measured;
     for (const auto& [name, of] : figures) {
       if (name == held) continue;
       others.push_back(of.front().first);
-      double mean = 0;
-      for (const auto& each : of) mean += each.second / static_cast<double>(of.size());
-      measured.push_back({name, "update_actor", mean, 0.01});
+      measured.push_back({name, "update_actor", mean_of(of), 0.01});
     }
     const LearnedConstants learned = learn_constants(
-        shipped, measured,
+        base, measured,
         [&](const Calibration& calibration) { return seconds(calibration, others); }, "test");
-    const std::vector<SweepRow> row = {held_figures.front().first};
-    double mean = 0;
-    for (const auto& each : held_figures) {
-      mean += each.second / static_cast<double>(held_figures.size());
-    }
-    const double was = seconds(shipped, row)[0] / mean - 1;
-    const double is = seconds(learned.calibration, row)[0] / mean - 1;
     std::string moved;
     for (const LearnedConstant& each : learned.constants) {
       if (each.fate != ConstantFate::moved) continue;
       moved += " " + each.name + " x" + std::to_string(each.after / each.before).substr(0, 5);
+      ++result.moved;
     }
-    std::printf("  %-36s %.3f s, shipped %+.1f %%, learned from the others %+.1f %% (%s )\n",
-                held.c_str(), mean, was * 100, is * 100, moved.c_str());
-    before += std::abs(was) / static_cast<double>(figures.size());
-    after += std::abs(is) / static_cast<double>(figures.size());
+    const std::vector<SweepRow> row = {held_figures.front().first};
+    const double was = seconds(base, row)[0] / mean_of(held_figures) - 1;
+    const double is = seconds(learned.calibration, row)[0] / mean_of(held_figures) - 1;
+    std::printf("  %-36s %.3f s, before %+.1f %%, learned from the others %+.1f %% (%s )\n",
+                held.c_str(), mean_of(held_figures), was * 100, is * 100, moved.c_str());
+    result.before += std::abs(was) / static_cast<double>(figures.size());
+    result.after += std::abs(is) / static_cast<double>(figures.size());
   }
-  std::printf("  %zu layouts held out: mean error %.1f %% shipped, %.1f %% learned\n\n",
-              figures.size(), before * 100, after * 100);
-  EXPECT_LT(after, before);
+  std::printf("  %zu held out: mean error %.1f %% before, %.1f %% after\n\n", figures.size(),
+              result.before * 100, result.after * 100);
+  return result;
+}
+
+/// The shipped constants of the machine are as near as the model is (3 %): nothing moves. With
+/// those of an A100 in their place the steps of the others bring the machine back.
+TEST(OwnRuns, WhatOtherLayoutsTeachPredictsALayout) {
+  const HeldOut own = held_out("h200");
+  EXPECT_EQ(own.moved, 0);
+  EXPECT_LT(own.after, 0.03);
+  const HeldOut other = held_out("a100");
+  EXPECT_GT(other.before, 0.5);
+  EXPECT_LT(other.after, 0.1);
 }
 
 }  // namespace

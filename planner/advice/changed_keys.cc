@@ -1,4 +1,4 @@
-#include "simulator/learn/changed_keys.h"
+#include "planner/advice/changed_keys.h"
 
 #include <map>
 #include <regex>

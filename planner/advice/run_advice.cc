@@ -1,4 +1,4 @@
-#include "simulator/learn/run_advice.h"
+#include "planner/advice/run_advice.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "planner/advice/changed_keys.h"
 #include "planner/explain/planner.h"
 #include "planner/pricing/memory_limit.h"
 #include "planner/pricing/plan_pricing.h"
@@ -15,7 +16,6 @@
 #include "planner/request/describe.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/settings.h"
-#include "simulator/learn/changed_keys.h"
 
 namespace tessera {
 namespace {
@@ -85,12 +85,12 @@ std::string difference_of(const std::vector<std::string>& before,
 // The run's plan, and what becomes of it where some settings are free.
 class Adviser {
  public:
-  Adviser(const MeasuredRun& run, const Calibration& learned)
-      : plan_(run.plan),
+  Adviser(const Plan& ran, const Calibration& learned)
+      : plan_(ran),
         calibration_(learned),
-        asked_(request_of(run.plan, learned)),
+        asked_(request_of(ran, learned)),
         planner_(asked_),
-        solution_(solution_of(run.plan)) {
+        solution_(solution_of(ran)) {
     const PlanRequest priced = priced_request_of(plan_, learned);
     const Deal deal = dealt_ranks(plan_, priced);
     step_s_ = SolutionPricer(priced, solution_, deal).price(learned).step_s;
@@ -139,9 +139,9 @@ class Adviser {
 
 }  // namespace
 
-RunAdvice advise(const MeasuredRun& run, const Calibration& learned) {
-  Adviser adviser(run, learned);
-  RunAdvice advice{.measured_s = means_of(run).step.mean, .step_s = adviser.step_s()};
+RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned) {
+  Adviser adviser(ran, learned);
+  RunAdvice advice{.measured_s = measured_s, .step_s = adviser.step_s()};
   std::set<std::string> seen;
   const auto sets = free_sets(adviser.base());
   for (std::size_t i = 0; i < sets.size(); ++i) {

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cost_models/documents/strict_json.h"
-#include "simulator/learn/run_advice.h"
+#include "planner/advice/run_advice.h"
 
 namespace tessera {
 namespace {
@@ -29,7 +29,7 @@ std::string command_of(const AdvisedChange& change, const std::string& plan,
 std::string to_text(const RunAdvice& advice, const std::string& plan,
                     const std::string& calibration) {
   std::string text = line("step %.3f s measured, %.3f s by the learned constants\n",
-                          advice.measured_s, advice.step_s.value);
+                          advice.measured_s.value, advice.step_s.value);
   if (advice.changes.empty()) {
     return text + "no other setting is quicker and fits\n";
   }

@@ -12,7 +12,6 @@
 #include "cost_models/calibration.h"
 #include "cost_models/documents/problem_list.h"
 #include "planner/plan/plan.h"
-#include "simulator/learn/measured_run.h"
 
 namespace tessera {
 
@@ -28,13 +27,14 @@ struct AdvisedChange {
 };
 
 struct RunAdvice {
-  double measured_s = 0;
+  Seconds measured_s;
   Seconds step_s;                      // of the run as it is, by the learned constants
   std::vector<AdvisedChange> changes;  // quickest first, at most eight
 };
 
-/// Precondition: `learned` is of the run's devices.
-RunAdvice advise(const MeasuredRun& run, const Calibration& learned);
+/// `ran`: the run's plan, with the response lengths that it measured. Precondition: `learned` is of
+/// its devices.
+RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned);
 
 /// `plan`, `calibration`: files that hold the run's plan and the learned constants, for the
 /// commands.
