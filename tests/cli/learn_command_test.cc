@@ -103,6 +103,18 @@ TEST_F(Learned, AdviceIsACommandThatKeepsItsWord) {
   }
 }
 
+TEST_F(Learned, SimulatesOtherConstantsAndSaysWhichMatter) {
+  const auto before = json_of("simulate " + at("plan.json"));
+  const auto slow = json_of("simulate " + at("plan.json") + " --set matmul_flop_per_s=5e14");
+  EXPECT_GT(slow.at("step_s").get<double>(), 1.2 * before.at("step_s").get<double>());
+  const auto sensitivities = json_of("simulate " + at("plan.json") + " --sensitivity");
+  EXPECT_LT(sensitivities.at("sensitivities")[0].at("error").get<double>(), 1);
+  EXPECT_GT(sensitivities.at("sensitivities").size(), 5U);
+  const Called unknown = call("simulate " + at("plan.json") + " --set matmul=1");
+  EXPECT_EQ(unknown.code, 64);
+  EXPECT_THAT(unknown.out, HasSubstr("--set"));
+}
+
 TEST_F(Learned, ComparingALogOfVerlCountsNoBytes) {
   const Called called = call("compare " + at("plan.json") + " " + kLogs + "console.log");
   EXPECT_EQ(called.code, 0);
