@@ -13,6 +13,8 @@ void add_explain(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_reshard(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_learn(CLI::App& app);
+void add_advise(CLI::App& app);
 void add_run(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_sweep(CLI::App& app);

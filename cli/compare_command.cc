@@ -1,44 +1,37 @@
 // tessera compare: a plan's prediction beside what its run measured.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <filesystem>
-#include <limits>
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
-#include "cli/numbers.h"
+#include "cli/measured_runs.h"
 #include "cost_models/documents/problem.h"
-#include "planner/plan/plan.h"
-#include "simulator/timeline/comparison.h"
-#include "simulator/timeline/metrics.h"
+#include "simulator/learn/run_comparison.h"
 #include "simulator/timeline/wire_options.h"
 
 namespace tessera {
 namespace {
 
-struct CompareOptions {
+struct CompareCommand {
   std::string plan, run;
-  int warm_up = 2;
+  RunNames names;
   bool json = false;
 };
 
-int compare_run(const CompareOptions& options) {
-  const Plan plan = read_plan_or_throw(options.plan);
-  const std::filesystem::path run(options.run);
-  const std::filesystem::path file =
-      std::filesystem::is_directory(run) ? run / "metrics.jsonl" : run;
-  refuse_run_of_other_plan(plan, options.plan, options.run);
+int compare_command(CompareCommand command) {
+  command.names.runs = {command.run};
+  command.names.plans = {command.plan};
+  const MeasuredRun run = read_measured_runs(command.names).front();
   Problems problems;
-  const std::optional<std::vector<StepNumbers>> steps = read_metrics(file, problems);
-  const WireOptions switches = read_wire_options(run, problems);
+  const WireOptions switches = read_wire_options(command.run, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  if (steps->empty()) throw Error(ExitCode::bad_input, file.string() + ": no step was measured");
-  const Comparison result = compare(plan, *steps, options.warm_up, switches);
-  std::printf("%s", (options.json ? to_json(result) : to_text(result)).c_str());
-  for (const BytesComparison& bytes : result.bytes) {
+  const Calibration calibration = calibration_of(run.plan, command.names.calibration);
+  const RunComparison result = compare_run(run, calibration, switches);
+  std::printf("%s", (command.json ? to_json(result) : to_text(result)).c_str());
+  for (const BytesComparison& bytes : result.times.bytes) {
     if (!bytes.agrees()) return static_cast<int>(ExitCode::check_failed);
   }
   return 0;
@@ -48,14 +41,16 @@ int compare_run(const CompareOptions& options) {
 
 void add_compare(CLI::App& app) {
   CLI::App* command = app.add_subcommand("compare", "Set prediction beside measurement");
-  auto options = std::make_shared<CompareOptions>();
-  command->add_option("plan", options->plan, "plan.json")->required();
-  command->add_option("run", options->run, "Folder of the run, or its metrics.jsonl")->required();
-  command->add_option("--warm-up", options->warm_up, "Steps to leave out of the means")
-      ->check(whole_number(0, std::numeric_limits<int>::max()));
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options] {
-    const int code = compare_run(*options);
+  auto all = std::make_shared<CompareCommand>();
+  command->add_option("plan", all->plan, "plan.json, or the verl script that ran")->required();
+  command
+      ->add_option("run", all->run,
+                   "Folder of the run, or metrics: metrics.jsonl, verl's JSONL or console log")
+      ->required();
+  add_reading_options(*command, all->names);
+  command->add_flag("--json", all->json, "Print JSON");
+  command->callback([all] {
+    const int code = compare_command(*all);
     if (code != 0) throw CLI::RuntimeError(code);
   });
 }

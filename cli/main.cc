@@ -28,6 +28,8 @@ int parse(int argc, char** argv) {
   tessera::add_reshard(app);
   tessera::add_run(app);
   tessera::add_compare(app);
+  tessera::add_learn(app);
+  tessera::add_advise(app);
   tessera::add_doctor(app);
   tessera::add_sweep(app);
   tessera::add_export(app);

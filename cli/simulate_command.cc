@@ -8,14 +8,17 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/numbers.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
+#include "cost_models/fit/what_if.h"
 #include "planner/plan/plan.h"
 #include "simulator/engine/report.h"
+#include "simulator/engine/sensitivity.h"
 #include "simulator/engine/simulate.h"
 
 namespace tessera {
@@ -26,7 +29,8 @@ struct SimulateOptions {
   std::size_t trace_events = 400'000;
   SimulationOptions simulation;
   int seeds = 1;
-  bool json = false;
+  std::vector<std::string> set;  // constants, NAME=VALUE
+  bool json = false, sensitivity = false;
 };
 
 void write_trace(const Simulation& simulation, const std::string& file, std::size_t most_events) {
@@ -40,7 +44,14 @@ int simulate_plan(const SimulateOptions& options) {
   Problems problems;
   check_reshard_digests(plan, options.plan, problems);
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
-  const Calibration calibration = calibration_of(plan, options.calibration);
+  Calibration calibration = calibration_of(plan, options.calibration);
+  set_constants(calibration, options.set, problems);
+  if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
+  if (options.sensitivity) {
+    const auto sensitivities = step_sensitivities(plan, calibration);
+    std::printf("%s", (options.json ? to_json(sensitivities) : to_text(sensitivities)).c_str());
+    return code_of_fit(plan, calibration, "simulate");
+  }
   const Simulation simulation = simulate(plan, calibration, options.simulation);
   if (!options.trace.empty()) {
     write_trace(simulation, options.trace, options.trace_events);
@@ -80,6 +91,11 @@ void add_simulate(CLI::App& app) {
                    "whose arguments state their number, busy time and bytes; of the memory the "
                    "fullest moment of each window stays")
       ->capture_default_str();
+  command->add_option("--set", options->set,
+                      "NAME=VALUE: another value of a constant of the calibration; of a table or "
+                      "a collective's curve a factor of its time");
+  command->add_flag("--sensitivity", options->sensitivity,
+                    "Print which constants move the step most instead");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] {
     const int code = simulate_plan(*options);

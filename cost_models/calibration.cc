@@ -41,6 +41,11 @@ AxisPosition position_on(const std::vector<double>& axis, double value) {
 
 std::string_view name_of(Collective collective) { return kCollectiveNames[collective]; }
 
+std::string name_of(const CollectiveConstants& curve) {
+  return std::string(name_of(curve.collective)) + "/" + std::to_string(curve.ranks) + "x" +
+         std::to_string(curve.nodes);
+}
+
 std::optional<Collective> collective_from(std::string_view name) {
   return kCollectiveNames.find(name);
 }
@@ -73,15 +78,19 @@ double core_share(const Calibration& calibration, double busy, double waiting) {
   return core_share(calibration, busy + waiting * calibration.idle_share.value);
 }
 
+bool is_stated(const NamedConstant& named, const Calibration& calibration) {
+  return named.member != &Calibration::handover || calibration.handover != Calibration{}.handover;
+}
+
 std::vector<std::string> constant_names(const Calibration& calibration, bool measured) {
   std::vector<std::string> names;
   for (const NamedConstant& entry : kConstants) {
+    if (!is_stated(entry, calibration)) continue;
     if ((calibration.*entry.member).measured == measured) names.emplace_back(entry.name);
   }
   for (const auto& entry : calibration.collectives) {
     if (entry.measured != measured) continue;
-    names.push_back(std::string(name_of(entry.collective)) + "/" + std::to_string(entry.ranks) +
-                    "x" + std::to_string(entry.nodes));
+    names.push_back(name_of(entry));
   }
   return names;
 }

@@ -69,6 +69,9 @@ struct CollectiveConstants {
   bool operator==(const CollectiveConstants&) const = default;
 };
 
+/// "all_gather/8x1": collective, ranks and nodes.
+std::string name_of(const CollectiveConstants& curve);
+
 /// Covariance of constants that one fit determined together, as relative deviations: row major,
 /// of.size() squared. A constant's `error` holds its own deviation and that of held-out samples.
 struct FitCovariance {
@@ -116,6 +119,9 @@ struct Calibration {
   /// Time of attention's FLOPs at head dimension 64 over that at 128, to which the ratios refer:
   /// exponentials count by scores, not by FLOPs.
   Constant narrow_heads = {1, 0.3, false, "assumed"};
+  /// Time of the software that hands new weights to the rollout, over what the engine's traits say
+  /// (HandoverTraits). A run alone tells it (tessera learn), so files say it only where one did.
+  Constant handover = {1, 0, false, "as the engine's traits say"};
   RatioTable matmul;   // axes m, n, k
   RatioTable prefill;  // axes sequences x query heads, length
   RatioTable decode;   // axes query heads per kv head, sequences x kv heads, context
@@ -148,7 +154,7 @@ struct NamedConstant {
   std::string_view name;
   Constant Calibration::*member;
 };
-inline constexpr std::array<NamedConstant, 22> kConstants = {{
+inline constexpr std::array<NamedConstant, 23> kConstants = {{
     {"matmul_flop_per_s", &Calibration::matmul_flops},
     {"fp32_factor", &Calibration::fp32_factor},
     {"memory_bytes_per_s", &Calibration::memory_bandwidth},
@@ -165,6 +171,7 @@ inline constexpr std::array<NamedConstant, 22> kConstants = {{
     {"overlap_slowdown", &Calibration::overlap_slowdown},
     {"grouped_rate", &Calibration::grouped_rate},
     {"narrow_heads", &Calibration::narrow_heads},
+    {"handover", &Calibration::handover},
     {"inter_latency_s", &Calibration::inter_latency_s},
     {"inter_efficiency", &Calibration::inter_efficiency},
     {"host_bytes_per_s", &Calibration::host_bandwidth},
@@ -172,6 +179,9 @@ inline constexpr std::array<NamedConstant, 22> kConstants = {{
     {"fragmentation", &Calibration::fragmentation},
     {"idle_share", &Calibration::idle_share},
 }};
+
+/// False of a constant that nobody has stated: files and predictions do not name it.
+bool is_stated(const NamedConstant& named, const Calibration& calibration);
 
 /// Names of the constants that were measured (or, with false, shipped), for the plan's prediction.
 std::vector<std::string> constant_names(const Calibration& calibration, bool measured);

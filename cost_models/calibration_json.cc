@@ -78,7 +78,8 @@ constexpr Real kConstantOrNone{.least = 0, .most = 1e30};
 
 bool is_later(const NamedConstant& named) {
   return named.member == &Calibration::overlap_slowdown ||
-         named.member == &Calibration::grouped_rate || named.member == &Calibration::narrow_heads;
+         named.member == &Calibration::grouped_rate || named.member == &Calibration::narrow_heads ||
+         named.member == &Calibration::handover;
 }
 
 void read_constants(ObjectReader& reader, Calibration& calibration) {
@@ -182,7 +183,9 @@ std::string to_json(const Calibration& calibration) {
   add(root, "overlapped_dispatch", node_of(calibration.overlapped_dispatch));
   Node constants = map_node();
   for (const NamedConstant& named : kConstants) {
-    add(constants, named.name, node_of(calibration.*named.member));
+    if (is_stated(named, calibration)) {
+      add(constants, named.name, node_of(calibration.*named.member));
+    }
   }
   add(root, "constants", std::move(constants));
   Node tables = map_node();

@@ -202,6 +202,11 @@ class Loop {
 
   void generate(std::int64_t step) {
     make_responses(step);
+    rest_rollout();
+  }
+
+  /// The rollout's memory is free for the other phases.
+  void rest_rollout() {
     unmap_rollout(worker_.memory);
     if (worker_.vllm != nullptr) worker_.vllm->sleep();
   }
@@ -343,7 +348,7 @@ class Loop {
     move_weights(worker_);
     announce(Phase::gen, step);
     Validation made = tessera::validate(rollout_setting(*validation_), step);
-    unmap_rollout(worker_.memory);
+    rest_rollout();
     made.metrics["timing_s/testing"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
     if (observer_.validated) observer_.validated(step, made.metrics, made.sequences);
     return std::move(made.metrics);

@@ -42,7 +42,9 @@ Validation validate(const RolloutSetting& setting, std::int64_t step) {
   options.seed ^= kOwnNumbers;
   const RoleWorker& rollout = *setting.worker.find(Role::rollout);
   std::unique_ptr<RolloutEngine> engine;
-  if (rollout.member()) engine = std::make_unique<RolloutEngine>(*rollout.weights, rollout.groups);
+  if (rollout.weights != nullptr) {  // else others generate, or servers
+    engine = std::make_unique<RolloutEngine>(*rollout.weights, rollout.groups);
+  }
   Metrics unreported;  // figures of the passes
   Experience answers{.step = step};
   answers.sequences = generate_on_replicas(

@@ -5,48 +5,36 @@
 #include <cmath>
 #include <map>
 
-#include "planner/pricing/evaluate.h"
-#include "planner/pricing/fixed.h"
-#include "planner/pricing/iteration.h"
-#include "planner/request/solution.h"
+#include "planner/pricing/solution_pricer.h"
 
 namespace tessera {
 namespace {
 
 constexpr double kStep = 0.01;  // relative change of a constant
 
-// The step of fixed layouts under other constants.
+// Derivatives of the phases and the step of fixed layouts.
 class Repricer {
  public:
   Repricer(const PlanRequest& request, const Solution& solution, const Deal& deal)
-      : costs_(request, deal),
-        solution_(solution),
-        schedule_(schedule_of(default_schedule(request.workload), solution.placement,
-                              solution.policy_lag)),
-        iteration_(schedule_, blocks_of(schedule_, solution.placement)),
-        base_(step()) {}
+      : pricer_(request, solution, deal), base_(pricer_.price(request.calibration)) {}
 
-  Seconds derivative(const Calibration& changed) {
-    costs_.recalibrate(changed);
-    return (step() - base_) / kStep;
+  PricedPhases derivative(const Calibration& changed) {
+    PricedPhases result = pricer_.price(changed);
+    for (const Phase phase : kEveryPhase) {
+      result.seconds[phase] = (result.seconds[phase] - base_.seconds[phase]) / kStep;
+    }
+    result.step_s = (result.step_s - base_.step_s) / kStep;
+    return result;
   }
 
  private:
-  Seconds step() {
-    return iteration_.step_seconds(
-        iteration_seconds(costs_, solution_.choice, rollout_apart(solution_.placement)));
-  }
-
-  CostEvaluator costs_;
-  const Solution& solution_;
-  std::vector<ScheduledCall> schedule_;
-  Iteration iteration_;
-  Seconds base_;
+  SolutionPricer pricer_;
+  PricedPhases base_;
 };
 
-std::string curve_name(const CollectiveConstants& curve) {
-  return std::string(name_of(curve.collective)) + "/" + std::to_string(curve.ranks) + "x" +
-         std::to_string(curve.nodes);
+bool is_zero(const PricedPhases& priced) {
+  return priced.step_s == 0 && std::all_of(kEveryPhase.begin(), kEveryPhase.end(),
+                                           [&](Phase phase) { return priced.seconds[phase] == 0; });
 }
 
 constexpr std::pair<const char*, double& (*)(CollectiveConstants&)> kCurveParts[] = {
@@ -87,7 +75,7 @@ Calibration with_change(const Calibration& calibration, const DeviceConstants& d
 }
 
 void add_curve(Repricer& repricer, const Calibration& all, const DeviceConstants& device,
-               std::size_t index, std::vector<Sensitivity>& result) {
+               std::size_t index, std::vector<PhaseSensitivity>& result) {
   CollectiveConstants curve = device.sample->collectives[index];
   const auto changed = [&](const auto& parts) {
     return with_change(all, device, [&](Calibration& one) {
@@ -95,27 +83,28 @@ void add_curve(Repricer& repricer, const Calibration& all, const DeviceConstants
       for (const auto& [suffix, part] : parts) part(one.collectives[index]) *= 1 + kStep;
     });
   };
-  if (repricer.derivative(changed(kCurveParts)) == 0) return;  // no group of the plan has this size
+  if (is_zero(repricer.derivative(changed(kCurveParts))))
+    return;  // no group of the plan has this size
   for (const auto& each : kCurveParts) {
     if (each.second(curve) == 0) continue;
-    const Seconds seconds = repricer.derivative(changed(std::array{each}));
-    if (seconds != 0) {
-      result.push_back({device.prefix + curve_name(curve) + each.first, seconds});
-    }
+    const PricedPhases by = repricer.derivative(changed(std::array{each}));
+    if (is_zero(by)) continue;
+    result.push_back({device.prefix + name_of(curve) + each.first, by.seconds, by.step_s});
   }
 }
 
 void add_device(Repricer& repricer, const Calibration& all, const DeviceConstants& device,
-                std::vector<Sensitivity>& result) {
+                std::vector<PhaseSensitivity>& result) {
   const Calibration& calibration = *device.sample;
   for (const auto& [name, member] : kConstants) {
     const Constant& constant = calibration.*member;
     const bool of_memory =
         member == &Calibration::reserve_bytes || member == &Calibration::fragmentation;
     if (of_memory || constant.value == 0 || constant.error == 0) continue;
-    const Seconds seconds = repricer.derivative(with_change(
+    const PricedPhases by = repricer.derivative(with_change(
         all, device, [&, member = member](Calibration& one) { (one.*member).value *= 1 + kStep; }));
-    if (seconds != 0) result.push_back({device.prefix + std::string(name), seconds});
+    if (is_zero(by)) continue;
+    result.push_back({device.prefix + std::string(name), by.seconds, by.step_s});
   }
   for (std::size_t i = 0; i < calibration.collectives.size(); ++i) {
     add_curve(repricer, all, device, i, result);
@@ -134,7 +123,7 @@ double variance_of(const std::map<std::string, double>& by_name, const DeviceCon
     variance += seconds * seconds;
   }
   for (const CollectiveConstants& curve : calibration.collectives) {
-    const std::string name = curve_name(curve);
+    const std::string name = name_of(curve);
     const double seconds =
         (of(name + ".alpha_s") + of(name + ".ramp_s") - of(name + ".bytes_per_s")) * curve.error;
     variance += seconds * seconds;
@@ -156,12 +145,29 @@ double variance_of(const std::map<std::string, double>& by_name, const DeviceCon
 
 }  // namespace
 
-std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const Solution& solution,
-                                            const Deal& deal) {
+std::vector<PhaseSensitivity> phase_sensitivities(const PlanRequest& request,
+                                                  const Solution& solution, const Deal& deal) {
   Repricer repricer(request, solution, deal);
-  std::vector<Sensitivity> result;
+  std::vector<PhaseSensitivity> result;
   for (const DeviceConstants& device : devices_of(request.calibration)) {
     add_device(repricer, request.calibration, device, result);
+  }
+  return result;
+}
+
+std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const Solution& solution,
+                                            const Deal& deal) {
+  std::vector<Sensitivity> result;
+  for (const PhaseSensitivity& each : phase_sensitivities(request, solution, deal)) {
+    if (each.step != 0) result.push_back({each.of, each.step});
+  }
+  return result;
+}
+
+std::vector<Sensitivity> of_phase(std::span<const PhaseSensitivity> sensitivities, Phase phase) {
+  std::vector<Sensitivity> result;
+  for (const PhaseSensitivity& each : sensitivities) {
+    if (each.phases[phase] != 0) result.push_back({each.of, each.phases[phase]});
   }
   return result;
 }

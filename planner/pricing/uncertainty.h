@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cost_models/spec/units.h"
+#include "planner/plan/phase_seconds.h"
 #include "planner/pricing/role/groups.h"
 #include "planner/request/request.h"
 #include "planner/request/solution.h"
@@ -24,13 +25,24 @@ struct Sensitivity {
   Seconds seconds;
 };
 
+/// The same by phase.
+struct PhaseSensitivity {
+  std::string of;
+  PhaseSeconds phases;
+  Seconds step;
+};
+std::vector<PhaseSensitivity> phase_sensitivities(const PlanRequest& request,
+                                                  const Solution& solution, const Deal& deal = {});
+/// Those of one phase.
+std::vector<Sensitivity> of_phase(std::span<const PhaseSensitivity> sensitivities, Phase phase);
+
 /// Of a solution's layouts and placement under `request`, of a plan's with its `deal`; constants
 /// without effect are left out.
 std::vector<Sensitivity> step_sensitivities(const PlanRequest& request, const Solution& solution,
                                             const Deal& deal = {});
 
-/// One standard deviation of the step. For the difference of two plans pass the differences of
-/// their sensitivities: what both share cancels.
+/// One standard deviation of what they are of. For the difference of two plans pass the differences
+/// of their sensitivities: what both share cancels.
 Seconds step_deviation(std::span<const Sensitivity> sensitivities, const Calibration& calibration);
 
 /// a - b, by name.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "planner/plan/plan.h"
+#include "simulator/timeline/measured_phase.h"
 
 namespace tessera {
 namespace {
@@ -14,11 +16,12 @@ struct Summary {
   bool present = false;
 };
 
-Summary summarise(const std::vector<StepNumbers>& run, size_t first, const std::string& name) {
+// `read` gives a step's value, or none.
+template <class Read>
+Summary summarise(const std::vector<StepNumbers>& run, size_t first, const Read& read) {
   std::vector<double> values;
   for (size_t i = first; i < run.size(); ++i) {
-    const auto found = run[i].data.find(name);
-    if (found != run[i].data.end()) values.push_back(found->second);
+    if (const std::optional<double> value = read(run[i])) values.push_back(*value);
   }
   if (values.empty()) return {};
   double sum = 0, squares = 0;
@@ -29,7 +32,7 @@ Summary summarise(const std::vector<StepNumbers>& run, size_t first, const std::
 }
 
 std::string line(const char* format, auto... values) {
-  char text[200];
+  char text[400];
   std::snprintf(text, sizeof text, format, values...);
   return text;
 }
@@ -73,7 +76,8 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, in
   const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
   Comparison result;
   result.steps = static_cast<std::int64_t>(run.size() - first);
-  const Summary step = summarise(run, first, "timing_s/step");
+  const Summary step = summarise(
+      run, first, [](const StepNumbers& each) { return number_of(each, "timing_s/step"); });
   const auto add = [&](const std::string& phase, double predicted, const Summary& measured) {
     result.phases.push_back({phase, predicted, measured.mean, measured.deviation,
                              step.mean > 0 ? measured.mean / step.mean : 0});
@@ -81,24 +85,30 @@ Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, in
   for (const Phase phase : kEveryPhase) {
     const std::string name(name_of(phase));
     const auto predicted = plan.prediction.phases_s.find(phase);
-    const Summary measured = summarise(run, first, "timing_s/" + name);
+    const Summary measured = summarise(
+        run, first, [&](const StepNumbers& each) { return measured_seconds(each, phase); });
     const bool known = predicted != plan.prediction.phases_s.end();
     if (known || measured.present) add(name, known ? predicted->second : Seconds{}, measured);
   }
   add("step", plan.prediction.step_s, step);
+  // Software that counts no bytes (verl) says nothing of them.
+  const bool counts = run.empty() || std::any_of(run.begin(), run.end(), [](const auto& each) {
+                        return each.data.contains("reshard/bytes");
+                      });
   for (const PlannedReshard& pair : plan.reshard) {
+    if (!counts) break;
     result.bytes.push_back(compare_bytes(plan, pair, run, first, options));
   }
   return result;
 }
 
 std::string to_text(const Comparison& comparison) {
-  std::string text = line("%-16s %12s %12s %10s %8s %8s\n", "phase", "predicted", "measured", "+-",
-                          "share", "error");
+  std::string text = line("%-16s %12s %10s %12s %10s %8s %8s\n", "phase", "predicted", "+-",
+                          "measured", "+-", "share", "error");
   for (const PhaseComparison& row : comparison.phases) {
-    text += line("%-16s %10.2fms %10.2fms %8.2fms %7.1f%% %+7.1f%%\n", row.phase.c_str(),
-                 row.predicted_s * 1e3, row.measured_s * 1e3, row.measured_deviation_s * 1e3,
-                 row.share * 100, row.relative_error() * 100);
+    text += line("%-16s %10.2fms %8.2fms %10.2fms %8.2fms %7.1f%% %+7.1f%%\n", row.phase.c_str(),
+                 row.predicted_s * 1e3, row.predicted_deviation_s * 1e3, row.measured_s * 1e3,
+                 row.measured_deviation_s * 1e3, row.share * 100, row.relative_error() * 100);
   }
   for (const BytesComparison& row : comparison.bytes) {
     text += line("%-28s %lld bytes predicted%s, %lld measured: %s\n", row.what.c_str(),
@@ -112,12 +122,14 @@ std::string to_json(const Comparison& comparison) {
   std::string text = "{\n  \"steps\": " + std::to_string(comparison.steps) + ",\n  \"phases\": [";
   for (size_t i = 0; i < comparison.phases.size(); ++i) {
     const PhaseComparison& row = comparison.phases[i];
-    text +=
-        (i > 0 ? ",\n" : "\n") +
-        line(
-            "    {\"phase\": \"%s\", \"predicted_s\": %.17g, \"measured_s\": %.17g, "
-            "\"share\": %.17g, \"relative_error\": %.17g}",
-            row.phase.c_str(), row.predicted_s, row.measured_s, row.share, row.relative_error());
+    text += (i > 0 ? ",\n" : "\n") +
+            line(
+                "    {\"phase\": \"%s\", \"predicted_s\": %.17g, \"predicted_deviation_s\": %.17g, "
+                "\"predicted_communication_s\": %.17g, \"measured_s\": %.17g, "
+                "\"measured_deviation_s\": %.17g, \"share\": %.17g, \"relative_error\": %.17g}",
+                row.phase.c_str(), row.predicted_s, row.predicted_deviation_s,
+                row.predicted_communication_s, row.measured_s, row.measured_deviation_s, row.share,
+                row.relative_error());
   }
   text += "\n  ],\n  \"bytes\": [";
   for (size_t i = 0; i < comparison.bytes.size(); ++i) {

@@ -27,6 +27,9 @@ struct PhaseComparison {
   double predicted_s = 0, measured_s = 0;
   double measured_deviation_s = 0;  // between steps
   double share = 0;                 // of the measured step
+  /// One standard deviation by the constants behind the prediction, and the part of it that is
+  /// communication; 0 where nobody has worked them out (simulator/learn/run_comparison.h).
+  double predicted_deviation_s = 0, predicted_communication_s = 0;
   /// (predicted - measured) / measured.
   double relative_error() const {
     return measured_s > 0 ? (predicted_s - measured_s) / measured_s : 0;

@@ -8,6 +8,7 @@
 #include "cost_models/documents/object_reader.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "simulator/timeline/console_log.h"
 
 namespace tessera {
 namespace {
@@ -38,6 +39,20 @@ void read_data(ObjectReader& data, StepNumbers& step) {
   }
 }
 
+// Steps of a console log; empty where the file is none.
+std::vector<StepNumbers> read_console_log(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::vector<StepNumbers> steps;
+  bool first = true;
+  for (std::string line; std::getline(stream, line);) {
+    if (is_blank(line)) continue;
+    if (first && line.starts_with('{')) return {};
+    first = false;
+    if (auto step = parse_console_line(line)) steps.push_back(*std::move(step));
+  }
+  return steps;
+}
+
 }  // namespace
 
 std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::string& file,
@@ -64,6 +79,7 @@ std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path
                         "a run's metrics.jsonl", ""});
     return std::nullopt;
   }
+  if (auto steps = read_console_log(file); !steps.empty()) return steps;
   const std::size_t before = problems.size();
   MetricsTail tail(file);
   std::vector<StepNumbers> steps = tail.read_new(problems);

@@ -22,7 +22,8 @@ namespace tessera {
 std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::string& file,
                                               std::int64_t number, Problems& problems);
 
-/// All lines; a last one that is still being written is left out. nullopt when anything was
+/// All lines; a last one that is still being written is left out. A file whose first line is no
+/// JSON is a console log of verl (console_log.h), which must have a step. nullopt when anything was
 /// appended.
 std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path& file,
                                                      Problems& problems);

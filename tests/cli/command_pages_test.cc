@@ -48,10 +48,15 @@ struct Page {
   const char* name;
   std::vector<std::string> commands;
 };
-const std::vector<Page> kPages{{"plan", {"plan", "list"}},  {"explain", {"explain"}},
-                               {"simulate", {"simulate"}},  {"reshard", {"reshard"}},
-                               {"sweep", {"sweep"}},        {"interop", {"export", "import"}},
-                               {"run", {"run", "compare"}}, {"measure", {"doctor"}}};
+const std::vector<Page> kPages{{"plan", {"plan", "list"}},
+                               {"explain", {"explain"}},
+                               {"simulate", {"simulate"}},
+                               {"reshard", {"reshard"}},
+                               {"sweep", {"sweep"}},
+                               {"interop", {"export", "import"}},
+                               {"learn", {"compare", "learn", "advise"}},
+                               {"run", {"run"}},
+                               {"measure", {"doctor"}}};
 
 TEST(CommandPages, NameEveryOption) {
   for (const Page& each : kPages) {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "cost_models/documents/problem.h"
+#include "simulator/timeline/measured_phase.h"
 
 namespace tessera {
 namespace {
@@ -147,6 +148,32 @@ TEST_F(Metrics, TailBeginsAgainWhenTheFileShrinks) {
   std::ofstream(file_, std::ios::trunc) << kLine << "\n";
   EXPECT_EQ(tail.read_new(problems_).size(), 1u);
   EXPECT_TRUE(tail.restarted());
+}
+
+/// The same steps by verl 0.9.1's own loggers: utils/logger/aggregate_logger.py's line on the
+/// console (under Ray, with numpy's numbers) and utils/tracking.py's JSON lines.
+TEST_F(Metrics, AConsoleLogOfVerlHasTheStepsOfItsJsonLines) {
+  const std::filesystem::path logs =
+      std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/fixtures/verl_logs";
+  const auto console = read_metrics(logs / "console.log", problems_);
+  const auto lines = read_metrics(logs / "metrics.jsonl", problems_);
+  ASSERT_TRUE(console && lines);
+  ASSERT_EQ(console->size(), 4U);
+  ASSERT_EQ(lines->size(), 4U);
+  for (std::size_t i = 0; i < lines->size(); ++i) {
+    EXPECT_EQ((*console)[i].step, (*lines)[i].step);
+    EXPECT_EQ((*console)[i].data, (*lines)[i].data) << i;
+  }
+  EXPECT_EQ(console->back().data.at("timing_s/update_weights"), 1.15);
+  EXPECT_EQ(measured_seconds(console->back(), Phase::reshard), 1.15);
+  EXPECT_EQ(measured_seconds(console->back(), Phase::gen), 10.3);
+  EXPECT_FALSE(measured_seconds(console->front(), Phase::reshard));
+}
+
+TEST_F(Metrics, TextWithoutStepsIsNoConsoleLog) {
+  append("Loading\nstep:x - timing_s/step:1\nstep:4\nthe step: 3 - a:1\n");
+  EXPECT_FALSE(read_metrics(file_, problems_));
+  EXPECT_FALSE(problems_.empty());
 }
 
 }  // namespace

@@ -300,7 +300,7 @@ Seconds ReshardPricer::seconds(const Candidate& actor, const Candidate& rollout,
 Seconds ReshardPricer::software(bool shared) {
   std::optional<Seconds>& known = software_[shared ? 1 : 0];
   if (!known) known = handover_seconds(assumed_, rollout_.model(), shared);
-  return *known;
+  return *known * assumed_.calibration().handover.value;
 }
 
 Seconds ReshardPricer::moving_seconds(const Candidate& actor, const Candidate& rollout,

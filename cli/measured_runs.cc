@@ -1,0 +1,118 @@
+#include "cli/measured_runs.h"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "cli/inputs.h"
+#include "cli/numbers.h"
+#include "cost_models/documents/document.h"
+#include "cost_models/documents/problem.h"
+#include "planner/interop/import.h"
+#include "planner/interop/price.h"
+#include "simulator/timeline/metrics.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A script of verl as the plan that it runs.
+Plan imported_plan(const std::string& file, const RunNames& names) {
+  Problems problems;
+  if (names.cluster.empty()) {
+    throw Error(ExitCode::usage,
+                {Problem{"--cluster", "", "nothing", "the cluster that " + file + " ran on",
+                         "a cluster YAML or preset"}});
+  }
+  const auto text = read_text_file(file, std::size_t{1} << 20, problems);
+  const auto cluster = read_cluster_spec(names.cluster, problems);
+  if (!text || !cluster) throw Error(ExitCode::bad_input, std::move(problems));
+  auto imported = import_config(*text, file, {.cluster = *cluster}, problems);
+  if (!imported) throw Error(ExitCode::bad_input, std::move(problems));
+  price(imported->plan, calibration_for(imported->plan.cluster, names.calibration),
+        imported->memory_share);
+  return std::move(imported->plan);
+}
+
+Plan plan_at(const std::string& file, const RunNames& names) {
+  const std::string ending = fs::path(file).extension();
+  const bool script = ending == ".sh" || ending == ".yaml" || ending == ".yml";
+  return script ? imported_plan(file, names) : read_plan_or_throw(file);
+}
+
+// The plan beside the metrics where none is named.
+std::string plan_file_of(const RunNames& names, std::size_t index) {
+  if (names.plans.size() == 1) return names.plans.front();
+  if (!names.plans.empty()) return names.plans[index];
+  const fs::path run(names.runs[index]);
+  const fs::path beside = (fs::is_directory(run) ? run : run.parent_path()) / "plan.json";
+  if (fs::is_regular_file(beside)) return beside.string();
+  throw Error(ExitCode::bad_input,
+              {Problem{names.runs[index], "plan.json", "no plan beside the metrics",
+                       "--plan with the plan.json or the script that ran", ""}});
+}
+
+}  // namespace
+
+void add_plans_option(CLI::App& command, RunNames& names) {
+  command.add_option("--plan", names.plans,
+                     "plan.json or verl script that ran: one for all runs, or one for each; "
+                     "default: the plan.json beside the metrics");
+}
+
+void add_reading_options(CLI::App& command, RunNames& names) {
+  command.add_option("--cluster", names.cluster, "Cluster YAML or preset of scripts");
+  command.add_option("--calibration", names.calibration,
+                     "Calibration JSON or preset instead of the plan's");
+  command
+      .add_option("--warm-up", names.warm_up,
+                  "Steps to leave out at the start; default: the first, and those behind it that "
+                  "took over 1.25 times the median of later ones")
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
+}
+
+std::vector<MeasuredRun> read_measured_runs(const RunNames& names) {
+  if (names.plans.size() > 1 && names.plans.size() != names.runs.size()) {
+    throw Error(
+        ExitCode::usage,
+        {Problem{"--plan", "", std::to_string(names.plans.size()) + " plans",
+                 "one, or one for each of " + std::to_string(names.runs.size()) + " runs", ""}});
+  }
+  std::vector<MeasuredRun> runs;
+  for (std::size_t i = 0; i < names.runs.size(); ++i) {
+    const fs::path where(names.runs[i]);
+    const fs::path file = fs::is_directory(where) ? where / "metrics.jsonl" : where;
+    const std::string plan_file = plan_file_of(names, i);
+    Plan plan = plan_at(plan_file, names);
+    refuse_run_of_other_plan(plan, plan_file, names.runs[i]);
+    Problems problems;
+    auto steps = read_metrics(file, problems);
+    if (!steps) throw Error(ExitCode::bad_input, std::move(problems));
+    const std::optional<std::size_t> warm_up =
+        names.warm_up < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(names.warm_up));
+    auto run = measured_run(names.runs[i], std::move(plan), *std::move(steps), warm_up, problems);
+    if (!run) throw Error(ExitCode::bad_input, std::move(problems));
+    runs.push_back(*std::move(run));
+  }
+  return runs;
+}
+
+Calibration base_calibration(const std::vector<MeasuredRun>& runs, const RunNames& names) {
+  const std::string& device = runs.front().plan.cluster.device.name;
+  for (const MeasuredRun& run : runs) {
+    if (!run.plan.cluster.groups.empty()) {
+      throw Error(ExitCode::bad_input, {Problem{run.name, "cluster", "several GPU types",
+                                                "a run on GPUs of one type", ""}});
+    }
+    if (run.plan.cluster.device.name == device) continue;
+    throw Error(ExitCode::bad_input,
+                {Problem{run.name, "cluster", "'" + run.plan.cluster.device.name + "'",
+                         "runs on devices of one kind: '" + device + "'",
+                         "learn one calibration for each kind of device"}});
+  }
+  return calibration_of(runs.front().plan, names.calibration);
+}
+
+}  // namespace tessera

@@ -1,0 +1,38 @@
+// Runs that commands learn from: folders of Tessera's, and metrics or logs of verl with the plan or
+// script that they ran.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost_models/calibration.h"
+#include "simulator/learn/measured_run.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace tessera {
+
+struct RunNames {
+  std::vector<std::string> runs;   // folders, metrics.jsonl, verl's JSONL or console log
+  std::vector<std::string> plans;  // plan.json or a verl script: one for all, or one a run
+  std::string cluster;             // of scripts
+  std::string calibration;         // empty = the plans'
+  int warm_up = -1;                // -1 = by the rule
+};
+
+/// The options --cluster, --calibration and --warm-up.
+void add_reading_options(CLI::App& command, RunNames& names);
+/// The option --plan.
+void add_plans_option(CLI::App& command, RunNames& names);
+
+/// The runs that are named, each with its plan. Throws Error (bad_input).
+std::vector<MeasuredRun> read_measured_runs(const RunNames& names);
+
+/// The constants that the runs are held against: those named, else those of the first run's plan.
+/// Throws Error (bad_input) where the runs were on devices of several kinds.
+Calibration base_calibration(const std::vector<MeasuredRun>& runs, const RunNames& names);
+
+}  // namespace tessera

@@ -1,0 +1,45 @@
+#include "cost_models/fit/length_fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cost_models/lengths.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kMostSpread = 5;
+constexpr double kManyClipped = 0.01;
+
+LengthSpec with_spread(double mean, double cv, std::int64_t limit) {
+  return {.mean = unclipped_mean(mean, cv, limit), .cv = cv, .max = limit};
+}
+
+// What grows with the spread less what was measured of it.
+double excess(const LengthFigures& figures, double cv, std::int64_t limit) {
+  const LengthSpec lengths = with_spread(figures.mean, cv, limit);
+  if (figures.clipped > kManyClipped) {
+    return survival(lengths, static_cast<double>(limit) - 0.5) - figures.clipped;
+  }
+  const double longer = 1 - std::pow(0.5, 1 / std::max(1.0, figures.sequences));
+  const double most = std::min(figures.most, static_cast<double>(limit) - 0.5);
+  return survival(lengths, most) - longer;
+}
+
+}  // namespace
+
+LengthSpec fit_lengths(const LengthFigures& figures, std::int64_t limit) {
+  const double mean = std::min(figures.mean, static_cast<double>(limit));
+  if (figures.most - figures.least < 1 || mean >= static_cast<double>(limit) ||
+      figures.clipped >= 1) {
+    return {.mean = mean, .cv = 0, .max = limit};
+  }
+  double low = 0.01, high = kMostSpread;
+  for (int halving = 0; halving < 60; ++halving) {
+    const double middle = std::sqrt(low * high);
+    (excess(figures, middle, limit) < 0 ? low : high) = middle;
+  }
+  return with_spread(mean, std::sqrt(low * high), limit);
+}
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// Constants set by hand: what a step would take on another machine.
+//
+// Pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "cost_models/calibration.h"
+#include "cost_models/documents/problem_list.h"
+
+namespace tessera {
+
+/// `words`: NAME=VALUE. Scalar constants take the value, in their own unit; tables of attention
+/// (prefill_ratio, decode_ratio) and collectives' curves ("all_gather/8x1") a factor of their time.
+/// Unknown names and values that are not above 0 are Problems of `--set`.
+void set_constants(Calibration& calibration, std::span<const std::string> words,
+                   Problems& problems);
+
+}  // namespace tessera

@@ -1,0 +1,159 @@
+#include "planner/advice/run_advice.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "cost_models/documents/problem.h"
+#include "planner/advice/changed_keys.h"
+#include "planner/explain/planner.h"
+#include "planner/pricing/memory_limit.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/solution_pricer.h"
+#include "planner/pricing/uncertainty.h"
+#include "planner/request/describe.h"
+#include "planner/request/plan_request.h"
+#include "planner/request/settings.h"
+
+namespace tessera {
+namespace {
+
+constexpr double kLeastGain = 0.002;  // of the step
+constexpr std::size_t kMostChanges = 8;
+
+using Key = std::pair<Role, Field>;
+
+/// Fields that say where a role's model lies; they change together.
+bool is_degree(Field field) {
+  static const std::set<Field> kDegrees = {
+      Field::gpus,       Field::tp,   Field::pp,      Field::dp,
+      Field::cp,         Field::vpp,  Field::ep,      Field::etp,
+      Field::dp_shard,   Field::zero, Field::context, Field::sequence_parallel,
+      Field::head_layers};
+  return kDegrees.contains(field);
+}
+
+// Sets of settings that are free while all others stay as they ran.
+std::vector<std::set<Key>> free_sets(const FixedSettings& base) {
+  std::vector<std::set<Key>> sets;
+  std::map<Role, std::set<Key>> degrees, whole;
+  std::set<Key> trained_degrees, trained, all;
+  for (const auto& [key, unused] : base.values) {
+    const auto [role, field] = key;
+    all.insert(key);
+    whole[role].insert(key);
+    if (role != Role::rollout) trained.insert(key);
+    if (!is_degree(field)) {
+      sets.push_back({key});
+      continue;
+    }
+    degrees[role].insert(key);
+    if (role != Role::rollout) trained_degrees.insert(key);
+  }
+  for (const auto& [role, keys] : degrees) sets.push_back(keys);
+  for (const auto& [role, keys] : whole) sets.push_back(keys);
+  sets.push_back(std::move(trained_degrees));
+  sets.push_back(std::move(trained));
+  sets.push_back(std::move(all));
+  return sets;
+}
+
+std::map<std::string, std::string> by_key(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> values;
+  for (const std::string& word : words) {
+    const auto equals = word.find('=');
+    values[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return values;
+}
+
+std::string difference_of(const std::vector<std::string>& before,
+                          const std::vector<std::string>& after) {
+  const auto old_values = by_key(before), new_values = by_key(after);
+  std::string text;
+  for (const auto& [key, value] : new_values) {
+    const auto old = old_values.find(key);
+    if (old != old_values.end() && old->second == value) continue;
+    text += (text.empty() ? "" : ", ") + key + " " +
+            (old == old_values.end() ? "(free)" : old->second) + " -> " + value;
+  }
+  return text;
+}
+
+// The run's plan, and what becomes of it where some settings are free.
+class Adviser {
+ public:
+  Adviser(const Plan& ran, const Calibration& learned)
+      : plan_(ran),
+        calibration_(learned),
+        asked_(request_of(ran, learned)),
+        planner_(asked_),
+        solution_(solution_of(ran)) {
+    const PlanRequest priced = priced_request_of(plan_, learned);
+    const Deal deal = dealt_ranks(plan_, priced);
+    step_s_ = SolutionPricer(priced, solution_, deal).price(learned).step_s;
+    sensitivities_ = step_sensitivities(priced, solution_, deal);
+    words_ = settings_of(solution_);
+    Problems problems;
+    base_ = parse_settings(words_, problems);
+  }
+
+  Seconds step_s() const { return step_s_; }
+  const FixedSettings& base() const { return base_; }
+
+  /// nullopt where nothing better fits.
+  std::optional<AdvisedChange> with_free(const std::set<Key>& free, bool placement_free) {
+    FixedSettings fixed = base_;
+    for (const Key& key : free) fixed.values.erase(key);
+    if (placement_free) fixed.placement.clear();
+    Problems problems;
+    const auto outcome = planner_.plan(fixed, Objective::step_time, problems);
+    if (!outcome || !std::holds_alternative<Plan>(*outcome)) return std::nullopt;
+    const Plan& found = std::get<Plan>(*outcome);
+    if (found.prediction.step_s > step_s_ * (1 - kLeastGain)) return std::nullopt;
+    const Solution solution = solution_of(found);
+    AdvisedChange change{.settings = settings_of(solution), .step_s = found.prediction.step_s};
+    change.what = difference_of(words_, change.settings);
+    change.gain_s = step_s_ - change.step_s;
+    const PlanRequest priced = priced_request_of(found, calibration_);
+    const auto other = step_sensitivities(priced, solution, dealt_ranks(found, priced));
+    change.gain_deviation_s = step_deviation(difference(sensitivities_, other), calibration_);
+    change.fits = found.prediction.fits;
+    change.keys = changed_keys(plan_, found);
+    return change;
+  }
+
+ private:
+  const Plan& plan_;
+  const Calibration& calibration_;
+  PlanRequest asked_;
+  Planner planner_;
+  Solution solution_;
+  Seconds step_s_;
+  std::vector<Sensitivity> sensitivities_;
+  std::vector<std::string> words_;
+  FixedSettings base_;
+};
+
+}  // namespace
+
+RunAdvice advise(const Plan& ran, Seconds measured_s, const Calibration& learned) {
+  Adviser adviser(ran, learned);
+  RunAdvice advice{.measured_s = measured_s, .step_s = adviser.step_s()};
+  std::set<std::string> seen;
+  const auto sets = free_sets(adviser.base());
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const bool all = i + 1 == sets.size();
+    auto change = adviser.with_free(sets[i], all);
+    if (!change || !seen.insert(change->what).second) continue;
+    advice.changes.push_back(*std::move(change));
+  }
+  std::stable_sort(advice.changes.begin(), advice.changes.end(),
+                   [](const auto& a, const auto& b) { return a.step_s < b.step_s; });
+  advice.changes.resize(std::min(advice.changes.size(), kMostChanges));
+  return advice;
+}
+
+}  // namespace tessera

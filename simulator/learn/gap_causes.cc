@@ -1,0 +1,102 @@
+#include "simulator/learn/gap_causes.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace tessera {
+namespace {
+
+std::string line(const char* format, auto... values) {
+  std::array<char, 320> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+struct GapRule {
+  bool (*holds)(const GapFacts& facts);
+  std::string (*cause)(const GapFacts& facts);
+};
+
+bool lengths_explain(const GapFacts& facts) {
+  const double explained = facts.at_measured_lengths_s - facts.predicted_s;
+  return facts.measured_tokens > 0 && explained * facts.gap_s() > 0 &&
+         std::abs(explained) >= 0.5 * std::abs(facts.gap_s());
+}
+
+constexpr std::array<GapRule, 9> kRules = {{
+    {[](const GapFacts& facts) { return facts.outside; },
+     [](const GapFacts&) {
+       return std::string(
+           "between the calls: data, logging, validation, saving; no call of the "
+           "plan's");
+     }},
+    {lengths_explain,
+     [](const GapFacts& facts) {
+       return line(
+           "responses of %.0f tokens where the plan has %.0f: with those %.3f s are "
+           "predicted",
+           facts.measured_tokens, facts.planned_tokens, facts.at_measured_lengths_s);
+     }},
+    {[](const GapFacts& facts) { return facts.predicted_s <= 0; },
+     [](const GapFacts&) { return std::string("the plan has no price for it"); }},
+    {[](const GapFacts& facts) { return std::abs(facts.gap_s()) < 2 * facts.measured_deviation_s; },
+     [](const GapFacts&) {
+       return std::string("no more than the steps differ among themselves: more steps tell");
+     }},
+    {[](const GapFacts& facts) {
+       return std::abs(facts.gap_s()) < 2 * facts.predicted_deviation_s;
+     },
+     [](const GapFacts& facts) {
+       return line(
+           "within what the constants leave open, most of all %s: tessera learn or "
+           "calibrate narrows it",
+           facts.constant.c_str());
+     }},
+    {[](const GapFacts& facts) {
+       return facts.phase == Phase::reshard && facts.handover_s > 0.3 * facts.predicted_s;
+     },
+     [](const GapFacts& facts) {
+       return line(
+           "the engine's software hands weights over (%.3f s of the prediction), not the "
+           "links: tessera learn fits it (handover)",
+           facts.handover_s);
+     }},
+    {[](const GapFacts& facts) {
+       return facts.kind == CallKind::train && facts.gap_s() > 0 && facts.reserved_part > 0.95;
+     },
+     [](const GapFacts& facts) {
+       return line(
+           "the allocator had reserved %.0f%% of the device: it gives blocks back and asks "
+           "again",
+           facts.reserved_part * 100);
+     }},
+    {[](const GapFacts& facts) {
+       return facts.gap_s() > 0 && facts.communication_s > 0.3 * facts.predicted_s;
+     },
+     [](const GapFacts& facts) {
+       return line(
+           "communication is %.0f%% of the prediction: links slower than the calibration "
+           "says, or ranks that wait for one another",
+           facts.communication_s / facts.predicted_s * 100);
+     }},
+    {[](const GapFacts&) { return true; },
+     [](const GapFacts& facts) {
+       return line(
+           "kernels or host are %s than the constants say; it depends most on %s (%.3f s a "
+           "per cent): tessera learn fits it",
+           facts.gap_s() > 0 ? "slower" : "faster", facts.constant.c_str(),
+           std::abs(facts.constant_s));
+     }},
+}};
+
+}  // namespace
+
+std::string cause_of(const GapFacts& facts) {
+  for (const GapRule& rule : kRules) {
+    if (rule.holds(facts)) return rule.cause(facts);
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,18 @@
+// What was learned from runs, in words and for programs.
+//
+// Pure functions.
+#pragma once
+
+#include <string>
+
+#include "simulator/learn/learned_runs.h"
+
+namespace tessera {
+
+/// Constants that moved, those that did not and why, the runs' phases under both, what was held
+/// out, lengths and memory.
+std::string to_text(const LearnedRuns& learned);
+/// docs/schemas/learned.schema.json.
+std::string to_json(const LearnedRuns& learned);
+
+}  // namespace tessera

@@ -1,0 +1,63 @@
+// What measured runs teach about the constants behind their plans, and how far the rest of them is
+// predicted better with it.
+//
+// Every run is priced with its own plan, layouts and measured response lengths; the phases are what
+// is fitted (learned_constants.h). A part is held out: with several runs each run in turn, learned
+// from all others; of one run the second half of its steps, learned from the first. Pure functions;
+// seconds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost_models/fit/learned_constants.h"
+#include "simulator/learn/measured_run.h"
+
+namespace tessera {
+
+/// A phase of a run, or its whole step, beside both predictions.
+struct FittedPhase {
+  std::string what;
+  double measured_s = 0, deviation_s = 0;
+  double before_s = 0, after_s = 0;  // by the base and by the learned constants
+};
+
+struct FittedRun {
+  std::string name;
+  std::vector<FittedPhase> phases;  // in the order of enum Phase, the step last
+  std::size_t warm_up = 0;
+  std::int64_t steps = 0;
+  LengthSpec planned_lengths, lengths;
+  bool lengths_measured = false;
+};
+
+/// What was not looked at when the constants were learned.
+struct HeldOut {
+  std::string run;
+  std::vector<FittedPhase> phases;
+};
+
+/// The allocator's unusable part of the device, as runs held it.
+struct LearnedMemory {
+  int runs = 0;  // that said what they allocated and reserved; 0: fragmentation is left
+  double before = 0, after = 0, error = 0;
+};
+
+struct LearnedRuns {
+  LearnedConstants learned;
+  LearnedMemory memory;
+  std::vector<FittedRun> runs;
+  std::vector<HeldOut> held_out;  // empty: one run of one step
+};
+
+/// Mean over the held-out parts of |predicted / measured - 1| of their steps.
+struct HeldOutError {
+  double before = 0, after = 0;
+};
+HeldOutError held_out_error(const std::vector<HeldOut>& parts);
+
+/// Precondition: at least one run; all on devices of one kind, which `base` is of.
+LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibration& base,
+                            const LearnOptions& options = {});
+
+}  // namespace tessera

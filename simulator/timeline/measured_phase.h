@@ -1,0 +1,24 @@
+// The seconds of a phase in one line of metrics, whoever wrote it.
+//
+// Pure. Tessera's names are verl's ("timing_s/gen", "timing_s/update_actor", ...) but for the way
+// of the weights to the rollout, which verl times in parts under names of its own: update_weights
+// (trainer/ppo/ray_trainer.py, trainer/ppo/v1), sync_rollout_weights
+// (experimental/one_step_off_policy), param_sync (experimental/fully_async_policy), and of a pool
+// that changes sides switch_to_rollout and switch_to_trainer (v1/trainer_separate_async.py).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cost_models/spec/workload.h"
+#include "simulator/timeline/comparison.h"
+
+namespace tessera {
+
+/// nullopt where the line has no such time.
+std::optional<double> measured_seconds(const StepNumbers& step, Phase phase);
+
+/// A number of the line by its name, or nullopt.
+std::optional<double> number_of(const StepNumbers& step, const std::string& name);
+
+}  // namespace tessera

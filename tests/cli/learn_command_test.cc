@@ -1,0 +1,140 @@
+// compare, learn and advise as a user of verl calls them: on what verl's loggers wrote.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cost_models/calibration.h"
+#include "cost_models/documents/problem.h"
+#include "tests/cli/called.h"
+
+namespace tessera {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+namespace fs = std::filesystem;
+
+const std::string kLogs = std::string(TESSERA_SOURCE_DIR) + "/tests/fixtures/verl_logs/";
+
+// The plan of the logs' run, and verl's script for it.
+class Learned : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = fs::temp_directory_path() / ("tessera-learn-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+    std::ofstream(at("workload.yaml"))
+        << "version: 1\nalgorithm: grpo\nprompts_per_step: 64\nsamples_per_prompt: 8\n"
+           "prompt_tokens: 512\nresponse_tokens: {mean: 1024, cv: 0, max: 1024}\n"
+           "mini_batches: 1\nepochs: 1\nkl: none\n";
+    ASSERT_EQ(call("plan --model qwen2.5-7b --cluster h200-8 --engine verl --workload " +
+                   at("workload.yaml") + " -o " + at("plan.json") +
+                   " --fix actor.gpus=4 rollout.gpus=4 actor.tp=1 actor.pp=1 actor.zero=3"
+                   " actor.recompute=full actor.tokens=16384 rollout.tp=1")
+                  .code,
+              0);
+    ASSERT_EQ(call("export " + at("plan.json") + " --to verl -o " + at("job")).code, 0);
+  }
+  static void TearDownTestSuite() { fs::remove_all(folder_); }
+
+  static std::string at(const std::string& name) { return (folder_ / name).string(); }
+  static nlohmann::json json_of(const std::string& words) {
+    const Called called = call(words + " --json", "2>/dev/null");
+    EXPECT_EQ(called.code, 0) << words;
+    return nlohmann::json::parse(called.out);
+  }
+  inline static fs::path folder_;
+};
+
+TEST_F(Learned, JsonLinesAndConsoleTeachTheSame) {
+  const auto lines = json_of("learn " + kLogs + "metrics.jsonl --plan " + at("plan.json"));
+  const auto console = json_of("learn " + kLogs + "console.log --plan " + at("plan.json"));
+  EXPECT_EQ(lines.at("constants"), console.at("constants"));
+  EXPECT_EQ(lines.at("constants")[0].at("fate"), "moved");
+  EXPECT_EQ(lines.at("runs")[0].at("warm_up"), 1);
+  EXPECT_EQ(lines.at("runs")[0].at("steps"), 2);
+}
+
+/// The script that ran stands for the plan.
+TEST_F(Learned, AVerlScriptIsReadAsThePlan) {
+  const std::string words = "learn " + kLogs + "metrics.jsonl --plan " + at("job/run.sh");
+  const auto learned = json_of(words + " --cluster h200-8");
+  const auto& step = learned.at("runs")[0].at("phases").back();
+  const auto planned = json_of("learn " + kLogs + "metrics.jsonl --plan " + at("plan.json"));
+  EXPECT_NEAR(step.at("before_s").get<double>() /
+                  planned.at("runs")[0].at("phases").back().at("before_s").get<double>(),
+              1, 0.02);
+  const Called without = call(words);
+  EXPECT_EQ(without.code, 64);
+  EXPECT_THAT(without.out, HasSubstr("--cluster"));
+}
+
+TEST_F(Learned, TheCalibrationIsOneThatPlansAreMadeWith) {
+  const std::string file = at("learned.json");
+  EXPECT_EQ(call("learn " + kLogs + "metrics.jsonl --plan " + at("plan.json") + " -o " + file).code,
+            0);
+  Problems problems;
+  const auto calibration = read_calibration(file, problems);
+  ASSERT_TRUE(calibration) << to_string(problems.at(0));
+  EXPECT_THAT(calibration->name, HasSubstr("learned from 1 run"));
+  EXPECT_FALSE(constant_names(*calibration, true).empty());
+  const auto simulated = json_of("simulate " + at("plan.json") + " --calibration " + file);
+  const auto before = json_of("simulate " + at("plan.json"));
+  EXPECT_GT(simulated.at("step_s").get<double>(), 1.1 * before.at("step_s").get<double>());
+}
+
+TEST_F(Learned, AdviceIsACommandThatKeepsItsWord) {
+  const auto advice = json_of("advise " + kLogs + "metrics.jsonl --plan " + at("plan.json") +
+                              " -o " + at("advice"));
+  ASSERT_FALSE(advice.at("changes").empty());
+  for (const auto& change : advice.at("changes")) {
+    const auto command = change.at("command").get<std::string>();
+    ASSERT_THAT(command, testing::StartsWith("tessera plan --from "));
+    const auto plan = json_of(command.substr(std::string("tessera ").size()));
+    EXPECT_NEAR(
+        plan.at("prediction").at("step_s").get<double>() / change.at("step_s").get<double>(), 1,
+        1e-6);
+  }
+}
+
+TEST_F(Learned, SimulatesOtherConstantsAndSaysWhichMatter) {
+  const auto before = json_of("simulate " + at("plan.json"));
+  const auto slow = json_of("simulate " + at("plan.json") + " --set matmul_flop_per_s=5e14");
+  EXPECT_GT(slow.at("step_s").get<double>(), 1.2 * before.at("step_s").get<double>());
+  const auto sensitivities = json_of("simulate " + at("plan.json") + " --sensitivity");
+  EXPECT_LT(sensitivities.at("sensitivities")[0].at("error").get<double>(), 1);
+  EXPECT_GT(sensitivities.at("sensitivities").size(), 5U);
+  const Called unknown = call("simulate " + at("plan.json") + " --set matmul=1");
+  EXPECT_EQ(unknown.code, 64);
+  EXPECT_THAT(unknown.out, HasSubstr("--set"));
+}
+
+TEST_F(Learned, ComparingALogOfVerlCountsNoBytes) {
+  const Called called = call("compare " + at("plan.json") + " " + kLogs + "console.log");
+  EXPECT_EQ(called.code, 0);
+  EXPECT_THAT(called.out, Not(HasSubstr("NOT EQUAL")));
+  EXPECT_THAT(called.out, HasSubstr("reshard"));
+  EXPECT_THAT(called.out, HasSubstr("1075.00ms"));
+  EXPECT_THAT(called.out, HasSubstr("largest differences"));
+}
+
+TEST_F(Learned, WhatIsMissingIsNamed) {
+  const Called plan = call("learn " + kLogs + "metrics.jsonl");
+  EXPECT_EQ(plan.code, 65);
+  EXPECT_THAT(plan.out, HasSubstr("no plan beside the metrics"));
+  const Called steps =
+      call("learn " + kLogs + "metrics.jsonl --warm-up 9 --plan " + at("plan.json"));
+  EXPECT_EQ(steps.code, 65);
+  EXPECT_THAT(steps.out, HasSubstr("3 steps, 9 of them warm-up"));
+  const Called plans = call("learn " + kLogs + "metrics.jsonl --plan a.json --plan b.json");
+  EXPECT_EQ(plans.code, 64);
+}
+
+}  // namespace
+}  // namespace tessera

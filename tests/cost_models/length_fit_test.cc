@@ -1,0 +1,66 @@
+// Lengths from a run's printed figures, against draws of a known log-normal.
+#include "cost_models/fit/length_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "cost_models/lengths.h"
+
+namespace tessera {
+namespace {
+
+/// Figures as a run averages them over steps, counted over single draws.
+LengthFigures counted(const LengthSpec& lengths, int sequences, int steps) {
+  const double variance = std::log1p(lengths.cv * lengths.cv);
+  std::mt19937_64 random(11);
+  std::lognormal_distribution<double> draw(std::log(lengths.mean) - variance / 2,
+                                           std::sqrt(variance));
+  const auto limit = static_cast<double>(lengths.max);
+  LengthFigures figures{.sequences = static_cast<double>(sequences)};
+  for (int step = 0; step < steps; ++step) {
+    double sum = 0, least = limit, most = 0;
+    int clipped = 0;
+    for (int i = 0; i < sequences; ++i) {
+      const double length = std::min(limit, draw(random));
+      sum += length;
+      least = std::min(least, length);
+      most = std::max(most, length);
+      clipped += length >= limit ? 1 : 0;
+    }
+    figures.mean += sum / sequences / steps;
+    figures.least += least / steps;
+    figures.most += most / steps;
+    figures.clipped += static_cast<double>(clipped) / sequences / steps;
+  }
+  return figures;
+}
+
+TEST(LengthFit, FindsMeanAndSpreadWhereTheLimitEndsMany) {
+  for (const double cv : {0.3, 0.6, 1.0}) {
+    const LengthSpec truth{.mean = 800, .cv = cv, .max = 1024};
+    const LengthSpec found = fit_lengths(counted(truth, 512, 40), 1024);
+    EXPECT_NEAR(found.cv / cv, 1, 0.05) << cv;
+    EXPECT_NEAR(found.mean / truth.mean, 1, 0.05) << cv;
+    EXPECT_EQ(found.max, 1024);
+  }
+}
+
+TEST(LengthFit, FindsThemFromTheLongestWhereTheLimitIsFar) {
+  for (const double cv : {0.2, 0.5, 0.9}) {
+    const LengthSpec truth{.mean = 500, .cv = cv, .max = 65536};
+    const LengthSpec found = fit_lengths(counted(truth, 512, 40), truth.max);
+    EXPECT_NEAR(found.cv / cv, 1, 0.08) << cv;
+    EXPECT_NEAR(mean_length(found) / mean_length(truth), 1, 0.02) << cv;
+  }
+}
+
+TEST(LengthFit, EqualLengthsHaveNoSpread) {
+  EXPECT_EQ(fit_lengths({512, 512, 512, 1, 64}, 512), (LengthSpec{512, 0, 512}));
+  EXPECT_EQ(fit_lengths({300, 300, 300, 0, 64}, 512), (LengthSpec{300, 0, 512}));
+}
+
+}  // namespace
+}  // namespace tessera
