@@ -61,9 +61,9 @@ namespace {
 // Families that both drive.
 std::vector<ModelFamily> of_megatron(std::initializer_list<ModelFamily> besides) {
   using enum ModelFamily;
-  std::vector<ModelFamily> families{llama,   mistral,    qwen2,     qwen3,       mixtral,
-                                    gpt2,    qwen2_moe,  qwen3_moe, deepseek_v2, deepseek_v3,
-                                    gpt_oss, qwen2_5_vl, nemotron,  glm4_moe};
+  std::vector<ModelFamily> families{llama,     mistral,   qwen2,       qwen3,       mixtral,
+                                    qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3, gpt2,
+                                    gpt_oss,   nemotron,  glm4_moe};
   families.insert(families.end(), besides);
   return families;
 }
@@ -76,7 +76,7 @@ std::vector<ModelFamily> megatron_families() {
 
 std::vector<ModelFamily> verl_megatron_families() {
   return of_megatron({ModelFamily::qwen3_5, ModelFamily::qwen3_5_moe, ModelFamily::qwen3_vl,
-                      ModelFamily::qwen3_vl_moe});
+                      ModelFamily::qwen3_vl_moe, ModelFamily::qwen2_5_vl});
 }
 
 void add_verl_loop(Engine& engine) {
