@@ -60,6 +60,9 @@ struct Batching {
   std::int64_t update_tokens = 0, log_prob_tokens = 0, values_tokens = 0, reward_tokens = 0,
                prefill_tokens = 0;  // per micro-batch and model replica
   std::int64_t max_sequences = 0;   // rollout: sequences decoded at once per replica
+  /// Rollout: tokens that a replica's paged cache of keys and values holds, prompts included; 0 =
+  /// room for max_sequences of the longest.
+  std::int64_t kv_cache_tokens = 0;
   bool operator==(const Batching&) const = default;
 };
 

@@ -1,11 +1,10 @@
 #include "executor/checkpoint/state_file.h"
 
-#include <atomic>
 #include <charconv>
-#include <future>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/threads/shared_work.h"
 
 namespace tessera {
 namespace {
@@ -53,16 +52,12 @@ std::span<const std::byte> bytes_of(const StateTensor& tensor) {
 /// which read faster than a disk writes.
 std::vector<std::string> digests_of(const std::vector<StateTensor>& tensors) {
   std::vector<std::string> digests(tensors.size());
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tensors.size(); i = next++) {
-      digests[i] = checkpoint_digest(bytes_of(tensors[i]));
-    }
-  };
-  std::vector<std::future<void>> others;
-  for (int i = 1; i < kDigestThreads; ++i) others.push_back(std::async(std::launch::async, work));
-  work();
-  for (std::future<void>& other : others) other.get();
+  share_work(static_cast<std::int64_t>(tensors.size()), 1, kDigestThreads,
+             [&](std::int64_t begin, std::int64_t end) {
+               for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end);
+                    ++i)
+                 digests[i] = checkpoint_digest(bytes_of(tensors[i]));
+             });
   return digests;
 }
 

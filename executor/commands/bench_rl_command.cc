@@ -16,7 +16,7 @@
 #include "executor/commands/bench_rl_inputs.h"
 #include "executor/commands/commands.h"
 #include "executor/commands/memory_report.h"
-#include "executor/launch/launch_age.h"
+#include "executor/launch/start_stages.h"
 #include "executor/loop/share.h"
 #include "executor/loop/training_loop.h"
 #include "planner/plan/reshard_mode.h"
@@ -122,10 +122,11 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
   std::vector<std::uint64_t> digests;
   Phase phase = Phase::load;
   std::int64_t step = 0;
-  double start_s = 0;
+  StartStages stages;
+  end_stage(stages, "processes, communication and inputs");
   RunObserver observer;
   observer.phase_started = [&](Phase next, std::int64_t of_step) {
-    if (phase == Phase::load) start_s = seconds_since_launch();
+    if (phase == Phase::load) end_stage(stages, "prompts");
     phase = next;
     step = of_step;
   };
@@ -140,7 +141,8 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
                  .device = site.device,
                  .stream = site.stream,
                  .side = &side,
-                 .memory = setup.memory.get()});
+                 .memory = setup.memory.get(),
+                 .stages = &stages});
     run_training(worker, plan, config, prompts, observer);
   } catch (const std::exception& error) {
     const auto refusal = setup.memory->refusal_of(error);
@@ -150,7 +152,9 @@ json run_way(RankSetup& setup, const BenchSite& site, const RlOptions& options,
     throw Error(kOutOfMemory, tell(report, inputs.folder(), command_of(options)));
   }
   json made = summary_of(steps);
-  made["first_step_begins_s"] = start_s;
+  made["first_step_begins_s"] = stages.until_s;
+  made["start_s"] =
+      json(std::map<std::string, double>(stages.seconds.begin(), stages.seconds.end()));
   made["reshard"] = way;
   made["samples_by_step"] = digests;
   made["memory_gib"] = memory_of(steps, plan);

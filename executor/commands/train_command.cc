@@ -17,7 +17,7 @@
 #include "executor/commands/commands.h"
 #include "executor/commands/memory_report.h"
 #include "executor/launch/device_setup.h"
-#include "executor/launch/launch_age.h"
+#include "executor/launch/start_stages.h"
 #include "executor/launch/stop_signals.h"
 #include "executor/loop/resume.h"
 #include "executor/loop/run_saver.h"
@@ -162,15 +162,24 @@ ExitCode code_of(const std::exception& error) {
                                                           : ExitCode::internal;
 }
 
+/// Until now the rank's process was started.
+StartStages after_processes() {
+  StartStages stages;
+  end_stage(stages, "processes");
+  return stages;
+}
+
 class Rank {
  public:
   Rank(const TrainOptions& options, Inputs inputs)
       : inputs_(std::move(inputs)),
         folder_(options.run.empty() ? options.output : options.run),
         plan_file_(options.run.empty() ? fs::path(options.plan) : folder_ / "plan.json"),
+        stages_(after_processes()),
         setup_(set_up_rank(options.device, inputs_.config.trainer.timeout_s,
                            memory_options(inputs_.config.trainer))),
         times_(setup_.rank, std::move(setup_.clock)) {
+    end_stage(stages_, "communication");
     const bool bare = options.run.empty();
     const bool resumes = checkpoints().resume_mode == ResumeMode::automatic;
     lock_ = take_folder(folder_, bare, resumes, setup_.host());
@@ -222,10 +231,11 @@ class Rank {
 
   /// Says how long it took from the command to the first step.
   void note_start() {
+    end_stage(stages_, "prompts");
     char text[80];
-    std::snprintf(text, sizeof text, "[Start] the first step begins %.1f s after the command",
-                  seconds_since_launch());
-    progress_->note(text);
+    std::snprintf(text, sizeof text,
+                  "[Start] the first step begins %.1f s after the command: ", stages_.until_s);
+    progress_->note(text + to_string(stages_));
   }
 
   void enter(Phase phase, std::int64_t step) {
@@ -271,6 +281,7 @@ class Rank {
                  .side = &side_,
                  .decorate = times_.decorator(),
                  .memory = setup_.memory.get(),
+                 .stages = &stages_,
                  .resumes = !candidates.empty()});
     print_memory(worker_);
     const PromptSet prompts = read_prompts(inputs_);
@@ -335,6 +346,7 @@ class Rank {
 
   Inputs inputs_;
   fs::path folder_, plan_file_;
+  StartStages stages_;
   RankSetup setup_;
   std::optional<RunLock> lock_;  // of rank 0
   std::unique_ptr<RankStatusFile> status_;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "executor/checkpoint/tensor_box.h"
 #include "executor/data/counter_random.h"
 #include "executor/data/digit_tasks.h"
+#include "executor/threads/shared_work.h"
 
 namespace tessera {
 namespace {
@@ -59,22 +59,12 @@ std::optional<fs::path> config_file(const fs::path& config, Problems& problems) 
 /// One tensor's bytes as `dtype`, drawn by several threads in chunks that depend on nothing else.
 void draw(const Parameter& row, double range, std::uint64_t seed, DType dtype, int threads,
           std::span<std::byte> out) {
-  std::atomic<std::int64_t> next{0};
-  const auto work = [&] {
-    std::vector<float> chunk;
-    for (;;) {
-      const std::int64_t first = next.fetch_add(kChunk);
-      if (first >= row.elements()) return;
-      chunk.resize(static_cast<std::size_t>(std::min(kChunk, row.elements() - first)));
-      initial_values(row, range, seed, first, chunk);
-      convert_elements(chunk.data(), DType::fp32, out.data() + first * size_of(dtype), dtype,
-                       static_cast<std::int64_t>(chunk.size()));
-    }
-  };
-  std::vector<std::jthread> helpers;
-  const std::int64_t useful = std::min<std::int64_t>(threads, row.elements() / kChunk + 1);
-  for (std::int64_t i = 1; i < useful; ++i) helpers.emplace_back(work);
-  work();
+  share_work(row.elements(), kChunk, threads, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> chunk(static_cast<std::size_t>(end - begin));
+    initial_values(row, range, seed, begin, chunk);
+    convert_elements(chunk.data(), DType::fp32, out.data() + begin * size_of(dtype), dtype,
+                     end - begin);
+  });
 }
 
 bool use_digit_tokenizer(Document& config, const ModelSpec& model, Problems& problems) {

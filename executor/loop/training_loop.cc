@@ -27,6 +27,7 @@ RolloutOptions rollout_options(const Plan& plan, const RunConfig& config,
   options.max_response_tokens = plan.workload.response_tokens.max;
   options.max_sequences = batching.max_sequences;
   options.prefill_tokens = batching.prefill_tokens;
+  options.cache_tokens = batching.kv_cache_tokens;
   options.eos = prompts.end_tokens;
   const ModelSpec model = plan.model_of(Role::actor);
   if (options.eos.empty() && model.eos_token)

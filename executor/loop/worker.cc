@@ -91,6 +91,10 @@ TrainerOptions trainer_options(const RoleWorker& worker, const RunConfig& config
   return options;
 }
 
+void end_stage(const RunContext& context, std::string_view stage) {
+  if (context.stages != nullptr) end_stage(*context.stages, stage);
+}
+
 /// Fills `worker` where it stays: the trainer refers to its weights and groups.
 void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table,
                const RolePlan& role, const RunConfig& config, const RunContext& context,
@@ -98,6 +102,7 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
   worker.plan = &role;
   worker.map = rank_map_of(plan, role.role);
   make_role_groups(worker, role, context);
+  end_stage(context, "groups");
   if (!worker.groups.member) return;
   worker.weights = std::make_unique<Weights>(
       place.places != nullptr
@@ -105,13 +110,16 @@ void make_role(RoleWorker& worker, const Plan& plan, const ParameterTable& table
                                 context.device, place.storage, *place.places)
           : make_weights(table, role.layout, worker.groups.coord, role.dtypes.param, context.device,
                          place.storage));
+  end_stage(context, "memory");
   if (!context.resumes || !is_trained(role.role)) load(worker, role.role, plan, config);
+  end_stage(context, "weights");
   if (role.role == Role::rollout) return;
   std::optional<AdamWOptions> optimizer = optimizer_options(role.role, config);
   if (optimizer) optimizer->offload = role.offload.optimizer;
   worker.trainer = std::make_unique<Trainer>(*worker.weights, worker.groups, optimizer,
                                              trainer_options(worker, config, context));
   worker.trainer->rest();
+  end_stage(context, "optimizer");
 }
 
 /// Every rank recomputes the plan's reshard and refuses another digest.
@@ -216,6 +224,7 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
   worker.context = context;
   worker.memory =
       make_role_memory(plan, tables, config.reshard, context.world->rank(), context.device);
+  end_stage(context, "memory");
   for (const RolePlan& role : plan.roles) {
     make_role(worker.roles[role.role], plan, tables.of(role.role), role, config, context,
               place_weights(worker.memory, plan, tables, role, config.reshard));
@@ -239,6 +248,7 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
         torch::empty({worker.reshard->staging_bytes()},
                      torch::TensorOptions().dtype(torch::kUInt8).device(context.device));
   }
+  end_stage(context, "reshard");
   const AlgorithmConfig& algorithm = config.algorithm;
   worker.kl_in_reward = {.adaptive = algorithm.kl_ctrl.adaptive,
                          .coef = algorithm.kl_ctrl.kl_coef,

@@ -12,6 +12,7 @@
 #include "executor/comm/groups.h"
 #include "executor/config/run_config.h"
 #include "executor/launch/device_setup.h"
+#include "executor/launch/start_stages.h"
 #include "executor/loop/role_memory.h"
 #include "executor/reshard/reshard.h"
 #include "executor/reshard/weight_reshard.h"
@@ -53,6 +54,7 @@ struct RunContext {
   SideLane* side = nullptr;             // of make_side_lane; nullptr = none
   GroupDecorator decorate;              // wraps every group of a role, e.g. to time it
   const MemoryWatch* memory = nullptr;  // holds the rank to its limit as roles come; nullptr = none
+  StartStages* stages = nullptr;        // where the start's seconds go; nullptr = not counted
   bool resumes = false;  // what is trained comes from a checkpoint, and not from its model's folder
 };
 

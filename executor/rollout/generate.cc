@@ -45,7 +45,8 @@ void check_agreement(std::span<const Sequence> sequences, const Weights& weights
 
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// What a step needs: the memory of max_sequences of its longest texts, and never less than one.
+/// What a step needs: the memory of cache_tokens, where that is less than max_sequences of its
+/// longest texts need, and never less than one of them needs.
 CacheShape shape_for(std::span<const TokenPrompt> prompts, const RolloutOptions& options,
                      std::int64_t page_tokens) {
   std::int64_t samples = 0, longest = 0;
@@ -56,7 +57,10 @@ CacheShape shape_for(std::span<const TokenPrompt> prompts, const RolloutOptions&
   longest += options.max_response_tokens;
   const std::int64_t slots = std::min(options.max_sequences, samples);
   const std::int64_t row_pages = divided_up(longest, page_tokens);
-  return {.pages = std::max(slots * longest / page_tokens, row_pages),
+  const std::int64_t most = slots * longest;
+  const std::int64_t tokens =
+      options.cache_tokens > 0 ? std::min(options.cache_tokens, most) : most;
+  return {.pages = std::max(tokens / page_tokens, row_pages),
           .page_tokens = page_tokens,
           .row_pages = divided_up(row_pages, kPagesStep) * kPagesStep,
           .slots = slots};

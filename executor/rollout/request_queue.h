@@ -41,6 +41,7 @@ struct RolloutOptions {
   std::vector<std::int32_t> eos;    // any of them ends a response, of which it is the last token
   std::int64_t max_sequences = 0;   // that decode at a time
   std::int64_t prefill_tokens = 0;  // prompt tokens per pass; 0 = no limit
+  std::int64_t cache_tokens = 0;    // that the cache holds; 0 = max_sequences of the longest texts
 };
 
 struct RolloutCounts {

@@ -1,4 +1,5 @@
 #include "executor/rollout/sample_rows.h"
+#include "executor/threads/shared_work.h"
 
 #include <ATen/Parallel.h>
 
@@ -111,13 +112,13 @@ std::vector<Draw> sample_rows(const Tensor& logits, std::span<const std::int64_t
   const auto vocabulary = static_cast<std::size_t>(host.size(1));
   const float* data = host.const_data_ptr<float>();
   std::vector<Draw> draws(rows.size());
-  at::parallel_for(
-      0, static_cast<std::int64_t>(rows.size()), 8, [&](std::int64_t lo, std::int64_t hi) {
-        for (auto i = static_cast<std::size_t>(lo); i < static_cast<std::size_t>(hi); ++i) {
-          const float* row = data + static_cast<std::size_t>(rows[i]) * vocabulary;
-          draws[i] = draw({row, vocabulary}, options, uniforms[i]);
-        }
-      });
+  share_work(static_cast<std::int64_t>(rows.size()), 8, at::get_num_threads(),
+             [&](std::int64_t lo, std::int64_t hi) {
+               for (auto i = static_cast<std::size_t>(lo); i < static_cast<std::size_t>(hi); ++i) {
+                 const float* row = data + static_cast<std::size_t>(rows[i]) * vocabulary;
+                 draws[i] = draw({row, vocabulary}, options, uniforms[i]);
+               }
+             });
   return draws;
 }
 

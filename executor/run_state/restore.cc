@@ -8,6 +8,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/run_state/snapshot.h"
 #include "executor/run_state/state_pieces.h"
+#include "executor/threads/shared_work.h"
 
 namespace tessera {
 namespace {
@@ -88,11 +89,7 @@ void read_all(const std::vector<Read>& reads, bool parallel, Problems& problems)
     }
   };
   const auto count = static_cast<std::int64_t>(reads.size());
-  if (parallel) {
-    at::parallel_for(0, count, 1, read_some);
-  } else {
-    read_some(0, count);
-  }
+  share_work(count, 1, parallel ? at::get_num_threads() : 1, read_some);
   for (Problems& each : found) problems.insert(problems.end(), each.begin(), each.end());
 }
 

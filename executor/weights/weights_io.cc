@@ -11,6 +11,7 @@
 #include "executor/checkpoint/tensor_box.h"
 #include "executor/comm/groups.h"
 #include "executor/data/init_model.h"
+#include "executor/threads/shared_work.h"
 #include "executor/weights/kept_weights.h"
 #include "executor/weights/weights.h"
 
@@ -71,20 +72,20 @@ torch::Tensor drawn_box(const Parameter& parameter, const Box& box, double devia
   if (part.numel() == 0) return part;
   const std::int64_t run = sizes.back();
   auto* const data = part.mutable_data_ptr<float>();
-  at::parallel_for(0, part.numel() / run, std::max<std::int64_t>(1, kDrawnAtOnce / run),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (std::int64_t row = begin; row < end; ++row) {
-                       std::int64_t first = 0, left = row, stride = parameter.shape.back();
-                       for (std::size_t dim = sizes.size() - 1; dim-- > 0;) {
-                         first += (box.dims[dim].lo + left % sizes[dim]) * stride;
-                         left /= sizes[dim];
-                         stride *= parameter.shape[dim];
-                       }
-                       first += box.dims[sizes.size() - 1].lo;
-                       initial_values(parameter, deviation, seed, first,
-                                      {data + row * run, static_cast<std::size_t>(run)});
-                     }
-                   });
+  share_work(part.numel() / run, std::max<std::int64_t>(1, kDrawnAtOnce / run),
+             at::get_num_threads(), [&](std::int64_t begin, std::int64_t end) {
+               for (std::int64_t row = begin; row < end; ++row) {
+                 std::int64_t first = 0, left = row, stride = parameter.shape.back();
+                 for (std::size_t dim = sizes.size() - 1; dim-- > 0;) {
+                   first += (box.dims[dim].lo + left % sizes[dim]) * stride;
+                   left /= sizes[dim];
+                   stride *= parameter.shape[dim];
+                 }
+                 first += box.dims[sizes.size() - 1].lo;
+                 initial_values(parameter, deviation, seed, first,
+                                {data + row * run, static_cast<std::size_t>(run)});
+               }
+             });
   return part;
 }
 
@@ -98,14 +99,15 @@ struct Read {
 /// Reads all of them with torch's number of threads, then moves what came by the host.
 void read_all(std::vector<Read>& reads, DType type, Problems& problems) {
   std::vector<Problems> found(reads.size());
-  at::parallel_for(
-      0, static_cast<std::int64_t>(reads.size()), 1, [&](std::int64_t begin, std::int64_t end) {
-        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-          const Read& read = reads[i];
-          read_box(*read.view, read.slot->box, read.slot->outer_dim, read.host.mutable_data_ptr(),
-                   type, found[i]);
-        }
-      });
+  share_work(static_cast<std::int64_t>(reads.size()), 1, at::get_num_threads(),
+             [&](std::int64_t begin, std::int64_t end) {
+               for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end);
+                    ++i) {
+                 const Read& read = reads[i];
+                 read_box(*read.view, read.slot->box, read.slot->outer_dim,
+                          read.host.mutable_data_ptr(), type, found[i]);
+               }
+             });
   for (std::size_t i = 0; i < reads.size(); ++i) {
     problems.insert(problems.end(), found[i].begin(), found[i].end());
     if (found[i].empty() && !reads[i].host.is_same(reads[i].target)) {

@@ -38,6 +38,7 @@ Engine tessera_engine() {
   engine.traits.shards.transport = ShardTransport::copy_engines;
   engine.traits.shards.reduced_every_batch = true;
   engine.traits.optimizer.offloaded = OffloadedStates::on_host;
+  engine.traits.decode.block_tokens = 64;  // kDevicePage of executor/rollout/generate.cc
   engine.traits.decode.graphed = engine.traits.decode.launched_ahead = true;
   engine.prompts = PromptDealing::whole_prompts;
   engine.weights.exact_ranges = true;

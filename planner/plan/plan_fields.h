@@ -71,6 +71,7 @@ void fields(V& v, Batching& batching) {
   v.field("mini_batch", batching.mini_batch, kNotNegative);
   v.object("tokens_per_call", tokens);
   v.field("max_sequences", batching.max_sequences, kNotNegative);
+  v.stated("kv_cache_tokens", batching.kv_cache_tokens, kNotNegative);
 }
 
 template <class V>

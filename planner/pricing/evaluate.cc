@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "cost_models/spec/node_groups.h"
 #include "planner/pricing/memory_limit.h"
+#include "planner/pricing/role/memory.h"
 #include "planner/pricing/role/reshard.h"
 #include "planner/pricing/role/role_pricer.h"
 
@@ -90,6 +92,13 @@ PhaseSeconds CostEvaluator::seconds(const Candidate& candidate) {
 
 int CostEvaluator::fullest_stage(const Candidate& candidate, Phase phase) {
   return pricer(candidate.role, candidate.view).fullest(candidate, phase).stage->index;
+}
+
+std::int64_t CostEvaluator::cache_tokens(const Candidate& rollout) {
+  const Assumptions& assumed = pricer(Role::rollout, rollout.view).assumed();
+  if (!assumed.cache) return 0;
+  return static_cast<std::int64_t>(
+      std::ceil(cached_tokens(assumed, rollout) * static_cast<double>(rollout.max_sequences)));
 }
 
 MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase, int stage) {

@@ -79,6 +79,8 @@ class CostEvaluator {
   /// The same of a rank of a given stage, and the stage of the fullest rank.
   MemoryUse memory(const Candidate& candidate, Phase phase, int stage);
   int fullest_stage(const Candidate& candidate, Phase phase);
+  /// Tokens of a replica's paged cache (PagedCache::tokens); 0 where the engine does not page.
+  std::int64_t cache_tokens(const Candidate& rollout);
 
   /// Bytes that the busiest rank receives in a switch from actor to rollout on the same ranks: what
   /// the exact ReshardPlan says, in closed form over the parameter table.
