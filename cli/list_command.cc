@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -183,6 +184,38 @@ Listing models() {
                  });
 }
 
+bool can_run(const Engine& engine, ModelFamily family, Role role) {
+  const std::vector<ModelFamily>& known = engine.capabilities.families;
+  return runs(engine, role) &&
+         (known.empty() || std::find(known.begin(), known.end(), family) != known.end());
+}
+
+/// What can be done with each family: which jobs of other programs are written for it, and what
+/// Tessera's own executor runs. Every one is planned and priced.
+Listing families() {
+  Listing list{{"family", "presets", "exported to", "trained here", "generated here"}, {}};
+  std::map<ModelFamily, int> presets;
+  for (const std::string& name : preset_names("models", "")) {
+    Problems unread;
+    if (const auto model = read_model_spec(name, unread)) ++presets[model->family];
+  }
+  const Engine& own = engine_named(kOwnEngine);
+  const auto yes = [](bool can) { return std::string(can ? "yes" : "-"); };
+  for (const ModelFamily family : kEveryFamily) {
+    std::vector<std::string> targets;
+    for (const std::string& name : engine_names()) {
+      const Engine& engine = engine_named(name);
+      const bool any =
+          can_run(engine, family, Role::actor) || can_run(engine, family, Role::rollout);
+      if (any && &engine != &own) targets.push_back(name);
+    }
+    list.rows.push_back({std::string(name_of(family)), std::to_string(presets[family]),
+                         joined(targets), yes(can_run(own, family, Role::actor)),
+                         yes(can_run(own, family, Role::rollout))});
+  }
+  return list;
+}
+
 Listing clusters() {
   return presets("clusters", ".yaml", {"cluster", "GPUs", "nodes", "type"},
                  [](const std::string& name, Problems& problems) -> std::vector<std::string> {
@@ -238,6 +271,7 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {
     {"models", "presets of --model, --critic and --reward", models},
+    {"families", "architectures of models, and what runs them", families},
     {"clusters", "presets of --cluster", clusters},
     {"workloads", "presets of --workload", workloads},
     {"runs", "presets of run --config", runs},

@@ -36,7 +36,7 @@ constexpr std::array<Target, 17> kMegatron{{
 // "model.layers.0.self_attn.q_proj.weight" -> "q_proj", of routed experts the first one's;
 // empty: no linear weight of a layer.
 std::string_view module_of(const Parameter& row) {
-  std::string_view name = row.name;
+  std::string_view name = row.slice ? row.slice->tensor : row.name;
   constexpr std::string_view kWeight = ".weight", kRouter = ".gate.weight";
   const bool first = row.experts == 0 || row.expert == 0;
   const bool matrix = row.place == StagePlace::layer && row.shape.size() == 2 && first;
@@ -46,7 +46,7 @@ std::string_view module_of(const Parameter& row) {
   return name.substr(name.rfind('.') + 1);
 }
 
-// How a module is adapted: alone, or fused with its neighbours.
+// How a module is adapted: alone, or fused with its neighbours, as rows of one tensor always are.
 struct Adapted {
   bool fused = false;
 };
@@ -57,7 +57,9 @@ struct Adapted {
 std::optional<Adapted> adapted_by(const std::string& target, const Parameter& row) {
   const std::string_view module = module_of(row);
   if (module.empty()) return std::nullopt;
-  if (target == module) return row.experts == 0 ? std::optional(Adapted{}) : std::nullopt;
+  if (target == module) {
+    return row.experts == 0 ? std::optional(Adapted{row.slice.has_value()}) : std::nullopt;
+  }
   for (const Target& each : kMegatron) {
     if (each.megatron == target && each.module == module) return Adapted{each.fused};
   }
@@ -68,7 +70,7 @@ std::optional<Adapted> adapted(const Lora& lora, const Parameter& row) {
   if (lora.targets.empty()) {
     const std::string_view module = module_of(row);
     const bool linear = !module.empty() && module != "router" && row.experts == 0;
-    return linear ? std::optional(Adapted{}) : std::nullopt;
+    return linear ? std::optional(Adapted{row.slice.has_value()}) : std::nullopt;
   }
   for (const std::string& target : lora.targets) {
     if (const auto found = adapted_by(target, row)) return found;

@@ -62,11 +62,35 @@ Seconds unfused_seconds(const RankModel& rank, const LayerShape& shape, double t
          bytes / BytesPerSecond{calibration.memory_bandwidth.value};
 }
 
+// A gated delta net reads queries, keys and values and writes its output; products at the rate of
+// matrix products.
+Seconds linear_seconds(const RankModel& rank, const LayerShape& shape, double tokens,
+                       const Calibration& calibration) {
+  const double heads = as_double(rank.largest(shape.linear_heads));
+  const Flops flops{tokens / rank.cp * heads / as_double(shape.linear_heads) *
+                    linear_flops_per_token(shape) * compute_factor(rank.dtype, calibration)};
+  const double width = 2 * as_double(shape.linear_key_dim + shape.linear_value_dim);
+  const Traffic bytes{size_of(rank.dtype) * tokens / rank.cp * heads * width};
+  return Seconds{calibration.attention_floor_s.value} +
+         std::max(flops / FlopsPerSecond{calibration.matmul_flops.value},
+                  bytes / BytesPerSecond{calibration.memory_bandwidth.value});
+}
+
 }  // namespace
+
+double linear_flops_per_token(const LayerShape& shape) {
+  constexpr double kChunk = 64;  // flash-linear-attention's and transformers' chunk_size
+  const double key = as_double(shape.linear_key_dim), value = as_double(shape.linear_value_dim);
+  const double within = 2 * kChunk * key + kChunk * value;  // scores twice, and what they weight
+  const double solved = kChunk * (key + value) / 2;         // a triangle for each right-hand side
+  const double states = 3 * key * value;                    // read twice, written once
+  return 2 * as_double(shape.linear_heads) * (within + solved + states);
+}
 
 Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const TokenBatch& batch,
                           const Calibration& calibration) {
   if (batch.tokens <= 0) return {};
+  if (shape.linear()) return linear_seconds(rank, shape, batch.tokens, calibration);
   const double length = batch.squared / batch.tokens;
   if (!rank.traits.kernels.flash_attention) {
     return unfused_seconds(rank, shape, batch.tokens, length, calibration);
@@ -81,6 +105,11 @@ Seconds attention_seconds(const RankModel& rank, const LayerShape& shape, const 
 
 Seconds decode_attention_seconds(const RankModel& rank, const LayerShape& shape, double sequences,
                                  double context, const Calibration& calibration) {
+  if (shape.linear()) {  // the state is read and written, whatever the context is
+    const Traffic bytes{2.0 * sequences * linear_state_bytes(rank, shape, rank.dtype)};
+    return Seconds{calibration.attention_floor_s.value} +
+           bytes / BytesPerSecond{calibration.memory_bandwidth.value};
+  }
   if (shape.window > 0) {
     context = shape.full_share * context +
               (1 - shape.full_share) * std::min(context, as_double(shape.window));

@@ -4,6 +4,7 @@
 
 #include "cost_models/memory.h"
 #include "cost_models/rank_model.h"
+#include "cost_models/spec/families.h"
 
 namespace tessera {
 namespace {
@@ -23,8 +24,9 @@ Bytes logits_bytes(const RankModel& rank, double tokens, bool training) {
   if (rank.model.head == ModelHead::value) return {};
   const double columns = as_double(rank.vocab());
   if (rank.traits.loss.rows == 0) {
-    return rounded(tokens * columns *
-                   bytes_per_logit(rank.traits.loss.kernel, rank.dtype, training));
+    const Traffic each = bytes_per_logit(rank.traits.loss.kernel, rank.dtype, training);
+    const bool capped = training && facts_of(rank.model.family).modules.capped_logits;
+    return rounded(tokens * columns * (each + Traffic(capped ? size_of(rank.dtype) : 0)));
   }
   const double rows = std::min(tokens, as_double(rank.traits.loss.rows));
   const double element = size_of(rank.dtype), fp32 = size_of(DType::fp32);
@@ -44,7 +46,14 @@ double expert_copies(const RankModel& rank, const LayerShape& shape) {
 double attention_elements(const RankModel& rank, const LayerShape& shape, bool projected = true) {
   const double q = as_double(rank.query_heads()), kv = as_double(rank.kv_heads());
   const double heads = q * as_double(shape.key_dim + shape.value_dim);
-  if (!shape.latent()) return heads + kv * as_double(shape.key_dim + shape.value_dim);
+  if (shape.linear()) {  // before the convolution and after it; gate, output, what is gated
+    const double keys = as_double(rank.largest(shape.linear_keys));
+    return 2 * (2 * keys) + 5 * as_double(rank.largest(shape.linear_values));
+  }
+  if (!shape.latent()) {
+    const double gates = shape.gated_output ? 2 * q * as_double(shape.value_dim) : 0;
+    return heads + kv * as_double(shape.key_dim + shape.value_dim) + gates;
+  }
   const double output = q * as_double(shape.value_dim);
   return (projected ? heads + q * as_double(shape.key_dim) : 0) + output +
          as_double(shape.query_rank + shape.kv_rank + shape.rope_dim);
@@ -89,8 +98,8 @@ double activation_bytes(const RankModel& rank, const LayerShape& shape, Recomput
   const bool products = selective && rank.traits.kernels.selective == SelectiveRecompute::products;
   const bool product = !(flash && shape.gated && (products || remade));
   const bool expert_product = !(flash && shape.gated && (selective || remade));
-  const double stream =
-      bytes * (remade ? 2.0 : 4.0) * hidden + (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
+  const double stream = bytes * ((remade ? 2.0 : 4.0) + 2.0 * (shape.norms - 2)) * hidden +
+                        (rank.traits.kernels.dropout ? 2.0 * hidden : 0.0);
   return stream +
          bytes * (attention_elements(rank, shape, !selective) +
                   mlp_elements(rank, shape, product, expert_product)) +
@@ -202,11 +211,19 @@ MemoryUse inference_memory(const RankModel& rank, bool last_stage, double tokens
 }
 
 Bytes cache_bytes_per_token(const RankModel& rank, DType kv) {
-  const LayerShape shape = rank.layer();
+  const LayerShape shape = layer_shape(rank.model, LayerKind::dense);
   const std::int64_t elements = shape.latent()
                                     ? shape.kv_rank + shape.rope_dim
                                     : rank.kv_heads() * (shape.key_dim + shape.value_dim);
   return Bytes{elements * size_of(kv)};
+}
+
+Traffic linear_state_bytes(const RankModel& rank, const LayerShape& shape, DType kv) {
+  const double heads = as_double(rank.largest(shape.linear_heads));
+  const double state =
+      heads * as_double(shape.linear_key_dim * shape.linear_value_dim) * size_of(DType::fp32);
+  const double mixed = as_double(rank.largest(2 * shape.linear_keys + shape.linear_values));
+  return Traffic{state + mixed * as_double(shape.kernel) * size_of(kv)};
 }
 
 MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots, double kept_tokens,
@@ -219,8 +236,13 @@ MemoryUse rollout_memory(const RankModel& rank, DType kv, std::int64_t slots, do
     kept =
         shape.full_share * kept + (1 - shape.full_share) * std::min(kept, as_double(shape.window));
   }
-  const double cached = as_double(cache_bytes_per_token(rank, kv) * layers) * as_double(slots);
-  use.kv_cache = Bytes{static_cast<std::int64_t>(std::min(cached * kept, kMostBytes))};
+  const double caching = as_double(layers) * as_double(attention_layer_count(rank.model)) /
+                         as_double(rank.model.layers);
+  const LayerShape linear = layer_shape(rank.model, LayerKind::linear_dense);
+  const Traffic states = (as_double(layers) - caching) * linear_state_bytes(rank, linear, kv);
+  const double cached = as_double(cache_bytes_per_token(rank, kv)) * caching * as_double(slots);
+  const double bytes = cached * kept + states.value * as_double(slots);
+  use.kv_cache = Bytes{static_cast<std::int64_t>(std::min(bytes, kMostBytes))};
   use.activations =
       rounded(layer_buffers(rank, rank.layer(), std::max(prefill_tokens, 1.0 * slots)));
   use.logits = rounded(static_cast<double>(slots) * 2.0 * size_of(DType::fp32) *

@@ -22,11 +22,19 @@ Traffic elementwise_bytes(const RankModel& rank, const LayerShape& shape) {
   const bool eager = rank.traits.kernels.elementwise == ElementwiseKernels::eager,
              rms = rank.model.norm == NormKind::rms;
   const double turned = static_cast<double>((rank.query_heads() + rank.kv_heads()) * shape.key_dim);
-  const double rope = (eager && rms ? 10.0 : 2.0) * turned;
-  const double norms_and_sums = eager && rms ? 42.0 : rank.traits.kernels.dropout ? 15.0 : 10.0;
+  double mixed = (eager && rms ? 10.0 : 2.0) * turned;
+  if (shape.gated_output) mixed += 3.0 * static_cast<double>(rank.query_heads() * shape.value_dim);
+  if (shape.linear()) {  // convolution and its activation; norm and gate of the output
+    mixed = 4.0 * as_double(rank.largest(2 * shape.linear_keys + shape.linear_values)) +
+            5.0 * as_double(rank.largest(shape.linear_values));
+  }
+  const double norms_and_sums = (eager && rms                  ? 42.0
+                                 : rank.traits.kernels.dropout ? 15.0
+                                                               : 10.0) +
+                                (shape.norms - 2) * (eager ? 18.0 : 2.0);
   const double activation = shape.gated ? 5.0 : 2.0;
   const double hidden = as_double(shape.hidden);
-  double elements = norms_and_sums * hidden / rank.stream_parts() + rope +
+  double elements = norms_and_sums * hidden / rank.stream_parts() + mixed +
                     activation * as_double(rank.largest(shape.ffn));
   if (shape.sparse()) {
     const double copies = as_double(shape.experts_per_token) / rank.tp;
@@ -286,8 +294,10 @@ double forward_flops_per_token(const ModelSpec& model, double sequence_tokens) {
     for (const MatmulShape& matmul : layer_matmuls(whole, shape)) {
       flops += 2.0 * matmul.rows * matmul.n * matmul.k;
     }
-    flops += 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
-             seen_keys(shape, sequence_tokens);
+    flops += shape.linear()
+                 ? linear_flops_per_token(shape)
+                 : 2.0 * as_double(shape.query_heads * (shape.key_dim + shape.value_dim)) *
+                       seen_keys(shape, sequence_tokens);
   }
   return flops;
 }

@@ -23,8 +23,15 @@ void add_attention(const RankModel& rank, const LayerShape& shape, LayerMatmuls&
     matmuls.add(hidden, q * value);
     return;
   }
+  if (shape.linear()) {  // queries, keys, values, output gate; decay and step of every head
+    const double keys = as_double(rank.largest(shape.linear_keys));
+    const double values = as_double(rank.largest(shape.linear_values));
+    matmuls.add(2 * keys + 2 * values + 2 * as_double(rank.largest(shape.linear_heads)), hidden);
+    matmuls.add(hidden, values);
+    return;
+  }
   const double key_value = as_double(rank.kv_heads()) * (key + value);
-  matmuls.add(q * key + key_value, hidden);
+  matmuls.add((shape.gated_output ? 2 : 1) * q * key + key_value, hidden);
   matmuls.add(hidden, q * value);
 }
 

@@ -43,6 +43,12 @@ double compute_factor(DType dtype, const Calibration& calibration);
 /// Pairs of a query and a key that causal attention looks at, per query: s / 2, or the window's.
 double seen_keys(const LayerShape& shape, double length);
 
+/// FLOPs of a gated delta net's chunks for one token, forward, all heads: scores of keys and of
+/// queries within the chunk, the triangular system (half a product), reads and the update of the
+/// state (Yang et al. 2024, arXiv:2412.06464, section 3.3; transformers 5.17's
+/// torch_chunk_gated_delta_rule).
+double linear_flops_per_token(const LayerShape& shape);
+
 /// Causal attention, forward: sequences of the batch's effective length (attention's work is linear
 /// in tokens x squared / tokens), the keys that windows leave, 1/cp of it all. FLOPs 2 (d_qk + d_v)
 /// per pair, slower per FLOP in narrow heads. Without flash attention the scores are computed

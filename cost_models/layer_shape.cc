@@ -1,5 +1,7 @@
 #include "cost_models/layer_shape.h"
 
+#include "cost_models/spec/families.h"
+
 namespace tessera {
 
 LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
@@ -19,19 +21,26 @@ LayerShape layer_shape(const ModelSpec& model, LayerKind kind) {
     shape.full_share =
         static_cast<double>(model.full_attention_layers.size()) / static_cast<double>(model.layers);
   }
+  const FamilyFacts& facts = facts_of(model.family);
+  shape.norms = facts.norms == LayerNorms::around ? 4 : 2;
+  shape.gated_output = facts.gated_attention;
+  if (model.linear && is_linear(kind)) {
+    shape.linear_keys = model.linear->keys();
+    shape.linear_values = model.linear->values();
+    shape.linear_heads = model.linear->value_heads;
+    shape.linear_key_dim = model.linear->key_dim;
+    shape.linear_value_dim = model.linear->value_dim;
+    shape.kernel = model.linear->kernel;
+  }
   shape.gated = is_gated(model.mlp);
   shape.ffn = model.ffn;
-  if (kind == LayerKind::sparse && model.moe) {
+  if (is_sparse(kind) && model.moe) {
     shape.ffn = model.moe->shared_ffn;
     shape.experts = model.moe->experts;
     shape.experts_per_token = model.moe->experts_per_token;
     shape.expert_ffn = model.moe->expert_ffn;
   }
   return shape;
-}
-
-LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer) {
-  return is_moe_layer(model, layer) ? LayerKind::sparse : LayerKind::dense;
 }
 
 }  // namespace tessera

@@ -5,13 +5,9 @@
 
 #include <cstdint>
 
-#include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/layer_kind.h"
 
 namespace tessera {
-
-/// Layers of one kind cost the same: a plain MLP, or experts behind a router.
-enum class LayerKind { dense, sparse };
-inline constexpr int kLayerKinds = 2;
 
 struct LayerShape {
   std::int64_t hidden = 0;
@@ -20,19 +16,25 @@ struct LayerShape {
   /// Latent attention (DeepSeek-V2's MLA): ranks of the compressed query (0 = not compressed) and
   /// of the compressed keys and values, and the part of key_dim that carries the rotary embedding.
   std::int64_t query_rank = 0, kv_rank = 0, rope_dim = 0;
-  std::int64_t window = 0;  // tokens that attention sees; 0 = all before
-  double full_share = 0;    // part of the layers whose attention has no window all the same
-  bool gated = true;        // gate and up projections, else one
-  std::int64_t ffn = 0;     // columns of the dense MLP, or of all shared experts together
+  std::int64_t window = 0;    // tokens that attention sees; 0 = all before
+  double full_share = 0;      // part of the layers whose attention has no window all the same
+  bool gated_output = false;  // attention's output is multiplied by a gate of its size
+  int norms = 2;              // of the residual stream and of what is added to it
+  /// Linear attention instead: elements of its queries (as many as of its keys) and values, value
+  /// heads, elements of a head, tokens of its convolution.
+  std::int64_t linear_keys = 0, linear_values = 0, linear_heads = 0, linear_key_dim = 0,
+               linear_value_dim = 0, kernel = 0;
+  bool gated = true;     // gate and up projections, else one
+  std::int64_t ffn = 0;  // columns of the dense MLP, or of all shared experts together
   std::int64_t experts = 0, experts_per_token = 0, expert_ffn = 0;  // experts 0 = dense layer
 
   bool latent() const { return kv_rank > 0; }
   bool sparse() const { return experts > 0; }
+  bool linear() const { return linear_heads > 0; }
   /// Columns of the first MLP projection per column of the second's input.
   std::int64_t up_parts() const { return gated ? 2 : 1; }
 };
 
 LayerShape layer_shape(const ModelSpec& model, LayerKind kind);
-LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer);
 
 }  // namespace tessera

@@ -44,6 +44,11 @@ MLA = dict(
     qk_rope_head_dim=4, v_head_dim=6,
 )
 VISION = dict(depth=2, hidden_size=16, intermediate_size=20, num_heads=2, out_hidden_size=32)
+POSITIONED = dict(VISION, patch_size=4, num_position_embeddings=16)
+VISION_TOKENS = dict(vision_start_token_id=5, vision_end_token_id=6, image_token_id=7,
+                     video_token_id=8)
+LINEAR = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
+              linear_value_head_dim=10, linear_conv_kernel_dim=3)
 
 
 def llama(**more):
@@ -87,8 +92,16 @@ def planned_configs():
                 eos_token_id=2)
     text = dict(TINY, num_hidden_layers=2, rope_parameters=dict(
         rope_type="default", rope_theta=1e6, mrope_section=[1, 1, 2]))
-    vision = dict(vision_start_token_id=5, vision_end_token_id=6, image_token_id=7,
-                  video_token_id=8)
+
+    def sections():  # transformers writes into the map
+        return dict(rope_parameters=dict(rope_type="default", rope_theta=1e6,
+                                         mrope_section=[1, 1, 2]))
+
+    gemma = {**TINY, "head_dim": 12, "initializer_range": 0.02}
+    mixed = dict(MOE, head_dim=8, layer_types=["linear_attention", "full_attention",
+                                               "linear_attention"])
+    routed = dict(moe_intermediate_size=20, num_experts=6, num_experts_per_tok=2,
+                  shared_expert_intermediate_size=24)
     return {
         "tiny-mixtral": t.MixtralConfig(**MOE, num_local_experts=6, num_experts_per_tok=2),
         "tiny-mixtral-tied": t.MixtralConfig(
@@ -119,14 +132,48 @@ def planned_configs():
         "tiny-nemotron": t.NemotronConfig(**MOE, head_dim=8),
         "tiny-nemotron-biased": t.NemotronConfig(
             **MOE, head_dim=8, attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
-        "tiny-qwen2.5-vl": t.Qwen2_5_VLConfig(text_config=text, vision_config=VISION, **vision),
+        "tiny-qwen2.5-vl": t.Qwen2_5_VLConfig(text_config=text, vision_config=VISION, **VISION_TOKENS),
+        "tiny-gemma2": t.Gemma2Config(**gemma, sliding_window=9),
+        "tiny-gemma3": t.Gemma3TextConfig(
+            **{**gemma, "num_hidden_layers": 7}, sliding_window=9, tie_word_embeddings=False),
+        "tiny-phi3": t.Phi3Config(**MOE, pad_token_id=3),
+        "tiny-phi3-longrope": t.Phi3Config(
+            **{**MOE, "num_key_value_heads": 4}, pad_token_id=3, sliding_window=9,
+            original_max_position_embeddings=16, tie_word_embeddings=True, rope_parameters=dict(
+                rope_type="longrope", rope_theta=1e4, short_factor=[1.0] * 3,
+                long_factor=[2.0] * 3, partial_rotary_factor=0.75)),
+        "tiny-olmo2": t.Olmo2Config(**MOE, pad_token_id=3),
+        "tiny-olmo2-biased": t.Olmo2Config(**MOE, pad_token_id=3, attention_bias=True),
+        "tiny-glm4-moe": t.Glm4MoeConfig(
+            **MOE, head_dim=12, moe_intermediate_size=20, n_routed_experts=6,
+            num_experts_per_tok=2, attention_bias=True, use_qk_norm=True),
+        "tiny-glm4-moe-unbiased": t.Glm4MoeConfig(
+            **MOE, head_dim=8, moe_intermediate_size=20, n_routed_experts=6, n_group=2,
+            topk_group=1, num_experts_per_tok=2, n_shared_experts=2, first_k_dense_replace=2),
+        "tiny-seed-oss": t.SeedOssConfig(**MOE, head_dim=12),
+        "tiny-seed-oss-biased": t.SeedOssConfig(
+            **MOE, head_dim=8, attention_bias=False, attention_out_bias=True, mlp_bias=True),
+        "tiny-qwen3-next": t.Qwen3NextConfig(
+            **mixed, **routed, **LINEAR, mlp_only_layers=[1], attention_bias=True),
+        "tiny-qwen3.5": t.Qwen3_5Config(
+            text_config={**mixed, **LINEAR, **sections()}, vision_config=POSITIONED,
+            **VISION_TOKENS),
+        "tiny-qwen3.5-moe": t.Qwen3_5MoeConfig(
+            text_config={**mixed, **routed, **LINEAR, **sections()}, vision_config=POSITIONED,
+            **VISION_TOKENS),
+        "tiny-qwen3-vl": t.Qwen3VLConfig(
+            text_config=dict(MOE, head_dim=8, **sections()),
+            vision_config=dict(POSITIONED, deepstack_visual_indexes=[0, 1]), **VISION_TOKENS),
+        "tiny-qwen3-vl-moe": t.Qwen3VLMoeConfig(
+            text_config=dict(QWEN_MOE, head_dim=12, mlp_only_layers=[1], **sections()),
+            vision_config=dict(POSITIONED, deepstack_visual_indexes=[1]), **VISION_TOKENS),
     }
 
 
 def model_of(config):
     """The model as its checkpoint is saved: with its head, and its vision tower where it has one."""
-    if config.model_type == "qwen2_5_vl":
-        return transformers.Qwen2_5_VLForConditionalGeneration(config)
+    if hasattr(config, "vision_config"):
+        return transformers.AutoModelForImageTextToText.from_config(config)
     return transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
 
 
@@ -228,7 +275,12 @@ def write_planned(name, config, folder):
 
 
 def write_preset(preset, folder):
-    config = transformers.AutoConfig.from_pretrained(preset)
+    stated = json.loads((preset / "config.json").read_text())
+    if stated["model_type"] == "kimi_k2":  # DeepSeek-V3's classes (its card)
+        del stated["model_type"]
+        config = transformers.DeepseekV3Config(**stated)
+    else:
+        config = transformers.AutoConfig.from_pretrained(preset)
     with torch.device("meta"):
         model = model_of(config)
     shutil.copy(preset / "config.json", folder / "config.json")

@@ -4,7 +4,8 @@
 usage: quoted_output.py [--program PATH] [--write] [PAGE...]
   --program  the tessera to ask; default build/release/cli/tessera
   --write    put what is printed now into the pages, instead of failing
-  PAGE       default: README.md, docs/commands/*.md and docs/tutorials/*.md
+  PAGE       default: README.md, docs/models.md, docs/commands/*.md and
+             docs/tutorials/*.md
 
 A fenced block of `tessera` commands is run where all of its commands plan (plan, list, explain,
 simulate, reshard, sweep, export, import) and read presets, examples, what commands before them wrote, or a
@@ -170,7 +171,8 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("pages", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    pages = options.pages or [ROOT / "README.md", *sorted((ROOT / "docs/commands").glob("*.md")),
+    pages = options.pages or [ROOT / "README.md", ROOT / "docs/models.md",
+                              *sorted((ROOT / "docs/commands").glob("*.md")),
                               *sorted((ROOT / "docs/tutorials").glob("*.md"))]
     compared, messages = 0, []
     for page in pages:

@@ -20,7 +20,15 @@ namespace tessera {
 
 /// Units that tensor parallelism counts when it cuts a tensor; an expert's are the columns of its
 /// own MLP.
-enum class SplitUnit { none, query_heads, kv_heads, ffn_columns, vocab_rows, expert_columns };
+enum class SplitUnit {
+  none,
+  query_heads,
+  kv_heads,
+  linear_heads,  // key heads of linear attention, each with its value heads
+  ffn_columns,
+  vocab_rows,
+  expert_columns
+};
 
 /// Which pipeline stages hold a tensor.
 enum class StagePlace { embedding, layer, head, embedding_and_head };

@@ -11,7 +11,8 @@
 namespace tessera {
 
 /// Why attention cannot run with this context parallelism; empty: it can, or there is none. A ring
-/// over keys knows no windows; Ulysses deals query heads out evenly over tp x cp.
+/// over keys knows no windows and no state of linear attention; Ulysses deals query heads out
+/// evenly over tp x cp.
 std::string context_refusal(const ModelSpec& model, const ParallelLayout& layout);
 
 }  // namespace tessera

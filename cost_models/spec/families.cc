@@ -60,7 +60,7 @@ constexpr FamilyFacts kFamilies[] = {
                    .shared = SharedExpert::none}},
     {.family = qwen2_moe,
      .name = "qwen2_moe",
-     .biases = {.qkv = true, .qkv_key = true},
+     .biases = {.qkv = true, .qkv_key = "qkv_bias"},
      .experts = ExpertFacts{.keys = ExpertKeys::qwen, .gated_shared = true},
      .default_positions = 32768,
      .default_kv_heads = 16,
@@ -108,6 +108,7 @@ constexpr FamilyFacts kFamilies[] = {
                             .default_groups_per_token = 4,
                             .default_scale = 2.5,
                             .default_method = "noaux_tc"},
+     .alias = "kimi_k2",
      .default_positions = 4096,
      .default_mtp_layers = 1,
      .modules = {.cast_router = true},
@@ -139,12 +140,12 @@ constexpr FamilyFacts kFamilies[] = {
      .default_epsilon = 1e-5,
      .default_kv_heads = 8,
      .default_head_dim = 64,
-     .window = WindowRule::alternating,
+     .window = WindowRule::patterned,
      .default_window = 128,
      .rope = {.default_theta = 150000.0,
               .yarn = YarnDefault{.factor = 32.0, .original_positions = 4096, .truncate = false}},
      .modules = {.wide_norm = true, .half_rotary = true},
-     .tensors = {.experts = ExpertTensors::stacked},
+     .tensors = {.experts = ExpertTensors::interleaved},
      .signature = {.biases = BiasPlaces::all}},
     {.family = nemotron,
      .name = "nemotron",
@@ -154,9 +155,178 @@ constexpr FamilyFacts kFamilies[] = {
      .default_positions = 4096,
      .default_epsilon = 1e-5,
      .rope = {.rotated_fraction = 0.5}},
+    {.family = gemma2,
+     .name = "gemma2",
+     .mlp = MlpKind::geglu,
+     .norms = LayerNorms::around,
+     .biases = {.attention_key = true},
+     .activation_key = "hidden_activation",
+     .tied = true,
+     .default_positions = 8192,
+     .default_kv_heads = 4,
+     .null_kv_heads = false,
+     .default_head_dim = 256,
+     .window = WindowRule::patterned,
+     .default_window = 4096,
+     .modules = {.offset_norm = true, .capped_logits = true},
+     .signature = {.by_name = true}},
+    {.family = gemma3_text,
+     .name = "gemma3_text",
+     .mlp = MlpKind::geglu,
+     .qk_norm = true,
+     .norms = LayerNorms::around,
+     .biases = {.attention_key = true},
+     .activation_key = "hidden_activation",
+     .tied = true,
+     .default_positions = 131072,
+     .default_kv_heads = 4,
+     .null_kv_heads = false,
+     .default_head_dim = 256,
+     .window = WindowRule::patterned,
+     .default_window = 4096,
+     .window_pattern = 6,
+     .rope = {.default_theta = 1e6, .by_window = true},
+     .modules = {.offset_norm = true},
+     .signature = {.by_name = true}},
+    {.family = phi3,
+     .name = "phi3",
+     .default_positions = 4096,
+     .default_epsilon = 1e-5,
+     .window = WindowRule::always,
+     .rope = {.rotated_fraction = 1.0},
+     .tensors = {.layer = LayerTensors::joined},
+     .signature = {.by_name = true}},
+    {.family = olmo2,
+     .name = "olmo2",
+     .qk_norm = true,
+     .whole_qk_norm = true,
+     .norms = LayerNorms::after,
+     .biases = {.attention_key = true},
+     .default_positions = 2048,
+     .default_epsilon = 1e-5,
+     .modules = {.wide_norm = true, .wide_rotary = true},
+     .signature = {.by_name = true}},
+    {.family = glm4_moe,
+     .name = "glm4_moe",
+     .biases = {.qkv_key = "attention_bias"},
+     .experts = ExpertFacts{.keys = ExpertKeys::deepseek,
+                            .normalised = true,
+                            .score = RouterScore::sigmoid,
+                            .correction_bias = true,
+                            .default_shared = 1,
+                            .default_dense = 1,
+                            .default_method = "noaux_tc"},
+     .qk_norm_key = "use_qk_norm",
+     .default_positions = 131072,
+     .default_epsilon = 1e-5,
+     .default_kv_heads = 8,
+     .null_kv_heads = false,
+     .rope = {.rotated_fraction = 0.5},
+     .default_mtp_layers = 1,
+     .modules = {.cast_router = true},
+     .signature = {.score = RouterScore::sigmoid}},
+    {.family = seed_oss,
+     .name = "seed_oss",
+     .biases = {.qkv = true,
+                .qkv_key = "attention_bias",
+                .output_key = "attention_out_bias",
+                .mlp_key = true},
+     .default_positions = 524288,
+     .default_kv_heads = 8,
+     .default_head_dim = 128,
+     .modules = {.dropout_masks = 2},
+     .signature = {.by_name = true}},
+    {.family = qwen3_next,
+     .name = "qwen3_next",
+     .qk_norm = true,
+     .gated_attention = true,
+     .linear_attention = true,
+     .biases = {.attention_key = true},
+     .experts = ExpertFacts{.keys = ExpertKeys::qwen, .normalised = true, .gated_shared = true},
+     .default_positions = 32768,
+     .default_kv_heads = 2,
+     .null_kv_heads = false,
+     .default_head_dim = 256,
+     .rope = {.rotated_fraction = 0.25},
+     .default_mtp_layers = 1,
+     .modules = {.offset_norm = true},
+     .signature = {.by_name = true}},
+    {.family = qwen3_5,
+     .name = "qwen3_5",
+     .qk_norm = true,
+     .gated_attention = true,
+     .linear_attention = true,
+     .vision = VisionTower::qwen3,
+     .biases = {.attention_key = true},
+     .default_positions = 32768,
+     .default_kv_heads = 4,
+     .null_kv_heads = false,
+     .default_head_dim = 256,
+     .rope = {.rotated_fraction = 0.25, .sections = true},
+     .default_mtp_layers = 0,
+     .modules = {.offset_norm = true},
+     .tensors = {.embedding = "model.language_model.embed_tokens.weight",
+                 .layers = "model.language_model.layers.",
+                 .last_norm = "model.language_model.norm",
+                 .vision = "model.visual.",
+                 .linear = LinearTensors::apart},
+     .signature = {.by_name = true}},
+    {.family = qwen3_5_moe,
+     .name = "qwen3_5_moe",
+     .qk_norm = true,
+     .gated_attention = true,
+     .linear_attention = true,
+     .vision = VisionTower::qwen3,
+     .biases = {.attention_key = true},
+     .experts = ExpertFacts{.keys = ExpertKeys::qwen,
+                            .normalised = true,
+                            .gated_shared = true,
+                            .every_layer = true},
+     .default_positions = 32768,
+     .default_kv_heads = 2,
+     .null_kv_heads = false,
+     .default_head_dim = 256,
+     .rope = {.rotated_fraction = 0.25, .sections = true},
+     .default_mtp_layers = 0,
+     .modules = {.offset_norm = true},
+     .tensors = {.embedding = "model.language_model.embed_tokens.weight",
+                 .layers = "model.language_model.layers.",
+                 .last_norm = "model.language_model.norm",
+                 .vision = "model.visual.",
+                 .linear = LinearTensors::apart},
+     .signature = {.by_name = true}},
+    {.family = qwen3_vl,
+     .name = "qwen3_vl",
+     .qk_norm = true,
+     .vision = VisionTower::qwen3,
+     .biases = {.attention_key = true},
+     .default_positions = 128000,
+     .default_kv_heads = 32,
+     .default_head_dim = 128,
+     .rope = {.default_theta = 5e5, .sections = true},
+     .tensors = {.embedding = "model.language_model.embed_tokens.weight",
+                 .layers = "model.language_model.layers.",
+                 .last_norm = "model.language_model.norm",
+                 .vision = "model.visual."},
+     .signature = {.by_name = true}},
+    {.family = qwen3_vl_moe,
+     .name = "qwen3_vl_moe",
+     .qk_norm = true,
+     .vision = VisionTower::qwen3,
+     .biases = {.attention_key = true},
+     .experts = ExpertFacts{.keys = ExpertKeys::qwen, .normalised = true},
+     .default_positions = 128000,
+     .default_kv_heads = 16,
+     .rope = {.default_theta = 5e5, .sections = true},
+     .tensors = {.embedding = "model.language_model.embed_tokens.weight",
+                 .layers = "model.language_model.layers.",
+                 .last_norm = "model.language_model.norm",
+                 .vision = "model.visual.",
+                 .experts = ExpertTensors::stacked},
+     .signature = {.by_name = true}},
     {.family = qwen2_5_vl,
      .name = "qwen2_5_vl",
-     .vision = true,
+     .vision = VisionTower::qwen2_5,
      .biases = {.qkv = true},
      .default_positions = 32768,
      .default_epsilon = 1e-5,
@@ -177,39 +347,6 @@ constexpr bool rows_stand_in_their_order() {
 }
 static_assert(rows_stand_in_their_order(), "a row is not in its enumerator's place");
 
-bool allows(const std::optional<bool>& asked, bool has) { return !asked || *asked == has; }
-
-bool has_biases(BiasPlaces places, const ModelSpec& model) {
-  const BiasPlaces has = model.output_bias ? BiasPlaces::all
-                         : model.qkv_bias  ? BiasPlaces::qkv
-                                           : BiasPlaces::none;
-  return (static_cast<unsigned>(places) & static_cast<unsigned>(has)) != 0;
-}
-
-bool has_experts(const FamilyFacts& facts, const MoeSpec& moe) {
-  const Signature& asked = facts.signature;
-  if (moe.router_bias != facts.experts->router_bias) return false;
-  if (asked.score && *asked.score != moe.score) return false;
-  if (asked.plain_choice && (moe.correction_bias || moe.groups > 1)) return false;
-  if (asked.every_layer && !moe.dense_layers.empty()) return false;
-  if (asked.shared == SharedExpert::any) return true;
-  return asked.shared == SharedExpert::gated ? moe.shared_gate
-                                             : !moe.shared_gate && moe.shared_ffn == 0;
-}
-
-bool has_parts(const FamilyFacts& facts, const ModelSpec& model) {
-  const Signature& asked = facts.signature;
-  return model.norm == facts.norm && model.mlp == facts.mlp &&
-         model.learned_positions == facts.learned_positions &&
-         model.attention_sinks == facts.attention_sinks &&
-         model.mla.has_value() == facts.latent_attention &&
-         model.vision.has_value() == facts.vision &&
-         model.moe.has_value() == facts.experts.has_value() && has_biases(asked.biases, model) &&
-         allows(asked.qk_norm, model.qk_norm) &&
-         allows(asked.sliding_window, model.sliding_window > 0) &&
-         (!model.moe || has_experts(facts, *model.moe));
-}
-
 }  // namespace
 
 std::string_view name_of(ModelFamily family) { return facts_of(family).name; }
@@ -220,16 +357,11 @@ const FamilyFacts& facts_of(ModelFamily family) {
 
 const FamilyFacts* facts_of(std::string_view model_type) {
   for (const FamilyFacts& facts : kFamilies) {
-    if (facts.name == model_type) return &facts;
+    if (facts.name == model_type || (!facts.alias.empty() && facts.alias == model_type)) {
+      return &facts;
+    }
   }
   return nullptr;
-}
-
-std::optional<ModelFamily> family_with_parts_of(const ModelSpec& model) {
-  for (const FamilyFacts& facts : kFamilies) {
-    if (has_parts(facts, model)) return facts.family;
-  }
-  return std::nullopt;
 }
 
 }  // namespace tessera

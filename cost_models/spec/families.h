@@ -25,7 +25,7 @@ enum class WindowRule {
   if_used,           // use_sliding_window, and from max_window_layers on; all layers alike
   if_used_in_all,    // use_sliding_window: one mask for all layers, whatever max_window_layers says
   if_used_by_layer,  // use_sliding_window, and where layer_types says so
-  alternating,       // layer_types; without it every other layer, the first sliding
+  patterned,         // layer_types; without it all but every n-th layer (FamilyFacts)
 };
 
 /// The words in which a config.json states its experts.
@@ -41,6 +41,7 @@ struct ExpertFacts {
   bool normalised = false;    // chosen scores sum to 1, where norm_topk_prob does not say
   bool router_bias = false;   // on the logits
   bool gated_shared = false;  // one shared expert of shared_expert_intermediate_size, with a gate
+  bool every_layer = false;   // ExpertKeys::qwen: no layer has a plain MLP, whatever keys say
   // ExpertKeys::deepseek alone: the class's parts, and its defaults where the file is silent.
   RouterScore score = RouterScore::softmax;
   bool correction_bias = false;  // on the scores for the choice alone
@@ -54,7 +55,8 @@ struct ExpertFacts {
 struct BiasFacts {
   bool qkv = false, output = false, mlp = false;
   bool attention_key = false;         // attention_bias: queries, keys, values and output alike
-  bool qkv_key = false;               // qkv_bias
+  std::string_view qkv_key;           // of queries, keys and values alone; empty = none
+  std::string_view output_key;        // of the attention's output alone
   bool mlp_key = false;               // mlp_bias
   const char* mlp_refused = nullptr;  // why a true mlp_bias is refused
 };
@@ -71,19 +73,42 @@ struct RopeFacts {
   double default_theta = 10000.0;
   std::optional<double> rotated_fraction;  // default of partial_rotary_factor; none = whole heads
   std::optional<YarnDefault> yarn;
-  bool sections = false;  // "mrope", the same position in all sections for text
+  bool sections = false;   // "mrope", the same position in all sections for text
+  bool by_window = false;  // layers with a window have a table of their own (Gemma 3)
+};
+
+/// Which of a layer's parts norms stand before and after, those of queries and keys aside.
+enum class LayerNorms {
+  before,  // input_layernorm before attention, post_attention_layernorm before the MLP
+  after,   // post_attention_layernorm after attention, post_feedforward_layernorm after the MLP
+  around,  // all of them, and pre_feedforward_layernorm before the MLP
+};
+
+/// How a checkpoint stores the input projections of linear attention.
+enum class LinearTensors {
+  together,  // in_proj_qkvz and in_proj_ba, by key heads
+  apart,     // in_proj_qkv, in_proj_z, in_proj_b, in_proj_a
+};
+
+/// Whose vision tower a family has.
+enum class VisionTower {
+  none,
+  qwen2_5,  // RMS norms, a gated MLP, windows
+  qwen3,    // layer norms, a plain MLP, learned positions
 };
 
 /// How a checkpoint stores the linear layers outside the experts.
 enum class LayerTensors {
   separate,  // q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj: [out, in]
   conv1d,    // c_attn (queries, keys and values side by side), c_proj, c_fc: [in, out]
+  joined,    // qkv_proj and gate_up_proj, each one above the other: [out, in]
 };
 
 /// How a checkpoint stores routed experts.
 enum class ExpertTensors {
-  each,     // three tensors an expert
-  stacked,  // one tensor for all, input dim before output dim, gate and up interleaved
+  each,         // three tensors an expert
+  interleaved,  // one tensor for all, input dim before output dim, gate and up interleaved
+  stacked,      // one tensor for all, output dim before input dim, up after gate
 };
 
 /// Names of a checkpoint's tensors.
@@ -95,7 +120,9 @@ struct TensorNames {
   // As transformers' ...ForTokenClassification calls its head of one value.
   std::string_view value_head = "score.weight";
   std::string_view value_head_bias;  // empty = none
+  std::string_view vision = "visual.";
   ExpertTensors experts = ExpertTensors::each;
+  LinearTensors linear = LinearTensors::together;
   std::string_view expert_block = "mlp.", gate = "gate_proj", up = "up_proj", down = "down_proj";
 };
 
@@ -114,16 +141,22 @@ struct Signature {
   bool plain_choice = false;  // no groups of experts, no correction of scores
   bool every_layer = false;   // experts in every layer
   SharedExpert shared = SharedExpert::any;
+  /// It has parts that such a description cannot state, and is known by its name alone.
+  bool by_name = false;
 };
 
 /// How transformers' classes compute, where that decides what they keep for a backward pass
 /// (cost_models/transformers).
 struct ModuleFacts {
-  bool wide_norm = false;     // a norm's weight multiplies in fp32
-  bool half_rotary = false;   // cosines and sines of half a head, else they are repeated
-  bool cast_router = false;   // the router's input and weight are cast to fp32 before autocast
-  bool wide_scores = false;   // outputs of experts are weighted in fp32
-  bool unnormalised = false;  // norm_topk_prob is not read
+  bool wide_norm = false;      // a norm's weight multiplies in fp32
+  bool offset_norm = false;    // 1 + the weight does
+  bool capped_logits = false;  // a tanh of the logits, which keeps its output
+  int dropout_masks = 0;       // of what a layer adds to the stream (configured dropout above 0)
+  bool wide_rotary = false;    // cosines and sines are in fp32
+  bool half_rotary = false;    // cosines and sines of half a head, else they are repeated
+  bool cast_router = false;    // the router's input and weight are cast to fp32 before autocast
+  bool wide_scores = false;    // outputs of experts are weighted in fp32
+  bool unnormalised = false;   // norm_topk_prob is not read
 };
 
 /// One family. A row states what it has otherwise than most.
@@ -135,13 +168,21 @@ struct FamilyFacts {
   MlpKind mlp = MlpKind::swiglu;
   bool learned_positions = false;
   bool qk_norm = false;
+  bool whole_qk_norm = false;  // over all heads of a token together
+  LayerNorms norms = LayerNorms::before;
   bool attention_sinks = false;
+  bool gated_attention = false;  // a sigmoid gate on every output, of q_proj's second half
   bool latent_attention = false;
-  bool vision = false;
+  bool linear_attention = false;
+  VisionTower vision = VisionTower::none;
   BiasFacts biases;
   std::optional<ExpertFacts> experts;
   // config.json.
+  std::string_view alias;  // a second model_type, of models with the same classes
   ConfigKeys keys = ConfigKeys::common;
+  std::string_view activation_key = "hidden_act";
+  std::string_view qk_norm_key;     // states qk_norm; empty = no key does
+  bool tied = false;                // default of tie_word_embeddings
   std::string_view language_model;  // its class where that is no ...ForCausalLM
   std::int64_t default_positions = 0;
   double default_epsilon = 1e-6;
@@ -150,8 +191,9 @@ struct FamilyFacts {
   std::int64_t default_head_dim = 0;  // 0 = hidden_size / num_attention_heads
   WindowRule window = WindowRule::none;
   std::int64_t default_window = 0;
+  std::int64_t window_pattern = 2;  // of WindowRule::patterned: every n-th layer sees all
   RopeFacts rope;
-  std::int64_t default_mtp_layers = 0;  // 0 = the keys are not read
+  std::optional<std::int64_t> default_mtp_layers;  // nullopt = the keys are not read
   ModuleFacts modules;
   // Checkpoint and Megatron-LM.
   TensorNames tensors;
@@ -159,7 +201,7 @@ struct FamilyFacts {
 };
 
 const FamilyFacts& facts_of(ModelFamily family);
-/// nullptr for an unknown model_type.
+/// By name or alias; nullptr for an unknown model_type.
 const FamilyFacts* facts_of(std::string_view model_type);
 
 /// The family whose checkpoints have the model's parts and no others (its own `family` is not

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::array kHeads{ModelHead::language_model, ModelHead::value};
 constexpr std::array kScalings{RopeScalingKind::none, RopeScalingKind::linear,
-                               RopeScalingKind::llama3, RopeScalingKind::yarn};
+                               RopeScalingKind::llama3, RopeScalingKind::yarn,
+                               RopeScalingKind::longrope};
 constexpr std::array kFloatTypes{DType::fp32, DType::bf16, DType::fp16};
 constexpr Whole kSize{.least = 1, .most = std::int64_t{1} << 40};
 constexpr Whole kSizeOrNone{.least = 0, .most = std::int64_t{1} << 40};
@@ -50,6 +51,13 @@ class Reader {
     reader_.list(key, values, range);
     ascending(reader_, key, values);
   }
+  // What plans of former versions do not state, which have none of it.
+  void later_field(std::string_view key, std::int64_t& value, Whole range) {
+    reader_.optional(key, value, range);
+  }
+  void later_list(std::string_view key, std::vector<std::int64_t>& values, Whole range) {
+    reader_.list(key, values, range, false);
+  }
 
  private:
   ObjectReader& reader_;
@@ -71,6 +79,12 @@ class Writer {
     add(node, key, list_of(values));
   }
   void ascending_list(std::string_view key, const std::vector<std::int64_t>& values, Whole range) {
+    list(key, values, range);
+  }
+  void later_field(std::string_view key, std::int64_t value, Whole range) {
+    field(key, value, range);
+  }
+  void later_list(std::string_view key, const std::vector<std::int64_t>& values, Whole range) {
     list(key, values, range);
   }
 };
@@ -119,6 +133,18 @@ void fields(V& v, Part& vision, const ModelSpec&) {
   v.field("output", vision.output, kSize);
   v.field("window", vision.window, kSizeOrNone);
   v.list("full_attention_layers", vision.full_attention_layers, kNotNegative);
+  v.later_field("positions", vision.positions, kSizeOrNone);
+  v.later_list("deepstack_layers", vision.deepstack_layers, kNotNegative);
+}
+
+template <class V, class Part>
+  requires std::same_as<std::remove_const_t<Part>, LinearAttentionSpec>
+void fields(V& v, Part& linear, const ModelSpec&) {
+  v.field("key_heads", linear.key_heads, kSize);
+  v.field("value_heads", linear.value_heads, kSize);
+  v.field("key_dim", linear.key_dim, kSize);
+  v.field("value_dim", linear.value_dim, kSize);
+  v.field("kernel", linear.kernel, kSize);
 }
 
 template <class Part>
@@ -138,21 +164,21 @@ Node part_node(const std::optional<Part>& part, const ModelSpec& model) {
   return std::move(writer.node);
 }
 
-/// The key itself must be there; null where the model has no such part.
+/// The key itself must be there, but for a `later` one; null where the model has no such part.
 std::optional<ObjectReader> part(ObjectReader& reader, std::string_view key, bool expected,
-                                 const FamilyFacts& facts) {
+                                 const FamilyFacts& facts, bool later = false) {
   std::optional<ObjectReader> inner = reader.object(key, false);
   const Node* node = reader.find(key);
   const bool none = node == nullptr || node->is(Node::Kind::null);
   const std::string name(facts.name);
-  if (node == nullptr) reader.refuse(key, "a map, or null where the model has none");
+  if (node == nullptr && !later) reader.refuse(key, "a map, or null where the model has none");
   if (none && expected) reader.refuse(key, "a map, as " + name + " has");
   if (!none && !expected) reader.refuse(key, "null: " + name + " has no such part");
   return inner;
 }
 
-/// Keys "moe", "mla" and "vision": a map, or null where the model has none. Parts that the family
-/// has and the file lacks, or the other way round, are Problems.
+/// Keys "moe", "mla", "linear_attention" and "vision": a map, or null where the model has none.
+/// Parts that the family has and the file lacks, or the other way round, are Problems.
 void read_parts(ObjectReader& reader, ModelSpec& model) {
   const FamilyFacts& facts = facts_of(model.family);
   if (auto moe = part(reader, "moe", facts.experts.has_value(), facts)) {
@@ -161,7 +187,14 @@ void read_parts(ObjectReader& reader, ModelSpec& model) {
   if (auto mla = part(reader, "mla", facts.latent_attention, facts)) {
     model.mla = part_from<MlaSpec>(*mla, model);
   }
-  if (auto vision = part(reader, "vision", facts.vision, facts)) {
+  if (auto linear = part(reader, "linear_attention", facts.linear_attention, facts, true)) {
+    model.linear = part_from<LinearAttentionSpec>(*linear, model);
+    const LinearAttentionSpec& read = *model.linear;
+    if (read.key_heads > 0 && read.value_heads % read.key_heads != 0) {
+      linear->refuse("value_heads", "a multiple of key_heads = " + std::to_string(read.key_heads));
+    }
+  }
+  if (auto vision = part(reader, "vision", facts.vision != VisionTower::none, facts)) {
     model.vision = part_from<VisionSpec>(*vision, model);
   }
 }
@@ -169,6 +202,7 @@ void read_parts(ObjectReader& reader, ModelSpec& model) {
 void add_parts(Node& node, const ModelSpec& model) {
   add(node, "moe", part_node(model.moe, model));
   add(node, "mla", part_node(model.mla, model));
+  if (model.linear) add(node, "linear_attention", part_node(model.linear, model));
   add(node, "vision", part_node(model.vision, model));
 }
 

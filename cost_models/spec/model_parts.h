@@ -27,13 +27,14 @@ enum class MlpKind {
   clamped_swiglu,  // gpt-oss: gate and up clamped, (up + 1) gate sigmoid(1.702 gate)
   gelu,            // one input projection (GPT-2)
   squared_relu,    // one input projection (Nemotron)
+  geglu,           // gelu(gate) up, by the tanh form (Gemma)
 };
 inline constexpr std::array kEveryMlp{MlpKind::swiglu, MlpKind::clamped_swiglu, MlpKind::gelu,
-                                      MlpKind::squared_relu};
+                                      MlpKind::squared_relu, MlpKind::geglu};
 std::string_view name_of(MlpKind kind);
 /// True when gate and up are two projections of the input.
 constexpr bool is_gated(MlpKind kind) {
-  return kind == MlpKind::swiglu || kind == MlpKind::clamped_swiglu;
+  return kind != MlpKind::gelu && kind != MlpKind::squared_relu;
 }
 
 /// The function that turns a router's logits into scores.
@@ -72,14 +73,32 @@ struct MlaSpec {
   bool operator==(const MlaSpec&) const = default;
 };
 
-/// The vision tower of Qwen2.5-VL: counted, never cut by TP, held by the first stage.
+/// A gated delta net (Yang et al. 2024, arXiv:2412.06464), which stands in the place of attention
+/// in the layers that ModelSpec::full_attention_layers does not name. Its memory of a sequence is a
+/// matrix of key_dim x value_dim for each value head, and the last `kernel` inputs of a causal
+/// convolution over queries, keys and values: no token adds to it.
+struct LinearAttentionSpec {
+  std::int64_t key_heads = 0, value_heads = 0;  // each key head serves equally many value heads
+  std::int64_t key_dim = 0, value_dim = 0;      // elements of a head
+  std::int64_t kernel = 0;                      // tokens that the convolution sees
+
+  /// Elements of all queries (as many as of all keys), and of all values.
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
+  bool operator==(const LinearAttentionSpec&) const = default;
+};
+
+/// The vision tower of Qwen's models: counted, never cut by TP, held by the first stage.
 struct VisionSpec {
   std::int64_t layers = 0, hidden = 0, heads = 0, ffn = 0;
   std::int64_t channels = 0, patch = 0, temporal_patch = 0;
   std::int64_t merge = 0;   // merge x merge patches become one token
   std::int64_t output = 0;  // the language model's hidden size
-  std::int64_t window = 0;  // pixels; attention of the other layers
+  std::int64_t window = 0;  // pixels; attention of the other layers; 0 = all layers see the image
   std::vector<std::int64_t> full_attention_layers;
+  std::int64_t positions = 0;  // of a learned embedding; 0 = none
+  /// Layers whose outputs are merged, too, and added in the language model (Qwen3-VL's DeepStack).
+  std::vector<std::int64_t> deepstack_layers;
 
   bool operator==(const VisionSpec&) const = default;
 };

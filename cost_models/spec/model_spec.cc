@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cost_models/spec/enum_names.h"
+#include "cost_models/spec/layer_kind.h"
 
 namespace tessera {
 namespace {
@@ -14,14 +15,16 @@ constexpr auto kHeads = enum_names<ModelHead>(
 constexpr auto kScalings = enum_names<RopeScalingKind>({{RopeScalingKind::none, "none"},
                                                         {RopeScalingKind::linear, "linear"},
                                                         {RopeScalingKind::llama3, "llama3"},
-                                                        {RopeScalingKind::yarn, "yarn"}});
+                                                        {RopeScalingKind::yarn, "yarn"},
+                                                        {RopeScalingKind::longrope, "longrope"}});
 constexpr auto kNorms = enum_names<NormKind>({{NormKind::rms, "rms"},
                                               {NormKind::layer_norm, "layer_norm"},
                                               {NormKind::layer_norm_1p, "layer_norm_1p"}});
 constexpr auto kMlps = enum_names<MlpKind>({{MlpKind::swiglu, "swiglu"},
                                             {MlpKind::clamped_swiglu, "clamped_swiglu"},
                                             {MlpKind::gelu, "gelu"},
-                                            {MlpKind::squared_relu, "squared_relu"}});
+                                            {MlpKind::squared_relu, "squared_relu"},
+                                            {MlpKind::geglu, "geglu"}});
 constexpr auto kScores =
     enum_names<RouterScore>({{RouterScore::softmax, "softmax"}, {RouterScore::sigmoid, "sigmoid"}});
 
@@ -45,6 +48,7 @@ std::int64_t context_length(const ModelSpec& model) {
       return std::max(model.max_positions, scaled(model.rope.original_max_position_embeddings));
     case RopeScalingKind::none:
     case RopeScalingKind::llama3:
+    case RopeScalingKind::longrope:
       break;
   }
   return model.max_positions;
@@ -57,6 +61,24 @@ bool is_moe_layer(const ModelSpec& model, std::int64_t layer) {
 
 std::int64_t moe_layer_count(const ModelSpec& model) {
   return model.moe ? model.layers - static_cast<std::int64_t>(model.moe->dense_layers.size()) : 0;
+}
+
+bool is_linear_layer(const ModelSpec& model, std::int64_t layer) {
+  const auto& full = model.full_attention_layers;
+  return model.linear && !std::binary_search(full.begin(), full.end(), layer);
+}
+
+LayerKind kind_of_layer(const ModelSpec& model, std::int64_t layer) {
+  const bool sparse = is_moe_layer(model, layer);
+  if (is_linear_layer(model, layer)) {
+    return sparse ? LayerKind::linear_sparse : LayerKind::linear_dense;
+  }
+  return sparse ? LayerKind::sparse : LayerKind::dense;
+}
+
+std::int64_t attention_layer_count(const ModelSpec& model) {
+  return model.linear ? static_cast<std::int64_t>(model.full_attention_layers.size())
+                      : model.layers;
 }
 
 std::int64_t window_of_layer(const ModelSpec& model, std::int64_t layer) {

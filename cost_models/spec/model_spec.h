@@ -33,6 +33,17 @@ enum class ModelFamily {
   gpt2,
   gpt_oss,
   nemotron,
+  gemma2,
+  gemma3_text,
+  phi3,
+  olmo2,
+  glm4_moe,
+  seed_oss,
+  qwen3_next,
+  qwen3_5,
+  qwen3_5_moe,
+  qwen3_vl,
+  qwen3_vl_moe,
   qwen2_5_vl,
 };
 inline constexpr auto kEveryFamily = [] {
@@ -48,7 +59,7 @@ std::string_view name_of(ModelFamily family);
 enum class ModelHead { language_model, value };
 std::string_view name_of(ModelHead head);
 
-enum class RopeScalingKind { none, linear, llama3, yarn };
+enum class RopeScalingKind { none, linear, llama3, yarn, longrope };
 std::string_view name_of(RopeScalingKind kind);
 
 /// Rotary embedding; fields of other kinds are zero. Semantics of transformers 5.17
@@ -59,12 +70,12 @@ struct RopeSpec {
   double factor = 1.0;
   double low_freq_factor = 0.0;                       // llama3
   double high_freq_factor = 0.0;                      // llama3
-  std::int64_t original_max_position_embeddings = 0;  // llama3, yarn
+  std::int64_t original_max_position_embeddings = 0;  // llama3, yarn, longrope
   double beta_fast = 32.0;                            // yarn
   double beta_slow = 1.0;                             // yarn
-  double attention_factor = 1.0;                      // yarn: factor on cos and sin, resolved
-  bool truncate = true;                               // yarn: round the correction range
-  double rotated_fraction = 1.0;                      // of head_dim (partial_rotary_factor)
+  double attention_factor = 1.0;  // yarn, longrope: factor on cos and sin, resolved
+  bool truncate = true;           // yarn: round the correction range
+  double rotated_fraction = 1.0;  // of head_dim (partial_rotary_factor)
 
   bool operator==(const RopeSpec&) const = default;
 };
@@ -86,14 +97,16 @@ struct ModelSpec {
   bool mlp_bias = false;
   bool qk_norm = false;
   double norm_epsilon = 1e-6;
-  std::int64_t sliding_window = 0;                  // tokens; 0 = full attention
-  std::vector<std::int64_t> full_attention_layers;  // of a model with a sliding window, ascending
+  std::int64_t sliding_window = 0;  // tokens; 0 = full attention
+  /// Of a model with a sliding window or with linear attention, ascending.
+  std::vector<std::int64_t> full_attention_layers;
   NormKind norm = NormKind::rms;
   MlpKind mlp = MlpKind::swiglu;
   bool learned_positions = false;  // an embedding of positions instead of `rope`
   bool attention_sinks = false;    // a learned logit per query head (gpt-oss)
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
+  std::optional<LinearAttentionSpec> linear;
   std::optional<VisionSpec> vision;
   /// Multi-token-prediction layers of the published model. transformers neither loads nor saves
   /// them, so they are no rows of the parameter table; mtp_parameter_count counts them.
@@ -122,6 +135,10 @@ std::int64_t context_length(const ModelSpec& model);
 /// True when the layer has routed experts.
 bool is_moe_layer(const ModelSpec& model, std::int64_t layer);
 std::int64_t moe_layer_count(const ModelSpec& model);
+/// True when the layer has linear attention: it caches no token.
+bool is_linear_layer(const ModelSpec& model, std::int64_t layer);
+/// Layers that cache keys and values.
+std::int64_t attention_layer_count(const ModelSpec& model);
 /// Tokens that attention of the layer looks back on; 0 = all.
 std::int64_t window_of_layer(const ModelSpec& model, std::int64_t layer);
 /// Elements of one head's values.

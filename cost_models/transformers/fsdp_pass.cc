@@ -1,6 +1,7 @@
 #include "cost_models/transformers/fsdp_pass.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tessera {
 namespace {
@@ -20,11 +21,12 @@ struct LayerBytes {
 
 LayerBytes largest_layer(const ModelSpec& model, const ModuleRun& run, const PassLoad& load) {
   LayerBytes most;
-  for (const bool sparse : {false, true}) {
-    if ((sparse ? load.sparse : load.dense) == 0) continue;
-    const SavedBytes saved = saved_by_layer(model, sparse, run);
+  for (std::size_t i = 0; i < load.layers.size(); ++i) {
+    if (load.layers[i] == 0) continue;
+    const auto kind = static_cast<LayerKind>(i);
+    const SavedBytes saved = saved_by_layer(model, kind, run);
     const LayerBytes layer{load.tokens * as_double(saved.per_token) + as_double(saved.once),
-                           load.tokens * as_double(backward_transients(model, sparse, run))};
+                           load.tokens * as_double(backward_transients(model, kind, run))};
     if (layer.kept + layer.transients > most.kept + most.transients) most = layer;
   }
   return most;
@@ -32,13 +34,14 @@ LayerBytes largest_layer(const ModelSpec& model, const ModuleRun& run, const Pas
 
 double kept_by_layers(const ModelSpec& model, const ModuleRun& run, const PassLoad& load) {
   if (load.checkpointed) {
-    return as_double(load.dense + load.sparse) * load.tokens *
-           as_double(saved_by_checkpoint(model, run).per_token);
+    const auto layers = std::accumulate(load.layers.begin(), load.layers.end(), std::int64_t{0});
+    return as_double(layers) * load.tokens * as_double(saved_by_checkpoint(model, run).per_token);
   }
   double kept = 0;
-  for (const bool sparse : {false, true}) {
-    const SavedBytes saved = saved_by_layer(model, sparse, run);
-    kept += as_double(sparse ? load.sparse : load.dense) *
+  for (std::size_t i = 0; i < load.layers.size(); ++i) {
+    if (load.layers[i] == 0) continue;
+    const SavedBytes saved = saved_by_layer(model, static_cast<LayerKind>(i), run);
+    kept += as_double(load.layers[i]) *
             (load.tokens * as_double(saved.per_token) + as_double(saved.once));
   }
   return kept;
@@ -83,10 +86,11 @@ PassBytes scoring_moment(const ModelSpec& model, const ModuleRun& run, const Gat
                          const PassLoad& load) {
   const double element = size_of(run.type);
   PassBytes in_layer{.gathered = kGatheredLayers * element * as_double(parts.layer)};
-  for (const bool sparse : {false, true}) {
-    if ((sparse ? load.sparse : load.dense) == 0) continue;
-    in_layer.activations = std::max(
-        in_layer.activations, load.tokens * as_double(forward_transients(model, sparse, run)));
+  for (std::size_t i = 0; i < load.layers.size(); ++i) {
+    if (load.layers[i] == 0) continue;
+    const auto kind = static_cast<LayerKind>(i);
+    in_layer.activations = std::max(in_layer.activations,
+                                    load.tokens * as_double(forward_transients(model, kind, run)));
   }
   const PassBytes at_head{.activations = load.tokens * 2 * element * as_double(model.hidden),
                           .logits = as_double(load.logits),

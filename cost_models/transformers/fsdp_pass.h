@@ -24,10 +24,10 @@ struct GatheredParts {
 
 /// A micro-batch of one rank.
 struct PassLoad {
-  double tokens = 0;                   // of the rank's own
-  std::int64_t dense = 0, sparse = 0;  // layers by kind
-  std::int64_t logits = 0;             // bytes of the logits and of what the loss makes of them
-  bool checkpointed = false;           // gradient checkpointing of every layer
+  double tokens = 0;          // of the rank's own
+  LayerCounts layers{};       // by kind
+  std::int64_t logits = 0;    // bytes of the logits and of what the loss makes of them
+  bool checkpointed = false;  // gradient checkpointing of every layer
 };
 
 /// Bytes of one moment. `gathered`: whole parameters, and whole gradients until they are reduced.

@@ -12,6 +12,7 @@ constexpr std::int64_t kWide = 4, kIndex = 8;  // bytes of fp32 and int64
 // One model as it runs: the terms are named by the operators that keep them.
 struct Counter {
   const ModelSpec& model;
+  const FamilyFacts& facts;
   const ModuleFacts& modules;
   std::int64_t element;  // bytes of an element of the residual stream
   int ulysses;
@@ -22,7 +23,10 @@ struct Counter {
   // Over `width` elements, of which a token has `count` such rows (heads).
   SavedBytes norm(std::int64_t width, std::int64_t count = 1) const {
     switch (model.norm) {
-      case NormKind::rms:  // input in fp32, 1 / rms, what the weight multiplies
+      case NormKind::rms:           // input in fp32, 1 / rms, what the weight multiplies
+        if (modules.offset_norm) {  // 1 + weight is new
+          return {count * (2 * kWide * width + kWide), kWide * width};
+        }
         return {count * (kWide * width + kWide + (modules.wide_norm ? kWide : element) * width), 0};
       case NormKind::layer_norm:  // input, mean, 1 / deviation; weight and bias are cast
         return {count * (kWide * width + 2 * kWide), widened() * 2 * width};
@@ -58,11 +62,33 @@ struct Counter {
       bytes += rows(4 * q * d);
       output_copied = output_copied || value_head_dim(model) != d;
     } else {
-      if (model.qk_norm) bytes += norm(d, q + model.kv_heads);
+      if (model.qk_norm) {
+        bytes += facts.whole_qk_norm ? norm(q * d) : norm(d, q);
+        bytes += facts.whole_qk_norm ? norm(model.kv_heads * d) : norm(d, model.kv_heads);
+      }
       bytes += rows(2 * q * d + 2 * kv * d);
+      if (facts.gated_attention) bytes += rows(2 * q * d);  // the gate, and what it multiplied
     }
     if (output_copied) bytes += rows(q * value_head_dim(model));
     bytes.per_token += kWide * q;
+    return bytes;
+  }
+
+  // Gated delta net. causal_conv1d_fn keeps its input (causal-conv1d 1.5,
+  // causal_conv1d_interface.py). chunk_gated_delta_rule keeps queries and keys of every value head,
+  // normalised, with their norms, values, summed decays, steps, and a row of 64 of each chunk's
+  // inverse (flash-linear-attention 0.4, ops/gated_delta_rule/chunk.py). The decays' softplus keeps
+  // input and output, all in fp32. The gated norm runs eagerly: its input, the gate and the gate's
+  // silu in fp32; what is normalised, weighted and gated.
+  SavedBytes linear_attention(const LinearAttentionSpec& linear) const {
+    constexpr std::int64_t kChunk = 64;
+    const std::int64_t heads = linear.value_heads, values = linear.values();
+    SavedBytes bytes = rows(2 * linear.keys() + values);
+    bytes += rows(2 * heads * linear.key_dim + values + heads + kChunk * heads);
+    bytes.per_token += kWide * heads * 5;
+    bytes.per_token += kWide * (3 * values + heads);
+    bytes += rows(3 * values);
+    bytes.once += 2 * kWide * heads;  // exp(A_log) and its negative
     return bytes;
   }
 
@@ -70,6 +96,7 @@ struct Counter {
   SavedBytes mlp(std::int64_t columns) const {
     switch (model.mlp) {
       case MlpKind::swiglu:  // gate, silu(gate), up, their product
+      case MlpKind::geglu:   // the same of its gelu
         return rows(4 * columns);
       case MlpKind::clamped_swiglu:
         // Gate and up, both clamped, the sigmoid, the gated gate, up + 1, their product.
@@ -127,6 +154,7 @@ struct MlpPeaks {
 MlpPeaks mlp_peaks(MlpKind kind, std::int64_t element) {
   switch (kind) {
     case MlpKind::swiglu:  // silu(gate), up and their product; gradients of the last two
+    case MlpKind::geglu:
       return {3 * element, 2 * element};
     case MlpKind::clamped_swiglu:  // gate and up twice, and what is made of them
       return {8 * element, 2 * element};
@@ -149,17 +177,22 @@ MlpPeaks expert_peaks(const Counter& count, const MoeSpec& moe) {
 }
 
 Counter counter_of(const ModelSpec& model, const ModuleRun& run) {
-  return {model, facts_of(model.family).modules, size_of(run.type), run.ulysses};
+  const FamilyFacts& facts = facts_of(model.family);
+  return {model, facts, facts.modules, size_of(run.type), run.ulysses};
 }
 
 }  // namespace
 
-SavedBytes saved_by_layer(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+SavedBytes saved_by_layer(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
-  SavedBytes bytes = count.norm_of_stream();
-  bytes += count.attention();
-  bytes += count.norm_of_stream();
-  bytes += sparse && model.moe ? count.experts(*model.moe) : count.mlp(model.ffn);
+  const LayerNorms norms = count.facts.norms;
+  SavedBytes bytes = count.rows(2 * model.hidden);  // what attention and MLP read
+  const int normed = norms == LayerNorms::around ? 4 : 2;
+  for (int i = 0; i < normed; ++i) bytes += count.norm(model.hidden);
+  bytes +=
+      model.linear && is_linear(kind) ? count.linear_attention(*model.linear) : count.attention();
+  bytes += is_sparse(kind) && model.moe ? count.experts(*model.moe) : count.mlp(model.ffn);
+  bytes.per_token += count.modules.dropout_masks * model.hidden;
   return bytes;
 }
 
@@ -175,25 +208,29 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run) {
     const auto rotated = static_cast<std::int64_t>(
         static_cast<double>(model.mla ? model.mla->qk_rope_head_dim : model.head_dim) *
         (model.mla ? 1.0 : model.rope.rotated_fraction));
-    bytes += count.rows(2 * rotated / (count.modules.half_rotary ? 2 : 1));  // cosines and sines
+    const bool mixed = model.sliding_window > 0 && !model.full_attention_layers.empty();
+    const std::int64_t tables = count.facts.rope.by_window && mixed ? 2 : 1;
+    const std::int64_t element = count.modules.wide_rotary ? kWide : count.element;
+    // Cosines and sines.
+    bytes.per_token += tables * 2 * rotated / (count.modules.half_rotary ? 2 : 1) * element;
   }
   return bytes;
 }
 
-std::int64_t forward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+std::int64_t forward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   const std::int64_t stream = model.hidden * count.element;
-  if (!sparse || !model.moe) {
+  if (!is_sparse(kind) || !model.moe) {
     return 4 * stream + model.ffn * mlp_peaks(model.mlp, count.element).forward;
   }
   return 4 * stream + expert_peaks(count, *model.moe).forward +
          (model.moe->shared_ffn > 0 ? stream : 0);
 }
 
-std::int64_t backward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run) {
+std::int64_t backward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run) {
   const Counter count = counter_of(model, run);
   const std::int64_t stream = model.hidden * count.element;
-  if (!sparse || !model.moe) {
+  if (!is_sparse(kind) || !model.moe) {
     return stream + model.ffn * mlp_peaks(model.mlp, count.element).backward;
   }
   return stream + expert_peaks(count, *model.moe).backward;

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "cost_models/spec/dtype.h"
-#include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/layer_kind.h"
 
 namespace tessera {
 
@@ -35,8 +35,9 @@ struct ModuleRun {
   int ulysses = 1;
 };
 
-/// What one decoder layer keeps; `sparse`: one with routed experts (grouped_mm_experts_forward).
-SavedBytes saved_by_layer(const ModelSpec& model, bool sparse, const ModuleRun& run);
+/// What one decoder layer of the kind keeps; routed experts by grouped_mm_experts_forward, linear
+/// attention by flash-linear-attention's and causal-conv1d's kernels.
+SavedBytes saved_by_layer(const ModelSpec& model, LayerKind kind, const ModuleRun& run);
 
 /// The same with gradient checkpointing: the layer's input.
 SavedBytes saved_by_checkpoint(const ModelSpec& model, const ModuleRun& run);
@@ -50,8 +51,8 @@ SavedBytes saved_outside_layers(const ModelSpec& model, const ModuleRun& run);
 /// which these peak: the MLP's or the experts' elementwise products, and what Python still names
 /// (the embedding, the residual stream, a norm's output). Within 3 % of the live storages of whole
 /// passes for gated MLPs and experts (activation_oracle.py --peaks).
-std::int64_t forward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run);
-std::int64_t backward_transients(const ModelSpec& model, bool sparse, const ModuleRun& run);
+std::int64_t forward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run);
+std::int64_t backward_transients(const ModelSpec& model, LayerKind kind, const ModuleRun& run);
 
 /// The same in the backward pass of the last norm, which is in fp32.
 std::int64_t last_norm_transients(const ModelSpec& model);

@@ -91,6 +91,7 @@ torch::Tensor rope_frequencies(const RopeSpec& rope, std::int64_t head_dim) {
   const torch::Tensor plain = 1.0 / base;
   switch (rope.kind) {
     case RopeScalingKind::none:
+    case RopeScalingKind::longrope:  // of no family that runs here (planner/engines/tessera.cc)
       return plain;
     case RopeScalingKind::linear:
       return plain / rope.factor;

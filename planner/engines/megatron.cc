@@ -19,6 +19,7 @@ Engine megatron_engine() {
   Engine engine = megatron_core("megatron", "core 0.18");
   engine.capabilities.roles = {Role::actor, Role::critic};
   engine.capabilities.params = kTrainableTypes;
+  engine.capabilities.families = megatron_families();
   engine.memory = kPublishedMemory;
   return engine;
 }

@@ -1,6 +1,7 @@
 // What several engines have in common.
 #include "planner/engines/rows.h"
 
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -53,6 +54,29 @@ Engine megatron_core(std::string name, std::string version) {
   engine.traits.kernels.selective = SelectiveRecompute::modules;
   engine.traits.ranks = TrainedRanks::megatron;
   return engine;
+}
+
+namespace {
+
+// Families that both drive.
+std::vector<ModelFamily> of_megatron(std::initializer_list<ModelFamily> besides) {
+  using enum ModelFamily;
+  std::vector<ModelFamily> families{llama,     mistral,   qwen2,       qwen3,       mixtral,
+                                    qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3, gpt2,
+                                    gpt_oss,   nemotron,  glm4_moe};
+  families.insert(families.end(), besides);
+  return families;
+}
+
+}  // namespace
+
+std::vector<ModelFamily> megatron_families() {
+  return of_megatron({ModelFamily::phi3, ModelFamily::seed_oss});
+}
+
+std::vector<ModelFamily> verl_megatron_families() {
+  return of_megatron({ModelFamily::qwen3_5, ModelFamily::qwen3_5_moe, ModelFamily::qwen3_vl,
+                      ModelFamily::qwen3_vl_moe, ModelFamily::qwen2_5_vl});
 }
 
 void add_verl_loop(Engine& engine) {

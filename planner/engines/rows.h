@@ -19,6 +19,11 @@ Engine vllm_engine();
 /// Parameters in any type that trains.
 inline const std::vector<DType> kTrainableTypes{DType::fp32, DType::bf16, DType::fp16};
 
+/// Families that Megatron-LM's arguments describe; those that verl brings to Megatron
+/// (SupportedModel and SupportedVLM of verl 0.9.1's models/mcore/registry.py).
+std::vector<ModelFamily> megatron_families();
+std::vector<ModelFamily> verl_megatron_families();
+
 /// What engines of others share: gradients and gathers of FSDP beside the computation, all rows of
 /// logits at once, decoding by replayed CUDA graphs, pipeline messages cut by tp, the choices of a
 /// plan. Its rollout is a server, or none.

@@ -7,6 +7,7 @@ Engine verl_megatron_engine() {
   Engine engine = megatron_core("verl-megatron", "0.9.1");
   add_verl_loop(engine);
   engine.capabilities.params = {DType::bf16, DType::fp16};
+  engine.capabilities.families = verl_megatron_families();
   // The first engine of a process initializes mpu, later ones return where that has been done
   // (workers/engine/megatron/transformer_impl.py, _init_device_mesh).
   engine.capabilities.pools.one_set_of_groups = true;

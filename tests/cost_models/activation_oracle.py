@@ -8,7 +8,9 @@ torch.autograd.graph.saved_tensors_hooks sees, as verl 0.9.1's FSDP engine runs 
 computation in bf16 under CUDA's autocast, no padding, flash attention. Each storage counts once;
 parameters, buffers and views of them do not count. Tensors are fake (they have shapes, types and
 storages, but no memory), so that CUDA's kernels are chosen without a GPU. Flash attention stands in
-by what its varlen kernel saves: q, k, v, output and a log-sum-exp in fp32 for each head and token.
+by what its varlen kernel saves: q, k, v, output and a log-sum-exp in fp32 for each head and token;
+for gated delta nets flash-linear-attention's chunk_gated_delta_rule and causal-conv1d's function by
+what theirs save.
 
 A case has bytes of one layer (a model of two less a model of one) and of everything else (a model
 of one less a layer), with and without gradient checkpointing, for two numbers of tokens; "else" is
@@ -70,6 +72,30 @@ LATENT = tuple({**{k: v for k, v in shape.items()}, "num_key_value_heads": shape
 GPT2 = tuple(dict(n_embd=h, n_inner=f, n_head=n, vocab_size=v, n_positions=512)
              for h, f, n, v in ((128, 352, 8, 512), (192, 768, 4, 640), (256, 480, 16, 512)))
 
+GLM = tuple(dict(shape, moe_intermediate_size=columns, n_routed_experts=e, num_experts_per_tok=k,
+                 n_shared_experts=s, n_group=g, topk_group=1, first_k_dense_replace=0, use_qk_norm=norm)
+            for shape, columns, e, k, s, g, norm in
+            zip(HEADS, (96, 160, 64), (8, 24, 16), (2, 3, 8), (1, 2, 1), (1, 2, 1),
+                (False, True, True)))
+NETS = tuple(dict(linear_num_key_heads=k, linear_num_value_heads=v, linear_key_head_dim=dk,
+                  linear_value_head_dim=dv) for k, v, dk, dv in
+             ((2, 4, 32, 64), (4, 4, 16, 32), (2, 8, 64, 16)))
+HYBRID = tuple({**shape, **net} for shape, net in zip(HEADS, NETS))
+ROUTED = tuple(dict(moe_intermediate_size=columns, num_experts=e, num_experts_per_tok=k,
+                    shared_expert_intermediate_size=s)
+               for columns, e, k, s in zip((96, 160, 64), (8, 24, 16), (2, 3, 8), (96, 224, 64)))
+HYBRID_MOE = tuple({**shape, **moe} for shape, moe in zip(HYBRID, ROUTED))
+FULL, NET = (dict(layer_types=[kind] * 2) for kind in ("full_attention", "linear_attention"))
+PLAIN = dict(mlp_only_layers=[0, 1])
+
+# Kinds of layers that families have which others do not: of each the keys that make it.
+KINDS = {
+    "qwen3_next": {"sparse": FULL, "dense": {**FULL, **PLAIN}, "linear sparse": NET,
+                   "linear dense": {**NET, **PLAIN}},
+    "qwen3_5_text": {"dense": FULL, "linear dense": NET},
+    "qwen3_5_moe_text": {"sparse": FULL, "linear sparse": NET},
+}
+
 # Of each family: its shapes, and the keys that make all layers dense where it has experts.
 FAMILIES = {
     "llama": (HEADS, None), "mistral": (HEADS, None), "qwen2": (DENSE, None),
@@ -79,11 +105,17 @@ FAMILIES = {
     "deepseek_v2": (LATENT, dict(first_k_dense_replace=2)),
     "deepseek_v3": (LATENT, dict(first_k_dense_replace=2)),
     "gpt2": (GPT2, None), "gpt_oss": (EXPERTS, None), "nemotron": (HEADS, None),
+    "gemma2": (HEADS, None), "gemma3_text": (HEADS, None), "phi3": (DENSE, None),
+    "olmo2": (DENSE, None), "seed_oss": (HEADS, None),
+    "glm4_moe": (GLM, dict(first_k_dense_replace=2)),
+    "qwen3_next": (HYBRID_MOE, None), "qwen3_5_text": (HYBRID, None),
+    "qwen3_5_moe_text": (HYBRID_MOE, None),
 }
 FIXED = {
     "deepseek_v2": dict(first_k_dense_replace=0),
     "deepseek_v3": dict(first_k_dense_replace=0),
     "gpt2": dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
+    "phi3": dict(pad_token_id=None),
 }
 
 
@@ -113,6 +145,48 @@ def flash_attention(module, query, key, value, mask, **_):
     return (out[..., :value_head] if head != value_head else out), None
 
 
+class DeltaRule(torch.autograd.Function):
+    """What flash-linear-attention's ChunkGatedDeltaRuleFunction saves (ops/gated_delta_rule/chunk.py):
+    queries and keys normalised, with their norms, values, decays summed over chunks of 64, steps,
+    and each chunk's inverse."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, g, beta):
+        q, k, v = torch.empty_like(q), torch.empty_like(k), v.contiguous()
+        norms = [q.new_empty(q.shape[:-1], dtype=torch.float32) for _ in range(2)]
+        inverse = k.new_empty(*k.shape[:-1], 64)
+        ctx.save_for_backward(q, k, v, *norms, torch.empty_like(g), beta, inverse)
+        return torch.empty_like(v)
+
+    @staticmethod
+    def backward(ctx, grad):
+        q, k, v, _, _, g, beta, _ = ctx.saved_tensors
+        return tuple(torch.empty_like(x) for x in (q, k, v, g, beta))
+
+
+class Convolution(torch.autograd.Function):
+    """What causal-conv1d's CausalConv1dFn saves (causal_conv1d_interface.py): its input and weight."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return torch.empty_like(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return tuple(torch.empty_like(x) for x in ctx.saved_tensors)
+
+
+def stand_in_for_linear_attention():
+    from transformers.models.qwen3_5 import modeling_qwen3_5
+    from transformers.models.qwen3_5_moe import modeling_qwen3_5_moe
+    from transformers.models.qwen3_next import modeling_qwen3_next
+    for module in (modeling_qwen3_5, modeling_qwen3_5_moe, modeling_qwen3_next):
+        module.torch_chunk_gated_delta_rule = (
+            lambda q, k, v, g, beta, **_: (DeltaRule.apply(q, k, v, g, beta), None))
+        module.causal_conv1d_fn = lambda x, weight, *_, **__: Convolution.apply(x, weight)
+
+
 class LogProbs(torch.autograd.Function):
     """What flash-attn's cross entropy saves, by which verl takes log-probabilities."""
 
@@ -136,8 +210,23 @@ class Kept:
 
 def config_of(family, shape, layers, keys):
     depth = "n_layer" if family == "gpt2" else "num_hidden_layers"
+    keys = dict(keys or {})
+    if "layer_types" in keys:
+        keys["layer_types"] = keys["layer_types"][:layers]
     return transformers.AutoConfig.for_model(family, **{**shape, depth: layers,
-                                                        **FIXED.get(family, {}), **(keys or {})})
+                                                        **FIXED.get(family, {}), **keys})
+
+
+def stated(family, shape):
+    """The shape as a model's file states it that has layers of every kind."""
+    hybrid = family in KINDS
+    plain = config_of(family, shape, 4 if hybrid else 1, None)
+    if not family.endswith("_text") or not hybrid:
+        return plain.to_diff_dict()
+    tower = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2,
+                 out_hidden_size=shape["hidden_size"])
+    return dict(model_type=family.removesuffix("_text"), text_config=plain.to_diff_dict(),
+                vision_config=tower)
 
 
 def saved(config, tokens, checkpointing, head, log=None):
@@ -191,9 +280,7 @@ def case(family, shape, keys, kind):
             body = saved(one, tokens, checkpointing, False)
             result.setdefault(name, []).append(dict(tokens=tokens, layer=layer, ends=body - layer,
                                                     head=whole - body))
-    # The shape as a model states it that has layers of both kinds.
-    plain = config_of(family, shape, 1, None)
-    result["config"] = {**plain.to_diff_dict(), "architectures": [
+    result["config"] = {**stated(family, shape), "architectures": [
         "GPT2LMHeadModel" if family == "gpt2" else
         transformers.AutoModelForCausalLM._model_mapping[type(one)].__name__]}
     return result
@@ -267,10 +354,12 @@ def main():
     parser.add_argument("--explain", metavar="FAMILY")
     args = parser.parse_args()
     ALL_ATTENTION_FUNCTIONS["flash_attention_2"] = flash_attention
+    stand_in_for_linear_attention()
     torch.cuda.get_device_capability = lambda *_: (9, 0)  # grouped products run
     if args.explain:
         shapes, dense = FAMILIES[args.explain]
-        for keys in (None, dense) if dense else (None,):
+        every = KINDS.get(args.explain, {}).values() or ((None, dense) if dense else (None,))
+        for keys in every:
             log = []
             total = saved(config_of(args.explain, shapes[0], 1, keys), TOKENS[0], False, True, log)
             print(f"{total / TOKENS[0]:10.2f}  all, {shapes[0]}", *log, sep="\n")
@@ -278,6 +367,10 @@ def main():
     cases = []
     for family, (shapes, dense) in FAMILIES.items():
         for shape in shapes:
+            for kind, keys in KINDS.get(family, {}).items():
+                cases.append(case(family, shape, keys, kind))
+            if family in KINDS:
+                continue
             sparse = dense is not None or "num_local_experts" in shape
             cases.append(case(family, shape, None, "sparse" if sparse else "dense"))
             if dense:

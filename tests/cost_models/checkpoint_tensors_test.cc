@@ -185,6 +185,20 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
       {"gpt-oss-20b", 20'914'757'184},
       {"gpt-oss-120b", 116'829'156'672},
       {"gpt2", 124'439'808},
+      {"gemma2-2b", 2'614'341'888},
+      {"gemma2-9b", 9'241'705'984},
+      {"gemma2-27b", 27'227'128'320},
+      {"gemma3-1b", 999'885'952},
+      {"phi3-mini", 3'821'079'552},
+      {"phi4", 14'659'507'200},
+      {"olmo2-7b", 7'298'617'344},
+      {"olmo2-13b", 13'716'198'400},
+      {"olmo2-32b", 32'234'279'936},
+      {"seed-oss-36b", 36'151'104'512},
+      {"qwen3-vl-2b", 2'127'532'032},
+      {"qwen3-vl-4b", 4'437'815'808},
+      {"qwen3-vl-8b", 8'767'123'696},
+      {"qwen3-vl-30b-a3b", 31'070'754'032},
       {"qwen2.5-vl-3b", 3'754'622'976},
       {"qwen2.5-vl-7b", 8'292'166'656}};
   for (const auto& [name, count] : published) {
@@ -192,6 +206,28 @@ TEST(Presets, HaveThePublishedNumbersOfParameters) {
     const auto model = read_model_spec(name, problems);
     ASSERT_TRUE(model.has_value()) << Error(ExitCode::bad_input, problems).what();
     EXPECT_EQ(parameter_count(*model), count) << name;
+  }
+}
+
+// Files of these hold their multi-token-prediction layers, GLM-4.5's with embedding and head of
+// their own.
+TEST(Presets, HaveThePublishedNumbersWithTheLayersThatPredictFurtherTokens) {
+  struct Card {
+    const char* name;
+    std::int64_t count;
+    int own_ends;  // embeddings and heads
+  };
+  for (const Card& card : {Card{"qwen3-next-80b-a3b", 81'324'862'720, 0},
+                           {"qwen3.5-35b-a3b", 35'951'822'704, 0},
+                           {"glm4.5-air", 110'468'824'832, 2},
+                           {"glm4.5", 358'337'791'296, 2}}) {
+    Problems problems;
+    const auto model = read_model_spec(card.name, problems);
+    ASSERT_TRUE(model.has_value()) << Error(ExitCode::bad_input, problems).what();
+    EXPECT_EQ(parameter_count(*model) + mtp_parameter_count(*model) +
+                  card.own_ends * model->vocab * model->hidden,
+              card.count)
+        << card.name;
   }
 }
 

@@ -135,10 +135,14 @@ TEST(ModelSpec, TheFamilyFollowsFromThePartsOfAModel) {
     Problems problems;
     const auto model = read_model_spec(entry.path(), problems);
     ASSERT_TRUE(model);
+    families.insert(model->family);
+    if (facts_of(model->family).signature.by_name) {
+      EXPECT_NE(family_with_parts_of(*model), model->family);
+      continue;
+    }
     // A Mistral without windows has the parts of a Llama.
     const bool plain = model->family == ModelFamily::mistral && model->sliding_window == 0;
     EXPECT_EQ(family_with_parts_of(*model), plain ? ModelFamily::llama : model->family);
-    families.insert(model->family);
   }
   EXPECT_EQ(families.size(), kEveryFamily.size());
   ModelSpec unknown;
@@ -209,6 +213,46 @@ TEST(ModelSpec, FlatAndNestedConfigsOfAVisionModelMeanTheSame) {
   EXPECT_EQ(a->vision->hidden, 1280);
 }
 
+TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {
+  for (const auto& [type, closest] : std::map<std::string, std::string>{
+           {"gemma4", "gemma2"}, {"nemotron_h", "nemotron"}, {"llama4", "llama"}, {"x", "gpt2"}}) {
+    nlohmann::json config = valid();
+    config["model_type"] = type;
+    Problems problems;
+    EXPECT_FALSE(parse(config, problems));
+    ASSERT_EQ(problems.size(), 1U);
+    EXPECT_NE(problems[0].hint.find("'" + closest + "'"), std::string::npos) << problems[0].hint;
+  }
+}
+
+TEST(ModelSpec, LayersOfLinearAttentionFollowTheConfig) {
+  Problems problems;
+  const auto model = read_model_spec("qwen3.5-35b-a3b", problems);
+  ASSERT_TRUE(model) << Error(ExitCode::bad_input, problems).what();
+  EXPECT_TRUE(is_linear_layer(*model, 0));
+  EXPECT_FALSE(is_linear_layer(*model, 3));
+  EXPECT_EQ(attention_layer_count(*model), 10);
+  EXPECT_EQ(attention_layer_count(*read_model_spec("qwen3-8b", problems)), 36);
+  // Without layer_types every full_attention_interval-th layer sees all.
+  std::ifstream in(fixtures() / "tiny-qwen3-next/config.json");
+  nlohmann::json config = nlohmann::json::parse(in);
+  config.erase("layer_types");
+  config["full_attention_interval"] = 2;
+  EXPECT_EQ(parse(config, problems)->full_attention_layers, std::vector<std::int64_t>{1});
+  config["layer_types"] = std::vector<std::string>(3, "linear_attention");
+  EXPECT_FALSE(parse(config, problems));
+}
+
+TEST(ModelSpec, GemmaSeesAllTokensInEverySixthLayer) {
+  Problems problems;
+  const auto model = read_model_spec("gemma3-1b", problems);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(window_of_layer(*model, 4), 512);
+  EXPECT_EQ(window_of_layer(*model, 5), 0);
+  EXPECT_EQ(model->full_attention_layers.size(), 4U);
+  EXPECT_TRUE(model->tied_embeddings);  // by its class: the file says nothing
+}
+
 TEST(ModelSpec, ATokenClassifierHasAValueHead) {
   nlohmann::json config = valid();
   config["architectures"] = {"Qwen2ForTokenClassification"};
@@ -242,7 +286,7 @@ TEST(ModelSpec, EveryMalformedConfigIsRefusedAtItsPlace) {
       {"hidden_act", "gelu", "hidden_act"},
       {"rms_norm_eps", 0, "rms_norm_eps"},
       {"rope_theta", -1, "rope_theta"},
-      {"rope_scaling", {{"rope_type", "longrope"}}, "rope_type"},
+      {"rope_scaling", {{"rope_type", "dynamic"}}, "rope_type"},
       {"rope_scaling", {{"rope_type", "linear"}}, "factor"},
       {"rope_scaling", {{"rope_type", "llama3"}, {"factor", 8}}, "low_freq_factor"},
       {"rope_scaling", "yarn", "rope_scaling"},

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/spec/families.h"
 #include "cost_models/spec/model_spec.h"
 #include "cost_models/transformers/fsdp_pass.h"
 #include "tests/cost_models/model_fixtures.h"
@@ -19,7 +20,7 @@ using Json = nlohmann::json;
 
 struct Counted {
   std::string family;
-  bool sparse = false;
+  LayerKind kind = LayerKind::dense;
   ModelSpec model;
   Json kept, checkpointed;
 };
@@ -28,6 +29,12 @@ Json counts() {
   std::ifstream file(std::string(TESSERA_SOURCE_DIR) +
                      "/tests/fixtures/activations/transformers.json");
   return Json::parse(file);
+}
+
+LayerKind kind_named(const std::string& name) {
+  if (name == "linear dense") return LayerKind::linear_dense;
+  if (name == "linear sparse") return LayerKind::linear_sparse;
+  return name == "sparse" ? LayerKind::sparse : LayerKind::dense;
 }
 
 std::vector<Counted> counted_models() {
@@ -39,7 +46,7 @@ std::vector<Counted> counted_models() {
     EXPECT_TRUE(model) << each.at("family") << ": "
                        << (problems.empty() ? "" : problems.front().expected);
     if (!model) continue;
-    all.push_back({each.at("family"), each.at("kind") == "sparse", *model, each.at("kept"),
+    all.push_back({each.at("family"), kind_named(each.at("kind")), *model, each.at("kept"),
                    each.at("checkpointed")});
   }
   return all;
@@ -53,18 +60,21 @@ TEST(SavedTensors, EqualWhatAutogradKeepsForEveryFamily) {
   std::set<std::string> families;
   for (const Counted& each : counted_models()) {
     families.insert(each.family);
-    SCOPED_TRACE(each.family + (each.sparse ? " sparse h " : " dense h ") +
+    SCOPED_TRACE(each.family + (is_linear(each.kind) ? " linear" : "") +
+                 (is_sparse(each.kind) ? " sparse h " : " dense h ") +
                  std::to_string(each.model.hidden));
     const std::int64_t element = 2;
     for (const Json& counted : each.kept) {
-      EXPECT_EQ(bytes_of(saved_by_layer(each.model, each.sparse, {}), counted),
+      EXPECT_EQ(bytes_of(saved_by_layer(each.model, each.kind, {}), counted),
                 counted.at("layer").get<std::int64_t>());
+      if (is_linear(each.kind)) continue;  // a model without rotary tables
       // The last norm's output counts with the head, which reads it.
       const std::int64_t tokens = counted.at("tokens").get<std::int64_t>();
       EXPECT_EQ(bytes_of(saved_outside_layers(each.model, {}), counted),
                 counted.at("ends").get<std::int64_t>() + tokens * element * each.model.hidden);
-      // Logits, a log-sum-exp in fp32 and a label.
-      EXPECT_EQ(tokens * (element * (each.model.hidden + each.model.vocab) + 4 + 8),
+      // Logits (and their tanh where they are capped), a log-sum-exp in fp32 and a label.
+      const std::int64_t copies = facts_of(each.model.family).modules.capped_logits ? 2 : 1;
+      EXPECT_EQ(tokens * (element * (each.model.hidden + copies * each.model.vocab) + 4 + 8),
                 counted.at("head").get<std::int64_t>());
     }
     for (const Json& counted : each.checkpointed) {
@@ -72,7 +82,7 @@ TEST(SavedTensors, EqualWhatAutogradKeepsForEveryFamily) {
                 counted.at("layer").get<std::int64_t>());
     }
   }
-  EXPECT_EQ(families.size(), 12U);
+  EXPECT_EQ(families.size(), 21U);
 }
 
 // Live storages of two layers, small vocabulary, 8,192 tokens.
@@ -84,12 +94,13 @@ TEST(Transients, CoverWhatLivesAtMostInAPass) {
     const auto model = read_model_spec(fixtures() / each.at("model").get<std::string>(), problems);
     ASSERT_TRUE(model);
     const bool sparse = model->moe.has_value();
+    const LayerKind kind = sparse ? LayerKind::sparse : LayerKind::dense;
     const auto stream = 2.0 * static_cast<double>(model->hidden);
-    const auto forward = static_cast<double>(forward_transients(*model, sparse, {}));
+    const auto forward = static_cast<double>(forward_transients(*model, kind, {}));
     EXPECT_NEAR(forward / each.at("forward").get<double>(), 1, 0.03);
-    const SavedBytes layer = saved_by_layer(*model, sparse, {});
+    const SavedBytes layer = saved_by_layer(*model, kind, {});
     const double backward = 2 * stream + static_cast<double>(layer.per_token) +
-                            static_cast<double>(backward_transients(*model, sparse, {}));
+                            static_cast<double>(backward_transients(*model, kind, {}));
     const auto counted = each.at("backward").get<double>();
     if (!sparse) {
       EXPECT_NEAR(backward / counted, 1, 0.01);
@@ -120,7 +131,7 @@ TEST(TrainingMoments, HaveTheLossThatLiveStoragesHave) {
     const auto logits = static_cast<std::int64_t>(2 * tokens) * model.vocab;
     const auto moments =
         training_moments(model, {}, {.head = model.vocab * model.hidden},
-                         {.tokens = tokens, .dense = 2, .logits = logits, .checkpointed = true});
+                         {.tokens = tokens, .layers = {2}, .logits = logits, .checkpointed = true});
     const double gathered = 2.0 * static_cast<double>(model.vocab * model.hidden);
     EXPECT_NEAR((moments[0].total() - gathered) / tokens / each.at("most").get<double>(), 1, 1e-3)
         << each.at("model");
@@ -136,7 +147,7 @@ TEST(TrainingMoments, AreWithinSixPercentOfWhatVerlMeasured) {
       2 * h * h + 2 * h * 512 + 3 * h * model.ffn + 3 * h + 1024;  // biases, norms
   const auto moments = training_moments(
       model, {}, {.layer = layer, .head = model.vocab * h},
-      {.tokens = 16384, .dense = 28, .logits = 2 * tokens * model.vocab, .checkpointed = true});
+      {.tokens = 16384, .layers = {28}, .logits = 2 * tokens * model.vocab, .checkpointed = true});
   double most = 0;
   for (const PassBytes& moment : moments) most = std::max(most, moment.total());
   // fp32 parameters, gradients and Adam's two moments over four ranks.
@@ -145,7 +156,7 @@ TEST(TrainingMoments, AreWithinSixPercentOfWhatVerlMeasured) {
   // Without checkpointing the last layer's backward pass begins beside everything.
   const auto whole =
       training_moments(model, {}, {.layer = layer, .head = model.vocab * h},
-                       {.tokens = 16384, .dense = 28, .logits = 2 * tokens * model.vocab});
+                       {.tokens = 16384, .layers = {28}, .logits = 2 * tokens * model.vocab});
   EXPECT_GT(whole[0].activations, 28.0 * 225'400 * 16384);
 }
 
@@ -154,7 +165,7 @@ TEST(TrainingMoments, OfFrozenOrWholeParametersGatherAndReduceLess) {
   const GatheredParts parts{.layer = 1000, .head = 5000};
   GatheredParts frozen = parts;
   frozen.trained = false;
-  const PassLoad load{.tokens = 1, .dense = 28};
+  const PassLoad load{.tokens = 1, .layers = {28}};
   const auto at = [&](const GatheredParts& gathered, Moment moment) {
     return training_moments(model, {}, gathered, load)[static_cast<std::size_t>(moment)].gathered;
   };
@@ -178,11 +189,11 @@ TEST(SavedTensors, EqualTheCountOfQwenAndLlamaAtTheirOwnSizes) {
   model.kv_heads = 4;
   model.head_dim = 128;
   model.ffn = 18944;
-  EXPECT_EQ(saved_by_layer(model, false, {}).per_token, 225'400);
+  EXPECT_EQ(saved_by_layer(model, LayerKind::dense, {}).per_token, 225'400);
   // Two ranks by Ulysses have four key-value heads still; eight need eight.
   const std::int64_t head = 128, output = head * 28 * 2;
-  EXPECT_EQ(saved_by_layer(model, false, {.ulysses = 2}).per_token, 225'400 + output);
-  EXPECT_EQ(saved_by_layer(model, false, {.ulysses = 8}).per_token,
+  EXPECT_EQ(saved_by_layer(model, LayerKind::dense, {.ulysses = 2}).per_token, 225'400 + output);
+  EXPECT_EQ(saved_by_layer(model, LayerKind::dense, {.ulysses = 8}).per_token,
             225'400 + output + head * (8 - 4) * 2 * 2);
   model.family = ModelFamily::qwen3;
   model.qk_norm = true;
@@ -190,7 +201,7 @@ TEST(SavedTensors, EqualTheCountOfQwenAndLlamaAtTheirOwnSizes) {
   model.query_heads = 32;
   model.kv_heads = 8;
   model.ffn = 12288;
-  EXPECT_EQ(saved_by_layer(model, false, {}).per_token, 215'336);
+  EXPECT_EQ(saved_by_layer(model, LayerKind::dense, {}).per_token, 215'336);
 }
 
 }  // namespace

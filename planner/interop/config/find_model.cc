@@ -49,7 +49,7 @@ struct Alike {
 
 // Models with the shapes of a preset (their cards and config.json at huggingface.co).
 // Mistral 7B's earlier versions have another vocabulary.
-constexpr std::array<Alike, 15> kAlike{{
+constexpr std::array<Alike, 19> kAlike{{
     {"mistral7bv03", "mistral7b"},
     {"mixtral8x7bv01", "mixtral8x7b"},
     {"mixtral8x22bv01", "mixtral8x22b"},
@@ -65,6 +65,10 @@ constexpr std::array<Alike, 15> kAlike{{
     {"deepseekr1distillqwen32b", "qwen2532b"},
     {"deepseekr1distillllama8b", "llama318b"},
     {"deepseekr1distillllama70b", "llama3170b"},
+    {"phi3mini4k", "phi3mini"},
+    {"olmo211247b", "olmo27b"},
+    {"olmo2112413b", "olmo213b"},
+    {"olmo2032532b", "olmo232b"},
 }};
 
 // The preset that a hub name or a folder of that name means; empty = none.

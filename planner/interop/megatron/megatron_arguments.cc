@@ -5,6 +5,7 @@
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/families.h"
 #include "planner/interop/megatron/megatron_model.h"
 
 namespace tessera {
@@ -147,6 +148,8 @@ class Writer {
         flag("--quick-geglu");
         number("--glu-linear-offset", 1);
         return number("--activation-func-clamp-value", 7);
+      case MlpKind::geglu:
+        return refuse("an MLP gated by GELU", "an MLP gated by SiLU");
       case MlpKind::squared_relu:
         return flag("--squared-relu");
       case MlpKind::gelu:  // the default; with biases its fused kernel is the tanh form of GPT-2
@@ -280,7 +283,24 @@ class Writer {
     }
   }
 
+  // Parts of a layer that are facts of its family.
+  void family_parts() {
+    const FamilyFacts& facts = facts_of(model_.family);
+    if (facts.norms != LayerNorms::before) {
+      refuse("norms after attention and MLP", "norms before them alone");
+    }
+    if (facts.whole_qk_norm && model_.qk_norm) {
+      refuse("norms of the queries and keys of all heads together", "norms of each head");
+    }
+    if (facts.gated_attention) refuse("a gate on attention's output", "attention without a gate");
+    if (model_.linear) refuse("layers of linear attention", "attention in every layer");
+    if (model_.rope.kind == RopeScalingKind::longrope) {
+      refuse("longrope scaling", "linear, llama3 or yarn scaling, or none");
+    }
+  }
+
   void others() {
+    family_parts();
     if (model_.vision) refuse("a vision tower", "a language model alone");
     if (model_.mtp_layers > 0) {
       notes_.push_back("The model's " + std::to_string(model_.mtp_layers) +

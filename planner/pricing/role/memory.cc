@@ -1,6 +1,7 @@
 #include "planner/pricing/role/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -145,15 +146,16 @@ BatchTokens batch_tokens(const Workload& workload, const Candidate& candidate, b
   return {std::max(std::min(as_double(candidate.tokens), most), as_double(longest)), most};
 }
 
-// Layers of a stage, and the kind that needs most: sparse ones win.
+// Layers of a stage, and the kind that needs most: sparse ones win, and of these attention.
 std::pair<std::int64_t, LayerKind> layers_of(const StageClass& stage) {
-  LayerKind widest = LayerKind::dense;
-  std::int64_t layers = 0;
-  for (std::size_t kind = 0; kind < stage.layers.size(); ++kind) {
-    layers += stage.layers[kind];
-    if (stage.layers[kind] > 0) widest = static_cast<LayerKind>(kind);
-  }
-  return {layers, widest};
+  constexpr std::array kWidestFirst{LayerKind::sparse, LayerKind::linear_sparse, LayerKind::dense,
+                                    LayerKind::linear_dense};
+  const auto held = [&](LayerKind kind) {
+    return stage.layers[static_cast<std::size_t>(kind)] > 0;
+  };
+  const auto* const widest = std::find_if(kWidestFirst.begin(), kWidestFirst.end(), held);
+  return {std::accumulate(stage.layers.begin(), stage.layers.end(), std::int64_t{0}),
+          widest == kWidestFirst.end() ? LayerKind::dense : *widest};
 }
 
 // What FSDP leaves to the root module: the head stays gathered from the forward pass on,
@@ -253,10 +255,8 @@ GatheredParts gathered_parts(const RoleLayout& role, const Candidate& candidate)
 MemoryUse transformers_working(const RoleLayout& layout, const Candidate& candidate,
                                const StageClass& stage, const RankModel& rank, double tokens,
                                const TrainedBatches& batches, bool trains) {
-  const auto& [dense, sparse] = stage.layers;
   PassLoad load{.tokens = tokens / rank.cp,
-                .dense = dense,
-                .sparse = sparse,
+                .layers = stage.layers,
                 .checkpointed = candidate.recompute == Recompute::full};
   const ModuleRun run{.type = rank.dtype, .ulysses = rank.ulysses ? rank.cp : 1};
   const GatheredParts parts = gathered_parts(layout, candidate);

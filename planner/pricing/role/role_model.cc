@@ -149,6 +149,7 @@ const LayerRanks& ModelParts::ranks(const Candidate& candidate) {
                           candidate.sequence_parallel ? 1 : 0, candidate.ulysses ? 1 : 0});
   if (!added) return entry->second;
   for (std::size_t kind = 0; kind < entry->second.size(); ++kind) {
+    if (kind > 0 && model_.layers[kind] == 0) continue;
     entry->second[kind] = {
         {.tp = candidate.tp, .cp = candidate.cp, .ep = candidate.ep, .etp = candidate.etp},
         model_.spec,

@@ -92,7 +92,9 @@ TEST(Capabilities, ARunJudgesAPlanByTesserasOwnTable) {
 }
 
 TEST(Capabilities, RefuseAnArchitectureByName) {
-  for (const char* name : {"mixtral-8x7b", "deepseek-v3", "gpt2", "qwen2.5-vl-7b"}) {
+  for (const char* name :
+       {"mixtral-8x7b", "deepseek-v3", "gpt2", "qwen2.5-vl-7b", "gemma2-9b", "phi4", "olmo2-7b",
+        "glm4.5-air", "seed-oss-36b", "qwen3-next-80b-a3b", "qwen3.5-27b", "qwen3-vl-8b"}) {
     Problems read;
     Plan plan;
     plan.engine = "tessera";
@@ -111,6 +113,57 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
     ASSERT_FALSE(refused.empty());
     EXPECT_EQ(refused[0].hint, "engine 'tessera' cannot run this architecture");
   }
+}
+
+// transformers has a class for each, which verl's FSDP engine wraps.
+TEST(Capabilities, EveryFamilyIsPlannedForVerl) {
+  for (const char* name : {"gemma2-9b", "gemma3-1b", "phi4", "olmo2-7b", "glm4.5-air",
+                           "seed-oss-36b", "qwen3-next-80b-a3b", "qwen3.5-27b", "qwen3.5-35b-a3b",
+                           "qwen3-vl-8b", "qwen3-vl-30b-a3b"}) {
+    SCOPED_TRACE(name);
+    Problems problems;
+    PlanRequest request =
+        request_of(tiny_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 8, 80));
+    request.models.at("actor").spec = read_model_spec(name, problems).value();
+    request.engine = "verl";
+    const auto made = make_plan(request, problems);
+    ASSERT_TRUE(made && std::holds_alternative<Plan>(*made)) << problems.size();
+    const Plan& plan = std::get<Plan>(*made);
+    EXPECT_GT(plan.prediction.step_s, 0);
+    EXPECT_TRUE(outside_capabilities(plan, "p.json").empty());
+  }
+}
+
+// verl 0.9.1's registry of Megatron models, and what Megatron-LM's arguments can say.
+TEST(Capabilities, MegatronRefusesFamiliesThatItHasNot) {
+  const auto refused = [](const char* engine, const char* name) {
+    Problems problems;
+    refuse_model(engine_named(engine), *read_model_spec(name, problems), "m", "", problems);
+    return !problems.empty();
+  };
+  EXPECT_TRUE(refused("verl-megatron", "gemma2-9b"));
+  EXPECT_TRUE(refused("verl-megatron", "qwen3-next-80b-a3b"));
+  EXPECT_FALSE(refused("verl-megatron", "qwen3.5-35b-a3b"));
+  EXPECT_FALSE(refused("verl-megatron", "glm4.5"));
+  EXPECT_TRUE(refused("megatron", "qwen3.5-35b-a3b"));
+  EXPECT_TRUE(refused("megatron", "qwen2.5-vl-7b"));
+  EXPECT_FALSE(refused("megatron", "glm4.5"));
+  EXPECT_FALSE(refused("megatron", "phi4"));
+}
+
+// A ring passes keys and values on, and no state; Ulysses deals 16 key heads out.
+TEST(Capabilities, LinearAttentionHasNoRing) {
+  Problems problems;
+  const ModelSpec model = *read_model_spec("qwen3-next-80b-a3b", problems);
+  const auto refused = [&](int cp, bool ulysses) {
+    ParallelLayout layout{.cp = cp, .dp_shard = 8};
+    layout.ulysses = ulysses;
+    return !outside_capabilities(engine_named("verl"), model, Role::actor, layout).empty();
+  };
+  EXPECT_TRUE(refused(2, false));
+  EXPECT_FALSE(refused(2, true));
+  EXPECT_FALSE(refused(16, true));
+  EXPECT_TRUE(refused(32, true));
 }
 
 }  // namespace

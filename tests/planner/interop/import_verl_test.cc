@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cost_models/documents/problem.h"
 #include "planner/interop/import.h"
@@ -50,6 +51,32 @@ TEST(ImportVerl, KeysOfEarlierVersionsAreToldAndTheRestIsRead) {
   EXPECT_THAT(gone, Contains(HasSubstr("megatron.grad_offload: verl 0.9.0 had it")));
   EXPECT_THAT(gone, Contains(HasSubstr("trainer.use_legacy_worker_impl: verl 0.7.1 had it")));
   EXPECT_EQ(made.imported->plan.reshard[0].bucket_bytes, std::int64_t{512} << 20);
+}
+
+// The models that verl's example scripts of 2026 name, and others of their families.
+TEST(ImportVerl, ModelsOfEveryFamilyAreFoundByTheirHubNames) {
+  for (const auto& [name, family] :
+       std::map<std::string, std::string>{{"Qwen/Qwen3-VL-8B-Instruct", "qwen3_vl"},
+                                          {"Qwen/Qwen3-VL-30B-A3B-Instruct", "qwen3_vl_moe"},
+                                          {"/verl/models/Qwen3.5-27B", "qwen3_5"},
+                                          {"/model/Qwen3.5-35B-A3B", "qwen3_5_moe"},
+                                          {"Qwen/Qwen3.5-397B-A17B", "qwen3_5_moe"},
+                                          {"Qwen/Qwen3-Next-80B-A3B-Instruct", "qwen3_next"},
+                                          {"ByteDance-Seed/Seed-OSS-36B-Base", "seed_oss"},
+                                          {"zai-org/GLM-4.5-Air", "glm4_moe"},
+                                          {"google/gemma-2-9b-it", "gemma2"},
+                                          {"google/gemma-3-1b-it", "gemma3_text"},
+                                          {"microsoft/Phi-3-mini-4k-instruct", "phi3"},
+                                          {"microsoft/phi-4", "phi3"},
+                                          {"allenai/OLMo-2-1124-13B-Instruct", "olmo2"},
+                                          {"moonshotai/Kimi-K2-Instruct", "deepseek_v3"}}) {
+    const Read made = read(grpo(name, "actor_rollout_ref.rollout.tensor_model_parallel_size=8"));
+    ASSERT_TRUE(made.imported) << name << made.told();
+    EXPECT_EQ(name_of(made.imported->plan.models.at("actor").spec.family), family) << name;
+  }
+  const Read unknown = read(grpo("zai-org/GLM-4.1V-9B-Thinking", ""));
+  EXPECT_FALSE(unknown.imported);
+  EXPECT_THAT(unknown.told(), HasSubstr("a model's folder, its config.json or a preset"));
 }
 
 TEST(ImportVerl, ASharesOfMemoryIsANumber) {

@@ -1,0 +1,113 @@
+// Plain MLPs and routed experts in the parameter table.
+#include <utility>
+
+#include "cost_models/layout/table/rows.h"
+
+namespace tessera {
+
+void Rows::mlp(const std::string& name, std::int64_t columns) {
+  const bool gated = is_gated(model_.mlp);
+  const bool joined = gated && names_.layer == LayerTensors::joined;
+  const auto projection = [&](const char* module, const char* suffix, int position) {
+    const std::string tensor = name + (joined ? "gate_up_proj" : module) + suffix;
+    const bool bias = std::string_view(suffix) == ".bias";
+    Parameter row = bias ? vector(tensor, columns) : matrix(tensor, columns, model_.hidden);
+    row = cut(std::move(row), 0, SplitUnit::ffn_columns, columns);
+    if (gated) row = fused(std::move(row), name + "gate_up_proj", position);
+    add(joined ? sliced(std::move(row), module, 0, position * columns) : std::move(row));
+  };
+  for (const char* const suffix : {".weight", ".bias"}) {
+    if (std::string_view(suffix) == ".bias" && !model_.mlp_bias) break;
+    if (gated) projection(joined ? "gate" : "gate_proj", suffix, 0);
+    projection(joined ? "up" : "up_proj", suffix, 1);
+  }
+  add(cut(matrix(name + "down_proj.weight", model_.hidden, columns), 1, SplitUnit::ffn_columns,
+          columns));
+  if (model_.mlp_bias) add(vector(name + "down_proj.bias", model_.hidden));
+}
+
+void Rows::experts(const MoeSpec& moe) {
+  const std::string block(names_.expert_block);
+  const bool interleaved = names_.experts == ExpertTensors::interleaved;
+  const std::string router = block + (interleaved ? "router" : "gate");
+  add(matrix(router + ".weight", moe.experts, model_.hidden));
+  if (moe.router_bias) add(vector(router + ".bias", moe.experts));
+  if (moe.correction_bias) add(vector(router + ".e_score_correction_bias", moe.experts));
+  switch (names_.experts) {
+    case ExpertTensors::each:
+      each_expert(moe);
+      break;
+    case ExpertTensors::interleaved:
+      interleaved_experts(moe);
+      break;
+    case ExpertTensors::stacked:
+      stacked_experts(moe);
+      break;
+  }
+  if (moe.shared_ffn > 0) shared_expert(moe);
+}
+
+void Rows::each_expert(const MoeSpec& moe) {
+  const std::string block(names_.expert_block);
+  const std::string gate(names_.gate), up(names_.up), down(names_.down);
+  const auto expert = [&](std::int64_t e, const std::string& name, bool in) {
+    Parameter row =
+        matrix(block + "experts." + std::to_string(e) + "." + name + ".weight",
+               in ? moe.expert_ffn : model_.hidden, in ? model_.hidden : moe.expert_ffn);
+    row = cut(std::move(row), in ? 0 : 1, SplitUnit::expert_columns, moe.expert_ffn);
+    row.experts = moe.experts;
+    row.expert = e;
+    return row;
+  };
+  for (std::int64_t e = 0; e < moe.experts; ++e) {
+    const auto first = static_cast<int>(2 * e);
+    add(fused(expert(e, gate, true), block + "experts.gate_up_proj", first));
+    add(fused(expert(e, up, true), block + "experts.gate_up_proj", first + 1));
+  }
+  for (std::int64_t e = 0; e < moe.experts; ++e) {
+    add(fused(expert(e, down, false), block + "experts.down_proj", static_cast<int>(e)));
+  }
+}
+
+// One tensor for all experts, input dim before output dim, gate and up interleaved.
+void Rows::interleaved_experts(const MoeSpec& moe) {
+  const auto stacked = [&](const std::string& name, std::vector<std::int64_t> shape, int dim) {
+    Parameter row = matrix("mlp.experts." + name, 0, 0);
+    row.decayed = shape.size() > 2;
+    row.shape = std::move(shape);
+    if (dim >= 0) row = cut(std::move(row), dim, SplitUnit::expert_columns, moe.expert_ffn);
+    row.experts = moe.experts;
+    row.expert_dim = 0;
+    add(std::move(row));
+  };
+  stacked("gate_up_proj", {moe.experts, model_.hidden, 2 * moe.expert_ffn}, 2);
+  if (model_.mlp_bias) stacked("gate_up_proj_bias", {moe.experts, 2 * moe.expert_ffn}, 1);
+  stacked("down_proj", {moe.experts, moe.expert_ffn, model_.hidden}, 1);
+  if (model_.mlp_bias) stacked("down_proj_bias", {moe.experts, model_.hidden}, -1);
+}
+
+// One tensor for all experts, output dim before input dim, gate before up.
+void Rows::stacked_experts(const MoeSpec& moe) {
+  const std::int64_t h = model_.hidden, f = moe.expert_ffn;
+  const auto stacked = [&](const char* name, bool in) {
+    Parameter row = matrix(std::string("mlp.experts.") + name, 0, 0);
+    row.shape = {moe.experts, in ? f : h, in ? h : f};
+    row = cut(std::move(row), in ? 1 : 2, SplitUnit::expert_columns, f);
+    row.experts = moe.experts;
+    row.expert_dim = 0;
+    return row;
+  };
+  for (int i = 0; i < 2; ++i) {
+    Parameter row = stacked("gate_up_proj", true);
+    row.part = i;
+    add(sliced(std::move(row), i == 0 ? "gate" : "up", 1, i * f));
+  }
+  add(stacked("down_proj", false));
+}
+
+void Rows::shared_expert(const MoeSpec& moe) {
+  mlp(moe.shared_gate ? "mlp.shared_expert." : "mlp.shared_experts.", moe.shared_ffn);
+  if (moe.shared_gate) add(matrix("mlp.shared_expert_gate.weight", 1, model_.hidden));
+}
+
+}  // namespace tessera

@@ -1,0 +1,81 @@
+// Vision towers in the parameter table.
+#include <utility>
+
+#include "cost_models/layout/table/rows.h"
+
+namespace tessera {
+
+void Rows::vision(const VisionSpec& tower) {
+  const size_t first = rows_.size();
+  facts_.vision == VisionTower::qwen2_5 ? windowed_tower(tower) : positioned_tower(tower);
+  prefix_.clear();
+  for (size_t i = first; i < rows_.size(); ++i) rows_[i].place = StagePlace::embedding;
+}
+
+void Rows::linear(const std::string& name, std::int64_t out, std::int64_t in) {
+  add(matrix(name + ".weight", out, in));
+  add(vector(name + ".bias", out));
+}
+
+void Rows::norm_with_bias(const std::string& name, std::int64_t size) {
+  add(vector(name + ".weight", size));
+  add(vector(name + ".bias", size));
+}
+
+// Qwen2.5-VL.
+void Rows::windowed_tower(const VisionSpec& tower) {
+  const std::string visual(names_.vision);
+  const std::int64_t h = tower.hidden;
+  prefix_ = visual;
+  Parameter patches = matrix("patch_embed.proj.weight", h, tower.channels);
+  patches.shape.insert(patches.shape.end(), {tower.temporal_patch, tower.patch, tower.patch});
+  add(std::move(patches));
+  for (std::int64_t block = 0; block < tower.layers; ++block) {
+    prefix_ = visual + "blocks." + std::to_string(block) + ".";
+    add(vector("norm1.weight", h));
+    add(vector("norm2.weight", h));
+    linear("attn.qkv", 3 * h, h);
+    linear("attn.proj", h, h);
+    linear("mlp.gate_proj", tower.ffn, h);
+    linear("mlp.up_proj", tower.ffn, h);
+    linear("mlp.down_proj", h, tower.ffn);
+  }
+  prefix_ = visual + "merger.";
+  const std::int64_t merged = h * tower.merge * tower.merge;
+  add(vector("ln_q.weight", h));
+  linear("mlp.0", merged, merged);
+  linear("mlp.2", tower.output, merged);
+}
+
+// Qwen3-VL and Qwen3.5. The mergers of its deeper layers norm what they have merged.
+void Rows::positioned_tower(const VisionSpec& tower) {
+  const std::string visual(names_.vision);
+  const std::int64_t h = tower.hidden, merged = h * tower.merge * tower.merge;
+  prefix_ = visual;
+  Parameter patches = matrix("patch_embed.proj.weight", h, tower.channels);
+  patches.shape.insert(patches.shape.end(), {tower.temporal_patch, tower.patch, tower.patch});
+  add(std::move(patches));
+  add(vector("patch_embed.proj.bias", h));
+  add(matrix("pos_embed.weight", tower.positions, h));
+  for (std::int64_t block = 0; block < tower.layers; ++block) {
+    prefix_ = visual + "blocks." + std::to_string(block) + ".";
+    norm_with_bias("norm1", h);
+    norm_with_bias("norm2", h);
+    linear("attn.qkv", 3 * h, h);
+    linear("attn.proj", h, h);
+    linear("mlp.linear_fc1", tower.ffn, h);
+    linear("mlp.linear_fc2", h, tower.ffn);
+  }
+  const auto merger = [&](const std::string& name, std::int64_t normed) {
+    prefix_ = visual + name;
+    norm_with_bias("norm", normed);
+    linear("linear_fc1", merged, merged);
+    linear("linear_fc2", tower.output, merged);
+  };
+  merger("merger.", h);
+  for (std::size_t i = 0; i < tower.deepstack_layers.size(); ++i) {
+    merger("deepstack_merger_list." + std::to_string(i) + ".", merged);
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,318 @@
+// A Hugging Face config.json as a ModelSpec. Keys and defaults are those of transformers 5.17
+// (models/*/configuration_*.py); renamed keys are read under both names (torch_dtype and dtype).
+#include "cost_models/spec/config/model_config.h"
+
+#include <string>
+#include <utility>
+
+#include "cost_models/documents/edit_distance.h"
+#include "cost_models/documents/preset.h"
+#include "cost_models/documents/problem.h"
+#include "cost_models/documents/strict_json.h"
+
+namespace tessera {
+namespace {
+
+std::string known_types() {
+  std::string text;
+  for (const ModelFamily family : kEveryFamily) {
+    if (!text.empty()) text += family == kEveryFamily.back() ? " or " : ", ";
+    text += name_of(family);
+  }
+  return text;
+}
+
+/// The family whose name takes the fewest edits from `model_type`.
+std::string_view closest_type(std::string_view model_type) {
+  std::string_view best;
+  std::size_t least = model_type.size() + 64;  // more edits than any name takes
+  for (const ModelFamily family : kEveryFamily) {
+    const std::size_t edits = edit_distance(model_type, name_of(family), least);
+    if (edits >= least) continue;
+    least = edits;
+    best = name_of(family);
+  }
+  return best;
+}
+
+/// A multimodal config.json nests what describes the language model (text_config); before
+/// transformers 5 it was flat. `root_` is the file's map, `reader_` the language model's.
+class ConfigReader {
+ public:
+  ConfigReader(const Document& document, Problems& problems)
+      : root_(document, problems),
+        reader_(root_),
+        problems_(problems),
+        problems_before_(problems.size()) {}
+
+  std::optional<ModelSpec> read() {
+    facts_ = family();
+    if (facts_ == nullptr) return std::nullopt;
+    spec_.family = facts_->family;
+    spec_.norm = facts_->norm;
+    spec_.mlp = facts_->mlp;
+    spec_.qk_norm = facts_->qk_norm;
+    spec_.learned_positions = facts_->learned_positions;
+    spec_.attention_sinks = facts_->attention_sinks;
+    if (auto text = root_.object("text_config", false)) {
+      reader_ = *text;
+      nested_ = true;
+    }
+    if (facts_->keys == ConfigKeys::gpt2) {
+      gpt2();
+    } else {
+      sizes();
+      activation();
+      biases();
+      read_window(reader_, *facts_, spec_);
+      read_rope(reader_, *facts_, spec_);
+      read_moe(reader_, *facts_, spec_);
+      read_mtp(reader_, *facts_, spec_);
+      if (facts_->latent_attention) read_mla(reader_, spec_);
+      if (facts_->linear_attention) read_linear(reader_, spec_);
+      if (facts_->vision != VisionTower::none) read_vision(root_, *facts_, spec_);
+    }
+    dtype();
+    tokens();
+    check();
+    if (problems_.size() != problems_before_) return std::nullopt;
+    return spec_;
+  }
+
+ private:
+  const FamilyFacts* family() {
+    std::string model_type;
+    root_.required("model_type", model_type);
+    const FamilyFacts* facts = facts_of(model_type);
+    if (facts != nullptr) {
+      head(*facts);
+    } else if (!model_type.empty()) {
+      root_.refuse("model_type", "'" + model_type + "'", known_types(),
+                   "no other architecture is known; the closest by name is '" +
+                       std::string(closest_type(model_type)) + "'");
+    }
+    return facts;
+  }
+
+  /// `architectures` names the class that saved the folder; without it a language model.
+  void head(const FamilyFacts& facts) {
+    std::vector<std::string> classes;
+    root_.list("architectures", classes, false);
+    if (classes.empty() || classes[0].ends_with("ForCausalLM") ||
+        (!facts.language_model.empty() && classes[0] == facts.language_model) ||
+        classes[0].ends_with("ForConditionalGeneration")) {
+      return;
+    }
+    if (classes[0].ends_with("ForTokenClassification") ||
+        classes[0].ends_with("ForSequenceClassification")) {
+      spec_.head = ModelHead::value;
+    } else {
+      root_.refuse("architectures", "'" + classes[0] + "'",
+                   "a ...ForCausalLM, ...ForTokenClassification or ...ForSequenceClassification",
+                   "");
+    }
+  }
+
+  void sizes() {
+    reader_.required("num_hidden_layers", spec_.layers, kConfigLayers);
+    reader_.required("hidden_size", spec_.hidden, kConfigSize);
+    reader_.required("num_attention_heads", spec_.query_heads, kConfigSize);
+    ffn();
+    reader_.required("vocab_size", spec_.vocab, kConfigSize);
+    spec_.kv_heads = facts_->default_kv_heads > 0 ? facts_->default_kv_heads : spec_.query_heads;
+    const Node* const kv_heads = reader_.find("num_key_value_heads");
+    if (kv_heads != nullptr && kv_heads->is(Node::Kind::null)) {
+      unstated_kv_heads();
+    } else {
+      reader_.optional("num_key_value_heads", spec_.kv_heads, kConfigSize);
+    }
+    reader_.optional("head_dim", spec_.head_dim, kConfigSize);
+    if (spec_.head_dim == 0) default_head_dim();
+    spec_.max_positions = facts_->default_positions;
+    reader_.optional("max_position_embeddings", spec_.max_positions, kConfigSize);
+    spec_.norm_epsilon = facts_->default_epsilon;
+    const bool rms = spec_.norm == NormKind::rms;
+    reader_.optional(rms ? "rms_norm_eps" : "norm_eps", spec_.norm_epsilon, kAboveZero);
+    tied();
+  }
+
+  /// Where every layer has experts no key states a plain MLP: the shared expert's stands for it.
+  void ffn() {
+    const bool sparse = facts_->experts && facts_->experts->every_layer;
+    const char* const key = sparse ? "shared_expert_intermediate_size" : "intermediate_size";
+    reader_.required(key, spec_.ffn, kConfigSize);
+  }
+
+  /// null is not the class's default: __post_init__ takes as many as there are query heads, and
+  /// some classes take no null.
+  void unstated_kv_heads() {
+    spec_.kv_heads = spec_.query_heads;
+    if (!facts_->null_kv_heads) {
+      reader_.refuse("num_key_value_heads", "a whole number of at least 1");
+    }
+  }
+
+  void default_head_dim() {
+    if (facts_->default_head_dim > 0) {
+      spec_.head_dim = facts_->default_head_dim;
+    } else if (spec_.query_heads > 0) {
+      spec_.head_dim = spec_.hidden / spec_.query_heads;
+      if (spec_.hidden % spec_.query_heads != 0) {
+        reader_.refuse("hidden_size", "a multiple of num_attention_heads where head_dim is absent");
+      }
+    }
+  }
+
+  void tied() {
+    if (facts_->tied) spec_.tied_embeddings = true;
+    // transformers 4 wrote it beside the language model's sizes alone.
+    const bool outside = !nested_ || root_.has("tie_word_embeddings");
+    (outside ? root_ : reader_).optional("tie_word_embeddings", spec_.tied_embeddings);
+  }
+
+  void activation() {
+    const std::string expected = spec_.mlp == MlpKind::squared_relu ? "relu2"
+                                 : spec_.mlp == MlpKind::geglu      ? "gelu_pytorch_tanh"
+                                                                    : "silu";
+    std::string activation = expected;
+    reader_.optional(facts_->activation_key, activation);
+    if (activation != expected) {
+      reader_.refuse(facts_->activation_key, expected + ", as this architecture has");
+    }
+    if (!facts_->qk_norm_key.empty()) reader_.optional(facts_->qk_norm_key, spec_.qk_norm);
+  }
+
+  void biases() {
+    const BiasFacts& facts = facts_->biases;
+    spec_.qkv_bias = facts.qkv;
+    spec_.output_bias = facts.output;
+    spec_.mlp_bias = facts.mlp;
+    if (facts.attention_key) {
+      reader_.optional("attention_bias", spec_.qkv_bias);
+      spec_.output_bias = spec_.qkv_bias;
+    }
+    if (!facts.qkv_key.empty()) reader_.optional(facts.qkv_key, spec_.qkv_bias);
+    if (!facts.output_key.empty()) reader_.optional(facts.output_key, spec_.output_bias);
+    if (facts.mlp_key) reader_.optional("mlp_bias", spec_.mlp_bias);
+    if (facts.mlp_refused != nullptr && spec_.mlp_bias) {
+      reader_.refuse("mlp_bias", facts.mlp_refused);
+    }
+  }
+
+  /// GPT-2's own key names.
+  void gpt2() {
+    reader_.required("n_layer", spec_.layers, kConfigLayers);
+    reader_.required("n_embd", spec_.hidden, kConfigSize);
+    reader_.required("n_head", spec_.query_heads, kConfigSize);
+    reader_.required("n_positions", spec_.max_positions, kConfigSize);
+    reader_.required("vocab_size", spec_.vocab, kConfigSize);
+    spec_.ffn = 4 * spec_.hidden;
+    reader_.optional("n_inner", spec_.ffn, kConfigSize);
+    spec_.kv_heads = spec_.query_heads;
+    if (spec_.query_heads > 0) spec_.head_dim = spec_.hidden / spec_.query_heads;
+    if (spec_.query_heads > 0 && spec_.hidden % spec_.query_heads != 0) {
+      reader_.refuse("n_embd", "a multiple of n_head");
+    }
+    spec_.norm_epsilon = facts_->default_epsilon;
+    reader_.optional("layer_norm_epsilon", spec_.norm_epsilon, kAboveZero);
+    spec_.tied_embeddings = true;
+    tied();
+    std::string activation = "gelu_new";
+    reader_.optional("activation_function", activation);
+    if (!activation.starts_with("gelu")) {
+      reader_.refuse("activation_function", "a gelu, as GPT-2 has");
+    }
+    bool cross = false;
+    reader_.optional("add_cross_attention", cross);
+    if (cross) reader_.refuse("add_cross_attention", "false: a decoder alone");
+    biases();
+  }
+
+  void dtype() {
+    std::string name = "float32";
+    ObjectReader& where =
+        nested_ && !root_.has("dtype") && !root_.has("torch_dtype") ? reader_ : root_;
+    const char* key = where.has("dtype") ? "dtype" : "torch_dtype";
+    where.optional(key, name);
+    const std::optional<DType> type = dtype_from(name);
+    if (type && (*type == DType::fp32 || *type == DType::bf16 || *type == DType::fp16)) {
+      spec_.dtype = *type;
+    } else {
+      where.refuse(key, "'" + name + "'", "float32, bfloat16 or float16", "");
+    }
+  }
+
+  /// A list of ends of text (Llama 3.1) keeps its first.
+  void token(const char* key, std::optional<std::int64_t>& out) {
+    const Node* node = reader_.find(key);
+    if (node != nullptr && node->is(Node::Kind::list)) {
+      std::vector<std::int64_t> all;
+      reader_.list(key, all, kNotNegative);
+      if (!all.empty()) out = all[0];
+    } else {
+      reader_.optional(key, out, Whole{.least = -1});
+      if (out && *out < 0) out.reset();  // old configs write -1 for none
+    }
+  }
+
+  void tokens() {
+    token("bos_token_id", spec_.bos_token);
+    token("eos_token_id", spec_.eos_token);
+    token("pad_token_id", spec_.pad_token);
+  }
+
+  // Checkpoints stored in fp8 (DeepSeek-V3's) are planned as what training and rollout hold: the
+  // weights in torch_dtype; their scales are no parameters. Other methods change what is held.
+  void quantization() {
+    if (!root_.has("quantization_config")) return;
+    const size_t before = problems_.size();
+    auto stored = root_.object("quantization_config");
+    std::string method;
+    if (stored) stored->optional("quant_method", method);
+    if (problems_.size() != before || method == "fp8") return;
+    root_.refuse("quantization_config", method.empty() ? "no quant_method" : "method " + method,
+                 "fp8, whose weights are planned in torch_dtype",
+                 "to plan the weights in the file's dtype, leave the key out");
+  }
+
+  void check() {
+    if (!spec_.mla && spec_.kv_heads > 0 && spec_.query_heads % spec_.kv_heads != 0) {
+      reader_.refuse("num_key_value_heads", "a divisor of num_attention_heads (" +
+                                                std::to_string(spec_.query_heads) + ")");
+    }
+    quantization();
+    const bool rotary = !spec_.learned_positions && !spec_.mla;
+    if (rotary && spec_.head_dim % 2 != 0) {
+      reader_.refuse("head_dim", "an even number (rotary pairs)");
+    }
+  }
+
+  ObjectReader root_, reader_;
+  Problems& problems_;
+  size_t problems_before_;
+  const FamilyFacts* facts_ = nullptr;
+  bool nested_ = false;
+  ModelSpec spec_;
+};
+
+}  // namespace
+
+std::optional<ModelSpec> parse_model_spec(std::string_view text, const std::string& file,
+                                          Problems& problems) {
+  const std::size_t before = problems.size();
+  const std::optional<Document> document = parse_json_as_far(text, file, problems);
+  if (!document) return std::nullopt;
+  auto spec = ConfigReader(*document, problems).read();
+  return problems.size() == before ? std::move(spec) : std::nullopt;
+}
+
+std::optional<ModelSpec> read_model_spec(const std::filesystem::path& where, Problems& problems) {
+  std::optional<std::filesystem::path> file = find_config(where, "models", "", problems);
+  if (!file) return std::nullopt;
+  if (std::filesystem::is_directory(*file)) *file /= "config.json";
+  const std::optional<std::string> text = read_text_file(*file, ParseLimits{}.bytes, problems);
+  if (!text) return std::nullopt;
+  return parse_model_spec(*text, file->string(), problems);
+}
+
+}  // namespace tessera

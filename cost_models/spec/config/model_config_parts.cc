@@ -1,0 +1,164 @@
+// Experts and latent attention of a config.json.
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "cost_models/spec/config/model_config.h"
+
+namespace tessera {
+namespace {
+
+/// The first of `names` that the file has, or the first.
+const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (reader.has(name)) return name;
+  }
+  return *names.begin();
+}
+
+/// Qwen: a layer has experts unless mlp_only_layers names it or decoder_sparse_step skips it.
+void read_sparse_step(ObjectReader& reader, const ModelSpec& spec, MoeSpec& moe) {
+  std::int64_t step = 1;
+  reader.optional("decoder_sparse_step", step, kConfigSize);
+  std::vector<std::int64_t> dense;
+  const Node* node = reader.find("mlp_only_layers");
+  if (node != nullptr && !node->is(Node::Kind::null)) {
+    reader.list("mlp_only_layers", dense, Whole{.least = 0, .most = spec.layers - 1});
+  }
+  if (step < 1) return;
+  std::vector<bool> plain(static_cast<std::size_t>(spec.layers), false);
+  for (const std::int64_t layer : dense) {
+    if (layer >= 0 && layer < spec.layers) plain[static_cast<std::size_t>(layer)] = true;
+  }
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    if (plain[static_cast<std::size_t>(layer)] || (layer + 1) % step != 0) {
+      moe.dense_layers.push_back(layer);
+    }
+  }
+}
+
+void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const ModelSpec& spec,
+                           MoeSpec& moe) {
+  std::int64_t shared = facts.default_shared, dense = facts.default_dense, frequency = 1;
+  if (const Node* node = reader.find("n_shared_experts")) {
+    if (node->is(Node::Kind::null)) shared = 0;
+  }
+  reader.optional("n_shared_experts", shared, Whole{.least = 0, .most = 1 << 16});
+  moe.shared_ffn = shared * moe.expert_ffn;
+  reader.optional("first_k_dense_replace", dense, kNotNegative);
+  for (std::int64_t layer = 0; layer < dense && layer < spec.layers; ++layer) {
+    moe.dense_layers.push_back(layer);
+  }
+  reader.optional("moe_layer_freq", frequency);
+  if (frequency != 1) reader.refuse("moe_layer_freq", "1: experts in every later layer");
+  moe.score = facts.score;
+  std::string score(name_of(moe.score));
+  reader.optional("scoring_func", score);
+  if (score != name_of(moe.score)) {
+    reader.refuse("scoring_func", std::string(name_of(moe.score)) + ", as this architecture has");
+  }
+  moe.correction_bias = facts.correction_bias;
+  reader.optional("norm_topk_prob", moe.normalised);
+  moe.scale = facts.default_scale;
+  reader.optional("routed_scaling_factor", moe.scale, kAboveZero);
+  std::string method = facts.default_method;
+  reader.optional("topk_method", method);
+  if (method == "greedy") return;  // no groups
+  moe.groups = facts.default_groups;
+  moe.groups_per_token = facts.default_groups_per_token;
+  reader.optional("n_group", moe.groups, kConfigSize);
+  reader.optional("topk_group", moe.groups_per_token, kConfigSize);
+}
+
+/// The key that counts the routed experts; renamed keys are read under all their names.
+const char* experts_key(const ObjectReader& reader, ExpertKeys keys) {
+  switch (keys) {
+    case ExpertKeys::mixtral:
+      return present(reader, {"num_local_experts", "num_experts"});
+    case ExpertKeys::qwen:
+      return present(reader, {"num_experts", "num_local_experts"});
+    case ExpertKeys::deepseek:
+      break;
+  }
+  return present(reader, {"n_routed_experts", "num_local_experts", "num_experts"});
+}
+
+void check_experts(ObjectReader& reader, const ModelSpec& spec, const MoeSpec& moe,
+                   const char* counted) {
+  if (moe.experts_per_token > moe.experts) {
+    reader.refuse("num_experts_per_tok",
+                  "at most as many as there are experts (" + std::to_string(moe.experts) + ")");
+  }
+  if (moe.experts > 0 && moe.experts % moe.groups != 0) {
+    reader.refuse("n_group", "a divisor of " + std::string(counted) + " (" +
+                                 std::to_string(moe.experts) + ")");
+  }
+  if (moe.groups_per_token > moe.groups) {
+    reader.refuse("topk_group", "at most n_group (" + std::to_string(moe.groups) + ")");
+  }
+  if (static_cast<std::int64_t>(moe.dense_layers.size()) == spec.layers && spec.layers > 0) {
+    reader.refuse(counted, "experts in one layer at least",
+                  "every layer of this config has a plain MLP");
+  }
+}
+
+}  // namespace
+
+void read_moe(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
+  if (!facts.experts) return;
+  const ExpertFacts& experts = *facts.experts;
+  constexpr Whole kCount{.least = 1, .most = 1 << 16};
+  MoeSpec moe;
+  const char* const counted = experts_key(reader, experts.keys);
+  reader.required(counted, moe.experts, kCount);
+  reader.required(present(reader, {"num_experts_per_tok", "experts_per_token"}),
+                  moe.experts_per_token, kCount);
+  moe.expert_ffn = spec.ffn;
+  if (experts.keys != ExpertKeys::mixtral) {
+    reader.required("moe_intermediate_size", moe.expert_ffn, kConfigSize);
+  }
+  moe.normalised = experts.normalised;
+  moe.router_bias = experts.router_bias;
+  if (experts.keys == ExpertKeys::qwen) {
+    if (!experts.every_layer) {
+      reader.optional("norm_topk_prob", moe.normalised);
+      read_sparse_step(reader, spec, moe);
+    }
+  }
+  if (experts.gated_shared) {
+    reader.required("shared_expert_intermediate_size", moe.shared_ffn, kConfigSize);
+    moe.shared_gate = true;
+  }
+  if (experts.keys == ExpertKeys::deepseek) read_deepseek_experts(reader, experts, spec, moe);
+  check_experts(reader, spec, moe, counted);
+  spec.moe = std::move(moe);
+}
+
+void read_mtp(ObjectReader& reader, const FamilyFacts& facts, ModelSpec& spec) {
+  if (!facts.default_mtp_layers) return;
+  spec.mtp_layers = *facts.default_mtp_layers;
+  const char* const key =
+      present(reader, {"num_nextn_predict_layers", "num_mtp_layers", "mtp_num_hidden_layers"});
+  reader.optional(key, spec.mtp_layers, Whole{.least = 0, .most = 1 << 10});
+}
+
+void read_mla(ObjectReader& reader, ModelSpec& spec) {
+  MlaSpec mla;
+  const Node* compressed = reader.find("q_lora_rank");
+  if (compressed == nullptr) {
+    reader.refuse("q_lora_rank", "a size, or null where queries are not compressed");
+  }
+  reader.optional("q_lora_rank", mla.q_lora_rank, kConfigSize);
+  reader.required("kv_lora_rank", mla.kv_lora_rank, kConfigSize);
+  reader.required("qk_nope_head_dim", mla.qk_nope_head_dim, kConfigSize);
+  reader.required("qk_rope_head_dim", mla.qk_rope_head_dim, kConfigSize);
+  reader.required("v_head_dim", mla.v_head_dim, kConfigSize);
+  if (mla.qk_rope_head_dim % 2 != 0) {
+    reader.refuse("qk_rope_head_dim", "an even number (rotary pairs)");
+  }
+  spec.head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+  spec.kv_heads = spec.query_heads;
+  spec.mla = mla;
+}
+
+}  // namespace tessera

@@ -1,0 +1,105 @@
+// Oracle: matrix products and caches of transformers' own models (flops_oracle.py).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cost_models/compute.h"
+#include "cost_models/documents/problem.h"
+#include "cost_models/memory.h"
+#include "cost_models/rank_model.h"
+#include "cost_models/spec/model_spec.h"
+
+namespace tessera {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Case {
+  std::string family;
+  ModelSpec model;
+  Json counted;
+};
+
+std::vector<Case> cases() {
+  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/fixtures/flops/transformers.json");
+  std::vector<Case> all;
+  const Json fixture = Json::parse(file);
+  for (const Json& each : fixture.at("cases")) {
+    Problems problems;
+    auto model = parse_model_spec(each.at("config").dump(), "config.json", problems);
+    EXPECT_TRUE(model) << each.at("family") << Error(ExitCode::bad_input, problems).what();
+    if (model) all.push_back({each.at("family"), *std::move(model), each});
+  }
+  return all;
+}
+
+TEST(Flops, AreWithinThreePercentOfThoseOfTransformersForEveryFamily) {
+  std::set<std::string> families;
+  for (const Case& each : cases()) {
+    SCOPED_TRACE(each.family + " h " + std::to_string(each.model.hidden));
+    families.insert(each.family);
+    const auto tokens = each.counted.at("tokens").get<double>();
+    const double counted = each.counted.at("flops").get<double>() / tokens;
+    EXPECT_NEAR(forward_flops_per_token(each.model, tokens) / counted, 1, 0.03);
+  }
+  EXPECT_EQ(families.size(), 21U);
+}
+
+TEST(Cache, GrowsWithATokenAndKeepsAStateAsThatOfTransformersDoes) {
+  int states = 0;
+  for (const Case& each : cases()) {
+    if (!each.counted.contains("cached")) continue;
+    SCOPED_TRACE(each.family + " h " + std::to_string(each.model.hidden));
+    const RankModel rank{{}, each.model, DType::bf16};
+    const auto cached = [&](double tokens) {
+      return rollout_memory(rank, DType::bf16, 1, tokens, 1).kv_cache;
+    };
+    const std::int64_t elements = (cached(65) - cached(64)).value / 2;
+    EXPECT_EQ(elements, each.counted.at("cached").get<std::int64_t>());
+    std::int64_t state = 0;
+    for (const auto& [type, count] : each.counted.at("state").items()) {
+      state += count.get<std::int64_t>() * (type == "torch.float32" ? 4 : 2);
+    }
+    EXPECT_EQ(cached(0).value, state);
+    if (state > 0) ++states;
+  }
+  EXPECT_EQ(states, 9);
+}
+
+// Layers that cache nothing take the state's bytes, whatever the context is.
+TEST(LinearAttention, DecodesInTheSameTimeWhateverTheContextIs) {
+  Problems problems;
+  const auto calibration = find_calibration("h100", problems);
+  const auto model = read_model_spec("qwen3-next-80b-a3b", problems);
+  ASSERT_TRUE(calibration && model);
+  RankModel rank{{}, *model, DType::bf16};
+  const auto decode = [&](LayerKind kind, double context) {
+    rank.kind = kind;
+    return layer_decode(rank, 64, context, *calibration).device;
+  };
+  EXPECT_EQ(decode(LayerKind::linear_sparse, 1024), decode(LayerKind::linear_sparse, 262144));
+  EXPECT_GT(decode(LayerKind::sparse, 262144), 2 * decode(LayerKind::sparse, 1024));
+  const auto forward = [&](LayerKind kind, double length) {
+    rank.kind = kind;
+    return layer_forward(rank, {65536, 65536 / length, 65536 * length}, *calibration).device;
+  };
+  EXPECT_EQ(forward(LayerKind::linear_sparse, 4096), forward(LayerKind::linear_sparse, 65536));
+  EXPECT_GT(forward(LayerKind::sparse, 65536), 1.5 * forward(LayerKind::sparse, 4096));
+}
+
+TEST(LinearAttention, IsCutByHeadsAndHoldsItsPartOfTheState) {
+  Problems problems;
+  const auto model = read_model_spec("qwen3-next-80b-a3b", problems);
+  ASSERT_TRUE(model);
+  RankModel rank{{}, *model, DType::bf16};
+  const LayerShape shape = layer_shape(*model, LayerKind::linear_sparse);
+  // 32 heads of 128 x 128 in fp32, and 4 inputs of 8,192 channels in 16 bit.
+  EXPECT_EQ(linear_state_bytes(rank, shape, DType::bf16).value, 32 * 128 * 128 * 4 + 4 * 8192 * 2);
+  rank.tp = 4;
+  EXPECT_EQ(linear_state_bytes(rank, shape, DType::bf16).value, 8 * 128 * 128 * 4 + 4 * 2048 * 2);
+}
+
+}  // namespace
+}  // namespace tessera
