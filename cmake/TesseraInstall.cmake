@@ -15,7 +15,7 @@ install(TARGETS tessera_documents tessera_spec tessera_layout tessera_comm tesse
 install(EXPORT tessera-targets NAMESPACE tessera::
   DESTINATION "${TESSERA_PACKAGE_DIR}" COMPONENT library)
 foreach(folder cost_models/documents cost_models/spec cost_models/layout executor/comm
-        executor/storage executor/arena executor/transfers executor/reshard)
+        executor/storage executor/kernels executor/arena executor/transfers executor/reshard)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/tessera/${folder}" COMPONENT library
     FILES_MATCHING PATTERN "command_line.h" EXCLUDE PATTERN "*.h")

@@ -4,11 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "executor/batching/schedule.h"
 #include "executor/loop/loss_functions.h"
+#include "executor/loop/share.h"
 #include "executor/rollout/generate.h"
 #include "executor/rollout/replay.h"
 #include "executor/run_state/generator_state.h"
+#include "executor/run_state/stale_weights.h"
+#include "executor/tensor/torch_memory_ops.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -230,6 +234,68 @@ Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epoc
   Metrics metrics = over_mini_batches(*role->plan, epochs, experience, update);
   role->trainer->rest();
   return role->leader() ? metrics : Metrics{};
+}
+
+namespace {
+
+/// Ends all ranks alike where some rank trains with what its optimizer did not write.
+void refuse_stale_weights(const RoleWorker& actor, Communicator& host) {
+  Problems mine;
+  if (actor.member()) {
+    find_stale_weights(*actor.weights, actor.trainer->optimizer(), host.rank(), mine);
+  }
+  std::string text;
+  for (const Problem& problem : mine) text += to_string(problem) + "\n";
+  std::string all;
+  for (const std::string& each : share_texts(host, text)) all += each;
+  if (all.empty()) return;
+  all.pop_back();
+  throw Error(ExitCode::check_failed, all);
+}
+
+}  // namespace
+
+CertificateReport verify_weights(Worker& worker, std::optional<DType> wire) {
+  const RoleWorker &actor = *worker.find(Role::actor), &rollout = *worker.find(Role::rollout);
+  const torch::Device device = worker.context.device;
+  if (device.is_cuda() && worker.memory_ops == nullptr) {
+    worker.memory_ops = make_torch_memory_ops(device.index());
+  }
+  HeldWeights training, generating;
+  if (actor.member()) {
+    actor.trainer->wake();
+    const auto& shared = worker.memory.shared;
+    training = {
+        .places = shared ? &shared->training : worker.reshard->source(),
+        .memory = shared ? worker.memory.actor->data() : actor.weights->storage.const_data_ptr()};
+  }
+  if (rollout.member()) {
+    generating = {.places = &rollout.weights->arena,
+                  .memory = rollout.weights->storage.const_data_ptr()};
+  }
+  refuse_stale_weights(actor, *worker.context.host);
+  const CertificateReport report = check_weights(
+      *worker.certificate, training, generating, wire,
+      worker.memory_ops != nullptr ? *worker.memory_ops : host_memory_ops(), *worker.context.host);
+  if (actor.member()) actor.trainer->rest();
+  if (report.differing > 0) {
+    throw Error(ExitCode::check_failed, problems_of(*worker.certificate, report));
+  }
+  return report;
+}
+
+Metrics metrics_of(const ReshardReport& report) {
+  const bool reads = report.transport == ReshardTransport::copy_engine ||
+                     report.transport == ReshardTransport::host;
+  return {{"reshard/bytes", static_cast<double>(report.busiest)},
+          {"reshard/lower_bound_bytes", static_cast<double>(report.lower_bound)},
+          {"reshard/seconds", report.seconds},
+          {"reshard/exposed_s", report.exposed_s},
+          {"reshard/by_reading_peers", reads},
+          {"reshard/gbps", report.gb_per_s()},
+          {"reshard/spared_bytes", static_cast<double>(report.planned - report.busiest)},
+          {"reshard/cast_error", report.cast_error},
+          {"reshard/verified", report.verified}};
 }
 
 }  // namespace tessera

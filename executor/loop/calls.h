@@ -45,4 +45,13 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
 Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epochs,
                       const Experience& experience);
 
+/// Digests of what the actor trains against what the rollout holds, right after move_weights, whose
+/// report says the wire; and what is trained against its master weights. Throws Error
+/// (check_failed), alike on every rank, that names the tensors, ranks and bytes that differ.
+/// Collective over the world.
+CertificateReport verify_weights(Worker& worker, std::optional<DType> wire);
+
+/// A reshard's figures under their names in the step's metrics.
+Metrics metrics_of(const ReshardReport& report);
+
 }  // namespace tessera

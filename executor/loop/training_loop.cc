@@ -175,16 +175,7 @@ class Loop {
       throw Error(ExitCode::internal, "the reshard has drawn random numbers");
     }
     numbers_["reshard/generators_digest"] = static_cast<double>(generators >> 32);
-    numbers_["reshard/bytes"] = static_cast<double>(report.busiest);
-    numbers_["reshard/lower_bound_bytes"] = static_cast<double>(report.lower_bound);
-    numbers_["reshard/seconds"] = report.seconds;
-    numbers_["reshard/exposed_s"] = report.exposed_s;
-    numbers_["reshard/by_reading_peers"] = report.transport == ReshardTransport::copy_engine ||
-                                           report.transport == ReshardTransport::host;
-    numbers_["reshard/gbps"] = report.gb_per_s();
-    numbers_["reshard/spared_bytes"] = static_cast<double>(report.planned - report.busiest);
-    numbers_["reshard/cast_error"] = report.cast_error;
-    numbers_["reshard/verified"] = report.verified;
+    add(metrics_of(report));
     if (observer_.weights_moved) observer_.weights_moved(step, report);
     verify(step, report);
   }
@@ -192,7 +183,7 @@ class Loop {
   /// In every k-th step that the run makes; the failure of any rank ends all of them.
   void verify(std::int64_t step, const ReshardReport& moved) {
     const std::int64_t every = config_.rollout.verify_weights;
-    if (every == 0 || (step - 1) % every != 0) return;
+    if (!worker_.certificate || (step - 1) % every != 0) return;  // servers verify their own
     const CertificateReport report = verify_weights(worker_, moved.wire);
     numbers_["rollout/verify_weights_s"] = report.seconds;
     numbers_["rollout/verified_bytes"] = static_cast<double>(report.compared);

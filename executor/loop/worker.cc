@@ -15,7 +15,6 @@
 #include "executor/data/init_model.h"
 #include "executor/loop/share.h"
 #include "executor/reshard/gpu_site.h"
-#include "executor/run_state/stale_weights.h"
 #include "executor/tensor/fused_settings.h"
 #include "executor/tensor/range_copies.h"
 #include "executor/tensor/torch_memory_ops.h"
@@ -148,6 +147,15 @@ std::unique_ptr<Reshard> make_reshard(const Plan& plan, const ParameterTable& ta
                          .hint = "plan again with this version of tessera"}});
   }
   return reshard;
+}
+
+/// What digests compare after that reshard.
+WeightCertificate certificate_of(const Plan& plan, const ParameterTable& table,
+                                 const PlannedReshard& pair, int rank) {
+  return make_certificate(
+      model_tensors(table, rank_map_of(plan, pair.from), rank_map_of(plan, pair.to),
+                    plan.find(pair.from)->dtypes.param),
+      rank);
 }
 
 /// The reshard's transfers, and the places of the ranks' memories between which they go.
@@ -305,6 +313,9 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
   for (const PlannedReshard& pair : plan.reshard) {
     worker.reshard = make_reshard(plan, tables.of(pair.from), pair, context.world->rank());
     const RolePlan& from = *worker.find(pair.from)->plan;
+    if (config.rollout.verify_weights > 0 && !served) {
+      worker.certificate = certificate_of(plan, tables.of(pair.from), pair, context.world->rank());
+    }
     if (pair.mode == ReshardMode::minimal && !from.offload.parameters) {
       if (from.layout.dp_shard > 1) {
         share_shards(worker.memory, worker.find(pair.from)->weights.get(), *context.host);
@@ -348,60 +359,6 @@ ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks) {
   const ReshardReport report = worker.reshard->run(*worker.context.world, source, destination,
                                                    worker.staging.data_ptr(), hooks);
   if (actor->member()) actor->trainer->rest();
-  return report;
-}
-
-namespace {
-
-/// Ends all ranks alike where some rank trains with what its optimizer did not write.
-void refuse_stale_weights(const RoleWorker& actor, Communicator& host) {
-  Problems mine;
-  if (actor.member()) {
-    find_stale_weights(*actor.weights, actor.trainer->optimizer(), host.rank(), mine);
-  }
-  std::string text;
-  for (const Problem& problem : mine) text += to_string(problem) + "\n";
-  std::string all;
-  for (const std::string& each : share_texts(host, text)) all += each;
-  if (all.empty()) return;
-  all.pop_back();
-  throw Error(ExitCode::check_failed, all);
-}
-
-}  // namespace
-
-CertificateReport verify_weights(Worker& worker, std::optional<DType> wire) {
-  const RoleWorker &actor = *worker.find(Role::actor), &rollout = *worker.find(Role::rollout);
-  const torch::Device device = worker.context.device;
-  if (!worker.certificate) {
-    const RoleWorker& member = actor.member() ? actor : rollout;
-    worker.certificate = make_certificate(
-        model_tensors(member.weights->table, actor.map, rollout.map, member.weights->dtype),
-        worker.context.host->rank());
-  }
-  if (device.is_cuda() && worker.memory_ops == nullptr) {
-    worker.memory_ops = make_torch_memory_ops(device.index());
-  }
-  HeldWeights training, generating;
-  if (actor.member()) {
-    actor.trainer->wake();
-    const auto& shared = worker.memory.shared;
-    training = {
-        .places = shared ? &shared->training : worker.reshard->source(),
-        .memory = shared ? worker.memory.actor->data() : actor.weights->storage.const_data_ptr()};
-  }
-  if (rollout.member()) {
-    generating = {.places = &rollout.weights->arena,
-                  .memory = rollout.weights->storage.const_data_ptr()};
-  }
-  refuse_stale_weights(actor, *worker.context.host);
-  const CertificateReport report = check_weights(
-      *worker.certificate, training, generating, wire,
-      worker.memory_ops != nullptr ? *worker.memory_ops : host_memory_ops(), *worker.context.host);
-  if (actor.member()) actor.trainer->rest();
-  if (report.differing > 0) {
-    throw Error(ExitCode::check_failed, problems_of(*worker.certificate, report));
-  }
   return report;
 }
 

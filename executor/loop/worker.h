@@ -84,7 +84,7 @@ struct Worker {
   std::unique_ptr<BlockCopies> copies;
   std::unique_ptr<MemoryOps> memory_ops;
   std::unique_ptr<WeightReshard> weight_reshard;  // carries a minimal reshard out
-  std::optional<WeightCertificate> certificate;   // of the reshard, once weights are verified
+  std::optional<WeightCertificate> certificate;   // of the reshard, where digests verify it
   std::unique_ptr<RolloutEngine> generation;      // where this rank generates; else nullptr
   std::unique_ptr<VllmRollout> vllm;              // instead, where vLLM generates
   torch::Tensor staging;                          // scratch of a full reshard
@@ -112,11 +112,5 @@ void fill_worker(Worker& worker, const Plan& plan, const RunConfig& config,
 /// Moves the actor's weights into the rollout's layout, or waits for the reshard that update_actor
 /// began; returns what moved. Collective over the world.
 ReshardReport move_weights(Worker& worker, const ReshardHooks& hooks = {});
-
-/// Digests of what the actor trains against what the rollout holds, right after move_weights, whose
-/// report says the wire; and what is trained against its master weights. Throws Error
-/// (check_failed), alike on every rank, that names the tensors, ranks and bytes that differ.
-/// Collective over the world.
-CertificateReport verify_weights(Worker& worker, std::optional<DType> wire);
 
 }  // namespace tessera

@@ -44,7 +44,8 @@ Held held_of(const Parameter& row, std::int64_t tp, std::int64_t rank) {
     case SplitUnit::ffn_columns:
       return units(split(row.units, tp, rank));
     case SplitUnit::none:
-    case SplitUnit::expert_columns:
+    case SplitUnit::expert_columns:  // no table of a dense decoder with attention has
+    case SplitUnit::linear_heads:    // the last two
       break;
   }
   return {{0, row.shape.front()}};

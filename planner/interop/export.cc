@@ -133,7 +133,9 @@ std::optional<Export> export_plan(const Plan& plan, const ExportTarget& named,
   Plan theirs = plan;
   theirs.engine = engine_for(plan, target);
   for (Problem& problem : outside_capabilities(theirs)) {
-    if (plan.engine != theirs.engine) problem.hint += "; plan with --engine " + theirs.engine;
+    const bool unknown = problem.place.ends_with("/family");  // to their planning, too
+    if (plan.engine != theirs.engine && !unknown)
+      problem.hint += "; plan with --engine " + theirs.engine;
     problems.push_back(std::move(problem));
   }
   if (target.program == ExportedProgram::tessera_run && plan.engine != theirs.engine) {

@@ -13,6 +13,7 @@
 #include "executor/arena/shared_arena.h"
 #include "executor/comm/thread_communicator.h"
 #include "executor/data/init_model.h"
+#include "executor/loop/calls.h"
 #include "executor/loop/worker.h"
 #include "executor/rollout/generate.h"
 #include "executor/rollout/replay.h"

@@ -59,11 +59,15 @@ TEST(PagedRollout, DecodesAsManySequencesAsLiveInTheCache) {
   const double each =
       static_cast<double>(memory.kv_cache.value) / 57344 / static_cast<double>(at_once(*live));
   EXPECT_NEAR(each / (512 + 4000), 1, 0.15);
-  // Our own executor has a longest sequence's room in every slot.
-  const auto contiguous =
+  // So does our own executor, whose plan says how much its cache holds.
+  const auto own =
       planned(preset_request("qwen2.5-7b", "h100-8", "tessera", lengths), {"rollout.tp=1"});
-  ASSERT_TRUE(contiguous);
-  EXPECT_LT(at_once(*contiguous), 40);
+  ASSERT_TRUE(own);
+  EXPECT_GT(at_once(*own), 150);
+  const RolePlan& rollout = *own->find(Role::rollout);
+  EXPECT_NEAR(static_cast<double>(rollout.memory.at(Phase::gen).kv_cache.value) / 57344 /
+                  static_cast<double>(rollout.batching.kv_cache_tokens),
+              1, 1e-3);
 }
 
 TEST(PagedRollout, ALongerLimitOfTheSameLengthsCostsNothing) {
