@@ -86,7 +86,6 @@ std::vector<float> log_probs_of(const json& choice, const std::vector<std::int32
 }  // namespace
 
 std::vector<SampleRange> requests_of(const TokenPrompt& prompt) {
-  if (prompt.limits.empty()) return {{0, prompt.samples}};
   std::vector<SampleRange> requests;
   for (std::int32_t sample = 0; sample < prompt.samples; ++sample) requests.push_back({sample, 1});
   return requests;

@@ -18,7 +18,9 @@ struct SampleRange {
   std::int32_t first = 0, count = 0;
 };
 
-/// The requests that a prompt takes: one, or one a sample where their limits differ.
+/// The requests that a prompt takes: one a sample. A reply to several holds the last of them alone
+/// (serve_tokens_full_generator of vLLM 0.24); the prompt's tokens are computed once all the same,
+/// by the prefix cache.
 std::vector<SampleRange> requests_of(const TokenPrompt& prompt);
 
 /// The seed of the first of these samples: Philox of (seed, step, prompt), 62 bits, plus its index,

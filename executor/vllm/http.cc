@@ -5,12 +5,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <regex>
 
 #include "cost_models/documents/problem.h"
 
@@ -82,8 +84,14 @@ HttpReply HttpConnection::post(const std::string& path, const std::string& body,
 }
 
 bool is_server_address(const std::string& server) {
-  static const std::regex form(R"(http://[A-Za-z0-9.-]+:[0-9]{1,5})");
-  return std::regex_match(server, form);
+  constexpr std::string_view kScheme = "http://", kDigits = "0123456789";
+  const std::size_t colon = server.rfind(':');
+  if (!server.starts_with(kScheme) || colon <= kScheme.size()) return false;
+  const std::string_view text = server, port = text.substr(colon + 1);
+  const std::string_view host = text.substr(kScheme.size(), colon - kScheme.size());
+  const auto named = [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '-'; };
+  return std::all_of(host.begin(), host.end(), named) && !port.empty() && port.size() <= 5 &&
+         port.find_first_not_of(kDigits) == std::string_view::npos;
 }
 
 int free_port() {

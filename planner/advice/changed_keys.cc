@@ -1,8 +1,11 @@
 #include "planner/advice/changed_keys.h"
 
+#include <algorithm>
 #include <map>
-#include <regex>
+#include <optional>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "cost_models/documents/problem.h"
 #include "planner/interop/export.h"
@@ -11,9 +14,23 @@
 namespace tessera {
 namespace {
 
-// Every "a.b.c=value" of the files that run; overrides stand one to a line.
+// "a.b.c=value", in quotes or not and with Hydra's + before it, as its key and value.
+std::optional<std::pair<std::string, std::string>> override_in(std::string_view line) {
+  constexpr std::string_view kName = "abcdefghijklmnopqrstuvwxyz_0123456789.";
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  if (line.starts_with('\'')) line.remove_prefix(1);
+  line.remove_prefix(std::min(line.find_first_not_of('+'), line.size()));
+  const std::size_t end = std::min(line.find_first_not_of(kName), line.size());
+  const std::string_view name = line.substr(0, end), value = line.substr(end);
+  const bool path = name.find('.') != std::string_view::npos && !name.starts_with('.') &&
+                    !name.ends_with('.') && name.find("..") == std::string_view::npos;
+  if (!path || !value.starts_with('=')) return std::nullopt;
+  const std::size_t last = value.find_last_not_of("\\ '");
+  return std::pair{std::string(name), std::string(value.substr(1, last))};
+}
+
+// Every override of the files that run; they stand one to a line.
 std::map<std::string, std::string> keys_of(const Plan& plan) {
-  static const std::regex kOverride(R"re(^\s*'?\+*([a-z_0-9]+(\.[a-z_0-9]+)+)=(.*)$)re");
   std::map<std::string, std::string> keys;
   for (const ExportTarget& target : every_export_target()) {
     if (target.name != plan.engine) continue;
@@ -24,14 +41,7 @@ std::map<std::string, std::string> keys_of(const Plan& plan) {
       if (!file.executable) continue;
       std::istringstream lines(file.text);
       for (std::string text; std::getline(lines, text);) {
-        std::smatch found;
-        if (!std::regex_match(text, found, kOverride)) continue;
-        std::string value = found[3];
-        while (!value.empty() &&
-               (value.back() == '\\' || value.back() == ' ' || value.back() == '\'')) {
-          value.pop_back();
-        }
-        keys[found[1]] = value;
+        if (auto found = override_in(text)) keys[found->first] = std::move(found->second);
       }
     }
     break;

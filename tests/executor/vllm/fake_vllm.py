@@ -132,7 +132,9 @@ class Engine:
             tokens = torch.cat([tokens, drawn[:, None]], 1)
             if all(ended):
                 break
-        return [self.choice(i, said[i], ended[i]) for i in range(n)]
+        # The last sample alone: what serve_tokens_full_generator keeps of n cumulative outputs
+        # (entrypoints/serve/disagg/serving.py).
+        return [self.choice(n - 1, said[n - 1], ended[n - 1])]
 
     def draw(self, logits, params, generators):
         raw = torch.log_softmax(logits, -1)
