@@ -73,10 +73,12 @@ def own_runs(tessera, folder):
     return runs
 
 
-def verl_run(tessera, folder):
-    fixed = ["actor.gpus=4", "actor.tp=1", "actor.pp=1", "actor.dp_shard=4", "actor.zero=3", "actor.recompute=full",
-             "actor.tokens=16384", "actor.offload=none", "rollout.tp=1", "rollout.gpus=4"]
-    return make_run(tessera, folder, "qwen2.5-7b", 4, (64, 8, 500, 1024), fixed, results("h200x4-verl-7b")["steps"], "verl")
+def verl_run(tessera, folder, gpus, prompts):
+    """verl's 7B: FSDP2 over `gpus`, `prompts` x 8 samples."""
+    fixed = [f"actor.gpus={gpus}", "actor.tp=1", "actor.pp=1", f"actor.dp_shard={gpus}", "actor.zero=3",
+             "actor.recompute=full", "actor.tokens=16384", "actor.offload=none", "rollout.tp=1", f"rollout.gpus={gpus}"]
+    steps = results(f"h200x{gpus}-verl-7b")["steps"]
+    return make_run(tessera, folder / f"verl-{gpus}", "qwen2.5-7b", gpus, (prompts, 8, 500, 1024), fixed, steps, "verl")
 
 
 def main():
@@ -84,7 +86,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else scratch)
         sets = {"whole GRPO steps of Tessera on 2 H200": [*own_runs(tessera, folder), "--warm-up", "0"],
-                "verl's 7B on 4 H200": [verl_run(tessera, folder / "verl-7b")]}
+                "verl's 7B on 4 H200": [verl_run(tessera, folder, 4, 64)],
+                "verl's 7B on 4 and on 2 H200": [verl_run(tessera, folder, 4, 64), verl_run(tessera, folder, 2, 32)]}
         for title, words in sets.items():
             print(f"== {title}", flush=True)
             subprocess.run([tessera, "learn", *map(str, words)], check=True)
