@@ -85,31 +85,25 @@ std::vector<float> log_probs_of(const json& choice, const std::vector<std::int32
 
 }  // namespace
 
-std::vector<SampleRange> requests_of(const TokenPrompt& prompt) {
-  std::vector<SampleRange> requests;
-  for (std::int32_t sample = 0; sample < prompt.samples; ++sample) requests.push_back({sample, 1});
-  return requests;
-}
-
 std::int64_t request_seed(std::uint64_t seed, std::int64_t step, const TokenPrompt& prompt,
-                          const SampleRange& samples) {
+                          std::int32_t sample) {
   const auto words =
       random_words(seed, {.step = static_cast<std::uint32_t>(step),
                           .prompt = static_cast<std::uint32_t>(prompt.prompt_index)});
   const std::uint64_t base = (std::uint64_t{words[0]} << 32 | words[1]) >> 2;
-  return static_cast<std::int64_t>(base) + samples.first;
+  return static_cast<std::int64_t>(base) + sample;
 }
 
-std::string generate_body(std::int64_t step, const TokenPrompt& prompt, const SampleRange& samples,
+std::string generate_body(std::int64_t step, const TokenPrompt& prompt, std::int32_t sample,
                           const RolloutOptions& options) {
   const SamplingOptions& sampling = options.sampling;
   json body{{"token_ids", prompt.tokens}};  // without a name: the server's one model
-  body["sampling_params"] = {{"n", samples.count},
+  body["sampling_params"] = {{"n", 1},
                              {"temperature", sampling.temperature},
                              {"top_p", sampling.top_p},
                              {"top_k", std::max<std::int64_t>(sampling.top_k, 0)},
-                             {"seed", request_seed(options.seed, step, prompt, samples)},
-                             {"max_tokens", limit_of(prompt, samples.first, options)},
+                             {"seed", request_seed(options.seed, step, prompt, sample)},
+                             {"max_tokens", limit_of(prompt, sample, options)},
                              {"stop_token_ids", options.eos},
                              {"ignore_eos", true},  // ours are those that are named
                              {"logprobs", 0},       // of the drawn token
@@ -117,37 +111,29 @@ std::string generate_body(std::int64_t step, const TokenPrompt& prompt, const Sa
   return body.dump();
 }
 
-std::vector<Sequence> read_samples_of(const std::string& reply, const TokenPrompt& prompt,
-                                      const SampleRange& samples, const RolloutOptions& options,
-                                      std::int64_t vocabulary) {
+Sequence read_sample_of(const std::string& reply, const TokenPrompt& prompt, std::int32_t sample,
+                        const RolloutOptions& options, std::int64_t vocabulary) {
   const ReplyCheck check(prompt, options, vocabulary);
-  std::vector<Sequence> sequences(static_cast<std::size_t>(samples.count));
+  Sequence sequence;
+  sequence.prompt_index = prompt.prompt_index;
+  sequence.sample_index = sample;
+  sequence.uid = prompt.uid;
+  sequence.prompt = prompt.tokens;
   try {
     const json body = json::parse(reply);
     const json& choices = body.at("choices");
-    check.require(choices.size() == sequences.size(),
-                  std::to_string(choices.size()) + " samples, " + std::to_string(sequences.size()) +
-                      " asked for");
-    for (const json& choice : choices) {
-      const auto index = choice.at("index").get<std::size_t>();
-      check.require(index < sequences.size() && sequences[index].response.empty(),
-                    "sample " + std::to_string(index) + ", which is not asked for or came before");
-      Sequence& sequence = sequences[index];
-      sequence.prompt_index = prompt.prompt_index;
-      sequence.sample_index = samples.first + static_cast<std::int32_t>(index);
-      sequence.uid = prompt.uid;
-      sequence.prompt = prompt.tokens;
-      sequence.response = choice.at("token_ids").get<std::vector<std::int32_t>>();
-      const json& reason = choice.at("finish_reason");
-      check.tokens(sequence.response, limit_of(prompt, sequence.sample_index, options),
-                   reason.is_string() ? reason.get<std::string>() : "no reason");
-      sequence.finished = check.ends(sequence.response.back());
-      sequence.rollout_log_prob = log_probs_of(choice, sequence.response, check);
-    }
+    check.require(choices.size() == 1, std::to_string(choices.size()) + " samples, one asked for");
+    const json& choice = choices.front();
+    sequence.response = choice.at("token_ids").get<std::vector<std::int32_t>>();
+    const json& reason = choice.at("finish_reason");
+    check.tokens(sequence.response, limit_of(prompt, sample, options),
+                 reason.is_string() ? reason.get<std::string>() : "no reason");
+    sequence.finished = check.ends(sequence.response.back());
+    sequence.rollout_log_prob = log_probs_of(choice, sequence.response, check);
   } catch (const json::exception& error) {
     check.refuse(error.what());
   }
-  return sequences;
+  return sequence;
 }
 
 const char* logprobs_mode(const SamplingOptions& sampling) {

@@ -1,8 +1,9 @@
-// A prompt's samples as one request to vLLM: POST /inference/v1/generate, tokens in, tokens out.
+// A sample of a prompt as a request to vLLM: POST /inference/v1/generate, tokens in, tokens out.
 //
-// Source: vLLM 0.24.0, entrypoints/serve/disagg/protocol.py and serving.py, sampling_params.py;
-// sample i of a request is drawn with its seed plus i (v1/engine/parallel_sampling.py). Pure
-// functions; no torch.
+// Source: vLLM 0.24.0, entrypoints/serve/disagg/protocol.py and serving.py, sampling_params.py.
+// Each sample has a request of its own: a reply to several holds the last of them alone
+// (serve_tokens_full_generator); the prefix cache computes the prompt's tokens once all the same.
+// Pure functions; no torch.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,18 @@
 
 namespace tessera {
 
-/// Samples [first, first + count) of a prompt.
-struct SampleRange {
-  std::int32_t first = 0, count = 0;
-};
-
-/// The requests that a prompt takes: one a sample. A reply to several holds the last of them alone
-/// (serve_tokens_full_generator of vLLM 0.24); the prompt's tokens are computed once all the same,
-/// by the prefix cache.
-std::vector<SampleRange> requests_of(const TokenPrompt& prompt);
-
-/// The seed of the first of these samples: Philox of (seed, step, prompt), 62 bits, plus its index,
-/// so that a sample's seed does not depend on how the prompt is cut into requests.
+/// The seed of a sample: Philox of (seed, step, prompt), 62 bits, plus its index.
 std::int64_t request_seed(std::uint64_t seed, std::int64_t step, const TokenPrompt& prompt,
-                          const SampleRange& samples);
+                          std::int32_t sample);
 
-std::string generate_body(std::int64_t step, const TokenPrompt& prompt, const SampleRange& samples,
+std::string generate_body(std::int64_t step, const TokenPrompt& prompt, std::int32_t sample,
                           const RolloutOptions& options);
 
-/// The samples of a reply, as a Sequence each with rollout_log_prob. Checks that it answers the
-/// request: as many choices, lengths within the limit, tokens of the vocabulary, an end token at
-/// the end alone, log-probs of the very tokens. Throws Error(check_failed) with what is wrong.
-std::vector<Sequence> read_samples_of(const std::string& reply, const TokenPrompt& prompt,
-                                      const SampleRange& samples, const RolloutOptions& options,
-                                      std::int64_t vocabulary);
+/// The reply's Sequence with rollout_log_prob. Checks that it answers the request: one choice,
+/// lengths within the limit, tokens of the vocabulary, an end token at the end alone, log-probs of
+/// the very tokens. Throws Error(check_failed) with what is wrong.
+Sequence read_sample_of(const std::string& reply, const TokenPrompt& prompt, std::int32_t sample,
+                        const RolloutOptions& options, std::int64_t vocabulary);
 
 /// The --logprobs-mode in which vLLM's log-probs are ours (sampling.h): of all tokens, at the
 /// sampling temperature. vLLM has one of the two only with temperature 1, or without top-k and

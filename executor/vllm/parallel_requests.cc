@@ -15,16 +15,14 @@ constexpr std::size_t kMostConnections = 512;
 
 struct Request {
   const TokenPrompt* prompt = nullptr;
-  SampleRange samples;
-  std::vector<Sequence> answer;
+  std::int32_t sample = 0;
+  Sequence answer;
 };
 
-/// Twice the sequences that the server decodes at a time, by requests of the first one's size.
-std::size_t connections_for(const std::vector<Request>& requests, std::int64_t max_sequences) {
-  const std::int64_t samples = std::max(1, requests.front().samples.count);
-  const auto enough = static_cast<std::size_t>(std::max<std::int64_t>(
-      1, (2 * std::max<std::int64_t>(1, max_sequences) + samples - 1) / samples));
-  return std::min({requests.size(), enough, kMostConnections});
+/// Twice the sequences that the server decodes at a time.
+std::size_t connections_for(std::size_t requests, std::int64_t max_sequences) {
+  const auto enough = static_cast<std::size_t>(2 * std::max<std::int64_t>(1, max_sequences));
+  return std::min({requests, enough, kMostConnections});
 }
 
 /// The requests that are left, and the first failure; shared by the threads of one call.
@@ -71,8 +69,8 @@ std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step
                                            double timeout_s) {
   std::vector<Request> requests;
   for (const TokenPrompt& prompt : prompts) {
-    for (const SampleRange& samples : requests_of(prompt)) {
-      requests.push_back({&prompt, samples, {}});
+    for (std::int32_t sample = 0; sample < prompt.samples; ++sample) {
+      requests.push_back({&prompt, sample, {}});
     }
   }
   if (requests.empty()) return {};
@@ -81,16 +79,16 @@ std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step
     try {
       HttpConnection connection(server.address());
       while (Request* request = pool.take()) {
-        const std::string body = generate_body(step, *request->prompt, request->samples, options);
-        request->answer = read_samples_of(server.generate(connection, body, timeout_s),
-                                          *request->prompt, request->samples, options, vocabulary);
+        const std::string body = generate_body(step, *request->prompt, request->sample, options);
+        request->answer = read_sample_of(server.generate(connection, body, timeout_s),
+                                         *request->prompt, request->sample, options, vocabulary);
       }
     } catch (...) {
       pool.fail(std::current_exception());
     }
     pool.thread_ended();
   };
-  std::vector<std::thread> threads(connections_for(requests, options.max_sequences));
+  std::vector<std::thread> threads(connections_for(requests.size(), options.max_sequences));
   for (std::thread& thread : threads) thread = std::thread(work);
   const std::exception_ptr failure = pool.await(threads.size());
   if (failure) server.stop();
@@ -98,9 +96,7 @@ std::vector<Sequence> generate_in_parallel(VllmServer& server, std::int64_t step
   if (failure) std::rethrow_exception(failure);
 
   std::vector<Sequence> sequences;
-  for (Request& request : requests) {
-    std::move(request.answer.begin(), request.answer.end(), std::back_inserter(sequences));
-  }
+  for (Request& request : requests) sequences.push_back(std::move(request.answer));
   return sequences;
 }
 

@@ -104,7 +104,7 @@ class VllmServers : public testing::Test {
   std::vector<TokenPrompt> prompts_;
 };
 
-TEST_F(VllmServers, ASampleDoesNotDependOnHowItsPromptIsCutIntoRequests) {
+TEST_F(VllmServers, SamplesAreTheirPromptsUnderAnyLimits) {
   const std::vector<Sequence> together = one_step();
   ASSERT_EQ(together.size(), 12U);
   for (std::size_t i = 0; i < together.size(); ++i) {
