@@ -129,8 +129,9 @@ int code_of_fit(const Plan& plan, const Calibration& calibration, const char* co
 
 void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const std::string& run) {
   const std::filesystem::path where(run);
-  const std::filesystem::path ran_file =
-      (std::filesystem::is_directory(where) ? where : where.parent_path()) / "plan.json";
+  const bool folder = std::filesystem::is_directory(where);
+  if (!folder && where.filename() != "metrics.jsonl") return;  // no file of a run's folder
+  const std::filesystem::path ran_file = (folder ? where : where.parent_path()) / "plan.json";
   if (!std::filesystem::is_regular_file(ran_file)) return;
   const Plan ran = read_plan_or_throw(ran_file.string());
   if (digest_but_transports(ran) == digest_but_transports(plan)) return;

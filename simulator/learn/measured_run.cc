@@ -53,8 +53,12 @@ double most_number(const std::vector<StepNumbers>& steps, const std::string& nam
 
 RunMemory memory_of(const std::vector<StepNumbers>& steps) {
   RunMemory memory;
-  memory.allocated_gib = most_number(steps, "perf/max_memory_allocated_gb");
-  memory.reserved_gib = most_number(steps, "perf/max_memory_reserved_gb");
+  // verl 0.9.1 puts the worker's role before them (trainer/ppo/ray_trainer.py).
+  const auto most = [&](const std::string& name) {
+    return std::max(most_number(steps, name), most_number(steps, "actor/" + name));
+  };
+  memory.allocated_gib = most("perf/max_memory_allocated_gb");
+  memory.reserved_gib = most("perf/max_memory_reserved_gb");
   for (const Phase phase : kEveryPhase) {
     const std::string name = "memory_gib/" + std::string(name_of(phase)) + "/device";
     memory.device_gib = std::max(memory.device_gib, most_number(steps, name));

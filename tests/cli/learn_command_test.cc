@@ -124,6 +124,22 @@ TEST_F(Learned, ComparingALogOfVerlCountsNoBytes) {
   EXPECT_THAT(called.out, HasSubstr("largest differences"));
 }
 
+/// A plan that happens to lie beside a log is not taken for the one that ran, and does not keep the
+/// named one from being it.
+TEST_F(Learned, APlanThatLiesBesideALogIsNoneOfIt) {
+  fs::create_directories(at("mixed"));
+  fs::copy_file(kLogs + "metrics.jsonl", at("mixed/verl.jsonl"));
+  ASSERT_EQ(call("plan --model qwen2.5-0.5b --cluster h200-8 --workload " + at("workload.yaml") +
+                 " -o " + at("mixed/plan.json"))
+                .code,
+            0);
+  const Called lone = call("learn " + at("mixed/verl.jsonl"));
+  EXPECT_EQ(lone.code, 65);
+  EXPECT_THAT(lone.out, HasSubstr("no plan beside the metrics"));
+  EXPECT_EQ(call("learn " + at("mixed/verl.jsonl") + " --plan " + at("plan.json")).code, 0);
+  EXPECT_EQ(call("compare " + at("plan.json") + " " + at("mixed/verl.jsonl")).code, 0);
+}
+
 TEST_F(Learned, WhatIsMissingIsNamed) {
   const Called plan = call("learn " + kLogs + "metrics.jsonl");
   EXPECT_EQ(plan.code, 65);

@@ -143,6 +143,21 @@ TEST(Learn, PredictsRunsThatItHasNotSeen) {
   EXPECT_LT(error.after, 0.03);
 }
 
+/// verl 0.9.1 writes actor/perf/max_memory_*_gb (trainer/ppo/ray_trainer.py).
+TEST(Learn, ReadsTheMemoryOfAWorkerUnderItsRole) {
+  const Plan plan = plans().front();
+  std::vector<StepNumbers> steps = steps_of(plan, machine(), 3, 1);
+  for (StepNumbers& step : steps) {
+    for (const char* name : {"perf/max_memory_allocated_gb", "perf/max_memory_reserved_gb"}) {
+      step.data[std::string("actor/") + name] = step.data.at(name) + 1;
+      step.data.erase(name);
+    }
+  }
+  const MeasuredRun run = run_of("verl", plan, std::move(steps));
+  EXPECT_EQ(run.memory.allocated_gib, 41);
+  EXPECT_EQ(run.memory.reserved_gib, 45);
+}
+
 TEST(Learn, OneRunHoldsTheSecondHalfOfItsStepsOut) {
   const Plan plan = plans().front();
   const auto learned =
