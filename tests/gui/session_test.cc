@@ -198,7 +198,7 @@ TEST(Session, AnInfeasibleQueryEmptiesTheTableAndSaysWhy) {
 
 TEST(Session, AFixThatIsTakenAnswersTheQuestion) {
   Session session;
-  session.ask({.model = "qwen2.5-7b",
+  session.ask({.model = "qwen2.5-14b",  // a 7B's live sequences fit
                .cluster = "h100-8",
                .workload = "grpo-7b-1k",
                .fixed = {"rollout.tp=1", "rollout.max_sequences=1024"}});

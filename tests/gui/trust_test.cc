@@ -122,7 +122,7 @@ TEST_F(Trust, NothingIsSavedWhileNothingAnswersTheQuestion) {
 }
 
 TEST_F(Trust, AFixIsAButton) {
-  ask({.model = "qwen2.5-7b",
+  ask({.model = "qwen2.5-14b",  // a 7B's live sequences fit
        .cluster = "h100-8",
        .workload = "grpo-7b-1k",
        .fixed = {"rollout.tp=1", "rollout.max_sequences=1024"}});
