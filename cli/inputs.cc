@@ -127,13 +127,19 @@ int code_of_fit(const Plan& plan, const Calibration& calibration, const char* co
   return static_cast<int>(ExitCode::infeasible);
 }
 
-void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const std::string& run) {
+std::optional<std::string> plan_file_of_run(const std::string& run) {
   const std::filesystem::path where(run);
   const bool folder = std::filesystem::is_directory(where);
-  if (!folder && where.filename() != "metrics.jsonl") return;  // no file of a run's folder
-  const std::filesystem::path ran_file = (folder ? where : where.parent_path()) / "plan.json";
-  if (!std::filesystem::is_regular_file(ran_file)) return;
-  const Plan ran = read_plan_or_throw(ran_file.string());
+  if (!folder && where.filename() != "metrics.jsonl") return std::nullopt;
+  const std::filesystem::path file = (folder ? where : where.parent_path()) / "plan.json";
+  if (!std::filesystem::is_regular_file(file)) return std::nullopt;
+  return file.string();
+}
+
+void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const std::string& run) {
+  const std::optional<std::string> ran_file = plan_file_of_run(run);
+  if (!ran_file) return;
+  const Plan ran = read_plan_or_throw(*ran_file);
   if (digest_but_transports(ran) == digest_but_transports(plan)) return;
   throw Error(ExitCode::bad_input,
               {Problem{.file = run,

@@ -1,6 +1,7 @@
 // Inputs that several commands read, with every problem thrown at once.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cost_models/calibration.h"
@@ -28,9 +29,13 @@ Calibration calibration_of(const Plan& plan, const std::string& named);
 /// certify is told on stderr in the command's name.
 int code_of_fit(const Plan& plan, const Calibration& calibration, const char* command);
 
-/// Throws Error (bad_input) where the run (its folder, or a file in it) was of a plan that runs
-/// something else than `plan`, read from `file`; transports are the run's own choice. Without a
-/// RUN/plan.json nothing is known, and nothing refused.
+/// The plan that a run's folder, or the one with that metrics.jsonl, holds. nullopt where there is
+/// none, and for any other file: what lies beside it may be of another run.
+std::optional<std::string> plan_file_of_run(const std::string& run);
+
+/// Throws Error (bad_input) where the run's own plan (plan_file_of_run) runs something else than
+/// `plan`, read from `file`; transports are the run's own choice. Where there is none nothing is
+/// known, and nothing refused.
 void refuse_run_of_other_plan(const Plan& plan, const std::string& file, const std::string& run);
 
 /// The option --risk. Throws Error (usage) from the parser where it is no probability that a

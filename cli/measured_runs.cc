@@ -42,16 +42,11 @@ Plan plan_at(const std::string& file, const RunNames& names) {
   return script ? imported_plan(file, names) : read_plan_or_throw(file);
 }
 
-// The plan in a run's folder where none is named: what lies beside any other file may be of another
-// run.
+// The run's own plan where none is named.
 std::string plan_file_of(const RunNames& names, std::size_t index) {
   if (names.plans.size() == 1) return names.plans.front();
   if (!names.plans.empty()) return names.plans[index];
-  const fs::path run(names.runs[index]);
-  const bool folder = fs::is_directory(run);
-  const fs::path beside = (folder ? run : run.parent_path()) / "plan.json";
-  const bool own = folder || run.filename() == "metrics.jsonl";
-  if (own && fs::is_regular_file(beside)) return beside.string();
+  if (auto own = plan_file_of_run(names.runs[index])) return *own;
   throw Error(ExitCode::bad_input,
               {Problem{names.runs[index], "plan.json", "no plan beside the metrics",
                        "--plan with the plan.json or the script that ran", ""}});

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/comm/stopwatch.h"
 #include "executor/vllm/generate_call.h"
 #include "executor/vllm/parallel_requests.h"
 
@@ -53,10 +53,6 @@ RankCoord worker_coord(int replica, int tp_rank, const ParallelLayout& layout) {
   return {.tp = tp_rank,
           .dp_replicate = replica / layout.dp_shard,
           .dp_shard = replica % layout.dp_shard};
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
@@ -176,7 +172,7 @@ void VllmRollout::attach(const SharedBlock* block) {
 
 ReshardReport VllmRollout::move_weights() {
   meet();  // weights are final everywhere
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   on_speaker([&] {
     if (options_.sleeps) server_->wake("weights", options_.request_timeout_s);
     server_->call_workers("tessera_update", {}, options_.request_timeout_s);
@@ -185,7 +181,7 @@ ReshardReport VllmRollout::move_weights() {
   meet();  // they may change again
   ReshardReport report = planned_;
   report.verified = setting_.verify;
-  report.seconds = report.exposed_s = seconds_since(start);
+  report.seconds = report.exposed_s = watch.seconds();
   on_speaker([&] {
     options_.sleeps ? server_->wake("kv_cache", options_.request_timeout_s)
                     : server_->reset_prefix_cache(options_.request_timeout_s);

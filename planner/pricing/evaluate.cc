@@ -96,9 +96,7 @@ int CostEvaluator::fullest_stage(const Candidate& candidate, Phase phase) {
 
 std::int64_t CostEvaluator::cache_tokens(const Candidate& rollout) {
   const Assumptions& assumed = pricer(Role::rollout, rollout.view).assumed();
-  if (!assumed.cache) return 0;
-  return static_cast<std::int64_t>(
-      std::ceil(cached_tokens(assumed, rollout) * static_cast<double>(rollout.max_sequences)));
+  return static_cast<std::int64_t>(std::ceil(paged_tokens(assumed, rollout)));
 }
 
 MemoryUse CostEvaluator::memory(const Candidate& candidate, Phase phase, int stage) {

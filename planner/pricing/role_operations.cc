@@ -138,11 +138,9 @@ OperationTime RoleOperations::decode(double sequences, double context) const {
 }
 
 double RoleOperations::cache_tokens() const {
-  if (!layout_.assumed->cache) return 0;
-  const auto slots = static_cast<double>(candidate_.max_sequences);
-  const double tokens = cached_tokens(*layout_.assumed, candidate_) * slots;
+  const double tokens = paged_tokens(*layout_.assumed, candidate_);
   const auto longest = static_cast<double>(longest_sequence(layout_.assumed->workload()));
-  return tokens >= slots * longest ? 0 : tokens;
+  return tokens >= static_cast<double>(candidate_.max_sequences) * longest ? 0 : tokens;
 }
 
 Seconds RoleOperations::call_seconds() const {

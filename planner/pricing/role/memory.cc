@@ -304,6 +304,11 @@ double cached_tokens(const Assumptions& assumed, const Candidate& candidate) {
          as_double(candidate.max_sequences);
 }
 
+double paged_tokens(const Assumptions& assumed, const Candidate& candidate) {
+  if (!assumed.cache) return 0;
+  return cached_tokens(assumed, candidate) * as_double(candidate.max_sequences);
+}
+
 MemoryUse working(const RoleLayout& layout, const Candidate& asked, const StageClass& stage,
                   int index, CallKind kind, const TrainedBatches& batches) {
   const Workload& workload = layout.assumed->workload();

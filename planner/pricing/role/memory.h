@@ -37,6 +37,8 @@ std::optional<CallKind> in_memory(const EngineTraits& traits, std::optional<Call
 /// Tokens that the KV cache of a rollout's replica has room for, by sequence that it decodes at
 /// once.
 double cached_tokens(const Assumptions& assumed, const Candidate& candidate);
+/// Of all that it decodes at once, where its cache is paged; else 0.
+double paged_tokens(const Assumptions& assumed, const Candidate& candidate);
 
 /// What a call needs besides on a stage; `index` tells stages of one class apart.
 MemoryUse working(const RoleLayout& layout, const Candidate& candidate, const StageClass& stage,
