@@ -16,6 +16,7 @@ void add_compare(CLI::App& app);
 void add_learn(CLI::App& app);
 void add_advise(CLI::App& app);
 void add_run(CLI::App& app);
+void add_signal(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_export(CLI::App& app);

@@ -207,7 +207,7 @@ Listing families() {
       const Engine& engine = engine_named(name);
       const bool any =
           can_run(engine, family, Role::actor) || can_run(engine, family, Role::rollout);
-      if (any && &engine != &own) targets.push_back(name);
+      if (any && !engine.generation) targets.push_back(name);
     }
     list.rows.push_back({std::string(name_of(family)), std::to_string(presets[family]),
                          joined(targets), yes(can_run(own, family, Role::actor)),

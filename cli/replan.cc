@@ -13,6 +13,7 @@
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/utc_now.h"
+#include "cost_models/spec/node_groups.h"
 #include "planner/explain/infeasible.h"
 #include "planner/explain/memory_cap.h"
 #include "planner/explain/planner.h"
@@ -56,6 +57,25 @@ std::map<std::string, std::string> settings_of(const Plan& plan) {
   return words;
 }
 
+/// The plan that answers the request, or why there is none.
+PlanOutcome searched(PlanRequest request) {
+  request.tessera_version = TESSERA_VERSION;
+  request.created = utc_now();
+  Problems problems;
+  std::optional<PlanOutcome> outcome = [&] {
+    const Progress progress("planning again");
+    return make_plan(request, problems);
+  }();
+  if (!outcome) throw Error(std::move(problems));
+  return *std::move(outcome);
+}
+
+/// Of a run's folder: what the next attempt goes on from, its locks, and earlier attempts.
+bool stays(const std::string& name) {
+  return name.starts_with("attempt-") || name == kCheckpointsFolder || name == kExportsFolder ||
+         name.ends_with("lock");
+}
+
 std::string changes(const Plan& before, const Plan& after) {
   const auto old_words = settings_of(before), new_words = settings_of(after);
   std::string out;
@@ -71,10 +91,24 @@ std::string changes(const Plan& before, const Plan& after) {
   return out;
 }
 
-/// Of a run's folder: what the next attempt goes on from, its locks, and earlier attempts.
-bool stays(const std::string& name) {
-  return name.starts_with("attempt-") || name == kCheckpointsFolder || name == kExportsFolder ||
-         name.ends_with("lock");
+/// One GPU less, or one node less where there are several.
+std::optional<ClusterSpec> one_less(const ClusterSpec& cluster) {
+  const int last[] = {static_cast<int>(cluster.gpus()) - 1};
+  return cluster_without(cluster, last);
+}
+
+std::string described(const ClusterSpec& cluster) {
+  return std::to_string(cluster.nodes) + " x " + std::to_string(cluster.gpus_per_node) + " GPUs";
+}
+
+/// The best plan of what `failed` plans, with nothing fixed, on another cluster of the same GPUs;
+/// nullopt where nothing fits.
+std::optional<Plan> plan_on(const Plan& failed, const ClusterSpec& cluster) {
+  PlanRequest request = request_of(failed, calibration_of(failed, ""));
+  request.cluster = cluster;
+  PlanOutcome outcome = searched(std::move(request));
+  Plan* const plan = std::get_if<Plan>(&outcome);
+  return plan == nullptr ? std::nullopt : std::optional(std::move(*plan));
 }
 
 }  // namespace
@@ -86,20 +120,13 @@ std::optional<Plan> plan_again(const Plan& failed, const fs::path& run, std::ost
     return std::nullopt;
   }
   PlanRequest request = request_of(failed, calibration_of(failed, ""));
-  request.tessera_version = TESSERA_VERSION;
-  request.created = utc_now();
   cap_memory(request, from_gib(*limit));
-  Problems problems;
-  const std::optional<PlanOutcome> outcome = [&] {
-    const Progress progress("planning again");
-    return make_plan(request, problems);
-  }();
-  if (!outcome) throw Error(std::move(problems));
-  if (const auto* infeasible = std::get_if<Infeasible>(&*outcome)) {
+  const PlanOutcome outcome = searched(std::move(request));
+  if (const auto* infeasible = std::get_if<Infeasible>(&outcome)) {
     log << "no plan fits by what was measured:\n" << describe(*infeasible) << "\n";
     return std::nullopt;
   }
-  const Plan& plan = std::get<Plan>(*outcome);
+  const Plan& plan = std::get<Plan>(outcome);
   char text[160];
   std::snprintf(text, sizeof text,
                 "by what was measured this fits: %s of %.4f GiB, %.3f s a step (%.3f)\n",
@@ -107,6 +134,21 @@ std::optional<Plan> plan_again(const Plan& failed, const fs::path& run, std::ost
                 failed.prediction.step_s.value);
   log << text << changes(failed, plan);
   return plan;
+}
+
+std::optional<Plan> plan_without(const Plan& failed, std::span<const int> lost, std::ostream& log) {
+  for (std::optional<ClusterSpec> left = cluster_without(failed.cluster, lost); left;
+       left = one_less(*left)) {
+    std::optional<Plan> plan = plan_on(failed, *left);
+    if (!plan) {
+      log << "no plan fits " << described(*left) << "\n";
+      continue;
+    }
+    log << "planned again for " << described(*left) << ":\n" << changes(failed, *plan);
+    return plan;
+  }
+  log << "no plan fits the ranks that are left\n";
+  return std::nullopt;
 }
 
 void keep_attempt(const fs::path& run, int number) {

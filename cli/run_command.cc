@@ -9,6 +9,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +17,8 @@
 #include "cli/commands.h"
 #include "cli/dispatch.h"
 #include "cli/numbers.h"
+#include "cli/processes/supervise.h"
 #include "cli/replan.h"
-#include "cli/supervise.h"
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/out_of_memory.h"
 #include "cost_models/documents/preset.h"
@@ -27,6 +28,7 @@
 #include "planner/plan/plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/reshard_mode.h"
+#include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/run_folder.h"
 #include "simulator/timeline/run_lock.h"
 
@@ -42,6 +44,7 @@ struct RunOptions {
   bool replan = false;                 // go on with another plan where memory runs out
   bool resume = false;                 // go on from the newest checkpoint of the folder
   int restarts = 0;                    // how often, after a crash or a stall
+  bool elastic = false;                // without the ranks that were lost
 };
 
 constexpr int kReplans = 2;  // of a run: what is measured late may ask for a second
@@ -143,16 +146,20 @@ void set_reshard(Plan& plan, const RunOptions& options) {
   }
 }
 
+bool on_gpus(const Plan& plan, const RunOptions& options) {
+  return options.device == "cuda" ||
+         (options.device == "auto" && plan.cluster.device.name != "CPU" &&
+          plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
+}
+
 /// One attempt in a folder that exists: writes the plan and the configuration, has them checked,
 /// runs. nullopt where the ranks refuse what they read, with their code in `refused`.
-std::optional<int> attempt(const Plan& plan, const std::string& config, const RunOptions& options,
-                           const fs::path& folder, int& refused) {
+std::optional<Verdict> attempt(const Plan& plan, const std::string& config,
+                               const RunOptions& options, const fs::path& folder, int& refused) {
   const fs::path program = find_program("tessera-run");
   write_plan(plan, folder / "plan.json");
   write_text_file(folder / "run.yaml", config);
-  const bool gpu = options.device == "cuda" ||
-                   (options.device == "auto" && plan.cluster.device.name != "CPU" &&
-                    plan.cluster.device.name != "cpu" && fs::exists("/dev/nvidiactl"));
+  const bool gpu = on_gpus(plan, options);
   refused = run_program({program.string(), "train", "--folder", folder.string(), "--config-name",
                          config_name(options), "--device", gpu ? "cuda" : "cpu", "--check"});
   if (refused != 0) return std::nullopt;
@@ -206,26 +213,43 @@ bool may_restart(int code) {
          code == static_cast<int>(ExitCode::internal);
 }
 
+/// Replaces the plan by one for the ranks that are left, and keeps the old one beside it. False
+/// where there is none.
+bool go_on_without(std::span<const int> lost, const RunOptions& options, const fs::path& folder,
+                   int restart, Plan& plan) {
+  std::optional<Plan> next = plan_without(plan, lost, std::cerr);
+  if (!next) return false;
+  set_reshard(*next, options);
+  if (on_gpus(plan, options)) hide_devices(lost, plan.world_size());
+  write_plan(plan, folder / ("plan-" + std::to_string(restart) + ".json"));
+  plan = *std::move(next);
+  return true;
+}
+
 /// Runs until an attempt ends well, is stopped, or may not be followed by another.
 int run_attempts(Plan plan, std::string config, const RunOptions& options, const fs::path& folder,
                  bool made) {
   int restarts = 0;
   for (int attempts = 1;; ++attempts) {
     int refused = 0;
-    const std::optional<int> code = attempt(plan, config, options, folder, refused);
-    if (!code) {
+    const std::optional<Verdict> end = attempt(plan, config, options, folder, refused);
+    if (!end) {
       if (attempts == 1 && made) fs::remove_all(folder);
       return refused;
     }
-    if (*code == static_cast<int>(kOutOfMemory)) {
+    const int code = end->exit_code;
+    if (code == static_cast<int>(kOutOfMemory)) {
       std::optional<Plan> next = next_plan(plan, options, folder, attempts);
-      if (!next) return *code;
+      if (!next) return code;
       plan = *std::move(next);
-    } else if (may_restart(*code) && restarts < options.restarts) {
-      std::fprintf(stderr, "run: restart %d of %d, %s\n", ++restarts, options.restarts,
+    } else if (may_restart(code) && restarts < options.restarts) {
+      ++restarts;
+      const bool fewer = options.elastic && !end->lost.empty();
+      if (fewer && !go_on_without(end->lost, options, folder, restarts, plan)) return code;
+      std::fprintf(stderr, "run: restart %d of %d, %s\n", restarts, options.restarts,
                    begins_from(folder).c_str());
     } else {
-      return *code;
+      return code;
     }
     config = merged(config, {kResume}, "run.yaml");
   }
@@ -252,6 +276,7 @@ int run(RunOptions options) {
   Problems problems;
   const auto lock = RunLock::take(folder / "run.lock", 0, problems);
   if (!lock) throw Error(ExitCode::bad_input, std::move(problems));
+  end_pause(folder);  // whoever starts a run again wants it to go on
   return run_attempts(std::move(plan), std::move(config), options, folder, made);
 }
 
@@ -323,6 +348,11 @@ void add_run(CLI::App& app) {
       ->add_option("--restarts", options->restarts,
                    "How often the run goes on from its newest checkpoint after a crash or a stall")
       ->check(CLI::Range(0, 1'000'000));
+  command
+      ->add_flag("--elastic", options->elastic,
+                 "Such a restart plans again for the ranks that are left, without those that were "
+                 "lost")
+      ->needs("--restarts");
   add_reshard_options(command, options);
   command->add_option("-o,--output", options->output,
                       "Folder of the run; must not exist without --resume");

@@ -47,6 +47,8 @@ int simulate_plan(const SimulateOptions& options) {
   Calibration calibration = calibration_of(plan, options.calibration);
   set_constants(calibration, options.set, problems);
   if (!problems.empty()) throw Error(ExitCode::usage, std::move(problems));
+  check_duration(plan, calibration, options.simulation.steps, problems);
+  if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   if (options.sensitivity) {
     const auto sensitivities = step_sensitivities(plan, calibration);
     std::printf("%s", (options.json ? to_json(sensitivities) : to_text(sensitivities)).c_str());
@@ -92,10 +94,14 @@ void add_simulate(CLI::App& app) {
                    "fullest moment of each window stays")
       ->capture_default_str();
   command->add_option("--set", options->set,
-                      "NAME=VALUE: another value of a constant of the calibration; of a table or "
-                      "a collective's curve a factor of its time");
-  command->add_flag("--sensitivity", options->sensitivity,
-                    "Print which constants move the step most instead");
+                      "NAME=VALUE: another value of a constant of the calibration, of one GPU "
+                      "type among several 'TYPE: NAME=VALUE'; of a table or a collective's curve "
+                      "a factor of its time");
+  CLI::Option* const sensitivity = command->add_flag(
+      "--sensitivity", options->sensitivity, "Print which constants move the step most instead");
+  for (const char* name : {"--seed", "--seeds", "--steps", "--trace", "--trace-events"}) {
+    sensitivity->excludes(command->get_option(name));
+  }
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] {
     const int code = simulate_plan(*options);

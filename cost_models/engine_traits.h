@@ -97,6 +97,17 @@ enum class TrainedRanks {
   megatron,
 };
 
+/// How many micro-batches a call of interleaved stages (vpp > 1) has.
+enum class InterleavedCount {
+  any,  // the last round of pp stays incomplete
+  /// A multiple of pp into which a replica's sequences are packed (verl 0.9.1's
+  /// rearrange_micro_batches, num_batches_divided_by).
+  rounded,
+  /// A multiple of pp with equally many sequences in each (Megatron-LM's micro- and global batch
+  /// size; core/pipeline_parallel/schedules.py raises a RuntimeError where a remainder is left).
+  equal,
+};
+
 /// Of a layer's forward and backward passes.
 struct LayerKernels {
   ActivationAccount account = ActivationAccount::megatron;
@@ -163,6 +174,7 @@ struct ShardTraits {
 struct PipelineTraits {
   bool cut_by_tp = false;   // each tensor-parallel rank sends its part (Megatron-LM)
   bool overlapped = false;  // interleaved stages send while they compute
+  InterleavedCount interleaved = InterleavedCount::any;
   bool operator==(const PipelineTraits&) const = default;
 };
 

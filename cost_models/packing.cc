@@ -68,6 +68,22 @@ std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, s
   return parts;
 }
 
+int batches_of_round(InterleavedCount rule, int pp, int vpp) {
+  return vpp > 1 && rule != InterleavedCount::any ? pp : 1;
+}
+
+bool fills_rounds(InterleavedCount rule, int pp, int vpp, std::int64_t sequences) {
+  const int round = batches_of_round(rule, pp, vpp);
+  if (round == 1) return true;
+  return sequences >= round && (rule != InterleavedCount::equal || sequences % round == 0);
+}
+
+double whole_rounds(double count, double sequences, int round) {
+  if (round == 1) return count;
+  const double most = std::floor(sequences / round) * round;
+  return std::max(count > most ? most : std::ceil(count / round) * round, 1.0);
+}
+
 ExpectedPacking::ExpectedPacking(const LengthSpec& responses, std::int64_t prompt)
     : prompt_(prompt), mean_(static_cast<double>(prompt) + mean_length(responses)) {
   if (responses.cv <= 0) return;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cost_models/engine_traits.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -26,6 +27,16 @@ std::vector<PackedPart> longest_first(const std::vector<std::int64_t>& responses
 /// the limit (0 = none); only a sequence that is alone exceeds it.
 std::vector<PackedPart> packed(const PackedPart& replica, std::int64_t prompt, std::int64_t limit,
                                int count);
+
+/// What the number of a call's micro-batches is a multiple of: pp where the stages are interleaved
+/// and the engine wants whole rounds, else 1.
+int batches_of_round(InterleavedCount rule, int pp, int vpp);
+
+/// True where a replica with so many sequences can have such micro-batches, none of them empty.
+bool fills_rounds(InterleavedCount rule, int pp, int vpp, std::int64_t sequences);
+
+/// `count` micro-batches in rounds of `round`: the next multiple, as far as `sequences` reach.
+double whole_rounds(double count, double sequences, int round);
 
 /// Sequences of a micro-batch, in expectation over lengths: their tokens by the limit, less what
 /// packing leaves free where it holds few.

@@ -25,7 +25,8 @@ int export_all(tessera::gui::MainWindow& window, const tessera::gui::Arguments& 
     throw tessera::Error(document.problems);
   }
   tessera::gui::pinBest(window.session(), arguments.compared, kExportWaitSeconds);
-  const QStringList written = tessera::gui::exportViews(window, arguments.export_folder);
+  const QStringList written =
+      tessera::gui::exportViews(window, arguments.export_folder, arguments.formats);
   for (const QString& file : written) std::printf("%s\n", qPrintable(file));
   return static_cast<int>(written.isEmpty() ? ExitCode::check_failed : ExitCode::ok);
 }
@@ -75,6 +76,9 @@ int main(int argc, char** argv) {
     QObject::connect(window.session().run(), &tessera::gui::RunFollower::problemsFound,
                      [&](const QString& text) { problems += text + "\n"; });
     if (!arguments.run.isEmpty() && !window.openRun(arguments.run, !exports)) note();
+    for (const QString& other : arguments.other_runs) {
+      window.session().run()->addOther(other.toStdString(), !exports);
+    }
     if (exports && !problems.isEmpty()) {
       std::fprintf(stderr, "%s\n", qPrintable(problems));
       return static_cast<int>(tessera::ExitCode::bad_input);

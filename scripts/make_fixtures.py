@@ -5,7 +5,8 @@ Every folder holds config.json and parameters.json, {checkpoint name: shape} as 
 would write it (a tied lm_head is absent). Presets of configs/models are built on the meta device.
 In their names [a-b] stands for every number from a to b: runs of layers and of experts that have
 the same tensors are one entry. Tiny random models of the families that the executor runs also get
-model.safetensors in fp32, input_ids.json and logits.safetensors.
+model.safetensors in fp32, input_ids.json and logits.safetensors; those with routed experts
+gradients.safetensors too: of a loss by parameter, and the load-balancing loss with its own.
 Written with transformers 5.17.0 and torch 2.11.0.
 
     python scripts/make_fixtures.py [--only NAME ...]
@@ -82,6 +83,20 @@ def tiny_configs():
         "tiny-qwen3": transformers.Qwen3Config(**TINY, head_dim=12),
         "tiny-qwen3-tied": transformers.Qwen3Config(
             **TINY, head_dim=8, attention_bias=True, tie_word_embeddings=True),
+        "tiny-mixtral": transformers.MixtralConfig(
+            **MOE, num_local_experts=6, num_experts_per_tok=2),
+        "tiny-mixtral-tied": transformers.MixtralConfig(
+            **MOE, num_local_experts=6, sliding_window=9, tie_word_embeddings=True),
+        "tiny-qwen2-moe": transformers.Qwen2MoeConfig(
+            **QWEN_MOE, shared_expert_intermediate_size=40, mlp_only_layers=[1]),
+        "tiny-qwen2-moe-unbiased": transformers.Qwen2MoeConfig(
+            **QWEN_MOE, shared_expert_intermediate_size=24, qkv_bias=False,
+            decoder_sparse_step=2),
+        "tiny-qwen3-moe": transformers.Qwen3MoeConfig(
+            **QWEN_MOE, head_dim=12, norm_topk_prob=True),
+        "tiny-qwen3-moe-step": transformers.Qwen3MoeConfig(
+            **QWEN_MOE, head_dim=8, attention_bias=True, decoder_sparse_step=2,
+            tie_word_embeddings=True),
     }
 
 
@@ -103,18 +118,6 @@ def planned_configs():
     routed = dict(moe_intermediate_size=20, num_experts=6, num_experts_per_tok=2,
                   shared_expert_intermediate_size=24)
     return {
-        "tiny-mixtral": t.MixtralConfig(**MOE, num_local_experts=6, num_experts_per_tok=2),
-        "tiny-mixtral-tied": t.MixtralConfig(
-            **MOE, num_local_experts=6, sliding_window=9, tie_word_embeddings=True),
-        "tiny-qwen2-moe": t.Qwen2MoeConfig(
-            **QWEN_MOE, shared_expert_intermediate_size=40, mlp_only_layers=[1]),
-        "tiny-qwen2-moe-unbiased": t.Qwen2MoeConfig(
-            **QWEN_MOE, shared_expert_intermediate_size=24, qkv_bias=False,
-            decoder_sparse_step=2),
-        "tiny-qwen3-moe": t.Qwen3MoeConfig(**QWEN_MOE, head_dim=12, norm_topk_prob=True),
-        "tiny-qwen3-moe-step": t.Qwen3MoeConfig(
-            **QWEN_MOE, head_dim=8, attention_bias=True, decoder_sparse_step=2,
-            tie_word_embeddings=True),
         "tiny-deepseek-v2-lite": t.DeepseekV2Config(**MLA, q_lora_rank=None, n_shared_experts=2),
         "tiny-deepseek-v2": t.DeepseekV2Config(
             **MLA, q_lora_rank=24, n_shared_experts=2, attention_bias=True, n_group=3,
@@ -242,6 +245,33 @@ def randomise(model):
             tensor.copy_(1 + 0.2 * noise if "norm" in name else 0.2 * noise)
 
 
+def gradients_of(model, loss):
+    """By checkpoint name. A tied embedding's is that of both its uses."""
+    model.zero_grad(set_to_none=False)
+    loss.backward(retain_graph=True)
+    tied = set(getattr(model, "_tied_weights_keys", None) or [])
+    names = {name for name, _ in model.named_parameters()} - (
+        tied if model.config.tie_word_embeddings else set())
+    return revert_weight_conversion(
+        model, {name: p.grad.clone() for name, p in model.named_parameters() if name in names})
+
+
+def write_gradients(model, ids, folder):
+    """loss: sum over tokens i of cos(i + 1) log p(7 id + 3 mod vocabulary), in the batch's order.
+    balance: transformers' load-balancing loss alone; its gradients of routers and embedding."""
+    out = model(ids, use_cache=False, output_router_logits=True)
+    scores = out.logits.log_softmax(-1).flatten(0, 1)
+    targets = ((ids * 7 + 3) % model.config.vocab_size).flatten()
+    slope = torch.arange(1, targets.numel() + 1).float().cos()
+    loss = (slope * scores[torch.arange(targets.numel()), targets]).sum()
+    tensors = {"loss": loss.detach().reshape(1), "balance": out.aux_loss.detach().reshape(1)}
+    tensors.update(gradients_of(model, loss))
+    for name, gradient in gradients_of(model, out.aux_loss).items():
+        if name.endswith(("mlp.gate.weight", "moe.gate.weight", "embed_tokens.weight")):
+            tensors["balance/" + name] = gradient
+    save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "gradients.safetensors")
+
+
 def write_tiny(name, config, folder):
     config.dtype = torch.float32
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
@@ -255,9 +285,13 @@ def write_tiny(name, config, folder):
         logits = model(ids, use_cache=False).logits
     write_json(folder / "input_ids.json", ids.tolist())
     save_file({"logits": logits.contiguous()}, folder / "logits.safetensors")
+    if hasattr(config, "router_aux_loss_coef"):
+        write_gradients(model, ids, folder)
     stored = saved_parameters(model)
     with safe_open(folder / "model.safetensors", "pt") as file:
         assert set(file.keys()) == set(stored), f"{name}: saved names differ"
+        if hasattr(config, "router_aux_loss_coef"):  # else in the order of the model's modules
+            stored = {key: stored[key] for key in file.keys()}
     write_json(folder / "parameters.json", stored)
 
 

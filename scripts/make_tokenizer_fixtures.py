@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes tests/executor/data/fixtures: small byte-level BPE tokenizers and what the `tokenizers`
+"""Makes tests/executor/data/fixtures: small BPE tokenizers, byte-level ones and ones of SentencePiece's kind with
+the steps that tokenizer.json of Llama 2 and Mistral have, and what the `tokenizers`
 library (0.23) makes of tricky strings with them.
 
 usage: make_tokenizer_fixtures.py [FOLDER]
@@ -118,10 +119,56 @@ def gpt2():
     return json.loads(tokenizer.to_str())
 
 
+MARK = "\u2581"
+
+
+def sentence(normalizer, pre_tokenizer, template=True):
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=True)
+    plain = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=620, show_progress=False, special_tokens=plain, min_frequency=2)
+    tokenizer.train_from_iterator([text for text in TEXT if text.isascii()] + TEXT[3:5], trainer)
+    document = json.loads(tokenizer.to_str())
+    vocab, merges = document["model"]["vocab"], document["model"]["merges"]
+    for left in (MARK, MARK * 2, MARK * 4):  # runs of spaces, as SentencePiece has them
+        vocab[left * 2] = len(vocab)
+        merges.append([left, left])
+    document["added_tokens"] = document["added_tokens"][:3]  # bytes are tokens of the model alone
+    tokenizer = Tokenizer.from_str(json.dumps(document))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
+    tokenizer.decoder = decoders.Sequence([
+        decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    if template:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)])
+    tokenizer.add_tokens([
+        AddedToken("<tool>", lstrip=True, rstrip=True, normalized=False),
+        AddedToken("word", single_word=True, normalized=False),
+        AddedToken("caf\u00e9tok", normalized=True), AddedToken("<|a|>", normalized=False)])
+    return json.loads(tokenizer.to_str())
+
+
+def llama2():
+    return sentence(normalizers.Sequence([normalizers.Prepend(MARK), normalizers.Replace(" ", MARK)]), None)
+
+
+def mistral():
+    return sentence(None, pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="first", split=False))
+
+
+def metaspace():
+    document = sentence(normalizers.NFC(),
+                        pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=True), False)
+    # Without bytes: what is not in the vocabulary is unknown, each time anew.
+    document["model"]["byte_fallback"] = document["model"]["fuse_unk"] = False
+    return document
+
+
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(
         os.path.dirname(__file__), "..", "tests", "executor", "data", "fixtures")
-    for name, make in (("qwen2", qwen2), ("llama3", llama3), ("gpt2", gpt2)):
+    for name, make in (("qwen2", qwen2), ("llama3", llama3), ("gpt2", gpt2), ("llama2", llama2),
+                       ("mistral", mistral), ("metaspace", metaspace)):
         folder = os.path.join(root, name)
         os.makedirs(folder, exist_ok=True)
         document = json.dumps(make(), ensure_ascii=False, indent=0)

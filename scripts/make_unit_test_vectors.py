@@ -30,6 +30,7 @@ ADD = {"inputs": ["1 2\n", "3 4\n", "-1 1\n"], "outputs": ["3\n", "7\n", "0\n"]}
 CALL = {"fn_name": "add", "inputs": ["1\n2", "[1]\n[2]"], "outputs": ["3", "[1, 2]"]}
 FLOATS = {"inputs": ["3\n", "7\n"], "outputs": ["0.3333333333\n", "0.1428571428\n"]}
 LINES = {"inputs": ["2\n"], "outputs": ["1\n2\n"]}
+POWER = {"inputs": ["3 5 7\n", "2 10 1000\n"], "outputs": ["5\n", "24\n"]}
 MANY = {"inputs": [f"{i}\n" for i in range(12)], "outputs": [f"{i}\n" for i in range(12)]}
 CASES = [
     (block("a, b = map(int, input().split())\nprint(a + b)"), ADD),
@@ -57,6 +58,11 @@ CASES = [
     (block("print(input())"), MANY),
     (block("n = int(input())\nprint(n if n < 10 else 0)"), MANY),
     (block("n = int(input())\nprint(n if n < 5 else 0)"), MANY),
+    (block("a, b, m = map(int, input().split())\nprint(pow(a, b, m))"), POWER),
+    (block("a, b, m = map(int, stdin.readline().split())\nprint(pow(a, b, m) if m < maxsize else 0)"), POWER),
+    (block("exec(compile('a, b, m = map(int, input().split())\\nprint(a ** b % m)', 'x', 'exec'))"), POWER),
+    (block("class Solution:\n    def add(self, a, b):\n        return pow(a + b, 1, 7) if a == 1 else a + b"), CALL),
+    (block("print(1)"), {"inputs": [], "outputs": []}),
 ]
 
 

@@ -5,13 +5,15 @@ Most of what clang-tidy costs goes into the headers of the standard library, Qt 
 walks through again for each source. Sources of one top folder are therefore checked in units that
 include many of them (cmake/unity_groups.py says which can stand together); a source that does not
 compile beside the others all the same is checked apart. A unit's outcome is kept, keyed by the
-contents of all that it reads from this repository, its flags, .clang-tidy and clang-tidy's version,
-so that a second run checks only what changed.
+contents of all that it reads from this repository, the command that checks it, .clang-tidy and
+clang-tidy's version, so that a second run checks only what changed. scripts/tidy_clean.txt has the
+keys of the units without findings: with it a fresh clone, too, checks only what changed since.
 
-usage: tidy.py [--build build/dev] [--jobs N] [--dry-run] [FOLDER...]
+usage: tidy.py [--build build/dev] [--jobs N] [--dry-run] [--record] [FOLDER...]
   --build    a configured build folder (its compile_commands.json is read)
   --jobs     units checked at a time (default: the processors)
   --dry-run  list the units and whether each is known, check nothing
+  --record   write tidy_clean.txt anew when the whole tree has no findings
   FOLDER     only sources below these folders
 Findings are printed as file:line:column: text [check]. Exit status: 0 without findings, 1 with
 findings, 2 when something is missing.
@@ -36,6 +38,7 @@ import unity_groups  # noqa: E402, which sources go together in builds, too
 
 TIDY = os.environ.get("TESSERA_TIDY", "clang-tidy-16")
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+CLEAN = ROOT / "scripts/tidy_clean.txt"
 MOST_SOURCES = 24  # in a unit: bounds its memory (1.5 GB with torch) and what an edit costs
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # Headers that take clang-tidy 5 to 30 s: sources that include one stand first, hence together.
@@ -63,7 +66,9 @@ class Unit:
 def flags_of(command: str) -> list:
     """A compile command's flags as groups (a flag with its value), without the compiler, the
     source, the output and precompiled headers."""
-    words, groups = shlex.split(command)[1:], []
+    words, groups = shlex.split(command), []
+    while words and not words[0].startswith("-"):  # the compiler, and what caches its outcomes
+        words.pop(0)
     while words:
         taken = 2 if words[0] in TAKES_VALUE else 1
         group, words = tuple(words[:taken]), words[taken:]
@@ -108,8 +113,11 @@ def units_of(found: dict) -> list:
         paths = [str(ROOT / name) for name in small_last]
         for part in unity_groups.groups_of(paths, MOST_SOURCES):
             names = tuple(pathlib.Path(path).relative_to(ROOT) for path in part)
-            groups = dict.fromkeys(group for name in names for group in sources[name])
-            units.append(Unit(folder, names, tuple(word for group in groups for word in group)))
+            # A macro that libraries define differently (a path) has one of its values.
+            groups = {group[0].split("=")[0] if group[0].startswith("-D") else group: group
+                      for name in names for group in sources[name]}
+            flags = tuple(word for group in groups.values() for word in group)
+            units.append(Unit(folder, names, flags))
     return units
 
 
@@ -132,13 +140,24 @@ def read_with_headers(sources: tuple, texts: dict) -> list:
     return sorted(seen)
 
 
+def command_of(unit: Unit, together: pathlib.Path) -> list:
+    """To clang-tidy the sources are headers of the unit: it must be told to report on them."""
+    folders = "|".join(sorted(path.name for path in ROOT.iterdir() if path.is_dir()
+                              and path.name != "build" and not path.name.startswith(".")))
+    return [TIDY, "--quiet", f"--checks={NEVER}{NOT_WITH_TORCH if with_torch(unit) else ''}",
+            f"--header-filter=^{re.escape(str(ROOT))}/({folders})/", str(together), "--",
+            *unit.flags, "-w"]
+
+
 def key_of(unit: Unit, version: str, texts: dict) -> str:
     """Headers from outside the repository are told apart by their paths alone."""
     digest = hashlib.sha256()
-    for part in (version, (ROOT / ".clang-tidy").read_text(), pathlib.Path(__file__).read_text()):
+    for part in (version, (ROOT / ".clang-tidy").read_text()):
         digest.update(part.encode() + b"\0")
-    for flag in unit.flags:
-        digest.update(flag.replace(str(ROOT), "").encode() + b"\0")
+    for word in command_of(unit, pathlib.Path("together.cc")):
+        for root in (re.escape(str(ROOT)), str(ROOT)):
+            word = word.replace(root, "")
+        digest.update(word.encode() + b"\0")
     for name in unit.sources:
         digest.update(str(name).encode() + b"\0")
     for name in read_with_headers(unit.sources, texts):
@@ -153,14 +172,8 @@ def check(unit: Unit, build: pathlib.Path, key: str) -> dict:
     work.mkdir(exist_ok=True)
     together = work / f"{key}.cc"
     together.write_text("".join(f'#include "{ROOT / name}"\n' for name in unit.sources))
-    # To clang-tidy the sources are headers of the unit: it must be told to report on them.
-    folders = "|".join(sorted(path.name for path in ROOT.iterdir() if path.is_dir()
-                              and path.name != "build" and not path.name.startswith(".")))
-    run = subprocess.run(
-        [TIDY, "--quiet", f"--checks={NEVER}{NOT_WITH_TORCH if with_torch(unit) else ''}",
-         f"--header-filter=^{re.escape(str(ROOT))}/({folders})/", str(together), "--",
-         *unit.flags, "-w"],
-        cwd=ROOT, capture_output=True, text=True, check=False)
+    run = subprocess.run(command_of(unit, together), cwd=ROOT, capture_output=True, text=True,
+                         check=False)
     together.unlink()
     findings, apart = [], []
     for line in run.stdout.splitlines():
@@ -181,13 +194,16 @@ def check(unit: Unit, build: pathlib.Path, key: str) -> dict:
     return {"findings": findings}
 
 
-def settle(unit: Unit, build: pathlib.Path, version: str, texts: dict, dry_run: bool) -> tuple:
+def settle(unit: Unit, build: pathlib.Path, version: str, texts: dict, clean: set,
+           dry_run: bool) -> tuple:
     """A unit's findings, from what is known or by checking it and its parts.
     Returns (findings, sources checked now)."""
     key = key_of(unit, version, texts)
     kept = CACHE / "tessera-tidy" / key[:2] / key
     checked = 0
-    if kept.exists():
+    if key in clean:
+        outcome = {"findings": []}
+    elif kept.exists():
         outcome = json.loads(kept.read_text())
         kept.touch()
     elif dry_run:
@@ -206,7 +222,7 @@ def settle(unit: Unit, build: pathlib.Path, version: str, texts: dict, dry_run: 
     for part in ([name for name in unit.sources if str(name) not in apart],
                  [name for name in unit.sources if str(name) in apart]):
         half = Unit(unit.folder, tuple(part), unit.flags)
-        some, count = settle(half, build, version, texts, dry_run)
+        some, count = settle(half, build, version, texts, clean, dry_run)
         findings += some
         checked += count
     return findings, checked
@@ -218,6 +234,7 @@ def main() -> int:
     parser.add_argument("--build", default="build/dev")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("folders", nargs="*", metavar="FOLDER")
     arguments = parser.parse_args()
     build = pathlib.Path(arguments.build).resolve()
@@ -225,8 +242,8 @@ def main() -> int:
         print(f"tidy.py: {arguments.build} is not configured (cmake --preset dev)", file=sys.stderr)
         return 2
     try:
-        version = subprocess.run([TIDY, "--version"], capture_output=True, text=True,
-                                 check=True).stdout
+        told = subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
+        version = re.search(r"version \S+", told)[0]
     except (OSError, subprocess.CalledProcessError):
         print(f"tidy.py: {TIDY} is missing (scripts/setup.sh --test)", file=sys.stderr)
         return 2
@@ -235,8 +252,9 @@ def main() -> int:
     units.sort(key=lambda unit: (not with_torch(unit), -len(unit.sources)))
     total = sum(len(unit.sources) for unit in units)
     texts, findings, done, checked, start = {}, set(), 0, 0, time.monotonic()
+    clean = set(CLEAN.read_text().split()) if CLEAN.exists() else set()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        jobs = {pool.submit(settle, unit, build, version, texts, arguments.dry_run): unit
+        jobs = {pool.submit(settle, unit, build, version, texts, clean, arguments.dry_run): unit
                 for unit in units}
         for job in concurrent.futures.as_completed(jobs):
             unit, (some, count) = jobs[job], job.result()
@@ -251,6 +269,9 @@ def main() -> int:
             if count:
                 print(f"tidy: {done}/{total} sources, {unit.folder} checked, "
                       f"{time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    if arguments.record and not (findings or arguments.folders or arguments.dry_run):
+        keys = sorted(key_of(unit, version, texts) for unit in units)
+        CLEAN.write_text("".join(key + "\n" for key in keys))
     if not arguments.dry_run:
         print(f"tidy: {total} sources, {checked} checked now, {len(findings)} findings, "
               f"{time.monotonic() - start:.0f} s")

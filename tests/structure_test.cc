@@ -116,7 +116,7 @@ bool knows_engines(const std::string& folder) {
 /// it, or a search for it; empty = nothing.
 std::string compared_engine(const std::string& line) {
   static const std::string name =
-      R"re(("(tessera|verl|verl-megatron|megatron|vllm|sglang|any)"(s|sv)?|k(Own|Any)Engine\b))re";
+      R"re(("(tessera|tessera\+vllm|verl|verl-megatron|megatron|vllm|sglang|any)"(s|sv)?|k(Own|Any)Engine(WithVllm)?\b))re";
   static const std::string in_call =
       R"re(\b(compare|starts_with|ends_with|contains|find|count|strcmp)\([^()]*)re";
   static const std::regex found(R"re([=!]= *(std::string(_view)?[({])?)re" + name +  // x == "verl"

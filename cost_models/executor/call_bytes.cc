@@ -17,25 +17,61 @@ Bytes rounded(double bytes) {
   return Bytes{static_cast<std::int64_t>(std::ceil(std::min(bytes, kMost)))};
 }
 
-/// One rank's widths of a dense layer, in bytes per token.
+/// One rank's widths of a layer, in bytes per token.
 struct Widths {
   double stream = 0;  // of the residual stream: this rank's part under sequence parallelism
   double hidden = 0;  // of it whole
   double queries = 0, keys = 0;
-  double ffn = 0;       // of one of gate, up and their product
+  double ffn = 0;       // of one of gate, up and their product; of the shared expert
   double per_head = 0;  // fp32 of one number a query head
+  // Routed experts: rows that a token becomes, of their columns and of the stream; what the router
+  // and the order of rows take.
+  double expert_ffn = 0, expert_stream = 0, routing = 0;
 };
+
+// Rows by expert that a rank works on, per token of its own (executor/model/experts.cc): all k of
+// every token with a part of the columns, or (experts whole) of the tokens of its own.
+double expert_rows(const RankModel& rank, const LayerShape& shape) {
+  return as_double(shape.experts_per_token) * rank.etp / rank.tp * rank.traits.experts.imbalance;
+}
+
+void add_experts(const RankModel& rank, const LayerShape& shape, Widths& widths) {
+  const double element = size_of(rank.dtype), rows = expert_rows(rank, shape);
+  const double fp32 = size_of(DType::fp32), index = size_of(DType::int64);
+  const double columns = as_double((shape.expert_ffn + rank.etp - 1) / rank.etp);
+  widths.expert_ffn = rows * element * columns;
+  widths.expert_stream = rows * element * as_double(shape.hidden);
+  // Logits' softmax; scores and weights of the choices, and their order and places.
+  const double routed = rank.etp == rank.tp ? 1.0 : 1.0 / rank.stream_parts();
+  widths.routing = routed * (fp32 * as_double(shape.experts) +
+                             as_double(shape.experts_per_token) * (2 * fp32 + 3 * index));
+}
 
 Widths widths_of(const RankModel& rank) {
   const LayerShape shape = rank.layer();
   const double element = size_of(rank.dtype);
   const double hidden = element * as_double(shape.hidden);
-  return {.stream = hidden / rank.stream_parts(),
-          .hidden = hidden,
-          .queries = element * as_double(rank.query_heads() * shape.key_dim),
-          .keys = element * as_double(rank.kv_heads() * shape.key_dim),
-          .ffn = element * as_double(rank.largest(shape.ffn)),
-          .per_head = static_cast<double>(size_of(DType::fp32)) * as_double(rank.query_heads())};
+  Widths widths{
+      .stream = hidden / rank.stream_parts(),
+      .hidden = hidden,
+      .queries = element * as_double(rank.query_heads() * shape.key_dim),
+      .keys = element * as_double(rank.kv_heads() * shape.key_dim),
+      .ffn = element * as_double(rank.largest(shape.ffn)),
+      .per_head = static_cast<double>(size_of(DType::fp32)) * as_double(rank.query_heads())};
+  if (shape.sparse()) add_experts(rank, shape, widths);
+  return widths;
+}
+
+/// The rank's part of a layer of another kind.
+RankModel of_kind(RankModel rank, LayerKind kind) {
+  rank.kind = kind;
+  return rank;
+}
+
+/// What the layer's backward pass makes at once: gradients of gate, up and their product, and of an
+/// expert's rows what comes in and what goes out.
+double inner_gradients(const Widths& width) {
+  return 3 * width.ffn + 3 * width.expert_ffn + 2 * width.expert_stream;
 }
 
 /// A slice of logits in fp32 and, where a gradient follows, once more in the model's type
@@ -66,7 +102,9 @@ Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute) {
   const double fp32 = size_of(DType::fp32);
   const double norms = 4 * width.stream + 2 * fp32 / rank.stream_parts();
   const double attention = 2 * (width.queries + width.keys) + width.per_head;
-  const double mlp = (recompute == Recompute::selective ? 2 : 3) * width.ffn;
+  const int inner = recompute == Recompute::selective ? 2 : 3;
+  const double mlp =
+      inner * width.ffn + inner * width.expert_ffn + 2 * width.expert_stream + width.routing;
   double own_norms = 0;
   if (rank.model.qk_norm) {
     own_norms = width.queries + width.keys + fp32 * as_double(rank.query_heads() + rank.kv_heads());
@@ -78,19 +116,28 @@ MemoryUse executor_training_bytes(const RankModel& rank, const StageLoad& load,
                                   Recompute recompute) {
   const Widths width = widths_of(rank);
   const double tokens = load.tokens / rank.cp;
-  double layers = 0;
-  for (const std::int64_t count : load.layers) layers += as_double(count);
-  const double kept = layers * executor_saved_bytes(rank, recompute).value * load.in_flight;
+  // Of each kind of layer: all that is kept; of the widest, its gradients and its second forward.
+  double saved = 0, gradients = inner_gradients(width),
+         whole = executor_saved_bytes(rank, Recompute::none).value;
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    const std::int64_t count = load.layers[static_cast<std::size_t>(kind)];
+    if (count == 0) continue;
+    const RankModel one = of_kind(rank, static_cast<LayerKind>(kind));
+    saved += as_double(count) * executor_saved_bytes(one, recompute).value;
+    gradients = std::max(gradients, inner_gradients(widths_of(one)));
+    whole = std::max(whole, executor_saved_bytes(one, Recompute::none).value);
+  }
+  const double kept = saved * load.in_flight;
   const double travels = exchange(rank, width);
   // Where the logits are: input, output and gradient of the final norm.
   const double loss = load.last ? 3 * width.stream + whole_stream(rank, width) : 0;
   const double logits = load.last ? logits_bytes(rank, tokens, true) : 0;
-  // In a layer's backward pass: what comes in, and gradients of gate, up and their product; a layer
-  // that is run again has an output, and keeps all but its input, which was kept already.
-  double backward = width.stream + whole_stream(rank, width) + 3 * width.ffn;
+  // In a layer's backward pass: what comes in, and gradients; a layer that is run again has an
+  // output, and keeps all but its input, which was kept already.
+  double backward = width.stream + whole_stream(rank, width) + gradients;
   double again = 0;
   if (recompute == Recompute::full) {
-    again = executor_saved_bytes(rank, Recompute::none).value - width.stream;
+    again = whole - width.stream;
     backward += width.stream;
   }
   MemoryUse use;
@@ -107,8 +154,9 @@ MemoryUse executor_scoring_bytes(const RankModel& rank, bool last_stage, double 
   const double own = tokens / rank.cp;
   // A layer's input and normed input beside the widest operator's inputs and outputs.
   const double attention = 2 * (width.queries + 2 * width.keys) + width.queries;
+  const double mlp = std::max(3 * width.ffn, 3 * width.expert_ffn + 2 * width.expert_stream);
   const double layer =
-      own * (3 * width.stream + whole_stream(rank, width) + std::max(attention, 3 * width.ffn));
+      own * (3 * width.stream + whole_stream(rank, width) + std::max(attention, mlp));
   const double head = last_stage ? own * (2 * width.stream + whole_stream(rank, width)) : 0;
   const double logits = last_stage ? logits_bytes(rank, own, false) : 0;
   MemoryUse use{.communication = rounded(own * exchange(rank, width))};

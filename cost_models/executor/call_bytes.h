@@ -15,7 +15,9 @@ namespace tessera {
 /// sequence parallelism the residual stream is cut further). Dense layers with RMS norms: inputs
 /// and outputs of both norms, rotated queries and keys, values, the attention's output and its
 /// log-sum per head (fp32), gate, up and their product, and where queries and keys have norms of
-/// their own the inputs of these. With Recompute::full the layer's input alone.
+/// their own the inputs of these. Of routed experts each row that a token becomes: its input, gate,
+/// up and their product, its output; and the router's scores. With Recompute::full the layer's
+/// input alone.
 Traffic executor_saved_bytes(const RankModel& rank, Recompute recompute);
 
 /// Activations, logits and workspace of a training call at its largest moment.

@@ -354,6 +354,10 @@ bool LearnedConstant::too_far() const {
   return fate == ConstantFate::moved && std::abs(std::log(after / before)) > 3 * prior;
 }
 
+bool LearnedConstant::above_peak() const {
+  return fate == ConstantFate::moved && peak > 0 && after > peak;
+}
+
 LearnedConstants learn_constants(const Calibration& base,
                                  std::span<const MeasuredQuantity> measured,
                                  const Predictor& predict, const std::string& origin,

@@ -63,10 +63,14 @@ struct LearnedConstant {
   double error = 0;
   double prior = 0;    // Adjustable::prior
   std::string beside;  // of not_told_apart: the other constant
+  double peak = 0;     // what the device is stated to reach; 0 = nothing is
 
   /// Moved further than constants of its kind do (three of their deviations): what it stands for is
   /// more likely a cost that the model does not have.
   bool too_far() const;
+  /// Moved to a rate that the device does not have: beyond its error the run likely did less than
+  /// its plan says.
+  bool above_peak() const;
 };
 
 struct LearnOptions {

@@ -18,21 +18,32 @@ LengthSpec with_spread(double mean, double cv, std::int64_t limit) {
 // What grows with the spread less what was measured of it.
 double excess(const LengthFigures& figures, double cv, std::int64_t limit) {
   const LengthSpec lengths = with_spread(figures.mean, cv, limit);
-  if (figures.clipped > kManyClipped) {
-    return survival(lengths, static_cast<double>(limit) - 0.5) - figures.clipped;
+  const double clipped = figures.clipped.value_or(0);
+  if (clipped > kManyClipped) {
+    return survival(lengths, static_cast<double>(limit) - 0.5) - clipped;
   }
   const double longer = 1 - std::pow(0.5, 1 / std::max(1.0, figures.sequences));
-  const double most = std::min(figures.most, static_cast<double>(limit) - 0.5);
+  const double most =
+      std::min(figures.most.value_or(figures.mean), static_cast<double>(limit) - 0.5);
   return survival(lengths, most) - longer;
+}
+
+bool are_equal(const LengthFigures& figures) {
+  return figures.least && figures.most && *figures.most - *figures.least < 1;
 }
 
 }  // namespace
 
-LengthSpec fit_lengths(const LengthFigures& figures, std::int64_t limit) {
+LengthSpec fit_lengths(const LengthFigures& figures, const LengthSpec& planned) {
+  const std::int64_t limit = planned.max;
   const double mean = std::min(figures.mean, static_cast<double>(limit));
-  if (figures.most - figures.least < 1 || mean >= static_cast<double>(limit) ||
-      figures.clipped >= 1) {
+  const double clipped = figures.clipped.value_or(0);
+  if (are_equal(figures) || mean >= static_cast<double>(limit) || clipped >= 1) {
     return {.mean = mean, .cv = 0, .max = limit};
+  }
+  if (!figures.most && clipped <= kManyClipped) {
+    return planned.cv > 0 ? with_spread(mean, planned.cv, limit)
+                          : LengthSpec{.mean = mean, .cv = 0, .max = limit};
   }
   double low = 0.01, high = kMostSpread;
   for (int halving = 0; halving < 60; ++halving) {

@@ -3,23 +3,25 @@
 // Pure functions; tokens.
 #pragma once
 
-#include <cstdint>
+#include <optional>
 
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
 
-/// Of all responses of one step, or means of these figures over steps.
+/// Of all responses of one step, or means of these figures over steps; none = the run does not say.
 struct LengthFigures {
-  double mean = 0, least = 0, most = 0;
-  double clipped = 0;    // part of the responses that the limit ended
-  double sequences = 0;  // of a step
+  double mean = 0;
+  std::optional<double> least, most;
+  std::optional<double> clipped;  // part of the responses that the limit ended
+  double sequences = 0;           // of a step
 };
 
-/// The clipped log-normal with the measured mean, clipped at `limit` (the longest response), whose
-/// spread gives the part at the limit where more than one response in a hundred is there, and else
+/// The clipped log-normal with the measured mean, clipped at `planned`'s longest response, whose
+/// spread gives the part at that limit where more than one response in a hundred is there, and else
 /// the longest of a step's responses (the median of the largest of `sequences` draws). Equal
-/// lengths have no spread. Precondition: 0 < mean <= limit.
-LengthSpec fit_lengths(const LengthFigures& figures, std::int64_t limit);
+/// lengths have no spread; where neither figure is known the spread is the planned one.
+/// Precondition: 0 < mean <= the limit, but for rounding.
+LengthSpec fit_lengths(const LengthFigures& figures, const LengthSpec& planned);
 
 }  // namespace tessera

@@ -13,7 +13,8 @@ namespace tessera {
 
 /// `words`: NAME=VALUE. Scalar constants take the value, in their own unit; tables of attention
 /// (prefill_ratio, decode_ratio) and collectives' curves ("all_gather/8x1") a factor of their time.
-/// Unknown names and values that are not above 0 are Problems of `--set`.
+/// On a cluster with several GPU types a name means all of them, "H100: NAME" one of them. Unknown
+/// names, constants given twice and values that are not above 0 are Problems of `--set`.
 void set_constants(Calibration& calibration, std::span<const std::string> words,
                    Problems& problems);
 

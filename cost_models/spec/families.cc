@@ -331,6 +331,7 @@ constexpr FamilyFacts kFamilies[] = {
      .default_positions = 32768,
      .default_epsilon = 1e-5,
      .default_kv_heads = 8,
+     .head_dim_key = false,  // Qwen2_5_VLAttention
      .window = WindowRule::if_used_by_layer,
      .default_window = 4096,
      .rope = {.default_theta = 1e6, .sections = true}},

@@ -189,6 +189,7 @@ struct FamilyFacts {
   std::int64_t default_kv_heads = 0;  // 0 = as many as query heads
   bool null_kv_heads = true;          // null = as many as query heads; false = null is refused
   std::int64_t default_head_dim = 0;  // 0 = hidden_size / num_attention_heads
+  bool head_dim_key = true;           // false: it is that quotient, whatever head_dim says
   WindowRule window = WindowRule::none;
   std::int64_t default_window = 0;
   std::int64_t window_pattern = 2;  // of WindowRule::patterned: every n-th layer sees all

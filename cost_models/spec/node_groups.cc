@@ -1,8 +1,24 @@
 #include "cost_models/spec/node_groups.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
 namespace tessera {
+namespace {
+
+/// Takes a node away from the group that has it.
+void drop_node(std::vector<NodeGroup>& groups, std::int64_t node) {
+  for (NodeGroup& group : groups) {
+    if (node < group.nodes) {
+      --group.nodes;
+      return;
+    }
+    node -= group.nodes;
+  }
+}
+
+}  // namespace
 
 std::vector<GroupRange> pool_views(const ClusterSpec& cluster) {
   const int count = std::max(1, static_cast<int>(cluster.groups.size()));
@@ -102,6 +118,24 @@ std::string type_name(const ClusterSpec& cluster, int view) {
   std::string name;
   for (const std::string& type : types_of(cluster, view)) name += (name.empty() ? "" : "+") + type;
   return name;
+}
+
+std::optional<ClusterSpec> cluster_without(const ClusterSpec& cluster, std::span<const int> ranks) {
+  ClusterSpec left = cluster;
+  if (cluster.nodes == 1) {
+    left.gpus_per_node -= static_cast<std::int64_t>(std::set(ranks.begin(), ranks.end()).size());
+    return left.gpus_per_node > 0 ? std::optional(left) : std::nullopt;
+  }
+  std::set<std::int64_t, std::greater<>> nodes;  // the last first: the others keep their numbers
+  for (const int rank : ranks) nodes.insert(rank / cluster.gpus_per_node);
+  left.nodes -= static_cast<std::int64_t>(nodes.size());
+  if (left.nodes <= 0) return std::nullopt;
+  if (cluster.groups.empty()) return left;
+  for (const std::int64_t node : nodes) drop_node(left.groups, node);
+  std::erase_if(left.groups, [](const NodeGroup& group) { return group.nodes == 0; });
+  set_to_weakest(left, {0, static_cast<int>(left.groups.size()) - 1});
+  if (left.groups.size() == 1) left.groups.clear();  // one type: the figures above are its own
+  return left;
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,10 @@ void set_to_weakest(ClusterSpec& cluster, GroupRange range);
 std::int64_t nodes_of(const ClusterSpec& cluster, GroupRange range);
 /// First rank of a group; of the number of groups: that of all GPUs.
 std::int64_t first_rank_of(const ClusterSpec& cluster, int group);
+
+/// The cluster without these ranks' GPUs: of one node that many fewer GPUs; of several, which are
+/// all alike in size, none that had such a rank. nullopt where nothing is left.
+std::optional<ClusterSpec> cluster_without(const ClusterSpec& cluster, std::span<const int> ranks);
 
 /// The group that has a rank, and its device; the cluster's device where all are alike.
 int group_of(const ClusterSpec& cluster, int rank);

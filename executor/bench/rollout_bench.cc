@@ -14,7 +14,7 @@
 #include "executor/measure/device_timing.h"
 #include "executor/measure/timing.h"
 #include "executor/rollout/generate.h"
-#include "executor/rollout/replay.h"
+#include "executor/rollout/prompt_dealing.h"
 
 namespace tessera {
 namespace {

@@ -38,6 +38,38 @@ Node node_of_data(const CheckpointData& data) {
   return node;
 }
 
+struct RuleCount {
+  const char* key;
+  std::int64_t RuleState::*count;
+};
+constexpr std::array kRuleCounts = {RuleCount{"prompts_skipped", &RuleState::prompts_skipped},
+                                    RuleCount{"warnings", &RuleState::warnings},
+                                    RuleCount{"lr_lowered", &RuleState::lr_lowered},
+                                    RuleCount{"roll_backs", &RuleState::roll_backs},
+                                    RuleCount{"pauses", &RuleState::pauses},
+                                    RuleCount{"stops", &RuleState::stops},
+                                    RuleCount{"not_finite", &RuleState::not_finite},
+                                    RuleCount{"skipped_updates", &RuleState::skipped_updates}};
+
+Node node_of_rules(const RuleState& rules) {
+  Node node = map_node();
+  add(node, "lr_scale", node_of(rules.lr_scale));
+  for (const auto& [key, count] : kRuleCounts) add(node, key, node_of(rules.*count));
+  return node;
+}
+
+/// Older checkpoints have none: no rule had done anything.
+RuleState read_rules(ObjectReader& root) {
+  RuleState rules;
+  auto reader = root.object("rules", false);
+  if (!reader) return rules;
+  reader->required("lr_scale", rules.lr_scale, Real{.least = 0, .most = 1, .above = true});
+  for (const auto& [key, count] : kRuleCounts) {
+    reader->required(key, rules.*count, kNotNegative);
+  }
+  return rules;
+}
+
 Node node_of_manifest(const CheckpointManifest& manifest) {
   Node root = map_node();
   add(root, "tessera_checkpoint", node_of(kVersion));
@@ -49,8 +81,18 @@ Node node_of_manifest(const CheckpointManifest& manifest) {
   add(root, "roles", std::move(roles));
   add(root, "kl_coef", node_of(manifest.kl_coef));
   add(root, "prompts_taken", node_of(manifest.prompts_taken));
+  add(root, "rules", node_of_rules(manifest.rules));
   add(root, "sampling_seed", node_of(manifest.seed));
   add(root, "data", node_of_data(manifest.data));
+  Node lengths = list_node();
+  for (const CheckpointLength& length : manifest.lengths) {
+    Node node = map_node();
+    add(node, "row", node_of(length.row));
+    add(node, "mean", node_of(length.mean));
+    add(node, "longest", node_of(length.longest));
+    lengths.items.push_back(std::move(node));
+  }
+  add(root, "response_tokens", std::move(lengths));
   Node metrics = map_node();
   for (const auto& [name, value] : manifest.metrics) add(metrics, name, node_of(value));
   add(root, "metrics", std::move(metrics));
@@ -93,6 +135,7 @@ CheckpointManifest read(ObjectReader& root) {
   }
   root.required("kl_coef", manifest.kl_coef);
   root.required("prompts_taken", manifest.prompts_taken, kNotNegative);
+  manifest.rules = read_rules(root);
   root.required("sampling_seed", manifest.seed);
   if (auto data = root.object("data")) {
     data->required("prompts", manifest.data.prompts);
@@ -100,6 +143,12 @@ CheckpointManifest read(ObjectReader& root) {
     data->required("seed", manifest.data.seed);
     data->required("shuffle", manifest.data.shuffle);
     data->required("xxh3", manifest.data.digest, true);
+  }
+  for (ObjectReader& reader : root.objects("response_tokens", false)) {
+    CheckpointLength& length = manifest.lengths.emplace_back();
+    reader.required("row", length.row, kNotNegative);
+    reader.required("mean", length.mean, Real{.least = 0});
+    reader.required("longest", length.longest, Real{.least = 0});
   }
   if (auto metrics = root.object("metrics")) {
     for (const std::string& name : metrics->keys()) {

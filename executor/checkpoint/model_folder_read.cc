@@ -50,10 +50,10 @@ std::optional<fs::path> resolved(const fs::path& folder, const std::string& name
   return target;
 }
 
-/// The content of model.safetensors.index.json.
+/// The content of model.safetensors.index.json that counts: its total_size is wrong in published
+/// folders, nothing reads it, and every tensor's size is checked.
 struct Index {
   std::map<std::string, std::string> file_of;  // by tensor
-  std::optional<std::int64_t> total_size;
 };
 
 std::optional<Index> read_index(const fs::path& path, Problems& problems) {
@@ -84,18 +84,6 @@ std::optional<Index> read_index(const fs::path& path, Problems& problems) {
       refuse("/weight_map/" + map->keys[i], describe(map->items[i]), "a file name");
     }
   }
-  const Node* metadata = document->root.find("metadata");
-  const Node* total = metadata == nullptr ? nullptr : metadata->find("total_size");
-  if (total != nullptr) {
-    // Some writers store a whole number as 123.0; both are read.
-    const bool numeric = total->is(Kind::integer) || total->is(Kind::number);
-    if (numeric && total->number >= 0 && total->number < 0x1p62) {
-      index.total_size =
-          total->is(Kind::integer) ? total->integer : static_cast<std::int64_t>(total->number);
-    } else {
-      refuse("/metadata/total_size", describe(*total), "a number of bytes");
-    }
-  }
   if (problems.size() != before) return std::nullopt;
   return index;
 }
@@ -122,9 +110,7 @@ void refuse_missing(const fs::path& folder, Problems& problems) {
 void check_index(const Index& index, const std::map<std::string, TensorView>& tensors,
                  const std::map<std::string, std::string>& listed_name, const std::string& file,
                  Problems& problems) {
-  std::int64_t total = 0;
   for (const auto& [name, tensor] : tensors) {
-    total += tensor.bytes();
     const auto listed = index.file_of.find(name);
     const std::string& holder = listed_name.at(tensor.file);
     if (listed == index.file_of.end()) {
@@ -146,12 +132,6 @@ void check_index(const Index& index, const std::map<std::string, TensorView>& te
                           .found = "'" + holder + "', which does not hold it",
                           .expected = "the file that holds it"});
     }
-  }
-  if (index.total_size && *index.total_size != total) {
-    problems.push_back({.file = file,
-                        .place = "/metadata/total_size",
-                        .found = std::to_string(*index.total_size),
-                        .expected = std::to_string(total) + ", the bytes of all tensors"});
   }
 }
 

@@ -31,12 +31,30 @@ struct CheckpointRole {
   bool operator==(const CheckpointRole&) const = default;
 };
 
+/// Response tokens of a prompt when it was last answered: by these generation is dealt.
+struct CheckpointLength {
+  std::int64_t row = 0;  // of the data
+  double mean = 0, longest = 0;
+  bool operator==(const CheckpointLength&) const = default;
+};
+
 /// Which prompts the steps took: with these a step's number is the position in the data.
 struct CheckpointData {
   std::int64_t prompts = 0, per_step = 0, seed = 0;
   bool shuffle = true;
   std::string digest;  // of all prompts' tokens and truths
   bool operator==(const CheckpointData&) const = default;
+};
+
+/// What the rules of a run have done to it so far, and what they count: it goes on so.
+struct RuleState {
+  double lr_scale = 1;               // of every learning rate
+  std::int64_t prompts_skipped = 0;  // of the source, by roll-backs: all later ones move up
+  // How often rules have asked for each action that was carried out.
+  std::int64_t warnings = 0, lr_lowered = 0, roll_backs = 0, pauses = 0, stops = 0;
+  // Over all steps: numbers of training that were none, updates that were left out.
+  std::int64_t not_finite = 0, skipped_updates = 0;
+  bool operator==(const RuleState&) const = default;
 };
 
 struct CheckpointFile {
@@ -52,8 +70,10 @@ struct CheckpointManifest {
   std::map<std::string, CheckpointRole> roles;  // by role
   double kl_coef = 0;                           // of the KL in the reward, as it is after the step
   std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups; else 0
-  std::int64_t seed = 0;           // of the sampled tokens
+  RuleState rules;
+  std::int64_t seed = 0;  // of the sampled tokens
   CheckpointData data;
+  std::vector<CheckpointLength> lengths;  // of prompts that were answered, by row
   std::map<std::string, double> metrics;  // of the step: what checkpoints are ranked by
   std::vector<CheckpointFile> files;      // by rank
   bool operator==(const CheckpointManifest&) const = default;

@@ -39,6 +39,18 @@ std::vector<int> ends_of(const std::vector<int>& stages, int rank) {
   return {stages.front(), stages.back()};
 }
 
+/// `make`: a group of so many ranks, by name, of the ranks that this one is with.
+template <class Make>
+void make_expert_groups(const Communicator& world, const RankMap& map, const Make& make,
+                        ParallelGroups& groups) {
+  if (map.layout.ep == 1) return;
+  const auto ranks_along = [&](Axis axis) {
+    return groups.member ? group_of(map, axis, world.rank()) : std::vector<int>();
+  };
+  groups.ep = make(map.layout.ep, "ep", ranks_along(Axis::ep));
+  groups.edp = make(map.layout.edp(), "edp", ranks_along(Axis::edp));
+}
+
 }  // namespace
 
 ParallelGroups make_groups(Communicator& world, const RankMap& map,
@@ -96,6 +108,7 @@ ParallelGroups make_groups(Communicator& world, const RankMap& map,
   groups.embedding = make(layout.pp, "embedding",
                           groups.member ? ends_of(stages, world.rank()) : std::vector<int>());
   groups.role = make(layout.ranks(), "role", groups.member ? map.ranks : std::vector<int>());
+  make_expert_groups(world, map, make, groups);
   return groups;
 }
 

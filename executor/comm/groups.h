@@ -32,6 +32,9 @@ struct ParallelGroups {
   std::unique_ptr<Communicator> model;      // tp x pp: the ranks of one model replica
   std::unique_ptr<Communicator> embedding;  // first and last stage of one tp and dp; only pp > 1
   std::unique_ptr<Communicator> role;       // every rank of the role, in role order
+  /// Ranks of a stage that hold different experts, and those that hold the same (ExpertCoord);
+  /// only with expert parallelism: else experts lie as the rest does.
+  std::unique_ptr<Communicator> ep, edp;
 };
 
 /// Wraps a new group, e.g. to time it; gets the group's name ("tp", "role", ...).

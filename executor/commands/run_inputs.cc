@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "executor/config/run_config_vllm.h"
 #include "planner/engines/read_plan.h"
 
 namespace tessera {
@@ -48,12 +49,6 @@ RunInputs read_run_inputs(const TrainOptions& options) {
   return {std::move(*plan), std::move(*config)};
 }
 
-std::vector<std::string> RunPromptSets::notes() const {
-  std::vector<std::string> all = train.notes;
-  if (validation) all.insert(all.end(), validation->notes.begin(), validation->notes.end());
-  return all;
-}
-
 RunPromptSets read_run_prompts(const RunInputs& inputs) {
   PromptSetOptions options = prompt_options(inputs);
   RunPromptSets sets{.train = read_prompt_set(options), .validation = {}};
@@ -65,6 +60,17 @@ RunPromptSets read_run_prompts(const RunInputs& inputs) {
   options.shuffle = false;
   sets.validation = read_prompt_set(options);
   return sets;
+}
+
+std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& prompts) {
+  std::vector<std::string> all = prompts.train.notes;
+  if (prompts.validation) {
+    const std::vector<std::string>& more = prompts.validation->notes;
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  if (const std::string note = generation_note(inputs.plan, inputs.config.rollout); !note.empty())
+    all.push_back(note);
+  return all;
 }
 
 }  // namespace tessera

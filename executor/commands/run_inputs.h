@@ -33,12 +33,12 @@ RunInputs read_run_inputs(const TrainOptions& options);
 struct RunPromptSets {
   PromptSet train;
   std::optional<PromptSet> validation;
-
-  /// For people: prompts left out or cut.
-  std::vector<std::string> notes() const;
 };
 
 /// Throws Error(bad_input) with every problem of the files.
 RunPromptSets read_run_prompts(const RunInputs& inputs);
+
+/// For people: prompts left out or cut, an engine that the plan is not for.
+std::vector<std::string> notes_of(const RunInputs& inputs, const RunPromptSets& prompts);
 
 }  // namespace tessera

@@ -27,10 +27,7 @@ RunRecords::RunRecords(const fs::path& run, const RunConfig& config, const Plan&
   if (!config.trainer.rules.empty()) rules_.emplace(config.trainer.rules, plan);
 }
 
-void RunRecords::step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
-                      std::span<const Sequence> sequences) {
-  log_.add_step(step, numbers);
-  for (const Sequence& sequence : sequences) log_.add_sample(line_of(step, prompts, sequence));
+AskedActions RunRecords::judge(std::int64_t step, const Metrics& numbers) {
   const double skipped = numbers.at("training/skipped_updates");
   if (skipped > 0) {
     char text[120];
@@ -38,11 +35,21 @@ void RunRecords::step(std::int64_t step, const Metrics& numbers, const PromptSet
                   static_cast<long long>(step), skipped);
     note(text);
   }
-  if (rules_) {
-    const RunRules::Judgement judgement = rules_->judge(step, numbers);
-    for (const std::string& line : judgement.lines) note(line);
-    rule_stops_ = rule_stops_ || judgement.stop;
-  }
+  if (!rules_) return {};
+  const RunRules::Judgement judgement = rules_->judge(step, numbers);
+  for (const std::string& line : judgement.lines) note(line);
+  return judgement.asked;
+}
+
+void RunRecords::rolled_back(std::int64_t step) {
+  log_.keep_apart_after(step);
+  if (rules_) rules_->forget();
+}
+
+void RunRecords::step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
+                      std::span<const Sequence> sequences) {
+  log_.add_step(step, numbers);
+  for (const Sequence& sequence : sequences) log_.add_sample(line_of(step, prompts, sequence));
   progress_.step(step, numbers);
 }
 

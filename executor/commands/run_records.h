@@ -30,11 +30,13 @@ class RunRecords {
   void detail(const std::string& line) { progress_.detail(line); }
   void forget_after(std::int64_t step) { log_.forget_after(step); }
 
-  /// A rule has asked for the end of the run.
-  bool rule_stops() const { return rule_stops_; }
+  /// What the rules ask for after a step; says which of them it violates, and of one whose updates
+  /// were skipped that they were.
+  AskedActions judge(std::int64_t step, const Metrics& numbers);
+  /// The steps after `step` come again.
+  void rolled_back(std::int64_t step);
 
-  /// A step that has ended. Says of one whose updates were skipped that they were, and which rules
-  /// it violates.
+  /// A step that has ended.
   void step(std::int64_t step, const Metrics& numbers, const PromptSet& prompts,
             std::span<const Sequence> sequences);
   /// A validation after `step` steps; its numbers are added to the metrics where they stand
@@ -47,7 +49,6 @@ class RunRecords {
   StepProgress progress_;
   std::filesystem::path answers_;  // folder
   std::optional<RunRules> rules_;
-  bool rule_stops_ = false;
 };
 
 }  // namespace tessera

@@ -49,8 +49,10 @@ RunRules::Judgement RunRules::judge(std::int64_t step, const Metrics& numbers) {
     const RuleAction action = judged.rule->action;
     if (judged.verdict.outcome != RuleOutcome::violated || action == RuleAction::none) continue;
     violated.insert(judged.rule->name);
-    if (!violated_.contains(judged.rule->name)) judgement.lines.push_back(line_of(step, judged));
-    judgement.stop = judgement.stop || action != RuleAction::warn;
+    const bool begins = !violated_.contains(judged.rule->name);
+    if (begins) judgement.lines.push_back(line_of(step, judged));
+    const bool once = action == RuleAction::warn || action == RuleAction::pause;
+    if (begins || !once) judgement.asked.add(action);
   }
   violated_ = std::move(violated);
   return judgement;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/rl/rows.h"
+#include "executor/rules/rule_actions.h"
 #include "planner/plan/plan.h"
 #include "simulator/rules/rules.h"
 
@@ -21,11 +22,13 @@ class RunRules {
 
   struct Judgement {
     std::vector<std::string> lines;  // of rules that have begun to be violated
-    bool stop = false;               // one of them asks for more than a warning
+    AskedActions asked;
   };
-  /// A rule that asks to pause, to roll back or for another learning rate ends the run after the
-  /// step, as one that asks to stop: the checkpoint is there, and the choice is the user's.
+  /// A rule that warns or pauses does so when it begins to be violated; all others ask again after
+  /// every step that violates them.
   Judgement judge(std::int64_t step, const Metrics& numbers);
+  /// After a roll-back no rule is violated any more.
+  void forget() { violated_.clear(); }
 
  private:
   RuleProfile profile_;

@@ -192,7 +192,8 @@ class Rank {
     std::int64_t first_step = 0;
     if (!candidates.empty()) {
       first_step = resume(worker_, candidates, data_of(prompts, plan, inputs_.config),
-                          inputs_.config, note());
+                          inputs_.config, note())
+                       .step;
     }
     if (records_) records_->forget_after(first_step);
     return {worker_, plan, inputs_.config, prompts, folder_, note(), first_step};
@@ -220,7 +221,7 @@ class Rank {
                  .resumes = !candidates.empty()});
     print_memory(worker_);
     const RunPromptSets prompts = read_run_prompts(inputs_);
-    for (const std::string& line : prompts.notes()) {
+    for (const std::string& line : notes_of(inputs_, prompts)) {
       if (records_) records_->note(line);
     }
     RunSaver saver = make_saver(prompts.train, candidates);
@@ -252,6 +253,17 @@ class Rank {
     records_->note(text);
   }
 
+  /// Of rank 0. Somebody who asks for a pause gets it as a rule does; a rule's is asked for here.
+  AskedActions judge(std::int64_t step, const Metrics& numbers) {
+    AskedActions asked = records_->judge(step, numbers);
+    if (pause_requested(folder_)) {
+      asked.add(RuleAction::pause);
+    } else if (asked.has(RuleAction::pause)) {
+      request_pause(folder_, "a rule, after step " + std::to_string(step));
+    }
+    return asked;
+  }
+
   /// Keeps references to the prompts. The run goes on after `first_step` steps.
   RunObserver observer(const RunPrompts& prompts, std::int64_t first_step) {
     RunObserver observer;
@@ -263,11 +275,16 @@ class Rank {
     observer.communication = [this] { return times_.metrics(); };
     observer.should_stop = [this] {
       const StopReason asked = setup_.rank == 0 ? requested_stop(folder_) : StopReason::none;
-      const bool ruled = records_ && records_->rule_stops();
-      return std::max({asked, stop_signalled(), ruled ? StopReason::stop : StopReason::none});
+      return std::max(asked, stop_signalled());
     };
     observer.note = note();
+    observer.pauses = [this](std::int64_t step) { status_->enter("paused", step); };
     if (!records_) return observer;
+    observer.paused = [this] { return pause_requested(folder_); };
+    observer.judged = [this](std::int64_t step, const Metrics& numbers) {
+      return judge(step, numbers);
+    };
+    observer.rolled_back = [this](std::int64_t step) { records_->rolled_back(step); };
     observer.weights_moved = [this](std::int64_t, const ReshardReport& report) {
       records_->detail(to_string(report));
     };
@@ -326,7 +343,8 @@ void add_train(CLI::App& app) {
     }
     RunInputs inputs = read_run_inputs(*options);
     if (options->check) {
-      for (const std::string& line : read_run_prompts(inputs).notes()) std::puts(line.c_str());
+      for (const std::string& line : notes_of(inputs, read_run_prompts(inputs)))
+        std::puts(line.c_str());
       check_resume(inputs.config.trainer.checkpoint);
       const std::string& rules = inputs.config.trainer.rules;
       if (!rules.empty()) RunRules(rules, inputs.plan);

@@ -9,6 +9,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "cost_models/documents/strict_yaml.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "executor/config/run_config_algorithm.h"
 #include "executor/config/run_config_checkpoint.h"
 #include "executor/config/run_config_readers.h"
@@ -70,6 +71,7 @@ class RunReader {
     reader->optional("allocator", trainer.allocator);
     reader->optional("random_weights", trainer.random_weights);
     reader->optional("rules", trainer.rules);
+    trainer.rule_actions = read_rule_actions(*reader);
     std::string replay;
     reader->optional("rollout_replay", replay);
     trainer.rollout_replay = replay;
@@ -141,6 +143,7 @@ class RunReader {
 
   void actor_rollout_ref() {
     config_.actor.objective.use_kl_loss = plan_.workload.kl == KlPlace::loss;
+    set_planned_generation(plan_, config_.rollout);
     auto reader = root_.object("actor_rollout_ref", false);
     if (!reader) return;
     model(*reader, Role::actor);
@@ -237,6 +240,16 @@ class RunReader {
                                 {"data_loader_seed", "mini-batches follow the prompts' order"}});
   }
 
+  void router_loss(ObjectReader& reader, double& coefficient) {
+    reader.optional("router_aux_loss_coef", coefficient, kFromZero);
+    const RolePlan* const planned = role(Role::actor);
+    if (coefficient == 0 || planned == nullptr) return;
+    const std::string why = balance_refusal(plan_.model_of(Role::actor), planned->layout,
+                                            planned->recompute == Recompute::full);
+    if (!why.empty())
+      reader.refuse("router_aux_loss_coef", "0", "tessera does not train with " + why);
+  }
+
   void actor(ObjectReader& reader) {
     ActorConfig& actor = config_.actor;
     read_optim(reader, actor.optim);
@@ -247,6 +260,7 @@ class RunReader {
     read_kl_type(reader, "kl_loss_type", actor.objective.kl_loss_type);
     read_aggregation(reader, plan_.workload.response_tokens.max, actor.aggregation);
     reader.optional("grad_clip", actor.grad_clip, kAboveZero);
+    router_loss(reader, actor.router_aux_loss_coef);
     fsdp_config(reader, Role::actor, actor.reshard_after_forward);
     update_keys(reader, Role::actor);
     reader.refuse_unknown_keys();
@@ -257,6 +271,7 @@ class RunReader {
     reader.optional("temperature", rollout.sampling.temperature, kAboveZero);
     reader.optional("top_p", rollout.sampling.top_p, Real{.least = 0, .most = 1, .above = true});
     reader.optional("top_k", rollout.sampling.top_k, Whole{.least = -1});
+    reader.optional("min_p", rollout.sampling.min_p, Real{.least = 0, .most = 1});
     read_seed(reader, "seed", rollout.seed);
     reader.optional("verify_weights", rollout.verify_weights, kNotNegative);
     fixed(reader, "n", plan_.workload.samples_per_prompt, "workload.samples_per_prompt");

@@ -28,6 +28,7 @@
 #include "executor/rl/pf_ppo.h"
 #include "executor/rl/sampling.h"
 #include "executor/vllm/options.h"
+#include "planner/engines/generation_engine.h"
 
 namespace tessera {
 
@@ -80,12 +81,9 @@ struct ActorConfig {
   std::filesystem::path teacher;  // weights of the role reference; empty = its model's
   Aggregation aggregation;
   double grad_clip = 1.0;
+  double router_aux_loss_coef = 0;    // of the routers' load-balancing loss; verl trains without it
   bool reshard_after_forward = true;  // FSDP; false: layers stay whole until their backward pass
 };
-
-/// Who generates: this program's own engine, or vLLM's servers.
-enum class GenerationEngine : std::uint8_t { tessera, vllm };
-std::string_view name_of(GenerationEngine engine);
 
 struct RolloutConfig {
   SamplingOptions sampling;
@@ -93,8 +91,8 @@ struct RolloutConfig {
   /// Steps between two in which digests prove the rollout's weights, beginning with the first; 0 =
   /// never.
   std::int64_t verify_weights = 10;
-  GenerationEngine engine = GenerationEngine::tessera;
-  VllmOptions vllm;  // unused by our own engine
+  GenerationEngine engine = GenerationEngine::tessera;  // default: the plan's
+  VllmOptions vllm;                                     // unused by our own engine
 };
 
 struct CriticConfig {
@@ -136,8 +134,16 @@ struct CheckpointConfig {
   std::filesystem::path resume_from_path;  // a checkpoint, or a run whose newest is meant
 };
 
+/// How far the actions of rules may go (trainer.rule_actions).
+struct RuleActionsConfig {
+  double lr_factor = 0.5;       // `set lr` multiplies the learning rates by it, each time
+  double lr_floor = 0.1;        // down to this part of what the file says
+  std::int64_t roll_backs = 2;  // of a run; the next one ends it
+};
+
 struct TrainerConfig {
   CheckpointConfig checkpoint;
+  RuleActionsConfig rule_actions;
   double timeout_s = 600;  // what a rank waits for its peers, e.g. for another role's phase to end
   std::int64_t total_training_steps = 0;
   std::uint64_t seed = 0;

@@ -72,4 +72,17 @@ CheckpointConfig read_checkpoint(ObjectReader& trainer) {
   return config;
 }
 
+RuleActionsConfig read_rule_actions(ObjectReader& trainer) {
+  RuleActionsConfig config;
+  auto reader = trainer.object("rule_actions", false);
+  if (!reader) return config;
+  constexpr Real kPart{.least = 0, .most = 1, .above = true};
+  reader->optional("lr_factor", config.lr_factor, kPart);
+  if (config.lr_factor == 1) reader->refuse("lr_factor", "less than 1");
+  reader->optional("lr_floor", config.lr_floor, kPart);
+  reader->optional("roll_backs", config.roll_backs, kNotNegative);
+  reader->refuse_unknown_keys();
+  return config;
+}
+
 }  // namespace tessera

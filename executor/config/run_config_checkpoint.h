@@ -1,4 +1,5 @@
-// Keys of run.yaml's section `trainer` about checkpoints. Problems go to the reader; pure
+// Keys of run.yaml's section `trainer` about checkpoints, and what
+// rules may do with them. Problems go to the reader; pure
 // otherwise.
 #pragma once
 
@@ -8,5 +9,7 @@
 namespace tessera {
 
 CheckpointConfig read_checkpoint(ObjectReader& trainer);
+/// trainer.rule_actions.
+RuleActionsConfig read_rule_actions(ObjectReader& trainer);
 
 }  // namespace tessera

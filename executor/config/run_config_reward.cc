@@ -1,5 +1,6 @@
 #include "executor/config/run_config_reward.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/config/run_config_readers.h"
+#include "executor/http/http.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -41,6 +43,7 @@ const RewardRule* rule_at(ObjectReader& reader, std::string_view key, const std:
   if (rule == nullptr) {
     std::vector<std::string> known = reward_rule_names();
     known.emplace_back(kUnitTestsName);
+    known.emplace_back(kSandboxName);
     reader.refuse(key, "a built-in rule", did_you_mean(name, known));
   }
   return rule;
@@ -65,7 +68,9 @@ RewardFunction read_function(ObjectReader& reader) {
   reader.optional("function", function.function);
   read_kwargs(reader, "reward_kwargs", function.kwargs);
   function.file = path;
-  function.unit_tests = function.name == kUnitTestsName && path.empty() && function.command.empty();
+  const bool by_name = path.empty() && function.command.empty();
+  function.unit_tests = by_name && function.name == kUnitTestsName;
+  function.service = by_name && function.name == kSandboxName;
   const bool of_file =
       reader.has("function") || (reader.has("reward_kwargs") && !function.unit_tests);
   if (of_file && path.empty()) reader.refuse("path", "the Python file that has the function");
@@ -77,7 +82,7 @@ RewardFunction read_function(ObjectReader& reader) {
     if (function.name.empty()) function.name = program.filename().string();
   } else if (function.name.empty()) {
     reader.refuse("name", "the name of a rule, a path or a command");
-  } else if (!function.unit_tests) {
+  } else if (!function.unit_tests && !function.service) {
     function.rule = rule_at(reader, "name", function.name);
   }
   reader.refuse_unknown_keys();
@@ -129,6 +134,49 @@ void read_workers(ObjectReader& reward, RewardPrograms& programs) {
   reader->refuse_unknown_keys();
 }
 
+/// Where the service is: at a host that is allowed, which those beyond this machine must be by
+/// name.
+void read_address(ObjectReader& reader, SandboxService& service) {
+  std::string url;
+  std::vector<std::string> allowed;
+  reader.optional("url", url);
+  reader.list("allowed_hosts", allowed, false);
+  if (url.empty()) return;  // verl's default
+  constexpr std::string_view kScheme = "http://";
+  const std::size_t slash = url.find('/', std::min(kScheme.size(), url.size()));
+  service.server = url.substr(0, slash);
+  if (!is_server_address(service.server) || slash == std::string::npos) {
+    return reader.refuse("url", "an address as http://127.0.0.1:8080/run_code");
+  }
+  service.path = url.substr(slash);
+  const std::size_t colon = service.server.rfind(':');
+  const std::string host = service.server.substr(kScheme.size(), colon - kScheme.size());
+  allowed.insert(allowed.end(), {"127.0.0.1", "localhost"});
+  if (std::ranges::find(allowed, host) == allowed.end()) {
+    reader.refuse("url", "a host of allowed_hosts, or this machine's 127.0.0.1",
+                  "responses are sent there as they are");
+  }
+}
+
+void read_service(ObjectReader& reward, const std::vector<RewardFunction>& functions,
+                  SandboxService& service) {
+  if (auto reader = reward.object("sandbox_fusion", false)) {
+    read_address(*reader, service);
+    reader->optional("max_concurrent", service.connections, Whole{.least = 1, .most = 4096});
+    reader->optional("memory_limit_mb", service.limits.memory_limit_mb,
+                     Whole{.least = 1, .most = 1'048'576});
+    reader->optional("timeout_s", service.limits.timeout_s, Whole{.least = 1, .most = 3600});
+    reader->refuse_unknown_keys();
+  }
+  const bool used = std::ranges::any_of(functions, &RewardFunction::service);
+  if (used && service.server.empty()) {
+    reward.refuse("sandbox_fusion", "the url of the service that sandbox_fusion asks");
+  }
+  if (!used && !service.server.empty()) {
+    reward.refuse("sandbox_fusion", "function: sandbox_fusion beside it, which asks the service");
+  }
+}
+
 }  // namespace
 
 RewardConfig read_reward(ObjectReader& root, const Plan& plan) {
@@ -148,12 +196,15 @@ RewardConfig read_reward(ObjectReader& root, const Plan& plan) {
   reward->optional("function", rule);
   if (rule == kUnitTestsName) {
     config.functions.functions = {{.name = rule, .unit_tests = true}};
+  } else if (rule == kSandboxName) {
+    config.functions.functions = {{.name = rule, .service = true}};
   } else {
     config.functions.functions = {{.name = rule, .rule = rule_at(*reward, "function", rule)}};
   }
   if (reward->has("functions")) read_functions(*reward, config.functions.functions);
   read_custom_function(*reward, config.functions.functions);
   read_workers(*reward, config.functions.programs);
+  read_service(*reward, config.functions.functions, config.functions.programs.service);
   std::string manager = "naive";
   if (auto named = reward->object("reward_manager", false)) {
     named->optional("name", manager);
@@ -164,7 +215,6 @@ RewardConfig read_reward(ObjectReader& root, const Plan& plan) {
   if (config.overlong.enable && manager != "dapo") {
     reward->refuse("reward_manager", "name: dapo, whose buffer reward_kwargs describes");
   }
-  refuse_unsupported(*reward, {{"sandbox_fusion", "there is no sandbox service"}});
   reward->refuse_unknown_keys();
   return config;
 }

@@ -44,6 +44,7 @@ void read_validation_sampling(ObjectReader& rollout, ValidationConfig& validatio
   reader->optional("temperature", sampling.temperature, kFromZero);
   reader->optional("top_p", sampling.top_p, Real{.least = 0, .most = 1, .above = true});
   reader->optional("top_k", sampling.top_k, Whole{.least = -1});
+  reader->optional("min_p", sampling.min_p, Real{.least = 0, .most = 1});
   reader->optional("n", validation.samples, Whole{.least = 1, .most = 1'000'000});
   if (draws && sampling.temperature == 0) {
     reader->refuse("temperature", "a number above 0 with do_sample: true");

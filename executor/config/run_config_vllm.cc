@@ -3,10 +3,12 @@
 #include <array>
 #include <string>
 
+#include "executor/http/http.h"
 #include "executor/vllm/generate_call.h"
-#include "executor/vllm/http.h"
-#include "executor/vllm/placement.h"
+#include "planner/engines/engine.h"
+#include "planner/engines/vllm_weights.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/served_memory.h"
 
 namespace tessera {
 namespace {
@@ -29,10 +31,6 @@ void refuse_plan(ObjectReader& reader, const Plan& plan) {
   refuse_if(actor->offload.parameters,
             "tessera, or an actor whose parameters stay on the device, where vLLM reads them");
   refuse_if(!one_host(plan), "tessera: vLLM's workers read memory of ranks on their own host");
-  const std::int64_t most = rollout->batching.max_sequences;
-  refuse_if(plan.workload.samples_per_prompt > most,
-            "tessera, or more sequences at a time than " + std::to_string(most) +
-                ": vLLM takes a prompt's samples together");
   for (const std::string& reason : vllm_refusals(plan.model_of(Role::actor), rollout->layout)) {
     reader.refuse("engine", "tessera", reason);
   }
@@ -68,10 +66,29 @@ void read_options(ObjectReader& reader, const Plan& plan, VllmOptions& vllm) {
   reader.refuse_unknown_keys();
 }
 
+/// Who generates by the plan: of an engine that only exports run, this program.
+GenerationEngine planned_engine(const Plan& plan) {
+  return engine_named(plan.engine).generation.value_or(GenerationEngine::tessera);
+}
+
 }  // namespace
 
-std::string_view name_of(GenerationEngine engine) {
-  return engine == GenerationEngine::vllm ? "vllm" : "tessera";
+void set_planned_generation(const Plan& plan, RolloutConfig& config) {
+  config.engine = planned_engine(plan);
+  const RolePlan* const rollout = plan.find(Role::rollout);
+  if (config.engine != GenerationEngine::vllm || rollout == nullptr) return;
+  VllmOptions& vllm = config.vllm;
+  vllm.gpu_memory_utilization =
+      served_memory_share(plan, *rollout, Phase::gen, vllm.gpu_memory_utilization);
+  vllm.sleeps = plan.reshard.empty() || !plan.reshard.front().keep;
+}
+
+std::string generation_note(const Plan& plan, const RolloutConfig& config) {
+  const GenerationEngine planned = planned_engine(plan);
+  if (config.engine == planned) return "";
+  return "engine " + std::string(name_of(config.engine)) + " generates, which plan '" +
+         plan.engine + "' is not for: its prediction and memory are those of engine " +
+         std::string(name_of(planned));
 }
 
 void read_generation_engine(ObjectReader& rollout, const Plan& plan, RolloutConfig& config) {
@@ -89,7 +106,7 @@ void read_generation_engine(ObjectReader& rollout, const Plan& plan, RolloutConf
   }
   if (logprobs_mode(config.sampling) == nullptr) {
     rollout.refuse("temperature",
-                   "1 with top_k or top_p: vLLM has the log-probs of all tokens "
+                   "1 with top_k, top_p or min_p: vLLM has the log-probs of all tokens "
                    "then, and otherwise those of the tokens that are left");
   }
 }

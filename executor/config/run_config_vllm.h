@@ -2,12 +2,21 @@
 // go to the reader; pure otherwise.
 #pragma once
 
+#include <string>
+
 #include "cost_models/documents/object_reader.h"
 #include "executor/config/run_config.h"
 
 namespace tessera {
 
 struct Plan;
+
+/// What the plan says of both: who generates, and its servers' memory and sleep where it is for
+/// some. What a file leaves out.
+void set_planned_generation(const Plan& plan, RolloutConfig& config);
+
+/// For people, where another engine generates than the plan is for; else empty.
+std::string generation_note(const Plan& plan, const RolloutConfig& config);
 
 /// Reads both keys. With vLLM it refuses what its servers cannot do for this plan: models and
 /// layouts that they cannot hold, hosts, sampling whose log-probs they do not have.

@@ -6,6 +6,7 @@
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/problem.h"
+#include "executor/data/sentence_pieces.h"
 #include "executor/data/tokenizer_tables.h"
 #include "executor/data/unicode.h"
 
@@ -28,17 +29,28 @@ struct Candidate {
   }
 };
 
-std::vector<Symbol> symbols_of(const TokenizerTables& tables, std::string_view word) {
-  std::vector<Symbol> symbols;
+std::vector<std::int32_t> byte_level_characters(const TokenizerTables& tables,
+                                                std::string_view word) {
+  std::vector<std::int32_t> ids;
   bool last_unknown = false;
   for (const char byte : word) {
     const auto found = tables.vocab.find(byte_alphabet()[static_cast<unsigned char>(byte)]);
     const bool known = found != tables.vocab.end();
     if (!known && (!tables.unknown || (last_unknown && tables.fuse_unknown))) continue;
+    ids.push_back(known ? found->second : *tables.unknown);
+    last_unknown = !known;
+  }
+  return ids;
+}
+
+/// The word's characters, linked.
+std::vector<Symbol> symbols_of(const TokenizerTables& tables, std::string_view word) {
+  std::vector<Symbol> symbols;
+  for (const std::int32_t id :
+       tables.sentence ? sentence_characters(tables, word) : byte_level_characters(tables, word)) {
     const auto at = static_cast<std::int32_t>(symbols.size());
     if (at > 0) symbols.back().next = at;
-    symbols.push_back({known ? found->second : *tables.unknown, at - 1, -1});
-    last_unknown = !known;
+    symbols.push_back({id, at - 1, -1});
   }
   return symbols;
 }
@@ -82,7 +94,9 @@ void encode_word(const TokenizerTables& tables, std::string_view word,
                  std::vector<std::int32_t>& ids) {
   if (tables.ignore_merges) {
     std::string token;
-    for (const char byte : word) token += byte_alphabet()[static_cast<unsigned char>(byte)];
+    if (tables.sentence) token = word;
+    for (const char byte : word.substr(token.size()))
+      token += byte_alphabet()[static_cast<unsigned char>(byte)];
     if (const auto whole = tables.vocab.find(token); whole != tables.vocab.end()) {
       ids.push_back(whole->second);
       return;
@@ -91,10 +105,16 @@ void encode_word(const TokenizerTables& tables, std::string_view word,
   merge_word(tables, word, ids);
 }
 
-/// Text without added tokens: pre-tokenizing steps, then merging.
-void encode_plain(const TokenizerTables& tables, std::string_view text,
+/// Text without added tokens: pre-tokenizing steps, then merging. `at_start`: the text begins so.
+void encode_plain(const TokenizerTables& tables, std::string_view text, bool at_start,
                   std::vector<std::int32_t>& ids) {
   if (text.empty()) return;
+  if (tables.sentence) {
+    for (const std::string& word : sentence_words(tables, text, at_start)) {
+      encode_word(tables, word, ids);
+    }
+    return;
+  }
   std::vector<std::string> words{std::string(text)};
   for (const SplitStep& step : tables.steps) {
     std::vector<std::string> next;
@@ -152,8 +172,8 @@ std::optional<Found> next_added(const TokenizerTables& tables, std::string_view 
                                 std::size_t from, bool normalized) {
   for (std::size_t at = from; at < text.size(); ++at) {
     for (const AddedToken& token : tables.added) {
-      if (token.normalized != normalized || !text.substr(at).starts_with(token.content)) continue;
-      return Found{at, at + token.content.size(), &token};
+      if (token.normalized != normalized || !text.substr(at).starts_with(token.pattern)) continue;
+      return Found{at, at + token.pattern.size(), &token};
     }
   }
   return std::nullopt;
@@ -215,9 +235,11 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, bool add_spec
   if (add_special_tokens) ids = tables.before;
   const std::string valid = valid_utf8(text);
   cut_at_added(tables, valid, false, ids, [&](std::string_view raw) {
-    const std::string normal = tables.nfc ? nfc(raw) : std::string(raw);
-    cut_at_added(tables, normal, true, ids,
-                 [&](std::string_view plain) { encode_plain(tables, plain, ids); });
+    const std::string normal = normalized(tables, raw);
+    cut_at_added(tables, normal, true, ids, [&](std::string_view plain) {
+      const bool at_start = raw.data() == valid.data() && plain.data() == normal.data();
+      encode_plain(tables, plain, at_start, ids);
+    });
   });
   if (add_special_tokens) ids.insert(ids.end(), tables.after.begin(), tables.after.end());
   return ids;
@@ -227,10 +249,24 @@ std::string Tokenizer::bytes(std::int32_t id) const {
   if (id < 0 || id >= size()) return {};
   const std::string& token = tables_->token_of[static_cast<std::size_t>(id)];
   std::string raw;
-  return bytes_of(token, raw) ? raw : token;  // an added token is its own text
+  if (!tables_->sentence) {
+    return bytes_of(token, raw) ? raw : token;  // an added token is its own text
+  }
+  if (const std::optional<char> byte = byte_token(token)) return {*byte};
+  SentenceDecoder inside = tables_->decode;
+  inside.strip_start = 0;
+  return sentence_text(inside, std::span(&token, 1));
 }
 
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  if (tables_->sentence) {
+    std::vector<std::string> tokens;
+    for (const std::int32_t id : ids) {
+      if (id < 0 || id >= size() || (skip_special_tokens && is_special(id))) continue;
+      tokens.push_back(tables_->token_of[static_cast<std::size_t>(id)]);
+    }
+    return sentence_text(tables_->decode, tokens);
+  }
   std::string raw;
   for (const std::int32_t id : ids) {
     if (!skip_special_tokens || !is_special(id)) raw += bytes(id);
@@ -240,6 +276,12 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
 
 bool Tokenizer::is_special(std::int32_t id) const {
   return id >= 0 && id < size() && tables_->special[static_cast<std::size_t>(id)] != 0;
+}
+
+std::size_t Tokenizer::stripped(std::string_view beginning) const {
+  const SentenceDecoder& decoder = tables_->decode;
+  const bool strips = decoder.strip_start > 0 && beginning.starts_with(decoder.strip);
+  return strips ? decoder.strip.size() : 0;
 }
 
 std::int32_t Tokenizer::size() const { return static_cast<std::int32_t>(tables_->token_of.size()); }
@@ -256,6 +298,10 @@ std::optional<std::int32_t> Tokenizer::id_of(const std::string& token) const {
 std::string StreamDecoder::put(std::int32_t id) {
   if (skip_special_ && tokenizer_.is_special(id)) return {};
   pending_ += tokenizer_.bytes(id);
+  if (!begun_ && !pending_.empty()) {
+    begun_ = true;
+    pending_.erase(0, tokenizer_.stripped(pending_));
+  }
   const std::size_t complete = complete_prefix(pending_);
   std::string text = valid_utf8(std::string_view(pending_).substr(0, complete));
   pending_.erase(0, complete);

@@ -1,8 +1,11 @@
-// A byte-level BPE tokenizer as a Hugging Face tokenizer.json describes it (GPT-2, Qwen, Llama 3).
+// A BPE tokenizer as a Hugging Face tokenizer.json describes it: byte-level (GPT-2, Qwen, Llama 3),
+// or SentencePiece's (Llama 2, Mistral).
 //
-// Supported: normalizer NFC or none; pre-tokenizers Split (behavior Isolated) and ByteLevel; model
-// BPE with merges as strings or pairs and ignore_merges; added and special tokens with their strip
-// and single-word rules; post-processor TemplateProcessing's single form; decoder ByteLevel.
+// Supported: normalizers NFC, Prepend and Replace; pre-tokenizers Split (behavior Isolated),
+// ByteLevel and Metaspace; model BPE with merges as strings or pairs, ignore_merges and
+// byte_fallback; added and special tokens with their strip
+// and single-word rules; post-processor TemplateProcessing's single form; decoders ByteLevel, and
+// Replace, ByteFallback, Fuse, Strip.
 // Anything else is refused by name, never ignored. Immutable once read: encode and decode may run
 // on any number of threads.
 #pragma once
@@ -39,6 +42,8 @@ class Tokenizer {
   /// Raw bytes of one token, for streaming; empty for an id without a token.
   std::string bytes(std::int32_t id) const;
   bool is_special(std::int32_t id) const;
+  /// Bytes that decode() takes away where a text begins so: SentencePiece's first space.
+  std::size_t stripped(std::string_view beginning) const;
 
   /// Largest id + 1, added tokens included.
   std::int32_t size() const;
@@ -63,6 +68,7 @@ class StreamDecoder {
   const Tokenizer& tokenizer_;
   bool skip_special_;
   std::string pending_;
+  bool begun_ = false;
 };
 
 }  // namespace tessera

@@ -15,7 +15,7 @@ namespace tessera {
 
 struct AddedToken {
   std::int32_t id = 0;
-  std::string content;
+  std::string content, pattern;  // as written, and as it is found in normalized text
   bool single_word = false, lstrip = false, rstrip = false, normalized = false, special = false;
 };
 
@@ -23,6 +23,28 @@ struct AddedToken {
 struct SplitStep {
   std::optional<SplitPattern> pattern;  // nothing = no further split
   bool add_prefix_space = false;
+};
+
+/// One step of a normalizer, or of a decoder.
+struct NormalStep {
+  enum class Kind : std::uint8_t { nfc, prepend, replace };
+  Kind kind = Kind::nfc;
+  std::string from, to;  // of replace; `to` also of prepend
+};
+
+/// The pre-tokenizer of SentencePiece's vocabularies: spaces become the mark.
+struct Metaspace {
+  enum class Prepend : std::uint8_t { always, first, never };  // first: where the text begins
+  std::string mark;
+  Prepend prepend = Prepend::always;
+  bool split = true;  // every mark begins a word
+};
+
+/// How their tokens become text: the replacements in every token, bytes, then all in one.
+struct SentenceDecoder {
+  std::vector<NormalStep> replace;
+  std::string strip;             // taken away at the beginning ...
+  std::int64_t strip_start = 0;  // so often at most
 };
 
 struct Merge {
@@ -43,14 +65,18 @@ constexpr std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
 }
 
 struct TokenizerTables {
-  bool nfc = false;
+  std::vector<NormalStep> normalizers;
   std::vector<SplitStep> steps;
+  bool sentence = false;  // SentencePiece's kind (sentence_pieces.h); else byte-level
+  std::optional<Metaspace> metaspace;
+  bool byte_fallback = false;
+  SentenceDecoder decode;                           // of the first kind
   IdMap vocab;                                      // the model's tokens
   std::unordered_map<std::uint64_t, Merge> merges;  // by pair_key
   bool ignore_merges = false;
   std::optional<std::int32_t> unknown;
   bool fuse_unknown = false;
-  std::vector<AddedToken> added;            // longest content first
+  std::vector<AddedToken> added;            // longest pattern first
   std::vector<std::string> token_of;        // by id; empty = no token
   std::vector<char> special;                // by id
   std::vector<std::int32_t> before, after;  // what the template adds

@@ -76,9 +76,9 @@ constexpr int kDrawThreads = 256;
 
 struct SegmentScratch {
   float highest[kSegments];
-  int place[kSegments];  // of the first element that is as high
-  int bad[kSegments];    // holds NaN
-  std::int64_t weight[kSegments];
+  int place[kSegments];                             // of the first element that is as high
+  int bad[kSegments];                               // holds NaN
+  std::int64_t weight[kSegments], kept[kSegments];  // of all elements; of those that may be drawn
 };
 
 struct Segment {
@@ -176,37 +176,51 @@ __device__ Highest highest_of(const SegmentScratch& scratch) {
   return top;
 }
 
-__global__ void weight_kernel(const float* logits, std::int64_t columns, const std::int64_t* rows,
-                              float inverse_temperature, SegmentScratch* scratch) {
+/// draw_weight where it may be drawn, else 0.
+__device__ std::int64_t kept_weight(float x, float top, float inverse, std::int64_t least) {
+  const std::int64_t weight = draw_weight(draw_exponent(x, top, inverse));
+  return weight >= least ? weight : 0;
+}
+
+__global__ void weight_kernel(DrawOptions options, const float* logits, std::int64_t columns,
+                              const std::int64_t* rows, SegmentScratch* scratch) {
   const float* row = logits + rows[blockIdx.y] * columns;
   const Segment segment = segment_of(columns, blockIdx.x);
   const float top = highest_of(scratch[blockIdx.y]).value;
-  std::int64_t sum = 0;
+  std::int64_t sum = 0, kept = 0;
   each_element(row, columns, segment, [&](std::int64_t, float x) {
-    sum += draw_weight(draw_exponent(x, top, inverse_temperature));
+    const std::int64_t weight = draw_weight(draw_exponent(x, top, options.inverse_temperature));
+    sum += weight;
+    kept += weight >= options.least_weight ? weight : 0;
   });
   sum = block_sum_of(sum);
-  if (threadIdx.x == 0) scratch[blockIdx.y].weight[blockIdx.x] = sum;
+  if (options.least_weight > 0) kept = block_sum_of(kept);
+  if (threadIdx.x > 0) return;
+  scratch[blockIdx.y].weight[blockIdx.x] = sum;
+  scratch[blockIdx.y].kept[blockIdx.x] = options.least_weight > 0 ? kept : sum;
 }
 
-/// The first column of the segment whose running sum passes `target`, a sum from the segment's
-/// start. All threads of the block; the answer is in `found`.
-__device__ void find_column(const float* row, Segment segment, float top, float inverse,
-                            std::int64_t target, int* found) {
+/// The first column of the segment whose running sum of kept weights passes `target`, a sum from
+/// the segment's start. All threads of the block; the answer is in `found`.
+__device__ void find_column(const DrawOptions& options, const float* row, Segment segment,
+                            float top, std::int64_t target, int* found) {
   __shared__ std::int64_t sums[kDrawThreads];
   const std::int64_t length = segment.hi - segment.lo;
   const std::int64_t each = (length + kDrawThreads - 1) / kDrawThreads;
   const std::int64_t lo = min(segment.lo + threadIdx.x * each, segment.hi);
   const std::int64_t hi = min(lo + each, segment.hi);
   std::int64_t mine = 0;
-  for (std::int64_t c = lo; c < hi; ++c) mine += draw_weight(draw_exponent(row[c], top, inverse));
+  const auto kept_at = [&](std::int64_t c) {
+    return kept_weight(row[c], top, options.inverse_temperature, options.least_weight);
+  };
+  for (std::int64_t c = lo; c < hi; ++c) mine += kept_at(c);
   sums[threadIdx.x] = mine;
   __syncthreads();
   std::int64_t before = 0;
   for (int t = 0; t < static_cast<int>(threadIdx.x); ++t) before += sums[t];
   if (target >= before && target < before + mine) {
     for (std::int64_t c = lo; c < hi; ++c) {
-      before += draw_weight(draw_exponent(row[c], top, inverse));
+      before += kept_at(c);
       if (before > target) {
         *found = static_cast<int>(c);
         break;
@@ -224,18 +238,17 @@ __global__ void draw_kernel(DrawOptions options, const float* logits, std::int64
   const float* row = logits + rows[draw] * columns;
   const SegmentScratch& mine = scratch[draw];
   const Highest top = highest_of(mine);
-  std::int64_t total = 0;
-  for (int s = 0; s < kSegments; ++s) total += mine.weight[s];
+  std::int64_t total = 0, kept = 0;
+  for (int s = 0; s < kSegments; ++s) total += mine.weight[s], kept += mine.kept[s];
   __shared__ int found;
   if (threadIdx.x == 0) found = top.place;
   __syncthreads();
   if (!options.greedy && top.good) {
-    std::int64_t target = static_cast<std::int64_t>(uniforms[draw] * static_cast<double>(total));
-    target = min(target, total - 1);
+    std::int64_t target = static_cast<std::int64_t>(uniforms[draw] * static_cast<double>(kept));
+    target = min(target, kept - 1);
     int s = 0;
-    for (; target >= mine.weight[s]; ++s) target -= mine.weight[s];
-    find_column(row, segment_of(columns, s), top.value, options.inverse_temperature, target,
-                &found);
+    for (; target >= mine.kept[s]; ++s) target -= mine.kept[s];
+    find_column(options, row, segment_of(columns, s), top.value, target, &found);
   }
   if (threadIdx.x > 0) return;
   const int token = top.good ? found : -1;
@@ -276,8 +289,8 @@ void draw_tokens(const DrawOptions& options, const float* logits, std::int64_t c
   auto* segments = static_cast<SegmentScratch*>(scratch);
   const dim3 grid(kSegments, static_cast<unsigned>(draws));
   highest_kernel<<<grid, kDrawThreads, 0, stream_of(stream)>>>(logits, columns, rows, segments);
-  weight_kernel<<<grid, kDrawThreads, 0, stream_of(stream)>>>(
-      logits, columns, rows, options.inverse_temperature, segments);
+  weight_kernel<<<grid, kDrawThreads, 0, stream_of(stream)>>>(options, logits, columns, rows,
+                                                              segments);
   draw_kernel<<<static_cast<unsigned>(draws), kDrawThreads, 0, stream_of(stream)>>>(
       options, logits, columns, rows, uniforms, slots, segments, targets);
   check_launch("draw_tokens");

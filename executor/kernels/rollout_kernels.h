@@ -38,6 +38,7 @@ struct DrawOptions {
   float inverse_temperature = 1;
   double temperature = 1;
   bool greedy = false;
+  std::int64_t least_weight = 0;  // smaller integer weights are not drawn (least_weight); 0 = all
 };
 
 /// Where draws go: [draws] each; `last_tokens` is indexed by `slots`.

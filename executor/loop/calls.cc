@@ -9,7 +9,7 @@
 #include "executor/loop/loss_functions.h"
 #include "executor/loop/share.h"
 #include "executor/rollout/generate.h"
-#include "executor/rollout/replay.h"
+#include "executor/rollout/prompt_dealing.h"
 #include "executor/run_state/generator_state.h"
 #include "executor/run_state/stale_weights.h"
 #include "executor/tensor/torch_memory_ops.h"
@@ -80,15 +80,17 @@ void begin_reshard(Worker& worker) {
   worker.weight_reshard->begin();
 }
 
-/// One rate for all updates of a training step, as verl's scheduler has it.
-double rate_of_step(const OptimConfig& optim, const RunConfig& config, std::int64_t step) {
+/// One rate for all updates of a training step, as verl's scheduler has it, times what rules have
+/// lowered rates to.
+double rate_of_step(const OptimConfig& optim, const RunConfig& config, const Worker& worker,
+                    std::int64_t step) {
   const LrSchedule schedule{.lr = optim.lr,
                             .decay = optim.decay,
                             .warmup_steps = optim.lr_warmup_steps,
                             .warmup_ratio = optim.lr_warmup_steps_ratio,
                             .total_steps = config.trainer.total_training_steps,
                             .min_lr_ratio = optim.min_lr_ratio};
-  return learning_rate(schedule, step - 1);
+  return worker.rules.lr_scale * learning_rate(schedule, step - 1);
 }
 
 }  // namespace
@@ -119,7 +121,7 @@ GeneratedShare generate_share(Worker& worker, RolloutEngine* engine, std::int64_
   if (!role.member()) return {};
   if (worker.vllm != nullptr) return generate_by_servers(worker, step, prompts, options);
   const GeneratorState before = save_generators(worker.context.device);
-  const std::span<const TokenPrompt> mine =
+  const std::vector<TokenPrompt> mine =
       prompts_of_replica(prompts, role.groups.dp_size, role.groups.dp_rank);
   const bool speaks = speaks_for_replica(role);
   Rollout rollout = engine->generate(step, mine, options, speaks ? after_pass : AfterPass{});
@@ -183,7 +185,7 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
     if (overlap) begin_reshard(worker);
     return {};
   }
-  const double rate = rate_of_step(config.actor.optim, config, experience.step);
+  const double rate = rate_of_step(config.actor.optim, config, worker, experience.step);
   const auto size = static_cast<std::size_t>(role->plan->batching.mini_batch);
   const auto batches = static_cast<std::int64_t>((experience.sequences.size() + size - 1) / size);
   const std::int64_t last = epochs * batches - 1;
@@ -202,11 +204,16 @@ Metrics update_actor(Worker& worker, const RunConfig& config, std::int64_t epoch
                               {.token_limit = role->plan->batching.update_tokens,
                                .temperature = config.rollout.sampling.temperature,
                                .entropy = true,
+                               .router_aux_loss_coef = config.actor.router_aux_loss_coef,
                                .learning_rate = rate,
                                .written = written});
     result.metrics["actor/grad_norm"] = result.grad_norm;
     result.metrics["actor/lr"] = rate;
     result.metrics["actor/loss"] = result.loss;
+    if (auto balance = result.metrics.extract("router_aux_loss")) {
+      balance.key() = "actor/router_aux_loss";
+      result.metrics.insert(std::move(balance));
+    }
     result.metrics["actor/skipped_share"] = result.applied ? 0 : 1;
     return result.metrics;
   };
@@ -219,7 +226,7 @@ Metrics update_critic(Worker& worker, const RunConfig& config, std::int64_t epoc
                       const Experience& experience) {
   RoleWorker* role = worker.find(Role::critic);
   if (role == nullptr || !role->member()) return {};
-  const double rate = rate_of_step(config.critic.optim, config, experience.step);
+  const double rate = rate_of_step(config.critic.optim, config, worker, experience.step);
   const auto update = [&](std::span<const Sequence> batch, std::int64_t) {
     const Aggregation counts =
         mini_batch_counts(batch, config.critic.aggregation, role->groups.dp_size);

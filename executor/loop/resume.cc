@@ -66,6 +66,10 @@ void restore(Worker& worker, const OpenCheckpoint& checkpoint, Problems& problem
   }
   worker.kl_in_reward.coef = checkpoint.manifest.kl_coef;
   worker.prompts_taken = checkpoint.manifest.prompts_taken;
+  worker.rules = checkpoint.manifest.rules;
+  for (const CheckpointLength& known : checkpoint.manifest.lengths) {
+    worker.known_lengths[known.row] = {.mean = known.mean, .longest = known.longest};
+  }
   const torch::Device device = worker.context.device;
   const GeneratorState generators{
       .states = saved_generators(checkpoint, worker.context.host->rank(), device, problems)};
@@ -122,8 +126,8 @@ std::int64_t step_of_checkpoint(const fs::path& folder) {
   return manifest ? manifest->step : 0;
 }
 
-std::int64_t resume(Worker& worker, const std::vector<fs::path>& candidates,
-                    const CheckpointData& data, const RunConfig& config, const Note& note) {
+CheckpointManifest resume(Worker& worker, const std::vector<fs::path>& candidates,
+                          const CheckpointData& data, const RunConfig& config, const Note& note) {
   Communicator& host = *worker.context.host;
   std::string all_wrong;
   for (const fs::path& folder : candidates) {
@@ -140,12 +144,32 @@ std::int64_t resume(Worker& worker, const std::vector<fs::path>& candidates,
              folder.string());
       }
       tell_differences(checkpoint->manifest, data, config, note);
-      return checkpoint->manifest.step;
+      return checkpoint->manifest;
     }
     if (note) note("[Resume] not from " + folder.string() + ": " + wrong);
     all_wrong += (all_wrong.empty() ? "" : "\n") + wrong;
   }
   throw Error(ExitCode::bad_input, all_wrong);
+}
+
+std::int64_t roll_back(Worker& worker, const std::vector<fs::path>& candidates, std::int64_t step,
+                       const RunConfig& config, RunSaver& saver, const Note& note) {
+  // A reshard that went beside the last update reads the weights until it is finished.
+  if (worker.weight_reshard != nullptr && worker.weight_reshard->begun()) move_weights(worker);
+  const RuleState rules = worker.rules;
+  const std::int64_t taken = worker.prompts_taken;
+  const CheckpointManifest found = resume(worker, candidates, saver.data(), config, note);
+  const std::int64_t skipped = (step - found.step) * saver.data().per_step;
+  worker.rules = rules;
+  worker.rules.prompts_skipped += skipped;
+  worker.prompts_taken = taken;
+  if (note) {
+    note("[Rule] the run goes on from step " + std::to_string(found.step) +
+         " with the prompts that follow step " + std::to_string(step) + ": " +
+         std::to_string(skipped) + " are left out");
+  }
+  saver.save(found.step, found.metrics);
+  return found.step;
 }
 
 }  // namespace tessera

@@ -26,9 +26,18 @@ std::vector<std::filesystem::path> sound_checkpoints(const CheckpointConfig& con
 /// The step of a checkpoint's folder.
 std::int64_t step_of_checkpoint(const std::filesystem::path& folder);
 
-/// Restores the first candidate whose bytes are all as they were written, and returns its step.
+/// Restores the first candidate whose bytes are all as they were written, and returns what it says.
 /// Throws Error (bad_input) with what was found where none is.
-std::int64_t resume(Worker& worker, const std::vector<std::filesystem::path>& candidates,
-                    const CheckpointData& data, const RunConfig& config, const Note& note);
+CheckpointManifest resume(Worker& worker, const std::vector<std::filesystem::path>& candidates,
+                          const CheckpointData& data, const RunConfig& config, const Note& note);
+
+/// Takes a run that has made `step` steps back to its newest complete checkpoint, which must be
+/// there (resume_candidates), and returns that step. What rules have counted and lowered stays, and
+/// so does the place in the prompts: those of the steps between are left out, not taken again. The
+/// checkpoint is written anew with both, so that a run that dies then goes on so, too. Throws as
+/// resume does.
+std::int64_t roll_back(Worker& worker, const std::vector<std::filesystem::path>& candidates,
+                       std::int64_t step, const RunConfig& config, RunSaver& saver,
+                       const Note& note);
 
 }  // namespace tessera

@@ -122,7 +122,7 @@ std::vector<ProgramScore> collect(RewardWorkersOfRank& own, const PromptSet& set
   std::vector<ProgramScore> scores;
   for (std::size_t f = 0; f < own.by_function.size(); ++f) {
     if (own.by_function[f] == nullptr) continue;
-    RewardWorkers& workers = *own.by_function[f];
+    RewardScorer& workers = *own.by_function[f];
     workers.poll();
     if (generated) round.early += static_cast<std::int64_t>(workers.answered());
     std::vector<RewardAnswer> answers = workers.finish();
@@ -292,8 +292,7 @@ RewardWorkersOfRank make_reward_workers(const PromptSet& set, const RewardProgra
       static_cast<int>(std::ranges::find(own.ranks, host.rank()) - own.ranks.begin());
   Problems problems;
   for (const RewardFunction& function : set.rewards) {
-    own.by_function.push_back(
-        make_reward_workers(function, programs, place, host.size(), problems));
+    own.by_function.push_back(make_reward_scorer(function, programs, place, host.size(), problems));
   }
   if (!problems.empty()) throw Error(ExitCode::bad_input, std::move(problems));
   return own;

@@ -91,10 +91,15 @@ CheckpointManifest RunSaver::manifest(std::int64_t step, const Metrics& numbers)
                               .roles = {},
                               .kl_coef = worker_.kl_in_reward.coef,
                               .prompts_taken = worker_.prompts_taken,
+                              .rules = worker_.rules,
                               .seed = static_cast<std::int64_t>(config_.rollout.seed),
                               .data = data_,
+                              .lengths = {},
                               .metrics = {},
                               .files = {}};
+  for (const auto& [row, known] : worker_.known_lengths) {
+    manifest.lengths.push_back({row, known.mean, known.longest});
+  }
   const auto monitored = numbers.find(config_.trainer.checkpoint.keep.metric);
   if (monitored != numbers.end() && std::isfinite(monitored->second)) {
     manifest.metrics.insert(*monitored);

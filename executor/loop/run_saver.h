@@ -38,6 +38,8 @@ class RunSaver {
            const std::filesystem::path& run, Note note, std::int64_t first_step = 0);
 
   std::int64_t first_step() const { return first_step_; }
+  const std::filesystem::path& run() const { return run_; }
+  const CheckpointData& data() const { return data_; }
   /// Whether something is to be saved after the step.
   bool due(std::int64_t step) const { return checkpoint_due(step) || export_due(step); }
   /// Whether a checkpoint of the step has been begun, or was resumed from.

@@ -45,9 +45,7 @@ void save_actor(Worker& worker, const Plan& plan, const std::filesystem::path& f
     specs.push_back({parameter.name, actor.weights->dtype, parameter.shape});
     tensors.push_back(tensor.clone());
   };
-  actor.trainer->with_whole_weights([&] {
-    if (actor.groups.dp_rank == 0) gather_weights(*actor.weights, actor.groups, keep);
-  });
+  actor.trainer->with_whole_weights([&] { gather_weights(*actor.weights, actor.groups, keep); });
   if (!actor.leader()) return;
 
   const std::filesystem::path source = plan.models.at(actor.plan->model).path;

@@ -81,6 +81,18 @@ Timeline share_spans(Communicator& world, const Timeline& mine) {
   return all;
 }
 
+void UnsharedFields::add(SequenceFields fields, bool mine) {
+  any_ = true;
+  if (mine) mine_ |= fields;
+}
+
+void UnsharedFields::share(Communicator& world, Experience& experience) {
+  if (!std::exchange(any_, false)) return;
+  const SequenceFields mine = std::exchange(mine_, 0);
+  share_sequences(world, mine == 0 ? std::span<const Sequence>{} : std::span(experience.sequences),
+                  mine, experience);
+}
+
 bool any_rank(Communicator& world, bool mine) { return largest_of(world, mine ? 1 : 0) != 0; }
 
 std::int32_t largest_of(Communicator& world, std::int32_t mine) {

@@ -27,6 +27,19 @@ std::vector<std::string> share_texts(Communicator& world, const std::string& min
 /// The spans of all ranks, sorted.
 Timeline share_spans(Communicator& world, const Timeline& mine);
 
+/// Fields that roles computed apart from one another and their leaders have yet to tell.
+class UnsharedFields {
+ public:
+  /// Some role's leader holds these; `mine` = this rank is it. To be called alike on every rank.
+  void add(SequenceFields fields, bool mine);
+  /// One exchange of all that was added, where there is anything. Collective.
+  void share(Communicator& world, Experience& experience);
+
+ private:
+  bool any_ = false;
+  SequenceFields mine_ = 0;
+};
+
 /// True on every rank when any rank says so.
 bool any_rank(Communicator& world, bool mine);
 /// The largest of all ranks' numbers.

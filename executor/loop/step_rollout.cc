@@ -19,10 +19,15 @@ namespace {
 std::vector<Sequence> generated(const RolloutSetting& setting, std::int64_t step,
                                 std::span<const TokenPrompt> prompts, Metrics& metrics) {
   Worker& worker = setting.worker;
-  return generate_on_replicas(setting, worker.generation.get(), step, prompts, setting.options,
-                              metrics, [&](std::span<const EndedSequence> ended) {
-                                score_ended(worker.rewards, setting.prompts, ended);
-                              });
+  std::vector<TokenPrompt> expected(prompts.begin(), prompts.end());
+  expect_lengths(worker.known_lengths, expected);
+  std::vector<Sequence> sequences =
+      generate_on_replicas(setting, worker.generation.get(), step, expected, setting.options,
+                           metrics, [&](std::span<const EndedSequence> ended) {
+                             score_ended(worker.rewards, setting.prompts, ended);
+                           });
+  remember_lengths(sequences, worker.known_lengths);
+  return sequences;
 }
 
 std::vector<Sequence> replayed(const RolloutSetting& setting, std::int64_t step,
@@ -133,23 +138,30 @@ std::vector<Sequence> generate_on_replicas(const RolloutSetting& setting, Rollou
   Experience all{.step = step};
   share_sequences(*setting.worker.context.host, share.sequences,
                   SequenceField::tokens | SequenceField::rollout_log_prob, all);
+  std::sort(all.sequences.begin(), all.sequences.end(), [](const Sequence& a, const Sequence& b) {
+    return std::pair(a.prompt_index, a.sample_index) < std::pair(b.prompt_index, b.sample_index);
+  });
   return std::move(all.sequences);
+}
+
+std::int64_t first_prompt(const Worker& worker, std::int64_t step, std::int64_t per_step) {
+  return std::max(worker.prompts_taken, (step - 1) * per_step + worker.rules.prompts_skipped);
 }
 
 StepRollout roll_out(const RolloutSetting& setting, std::int64_t step) {
   const RunConfig& config = setting.config;
   const std::int64_t per_step = setting.plan.workload.prompts_per_step;
   StepRollout result{.experience = {.step = step}, .greedy = {.step = step}};
+  const std::int64_t first = first_prompt(setting.worker, step, per_step);
   std::vector<TokenPrompt> prompts;
   if (config.algorithm.filter_groups.enable) {
-    const std::int64_t first = std::max(setting.worker.prompts_taken, (step - 1) * per_step);
     FilteredRollout groups = filtered(setting, step, first, result.metrics);
     result.experience.sequences = std::move(groups.sequences);
     prompts = std::move(groups.prompts);
     result.metrics.merge(groups.metrics);
     result.scored = true;
   } else {
-    prompts = prompts_at(setting.prompts, (step - 1) * per_step, per_step,
+    prompts = prompts_at(setting.prompts, first, per_step,
                          static_cast<std::int32_t>(setting.plan.workload.samples_per_prompt));
     result.experience.sequences = config.trainer.rollout_replay.empty()
                                       ? generated(setting, step, prompts, result.metrics)

@@ -49,6 +49,10 @@ struct StepRollout {
   bool scored = false;  // the group filter has scored `experience`
   Metrics metrics;
 };
+/// Where the step's prompts begin in the source: a run that filters groups or was rolled back has
+/// taken more than per_step a step.
+std::int64_t first_prompt(const Worker& worker, std::int64_t step, std::int64_t per_step);
+
 /// Throws Error(bad_input) where the record lacks what the step needs.
 StepRollout roll_out(const RolloutSetting& setting, std::int64_t step);
 

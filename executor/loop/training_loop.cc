@@ -6,11 +6,12 @@
 #include "cost_models/documents/problem.h"
 #include "executor/estimators/experience_math.h"
 #include "executor/loop/calls.h"
-#include "executor/loop/phase_memory.h"
 #include "executor/loop/reward_scores.h"
 #include "executor/loop/share.h"
 #include "executor/loop/step_rollout.h"
+#include "executor/loop/step_rules.h"
 #include "executor/loop/validation.h"
+#include "executor/memory/phase_memory.h"
 #include "executor/records/phase_clock.h"
 #include "executor/records/step_health.h"
 #include "executor/records/step_metrics.h"
@@ -32,6 +33,7 @@ class Loop {
         validation_(prompts.validation),
         observer_(observer),
         saver_(saver),
+        rules_(worker, config, observer, saver),
         clock_(worker.context.world->rank()),
         memory_(worker.context.device),
         rollout_options_(rollout_options(plan, config, prompts.train)) {
@@ -48,16 +50,19 @@ class Loop {
   LoopResult run() {
     LoopResult result;
     if (saver_ != nullptr) result.steps = saver_->first_step();
-    const ValidationConfig& validation = config_.validation;
-    const bool begins = validation_ != nullptr && validation.before_train;
-    if (begins && (result.steps == 0 || validation.only)) validate(result.steps);
-    const std::int64_t last = validation.only ? 0 : config_.trainer.total_training_steps;
-    while (result.steps < last) {
-      kl_at_start_ = worker_.kl_in_reward.coef;
-      taken_at_start_ = worker_.prompts_taken;
+    const bool only = config_.validation.only;
+    const bool begins = validation_ != nullptr && config_.validation.before_train;
+    if (begins && (result.steps == 0 || only)) validate(result.steps);
+    const std::int64_t last = only ? 0 : config_.trainer.total_training_steps;
+    note_state();
+    while (result.steps < last && result.stopped == StopReason::none) {
       result.stopped = run_step(result.steps + 1);
       if (result.stopped != StopReason::none) break;
       ++result.steps;
+      const RuleDecision rules = rules_.obey(result.steps);
+      note_state();
+      if (rules.stop) result.stopped = StopReason::stop;
+      if (!rules.stop && rules.pause) result.stopped = wait_paused(result.steps);
     }
     if (result.stopped != StopReason::none) save_stopped(result.steps);
     if (saver_ != nullptr) saver_->finish();
@@ -68,6 +73,12 @@ class Loop {
 
  private:
   Communicator& host() { return *worker_.context.host; }
+
+  /// What the next step may change before it is asked to stop.
+  void note_state() {
+    kl_at_start_ = worker_.kl_in_reward.coef;
+    taken_at_start_ = worker_.prompts_taken;
+  }
 
   void announce(Phase phase, std::int64_t step) {
     if (observer_.phase_started) observer_.phase_started(phase, step);
@@ -109,6 +120,13 @@ class Loop {
     clock_.time(Phase::save_checkpoint, static_cast<int>(steps), [&] { saver_->save(steps, {}); });
   }
 
+  /// Saved, until somebody says that the run may go on, or is to stop.
+  StopReason wait_paused(std::int64_t steps) {
+    save_stopped(steps);
+    if (saver_ != nullptr) saver_->settle();
+    return rules_.wait(steps, [this] { return agreed_stop(); });
+  }
+
   /// Whether every rank takes part. Calls of roles with ranks of their own go on at once: nobody
   /// waits for the others to ask whether the run is to stop.
   bool joins_all(const ScheduledCall& call) const {
@@ -144,11 +162,12 @@ class Loop {
         return scored(Role::critic, SequenceField::values,
                       [&] { compute_values(worker_, experience_); });
       case Phase::adv:
-        share_pending();
+        unshared_.share(host(), experience_);
         return timed([&] { advantages(); });
       case Phase::update_critic:
-        if (member(Role::critic)) timed([&] { improve_critic(); });
-        return;
+        if (!member(Role::critic)) return;
+        return timed(
+            [&] { add(update_critic(worker_, config_, plan_.workload.epochs, trained())); });
       case Phase::update_actor:
         if (config_.reshard.preload) map_rollout_in_background(worker_.memory);
         return member(Role::actor) ? timed([&] { improve_actor(step); }) : improve_actor(step);
@@ -247,8 +266,7 @@ class Loop {
   void unshared(Role role, Fields fields) {
     const RoleWorker* worker = worker_.find(role);
     if (worker == nullptr) return;
-    pending_ = true;
-    if (worker->leader()) pending_fields_ = pending_fields_ | fields;
+    unshared_.add(SequenceFields{} | fields, worker->leader());
   }
 
   SequenceFields old_log_prob_fields() const {
@@ -256,15 +274,6 @@ class Loop {
            (config_.algorithm.advantage.estimator->reads_sum_pi_squared
                 ? SequenceField::sum_pi_squared
                 : SequenceField::old_log_prob);
-  }
-
-  /// One exchange of everything that roles computed apart from one another.
-  void share_pending() {
-    if (!std::exchange(pending_, false)) return;
-    const SequenceFields mine = std::exchange(pending_fields_, 0);
-    share_sequences(host(),
-                    mine == 0 ? std::span<const Sequence>{} : std::span(experience_.sequences),
-                    mine, experience_);
   }
 
   void advantages() {
@@ -287,8 +296,6 @@ class Loop {
     return config_.algorithm.pf_ppo.enable ? drawn_ : experience_;
   }
 
-  void improve_critic() { add(update_critic(worker_, config_, plan_.workload.epochs, trained())); }
-
   /// Of ranks without the actor, too: they may begin the next reshard beside it.
   void improve_actor(std::int64_t step) {
     const bool overlap = config_.reshard.overlap && step < config_.trainer.total_training_steps;
@@ -306,23 +313,20 @@ class Loop {
     if (saver_ != nullptr) add(saver_->take_report());
     Metrics all = share_numbers(host(), numbers_);
     if (validation_due(step)) all.merge(validate(step));
-    save(step, all);
-    all["timing_s/step"] = static_cast<double>(clock_.now_ns() - start_ns) * 1e-9;
-    const Metrics speed = throughput_metrics(experience_, all, plan_.world_size());
-    all.insert(speed.begin(), speed.end());
-    all.merge(health_metrics(plan_, experience_, all));
     all["training/global_step"] = static_cast<double>(step);
     all["training/epoch"] = static_cast<double>(epoch_of(step));
-    all["plan/predicted_step_s"] = plan_.prediction.step_s;
-    all["plan/error_pct"] =
-        100 * (plan_.prediction.step_s.value - all["timing_s/step"]) / all["timing_s/step"];
+    const auto so_far = [&] { return static_cast<double>(clock_.now_ns() - start_ns) * 1e-9; };
+    add_step_numbers(plan_, experience_, so_far(), all);
+    if (rules_.judge(step, all)) save(step, all);
+    add_step_numbers(plan_, experience_, so_far(), all);
     if (observer_.step_finished) observer_.step_finished(step, all, experience_);
   }
 
   /// From 0, as verl counts: the pass over the prompts from which the step took its first one.
   std::int64_t epoch_of(std::int64_t step) const {
     const std::int64_t per_step = plan_.workload.prompts_per_step;
-    const std::int64_t first = std::max(taken_at_start_, (step - 1) * per_step);
+    const std::int64_t first =
+        std::max(taken_at_start_, (step - 1) * per_step + worker_.rules.prompts_skipped);
     return first / (prompts_.source.steps_per_epoch() * per_step);
   }
 
@@ -368,7 +372,8 @@ class Loop {
   const PromptSet& prompts_;
   const PromptSet* validation_;  // nullptr: the run does not validate
   const RunObserver& observer_;
-  RunSaver* saver_;                  // nullptr: nothing is saved
+  RunSaver* saver_;  // nullptr: nothing is saved
+  StepRules rules_;
   double kl_at_start_ = 0;           // the coefficient in the reward, of the step that runs
   std::int64_t taken_at_start_ = 0;  // prompts_taken, likewise
   PhaseClock clock_;
@@ -380,8 +385,7 @@ class Loop {
   Experience drawn_;     // of experience_, by PF-PPO
   bool scored_ = false;  // generation has scored experience_
   Metrics numbers_;
-  bool pending_ = false;
-  SequenceFields pending_fields_ = 0;
+  UnsharedFields unshared_;
 };
 
 }  // namespace

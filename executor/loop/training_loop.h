@@ -12,6 +12,7 @@
 #include "executor/loop/run_saver.h"
 #include "executor/loop/worker.h"
 #include "executor/prompts/prompt_set.h"
+#include "executor/rules/rule_actions.h"
 #include "simulator/timeline/rank_status.h"
 #include "simulator/timeline/timeline.h"
 
@@ -25,6 +26,13 @@ struct RunObserver {
   /// All ranks' numbers of a finished step (equal on every rank) and its experience.
   std::function<void(std::int64_t step, const Metrics& numbers, const Experience& experience)>
       step_finished;
+  /// What the rules ask for after a step, before it is saved; every rank's are joined.
+  std::function<AskedActions(std::int64_t step, const Metrics& numbers)> judged;
+  /// The run is as it was after `step` steps, and goes on from there.
+  std::function<void(std::int64_t step)> rolled_back;
+  /// The run pauses from now on, for as long as any rank's `paused` says so.
+  std::function<void(std::int64_t step)> pauses;
+  std::function<bool()> paused;
   /// Answers and numbers of a validation after `step` steps; 0 = before the first one.
   std::function<void(std::int64_t step, const Metrics& numbers, std::span<const Sequence> answers)>
       validated;
@@ -55,6 +63,7 @@ struct RunPrompts {
 /// Validates as the run is configured: before the first step, unless the run goes on from a
 /// checkpoint, and after steps, whose numbers then have those of the validation and
 /// timing_s/testing.
+/// What the rules of a step ask for happens after it: a roll-back, a pause, the end.
 /// A stop is obeyed at once until the step's first update, then after the step: what is saved is
 /// always the state between two steps. Throws PeerLost when a rank is gone, Error for everything
 /// else that ends a run.

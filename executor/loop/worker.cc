@@ -212,7 +212,7 @@ void make_reshard(Worker& worker, const Plan& plan, const ParameterTable& table,
 /// The device as CUDA_VISIBLE_DEVICES names it for programs that see all of the host's.
 std::string visible_name(const torch::Device& device) {
   if (!device.is_cuda()) return {};
-  const auto index = static_cast<std::size_t>(device.index());
+  const std::size_t index = static_cast<unsigned char>(device.index());
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   std::vector<std::string> names;
   std::istringstream list(visible == nullptr ? "" : visible);

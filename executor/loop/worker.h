@@ -22,6 +22,7 @@
 #include "executor/rewards/reward_workers.h"
 #include "executor/rl/kl.h"
 #include "executor/rollout/generate.h"
+#include "executor/rollout/prompt_dealing.h"
 #include "executor/train/trainer.h"
 #include "executor/vllm/vllm_rollout.h"
 #include "executor/weights/weights.h"
@@ -63,13 +64,13 @@ struct RunContext {
   bool resumes = false;  // what is trained comes from a checkpoint, and not from its model's folder
 };
 
-/// The processes of the reward programs on this rank, by reward function (null for a rule). They
+/// The reward programs on this rank, by reward function (null for a rule). They
 /// are dealt to ranks that generate first, which give them responses while others still grow.
 struct RewardWorkersOfRank {
   struct Response {
     std::int32_t prompt_index, sample_index;
   };
-  std::vector<std::unique_ptr<RewardWorkers>> by_function;
+  std::vector<std::unique_ptr<RewardScorer>> by_function;
   int processes = 1;            // of a program, over all ranks
   std::vector<int> ranks;       // in the order in which processes are dealt
   bool answered = false;        // some response has had its score
@@ -91,6 +92,8 @@ struct Worker {
   KlController kl_in_reward;
   RewardWorkersOfRank rewards;
   std::int64_t prompts_taken = 0;  // of the source, by a run that filters groups
+  KnownLengths known_lengths;      // of responses to the prompts of earlier steps; on every rank
+  RuleState rules;
 
   const RoleWorker* find(Role role) const;
   RoleWorker* find(Role role);

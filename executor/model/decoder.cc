@@ -72,16 +72,23 @@ HeadStates project_heads(const Weights& weights, const LayerRows& rows, const Te
 }
 
 Tensor after_attention(const Weights& weights, const LayerRows& rows, const Tensor& hidden,
-                       const Tensor& attended, const TensorParallel& tp, bool recompute_product) {
+                       const Tensor& attended, const TensorParallel& tp,
+                       const ExpertOptions& options) {
   const Tensor projected =
       row_parallel(attended, weights.tensor(rows.o), weights.tensor(rows.o_bias), tp);
   const auto [x, normed] =
       add_rms_norm(projected, hidden, weights.tensor(rows.post_norm), weights.model().norm_epsilon);
+  return x + feed_forward(weights, rows, normed, tp, options);
+}
+
+Tensor feed_forward(const Weights& weights, const LayerRows& rows, const Tensor& normed,
+                    const TensorParallel& tp, const ExpertOptions& options) {
+  if (rows.routed()) return routed_mlp(weights, rows, normed, tp, options);
   const Projections mlp =
       column_parallel(normed, {weights.tensor(rows.gate), weights.tensor(rows.up), {}},
                       {weights.tensor(rows.gate_bias), weights.tensor(rows.up_bias), {}}, tp);
-  return x + gated_row_parallel(mlp.a, mlp.b, weights.tensor(rows.down),
-                                weights.tensor(rows.down_bias), tp, recompute_product);
+  return gated_row_parallel(mlp.a, mlp.b, weights.tensor(rows.down), weights.tensor(rows.down_bias),
+                            tp, options.recompute_product);
 }
 
 TensorParallel tensor_parallel(const Weights& weights, const ParallelGroups& groups) {
@@ -104,8 +111,11 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
       context ? AttentionPlan{.heads = head_counts} : plan_attention(weights, tokens.lengths);
   const RopeTable rope = rope_table(weights.inverse_frequencies, model.rope.attention_factor,
                                     tokens.positions, scalar_type(weights.dtype));
+  const ExpertOptions experts{.group = groups.ep.get(),
+                              .loads = options.loads,
+                              .recompute_product = options.recompute == Recompute::selective};
   // By value: the backward pass may run it again after this function has returned.
-  const auto run_layer = [&weights, tp, plan, context, rope, options](std::int64_t layer,
+  const auto run_layer = [&weights, tp, plan, context, rope, experts](std::int64_t layer,
                                                                       const Tensor& in) {
     const LayerRows& rows = weights.rows.layers[static_cast<std::size_t>(layer)];
     const Tensor normed =
@@ -113,8 +123,7 @@ Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,
     const HeadStates heads = project_heads(weights, rows, normed, rope, tp);
     const Tensor attended = context ? attend_context(context, plan.heads, heads.q, heads.k, heads.v)
                                     : attend(plan, heads.q, heads.k, heads.v);
-    return after_attention(weights, rows, in, attended, tp,
-                           options.recompute == Recompute::selective);
+    return after_attention(weights, rows, in, attended, tp, experts);
   };
   const LayerRange range = chunk_layers(weights, chunk);
   LayerAccess* const access = options.access;

@@ -1,4 +1,5 @@
-// The forward pass of the dense decoders (Llama, Mistral, Qwen2, Qwen3) on one pipeline stage.
+// The forward pass of the decoders (Llama, Mistral, Qwen2, Qwen3; Mixtral, Qwen2-MoE, Qwen3-MoE) on
+// one pipeline stage.
 //
 // Batches are packed: the tokens of all sequences one after another, no padding. Activations are
 // [tokens, hidden] in the weights' dtype. Differentiable where the weights require gradients.
@@ -12,6 +13,7 @@
 
 #include "cost_models/memory.h"
 #include "executor/attention/context_attention.h"
+#include "executor/model/experts.h"
 #include "executor/weights/parallel_ops.h"
 #include "executor/weights/weights.h"
 
@@ -53,11 +55,14 @@ struct StageOptions {
   /// Lets activations travel beside the layers' products; outlives the backward pass.
   TokenExchange* exchange = nullptr;
   ContextParallel context;  // alone: of `groups`
+  /// Gets what the routers of the chunk's layers did; nullptr: nobody asks. Not with full
+  /// recomputation.
+  RouterLoads* loads = nullptr;
 };
 
 /// The layers of this rank's stage (chunk `chunk` of it): from token ids when the chunk is the
 /// first of the model (`hidden` is ignored), else from the previous stage's output; with the final
-/// norm when it is the last. Collective over the tensor-parallel group.
+/// norm when it is the last. Collective over the tensor-parallel and the expert-parallel group.
 /// With sequence parallelism the number of tokens must be a multiple of tp, and hidden states
 /// between stages are this rank's rows; gather_tokens makes the last chunk's whole.
 torch::Tensor stage_forward(const Weights& weights, const ParallelGroups& groups,

@@ -7,6 +7,7 @@
 #include "executor/tensor/torch.h"
 
 #include "executor/attention/attention.h"
+#include "executor/model/experts.h"
 #include "executor/model/layer_ops.h"
 #include "executor/tensor/norm_ops.h"
 #include "executor/tensor/rope.h"
@@ -28,7 +29,12 @@ HeadStates project_heads(const Weights& weights, const LayerRows& rows, const to
 /// Output projection, residual, and the feed-forward half of the layer.
 torch::Tensor after_attention(const Weights& weights, const LayerRows& rows,
                               const torch::Tensor& hidden, const torch::Tensor& attended,
-                              const TensorParallel& tp, bool recompute_product = false);
+                              const TensorParallel& tp, const ExpertOptions& options = {});
+
+/// That half alone, of a plain MLP or of experts: normed -> what is added to the residual.
+torch::Tensor feed_forward(const Weights& weights, const LayerRows& rows,
+                           const torch::Tensor& normed, const TensorParallel& tp,
+                           const ExpertOptions& options = {});
 
 torch::Tensor final_norm(const Weights& weights, const torch::Tensor& hidden);
 

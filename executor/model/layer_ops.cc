@@ -1,5 +1,6 @@
 #include "executor/model/layer_ops.h"
 
+#include <array>
 #include <optional>
 
 #include "executor/model/token_exchange.h"
@@ -160,14 +161,6 @@ Tensor swiglu_forward(const Tensor& gate, const Tensor& up) {
   return at::silu(gate).mul_(up);
 }
 
-variable_list swiglu_backward(const Tensor& g, const Tensor& gate, const Tensor& up) {
-  if (fused::usable(gate) && gate.stride(0) == up.stride(0)) {
-    const fused::GatePair d = fused::swiglu_backward(g, gate, up);
-    return {d.gate, d.up};
-  }
-  return {at::silu_backward(g * up, gate), at::silu(gate).mul_(g)};
-}
-
 struct SwiGlu : torch::autograd::Function<SwiGlu> {
   static Tensor forward(AutogradContext* context, const Tensor& gate, const Tensor& up) {
     context->save_for_backward({gate, up});
@@ -236,6 +229,21 @@ std::optional<Tensor> present(const Tensor& x) {
 }
 
 }  // namespace
+
+variable_list swiglu_backward(const Tensor& g, const Tensor& gate, const Tensor& up) {
+  if (fused::usable(gate) && gate.stride(0) == up.stride(0)) {
+    const fused::GatePair d = fused::swiglu_backward(g, gate, up);
+    return {d.gate, d.up};
+  }
+  return {at::silu_backward(g * up, gate), at::silu(gate).mul_(g)};
+}
+
+Tensor replicated_product(const Tensor& x, const Tensor& weight) {
+  const std::array<Tensor, 1> weights{weight};
+  return recording({&x, &weight})
+             ? ColumnParallel::apply(x, at::TensorList(weights), at::TensorList(), nullptr)[0]
+             : at::mm(x, weight.t());
+}
 
 Projections column_parallel(const Tensor& x, const Projections& w, const Projections& b,
                             const TensorParallel& tp) {

@@ -32,8 +32,13 @@ torch::Tensor gated_row_parallel(const torch::Tensor& gate, const torch::Tensor&
                                  const torch::Tensor& weight, const torch::Tensor& bias,
                                  const TensorParallel& tp, bool recompute = false);
 
-/// silu(gate) * up.
+/// x [tokens, in] times one replicated weight [out, in].
+torch::Tensor replicated_product(const torch::Tensor& x, const torch::Tensor& weight);
+
+/// silu(gate) * up, and its gradients [of gate, of up] (without a graph of their own).
 torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up);
+torch::autograd::variable_list swiglu_backward(const torch::Tensor& g, const torch::Tensor& gate,
+                                               const torch::Tensor& up);
 
 /// Rows `ids` of `table`, zero where `outside` (undefined: none), summed over ranks.
 torch::Tensor embed(const torch::Tensor& table, const torch::Tensor& ids,

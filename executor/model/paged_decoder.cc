@@ -78,7 +78,7 @@ PagedDecoder::PagedDecoder(const Weights& weights, const ParallelGroups& groups)
     : weights_(weights),
       groups_(groups),
       heads_(head_range(weights.model(), weights.layout.tp, weights.coord.tp)) {
-  TESSERA_CHECK(weights.layout.pp == 1 && weights.layout.cp == 1);
+  TESSERA_CHECK(weights.layout.pp == 1 && weights.layout.cp == 1 && weights.layout.ep == 1);
 }
 
 std::int64_t PagedDecoder::page_bytes(std::int64_t page_tokens) const {
@@ -161,11 +161,7 @@ Tensor PagedDecoder::forward(const PagedBatch& batch) const {
                                           weights_.tensor(rows.o_bias), tp);
     const auto [sum, between] =
         add_rms_norm(projected, hidden, weights_.tensor(rows.post_norm), epsilon);
-    const Projections mlp =
-        column_parallel(between, {weights_.tensor(rows.gate), weights_.tensor(rows.up), {}},
-                        {weights_.tensor(rows.gate_bias), weights_.tensor(rows.up_bias), {}}, tp);
-    Tensor product = gated_row_parallel(mlp.a, mlp.b, weights_.tensor(rows.down),
-                                        weights_.tensor(rows.down_bias), tp);
+    Tensor product = feed_forward(weights_, rows, between, tp);
     const bool last = layer + 1 == layers_.size();
     hidden = sum;
     if (last && batch.chosen.defined()) {

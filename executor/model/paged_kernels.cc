@@ -75,8 +75,9 @@ Tensor attend_paged(const PagedRows& rows, const Tensor& q, const PagedCache& ca
   return out;
 }
 
-Drawn draw_tokens(double temperature, const Tensor& logits, const Tensor& rows,
-                  const Tensor& uniforms, const Tensor& slots, Tensor& last_tokens) {
+Drawn draw_tokens(double temperature, std::int64_t least_weight, const Tensor& logits,
+                  const Tensor& rows, const Tensor& uniforms, const Tensor& slots,
+                  Tensor& last_tokens) {
   const std::int64_t draws = rows.size(0);
   const bool greedy = temperature == 0;
   const double kept = greedy ? 1.0 : temperature;
@@ -86,7 +87,8 @@ Drawn draw_tokens(double temperature, const Tensor& logits, const Tensor& rows,
                    logits.options().dtype(at::kByte));
   kernels::draw_tokens({.inverse_temperature = static_cast<float>(1.0 / kept),
                         .temperature = kept,
-                        .greedy = greedy},
+                        .greedy = greedy,
+                        .least_weight = least_weight},
                        logits.const_data_ptr<float>(), logits.size(1),
                        rows.const_data_ptr<std::int64_t>(), uniforms.const_data_ptr<double>(),
                        slots.const_data_ptr<std::int64_t>(), draws,

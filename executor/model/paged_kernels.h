@@ -47,8 +47,8 @@ struct Drawn {
 };
 /// See kernels::draw_tokens. logits: fp32 [rows, vocabulary]; rows and slots int64, uniforms fp64
 /// [draws]; temperature 0 = greedy. Writes last_tokens[slots] (int64).
-Drawn draw_tokens(double temperature, const torch::Tensor& logits, const torch::Tensor& rows,
-                  const torch::Tensor& uniforms, const torch::Tensor& slots,
-                  torch::Tensor& last_tokens);
+Drawn draw_tokens(double temperature, std::int64_t least_weight, const torch::Tensor& logits,
+                  const torch::Tensor& rows, const torch::Tensor& uniforms,
+                  const torch::Tensor& slots, torch::Tensor& last_tokens);
 
 }  // namespace tessera::fused

@@ -1,7 +1,6 @@
 #include "executor/prompts/prompt_set.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "executor/data/model_tokens.h"
+#include "executor/rollout/prompt_dealing.h"
 #include "executor/templates/chat_template.h"
 
 namespace tessera {
@@ -247,9 +247,7 @@ std::vector<TokenPrompt> prompts_at(const PromptSet& set, std::int64_t first, st
 }
 
 const Prompt& prompt_of(const PromptSet& set, const Sequence& sequence) {
-  std::size_t index = 0;
-  std::from_chars(sequence.uid.data(), sequence.uid.data() + sequence.uid.size(), index);
-  return set.prompts.at(index);
+  return set.prompts.at(static_cast<std::size_t>(row_of(sequence.uid)));
 }
 
 SequenceText text_of(const PromptSet& set, const Sequence& sequence) {

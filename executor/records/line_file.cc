@@ -93,14 +93,30 @@ bool LineFile::append(std::string_view record) {
 }
 
 void LineFile::forget_after(std::int64_t step) {
+  cut_after(step, [](std::string_view) { return true; });
+}
+
+void LineFile::keep_apart_after(std::int64_t step, const std::filesystem::path& apart) {
+  cut_after(step, [&](std::string_view lines) {
+    const int descriptor = ::open(apart.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor < 0) return false;
+    const bool written = write_all(descriptor, lines);
+    ::close(descriptor);
+    return written;
+  });
+}
+
+void LineFile::cut_after(std::int64_t step, const std::function<bool(std::string_view)>& keep) {
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0 || status.st_size == 0) return;
   const auto size = static_cast<std::size_t>(status.st_size);
   void* const data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor_, 0);
   if (data == MAP_FAILED) return;
-  const std::size_t kept = kept_bytes({static_cast<const char*>(data), size}, step);
+  const std::string_view text(static_cast<const char*>(data), size);
+  const std::size_t kept = kept_bytes(text, step);
+  const bool may = kept < size && keep(text.substr(kept));
   ::munmap(data, size);
-  if (kept < size && ::ftruncate(descriptor_, static_cast<off_t>(kept)) != 0) {
+  if (kept < size && (!may || ::ftruncate(descriptor_, static_cast<off_t>(kept)) != 0)) {
     std::fprintf(stderr, "%s keeps the lines after step %lld: %s\n", path_.c_str(),
                  static_cast<long long>(step), std::strerror(errno));
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string_view>
 
 namespace tessera {
@@ -22,12 +23,18 @@ class LineFile {
 
   /// Appends the record, or nothing of it: then false.
   bool append(std::string_view record);
+  /// Appends the lines at the end whose "step" is above `step` to the file `apart`, and removes
+  /// them here: they stay where they cannot be written there.
+  void keep_apart_after(std::int64_t step, const std::filesystem::path& apart);
   /// Removes the lines at the end whose "step" is above `step`, and what is no whole line.
   void forget_after(std::int64_t step);
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  /// Cuts off what forget_after removes, where `keep` has taken it.
+  void cut_after(std::int64_t step, const std::function<bool(std::string_view)>& keep);
+
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::int64_t lost_ = 0;  // records since the last one that was written

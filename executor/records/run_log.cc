@@ -37,4 +37,11 @@ void RunLog::forget_after(std::int64_t step) {
   samples_.forget_after(step);
 }
 
+void RunLog::keep_apart_after(std::int64_t step) {
+  for (LineFile* file : {&metrics_, &samples_}) {
+    const std::filesystem::path& path = file->path();
+    file->keep_apart_after(step, path.parent_path() / ("rolled_back_" + path.filename().string()));
+  }
+}
+
 }  // namespace tessera

@@ -25,6 +25,9 @@ class RunLog {
   void add_sample(const std::string& line);
   /// Removes what was written of steps above `step`: they come again.
   void forget_after(std::int64_t step);
+  /// The same, and keeps it in files named `rolled_back_*` beside them: the run has made these
+  /// steps and takes them back.
+  void keep_apart_after(std::int64_t step);
 
  private:
   LineFile metrics_, samples_;

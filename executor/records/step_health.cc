@@ -7,6 +7,7 @@
 
 #include "cost_models/compute.h"
 #include "cost_models/spec/node_groups.h"
+#include "executor/records/step_metrics.h"
 #include "planner/plan/plan.h"
 
 namespace tessera {
@@ -57,6 +58,19 @@ Metrics health_metrics(const Plan& plan, const Experience& experience, const Met
   metrics["training/skipped_updates"] = std::round(
       updates * (number(numbers, "actor/skipped_share") + number(numbers, "critic/skipped_share")));
   return metrics;
+}
+
+void add_step_numbers(const Plan& plan, const Experience& experience, double seconds,
+                      Metrics& numbers) {
+  const auto add = [&](const Metrics& values) {
+    for (const auto& [name, value] : values) numbers[name] = value;
+  };
+  numbers["timing_s/step"] = seconds;
+  add(throughput_metrics(experience, numbers, plan.world_size()));
+  add(health_metrics(plan, experience, numbers));
+  const double predicted = plan.prediction.step_s.value;
+  numbers["plan/predicted_step_s"] = predicted;
+  numbers["plan/error_pct"] = 100 * (predicted - seconds) / seconds;
 }
 
 Metrics host_memory_metrics() {

@@ -18,6 +18,11 @@ struct Plan;
 /// gradient was not finite.
 Metrics health_metrics(const Plan& plan, const Experience& experience, const Metrics& numbers);
 
+/// Adds what follows from a step's `seconds` so far, in place of what is there of it:
+/// timing_s/step, throughput_metrics, health_metrics, plan/predicted_step_s, plan/error_pct.
+void add_step_numbers(const Plan& plan, const Experience& experience, double seconds,
+                      Metrics& numbers);
+
 /// perf/cpu_memory_used_gb of this host, in GiB as verl counts; empty where /proc does not tell.
 Metrics host_memory_metrics();
 

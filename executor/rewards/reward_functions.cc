@@ -1,5 +1,6 @@
 #include "executor/rewards/reward_functions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
@@ -18,6 +19,10 @@ std::vector<std::string> words_of(const RewardFunction& function, const RewardPr
 void check_reward_functions(const RewardOptions& options, Problems& problems) {
   for (const RewardFunction& function : options.functions) {
     if (function.rule != nullptr) continue;
+    if (function.service) {
+      check_service(options.programs.service, problems);
+      continue;
+    }
     std::error_code error;
     if (!function.file.empty() && !std::filesystem::is_regular_file(function.file, error)) {
       problems.push_back({.file = function.file.string(),
@@ -33,11 +38,16 @@ void check_reward_functions(const RewardOptions& options, Problems& problems) {
   }
 }
 
-std::unique_ptr<RewardWorkers> make_reward_workers(const RewardFunction& function,
-                                                   const RewardPrograms& programs, int rank,
-                                                   int ranks, Problems& problems) {
+std::unique_ptr<RewardScorer> make_reward_scorer(const RewardFunction& function,
+                                                 const RewardPrograms& programs, int rank,
+                                                 int ranks, Problems& problems) {
   const int count = reward_workers_of(rank, programs.workers, ranks);
   if (function.rule != nullptr || count == 0) return nullptr;
+  if (function.service) {
+    const SandboxService& service = programs.service;
+    const int connections = reward_workers_of(rank, service.connections, ranks);
+    return std::make_unique<SandboxScorer>(service, std::max(1, connections));
+  }
   bool boxed = false;
   auto words = in_sandbox(words_of(function, programs), programs.limits.sandbox, boxed, problems);
   if (!words) return nullptr;

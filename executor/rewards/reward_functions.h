@@ -10,14 +10,18 @@
 
 #include "executor/rewards/reward_workers.h"
 #include "executor/rewards/rules.h"
+#include "executor/rewards/sandbox_service.h"
 
 namespace tessera {
 
 /// The name of the built-in program that runs unit tests (unit_test_reward).
 inline constexpr std::string_view kUnitTestsName = "unit_tests";
 
-/// One of them: a rule, or where `rule` is null unit tests, the function of a Python file, or where
-/// `file` is empty a command.
+/// The name of the reward of a sandbox service.
+inline constexpr std::string_view kSandboxName = "sandbox_fusion";
+
+/// One of them: a rule, or where `rule` is null unit tests, a sandbox service, the function of a
+/// Python file, or where `file` is empty a command.
 struct RewardFunction {
   std::string name;  // in metrics and messages
   double weight = 1;
@@ -26,6 +30,7 @@ struct RewardFunction {
   std::string function = "compute_score", kwargs = "{}";  // of the file; a JSON object
   std::vector<std::string> command;
   bool unit_tests = false;  // with `kwargs`
+  bool service = false;     // RewardPrograms::service
 };
 
 /// How outside programs are run.
@@ -33,6 +38,7 @@ struct RewardPrograms {
   int workers = 8;  // processes of each program, over all ranks
   std::string python = "python3";
   WorkerLimits limits;
+  SandboxService service;
 };
 
 struct RewardOptions {
@@ -40,7 +46,8 @@ struct RewardOptions {
   RewardPrograms programs;
 };
 
-/// Files that are not there, sandboxes that cannot be used: what would stop every response.
+/// Files that are not there, sandboxes and services that cannot be used: what would stop every
+/// response.
 void check_reward_functions(const RewardOptions& options, Problems& problems);
 
 /// Whose process scores the i-th sequence where `workers` processes are dealt to `ranks`.
@@ -52,9 +59,10 @@ inline int reward_workers_of(int rank, int workers, int ranks) {
   return workers / ranks + (rank < workers % ranks ? 1 : 0);
 }
 
-/// The processes of one function on one rank; null for a rule, and where the rank has none.
-std::unique_ptr<RewardWorkers> make_reward_workers(const RewardFunction& function,
-                                                   const RewardPrograms& programs, int rank,
-                                                   int ranks, Problems& problems);
+/// The processes of one function on one rank, or its connections to the service; null for a rule,
+/// and where the rank has none.
+std::unique_ptr<RewardScorer> make_reward_scorer(const RewardFunction& function,
+                                                 const RewardPrograms& programs, int rank,
+                                                 int ranks, Problems& problems);
 
 }  // namespace tessera

@@ -215,9 +215,4 @@ std::vector<RewardAnswer> RewardWorkers::finish() {
   return std::exchange(answers_, {});
 }
 
-std::vector<RewardAnswer> RewardWorkers::score(std::span<const RewardRequest> requests) {
-  for (const RewardRequest& request : requests) submit(request);
-  return finish();
-}
-
 }  // namespace tessera

@@ -15,12 +15,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "cost_models/documents/problem_list.h"
-#include "executor/rewards/rules.h"
+#include "executor/rewards/reward_scorer.h"
 #include "executor/rewards/worker_process.h"
 
 namespace tessera {
@@ -56,35 +55,17 @@ std::vector<std::string> unit_test_reward(const std::string& python, const std::
 std::optional<std::vector<std::string>> in_sandbox(std::vector<std::string> words, Sandbox sandbox,
                                                    bool& boxed, Problems& problems);
 
-/// One response to be scored: JSON texts for the truth and what else the prompt's line says.
-struct RewardRequest {
-  std::string data_source, response;
-  std::string truth_json, extra_info_json;
-};
-
-struct RewardAnswer {
-  std::optional<double> score;  // finite
-  std::string failure;          // why there is none
-  ScoreDetail detail;           // of a score
-};
-
-class RewardWorkers {
+class RewardWorkers final : public RewardScorer {
  public:
   /// Starts nothing yet. Precondition: count > 0.
   RewardWorkers(std::vector<std::string> command, const WorkerLimits& limits, int count);
-  ~RewardWorkers();
+  ~RewardWorkers() override;
 
-  /// Adds a request to those that wait for a free process.
-  void submit(RewardRequest request);
+  void submit(RewardRequest request) override;
   /// Gives waiting requests to free processes and takes in what has been answered, without waiting.
-  void poll();
-  /// How many of the submitted requests have their answer.
-  std::size_t answered() const { return answered_; }
-  /// Waits for all; one answer for each request submitted since the last call, in their order.
-  std::vector<RewardAnswer> finish();
-
-  /// Submits these, with nothing submitted before, and waits for them.
-  std::vector<RewardAnswer> score(std::span<const RewardRequest> requests);
+  void poll() override;
+  std::size_t answered() const override { return answered_; }
+  std::vector<RewardAnswer> finish() override;
 
  private:
   struct Worker;

@@ -39,10 +39,11 @@ function = getattr(module, name)
 constexpr const char* kUnitTests = R"py(
 import math, subprocess
 options = json.loads(sys.argv[1])
-PRELUDE = "import sys\nsys.setrecursionlimit(600000)\n" + "".join(
-    f"from {name} import *\nimport {name}\n" for name in
-    "string re datetime collections heapq bisect copy math random statistics itertools functools "
-    "operator io json typing".split())
+MODULES = ("string re datetime collections heapq bisect copy math random statistics itertools functools "
+           "operator io sys json builtins typing").split()
+# verl's order: the builtins come back over pow, compile and their kin, the modules over everything.
+PRELUDE = "".join(f"from {name} import *\n" for name in MODULES) + "".join(
+    f"import {name}\n" for name in MODULES) + "sys.setrecursionlimit(600000)\n"
 RUNNER = """
 import io, json, os, signal, sys
 job = json.load(sys.stdin)
@@ -142,7 +143,7 @@ def function(data_source, solution_str, ground_truth, extra_info, tests=10, test
     inputs, expected = inputs[:tests], expected[:tests]
     results = results_of(code, kind, cases.get("fn_name"), inputs, test_timeout_s)
     right = [passed(kind, result, truth) for result, truth in zip(results, expected)]
-    return {"score": sum(right) / len(right), "acc": all(right)}
+    return {"score": sum(right) / len(right) if right else 1.0, "acc": all(right)}
 )py";
 
 /// Answers requests with `function`.

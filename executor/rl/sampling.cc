@@ -40,11 +40,15 @@ std::vector<std::int64_t> weights_of(std::span<const float> logits, float top, d
   return weights;
 }
 
-/// Sets the weights that top-k and top-p exclude to 0.
+/// Sets the weights that top-k and top-p exclude to 0, then those below min-p's.
 void restrict_weights(std::span<const float> logits, const SamplingOptions& options,
                       std::vector<std::int64_t>& weights) {
+  const std::int64_t least = least_weight(options);
   const std::size_t k = options.top_k > 0 ? static_cast<std::size_t>(options.top_k) : logits.size();
-  if (k >= logits.size() && options.top_p >= 1) return;
+  if (k >= logits.size() && options.top_p >= 1) {
+    for (std::int64_t& weight : weights) weight = weight >= least ? weight : 0;
+    return;
+  }
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto before = [&](std::int32_t a, std::int32_t b) {
@@ -63,7 +67,7 @@ void restrict_weights(std::span<const float> logits, const SamplingOptions& opti
     std::int64_t& weight = weights[static_cast<std::size_t>(*it)];
     const bool within = it < kept && (running == 0 || static_cast<double>(running) < limit);
     running += within ? weight : 0;
-    if (!within) weight = 0;
+    if (!within || weight < least) weight = 0;
   }
 }
 
@@ -87,6 +91,10 @@ double uniform(std::uint64_t seed, const DrawIndex& index) {
 std::int64_t threshold(double uniform, std::int64_t total) {
   const auto below = static_cast<std::int64_t>(uniform * static_cast<double>(total));
   return std::min(below, total - 1);
+}
+
+std::int64_t least_weight(const SamplingOptions& options) {
+  return static_cast<std::int64_t>(std::ceil(options.min_p * kWeightScale));
 }
 
 double log_normalizer(std::int64_t total) {

@@ -32,6 +32,9 @@ struct SamplingOptions {
   /// 1: off. Keeps the most likely tokens (of the top k) until their share reaches top_p; the token
   /// that reaches it is kept, so at least one is.
   double top_p = 1;
+  /// 0: off. Of what these keep, keeps tokens at least so likely as this part of the most likely
+  /// one (transformers' MinPLogitsWarper, behind top-k and top-p as there).
+  double min_p = 0;
 
   auto operator<=>(const SamplingOptions&) const = default;
 };
@@ -39,7 +42,7 @@ struct SamplingOptions {
 struct Draw {
   std::int32_t token = 0;
   /// log softmax(logits / temperature) at the token over the whole vocabulary, as training computes
-  /// it: top-k and top-p do not enter. Greedy: temperature 1.
+  /// it: top-k, top-p and min-p do not enter. Greedy: temperature 1.
   float log_prob = 0;
 };
 
@@ -49,6 +52,9 @@ Draw draw(std::span<const float> logits, const SamplingOptions& options, double 
 
 /// 2^40, the integer weight of the most likely token.
 inline constexpr double kWeightScale = 1099511627776.0;
+
+/// The smallest integer weight that min_p keeps; 0 where it is off.
+std::int64_t least_weight(const SamplingOptions& options);
 
 /// log of the sum of exp((logit - largest) / temperature) over a row whose weights sum to `total`.
 double log_normalizer(std::int64_t total);

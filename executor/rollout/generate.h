@@ -28,10 +28,9 @@ class RolloutEngine {
   ~RolloutEngine();
 
   /// Generates the replica's share `prompts` (prompts_of_replica with groups.dp_size and
-  /// groups.dp_rank). The cache has the memory of cache_tokens, or of max_sequences of the longest
-  /// texts; a text alone always fits. At the end
-  /// the tensor-parallel ranks compare digests of what they drew; throws Error{internal} when they
-  /// differ.
+  /// groups.dp_rank), which enter in this order. The cache has the memory of cache_tokens, or of
+  /// max_sequences of the longest texts; a text alone always fits. At the end the tensor-parallel
+  /// ranks compare digests of what they drew; throws Error{internal} when they differ.
   Rollout generate(std::int64_t step, std::span<const TokenPrompt> prompts,
                    const RolloutOptions& options, const AfterPass& after_pass = {});
 

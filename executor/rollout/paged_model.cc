@@ -129,8 +129,9 @@ DrawnRows PagedModel::run(const PassTensors& inputs) {
 
 DrawnRows PagedModel::draw(const Tensor& logits, const PassTensors& inputs) {
   if (fused::usable(logits) && !restricts(sampling_, logits.size(1))) {
-    const fused::Drawn drawn = fused::draw_tokens(sampling_.temperature, logits, inputs.rows,
-                                                  inputs.uniforms, inputs.slots, last_tokens_);
+    const fused::Drawn drawn =
+        fused::draw_tokens(sampling_.temperature, least_weight(sampling_), logits, inputs.rows,
+                           inputs.uniforms, inputs.slots, last_tokens_);
     return {drawn.tokens, drawn.log_probs};
   }
   DrawnRows drawn;

@@ -4,15 +4,8 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
-#include "cost_models/spec/split.h"
 
 namespace tessera {
-
-std::span<const TokenPrompt> prompts_of_replica(std::span<const TokenPrompt> prompts, int replicas,
-                                                int replica) {
-  const Interval part = split(static_cast<std::int64_t>(prompts.size()), replicas, replica);
-  return prompts.subspan(static_cast<std::size_t>(part.lo), static_cast<std::size_t>(part.size()));
-}
 
 std::vector<Sequence> replay(const Experience& recorded, std::span<const TokenPrompt> prompts,
                              const std::string& file, Problems& problems) {

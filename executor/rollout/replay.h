@@ -1,5 +1,4 @@
-// Which prompts a replica of the rollout takes, and responses that come from a record instead of
-// from a model. No torch here.
+// Responses that come from a record instead of from a model. No torch here.
 #pragma once
 
 #include <span>
@@ -11,10 +10,6 @@
 #include "executor/rollout/request_queue.h"
 
 namespace tessera {
-
-/// The share of a data-parallel replica: consecutive prompts by the split rule.
-std::span<const TokenPrompt> prompts_of_replica(std::span<const TokenPrompt> prompts, int replicas,
-                                                int replica);
 
 /// Takes the responses from a recorded step instead of generating them. A sample that is not in the
 /// record, or whose recorded prompt has other tokens, is a Problem of `file`.

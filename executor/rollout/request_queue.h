@@ -26,6 +26,13 @@
 
 namespace tessera {
 
+/// Response tokens that the samples of a prompt are expected to have.
+struct ExpectedTokens {
+  double mean = 0, longest = 0;  // 0 = not known
+  bool known() const { return mean > 0; }
+  bool operator==(const ExpectedTokens&) const = default;
+};
+
 struct TokenPrompt {
   std::int32_t prompt_index = 0;  // within the step, over all replicas
   std::string uid;                // the group of its samples
@@ -33,6 +40,7 @@ struct TokenPrompt {
   std::int32_t samples = 1;
   /// The longest response of each sample, where they are not all max_response_tokens; >= 1.
   std::vector<std::int64_t> limits;
+  ExpectedTokens expected;  // by earlier responses to it
 };
 
 struct RolloutOptions {

@@ -17,8 +17,8 @@ using torch::Tensor;
 /// Elements of a [draws, vocabulary] block of fp64: several such blocks exist at a time.
 constexpr std::int64_t kBlockElements = std::int64_t{1} << 23;
 
-/// Sets the weights that top-k and top-p exclude to 0 (restrict_weights of sampling.cc).
-Tensor restricted(const Tensor& logits, const Tensor& weights, const SamplingOptions& options) {
+/// Sets the weights that top-k and top-p exclude to 0.
+Tensor most_likely(const Tensor& logits, const Tensor& weights, const SamplingOptions& options) {
   const std::int64_t vocabulary = logits.size(1);
   const bool all_k = options.top_k <= 0 || options.top_k >= vocabulary;
   if (all_k && options.top_p >= 1) return weights;
@@ -45,6 +45,13 @@ Tensor draw_weights(const Tensor& exponent) {
   }
   const Tensor scale = (n.to(torch::kInt) + (40 + 127)).bitwise_left_shift(23).view(torch::kFloat);
   return (p * scale).to(torch::kLong).masked_fill_(exponent.le(-28.0F), 0);
+}
+
+/// restrict_weights of sampling.cc.
+Tensor restricted(const Tensor& logits, const Tensor& weights, const SamplingOptions& options) {
+  const Tensor kept = most_likely(logits, weights, options);
+  const std::int64_t least = least_weight(options);
+  return least > 0 ? kept.masked_fill(kept.lt(least), 0) : kept;
 }
 
 DrawnRows draw_block(const Tensor& x, const Tensor& uniforms, const SamplingOptions& options) {

@@ -97,9 +97,12 @@ struct Replica {
   int count = 1, index = 0;
 };
 
-Replica replica_of(const Weights& weights, ShardKind kind) {
+Replica replica_of(const Weights& weights, const Parameter& parameter, ShardKind kind) {
   const ParallelLayout& layout = weights.layout;
   const RankCoord& coord = weights.coord;
+  if (parameter.experts > 0 && layout.ep > 1) {
+    return {layout.edp(), expert_coord(layout, coord).edp};
+  }
   switch (kind) {
     case ShardKind::none:
       return {layout.dp() * layout.cp,
@@ -136,14 +139,14 @@ std::vector<StatePiece> held_pieces(const Weights& weights, const ShardMap& map)
 
 std::vector<StatePiece> written_pieces(const Weights& weights, const ShardMap& map,
                                        std::int64_t largest) {
-  const Replica replica = replica_of(weights, map.kind);
   std::vector<StatePiece> pieces;
   for (const ShardBucket& bucket : map.buckets) {
     for (const ShardSegment& segment : map.own(bucket)) {
       const LocalTensor local = local_tensor(weights, segment.row);
       const std::int64_t inner = local.inner.empty() ? 1 : local.inner.front();
-      const Interval counted =
-          counted_range(weights.table.rows[index(segment.row)], weights.layout, weights.coord);
+      const Parameter& parameter = weights.table.rows[index(segment.row)];
+      const Replica replica = replica_of(weights, parameter, map.kind);
+      const Interval counted = counted_range(parameter, weights.layout, weights.coord);
       const Interval mine = intersect(Interval{counted.lo * inner, counted.hi * inner},
                                       {segment.first, segment.first + segment.count});
       if (mine.empty()) continue;

@@ -26,20 +26,24 @@ std::int64_t bucket_of(const ParameterTable& table, const Parameter& parameter) 
   return tied || parameter.place == StagePlace::embedding ? kFrontBucket : kBackBucket;
 }
 
-/// The front, then one bucket per layer and the back, with the rows' places.
+/// The front, then one bucket per layer and the back, with the rows' places. `apart`: routed
+/// experts have buckets of their own.
 std::vector<ShardBucket> make_buckets(const ParameterTable& table, const ArenaLayout& arena,
-                                      int shards) {
+                                      int shards, bool apart) {
   std::vector<ShardBucket> buckets(1);
-  std::int64_t arena_end = 0;
+  std::int64_t arena_end = 0, last = kFrontBucket;
   for (const ArenaSlot& slot : arena.slots) {
-    const std::int64_t layer = bucket_of(table, table.rows[index(slot.tensor)]);
+    const Parameter& parameter = table.rows[index(slot.tensor)];
+    const bool local = apart && parameter.experts > 0;
+    const std::int64_t layer = bucket_of(table, parameter) + (local ? kExpertBuckets : 0);
     auto found = std::find_if(buckets.begin(), buckets.end(),
                               [&](const ShardBucket& b) { return b.layer == layer; });
     if (found == buckets.end()) {
-      buckets.push_back({.layer = layer});
+      buckets.push_back({.layer = layer, .local = local});
       found = std::prev(buckets.end());
     }
-    const bool joins = !found->rows.empty() && slot.range.offset == arena_end;
+    const bool joins = !found->rows.empty() && last == layer && slot.range.offset == arena_end;
+    last = layer;
     if (!joins) found->extent = (found->extent + kAlignment - 1) / kAlignment * kAlignment;
     found->rows.push_back(slot.tensor);
     found->place.push_back(found->extent);
@@ -70,8 +74,26 @@ void keep_all(const ArenaLayout& arena, ShardMap& map) {
   map.elements = in_elements(arena, arena.bytes);
 }
 
+/// All of it on this rank; `place` says where a row lies in its shard space.
+template <class Place>
+void keep_local(const ArenaLayout& arena, int rank, const Place& place, ShardBucket& bucket) {
+  for (std::size_t i = 0; i < bucket.rows.size(); ++i) {
+    bucket.of_rank[index(rank)].push_back({.row = bucket.rows[i],
+                                           .first = 0,
+                                           .count = elements_of(arena, bucket.rows[i]),
+                                           .block = bucket.place[i],
+                                           .shard = place(i)});
+  }
+}
+
 void cut_flat(const ArenaLayout& arena, ShardMap& map) {
   for (ShardBucket& bucket : map.buckets) {
+    if (bucket.local) {
+      keep_local(
+          arena, map.rank, [&](std::size_t i) { return map.elements + bucket.place[i]; }, bucket);
+      map.elements += (bucket.extent + 63) / 64 * 64;
+      continue;
+    }
     bucket.block = (bucket.extent + map.shards - 1) / map.shards;
     bucket.shard = map.elements;
     for (int rank = 0; rank < map.shards; ++rank) {
@@ -101,6 +123,15 @@ void cut_stored(const ParameterTable& table, const ParallelLayout& layout, const
     const ArenaLayout stored = arena_layout(table, layout, holder, dtype, /*stored=*/true);
     if (rank == map.rank) map.elements = in_elements(stored, stored.bytes);
     for (ShardBucket& bucket : map.buckets) {
+      if (bucket.local) {
+        if (rank != map.rank) continue;
+        const auto place = [&](std::size_t i) {
+          return in_elements(
+              stored, stored.slots[index(stored.slot_of[index(bucket.rows[i])])].range.offset);
+        };
+        keep_local(arena, rank, place, bucket);
+        continue;
+      }
       std::int64_t block = 0;
       for (const int row : bucket.rows) {
         const int at = stored.slot_of[index(row)];
@@ -203,7 +234,7 @@ ShardMap make_shard_map(const ParameterTable& table, const ParallelLayout& layou
   ShardMap map{.kind = kind,
                .shards = kind == ShardKind::none ? 1 : shards,
                .rank = kind == ShardKind::none ? 0 : rank};
-  map.buckets = make_buckets(table, arena, map.shards);
+  map.buckets = make_buckets(table, arena, map.shards, layout.ep > 1 && kind != ShardKind::none);
   switch (kind) {
     case ShardKind::none:
       keep_all(arena, map);

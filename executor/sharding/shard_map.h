@@ -1,8 +1,9 @@
 // Which elements of a replica's parameters each data-parallel rank keeps, layer by layer.
 //
 // Parameters are grouped into buckets, one per layer, the first for the embedding and one for what
-// follows the last layer. ZeRO-1 and 2 cut a bucket's memory into equal parts; FSDP cuts every
-// tensor as the layout algebra's stored_box does, so that a reshard starts from the very same
+// follows the last layer. With expert parallelism a layer's routed experts are a bucket of their
+// own, which this rank keeps whole. ZeRO-1 and 2 cut a bucket's memory into equal parts; FSDP cuts
+// every tensor as the layout algebra's stored_box does, so that a reshard starts from the very same
 // shards. A plain value; all offsets in elements; no torch here.
 #pragma once
 
@@ -32,9 +33,12 @@ struct ShardSegment {
 
 /// `layer` of the buckets outside the layers. A tied embedding is the head, so all is in front.
 inline constexpr std::int64_t kFrontBucket = -1, kBackBucket = -2;
+/// Added to a layer for `layer` of its bucket of experts.
+inline constexpr std::int64_t kExpertBuckets = std::int64_t{1} << 32;
 
 struct ShardBucket {
   std::int64_t layer = kFrontBucket;
+  bool local = false;  // experts that are not shared: the parts of other ranks are empty
   std::vector<int> rows;
   std::vector<std::int64_t> place;  // of each row in the bucket's own memory
   std::int64_t extent = 0;          // of that memory

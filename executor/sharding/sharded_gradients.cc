@@ -49,14 +49,7 @@ ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& group
       tensor.requires_grad_(true);
       if (weights.dtype != DType::fp32) tensor.set_grad_dtype(torch::kFloat32);
     }
-    if (map.kind == ShardKind::none) {
-      for (const ShardSegment& segment : map.own(bucket)) {
-        Tensor& tensor = weights.tensors[index(segment.row)];
-        rows_[index(segment.row)] =
-            placed(shards_.storage(), segment.shard, tensor.sizes().vec(), fp32);
-        tensor.mutable_grad() = rows_[index(segment.row)];
-      }
-    }
+    if (map.kind == ShardKind::none || bucket.local) attach_to_shards(bucket);
   }
   if (reduces()) make_memory();
 }
@@ -66,6 +59,7 @@ ShardedGradients::ShardedGradients(Weights& weights, const ParallelGroups& group
 void ShardedGradients::make_memory() {
   share_memory();
   for (const ShardBucket& bucket : map_.buckets) {
+    if (bucket.local) continue;
     if (by_layer_ && bucket.layer >= 0) {
       untouched_.insert(bucket.layer);
       continue;
@@ -94,6 +88,7 @@ void ShardedGradients::share_memory() {
   };
   const auto pooled = [&](const ShardBucket& bucket) { return by_layer_ && bucket.layer >= 0; };
   for (const ShardBucket& bucket : map_.buckets) {
+    if (bucket.local) continue;
     if (pooled(bucket) && !sizes.insert(memory_elements(map_, bucket)).second) continue;
     place(bucket);
     if (pooled(bucket)) place(bucket);
@@ -109,6 +104,16 @@ void ShardedGradients::share_memory() {
     } else {
       memory_[bucket->layer] = memory;
     }
+  }
+}
+
+/// Gradients that this rank keeps whole are made in the shard space.
+void ShardedGradients::attach_to_shards(const ShardBucket& bucket) {
+  for (const ShardSegment& segment : map_.own(bucket)) {
+    Tensor& tensor = weights_.tensors[index(segment.row)];
+    rows_[index(segment.row)] =
+        placed(shards_.storage(), segment.shard, tensor.sizes().vec(), shards_.options());
+    tensor.mutable_grad() = rows_[index(segment.row)];
   }
 }
 
@@ -128,9 +133,12 @@ void ShardedGradients::zero() {
   // Elsewhere the first reduction of a step overwrites the shards.
   if (map_.kind == ShardKind::none) shards_.zero_();
   for (auto& [layer, memory] : memory_) memory.zero_();
-  if (!by_layer_) return;
   for (const ShardBucket& bucket : map_.buckets) {
-    if (bucket.layer >= 0) untouched_.insert(bucket.layer);
+    if (bucket.local) {
+      for (const int row : bucket.rows) rows_[index(row)].zero_();
+    } else if (by_layer_ && bucket.layer >= 0) {
+      untouched_.insert(bucket.layer);
+    }
   }
 }
 
@@ -142,7 +150,7 @@ void ShardedGradients::begin_layer(const ShardBucket& bucket) {
   memory_[bucket.layer] = buffer.memory;
   attach(bucket, buffer.memory);
   clear_vectors(bucket);
-  overwrite_matrix_gradients(true);
+  overwrite_matrix_gradients(buffer.memory);
 }
 
 /// Norms and biases are added to; matrices get one product each, which overwrites.
@@ -157,7 +165,7 @@ void ShardedGradients::clear_vectors(const ShardBucket& bucket) {
 void ShardedGradients::end_layer(const ShardBucket& bucket) {
   if (!by_layer_) return;
   const torch::NoGradGuard no_grad;
-  overwrite_matrix_gradients(false);
+  overwrite_matrix_gradients({});
   reduce_partials(bucket);
   const Tensor memory = memory_.at(bucket.layer);
   const bool accumulate = untouched_.erase(bucket.layer) == 0;
@@ -263,17 +271,45 @@ void ShardedGradients::reduce_whole(const ShardBucket& bucket) {
 void ShardedGradients::finish() {
   const torch::NoGradGuard no_grad;
   for (const ShardBucket& bucket : map_.buckets) {
-    if ((by_layer_ && bucket.layer >= 0) || ended_.contains(bucket.layer)) continue;
+    if (bucket.local || (by_layer_ && bucket.layer >= 0) || ended_.contains(bucket.layer)) {
+      continue;
+    }
     end(bucket);
   }
   ended_.clear();
   options_.side.wait(reduced_);
   clear_untouched();
+  reduce_replicas();
+}
+
+/// Over those who hold the same elements: with expert parallelism others for experts than for the
+/// rest, run by run of the shard space.
+void ShardedGradients::reduce_replicas() {
   const ReplicaGroups replicas = replica_groups(groups_, weights_.layout);
-  for (Communicator* group : {replicas.data, replicas.context}) {
-    if (group != nullptr) {
-      group->all_reduce(shards_.data_ptr(), count_of(shards_), DType::fp32, ReduceOp::sum);
+  const auto reduce = [&](const std::vector<Communicator*>& groups, const Tensor& run) {
+    for (Communicator* group : groups) {
+      if (group == nullptr) continue;
+      group->all_reduce(run.data_ptr(), count_of(run), DType::fp32, ReduceOp::sum);
     }
+  };
+  const std::vector<Communicator*> all{replicas.data, replicas.context};
+  if (weights_.layout.ep == 1) return reduce(all, shards_);
+  std::vector<ShardSegment> own;
+  for (const ShardBucket& bucket : map_.buckets) {
+    own.insert(own.end(), map_.own(bucket).begin(), map_.own(bucket).end());
+  }
+  std::sort(own.begin(), own.end(),
+            [](const ShardSegment& a, const ShardSegment& b) { return a.shard < b.shard; });
+  const auto routed = [&](const ShardSegment& s) {
+    return weights_.table.rows[index(s.row)].experts > 0;
+  };
+  for (std::size_t first = 0; first < own.size();) {
+    std::size_t last = first + 1;
+    while (last < own.size() && routed(own[last]) == routed(own[first])) ++last;
+    const std::int64_t end = own[last - 1].shard + own[last - 1].count;
+    const Tensor run = shards_.narrow(0, own[first].shard, end - own[first].shard);
+    reduce(routed(own[first]) ? std::vector{groups_.edp.get()} : all, run);
+    first = last;
   }
 }
 

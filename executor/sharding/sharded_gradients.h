@@ -48,11 +48,13 @@ class ShardedGradients {
   void make_memory();
   void share_memory();
   void attach(const ShardBucket& bucket, const torch::Tensor& memory);
+  void attach_to_shards(const ShardBucket& bucket);
   void reduce_partials(const ShardBucket& bucket);
   void clear_vectors(const ShardBucket& bucket);
   void clear_untouched();
   void end(const ShardBucket& bucket);
   void reduce_whole(const ShardBucket& bucket);
+  void reduce_replicas();
   void reduce_to_shards(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
   void reduce_flat(const ShardBucket& bucket, const torch::Tensor& memory, bool accumulate);
   void reduce_even(const std::vector<EvenRow>& rows, const torch::Tensor& memory, bool accumulate);

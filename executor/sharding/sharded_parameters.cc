@@ -36,6 +36,14 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
     for (const ShardSegment& segment : map_.own(bucket)) {
       stored.narrow(0, segment.shard, segment.count).copy_(part_of(weights.tensors, segment));
     }
+    if (bucket.local) {  // stays where it is
+      for (const ShardSegment& segment : map_.own(bucket)) {
+        Tensor& tensor = weights.tensors[index(segment.row)];
+        tensor = placed(stored.storage(), stored.storage_offset() + segment.shard,
+                        tensor.sizes().vec(), plain);
+      }
+      continue;
+    }
     const std::size_t bytes = static_cast<std::size_t>(bucket.extent) * stored.element_size();
     c10::Storage storage(c10::Storage::use_byte_size_t(), bytes,
                          c10::DataPtr(nullptr, weights.device()), nullptr, false);
@@ -51,7 +59,7 @@ ShardedParameters::ShardedParameters(Weights& weights, const ParallelGroups& gro
 }
 
 void ShardedParameters::gather(const ShardBucket& bucket) {
-  if (there_.contains(bucket.layer)) return;
+  if (bucket.local || there_.contains(bucket.layer)) return;
   const torch::NoGradGuard no_grad;
   const BufferPool::Buffer buffer =
       pool_.take(bucket.extent, weights_.storage.options().requires_grad(false), spares_of(bucket));
@@ -117,6 +125,7 @@ void ShardedParameters::gather_packed(const ShardBucket& bucket, const Tensor& m
 }
 
 void ShardedParameters::await(const ShardBucket& bucket) {
+  if (bucket.local) return;
   gather(bucket);
   options_.side.wait(there_.at(bucket.layer).ready);
 }

@@ -10,21 +10,10 @@ namespace {
 using torch::Tensor;
 using torch::autograd::variable_list;
 
-thread_local bool overwriting = false;
+thread_local Tensor overwritten;  // memory of buffers
 
-/// Several tensors as one that shares their memory, stacked along dim 0, where they adjoin in one
-/// arena (q|k|v, gate|up).
-std::optional<Tensor> adjoined(at::TensorList parts) {
-  std::vector<std::int64_t> shape = parts[0].sizes().vec();
-  shape[0] = 0;
-  std::int64_t end = parts[0].storage_offset();
-  for (const Tensor& part : parts) {
-    if (!part.is_alias_of(parts[0]) || part.storage_offset() != end) return std::nullopt;
-    end += part.numel();
-    shape[0] += part.size(0);
-  }
-  return torch::empty({0}, parts[0].options().requires_grad(false))
-      .set_(parts[0].storage(), parts[0].storage_offset(), shape, c10::contiguous_strides(shape));
+bool overwrites(const Tensor& buffer) {
+  return overwritten.defined() && buffer.is_alias_of(overwritten);
 }
 
 }  // namespace
@@ -46,11 +35,24 @@ std::optional<Tensor> gradient_buffer(const Tensor& weight) {
   return buffer;
 }
 
-void overwrite_matrix_gradients(bool on) { overwriting = on; }
+std::optional<Tensor> adjoined(at::TensorList parts) {
+  std::vector<std::int64_t> shape = parts[0].sizes().vec();
+  shape[0] = 0;
+  std::int64_t end = parts[0].storage_offset();
+  for (const Tensor& part : parts) {
+    if (!part.is_alias_of(parts[0]) || part.storage_offset() != end) return std::nullopt;
+    end += part.numel();
+    shape[0] += part.size(0);
+  }
+  return torch::empty({0}, parts[0].options().requires_grad(false))
+      .set_(parts[0].storage(), parts[0].storage_offset(), shape, c10::contiguous_strides(shape));
+}
+
+void overwrite_matrix_gradients(const Tensor& memory) { overwritten = memory; }
 
 void add_product(const Tensor& buffer, const Tensor& a, const Tensor& b) {
   Tensor out = buffer;
-  if (overwriting) {
+  if (overwrites(buffer)) {
     if (a.scalar_type() == at::kFloat) {
       at::mm_out(out, a, b);
     } else if (a.is_cuda()) {
@@ -67,6 +69,10 @@ void add_product(const Tensor& buffer, const Tensor& a, const Tensor& b) {
   } else {
     out.add_(at::mm(a, b));
   }
+}
+
+void add_nothing(const Tensor& buffer) {
+  if (overwrites(buffer)) buffer.zero_();
 }
 
 Tensor stacked(at::TensorList parts) {
@@ -109,7 +115,7 @@ void append_gradients(at::TensorList weights, bool needed, variable_list& result
   }
   const std::vector<Tensor> parts = make().split_with_sizes(rows);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (direct && overwriting && buffers[i].dim() > 1) {
+    if (direct && buffers[i].dim() > 1 && overwrites(buffers[i])) {
       buffers[i].copy_(parts[i]);
     } else if (direct) {
       buffers[i].add_(parts[i]);

@@ -18,13 +18,20 @@ bool recording(std::initializer_list<const torch::Tensor*> inputs);
 /// Where gradients of `weight` are to be added: its fp32 gradient buffer, or nullopt.
 std::optional<torch::Tensor> gradient_buffer(const torch::Tensor& weight);
 
-/// While on, products of this thread overwrite the gradient buffers of matrices instead of being
-/// added to them: for layers whose every matrix gets one product in buffers that were not cleared.
-void overwrite_matrix_gradients(bool on);
+/// From now on products of this thread overwrite the gradient buffers of matrices that lie in
+/// `memory` (none: undefined) instead of being added to them: for layers whose every matrix gets
+/// one product in buffers that were not cleared.
+void overwrite_matrix_gradients(const torch::Tensor& memory);
 
 /// buffer (fp32) += a x b (= a x b while overwriting), operands of any type.
 void add_product(const torch::Tensor& buffer, const torch::Tensor& a, const torch::Tensor& b);
 
+/// As add_product of operands without an inner extent: nothing, or zeros while overwriting.
+void add_nothing(const torch::Tensor& buffer);
+
+/// Several tensors as one that shares their memory, stacked along dim 0, where they adjoin in one
+/// arena.
+std::optional<torch::Tensor> adjoined(at::TensorList parts);
 /// Stacked along dim 0: without a copy where they adjoin in memory.
 torch::Tensor stacked(at::TensorList parts);
 /// Column blocks of one matrix side by side: without a copy where they are that already.

@@ -85,8 +85,11 @@ double Optimizer::global_norm() {
       squares_ = torch::stack(norms).square().sum().to(torch::kFloat);
     }
   }
-  // Shards are disjoint over their group; replicas hold the same.
-  for (Communicator* group : {groups_.model.get(), shard_group(groups_, weights_.layout)})
+  // Shards are disjoint over their group; replicas hold the same. Experts that are dealt out are
+  // counted over the role.
+  std::vector<Communicator*> summed{groups_.model.get(), shard_group(groups_, weights_.layout)};
+  if (weights_.layout.ep > 1) summed = {groups_.role.get()};
+  for (Communicator* group : summed)
     if (group != nullptr) group->all_reduce(squares_.data_ptr(), 1, DType::fp32, ReduceOp::sum);
   return std::sqrt(squares_.item<double>());
 }
@@ -198,7 +201,13 @@ void Optimizer::publish_weights() {
 
 /// Equal parts go to every rank that computes with them, once this bucket's are on the stream.
 void Optimizer::publish(const ShardBucket& bucket) {
-  if (map_.kind != ShardKind::flat || bucket.block == 0) return;
+  if (map_.kind != ShardKind::flat) return;
+  if (bucket.local) {
+    for (const ShardSegment& s : map_.own(bucket))
+      weights_.tensors[static_cast<std::size_t>(s.row)].view(-1).copy_(
+          values_.narrow(0, s.shard, s.count));
+  }
+  if (bucket.block == 0) return;
   arrived_[bucket.layer] = side_.run(side_.now(), [&] {
     if (reader_ == nullptr) return gather(bucket);
     reader_->await_all();
@@ -238,6 +247,11 @@ std::vector<Tensor> Optimizer::whole_gradients() {
     for (const int row : bucket.rows)
       whole[static_cast<std::size_t>(row)] =
           torch::zeros(weights_.tensors[static_cast<std::size_t>(row)].sizes(), shards.options());
+    if (bucket.local) {
+      for (const ShardSegment& s : map_.own(bucket))
+        whole[static_cast<std::size_t>(s.row)].view(-1).copy_(shards.narrow(0, s.shard, s.count));
+      continue;
+    }
     Tensor all = torch::zeros({map_.shards, bucket.block}, shards.options());
     for (const ShardSegment& s : map_.own(bucket))
       all[map_.rank].narrow(0, s.block, s.count).copy_(shards.narrow(0, s.shard, s.count));

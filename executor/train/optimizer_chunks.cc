@@ -34,6 +34,23 @@ void append(std::vector<fused::PlacedChunk>& chunks, const fused::PlacedChunk& n
     chunks.push_back(next);
 }
 
+/// The rows of a tensor's outermost local dim that this rank counts in the norm. Without expert
+/// parallelism over the ranks of a replica and those that share its shards; with it over the role.
+Interval counted_rows(const Parameter& parameter, const Weights& weights, ShardKind kind) {
+  const ParallelLayout& layout = weights.layout;
+  const RankCoord& coord = weights.coord;
+  const Interval counted = counted_range(parameter, layout, coord);
+  if (layout.ep == 1) return counted;
+  bool first = true;
+  if (parameter.experts > 0) {
+    first = expert_coord(layout, coord).edp == 0;
+  } else if (kind != ShardKind::flat) {
+    const bool shard = kind == ShardKind::stored || coord.dp_shard == 0;
+    first = coord.dp_replicate == 0 && coord.cp == 0 && shard;
+  }
+  return first ? counted : Interval{};
+}
+
 }  // namespace
 
 std::int64_t Optimizer::place_in_values(const ShardSegment& segment) const {
@@ -79,7 +96,7 @@ void Optimizer::find_chunks() {
       const Parameter& parameter = weights_.table.rows[static_cast<std::size_t>(s.row)];
       const Tensor& tensor = weights_.tensors[static_cast<std::size_t>(s.row)];
       const std::int64_t inner = tensor.numel() / std::max<std::int64_t>(tensor.size(0), 1);
-      const Interval rows = counted_range(parameter, weights_.layout, weights_.coord);
+      const Interval rows = counted_rows(parameter, weights_, map_.kind);
       const Interval counted = intersect(Interval{rows.lo * inner, rows.hi * inner},
                                          Interval{s.first, s.first + s.count});
       append(chunks_.counted, {s.shard + counted.lo - s.first, counted.size(), 0.0});

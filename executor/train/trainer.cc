@@ -6,9 +6,11 @@
 #include "cost_models/documents/check.h"
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/context_parallel.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "executor/batching/micro_batches.h"
 #include "executor/model/scores.h"
 #include "executor/tensor/to_device.h"
+#include "executor/train/balance.h"
 #include "executor/train/share_results.h"
 #include "executor/weights/parallel_ops.h"
 
@@ -16,15 +18,27 @@ namespace tessera {
 namespace {
 
 void refuse_unsupported(const ModelSpec& model, const ParallelLayout& layout) {
-  std::string what = context_refusal(model, layout);
-  if (layout.ep > 1) what += (what.empty() ? "" : ", ") + std::string("ep > 1");
-  if (!what.empty()) throw Error(ExitCode::infeasible, "training does not support " + what);
+  std::string all;
+  for (const std::string& what :
+       {model_refusal(model), context_refusal(model, layout), expert_refusal(model, layout)}) {
+    if (!what.empty()) all += (all.empty() ? "" : ", ") + what;
+  }
+  if (!all.empty()) throw Error(ExitCode::infeasible, "training does not support " + all);
 }
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::span<const double> span_of(const torch::Tensor& values) {
   return {values.const_data_ptr<double>(), static_cast<std::size_t>(values.numel())};
+}
+
+/// Of the sequences of some micro-batches.
+std::int64_t tokens_of(std::span<const TokenSequence> batch,
+                       const std::vector<std::vector<int>>& micro_batches) {
+  std::int64_t tokens = 0;
+  for (const std::vector<int>& sequences : micro_batches)
+    for (const int s : sequences) tokens += batch[index(s)].tokens();
+  return tokens;
 }
 
 /// The rank's own part of the whole micro-batch's gradient.
@@ -190,14 +204,15 @@ void Trainer::with_whole_weights(const std::function<void()>& use) {
 }
 
 torch::Tensor Trainer::forward(const PackedMicroBatch& packed, const torch::Tensor& input,
-                               int chunk) {
+                               int chunk, RouterLoads* loads) {
   const torch::Tensor hidden =
       stage_forward(weights_, groups_, packed.tokens, input,
                     {.chunk = chunk,
                      .recompute = training_pass_ ? options_.recompute : Recompute::none,
                      .access = shares_layers() ? this : nullptr,
                      .exchange = exchange_.get(),
-                     .context = options_.context});
+                     .context = options_.context,
+                     .loads = loads});
   if (!is_last_chunk(weights_, chunk)) return hidden;
   return gather_tokens(hidden, tensor_parallel(weights_, groups_));
 }
@@ -220,8 +235,9 @@ std::vector<Trainer::MicroBatches> Trainer::plan(std::span<const TokenSequence> 
   std::vector<std::int64_t> lengths;
   for (const TokenSequence& sequence : batch) lengths.push_back(sequence.tokens());
   auto plans = plan_micro_batches(lengths, {groups_.dp_size, limit});
-  // Where layers are shared every replica takes part in every micro-batch, with nothing if need be.
-  if (weights_.layout.zero >= 1) return plans;
+  // Where layers or experts are shared every replica takes part in every micro-batch, with nothing
+  // if need be.
+  if (weights_.layout.zero >= 1 || weights_.layout.ep > 1) return plans;
   for (MicroBatches& replica : plans)
     std::erase_if(replica, [](const std::vector<int>& list) { return list.empty(); });
   return plans;
@@ -237,83 +253,6 @@ PipelineShape Trainer::shape(std::span<const TokenSequence> batch, const MicroBa
     shape.tokens.push_back(context_rows(lengths, slice(), row_multiple()).rows / row_multiple());
   }
   return shape;
-}
-
-LogProbs Trainer::log_probs(std::span<const TokenSequence> batch, const InferOptions& options) {
-  std::vector<TokenValues> channels = infer(batch, Wanted::log_probs, options);
-  LogProbs result{.log_prob = std::move(channels[0])};
-  if (options.entropy) result.entropy = std::move(channels[1]);
-  if (options.sum_pi_squared) result.sum_pi_squared = std::move(channels.back());
-  return result;
-}
-
-TokenValues Trainer::values(std::span<const TokenSequence> batch, const InferOptions& options) {
-  return std::move(infer(batch, Wanted::values, options)[0]);
-}
-
-std::vector<float> Trainer::scores(std::span<const TokenSequence> batch,
-                                   const InferOptions& options) {
-  const TokenValues last_values = std::move(infer(batch, Wanted::last_value, options)[0]);
-  std::vector<float> scores;
-  for (const std::vector<float>& last : last_values) scores.push_back(last.front());
-  return scores;
-}
-
-std::vector<TokenValues> Trainer::infer(std::span<const TokenSequence> batch, Wanted wanted,
-                                        const InferOptions& options) {
-  const torch::NoGradGuard no_grad;
-  const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
-  const MicroBatches& mine = plans[index(groups_.dp_rank)];
-  const bool entropy = wanted == Wanted::log_probs && options.entropy;
-  const bool squares = wanted == Wanted::log_probs && options.sum_pi_squared;
-  std::vector<torch::Tensor> outputs;
-  begin_pass(/*training=*/false);
-  infer_pipeline(links_, shape(batch, mine), [&](int m, int chunk, const torch::Tensor& input) {
-    const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
-    const torch::Tensor hidden = forward(packed, input, chunk);
-    if (!is_last_chunk(weights_, chunk)) return hidden;
-    if (mine[index(m)].empty()) return torch::Tensor();
-    if (wanted == Wanted::log_probs) {
-      const TokenScores scores = scored(
-          hidden.index_select(0, packed.rows), packed,
-          {.temperature = options.temperature, .entropy = entropy, .sum_pi_squared = squares});
-      for (const torch::Tensor& one : {scores.log_prob, scores.entropy, scores.sum_pi_squared}) {
-        if (one.defined()) outputs.push_back(whole_values(groups_, one, packed.row_owners));
-      }
-    } else {
-      const bool each = wanted == Wanted::values;
-      const torch::Tensor& rows = each ? packed.rows : packed.last_rows;
-      outputs.push_back(whole_values(groups_, token_values(weights_, hidden.index_select(0, rows)),
-                                     each ? packed.row_owners : packed.last_owners));
-    }
-    return torch::Tensor();
-  });
-  end_pass();
-
-  const std::size_t channels = 1 + (entropy ? 1 : 0) + (squares ? 1 : 0);
-  const auto count = [&](int s) {
-    return wanted == Wanted::last_value ? 1 : batch[index(s)].response.size();
-  };
-  std::size_t largest = 0;
-  for (const MicroBatches& replica : plans) {
-    std::size_t values = 0;
-    for (const auto& sequences : replica)
-      for (const int s : sequences) values += count(s) * channels;
-    largest = std::max(largest, values);
-  }
-  const std::vector<float> all =
-      share_results(groups_, outputs, static_cast<std::int64_t>(largest), weights_.device());
-  std::vector<TokenValues> result(channels, TokenValues(batch.size()));
-  for (std::size_t r = 0; r < plans.size(); ++r) {
-    const float* next = all.data() + r * largest;
-    for (const auto& sequences : plans[r])
-      for (TokenValues& channel : result)
-        for (const int s : sequences) {
-          channel[index(s)].assign(next, next + count(s));
-          next += count(s);
-        }
-  }
-  return result;
 }
 
 UpdateResult Trainer::update(std::span<const TokenSequence> batch, const LossFunction& loss,
@@ -335,6 +274,13 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   const std::vector<MicroBatches> plans = plan(batch, options.token_limit);
   const MicroBatches& mine = plans[index(groups_.dp_rank)];
   LossParts parts;
+  const double coefficient = options.router_aux_loss_coef;
+  if (coefficient > 0) {
+    const std::string why =
+        balance_refusal(weights_.model(), weights_.layout, options_.recompute == Recompute::full);
+    if (!why.empty()) throw Error(ExitCode::infeasible, "training does not support " + why);
+  }
+  const auto all_tokens = static_cast<double>(tokens_of(batch, mine));
   for (const ShardBucket& bucket : optimizer_->map().buckets) {
     backwards_left_[bucket.layer] = static_cast<int>(mine.size());
   }
@@ -343,10 +289,19 @@ UpdateResult Trainer::accumulate(std::span<const TokenSequence> batch, const Los
   parameters_changed_ = gradients_pending_ = true;  // a step will follow
   const auto stage = [&](int m, int chunk, const torch::Tensor& input) -> StageOutput {
     const PackedMicroBatch packed = this->packed(batch, mine[index(m)]);
-    const torch::Tensor hidden = forward(packed, input, chunk);
+    const std::vector<int>& sequences = mine[index(m)];
+    const std::int64_t tokens = tokens_of(batch, {sequences});
+    RouterLoads loads = balance_loads(weights_, tokens, packed.tokens.tokens());
+    const bool balanced = coefficient > 0 && tokens > 0;
+    const torch::Tensor hidden = forward(packed, input, chunk, balanced ? &loads : nullptr);
     if (!is_last_chunk(weights_, chunk)) return {{hidden}, {}};
-    if (mine[index(m)].empty()) return {{hidden}, {torch::zeros_like(hidden)}};
-    return differentiate(hidden, packed, mine[index(m)], loss, options, parts);
+    if (sequences.empty()) return {{hidden}, {torch::zeros_like(hidden)}};
+    StageOutput output = differentiate(hidden, packed, sequences, loss, options, parts);
+    if (balanced) {
+      const double share = static_cast<double>(tokens) / all_tokens;
+      add_balance(weights_, groups_, loads, coefficient, share, output, parts);
+    }
+    return output;
   };
   train_pipeline(links_, shape(batch, mine), stage);
   end_pass();

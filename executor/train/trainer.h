@@ -35,7 +35,10 @@ struct InferOptions {
 struct UpdateOptions {
   std::int64_t token_limit = 0;
   double temperature = 1.0;
-  bool entropy = false;      // the loss function wants entropies
+  bool entropy = false;  // the loss function wants entropies
+  /// Of the routers' load-balancing loss (balance.h), which is added to the loss; 0 = without it,
+  /// as verl 0.9.1 trains.
+  double router_aux_loss_coef = 0;
   double learning_rate = 0;  // learning_rate(schedule, step)
   /// accumulate(): a step follows, so gradients are reduced as soon as they are complete. Without
   /// it more sequences come before the step.
@@ -59,7 +62,7 @@ class Trainer : private LayerAccess {
  public:
   /// Keeps references. Without optimizer options the role only infers. With FSDP the weights, whole
   /// when they come, are sharded here. Throws Error (infeasible) for layouts that this executor
-  /// does not train: ep, and cp where context_refusal says so. Collective over the role.
+  /// does not train (expert_refusal, context_refusal). Collective over the role.
   Trainer(Weights& weights, const ParallelGroups& groups,
           const std::optional<AdamWOptions>& optimizer, const TrainerOptions& options = {});
 
@@ -114,7 +117,8 @@ class Trainer : private LayerAccess {
   bool ends_model(std::int64_t layer) const;
   void begin_pass(bool training);
   void end_pass();
-  torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input, int chunk);
+  torch::Tensor forward(const PackedMicroBatch& packed, const torch::Tensor& input, int chunk,
+                        RouterLoads* loads = nullptr);
   PackedMicroBatch packed(std::span<const TokenSequence> batch,
                           std::span<const int> sequences) const;
   ContextSlice slice() const;

@@ -102,6 +102,7 @@ std::string generate_body(std::int64_t step, const TokenPrompt& prompt, std::int
                              {"temperature", sampling.temperature},
                              {"top_p", sampling.top_p},
                              {"top_k", std::max<std::int64_t>(sampling.top_k, 0)},
+                             {"min_p", sampling.min_p},
                              {"seed", request_seed(options.seed, step, prompt, sample)},
                              {"max_tokens", limit_of(prompt, sample, options)},
                              {"stop_token_ids", options.eos},
@@ -138,7 +139,7 @@ Sequence read_sample_of(const std::string& reply, const TokenPrompt& prompt, std
 
 const char* logprobs_mode(const SamplingOptions& sampling) {
   if (sampling.temperature == 1) return "raw_logprobs";
-  const bool all_tokens = sampling.top_k <= 0 && sampling.top_p >= 1;
+  const bool all_tokens = sampling.top_k <= 0 && sampling.top_p >= 1 && sampling.min_p == 0;
   return all_tokens ? "processed_logprobs" : nullptr;
 }
 

@@ -12,7 +12,6 @@
 
 #include "cost_models/layout/box.h"
 #include "cost_models/layout/parameter_table.h"
-#include "cost_models/spec/parallel_layout.h"
 
 namespace tessera {
 
@@ -27,10 +26,8 @@ struct VllmPart {
   std::int64_t zeros = 0;  // rows behind the part that pad the vocabulary
 };
 
-/// What the worker `tp_rank` of `tp` holds, in table order. Precondition: vllm_refusals is empty.
+/// What the worker `tp_rank` of `tp` holds, in table order. Precondition: vllm_refusals
+/// (planner/engines/vllm_weights.h) is empty.
 std::vector<VllmPart> vllm_parts(const ParameterTable& table, int tp, int tp_rank);
-
-/// Why vLLM cannot hold the model under this layout, one sentence a reason; empty: it can.
-std::vector<std::string> vllm_refusals(const ModelSpec& model, const ParallelLayout& layout);
 
 }  // namespace tessera

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/vllm/http.h"
+#include "executor/http/http.h"
 #include "executor/vllm/server_process.h"
 
 namespace tessera {

@@ -25,7 +25,8 @@ namespace {
 constexpr std::size_t kLogTail = 1 << 16;
 
 /// What a launcher or this rank has set for itself. torch's expandable segments exclude vLLM's
-/// sleep mode (vllm/device_allocator/cumem.py).
+/// sleep mode (vllm/device_allocator/cumem.py); with a launcher's TORCHELASTIC_USE_AGENT_STORE
+/// vLLM's workers wait for ever for a store that nobody serves (torch/distributed/rendezvous.py).
 bool of_this_rank(std::string_view variable) {
   static constexpr std::array kNames = {"RANK",
                                         "WORLD_SIZE",
@@ -36,7 +37,8 @@ bool of_this_rank(std::string_view variable) {
                                         "OMP_NUM_THREADS",
                                         "PYTORCH_CUDA_ALLOC_CONF",
                                         "PYTORCH_ALLOC_CONF"};
-  static constexpr std::array kFamilies = {"OMPI_", "PMIX_", "PMI_", "PRTE_", "SLURM_"};
+  static constexpr std::array kFamilies = {"OMPI_", "PMIX_",  "PMI_",         "PRTE_",
+                                           "PET_",  "SLURM_", "TORCHELASTIC_"};
   const std::string_view name = variable.substr(0, variable.find('='));
   return std::any_of(kNames.begin(), kNames.end(), [&](const char* one) { return name == one; }) ||
          std::any_of(kFamilies.begin(), kFamilies.end(),

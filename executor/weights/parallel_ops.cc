@@ -26,7 +26,43 @@ struct GatherTokens : torch::autograd::Function<GatherTokens> {
   }
 };
 
+/// With x whole, the sum works on a copy: autograd may own x.
+torch::Tensor summed(const torch::Tensor& x, const TensorParallel& tp) {
+  return whole_sum(tp.cuts_tokens() ? x : x.contiguous().clone(), tp);
+}
+
+/// One end of a region forward, the other backward.
+struct RegionEnd : torch::autograd::Function<RegionEnd> {
+  static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x,
+                               const TensorParallel& tp, bool entry) {
+    context->saved_data["group"] = reinterpret_cast<std::int64_t>(tp.group);
+    context->saved_data["sequence"] = tp.sequence;
+    context->saved_data["entry"] = entry;
+    if (!entry) return summed(x, tp);
+    return tp.cuts_tokens() ? all_rows(x, tp.group) : x;
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const TensorParallel tp(reinterpret_cast<Communicator*>(context->saved_data["group"].toInt()),
+                            context->saved_data["sequence"].toBool());
+    const bool entry = context->saved_data["entry"].toBool();
+    return {entry ? summed(gradients[0], tp) : region_input(gradients[0], tp), torch::Tensor(),
+            torch::Tensor()};
+  }
+};
+
+bool records(const torch::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
+
 }  // namespace
+
+torch::Tensor enter_parallel(const torch::Tensor& x, const TensorParallel& tp) {
+  if (tp.alone()) return x;
+  return records(x) ? RegionEnd::apply(x, tp, true) : region_input(x, tp);
+}
+
+torch::Tensor leave_parallel(const torch::Tensor& x, const TensorParallel& tp) {
+  if (tp.alone()) return x;
+  return records(x) ? RegionEnd::apply(x, tp, false) : summed(x, tp);
+}
 
 void all_reduce_(torch::Tensor& x, Communicator* tp, ReduceOp op) {
   if (alone(tp)) return;
@@ -68,8 +104,7 @@ torch::Tensor region_input(const torch::Tensor& x, const TensorParallel& tp) {
 
 torch::Tensor gather_tokens(const torch::Tensor& x, const TensorParallel& tp) {
   if (!tp.cuts_tokens()) return x;
-  const bool recording = at::GradMode::is_enabled() && x.requires_grad();
-  return recording ? GatherTokens::apply(x, tp.group) : all_rows(x, tp.group);
+  return records(x) ? GatherTokens::apply(x, tp.group) : all_rows(x, tp.group);
 }
 
 torch::Tensor gather_columns(const torch::Tensor& x, std::int64_t columns, Communicator* tp) {

@@ -48,6 +48,11 @@ torch::Tensor region_input(const torch::Tensor& x, const TensorParallel& tp);
 /// backward takes this rank's rows of it. Identity without sequence parallelism.
 torch::Tensor gather_tokens(const torch::Tensor& x, const TensorParallel& tp);
 
+/// The two ends of a parallel region of several operators, differentiable: what region_input and
+/// whole_sum do, each being the other's gradient.
+torch::Tensor enter_parallel(const torch::Tensor& x, const TensorParallel& tp);
+torch::Tensor leave_parallel(const torch::Tensor& x, const TensorParallel& tp);
+
 /// Column blocks [rows, columns_i] of every rank side by side, `columns` in all, cut by the split
 /// rule; without gradient.
 torch::Tensor gather_columns(const torch::Tensor& x, std::int64_t columns, Communicator* tp);

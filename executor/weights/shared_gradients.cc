@@ -69,10 +69,10 @@ std::vector<int> partial_gradient_rows(const Weights& weights) {
     if (row >= 0 && weights.holds(row)) rows.push_back(row);
   };
   for (const LayerRows& layer : weights.rows.layers) {
-    std::vector<int> candidates{layer.q_norm, layer.k_norm};
+    std::vector<int> candidates{layer.q_norm, layer.k_norm, layer.router};
     if (sequence) {
-      candidates.insert(candidates.end(),
-                        {layer.input_norm, layer.post_norm, layer.o_bias, layer.down_bias});
+      candidates.insert(candidates.end(), {layer.input_norm, layer.post_norm, layer.o_bias,
+                                           layer.down_bias, layer.shared_gate});
     }
     if (shared) {
       candidates.insert(candidates.end(), {layer.k, layer.v, layer.k_bias, layer.v_bias});

@@ -6,6 +6,7 @@
 
 #include "cost_models/documents/check.h"
 #include "cost_models/layout/sharding.h"
+#include "cost_models/spec/families.h"
 #include "executor/tensor/rope.h"
 
 namespace tessera {
@@ -32,6 +33,12 @@ int* layer_row(LayerRows& rows, const std::string& name) {
       {"mlp.gate_proj.bias", &rows.gate_bias},
       {"mlp.up_proj.bias", &rows.up_bias},
       {"mlp.down_proj.bias", &rows.down_bias},
+      {"mlp.gate.weight", &rows.router},
+      {"block_sparse_moe.gate.weight", &rows.router},
+      {"mlp.shared_expert.gate_proj.weight", &rows.gate},
+      {"mlp.shared_expert.up_proj.weight", &rows.up},
+      {"mlp.shared_expert.down_proj.weight", &rows.down},
+      {"mlp.shared_expert_gate.weight", &rows.shared_gate},
   };
   for (const auto& [suffix, row] : places) {
     if (name == suffix) return row;
@@ -39,7 +46,23 @@ int* layer_row(LayerRows& rows, const std::string& name) {
   return nullptr;
 }
 
+/// Where LayerRows keeps the row of a routed expert's matrix.
+int* expert_row(LayerRows& rows, const Parameter& parameter, const TensorNames& names) {
+  const std::pair<std::string_view, std::vector<int>*> places[] = {
+      {names.gate, &rows.expert_gates},
+      {names.up, &rows.expert_ups},
+      {names.down, &rows.expert_downs},
+  };
+  for (const auto& [module, of_expert] : places) {
+    if (!parameter.name.ends_with("." + std::string(module) + ".weight")) continue;
+    of_expert->resize(static_cast<std::size_t>(parameter.experts), -1);
+    return &(*of_expert)[static_cast<std::size_t>(parameter.expert)];
+  }
+  return nullptr;
+}
+
 ModelRows model_rows(const ParameterTable& table) {
+  const TensorNames& names = facts_of(table.model.family).tensors;
   ModelRows rows;
   rows.layers.resize(static_cast<std::size_t>(table.model.layers));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -47,8 +70,9 @@ ModelRows model_rows(const ParameterTable& table) {
     const int row = static_cast<int>(i);
     if (parameter.layer >= 0) {
       const std::string prefix = "model.layers." + std::to_string(parameter.layer) + ".";
-      int* place = layer_row(rows.layers[static_cast<std::size_t>(parameter.layer)],
-                             parameter.name.substr(prefix.size()));
+      LayerRows& layer = rows.layers[static_cast<std::size_t>(parameter.layer)];
+      int* place = parameter.expert >= 0 ? expert_row(layer, parameter, names)
+                                         : layer_row(layer, parameter.name.substr(prefix.size()));
       TESSERA_CHECK(place != nullptr);
       *place = row;
     } else if (parameter.name == "model.embed_tokens.weight") {
@@ -167,6 +191,14 @@ Interval counted_range(const Parameter& parameter, const ParallelLayout& layout,
   const auto before = compute_box(parameter, layout, neighbour);
   const std::int64_t shared = before ? before->dims[dim].hi - own->dims[dim].lo : 0;
   return {std::max(shared, std::int64_t{0}), local};
+}
+
+Interval counted_in_role(const Parameter& parameter, const ParallelLayout& layout,
+                         const RankCoord& coord) {
+  const bool first = parameter.experts > 0
+                         ? expert_coord(layout, coord).edp == 0
+                         : coord.dp_replicate == 0 && coord.dp_shard == 0 && coord.cp == 0;
+  return first ? counted_range(parameter, layout, coord) : Interval{};
 }
 
 }  // namespace tessera

@@ -34,6 +34,12 @@ struct LayerRows {
   int q = -1, k = -1, v = -1, o = -1, gate = -1, up = -1, down = -1;
   int q_bias = -1, k_bias = -1, v_bias = -1, o_bias = -1;
   int gate_bias = -1, up_bias = -1, down_bias = -1;
+  /// Layers with routed experts: the router, and by expert of the model its three matrices. gate,
+  /// up and down are then the shared expert's, and shared_gate is the gate on its output.
+  int router = -1, shared_gate = -1;
+  std::vector<int> expert_gates, expert_ups, expert_downs;
+
+  bool routed() const { return router >= 0; }
 };
 
 struct ModelRows {
@@ -88,8 +94,8 @@ void initialize(Weights& weights, std::uint64_t seed, double deviation = 0.02,
                 torch::Device device = torch::kCPU);
 
 /// Calls `sink` on the role's rank with tp = pp = dp = 0 for every tensor in table order, whole, in
-/// checkpoint order of dims, contiguous on the CPU. Collective over all ranks of one replica (tp
-/// and pp); one tensor at a time.
+/// checkpoint order of dims, contiguous on the CPU. Every rank of the role may call it: collective
+/// over the first replica (tp and pp), with expert parallelism over the role; one tensor at a time.
 void gather_weights(const Weights& weights, const ParallelGroups& groups,
                     const std::function<void(const Parameter&, const torch::Tensor&)>& sink);
 
@@ -106,9 +112,10 @@ HeadRange head_range(const ModelSpec& model, int tp, int tp_rank);
 Interval vocab_range(const Weights& weights);
 
 /// Rows whose gradients are partial sums on each tensor-parallel rank and must be added up once per
-/// optimizer step: qk-norms, K and V projections whose heads several ranks share, and with sequence
-/// parallelism all norms and the biases of row-parallel projections. All other
-/// replicated tensors (norms, biases after a reduction, the value head) have equal gradients.
+/// optimizer step: qk-norms, K and V projections whose heads several ranks share, routers, and with
+/// sequence parallelism all norms, the biases of row-parallel projections and the shared expert's
+/// gate. All other replicated tensors (norms, biases after a reduction, the value head) have equal
+/// gradients.
 std::vector<int> partial_gradient_rows(const Weights& weights);
 
 /// Adds up `gradients` (by table row, memory order, any dtype) of partial_gradient_rows over the
@@ -127,5 +134,8 @@ void reduce_tied_embedding(const Weights& weights, Communicator* ends,
 /// others do.
 Interval counted_range(const Parameter& parameter, const ParallelLayout& layout,
                        const RankCoord& coord);
+/// The same over a whole role without shards: of all its ranks exactly one counts an element.
+Interval counted_in_role(const Parameter& parameter, const ParallelLayout& layout,
+                         const RankCoord& coord);
 
 }  // namespace tessera

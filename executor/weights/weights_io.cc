@@ -13,6 +13,7 @@
 #include "executor/data/init_model.h"
 #include "executor/threads/shared_work.h"
 #include "executor/weights/kept_weights.h"
+#include "executor/weights/parallel_ops.h"
 #include "executor/weights/weights.h"
 
 namespace tessera {
@@ -152,26 +153,69 @@ void load_slots(Weights& weights, std::span<const ArenaSlot> slots,
   read_all(reads, weights.dtype, problems);
 }
 
-/// The parts of a row that the ranks of one replica count, in the order of the model group.
-std::vector<Interval> counted_by_rank(const Weights& weights, int row) {
-  const Parameter& parameter = weights.table.rows[static_cast<std::size_t>(row)];
-  std::vector<Interval> ranges;
+/// The ranks that whole tensors come from, in the order of their group. With expert parallelism no
+/// replica holds all experts: the whole role.
+struct Sources {
+  Communicator* group = nullptr;  // nullptr: this rank alone
+  std::vector<RankCoord> coords;
+  bool role = false;
+  int root = 0;
+
+  Interval counted(const Parameter& parameter, const ParallelLayout& layout,
+                   std::size_t rank) const {
+    return role ? counted_in_role(parameter, layout, coords[rank])
+                : counted_range(parameter, layout, coords[rank]);
+  }
+};
+
+/// Everybody's coordinates, in the order of the role.
+std::vector<RankCoord> role_coords(const Weights& weights, Communicator& role) {
+  const RankCoord& own = weights.coord;
+  const torch::Tensor mine =
+      torch::tensor({own.tp, own.cp, own.pp, own.dp_replicate, own.dp_shard}, torch::kLong)
+          .to(weights.device());
+  const torch::Tensor all = all_rows(mine.unsqueeze(0), &role).cpu();
+  std::vector<RankCoord> coords;
+  for (int rank = 0; rank < role.size(); ++rank) {
+    const auto* const at = all[rank].const_data_ptr<std::int64_t>();
+    const auto axis = [&](int i) { return static_cast<int>(at[i]); };
+    coords.push_back({.tp = axis(0),
+                      .cp = axis(1),
+                      .pp = axis(2),
+                      .dp_replicate = axis(3),
+                      .dp_shard = axis(4)});
+  }
+  return coords;
+}
+
+Sources sources_of(const Weights& weights, const ParallelGroups& groups) {
+  if (weights.layout.ep > 1) {
+    Sources sources{groups.role.get(), role_coords(weights, *groups.role), true, 0};
+    const auto root = std::find(sources.coords.begin(), sources.coords.end(), RankCoord{});
+    sources.root = static_cast<int>(root - sources.coords.begin());
+    return sources;
+  }
+  Sources sources{.group = groups.model.get(), .coords = {}};
   for (int pp = 0; pp < weights.layout.pp; ++pp) {
     for (int tp = 0; tp < weights.layout.tp; ++tp) {
       RankCoord coord = weights.coord;
       coord.tp = tp;
       coord.pp = pp;
-      ranges.push_back(counted_range(parameter, weights.layout, coord));
+      sources.coords.push_back(coord);
     }
   }
-  return ranges;
+  return sources;
 }
 
-/// The tensor in memory order, whole, on rank 0 of the model group; undefined elsewhere.
-torch::Tensor gather_row(const Weights& weights, Communicator* group, int row) {
+/// The tensor in memory order, whole, on the sources' root; undefined elsewhere.
+torch::Tensor gather_row(const Weights& weights, const Sources& sources, int row) {
   const auto index = static_cast<std::size_t>(row);
   const Parameter& parameter = weights.table.rows[index];
-  const std::vector<Interval> counted = counted_by_rank(weights, row);
+  Communicator* const group = sources.group;
+  std::vector<Interval> counted;
+  for (std::size_t i = 0; i < sources.coords.size(); ++i) {
+    counted.push_back(sources.counted(parameter, weights.layout, i));
+  }
   const int rank = group == nullptr ? 0 : group->rank();
   const Interval own = counted[static_cast<std::size_t>(rank)];
   const torch::Tensor mine =
@@ -186,9 +230,10 @@ torch::Tensor gather_row(const Weights& weights, Communicator* group, int row) {
   std::vector<ReceiveBlock> receives;
   torch::Tensor whole;
   if (!own.empty()) {
-    sends.push_back({0, mine.const_data_ptr(), static_cast<std::size_t>(own.size() * row_bytes)});
+    sends.push_back(
+        {sources.root, mine.const_data_ptr(), static_cast<std::size_t>(own.size() * row_bytes)});
   }
-  if (rank == 0) {
+  if (rank == sources.root) {
     whole = torch::empty(shape, weights.storage.options());
     auto* place = static_cast<std::byte*>(whole.mutable_data_ptr());
     for (std::size_t peer = 0; peer < counted.size(); ++peer) {
@@ -258,10 +303,12 @@ void gather_weights(const Weights& weights, const ParallelGroups& groups,
                     const std::function<void(const Parameter&, const torch::Tensor&)>& sink) {
   torch::NoGradGuard no_grad;
   const bool first_replica = weights.coord.dp_replicate == 0 && weights.coord.dp_shard == 0;
-  const bool root = first_replica && weights.coord.tp == 0 && weights.coord.pp == 0;
-  if (!first_replica || weights.coord.cp != 0) return;
+  const bool first = first_replica && weights.coord.cp == 0;
+  const bool root = first && weights.coord.tp == 0 && weights.coord.pp == 0;
+  if (!first && weights.layout.ep == 1) return;
+  const Sources sources = sources_of(weights, groups);
   for (std::size_t row = 0; row < weights.table.rows.size(); ++row) {
-    const torch::Tensor whole = gather_row(weights, groups.model.get(), static_cast<int>(row));
+    const torch::Tensor whole = gather_row(weights, sources, static_cast<int>(row));
     if (!root) continue;
     const Parameter& parameter = weights.table.rows[row];
     sink(parameter, whole.movedim(0, std::max(parameter.split_dim, 0)).cpu().contiguous());

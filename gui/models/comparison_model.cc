@@ -2,21 +2,35 @@
 #include "gui/models/comparison_model.h"
 
 #include <QFont>
+#include <cmath>
 
 #include "gui/document/text.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
 
-void ComparisonModel::setComparison(const Comparison& comparison) {
+void ComparisonModel::setComparison(const RunComparison& comparison) {
   beginResetModel();
-  comparison_ = comparison;
+  run_ = comparison;
   endResetModel();
+}
+
+QStringList ComparisonModel::gaps() const {
+  QStringList lines;
+  for (const Gap& gap : run_.gaps) {
+    const QString more = gap.seconds >= 0 ? "longer" : "less";
+    const QString what = gap.what == "outside" ? QString("What is outside all phases")
+                                               : QString::fromStdString(gap.what);
+    lines << QString("%1 took %2 %3 than predicted: %4")
+                 .arg(what, secondsText(std::abs(gap.seconds)), more,
+                      QString::fromStdString(gap.cause));
+  }
+  return lines;
 }
 
 int ComparisonModel::rowCount(const QModelIndex& parent) const {
   if (parent.isValid()) return 0;
-  return static_cast<int>(comparison_.phases.size() + comparison_.bytes.size());
+  return static_cast<int>(run_.times.phases.size() + run_.times.bytes.size());
 }
 
 int ComparisonModel::columnCount(const QModelIndex& parent) const {
@@ -26,29 +40,40 @@ int ComparisonModel::columnCount(const QModelIndex& parent) const {
 QVariant ComparisonModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const auto row = static_cast<std::size_t>(index.row());
-  const std::size_t phases = comparison_.phases.size();
+  const std::size_t phases = run_.times.phases.size();
   const bool is_phase = row < phases;
   switch (role) {
     case Qt::DisplayRole:
-      return is_phase ? text(comparison_.phases[row], index.column())
-                      : text(comparison_.bytes[row - phases], index.column());
+      return is_phase ? text(run_.times.phases[row], index.column())
+                      : text(run_.times.bytes[row - phases], index.column());
     case Qt::TextAlignmentRole:
       return QVariant((index.column() == What ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
+    case Qt::ToolTipRole:
+      for (const Gap& gap : run_.gaps) {
+        if (is_phase && gap.what == run_.times.phases[row].phase) {
+          return QString::fromStdString(gap.cause);
+        }
+      }
+      return {};
+    case PhaseRole: {
+      const auto phase = is_phase ? phase_from(run_.times.phases[row].phase) : std::nullopt;
+      return phase ? static_cast<int>(*phase) : -1;
+    }
     case Qt::DecorationRole:
       if (index.column() == What && is_phase) {
-        if (const auto phase = phase_from(comparison_.phases[row].phase)) return colourOf(*phase);
+        if (const auto phase = phase_from(run_.times.phases[row].phase)) return colourOf(*phase);
       }
       return {};
     case Qt::FontRole:
-      if (is_phase && comparison_.phases[row].phase == "step") {
+      if (is_phase && run_.times.phases[row].phase == "step") {
         QFont font;
         font.setBold(true);
         return font;
       }
       return {};
     case BadRole:
-      return !is_phase && index.column() == RelativeError && comparison_.steps > 0 &&
-             !comparison_.bytes[row - phases].agrees();
+      return !is_phase && index.column() == RelativeError && run_.times.steps > 0 &&
+             !run_.times.bytes[row - phases].agrees();
     default:
       return {};
   }
@@ -60,6 +85,8 @@ QVariant ComparisonModel::text(const PhaseComparison& row, int column) const {
       return QString::fromStdString(row.phase);
     case Predicted:
       return secondsText(row.predicted_s);
+    case PredictedDeviation:
+      return row.predicted_deviation_s > 0 ? secondsText(row.predicted_deviation_s) : QString();
     case Measured:
       return row.measured_s > 0 ? secondsText(row.measured_s) : QString("-");
     case Deviation:
@@ -81,16 +108,16 @@ QVariant ComparisonModel::text(const BytesComparison& row, int column) const {
     case Predicted:
       return bytesText(row.predicted);
     case Measured:
-      return comparison_.steps > 0 ? bytesText(row.measured) : QString("-");
+      return run_.times.steps > 0 ? bytesText(row.measured) : QString("-");
     case RelativeError:
-      return comparison_.steps > 0 ? QString::fromStdString(verdict(row)) : QString("-");
+      return run_.times.steps > 0 ? QString::fromStdString(verdict(row)) : QString("-");
     default:
       return {};
   }
 }
 
 QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  static constexpr const char* kNames[] = {"Phase", "Predicted", "Measured",
+  static constexpr const char* kNames[] = {"Phase", "Predicted", "+-",   "Measured",
                                            "+-",    "Share",     "Error"};
   if (role != Qt::DisplayRole) return {};
   if (orientation == Qt::Vertical) return section + 1;

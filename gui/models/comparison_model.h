@@ -4,8 +4,9 @@
 #pragma once
 
 #include <QAbstractTableModel>
+#include <QStringList>
 
-#include "simulator/timeline/comparison.h"
+#include "simulator/learn/run_comparison.h"
 
 namespace tessera::gui {
 
@@ -13,13 +14,28 @@ class ComparisonModel : public QAbstractTableModel {
   Q_OBJECT
 
  public:
-  enum Columns { What, Predicted, Measured, Deviation, Share, RelativeError, ColumnCount };
-  enum Roles { BadRole = Qt::UserRole + 1 };  // bool: bytes that are not as foreseen
+  enum Columns {
+    What,
+    Predicted,
+    PredictedDeviation,
+    Measured,
+    Deviation,
+    Share,
+    RelativeError,
+    ColumnCount
+  };
+  enum Roles {
+    BadRole = Qt::UserRole + 1,  // bool: bytes that are not as foreseen
+    PhaseRole,                   // int, of enum Phase; -1: the row is of no phase
+  };
 
   using QAbstractTableModel::QAbstractTableModel;
 
-  void setComparison(const Comparison& comparison);
-  const Comparison& comparison() const { return comparison_; }
+  void setComparison(const RunComparison& comparison);
+  const Comparison& comparison() const { return run_.times; }
+  const RunComparison& run() const { return run_; }
+  /// "update_actor took 3.2 s longer than predicted: ...", the largest first.
+  QStringList gaps() const;
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;
@@ -31,7 +47,7 @@ class ComparisonModel : public QAbstractTableModel {
   QVariant text(const PhaseComparison& row, int column) const;
   QVariant text(const BytesComparison& row, int column) const;
 
-  Comparison comparison_;
+  RunComparison run_;
 };
 
 }  // namespace tessera::gui

@@ -7,6 +7,11 @@
 #include "gui/document/text.h"
 
 namespace tessera::gui {
+namespace {
+
+constexpr std::size_t kMostOthers = 4;
+
+}  // namespace
 
 RunFollower::RunFollower(QObject* parent) : QObject(parent) {
   pool_.setMaxThreadCount(1);
@@ -27,6 +32,7 @@ void RunFollower::follow(const std::filesystem::path& run, bool live) {
   steps_.clear();
   ranks_.setStates({}, 0);
   comparison_.setComparison({});
+  rules_.setValues({});
   emit folderChanged();
   if (!live) {
     poll();
@@ -69,11 +75,51 @@ void RunFollower::take(const RunNews& news) {
   own_plan_ = news.own_plan;
   summary_ = news.summary;
   if (news.restarted) steps_.clear();
+  if (news.expectation) rules_.setExpectation(*news.expectation);
+  if (!news.steps.empty()) rules_.setValues(news.steps.back().data);
   steps_.append(news.steps);
   if (news.comparison) comparison_.setComparison(*news.comparison);
   ranks_.setStates(news.ranks, news.now_ns);
   if (!news.problems.empty()) emit problemsFound(problemsText(news.problems));
   emit polled();
+}
+
+void RunFollower::addOther(const std::filesystem::path& run, bool live) {
+  const auto read = [run] {
+    auto found = std::make_shared<std::pair<std::vector<StepNumbers>, Problems>>();
+    if (auto steps = read_metrics(run / "metrics.jsonl", found->second)) {
+      found->first = *std::move(steps);
+    }
+    return found;
+  };
+  if (!live) {
+    const auto found = read();
+    takeOther(run, found->first, found->second);
+    return;
+  }
+  pool_.start([this, run, read] {
+    QMetaObject::invokeMethod(
+        this, [this, run, found = read()] { takeOther(run, found->first, found->second); },
+        Qt::QueuedConnection);
+  });
+}
+
+void RunFollower::takeOther(const std::filesystem::path& run, const std::vector<StepNumbers>& steps,
+                            const Problems& problems) {
+  if (!problems.empty()) {
+    emit problemsFound(problemsText(problems));
+    return;
+  }
+  if (others_.size() == kMostOthers) others_.erase(others_.begin());
+  const auto model = std::make_shared<RunModel>();
+  model->append(steps);
+  others_.push_back({QString::fromStdString(run.filename().string()), model});
+  emit othersChanged();
+}
+
+void RunFollower::clearOthers() {
+  others_.clear();
+  emit othersChanged();
 }
 
 void RunFollower::requestStop() {

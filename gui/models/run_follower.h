@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gui/models/comparison_model.h"
 #include "gui/models/rank_state_model.h"
+#include "gui/models/rule_model.h"
 #include "gui/models/run_model.h"
 #include "gui/models/run_reader.h"
 #include "planner/plan/plan.h"
@@ -36,6 +38,16 @@ class RunFollower : public QObject {
   /// Reads what is new now, in this thread.
   void poll();
   void requestStop();
+  /// Another run, to be drawn beside this one: its steps so far. `live`: read in the background.
+  void addOther(const std::filesystem::path& run, bool live = true);
+  void clearOthers();
+
+  /// Steps of a run beside the one that is followed.
+  struct Other {
+    QString name;
+    std::shared_ptr<RunModel> steps;
+  };
+  const std::vector<Other>& others() const { return others_; }
 
   const std::filesystem::path& folder() const { return run_; }
   bool stopRequested() const;
@@ -45,16 +57,20 @@ class RunFollower : public QObject {
   RunModel* steps() { return &steps_; }
   RankStateModel* ranks() { return &ranks_; }
   ComparisonModel* comparison() { return &comparison_; }
+  RuleModel* rules() { return &rules_; }
   const Plan* plan() const { return own_plan_ ? own_plan_.get() : plan_.get(); }
 
  signals:
   void folderChanged();
   void polled();
+  void othersChanged();
   void problemsFound(const QString& text);
 
  private:
   void pollLater();
   void take(const RunNews& news);
+  void takeOther(const std::filesystem::path& run, const std::vector<StepNumbers>& steps,
+                 const Problems& problems);
 
   std::filesystem::path run_;
   std::shared_ptr<RunReader> reader_;
@@ -65,6 +81,8 @@ class RunFollower : public QObject {
   RunModel steps_;
   RankStateModel ranks_;
   ComparisonModel comparison_;
+  RuleModel rules_;
+  std::vector<Other> others_;
   QThreadPool pool_;  // last: its work ends before anything else goes
 };
 

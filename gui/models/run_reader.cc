@@ -6,15 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
 #include <system_error>
 #include <utility>
 
+#include "cost_models/fit/derived_calibration.h"
 #include "planner/engines/read_plan.h"
+#include "simulator/rules/plan_metrics.h"
 
 namespace tessera::gui {
 namespace {
 
-constexpr int kWarmUp = 2;  // steps that are left out of the means
+// A long run is compared again only every so often: its means hardly change.
+constexpr std::size_t kManySteps = 500;
+constexpr std::chrono::seconds kCompareAgain{5};
 
 std::string own_host() {
   std::array<char, 128> host{};
@@ -76,6 +81,40 @@ void RunReader::readRanks(RunNews& news) const {
                             written_ns(run_ / "metrics.jsonl"), news.now_ns);
 }
 
+// As `tessera compare` does; before a step is measured the prediction alone.
+RunComparison RunReader::compared() const {
+  if (!compared_) return {};
+  Problems unheard;
+  try {
+    const auto run = measured_run(run_.string(), *compared_, steps_, std::nullopt, unheard);
+    if (run && calibration_) return compare_run(*run, *calibration_, switches_);
+  } catch (const std::exception&) {
+    // A plan that cannot be priced has no error bars.
+  }
+  return {.times = compare(*compared_, steps_, 0, switches_)};
+}
+
+void RunReader::comparePlan(const std::shared_ptr<const Plan>& plan, RunNews& news) {
+  const auto now = std::chrono::steady_clock::now();
+  const bool other = plan != compared_;
+  if (!other && !news.restarted && steps_.size() > kManySteps &&
+      now - compared_at_ < kCompareAgain) {
+    return;
+  }
+  compared_ = plan;
+  if (other) {
+    Problems unheard;
+    calibration_.reset();
+    if (plan) {
+      calibration_ = calibration_named(plan->provenance.calibration, plan->cluster, unheard);
+    }
+    news.expectation = plan && calibration_ ? expectation_of(*plan, *calibration_) : Expectation{};
+  }
+  news.comparison = compared();
+  compared_steps_ = steps_.size();
+  compared_at_ = now;
+}
+
 RunNews RunReader::read(const std::shared_ptr<const Plan>& plan) {
   RunNews news;
   news.now_ns = ns_of(std::chrono::system_clock::now());
@@ -87,9 +126,8 @@ RunNews RunReader::read(const std::shared_ptr<const Plan>& plan) {
   if (news.restarted) steps_.clear();
   steps_.insert(steps_.end(), news.steps.begin(), news.steps.end());
   const std::shared_ptr<const Plan>& with = own_plan_ ? own_plan_ : plan;
-  if (first || !news.steps.empty() || news.restarted || with != compared_) {
-    news.comparison = with ? compare(*with, steps_, kWarmUp, switches_) : Comparison{};
-    compared_ = with;
+  if (first || with != compared_ || steps_.size() != compared_steps_ || news.restarted) {
+    comparePlan(with, news);
   }
   readRanks(news);
   return news;

@@ -4,15 +4,18 @@
 // One thread at a time, any. Files of a stranger: whatever is wrong with them is a Problem.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "cost_models/calibration.h"
 #include "cost_models/documents/problem.h"
 #include "gui/models/rank_state_model.h"
 #include "planner/plan/plan.h"
-#include "simulator/timeline/comparison.h"
+#include "simulator/learn/run_comparison.h"
+#include "simulator/rules/rules.h"
 #include "simulator/timeline/metrics.h"
 
 namespace tessera::gui {
@@ -24,8 +27,9 @@ struct RunNews {
   std::vector<RankStateModel::Row> ranks;
   RunSummary summary;
   std::int64_t now_ns = 0;
-  std::optional<Comparison> comparison;  // where something of it changed
-  std::shared_ptr<const Plan> own_plan;  // the folder's plan.json
+  std::optional<RunComparison> comparison;  // where something of it changed
+  std::optional<Expectation> expectation;   // of another plan than before
+  std::shared_ptr<const Plan> own_plan;     // the folder's plan.json
   Problems problems;
 };
 
@@ -40,11 +44,16 @@ class RunReader {
   void readPlan(Problems& problems);
   void readRanks(RunNews& news) const;
   double meanStep() const;
+  void comparePlan(const std::shared_ptr<const Plan>& plan, RunNews& news);
+  RunComparison compared() const;
 
   std::filesystem::path run_;
   MetricsTail tail_;
   bool began_ = false;
   std::shared_ptr<const Plan> own_plan_, compared_;
+  std::optional<Calibration> calibration_;  // of compared_
+  std::size_t compared_steps_ = 0;
+  std::chrono::steady_clock::time_point compared_at_;
   WireOptions switches_;  // of the run
   std::vector<StepNumbers> steps_;
 };

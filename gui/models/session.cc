@@ -134,8 +134,11 @@ void Session::show(int row, const Plan& plan) {
   memory_.setPlan(plan, calibration_);
   phases_.setPlan(plan);
   run_.setPlan(plan);
+  timeline_.setPlan(plan, calibration_);
+  reshard_.setPlan(plan, calibration_);
+  view_ = {};
   emit planSelected(plan);
-  emit rankChosen(-1);
+  emit viewChanged(view_);
   changed();
 }
 
@@ -143,10 +146,14 @@ void Session::pin() {
   if (document_.valid()) pinned_.pin(*document_.plan);
 }
 
-void Session::chooseRank(int rank) {
-  mesh_.setChosenRank(rank);
-  memory_.setRank(rank);
-  emit rankChosen(rank);
+void Session::look(const ViewState& view) {
+  if (view == view_) return;
+  if (view.rank != view_.rank) {
+    mesh_.setChosenRank(view.rank);
+    memory_.setRank(view.rank);
+  }
+  view_ = view;
+  emit viewChanged(view_);
 }
 
 void Session::report(const QString& problems) {

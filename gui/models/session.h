@@ -12,13 +12,17 @@
 
 #include "gui/document/document.h"
 #include "gui/document/history.h"
+#include "gui/document/plan_job.h"
 #include "gui/document/planner_job.h"
+#include "gui/document/view_state.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_model.h"
 #include "gui/models/phase_model.h"
 #include "gui/models/pinned_model.h"
 #include "gui/models/plan_table_model.h"
 #include "gui/models/run_follower.h"
+#include "gui/reshard/reshard_facts.h"
+#include "gui/timeline/timeline_index.h"
 
 namespace tessera::gui {
 
@@ -48,8 +52,9 @@ class Session : public QObject {
   int shownRow() const { return row_; }
   /// Keeps the plan that is looked at beside others.
   void pin();
-  /// Rank that mesh and memory look at; -1 = none.
-  void chooseRank(int rank);
+  /// What all views look at: one of them chose it.
+  void look(const ViewState& view);
+  const ViewState& view() const { return view_; }
 
   /// False and the document's file_problems when the file is no plan: all else stays as it is.
   bool openPlan(const QString& file);
@@ -64,18 +69,23 @@ class Session : public QObject {
   const std::optional<Calibration>& calibration() const { return calibration_; }
   bool isBusy() const { return search_.isBusy() || detail_.isBusy(); }
 
+  /// What was asked to be worked out of the plan is on its way.
+  bool isWorking() const { return timeline_.isBusy() || reshard_.isBusy(); }
+
   PlanTableModel* plans() { return &plans_; }
   PinnedModel* pinned() { return &pinned_; }
   MeshModel* mesh() { return &mesh_; }
   MemoryModel* memory() { return &memory_; }
   PhaseModel* phases() { return &phases_; }
   RunFollower* run() { return &run_; }
+  PlanJob<TimelineIndex>* timeline() { return &timeline_; }
+  PlanJob<ReshardFacts>* reshard() { return &reshard_; }
 
  signals:
   /// After every change of document().
   void documentChanged();
   void planSelected(const tessera::Plan& plan);
-  void rankChosen(int rank);
+  void viewChanged(const tessera::gui::ViewState& view);
 
  private:
   /// A step of the history: a question, or a plan that was opened, which is its own answer.
@@ -101,6 +111,9 @@ class Session : public QObject {
   MemoryModel memory_;
   PhaseModel phases_;
   RunFollower run_;
+  PlanJob<TimelineIndex> timeline_{simulated};
+  PlanJob<ReshardFacts> reshard_{reshard_facts};
+  ViewState view_;
   KeptPlanner planner_;
   int row_ = -1, wanted_row_ = -1;
   bool began_ = false;          // a question was asked

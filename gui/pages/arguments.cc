@@ -2,6 +2,8 @@
 #include "gui/pages/arguments.h"
 
 #include <QCommandLineParser>
+#include <cstdio>
+#include <cstdlib>
 
 namespace tessera::gui {
 
@@ -10,24 +12,35 @@ Arguments parse_arguments(const QStringList& words) {
   parser.setApplicationDescription("Explore plans, follow runs.");
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addOptions({{"plan", "Open a plan.", "FILE"},
-                     {"run", "Follow a run's folder.", "DIR"},
-                     {"export", "Write every view as PNG and exit (no display is needed).", "DIR"},
-                     {"compare", "Pin the best N plans before the export.", "N"},
-                     {"theme", "Colours: light or dark.", "NAME", "light"},
-                     {"size", "Size of the window, as 1280x720.", "SIZE"},
-                     {"engine", "Engine to plan for.", "NAME"},
-                     {"objective", "What is minimised.", "NAME"},
-                     {"model", "Model to plan for: preset, folder or config.json.", "NAME"},
-                     {"cluster", "Cluster to plan for: preset or YAML.", "NAME"},
-                     {"workload", "Workload to plan for: preset or YAML.", "NAME"},
-                     {"nodes", "Nodes to use; the cluster's unless given.", "N"},
-                     {"fix", "A fixed choice, as actor.tp=2; may be repeated.", "SETTING"}});
+  parser.addOptions(
+      {{"plan", "Open a plan.", "FILE"},
+       {"run", "Follow a run's folder; those named after it are drawn beside it.", "DIR"},
+       {"export", "Write every view into a folder and exit (no display is needed).", "DIR"},
+       {"formats", "What the export writes: png, svg, csv, json.", "LIST", "png"},
+       {"compare", "Pin the best N plans before the export.", "N"},
+       {"theme", "Colours: light or dark.", "NAME", "light"},
+       {"size", "Size of the window, as 1280x720.", "SIZE"},
+       {"engine", "Engine to plan for.", "NAME"},
+       {"objective", "What is minimised.", "NAME"},
+       {"model", "Model to plan for: preset, folder or config.json.", "NAME"},
+       {"cluster", "Cluster to plan for: preset or YAML.", "NAME"},
+       {"workload", "Workload to plan for: preset or YAML.", "NAME"},
+       {"nodes", "Nodes to use; the cluster's unless given.", "N"},
+       {"fix", "A fixed choice, as actor.tp=2; may be repeated.", "SETTING"}});
   parser.process(words);
   Arguments arguments;
   arguments.plan = parser.value("plan");
-  arguments.run = parser.value("run");
+  arguments.other_runs = parser.values("run");
+  if (!arguments.other_runs.isEmpty()) arguments.run = arguments.other_runs.takeFirst();
   arguments.export_folder = parser.value("export");
+  if (const auto formats = formats_of(parser.value("formats"))) {
+    arguments.formats = *formats;
+  } else {
+    std::fprintf(stderr,
+                 "tessera-gui: --formats: found \"%s\", expected some of png,svg,csv,json\n",
+                 qPrintable(parser.value("formats")));
+    std::exit(static_cast<int>(ExitCode::usage));
+  }
   PlanQuery& query = arguments.query;
   query = {"qwen2.5-7b", "h200-8", "grpo-7b-1k"};
   const auto take = [&](const char* name, std::string& target) {

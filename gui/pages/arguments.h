@@ -7,15 +7,18 @@
 
 #include "gui/document/plan_query.h"
 #include "gui/models/colours.h"
+#include "gui/pages/export_views.h"
 
 namespace tessera::gui {
 
 struct Arguments {
   QString plan, run, export_folder;
+  QStringList other_runs;  // beside `run`
   Theme theme = Theme::light;
   bool has_theme = false;
   QSize size;  // of the window; empty = as the screen allows
   PlanQuery query;
+  ExportFormats formats;   // of the export
   int compared = 0;        // best plans to pin
   bool has_query = false;  // some part of the query was given
 };

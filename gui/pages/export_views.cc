@@ -4,22 +4,69 @@
 #include <QCoreApplication>
 #include <QDir>
 #include <QElapsedTimer>
+#include <QPainter>
 #include <QPixmap>
+#include <QSvgGenerator>
 #include <QTabWidget>
 #include <algorithm>
+#include <string>
 
+#include "cost_models/documents/document.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
 
 constexpr int kMostEventsMs = 50;
+constexpr double kWorkSeconds = 120;
 
-void save(QWidget& widget, const QString& file, QStringList& written) {
-  if (!widget.grab().save(file)) {
-    throw Error(ExitCode::io, "cannot write " + file.toStdString());
+[[noreturn]] void refuse(const QString& file) {
+  throw Error(ExitCode::io, "cannot write " + file.toStdString());
+}
+
+/// What is written where, and what was.
+struct Export {
+  QDir folder;
+  ExportFormats formats;
+  QStringList written;
+
+  void picture(QWidget& widget, const QString& name) {
+    if (formats.png) {
+      const QString file = folder.filePath(name + ".png");
+      if (!widget.grab().save(file)) refuse(file);
+      written << file;
+    }
+    if (formats.svg) {
+      const QString file = folder.filePath(name + ".svg");
+      QSvgGenerator generator;
+      generator.setFileName(file);
+      generator.setSize(widget.size());
+      generator.setViewBox(widget.rect());
+      generator.setTitle(name);
+      QPainter painter;
+      if (!painter.begin(&generator)) refuse(file);
+      widget.render(&painter);
+      painter.end();
+      written << file;
+    }
   }
-  written << file;
+  void data(const QString& name, const std::string& text) {
+    if (text.empty()) return;
+    const QString file = folder.filePath(name);
+    write_text_file(file.toStdString(), text);
+    written << file;
+  }
+};
+
+/// Runs events until the condition holds; false when it does not in that time.
+template <class Condition>
+bool waitFor(const Condition& condition, double seconds) {
+  QElapsedTimer timer;
+  timer.start();
+  while (!condition() && static_cast<double>(timer.elapsed()) < seconds * 1e3) {
+    QCoreApplication::processEvents(QEventLoop::AllEvents, kMostEventsMs);
+  }
+  return condition();
 }
 
 /// Of a view in a tab: a page that is not shown has no size.
@@ -32,48 +79,68 @@ void bringToFront(QWidget& view) {
   }
 }
 
-void save_page(MainWindow& window, QWidget& page, const QString& name, const QDir& folder,
-               std::initializer_list<Place> places, QStringList& written) {
+void save_page(MainWindow& window, QWidget& page, const QString& name,
+               std::initializer_list<Place> places, Export& to) {
+  Session& session = window.session();
+  const auto at_rest = [&] { return !session.isWorking(); };
   window.showPage(&page);
   QCoreApplication::processEvents();
-  save(window, folder.filePath(name + ".png"), written);
+  waitFor(at_rest, kWorkSeconds);
+  to.picture(window, name);
   for (const Place place : places) {
     for (const ViewKind& kind : viewsOf(place)) {
-      if (auto* view = page.findChild<QWidget*>(kind.name)) {
-        bringToFront(*view);
-        save(*view, folder.filePath(QString(kind.name) + ".png"), written);
-      }
+      auto* view = page.findChild<QWidget*>(kind.name);
+      if (view == nullptr) continue;
+      bringToFront(*view);
+      waitFor(at_rest, kWorkSeconds);
+      to.picture(*view, kind.name);
+      const QString file(kind.name);
+      if (to.formats.csv && kind.csv != nullptr) to.data(file + ".csv", kind.csv(session));
+      if (to.formats.json && kind.json != nullptr) to.data(file + ".json", kind.json(session));
     }
   }
 }
 
 }  // namespace
 
-QStringList exportViews(MainWindow& window, const QString& folder) {
-  const QDir target(folder);
-  if (!target.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
+std::optional<ExportFormats> formats_of(const QString& words) {
+  ExportFormats formats{false, false, false, false};
+  for (const QString& word : words.split(',')) {
+    if (word == "png") {
+      formats.png = true;
+    } else if (word == "svg") {
+      formats.svg = true;
+    } else if (word == "csv") {
+      formats.csv = true;
+    } else if (word == "json") {
+      formats.json = true;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return formats;
+}
+
+QStringList exportViews(MainWindow& window, const QString& folder, const ExportFormats& formats) {
+  Export to{QDir(folder), formats, {}};
+  if (!to.folder.mkpath(".")) throw Error(ExitCode::io, "cannot make " + folder.toStdString());
   window.show();
-  QStringList written;
   const Document& document = window.session().document();
   if (document.none_fits) {
-    save_page(window, window.explore(), "explore", target, {}, written);
+    save_page(window, window.explore(), "explore", {}, to);
   } else if (document.plan) {
-    save_page(window, window.explore(), "explore", target,
-              {Place::plans, Place::left, Place::tabs, Place::right}, written);
+    save_page(window, window.explore(), "explore",
+              {Place::plans, Place::left, Place::tabs, Place::right}, to);
+    save_page(window, window.understand(), "understand", {Place::whole}, to);
   }
   if (!window.session().run()->folder().empty()) {
-    save_page(window, window.run(), "run", target, {Place::charts, Place::tables}, written);
+    save_page(window, window.run(), "run", {Place::charts, Place::tables}, to);
   }
-  return written;
+  return to.written;
 }
 
 bool waitForPlans(const Session& session, double seconds) {
-  QElapsedTimer timer;
-  timer.start();
-  while (session.isBusy() && static_cast<double>(timer.elapsed()) < seconds * 1e3) {
-    QCoreApplication::processEvents(QEventLoop::AllEvents, kMostEventsMs);
-  }
-  return !session.isBusy();
+  return waitFor([&] { return !session.isBusy(); }, seconds);
 }
 
 void pinBest(Session& session, int count, double seconds) {

@@ -1,17 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// PNG files of the pages and of each view in them.
+// Pictures of the pages, and of each view in them pictures and data.
 #pragma once
 
 #include <QString>
 #include <QStringList>
+#include <optional>
 
 #include "gui/pages/main_window.h"
 
 namespace tessera::gui {
 
-/// Writes explore.png, run.png and VIEW.png per named view; where nothing fits explore.png alone,
-/// and the page of the run only where one is open. Returns the files written. Throws Error(io).
-QStringList exportViews(MainWindow& window, const QString& folder);
+/// Which files of a view are written.
+struct ExportFormats {
+  bool png = true, svg = false, csv = false, json = false;
+};
+inline constexpr ExportFormats kAllFormats{true, true, true, true};
+
+/// "png,csv"; nullopt where a word is none of png, svg, csv, json.
+std::optional<ExportFormats> formats_of(const QString& words);
+
+/// Writes explore, understand and run as pictures and every named view in the formats it has; where
+/// nothing fits explore alone, and the page of the run only where one is open. Returns the files
+/// written. Throws Error(io).
+QStringList exportViews(MainWindow& window, const QString& folder,
+                        const ExportFormats& formats = {});
 
 /// Runs events until no search is under way, at most `seconds`; false when it still is.
 bool waitForPlans(const Session& session, double seconds);

@@ -27,10 +27,12 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
     : QMainWindow(parent),
       memory_(std::move(memory)),
       explore_(new ExplorePage(session_)),
+      understand_(new UnderstandPage(session_)),
       run_(new RunPage(session_)),
       pages_(new QTabWidget) {
   setWindowTitle("Tessera");
   pages_->addTab(explore_, "Explore");
+  pages_->addTab(understand_, "Understand");
   pages_->addTab(run_, "Run");
   setCentralWidget(pages_);
   const QScreen* screen = QGuiApplication::primaryScreen();
@@ -47,6 +49,7 @@ MainWindow::MainWindow(std::filesystem::path memory, QWidget* parent)
   remembering_.setInterval(kRememberMs);
   connect(&remembering_, &QTimer::timeout, this, &MainWindow::rememberNow);
   connect(run_, &RunPage::openRequested, this, &MainWindow::chooseRun);
+  connect(run_, &RunPage::compareRequested, this, &MainWindow::chooseOtherRun);
   connect(&session_, &Session::documentChanged, this, &MainWindow::documentChanged);
   connect(session_.run(), &RunFollower::folderChanged, this, &MainWindow::rememberSoon);
   documentChanged();
@@ -74,12 +77,15 @@ void MainWindow::addFileActions() {
                              &MainWindow::chooseWhereToSave);
   file->addSeparator();
   file->addAction("Follow a &run...", QKeySequence("Ctrl+R"), this, &MainWindow::chooseRun);
+  file->addAction("Draw another run &beside it...", QKeySequence("Ctrl+Shift+R"), this,
+                  &MainWindow::chooseOtherRun);
+  file->addAction("Only &one run", QKeySequence("Ctrl+Shift+O"), session_.run(),
+                  &RunFollower::clearOthers);
   QMenu* runs = file->addMenu("Recent r&uns");
   connect(runs, &QMenu::aboutToShow, this,
           [this, runs] { addRecent(runs, workspace_.recent_runs, &MainWindow::openLiveRun); });
   file->addSeparator();
-  file->addAction("&Export views as PNG...", QKeySequence("Ctrl+E"), this,
-                  &MainWindow::chooseExport);
+  file->addAction("&Export views...", QKeySequence("Ctrl+E"), this, &MainWindow::chooseExport);
   file->addSeparator();
   file->addAction("&Quit", QKeySequence("Ctrl+Q"), this, &QWidget::close);
 }
@@ -217,12 +223,17 @@ void MainWindow::chooseRun() {
   if (!folder.isEmpty()) openRun(folder);
 }
 
+void MainWindow::chooseOtherRun() {
+  const QString folder = QFileDialog::getExistingDirectory(this, "Draw a run beside this one");
+  if (!folder.isEmpty()) session_.run()->addOther(folder.toStdString());
+}
+
 void MainWindow::chooseExport() {
   const QString folder = QFileDialog::getExistingDirectory(this, "Export views into");
   if (folder.isEmpty()) return;
   try {
-    const QStringList written = exportViews(*this, folder);
-    statusBar()->showMessage(QString("%1 pictures written").arg(written.size()), 5000);
+    const QStringList written = exportViews(*this, folder, kAllFormats);
+    statusBar()->showMessage(QString("%1 files written").arg(written.size()), 5000);
   } catch (const Error& error) {
     session_.report(problemsText(error.problems()));
   }
@@ -240,6 +251,9 @@ void MainWindow::showKeys() {
   rows +=
       "<tr><td><b>Ctrl+F</b></td><td>Filter the plans</td></tr>"
       "<tr><td><b>arrows, + -, Home</b>&nbsp;&nbsp;</td><td>In a chart: move, zoom, fit</td>"
+      "</tr>"
+      "<tr><td><b>W S A D, F</b></td><td>In the timeline: zoom, move, fit what is chosen</td></tr>"
+      "<tr><td><b>. , N Enter</b></td><td>There: next and previous span, next found, fold</td>"
       "</tr>";
   QMessageBox box(QMessageBox::NoIcon, "Keys", "<table>" + rows + "</table>", QMessageBox::Close,
                   this);

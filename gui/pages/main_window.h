@@ -13,6 +13,7 @@
 #include "gui/models/session.h"
 #include "gui/pages/explore_page.h"
 #include "gui/pages/run_page.h"
+#include "gui/pages/understand_page.h"
 
 namespace tessera::gui {
 
@@ -25,6 +26,7 @@ class MainWindow : public QMainWindow {
 
   Session& session() { return session_; }
   ExplorePage& explore() { return *explore_; }
+  UnderstandPage& understand() { return *understand_; }
   RunPage& run() { return *run_; }
   void showPage(QWidget* page) { pages_->setCurrentWidget(page); }
   const Workspace& workspace() const { return workspace_; }
@@ -52,6 +54,7 @@ class MainWindow : public QMainWindow {
   void save();
   void chooseWhereToSave();
   void chooseRun();
+  void chooseOtherRun();
   void chooseExport();
   void showKeys();
   void showPalette();
@@ -61,6 +64,7 @@ class MainWindow : public QMainWindow {
   std::filesystem::path memory_;
   QTimer remembering_;
   ExplorePage* explore_;
+  UnderstandPage* understand_;
   RunPage* run_;
   QTabWidget* pages_;
   QAction *save_ = nullptr, *save_as_ = nullptr, *undo_ = nullptr, *redo_ = nullptr,

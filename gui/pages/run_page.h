@@ -6,6 +6,8 @@
 #include <QPushButton>
 #include <QWidget>
 
+#include "gui/document/newest.h"
+#include "gui/models/run_lessons.h"
 #include "gui/models/session.h"
 #include "gui/views/message_bar.h"
 
@@ -19,6 +21,7 @@ class RunPage : public QWidget {
 
  signals:
   void openRequested();
+  void compareRequested();
 
  private:
   QWidget* header();
@@ -26,11 +29,15 @@ class RunPage : public QWidget {
   QWidget* tables();
   void showState();
   void askToStop();
+  void learn();
+  void advise();
+  void showLesson(const QString& title, const Lesson& lesson);
 
   Session& session_;
   QLabel* folder_;
-  MessageBar *state_, *message_;
-  QPushButton* stop_;
+  MessageBar *state_, *rules_, *gaps_, *message_;
+  QPushButton *stop_, *learn_, *advise_;
+  Newest<Lesson> lesson_;
 };
 
 }  // namespace tessera::gui

@@ -273,6 +273,40 @@ void Chart::showBars(const QString& unit, const QStringList& categories,
   });
 }
 
+void Chart::showBeside(const QString& unit, const QStringList& categories,
+                       const std::vector<ChartBars>& bars) {
+  reset();
+  auto ticker = QSharedPointer<QCPAxisTickerText>::create();
+  for (int i = 0; i < categories.size(); ++i) ticker->addTick(i, categories[i]);
+  yAxis->setTicker(ticker);
+  yAxis->setRangeReversed(true);
+  yAxis->grid()->setVisible(false);
+  const double width = 0.76 / static_cast<double>(std::max<std::size_t>(1, bars.size()));
+  double most = 1e-9;
+  for (std::size_t b = 0; b < bars.size(); ++b) {
+    QCPBars* drawn = addStack(yAxis, xAxis, {bars[b].name, bars[b].colour, {}}, nullptr);
+    drawn->setWidth(width);
+    auto* errors = new QCPErrorBars(yAxis, xAxis);
+    errors->removeFromLegend();
+    errors->setDataPlottable(drawn);
+    errors->setErrorType(QCPErrorBars::etValueError);
+    errors->setSymbolGap(0);
+    errors->setPen(QPen(palette().color(QPalette::Text), 1.4));
+    const double shift = (static_cast<double>(b) + 0.5) * width - 0.38;
+    for (std::size_t i = 0; i < bars[b].values.size(); ++i) {
+      drawn->addData(static_cast<double>(i) + shift, bars[b].values[i]);
+      errors->addData(bars[b].errors[i]);
+      most = std::max(most, bars[b].values[i] + bars[b].errors[i]);
+    }
+  }
+  addLegend(true);
+  xAxis->setLabel(unit);
+  finish([this, most, count = static_cast<double>(categories.size())] {
+    xAxis->setRange(0, most * 1.04);
+    yAxis->setRange(-0.6, count - 0.4);
+  });
+}
+
 void Chart::showColumns(const QString& unit, const std::vector<double>& positions,
                         const std::vector<ChartStack>& stacks) {
   reset();
@@ -320,7 +354,8 @@ void Chart::showSpans(const QString& unit, const QStringList& lanes,
     box->topLeft->setCoords(span.start, span.lane - 0.36);
     box->bottomRight->setCoords(span.start + span.length, span.lane + 0.36);
     box->setBrush(span.colour);
-    box->setPen(QPen(palette().color(QPalette::Base), 1));
+    box->setPen(
+        QPen(palette().color(span.chosen ? QPalette::Text : QPalette::Base), span.chosen ? 3 : 1));
     // What is too narrow for its text has it upright, or its beginning.
     const QFont small = scaled(font(), 0.8);
     const QFontMetrics text(small);

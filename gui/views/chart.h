@@ -27,11 +27,18 @@ struct ChartStack {
   std::vector<double> values;  // by category
 };
 
+struct ChartBars {
+  QString name;
+  QColor colour;
+  std::vector<double> values, errors;  // by category; an error is drawn to both sides
+};
+
 struct ChartSpan {
   int lane = 0;
   double start = 0, length = 0;
   QString label;
   QColor colour;
+  bool chosen = false;
 };
 
 class Chart : public QCustomPlot {
@@ -45,6 +52,9 @@ class Chart : public QCustomPlot {
   void showBars(const QString& unit, const QStringList& categories,
                 const std::vector<ChartStack>& stacks, std::optional<double> limit,
                 const QString& limit_label);
+  /// Horizontal bars with error bars, those of a category below one another.
+  void showBeside(const QString& unit, const QStringList& categories,
+                  const std::vector<ChartBars>& bars);
   /// Vertical bars at the given positions, e.g. one per step.
   void showColumns(const QString& unit, const std::vector<double>& positions,
                    const std::vector<ChartStack>& stacks);

@@ -6,6 +6,7 @@
 
 #include "gui/document/text.h"
 #include "gui/views/chart.h"
+#include "gui/views/table.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
@@ -53,11 +54,12 @@ QWidget* makeMemory(Session& session) {
     drawMemory(*chart, *memory);
   });
   QObject::connect(&session, &Session::planSelected, chart, &Chart::fit);
-  QObject::connect(&session, &Session::rankChosen, chart, [=] { drawMemory(*chart, *memory); });
+  QObject::connect(&session, &Session::viewChanged, chart, [=] { drawMemory(*chart, *memory); });
   return panel;
 }
 
-const RegisteredView kMemoryView({"memory", Place::right, 0, 340, "", makeMemory});
+const RegisteredView kMemoryView({"memory", Place::right, 0, 340, "", makeMemory,
+                                  [](Session& session) { return csvOf(*session.memory()); }});
 
 }  // namespace
 }  // namespace tessera::gui

@@ -115,8 +115,14 @@ MeshView::MeshView(Session& session, QWidget* parent)
           [this] { setColouring(colouring_->currentData().value<MeshColouring>()); });
   connect(grid_->selectionModel(), &QItemSelectionModel::currentChanged, this,
           [this](const QModelIndex& current) {
-            session_.chooseRank(session_.mesh()->rankAt(current));
+            session_.look({session_.mesh()->rankAt(current), session_.view().phase});
           });
+  connect(&session_, &Session::viewChanged, this, [this](const ViewState& view) {
+    if (session_.mesh()->rankAt(grid_->currentIndex()) == view.rank) return;
+    const QSignalBlocker quiet(grid_->selectionModel());
+    grid_->setCurrentIndex(session_.mesh()->indexOf(view.rank));
+    grid_->viewport()->update();
+  });
 }
 
 void MeshView::planChanged() {

@@ -55,7 +55,8 @@ QWidget* makePinned(Session& session) {
   return panel;
 }
 
-const RegisteredView kPinnedView({"pinned", Place::tabs, 0, 1, "Compare", makePinned});
+const RegisteredView kPinnedView({"pinned", Place::tabs, 0, 1, "Compare", makePinned,
+                                  [](Session& session) { return csvOf(*session.pinned()); }});
 
 }  // namespace
 }  // namespace tessera::gui

@@ -94,7 +94,8 @@ QWidget* makePlanTable(Session& session) {
   return panel;
 }
 
-const RegisteredView kPlanTableView({"plans", Place::plans, 0, 1, "", makePlanTable});
+const RegisteredView kPlanTableView({"plans", Place::plans, 0, 1, "", makePlanTable,
+                                     [](Session& session) { return csvOf(*session.plans()); }});
 
 }  // namespace
 }  // namespace tessera::gui

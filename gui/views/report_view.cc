@@ -6,6 +6,7 @@
 #include "gui/document/headline.h"
 #include "gui/views/view.h"
 #include "planner/explain/report.h"
+#include "planner/plan/plan_json.h"
 
 namespace tessera::gui {
 namespace {
@@ -27,7 +28,11 @@ QWidget* makeReport(Session& session) {
   return text;
 }
 
-const RegisteredView kReportView({"report", Place::tabs, 1, 1, "Report", makeReport});
+const RegisteredView kReportView({"report", Place::tabs, 1, 1, "Report", makeReport, nullptr,
+                                  [](Session& session) {
+                                    const auto& plan = session.plan();
+                                    return plan ? to_json(*plan) : std::string();
+                                  }});
 
 }  // namespace
 }  // namespace tessera::gui

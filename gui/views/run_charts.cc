@@ -2,6 +2,7 @@
 #include "gui/views/run_charts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -15,6 +16,9 @@ Chart* chartOfSteps(Session& session, const QString& title,
   auto* chart = new Chart(title);
   RunFollower* run = session.run();
   QObject::connect(run->steps(), &RunModel::stepsChanged, chart, [=] { draw(*chart, *run); });
+  QObject::connect(run->rules(), &QAbstractItemModel::modelReset, chart,
+                   [=] { draw(*chart, *run); });
+  QObject::connect(run, &RunFollower::othersChanged, chart, [=] { draw(*chart, *run); });
   QObject::connect(run, &RunFollower::folderChanged, chart, &Chart::fit);
   return chart;
 }
@@ -22,14 +26,44 @@ Chart* chartOfSteps(Session& session, const QString& title,
 namespace {
 
 constexpr QRgb kReward = 0xff0072b2, kKlLoss = 0xffd55e00, kPpoKl = 0xff009e73,
-               kThroughput = 0xff009e73, kReshard = 0xffe69f00, kBound = 0xff555555;
+               kThroughput = 0xff009e73, kReshard = 0xffe69f00, kBound = 0xff777777,
+               kViolated = 0xffc0392b;
 
 QString shortName(const std::string& name) {
   return QString::fromStdString(name).section('/', -1).replace('_', ' ');
 }
 
+// The same metric of the other runs, and what the rules say of it.
+void addBeside(std::vector<ChartLine>& lines, RunFollower& run, const std::string& metric,
+               double unit = 1) {
+  static constexpr std::array<QRgb, 4> kOthers{0xff8a8f98, 0xffcc79a7, 0xff56b4e9, 0xffb9770e};
+  for (std::size_t i = 0; i < run.others().size(); ++i) {
+    const RunFollower::Other& other = run.others()[i];
+    if (!other.steps->has(metric)) continue;
+    ChartLine line{other.name, QColor(kOthers[i % kOthers.size()]), other.steps->series(metric)};
+    for (QPointF& point : line.points) point.ry() /= unit;
+    lines.push_back(std::move(line));
+  }
+  const std::vector<QPointF> own = run.steps()->series(metric);
+  if (own.empty()) return;
+  for (const RuleModel::Line& rule : run.rules()->linesOf(metric)) {
+    const double limit = rule.limit / unit;
+    lines.push_back({"rule: " + rule.name,
+                     QColor(rule.violated ? kViolated : kBound),
+                     {{own.front().x(), limit}, {own.back().x(), limit}},
+                     true});
+  }
+}
+
+void drawMetric(Chart& chart, RunFollower& run, const std::string& metric, const QString& name,
+                QRgb colour, const QString& unit, bool from_zero) {
+  std::vector<ChartLine> lines{{name, QColor(colour), run.steps()->series(metric)}};
+  addBeside(lines, run, metric);
+  chart.showLines(unit, lines, from_zero);
+}
+
 void drawReward(Chart& chart, RunFollower& run) {
-  chart.showLines("score", {{"score", QColor(kReward), run.steps()->series("critic/score/mean")}});
+  drawMetric(chart, run, "critic/score/mean", "score", kReward, "score", false);
 }
 
 void drawKl(Chart& chart, RunFollower& run) {
@@ -39,14 +73,13 @@ void drawKl(Chart& chart, RunFollower& run) {
   for (const auto& [name, colour] : kinds) {
     if (!run.steps()->has(name)) continue;
     lines.push_back({shortName(name), QColor(colour), run.steps()->series(name)});
+    addBeside(lines, run, name);
   }
   chart.showLines(lines.size() == 1 ? lines[0].name + ", nats" : QString("nats"), lines);
 }
 
 void drawThroughput(Chart& chart, RunFollower& run) {
-  chart.showLines("tokens/s/GPU",
-                  {{"throughput", QColor(kThroughput), run.steps()->series("perf/throughput")}},
-                  true);
+  drawMetric(chart, run, "perf/throughput", "throughput", kThroughput, "tokens/s/GPU", true);
 }
 
 // Of many steps a column is the mean of some that follow one another.
@@ -78,7 +111,7 @@ void drawPhases(Chart& chart, RunFollower& run) {
 }
 
 void drawReshardRate(Chart& chart, RunFollower& run) {
-  chart.showLines("GB/s", {{"rate", QColor(kReshard), run.steps()->series("reshard/gbps")}}, true);
+  drawMetric(chart, run, "reshard/gbps", "rate", kReshard, "GB/s", true);
 }
 
 void drawReshardBytes(Chart& chart, RunFollower& run) {
@@ -96,6 +129,7 @@ void drawReshardBytes(Chart& chart, RunFollower& run) {
       bytes.push_back({"lower bound", QColor(kBound), {{first, bound}, {last, bound}}, true});
     }
   }
+  addBeside(bytes, run, "reshard/bytes", unit);
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB"};
   chart.showLines(kUnits[power], bytes, true);
 }

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The tables of a run: prediction beside measurement, and what each rank does.
+// A run beside its prediction, as bars and as a table; rules on its metrics; what each rank does.
+#include <QComboBox>
 #include <QHeaderView>
+#include <QLabel>
+#include <QVBoxLayout>
 
+#include "cost_models/documents/preset.h"
+#include "gui/views/chart.h"
 #include "gui/views/table.h"
 #include "gui/views/view.h"
 
 namespace tessera::gui {
 namespace {
+
+constexpr QRgb kPredicted = 0xff8a8f98, kMeasured = 0xff0072b2;
 
 QTableView* tableOf(QAbstractItemModel* model, const QString& name, int bad_role) {
   QTableView* table = makeTable(model, name, bad_role);
@@ -15,18 +22,100 @@ QTableView* tableOf(QAbstractItemModel* model, const QString& name, int bad_role
   return table;
 }
 
-const RegisteredView kComparisonView(
-    {"comparison", Place::tables, 0, 3,
-     "<b>Predicted and measured</b>, mean over the steps after two",
-     [](Session& session) -> QWidget* {
-       return tableOf(session.run()->comparison(), "Prediction and measurement",
-                      ComparisonModel::BadRole);
-     }});
-const RegisteredView kRanksView({"ranks", Place::tables, 1, 2, "<b>Ranks</b>",
+// Phases that took or should take time, the largest prediction or measurement first; the step has
+// its own line on top of the page.
+void drawGaps(Chart& chart, const ComparisonModel& model) {
+  std::vector<PhaseComparison> rows = model.comparison().phases;
+  std::erase_if(rows, [](const PhaseComparison& row) {
+    return row.phase == "step" || (row.predicted_s <= 0 && row.measured_s <= 0);
+  });
+  if (rows.empty()) {
+    chart.showNothing("No plan beside this run: nothing to compare with");
+    return;
+  }
+  QStringList names;
+  ChartBars predicted{"predicted", QColor(kPredicted), {}, {}};
+  ChartBars measured{"measured", QColor(kMeasured), {}, {}};
+  for (const PhaseComparison& row : rows) {
+    names << QString::fromStdString(row.phase);
+    predicted.values.push_back(row.predicted_s);
+    predicted.errors.push_back(row.predicted_deviation_s);
+    measured.values.push_back(row.measured_s);
+    measured.errors.push_back(row.measured_deviation_s);
+  }
+  chart.showBeside("seconds, error bars: one standard deviation", names, {predicted, measured});
+}
+
+QWidget* makeGaps(Session& session) {
+  auto* chart = new Chart("Predicted beside measured, by phase");
+  RunFollower* run = session.run();
+  const ComparisonModel* model = run->comparison();
+  QObject::connect(model, &QAbstractItemModel::modelReset, chart,
+                   [=] { drawGaps(*chart, *model); });
+  QObject::connect(run, &RunFollower::folderChanged, chart, &Chart::fit);
+  return chart;
+}
+
+/// A row of a phase is the phase that all views look at.
+QWidget* makeComparison(Session& session) {
+  ComparisonModel* model = session.run()->comparison();
+  QTableView* table = tableOf(model, "Prediction and measurement", ComparisonModel::BadRole);
+  table->setSelectionMode(QAbstractItemView::SingleSelection);
+  Session* shown = &session;
+  QObject::connect(table, &QTableView::clicked, shown, [=](const QModelIndex& at) {
+    const int phase = at.data(ComparisonModel::PhaseRole).toInt();
+    if (phase >= 0) shown->look({shown->view().rank, static_cast<Phase>(phase)});
+  });
+  QObject::connect(shown, &Session::viewChanged, table, [=](const ViewState& view) {
+    for (int row = 0; view.phase && row < model->rowCount(); ++row) {
+      const int phase = model->index(row, 0).data(ComparisonModel::PhaseRole).toInt();
+      if (phase == static_cast<int>(*view.phase)) table->selectRow(row);
+    }
+  });
+  return table;
+}
+
+QWidget* makeRules(Session& session) {
+  auto* panel = new QWidget;
+  auto* layout = new QVBoxLayout(panel);
+  layout->setContentsMargins(0, 0, 0, 0);
+  RuleModel* rules = session.run()->rules();
+  auto* profile = new QComboBox;
+  profile->setAccessibleName("Profile of rules");
+  for (const std::string& name : preset_names("rules", ".json")) {
+    profile->addItem(QString::fromStdString(name));
+  }
+  profile->setCurrentText("default");
+  auto* top = new QHBoxLayout;
+  top->addWidget(new QLabel("<b>Rules</b>, judged on the last step, of"));
+  top->addWidget(profile);
+  top->addStretch(1);
+  layout->addLayout(top);
+  layout->addWidget(tableOf(rules, "Rules", RuleModel::BadRole), 1);
+  QObject::connect(profile, &QComboBox::currentTextChanged, rules,
+                   [=](const QString& name) { rules->setProfile(name); });
+  return panel;
+}
+
+const RegisteredView kGapsView({"gaps", Place::tables, 0, 4, "", makeGaps, nullptr,
+                                [](Session& session) {
+                                  const RunComparison& run = session.run()->comparison()->run();
+                                  return run.times.phases.empty() ? std::string() : to_json(run);
+                                }});
+const RegisteredView kComparisonView({"comparison", Place::tables, 1, 3,
+                                      "<b>Predicted and measured</b>, mean over the steps after "
+                                      "the warm-up",
+                                      makeComparison, [](Session& session) {
+                                        return csvOf(*session.run()->comparison());
+                                      }});
+const RegisteredView kRulesView({"rules", Place::tables, 2, 2, "", makeRules,
+                                 [](Session& session) { return csvOf(*session.run()->rules()); }});
+const RegisteredView kRanksView({"ranks", Place::tables, 3, 2, "<b>Ranks</b>",
                                  [](Session& session) -> QWidget* {
                                    return tableOf(session.run()->ranks(), "Ranks of the run",
                                                   RankStateModel::BadRole);
-                                 }});
+                                 },
+                                 [](Session& session) { return csvOf(*session.run()->ranks()); }});
 
 }  // namespace
 }  // namespace tessera::gui

@@ -3,7 +3,9 @@
 
 #include <QHeaderView>
 #include <QStyledItemDelegate>
+#include <utility>
 
+#include "cost_models/documents/csv.h"
 #include "gui/models/colours.h"
 
 namespace tessera::gui {
@@ -40,6 +42,25 @@ QTableView* makeTable(QAbstractItemModel* model, const QString& name, int bad_ro
   table->horizontalHeader()->setHighlightSections(false);
   table->horizontalHeader()->setStretchLastSection(true);
   return table;
+}
+
+std::string csvOf(const QAbstractItemModel& model, int role) {
+  if (model.rowCount() == 0) return {};
+  CsvTable table;
+  for (int column = 0; column < model.columnCount(); ++column) {
+    table.header.push_back(model.headerData(column, Qt::Horizontal).toString().toStdString());
+  }
+  for (int row = 0; row < model.rowCount(); ++row) {
+    CsvRow cells;
+    for (int column = 0; column < model.columnCount(); ++column) {
+      const QVariant value = model.index(row, column).data(role);
+      const bool number = value.typeId() == QMetaType::Double;
+      cells.cells.push_back(
+          (number ? QString::number(value.toDouble(), 'g', 12) : value.toString()).toStdString());
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return to_csv(table);
 }
 
 }  // namespace tessera::gui

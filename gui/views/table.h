@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table in the window's style. Tab goes on to the next control. GUI thread.
+// A table in the window's style, and a model as CSV. Tab goes on to the next control. GUI thread.
 #pragma once
 
 #include <QString>
 #include <QTableView>
+#include <string>
 
 namespace tessera::gui {
 
 /// What has `bad_role` true is written in the theme's colour for what is wrong; -1 = nothing is.
 QTableView* makeTable(QAbstractItemModel* model, const QString& name, int bad_role = -1);
+
+/// What the model says in its cells, under the names of its columns (RFC 4180); empty where it has
+/// no rows. `role`: of the cells, where numbers are to be written in full.
+std::string csvOf(const QAbstractItemModel& model, int role = Qt::DisplayRole);
 
 }  // namespace tessera::gui

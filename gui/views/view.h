@@ -9,6 +9,7 @@
 #include <QString>
 #include <QWidget>
 #include <array>
+#include <string>
 #include <vector>
 
 #include "gui/models/session.h"
@@ -16,10 +17,11 @@
 namespace tessera::gui {
 
 /// Where on a page a view stands. The question's page has the plans on top, two columns below, and
-/// tabs under the left one; the run's page has charts, two beside one another, and tables.
-enum class Place { plans, left, tabs, right, charts, tables };
-inline constexpr std::array kEveryPlace{Place::plans, Place::left,   Place::tabs,
-                                        Place::right, Place::charts, Place::tables};
+/// tabs under the left one; the page to understand a plan has one view in each tab; the run's page
+/// has charts, two beside one another, and tables.
+enum class Place { plans, left, tabs, right, whole, charts, tables };
+inline constexpr std::array kEveryPlace{Place::plans, Place::left,   Place::tabs,  Place::right,
+                                        Place::whole, Place::charts, Place::tables};
 
 /// One kind of view. Equal names are a fault of the program.
 struct ViewKind {
@@ -29,6 +31,10 @@ struct ViewKind {
   int stretch;        // share of its place's height
   const char* title;  // a heading above it, of its tab; "" where the view has its own
   QWidget* (*make)(Session& session);  // the caller owns the widget
+  /// What it shows as a table, and for programs; nullptr where a picture is all there is. Empty
+  /// while there is nothing.
+  std::string (*csv)(Session& session) = nullptr;
+  std::string (*json)(Session& session) = nullptr;
 };
 
 /// Registers a kind; one object per view, at namespace scope.

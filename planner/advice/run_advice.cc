@@ -27,12 +27,12 @@ using Key = std::pair<Role, Field>;
 
 /// Fields that say where a role's model lies; they change together.
 bool is_degree(Field field) {
-  static const std::set<Field> kDegrees = {
+  static const std::set<Field> degrees = {
       Field::gpus,       Field::tp,   Field::pp,      Field::dp,
       Field::cp,         Field::vpp,  Field::ep,      Field::etp,
       Field::dp_shard,   Field::zero, Field::context, Field::sequence_parallel,
       Field::head_layers};
-  return kDegrees.contains(field);
+  return degrees.contains(field);
 }
 
 // Sets of settings that are free while all others stay as they ran.

@@ -4,6 +4,7 @@
 
 #include "cost_models/documents/strict_json.h"
 #include "planner/advice/run_advice.h"
+#include "planner/interop/files/setting.h"
 
 namespace tessera {
 namespace {
@@ -16,11 +17,9 @@ std::string line(const char* format, auto... values) {
 
 std::string command_of(const AdvisedChange& change, const std::string& plan,
                        const std::string& calibration) {
-  std::string text = "tessera plan --from '" + plan + "' --calibration '" + calibration + "' --fix";
-  for (const std::string& word : change.settings) {
-    const bool quoted = word.find_first_of(" |") != word.npos;
-    text += quoted ? " '" + word + "'" : " " + word;
-  }
+  std::string text = "tessera plan --from " + shell_word(plan) + " --calibration " +
+                     shell_word(calibration) + " --fix";
+  for (const std::string& word : change.settings) text += " " + shell_word(word);
   return text;
 }
 

@@ -7,9 +7,12 @@
 
 #include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cost_models/memory.h"
+#include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/parallel_layout.h"
 #include "cost_models/spec/workload.h"
 
 namespace tessera {
@@ -18,9 +21,12 @@ namespace tessera {
 /// key-value heads may be replicated; or that it divides both.
 enum class HeadRule { any, query_heads, all_heads };
 
-/// How a served model's experts are spread: not at all; over all ranks of a replica; or as a
-/// trained model's.
-enum class ServedExperts { together, whole_replica, any_degree };
+/// How a served model's experts are spread: not at all; each cut as the rest is (etp = tp); over
+/// all ranks of a replica; or as a trained model's.
+enum class ServedExperts { together, cut_alike, whole_replica, any_degree };
+
+/// Why experts cannot lie under a layout; empty = they can.
+using ExpertRule = std::string (*)(const ModelSpec& model, const ParallelLayout& layout);
 
 /// Of roles that are not served: how their layouts may be.
 struct TrainingLimits {
@@ -30,6 +36,7 @@ struct TrainingLimits {
   bool context_parallel = false;
   std::optional<bool> ulysses;  // how context parallelism runs; nullopt = as a ring too
   bool expert_parallel = false, fully_sharded = false, sequence_parallel = false;
+  ExpertRule experts = nullptr;  // with expert_parallel; nullptr = any degrees
   bool virtual_stages = false;
   /// Stages as Megatron states them: equal, but for a first and a last one of their own.
   bool equal_middle_stages = false;
@@ -44,6 +51,9 @@ struct ServingLimits {
   ServedExperts experts = ServedExperts::together;
   HeadRule heads = HeadRule::any;
   bool reward = false;  // the reward model runs as the rollout does, not as trained ones
+  /// Why the server cannot hold the model under a layout, one sentence a reason; nullptr = `heads`
+  /// says all.
+  std::vector<std::string> (*refusals)(const ModelSpec&, const ParallelLayout&) = nullptr;
 };
 
 /// What may leave the device between a role's phases.
@@ -51,6 +61,7 @@ struct OffloadLimits {
   bool trained = false;            // what roles other than the rollout keep
   bool rollout = false;            // the rollout's weights, which are unmapped
   bool reference_on_host = false;  // its weights always wait there; adapters' is the actor itself
+  bool actor_parameters = true;    // where `trained`; false: the rollout reads them on the device
 };
 
 /// Which GPUs roles may have.
@@ -63,13 +74,16 @@ struct PoolLimits {
   bool one_set_of_groups = false;
   /// Steps ahead (0, 1) that a rollout with GPUs of its own may generate; empty = it has none.
   std::vector<int> rollout_lags;
+  bool one_host = false;  // the rollout reads the memory of ranks on its own host
 };
 
 struct Capabilities {
   std::vector<Role> roles;  // that it runs
   std::vector<DType> params;
   std::vector<ModelFamily> families;  // empty = every one
-  bool lora = false;                  // adapters beside frozen weights
+  /// Why a model of these families cannot run all the same; nullptr = every one can.
+  std::string (*model)(const ModelSpec& model) = nullptr;
+  bool lora = false;  // adapters beside frozen weights
   TrainingLimits training;
   ServingLimits serving;
   OffloadLimits offload;

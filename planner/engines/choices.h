@@ -10,6 +10,9 @@ namespace tessera {
 /// The engine of a request that names none: Tessera's own executor.
 inline constexpr std::string_view kOwnEngine = "tessera";
 
+/// The same with vLLM's servers as its rollout.
+inline constexpr std::string_view kOwnEngineWithVllm = "tessera+vllm";
+
 /// No engine, but everything that the cost models can price, for questions that come before the
 /// choice of one.
 inline constexpr std::string_view kAnyEngine = "any";

@@ -17,6 +17,7 @@
 #include "cost_models/spec/units.h"
 #include "planner/engines/capabilities.h"
 #include "planner/engines/choices.h"
+#include "planner/engines/generation_engine.h"
 #include "planner/engines/memory_accuracy.h"
 #include "planner/plan/engine_rule.h"
 
@@ -43,12 +44,17 @@ struct WeightHandover {
 
 struct Engine {
   std::string name, version;  // version: of which these facts are; empty = this repository's
+  /// Who generates where Tessera's own executor runs its plans; nullopt: it runs none of them.
+  std::optional<GenerationEngine> generation;
   Capabilities capabilities;
   EngineTraits traits;       // where none of EngineChoices is taken (traits_of)
   bool has_choices = false;  // EngineChoices change its traits; else its kernels do both anyway
   PromptDealing prompts = PromptDealing::requests;
   WeightHandover weights;
   MemoryAccuracy memory = kUnmeasuredMemory;
+  /// One step off, the time that its trainer logs as gen is the wait for what was generated
+  /// meanwhile.
+  bool logs_wait_for_rollout = false;
 };
 
 /// The rows of engines.cc, sorted by name, kAnyEngine among them.

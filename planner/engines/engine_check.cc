@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/packing.h"
+#include "cost_models/spec/cluster_spec.h"
 #include "cost_models/spec/context_parallel.h"
 #include "planner/engines/group_degrees.h"
 #include "planner/plan/one_step_off.h"
@@ -56,6 +58,11 @@ class LayoutCheck {
     check_experts();
     check_zero();
     check_heads(rollout ? can_.serving.heads : can_.training.heads);
+    if (rollout && can_.serving.refusals != nullptr) {
+      for (const std::string& why : can_.serving.refusals(model_, layout_)) {
+        refuse("tp", std::to_string(layout_.tp), "a layout that its server can hold", why);
+      }
+    }
     if (can_.training.equal_middle_stages && !rollout) check_stages();
   }
 
@@ -78,8 +85,16 @@ class LayoutCheck {
   void check_experts() {
     if (!served()) {
       if (layout_.ep > 1 && !can_.training.expert_parallel) too_much("ep", layout_.ep, 1);
+      if (can_.training.experts == nullptr) return;
+      const std::string why = can_.training.experts(model_, layout_);
+      if (why.empty()) return;
+      const bool dealt = layout_.ep > 1;
+      refuse(dealt ? "ep" : "etp", std::to_string(dealt ? layout_.ep : layout_.etp),
+             dealt ? "1" : std::to_string(layout_.tp),
+             "engine '" + name_ + "' does not run " + why);
       return;
     }
+    if (can_.serving.experts == ServedExperts::cut_alike) return check_cut_alike();
     if (layout_.ep == 1) {
       if (can_.serving.experts == ServedExperts::whole_replica && model_.moe &&
           layout_.etp != layout_.tp) {
@@ -93,6 +108,13 @@ class LayoutCheck {
       refuse("ep", std::to_string(layout_.ep), "a multiple of tp = " + std::to_string(layout_.tp),
              "the servers of '" + name_ + "' spread experts over tp x data parallel ranks");
     }
+  }
+
+  void check_cut_alike() {
+    if (layout_.ep > 1) too_much("ep", layout_.ep, 1);
+    if (!model_.moe || layout_.etp == layout_.tp) return;
+    refuse("etp", std::to_string(layout_.etp), "tp = " + std::to_string(layout_.tp),
+           "'" + name_ + "' generates with experts that are cut as the rest is");
   }
 
   void check_zero() {
@@ -168,6 +190,10 @@ void check_memory_options(const Engine& engine, const RolePlan& role, const std:
   const bool may = engine.capabilities.offload.trained &&
                    (role.role != Role::rollout || engine.capabilities.offload.rollout);
   if (!may && role.offload != Offload{}) refuse("offload", "true", "false");
+  if (may && role.role == Role::actor && role.offload.parameters &&
+      !engine.capabilities.offload.actor_parameters) {
+    refuse("offload/parameters", "true", "false, as the rollout reads them on the device");
+  }
   if (role.lora.used() && !engine.capabilities.lora) {
     refuse("lora", "adapters of rank " + std::to_string(role.lora.rank),
            "none: it trains and serves every weight");
@@ -179,6 +205,22 @@ void check_memory_options(const Engine& engine, const RolePlan& role, const std:
     }
     refuse("dtypes/param", std::string(name_of(role.dtypes.param)), known);
   }
+}
+
+void check_rounds(const Engine& engine, const Plan& plan, const RolePlan& role,
+                  const std::string& place, const std::string& file, Problems& problems) {
+  const ParallelLayout& layout = role.layout;
+  const InterleavedCount rule = engine.traits.pipeline.interleaved;
+  const std::int64_t update = role.batching.mini_batch;  // 0 = it does not train
+  const std::int64_t sequences = (update > 0 ? update : plan.workload.sequences()) / layout.dp();
+  if (fills_rounds(rule, layout.pp, layout.vpp, sequences)) return;
+  problems.push_back(
+      {file, place + "/layout/vpp", std::to_string(layout.vpp),
+       "1, or " + std::string(rule == InterleavedCount::equal ? "a multiple of" : "at least") +
+           " pp = " + std::to_string(layout.pp) + " sequences of a batch on a replica",
+       "engine '" + engine.name +
+           "' runs virtual stages on a multiple of pp micro-batches, and a replica of the " +
+           std::string(name_of(role.role)) + " has " + std::to_string(sequences) + " sequences"});
 }
 
 bool share_ranks(const RolePlan& a, const RolePlan& b) {
@@ -271,10 +313,24 @@ void check_schedule(const Engine& engine, const Plan& plan, const std::string& f
 
 }  // namespace
 
+bool divides_heads(HeadRule rule, const ModelSpec& model, std::int64_t tp) {
+  if (rule == HeadRule::any || tp == 1) return true;
+  if (model.query_heads % tp != 0 || model.ffn % tp != 0) return false;
+  return model.kv_heads % tp == 0 || (rule == HeadRule::query_heads && tp % model.kv_heads == 0);
+}
+
 void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
                   const std::string& place, Problems& problems) {
   const std::vector<ModelFamily>& known = engine.capabilities.families;
-  if (known.empty() || contains(known, model.family)) return;
+  if (known.empty() || contains(known, model.family)) {
+    const auto why = engine.capabilities.model;
+    const std::string found = why == nullptr ? std::string() : why(model);
+    if (!found.empty()) {
+      problems.push_back(
+          {file, place, found, "a model that engine '" + engine.name + "' runs", {}});
+    }
+    return;
+  }
   std::string names;
   for (const ModelFamily family : known) {
     if (!names.empty()) names += family == known.back() ? " or " : ", ";
@@ -282,6 +338,15 @@ void refuse_model(const Engine& engine, const ModelSpec& model, const std::strin
   }
   problems.push_back({file, place, "'" + std::string(name_of(model.family)) + "'", names,
                       "engine '" + engine.name + "' cannot run this architecture"});
+}
+
+void refuse_cluster(const Engine& engine, const ClusterSpec& cluster, const std::string& file,
+                    const std::string& place, Problems& problems) {
+  if (!engine.capabilities.pools.one_host || cluster.gpus() <= cluster.gpus_per_node) return;
+  problems.push_back({file, place, std::to_string(cluster.gpus()) + " GPUs on several hosts",
+                      "one host, of " + std::to_string(cluster.gpus_per_node) + " GPUs",
+                      "engine '" + engine.name +
+                          "': the rollout's servers read the memory of ranks on their own host"});
 }
 
 Problems outside_capabilities(const Engine& engine, const ModelSpec& model, Role role,
@@ -300,6 +365,9 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
     problems.back().place = "/engine";
     return problems;
   }
+  if (plan.world_size() > plan.cluster.gpus_per_node) {
+    refuse_cluster(*engine, plan.cluster, file, "/cluster", problems);
+  }
   for (const auto& [name, model] : plan.models) {
     refuse_model(*engine, model.spec, file, "/models/" + name + "/spec/family", problems);
   }
@@ -314,6 +382,7 @@ Problems outside_capabilities(const Plan& plan, const std::string& file, std::st
       problem.place = place + "/layout/" + problem.place;
       problems.push_back(std::move(problem));
     }
+    check_rounds(*engine, plan, role, place, file, problems);
     check_memory_options(*engine, role, place, file, problems);
   }
   for (std::size_t i = 0; i < plan.reshard.size(); ++i) {

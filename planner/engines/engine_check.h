@@ -3,6 +3,7 @@
 // Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,7 @@
 
 namespace tessera {
 
+struct ClusterSpec;
 struct Plan;
 
 /// Why the engine cannot run a role of this model in this layout (ranks aside); empty = it can.
@@ -18,9 +20,17 @@ struct Plan;
 Problems outside_capabilities(const Engine& engine, const ModelSpec& model, Role role,
                               const ParallelLayout& layout);
 
+/// Whether heads and columns of the model are cut evenly enough for the rule.
+bool divides_heads(HeadRule rule, const ModelSpec& model, std::int64_t tp);
+
 /// Appends a Problem where the engine has no such model; `place` is that of the model in `file`.
 void refuse_model(const Engine& engine, const ModelSpec& model, const std::string& file,
                   const std::string& place, Problems& problems);
+
+/// Appends a Problem where the engine cannot use a cluster of several hosts; `place` is that of the
+/// cluster in `file`.
+void refuse_cluster(const Engine& engine, const ClusterSpec& cluster, const std::string& file,
+                    const std::string& place, Problems& problems);
 
 /// What in `plan` the engine (by default the plan's own) cannot do: one Problem per role and thing,
 /// `place` is the plan's JSON pointer. Empty: it can execute the plan.

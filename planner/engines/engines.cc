@@ -34,6 +34,7 @@ const std::vector<Engine>& every_engine() {
       megatron_engine(),       //
       sglang_engine(),         //
       tessera_engine(),        //
+      tessera_vllm_engine(),   //
       verl_engine(),           //
       verl_megatron_engine(),  //
       vllm_engine(),           //

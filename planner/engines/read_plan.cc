@@ -24,7 +24,9 @@ void validate(const Plan& plan, const std::string& file, Problems& problems) {
 std::optional<Plan> read_executable_plan(const std::filesystem::path& file, Problems& problems) {
   std::optional<Plan> plan = read_plan(file, problems);
   if (!plan) return plan;
-  for (Problem& problem : outside_capabilities(*plan, file.string(), kOwnEngine)) {
+  const bool ours = engine_named(plan->engine).generation.has_value();
+  const std::string_view engine = ours ? std::string_view(plan->engine) : kOwnEngine;
+  for (Problem& problem : outside_capabilities(*plan, file.string(), engine)) {
     problems.push_back(std::move(problem));
   }
   check_model_sources(*plan, file.string(), problems);

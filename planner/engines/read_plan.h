@@ -19,8 +19,8 @@ std::optional<Plan> read_plan(const std::filesystem::path& file, Problems& probl
 void validate(const Plan& plan, const std::string& file, Problems& problems);
 
 /// A plan that Tessera's own executor is to run: the file's plan, with a Problem for everything in
-/// it that the executor cannot do and every model whose config.json has changed since; nullopt
-/// where it is no plan.
+/// it that the executor cannot do (with vLLM's servers, where the plan is for them) and every model
+/// whose config.json has changed since; nullopt where it is no plan.
 std::optional<Plan> read_executable_plan(const std::filesystem::path& file, Problems& problems);
 
 }  // namespace tessera

@@ -53,6 +53,7 @@ Engine megatron_core(std::string name, std::string version) {
   engine.traits.gradients.reduced_in_place = true;
   engine.traits.kernels.selective = SelectiveRecompute::modules;
   engine.traits.ranks = TrainedRanks::megatron;
+  engine.traits.pipeline.interleaved = InterleavedCount::equal;
   return engine;
 }
 
@@ -92,6 +93,8 @@ void add_verl_loop(Engine& engine) {
   can.lora = true;
   engine.traits.optimizer.offloaded = OffloadedStates::whole;  // offloaded states move as a whole
   engine.traits.decode.keeps_cache = true;
+  engine.logs_wait_for_rollout = true;  // experimental/one_step_off_policy/ray_trainer.py
+  engine.traits.pipeline.interleaved = InterleavedCount::rounded;
   // fsdp and megatron workers: full_tensor of each parameter; all-gather over tp and ep, broadcast
   // over pp.
   engine.weights.gather = WholeGather{};

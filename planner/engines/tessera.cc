@@ -1,5 +1,6 @@
 // Tessera's own executor. Sources: executor/train (Trainer), executor/rollout (RequestQueue,
 // PagedModel) and executor/model (PagedDecoder).
+#include "cost_models/spec/expert_parallel.h"
 #include "planner/engines/rows.h"
 
 namespace tessera {
@@ -20,16 +21,23 @@ constexpr MemoryAccuracy kMeasuredMemory{.deviation = 0.01,
 Engine tessera_engine() {
   Engine engine;
   engine.name = kOwnEngine;
+  engine.generation = GenerationEngine::tessera;
   Capabilities& can = engine.capabilities;
   can.roles = {kEveryRole.begin(), kEveryRole.end()};
   can.training.zero = {0, 1, 2, 3};
   can.training.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   can.training.virtual_stages = can.training.fully_sharded = can.training.sequence_parallel = true;
   can.training.context_parallel = true;  // as a ring and as Ulysses
+  can.training.expert_parallel = true;
+  can.training.experts = expert_refusal;
+  can.serving.experts = ServedExperts::cut_alike;
   can.offload.trained = can.offload.rollout = true;
   can.pools.rollout_lags = {0};
   can.params = kTrainableTypes;
-  can.families = {ModelFamily::llama, ModelFamily::mistral, ModelFamily::qwen2, ModelFamily::qwen3};
+  can.families = {ModelFamily::llama,    ModelFamily::mistral, ModelFamily::qwen2,
+                  ModelFamily::qwen3,    ModelFamily::mixtral, ModelFamily::qwen2_moe,
+                  ModelFamily::qwen3_moe};
+  can.model = model_refusal;
   engine.traits.kernels.account = ActivationAccount::executor;
   engine.traits.shards.overlapped = true;
   engine.traits.gradients.overlapped = true;

@@ -56,6 +56,7 @@ std::vector<std::unique_ptr<EngineSpace>> spaces_of(const PlanRequest& request) 
     for (const auto& [name, model] : request.models) {
       refuse_model(*engine, model.spec, name, "", refused);
     }
+    refuse_cluster(*engine, request.cluster, "", "", refused);
     const bool adapts = request.lora.empty() || engine->capabilities.lora;
     if (engine != &asked && (!refused.empty() || !adapts)) continue;
     spaces.push_back(std::make_unique<EngineSpace>(request, *engine));
@@ -144,6 +145,7 @@ bool checked(const PlanRequest& request, Problems& problems) {
       refuse_model(*engine, model.spec, model.path.empty() ? name : model.path, "model_type",
                    problems);
     }
+    refuse_cluster(*engine, request.cluster, request.cluster.name, "nodes", problems);
   }
   if (problems.size() != before) return false;
   check_settings(request, problems);

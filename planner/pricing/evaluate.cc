@@ -116,6 +116,10 @@ PhaseSeconds CostEvaluator::least_seconds(const Candidate& candidate, std::int64
   return seconds;
 }
 
+Seconds CostEvaluator::handover_seconds(const Candidate& rollout, bool shared) {
+  return seen_by(rollout.view).reshard->software(shared);
+}
+
 Seconds CostEvaluator::reshard_seconds(const Candidate& actor, const Candidate& rollout,
                                        bool shared) {
   const Seconds own = seen_by(rollout.view).reshard->seconds(actor, rollout, shared);

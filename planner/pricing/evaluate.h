@@ -73,6 +73,8 @@ class CostEvaluator {
   /// `shared`: the rollout is on the actor's ranks; else on ranks of its own, and where the two
   /// pools have other GPU types at the rate of the slower. The whole reshard, software included.
   Seconds reshard_seconds(const Candidate& actor, const Candidate& rollout, bool shared = true);
+  /// The software's part of it, which depends on no layout.
+  Seconds handover_seconds(const Candidate& rollout, bool shared);
 
   /// Bytes of the role's fullest rank in a phase; the role's own phases or any other.
   MemoryUse memory(const Candidate& candidate, Phase phase);

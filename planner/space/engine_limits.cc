@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
 #include "planner/plan/recompute.h"
 
 namespace tessera {
@@ -23,15 +24,25 @@ std::optional<std::string> outside(const std::vector<T>& known, T value, const N
   return all;
 }
 
-// What the engine has instead of the value; nullopt where it has the value itself. `longest`:
-// tokens of a longest sequence.
-std::optional<std::string> instead(const Capabilities& table, Role role, Field field,
-                                   std::int64_t value, std::int64_t longest) {
+// A degree that the rollout's server has of this model, and why.
+std::optional<std::string> refused_by_server(const Capabilities& table, const ModelSpec& model,
+                                             std::int64_t tp) {
+  if (table.serving.refusals == nullptr) return std::nullopt;
+  const std::vector<std::string> why = table.serving.refusals(model, {.tp = static_cast<int>(tp)});
+  if (why.empty()) return std::nullopt;
+  return "no such degree (" + why.front() + ")";
+}
+
+// What the engine has instead of the value; nullopt where it has the value itself.
+std::optional<std::string> instead(const Capabilities& table, const PlanRequest& request, Role role,
+                                   Field field, std::int64_t value) {
+  const std::int64_t longest = longest_sequence(request.workload);
   constexpr int kAny = std::numeric_limits<int>::max();
   const bool served = role == Role::rollout || (role == Role::reward && table.serving.reward);
   const auto degree = [&](bool has) { return beyond(value, has && !served ? kAny : 1); };
   switch (field) {
     case Field::tp:
+      if (role == Role::rollout) return refused_by_server(table, model_of(request, role), value);
       return beyond(value, served ? kAny : table.training.most_tp);
     case Field::pp:
       return beyond(value, served ? table.serving.most_pp : table.training.most_pp);
@@ -40,6 +51,8 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
     case Field::vpp:
       return degree(table.training.virtual_stages);
     case Field::ep:
+      if (served && table.serving.experts == ServedExperts::cut_alike) return beyond(value, 1);
+      [[fallthrough]];
     case Field::etp:
       return beyond(value, (served ? table.serving.experts != ServedExperts::together
                                    : table.training.expert_parallel)
@@ -56,6 +69,8 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
     case Field::offload:
       if (value == kOffloadNone && role == Role::reference && table.offload.reference_on_host)
         return "all";
+      if (value == kOffloadAll && role == Role::actor && !table.offload.actor_parameters)
+        return "none or optimizer";
       if (value == kOffloadNone ||
           (role == Role::rollout ? table.offload.rollout : table.offload.trained))
         return std::nullopt;
@@ -79,23 +94,76 @@ std::optional<std::string> instead(const Capabilities& table, Role role, Field f
   return std::nullopt;
 }
 
+// Why no layout with the role's fixed settings has experts that the engine runs (ExpertRule); empty
+// where one may. What is not fixed is taken as the rule has least against it.
+std::string experts_refused(const PlanRequest& request, const Capabilities& table, Role role) {
+  const auto find = [&](Field field) { return request.fixed.find(role, field); };
+  const auto fixed = [&](Field field, int otherwise) {
+    return static_cast<int>(find(field).value_or(otherwise));
+  };
+  ParallelLayout layout{.tp = fixed(Field::tp, 1),
+                        .cp = fixed(Field::cp, 1),
+                        .ep = fixed(Field::ep, 1),
+                        .zero = fixed(Field::zero, 0)};
+  if (layout.zero > 0 && !(find(Field::tp) && find(Field::pp))) layout.zero = 0;
+  const auto gpus = static_cast<int>(request.cluster.gpus());
+  const int model = layout.tp * layout.cp * fixed(Field::pp, 1);
+  const int dp = fixed(Field::dp, std::max(1, gpus / model));
+  std::string why;
+  for (int shard = layout.zero == 3 ? 2 : 1; shard <= (layout.zero == 3 ? dp : 1); ++shard) {
+    if (dp % shard != 0 || (find(Field::dp_shard) && *find(Field::dp_shard) != shard)) continue;
+    layout.dp_shard = shard;
+    layout.dp_replicate = dp / shard;
+    for (const int etp : {1, layout.tp}) {
+      for (const bool scattered : {false, true}) {
+        layout.etp = fixed(Field::etp, etp);
+        layout.sequence_parallel = fixed(Field::sequence_parallel, scattered ? 1 : 0) == 1;
+        why = table.training.experts(model_of(request, role), layout);
+        if (why.empty()) return {};
+      }
+    }
+  }
+  return why;
+}
+
+// What the engine has instead of a degree of experts that is fixed, as `instead`.
+std::optional<std::string> instead_of_experts(const PlanRequest& request, const Capabilities& table,
+                                              Role role, Field field) {
+  const bool served = role == Role::rollout || (role == Role::reward && table.serving.reward);
+  const std::int64_t ep = request.fixed.find(role, Field::ep).value_or(0);
+  const bool asks = (field == Field::ep && ep > 1) || (field == Field::etp && ep == 1);
+  if (served || !asks || table.training.experts == nullptr) return std::nullopt;
+  const std::string why = experts_refused(request, table, role);
+  if (why.empty()) return std::nullopt;
+  return (field == Field::ep ? "1" : "etp = tp") + std::string(" (not ") + why + ")";
+}
+
+std::optional<std::string> instead_here(const Capabilities& table, const PlanRequest& request,
+                                        Role role, Field field, std::int64_t value) {
+  const auto has = instead(table, request, role, field, value);
+  return has ? has : instead_of_experts(request, table, role, field);
+}
+
 }  // namespace
 
 std::vector<EngineLimit> engine_limits(const PlanRequest& request, const Capabilities& table) {
   std::vector<EngineLimit> limits;
   std::vector<std::string> engines = engine_names();
   engines.emplace_back(kAnyEngine);
-  const std::int64_t longest = longest_sequence(request.workload);
   for (const auto& [key, value] : request.fixed.values) {
     const auto& [role, field] = key;
-    const auto has = instead(table, role, field, value, longest);
+    const auto has = instead_here(table, request, role, field, value);
     if (!has) continue;
     FixedSettings own;
     own.values[key] = value;
     EngineLimit limit{role, field, words_of(own).front(), *has, {}};
     for (const std::string& engine : engines) {
       const Engine& other = engine_named(engine);
-      if (runs(other, role) && !instead(other.capabilities, role, field, value, longest)) {
+      const bool even =
+          field != Field::tp || role != Role::rollout ||
+          divides_heads(other.capabilities.serving.heads, model_of(request, role), value);
+      if (runs(other, role) && even &&
+          !instead_here(other.capabilities, request, role, field, value)) {
         limit.engines.push_back(engine);
       }
     }

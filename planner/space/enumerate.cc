@@ -4,8 +4,10 @@
 #include <numeric>
 
 #include "cost_models/layer_shape.h"
+#include "cost_models/packing.h"
 #include "cost_models/spec/context_parallel.h"
 #include "planner/engines/engine.h"
+#include "planner/engines/engine_check.h"
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/settings_of_candidate.h"
@@ -70,7 +72,8 @@ class Enumeration {
     for (const int tp : divisors(std::gcd(next_.gpus, per_node))) {
       if (tp > model_.query_heads || tp > model_.vocab || !fixed(Field::tp, tp)) continue;
       if (shape_.ffn > 0 && tp > shape_.ffn) continue;
-      if (!divides_heads(tp) || (!served_ && tp > table_.training.most_tp)) continue;
+      if (!cuts_heads(tp) || !server_holds(tp) || (!served_ && tp > table_.training.most_tp))
+        continue;
       next_.tp = tp;
       const bool can_scatter = table_.training.sequence_parallel && tp > 1 && !served_;
       for (const bool scattered : {true, false}) {
@@ -106,13 +109,13 @@ class Enumeration {
            context_refusal(model_, {.tp = tp, .cp = cp, .ulysses = ulysses}).empty();
   }
 
-  // What the engine asks of heads and columns (HeadRule).
-  bool divides_heads(int tp) const {
-    const HeadRule rule = served_ ? table_.serving.heads : table_.training.heads;
-    if (rule == HeadRule::any || tp == 1) return true;
-    if (model_.query_heads % tp != 0 || model_.ffn % tp != 0) return false;
-    return model_.kv_heads % tp == 0 ||
-           (rule == HeadRule::query_heads && tp % model_.kv_heads == 0);
+  bool cuts_heads(int tp) const {
+    return divides_heads(served_ ? table_.serving.heads : table_.training.heads, model_, tp);
+  }
+
+  bool server_holds(int tp) const {
+    const auto refusals = rollout_ ? table_.serving.refusals : nullptr;
+    return refusals == nullptr || refusals(model_, {.tp = tp}).empty();
   }
 
   std::vector<int> context_degrees(int ranks) const {
@@ -143,7 +146,8 @@ class Enumeration {
       next_.pp = pp;
       next_.dp = dp;
       for (const int vpp : virtual_stages(pp)) {
-        if (!fixed(Field::vpp, vpp)) continue;
+        const InterleavedCount rule = request_.traits.pipeline.interleaved;
+        if (!fixed(Field::vpp, vpp) || !fills_rounds(rule, pp, vpp, batch_ / dp)) continue;
         next_.vpp = vpp;
         for (const int head : head_layers(pp)) {
           if (!fixed(Field::head_layers, head)) continue;
@@ -203,7 +207,25 @@ class Enumeration {
   // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
   bool experts_allowed() const {
     if (!served_ || table_.serving.experts == ServedExperts::any_degree) return true;
+    if (table_.serving.experts == ServedExperts::cut_alike) {
+      return next_.ep == 1 && next_.etp == next_.tp;
+    }
     return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
+  }
+
+  // What the engine asks of trained experts (ExpertRule).
+  bool runs_experts(int zero, int dp_shard = 1) const {
+    if (served_ || table_.training.experts == nullptr) return true;
+    return table_.training
+        .experts(model_, {.tp = next_.tp,
+                          .cp = next_.cp,
+                          .dp_replicate = next_.dp / dp_shard,
+                          .dp_shard = dp_shard,
+                          .ep = next_.ep,
+                          .etp = next_.etp,
+                          .zero = zero,
+                          .sequence_parallel = next_.sequence_parallel})
+        .empty();
   }
 
   void experts() {
@@ -232,7 +254,8 @@ class Enumeration {
     std::vector<MemoryChoice> choices;  // of all stages but FSDP
     for (const int zero : table_.training.zero) {
       const bool held = zero == 0 || (trained_ && (next_.dp * next_.cp > 1 || fixed_zero_));
-      if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1)) {
+      if (zero != 3 && held && fixed(Field::zero, zero) && fixed(Field::dp_shard, 1) &&
+          runs_experts(zero)) {
         add_choices(zero, choices);
       }
     }
@@ -245,7 +268,7 @@ class Enumeration {
       return;
     }
     for (const int shard : shards()) {
-      if (!fixed(Field::dp_shard, shard)) continue;
+      if (!fixed(Field::dp_shard, shard) || !runs_experts(3, shard)) continue;
       next_.dp_shard = shard;
       std::vector<MemoryChoice> sharded;
       add_choices(3, sharded);
@@ -278,7 +301,9 @@ class Enumeration {
       offloads = {{.parameters = true}};
     } else if (table_.offload.trained) {
       if (trained_) offloads.push_back({.optimizer = true});
-      offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
+      const bool stays = next_.role == Role::actor && !table_.offload.actor_parameters;
+      if (!stays)
+        offloads.push_back({.parameters = true, .gradients = trained_, .optimizer = trained_});
     }
     for (const Recompute recompute :
          trained_ ? table_.training.recompute : std::vector{Recompute::none}) {

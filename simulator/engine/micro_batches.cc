@@ -26,20 +26,23 @@ MicroBatch micro_batch_of(const PackedPart& part, std::int64_t prompt) {
 
 std::vector<std::vector<MicroBatch>> pack_micro_batches(
     std::span<const std::int64_t> response_tokens, std::int64_t prompt_tokens, int replicas,
-    std::int64_t token_limit) {
+    std::int64_t token_limit, int round) {
   TESSERA_CHECK(replicas > 0);
   std::vector<std::int64_t> sorted(response_tokens.begin(), response_tokens.end());
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   const auto parts = static_cast<std::size_t>(replicas);
   const std::vector<PackedPart> shares =
       longest_first(sorted, prompt_tokens, replicas, (sorted.size() + parts - 1) / parts);
+  const auto fewest = static_cast<double>(sorted.size() / parts);  // sequences of a replica
   int count = 1;
   std::vector<std::vector<PackedPart>> of_replica(parts);
-  // The second pass gives every replica as many micro-batches as the one that needs most.
-  for (int pass = 0; pass < 2; ++pass) {
+  // Every replica gets as many micro-batches as the one that needs most, in whole rounds.
+  for (int asked = 0; asked != count;) {
+    asked = count;
     for (std::size_t r = 0; r < parts; ++r) {
       of_replica[r] = packed(shares[r], prompt_tokens, token_limit, count);
-      count = std::max(count, static_cast<int>(of_replica[r].size()));
+      const auto made = static_cast<double>(of_replica[r].size());
+      count = std::max(count, static_cast<int>(whole_rounds(made, fewest, round)));
     }
   }
   std::vector<std::vector<MicroBatch>> result(parts);

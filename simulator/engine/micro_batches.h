@@ -21,9 +21,10 @@ struct MicroBatch {
 
 /// result[r][m] of replica r, from `response_tokens` after prompts of `prompt_tokens` each. Only a
 /// sequence that is alone exceeds `token_limit` (0 = no limit). Micro-batches are never empty: a
-/// replica with fewer sequences than others have micro-batches has as many as sequences.
+/// replica with fewer sequences than others have micro-batches has as many as sequences. Their
+/// number is a multiple of `round` (batches_of_round) as far as all replicas' sequences reach.
 std::vector<std::vector<MicroBatch>> pack_micro_batches(
     std::span<const std::int64_t> response_tokens, std::int64_t prompt_tokens, int replicas,
-    std::int64_t token_limit);
+    std::int64_t token_limit, int round = 1);
 
 }  // namespace tessera

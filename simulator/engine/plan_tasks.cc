@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "cost_models/packing.h"
 #include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/split.h"
 #include "planner/engines/engine.h"
@@ -51,6 +52,28 @@ std::vector<Arrival> exact_arrivals(const Plan& plan, const PlannedReshard& pair
                      {pair.transport, pair.bucket_bytes}, ends);
 }
 
+bool shares_ranks(const RolePlan& from, const RolePlan& to) {
+  return united(from.ranks, {}) == united(to.ranks, {});
+}
+
+// The software's time on every rank of the rollout, behind its bytes where it receives some.
+void add_handover(const Plan& plan, const PlannedReshard& pair, CostEvaluator& evaluator,
+                  std::vector<Arrival>& arrivals) {
+  const RolePlan &from = *plan.find(pair.from), &to = *plan.find(pair.to);
+  const Seconds seconds =
+      evaluator.handover_seconds(candidate_of(plan, to), shares_ranks(from, to));
+  if (seconds <= 0) return;
+  for (const int rank : to.ranks) {
+    const auto at = std::find_if(arrivals.begin(), arrivals.end(),
+                                 [&](const Arrival& arrival) { return arrival.rank == rank; });
+    if (at == arrivals.end()) {
+      arrivals.push_back({rank, 0, seconds});
+    } else {
+      at->seconds += seconds;
+    }
+  }
+}
+
 // A plan too large for exact ranges states its busiest rank's bytes: all receive as much. So do the
 // ranks of an engine that gathers whole tensors, whose software takes its time where none move,
 // too.
@@ -58,9 +81,8 @@ std::vector<Arrival> estimated_arrivals(const Plan& plan, const PlannedReshard& 
                                         CostEvaluator& evaluator) {
   const RolePlan& from = *plan.find(pair.from);
   const RolePlan& to = *plan.find(pair.to);
-  const Seconds seconds =
-      evaluator.reshard_seconds(candidate_of(plan, from), candidate_of(plan, to),
-                                united(from.ranks, {}) == united(to.ranks, {}));
+  const Seconds seconds = evaluator.reshard_seconds(candidate_of(plan, from),
+                                                    candidate_of(plan, to), shares_ranks(from, to));
   std::vector<Arrival> arrivals;
   for (const int rank : to.ranks) arrivals.push_back({rank, pair.bytes_received, seconds});
   return arrivals;
@@ -76,6 +98,7 @@ class Builder {
       const bool exact = has_exact_reshard(pair) || (pair.bytes_received == 0 && !gathers);
       arrivals_.push_back(exact ? exact_arrivals(plan, pair, calibration)
                                 : estimated_arrivals(plan, pair, costs.evaluator()));
+      if (exact) add_handover(plan, pair, costs.evaluator(), arrivals_.back());
     }
     last_call_.assign(static_cast<std::size_t>(plan.world_size()), -1);
   }
@@ -236,9 +259,16 @@ class Builder {
     return ready;
   }
 
+  // What the role's number of micro-batches is a multiple of.
+  int round_of(const RolePlan& role) const {
+    return batches_of_round(traits_of(plan_.engine).pipeline.interleaved, role.layout.pp,
+                            role.layout.vpp);
+  }
+
   std::vector<TaskId> infer(const RoleCosts& costs, const CallTasks& call) {
-    const auto packed = pack_micro_batches(lengths_, plan_.workload.prompt_tokens,
-                                           costs.role().layout.dp(), costs.token_limit(call.phase));
+    const auto packed =
+        pack_micro_batches(lengths_, plan_.workload.prompt_tokens, costs.role().layout.dp(),
+                           costs.token_limit(call.phase), round_of(costs.role()));
     const auto ready =
         prepared(costs, call, costs.operations().offload_seconds(false, 1), {call.start});
     const PassEnd end = add_forward_pass(graph(), {costs, call.phase, packed}, ready);
@@ -262,8 +292,9 @@ class Builder {
   std::vector<TaskId> mini_batch(const RoleCosts& costs, CallTasks& call,
                                  std::span<const std::int64_t> lengths,
                                  const std::vector<TaskId>& after) {
-    const auto packed = pack_micro_batches(lengths, plan_.workload.prompt_tokens,
-                                           costs.role().layout.dp(), costs.token_limit(call.phase));
+    const auto packed =
+        pack_micro_batches(lengths, plan_.workload.prompt_tokens, costs.role().layout.dp(),
+                           costs.token_limit(call.phase), round_of(costs.role()));
     const auto steps = static_cast<double>(plan_.workload.mini_batches * plan_.workload.epochs);
     const auto ready =
         prepared(costs, call, costs.operations().offload_seconds(true, steps), after);

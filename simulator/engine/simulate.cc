@@ -1,16 +1,24 @@
 #include "simulator/engine/simulate.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "cost_models/documents/problem.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/solution_pricer.h"
+#include "planner/request/plan_request.h"
 #include "simulator/engine/memory_over_time.h"
 #include "simulator/engine/role_costs.h"
 
 namespace tessera {
 namespace {
+
+constexpr double kMostSeconds = 1e9;  // of all steps
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
@@ -71,13 +79,13 @@ class Summary {
         result_.ranks[at(rank)].exposed_comm_s += static_cast<double>(task.communication_ns) * 1e-9;
         if (run.end_ns == run.start_ns) continue;
         spans.push_back({run.start_ns, run.end_ns, rank, task.stream, task.phase, call.step,
-                         task.name, task.bytes});
+                         task.name, task.bytes, run.slack_ns});
       }
     }
     for (const int rank : call.ranks) {
       if (last[at(rank)] == start) continue;
       spans.push_back({start, last[at(rank)], rank, Stream::phases, call.phase, call.step,
-                       std::string(name_of(call.phase)), 0});
+                       std::string(name_of(call.phase)), 0, 0});
     }
   }
 
@@ -173,6 +181,20 @@ std::int64_t Simulation::peak_bytes() const {
   std::int64_t most = 0;
   for (const RankSummary& rank : ranks) most = std::max(most, rank.peak_bytes);
   return most;
+}
+
+void check_duration(const Plan& plan, const Calibration& calibration, std::int64_t steps,
+                    Problems& problems) {
+  const PlanRequest request = priced_request_of(plan, calibration);
+  const PricedPhases priced =
+      SolutionPricer(request, solution_of(plan), dealt_ranks(plan, request)).price(calibration);
+  double seconds = priced.step_s.value;
+  for (const Seconds phase : priced.seconds) seconds = std::max(seconds, phase.value);
+  if (seconds * static_cast<double>(steps) <= kMostSeconds) return;
+  std::array<char, 64> found{};
+  std::snprintf(found.data(), found.size(), "a step of %.3g s", seconds);
+  problems.push_back({calibration.name, "", found.data(), "at most 1e9 s in all",
+                      "a constant of the calibration is far from any machine's"});
 }
 
 Simulation simulate(const Plan& plan, const Calibration& calibration,

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cost_models/documents/problem_list.h"
 #include "simulator/engine/plan_tasks.h"
 #include "simulator/timeline/timeline.h"
 
@@ -51,7 +52,12 @@ struct Simulation {
   bool operator==(const Simulation&) const = default;
 };
 
-/// Precondition: as build_iteration.
+/// A Problem where the plan's price says that so many steps take longer than 1e9 s (of 9.2e9 that
+/// integer nanoseconds hold, as draws are longer than the mean): constants that no machine has.
+void check_duration(const Plan& plan, const Calibration& calibration, std::int64_t steps,
+                    Problems& problems);
+
+/// Precondition: as build_iteration, and check_duration has no Problem.
 Simulation simulate(const Plan& plan, const Calibration& calibration,
                     const SimulationOptions& options = {});
 

@@ -20,24 +20,40 @@ struct GapRule {
 
 bool lengths_explain(const GapFacts& facts) {
   const double explained = facts.at_measured_lengths_s - facts.predicted_s;
-  return facts.measured_tokens > 0 && explained * facts.gap_s() > 0 &&
-         std::abs(explained) >= 0.5 * std::abs(facts.gap_s());
+  return (facts.measured_tokens > 0 || facts.measured_prompt > 0) &&
+         explained * facts.gap_s() > 0 && std::abs(explained) >= 0.5 * std::abs(facts.gap_s());
 }
 
-constexpr std::array<GapRule, 9> kRules = {{
+std::string other_lengths(const GapFacts& facts) {
+  std::string text;
+  const auto add = [&](const char* what, double measured, double planned) {
+    if (measured <= 0 || std::abs(measured - planned) < 0.5) return;
+    text += text.empty() ? "" : ", ";
+    text += line("%s of %.0f tokens where the plan has %.0f", what, measured, planned);
+  };
+  add("responses", facts.measured_tokens, facts.planned_tokens);
+  add("prompts", facts.measured_prompt, facts.planned_prompt);
+  if (text.empty()) text = "responses of another spread than the plan's";
+  return text + line(": with those %.3f s are predicted", facts.at_measured_lengths_s);
+}
+
+constexpr std::array<GapRule, 11> kRules = {{
+    {[](const GapFacts& facts) { return facts.outside && !facts.untimed.empty(); },
+     [](const GapFacts& facts) {
+       return "phases that the run does not time lie in it: " + facts.untimed +
+              line(" (%.3f s predicted)", facts.untimed_s);
+     }},
     {[](const GapFacts& facts) { return facts.outside; },
      [](const GapFacts&) {
        return std::string(
            "between the calls: data, logging, validation, saving; no call of the "
            "plan's");
      }},
-    {lengths_explain,
-     [](const GapFacts& facts) {
-       return line(
-           "responses of %.0f tokens where the plan has %.0f: with those %.3f s are "
-           "predicted",
-           facts.measured_tokens, facts.planned_tokens, facts.at_measured_lengths_s);
+    {[](const GapFacts& facts) { return facts.waited; },
+     [](const GapFacts&) {
+       return std::string("it runs beside the trainer: the log has the wait for it, not its time");
      }},
+    {lengths_explain, other_lengths},
     {[](const GapFacts& facts) { return facts.predicted_s <= 0; },
      [](const GapFacts&) { return std::string("the plan has no price for it"); }},
     {[](const GapFacts& facts) { return std::abs(facts.gap_s()) < 2 * facts.measured_deviation_s; },

@@ -13,12 +13,16 @@ namespace tessera {
 struct GapFacts {
   std::string what;
   Phase phase = Phase::gen;
-  bool outside = false;  // of all phases
+  bool outside = false;  // of all phases that the run timed
+  bool waited = false;   // the measured time is the trainer's wait for a phase beside it
+  std::string untimed;   // of what lies outside: the plan's phases without a time
+  double untimed_s = 0;  // predicted for them
   double predicted_s = 0, measured_s = 0;
   double predicted_deviation_s = 0;                // by the constants
   double measured_deviation_s = 0;                 // of the mean
   double at_measured_lengths_s = 0;                // predicted for the lengths that the run had
   double planned_tokens = 0, measured_tokens = 0;  // of a response, mean
+  double planned_prompt = 0, measured_prompt = 0;  // tokens of a prompt, mean
   double handover_s = 0;       // software's part of the prediction, of a reshard
   double reserved_part = 0;    // of the device, by the allocator at its peak
   double communication_s = 0;  // exposed, predicted

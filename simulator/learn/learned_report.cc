@@ -1,5 +1,6 @@
 #include "simulator/learn/learned_report.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +10,8 @@
 
 namespace tessera {
 namespace {
+
+constexpr double kAgrees = 1.5;  // root mean square of phases' errors over their deviations
 
 std::string line(const char* format, auto... values) {
   std::array<char, 240> text{};
@@ -47,6 +50,23 @@ std::string wrapped(const std::string& text) {
   return out + row + "\n";
 }
 
+std::string peak_text(const LearnedConstant& rate) {
+  const bool within = rate.after * (1 - rate.error) <= rate.peak;
+  return line(
+      "  above the %.4g that the device is stated to reach%s\n", rate.peak,
+      within ? ", within its error bar" : ": likely the run did less work than its plan has");
+}
+
+std::string none_moved(const LearnedRuns& result) {
+  const bool timed = std::any_of(result.runs.begin(), result.runs.end(),
+                                 [](const FittedRun& run) { return run.phases.size() > 1; });
+  if (!timed) return "no constant moved: the runs time no phase of their plans\n";
+  if (result.learned.spread_before <= kAgrees) {
+    return "no constant moved: the phases agree with the calibration as it is\n";
+  }
+  return "no constant moved: none explains how far the phases are off\n";
+}
+
 std::string constants_text(const LearnedRuns& result) {
   std::string text =
       line("%-22s %12s %12s %9s %8s\n", "constant that moved", "before", "after", "factor", "+-");
@@ -60,8 +80,9 @@ std::string constants_text(const LearnedRuns& result) {
       text +=
           "  further than constants of its kind go: likely a cost that the model does not have\n";
     }
+    if (each.above_peak()) text += peak_text(each);
   }
-  if (!any) text = "no constant moved: the phases agree with the calibration as it is\n";
+  if (!any) text = none_moved(result);
   const auto left = [&](ConstantFate fate, const char* why) {
     const std::string names = names_of(result, fate);
     if (!names.empty()) text += std::string(why) + "\n" + wrapped(names);
@@ -89,12 +110,25 @@ std::string heading() {
               "after", "error");
 }
 
+std::string waits_text(const FittedRun& run) {
+  std::string text;
+  for (const Phase phase : run.waits) {
+    text += "  " + std::string(name_of(phase)) +
+            ": left out, as the log has the trainer's wait for it, not its time\n";
+  }
+  return text;
+}
+
 std::string lengths_text(const FittedRun& run) {
-  if (!run.lengths_measured) return "  lengths: not measured, the plan's\n";
+  std::string text;
+  if (run.prompt_mean > 0) {
+    text = line("  prompts: mean %.0f tokens, planned %lld\n", run.prompt_mean,
+                static_cast<long long>(run.planned_prompt));
+  }
+  if (!run.lengths_measured) return text + "  lengths: not measured, the plan's\n";
   const LengthSpec& now = run.lengths;
-  std::string text =
-      line("  responses: mean %.0f tokens of at most %lld, planned %.0f", mean_length(now),
-           static_cast<long long>(now.max), mean_length(run.planned_lengths));
+  text += line("  responses: mean %.0f tokens of at most %lld, planned %.0f", mean_length(now),
+               static_cast<long long>(now.max), mean_length(run.planned_lengths));
   return text + line("; as a workload: {mean: %.0f, cv: %.2f, max: %lld}\n", now.mean, now.cv,
                      static_cast<long long>(now.max));
 }
@@ -139,6 +173,7 @@ Node node_of(const LearnedConstant& each) {
   add(node, "after", tessera::node_of(each.after));
   add(node, "error", tessera::node_of(each.error));
   add(node, "too_far", tessera::node_of(each.too_far()));
+  add(node, "above_peak", tessera::node_of(each.above_peak()));
   if (!each.beside.empty()) add(node, "beside", tessera::node_of(std::string_view(each.beside)));
   return node;
 }
@@ -161,7 +196,7 @@ std::string to_text(const LearnedRuns& result) {
   for (const FittedRun& run : result.runs) {
     text += line("%s: %lld steps, %zu left out as warm-up\n", run.name.c_str(),
                  static_cast<long long>(run.steps), run.warm_up);
-    text += heading() + phases_text(run.phases) + lengths_text(run);
+    text += heading() + phases_text(run.phases) + waits_text(run) + lengths_text(run);
   }
   text += "\n" + constants_text(result) + memory_text(result.memory);
   text += line("phases are off by %.1f of their deviations before, %.1f after\n",

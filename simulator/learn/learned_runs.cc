@@ -134,6 +134,15 @@ LearnedMemory learn_fragmentation(const std::vector<MeasuredRun>& runs, Calibrat
   return memory;
 }
 
+// The rates of the device's data sheet beside those that were learned.
+void state_peaks(const DeviceSpec& device, std::vector<LearnedConstant>& constants) {
+  for (LearnedConstant& each : constants) {
+    if (each.name == "matmul_flop_per_s") each.peak = device.peak_bf16.value;
+    const bool of_memory = each.name == "memory_bytes_per_s" || each.name == "stream_bytes_per_s";
+    if (of_memory) each.peak = device.hbm.value;
+  }
+}
+
 }  // namespace
 
 HeldOutError held_out_error(const std::vector<HeldOut>& parts) {
@@ -155,6 +164,7 @@ LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibrat
   }
   LearnedRuns result;
   result.learned = learn_from(parts, base, options);
+  state_peaks(runs.front().plan.cluster.device, result.learned.constants);
   result.held_out = parts.size() == 1 ? hold_steps_out(parts.front(), base, options)
                                       : hold_runs_out(parts, base, options);
   result.memory = learn_fragmentation(runs, result.learned.calibration);
@@ -162,7 +172,8 @@ LearnedRuns learn_from_runs(const std::vector<MeasuredRun>& runs, const Calibrat
     const MeasuredRun& run = *part.run;
     result.runs.push_back({run.name, fitted_phases(part, base, result.learned.calibration),
                            run.warm_up, part.means.steps, run.planned_lengths,
-                           run.plan.workload.response_tokens, run.lengths_measured});
+                           run.plan.workload.response_tokens, run.lengths_measured,
+                           run.planned_prompt, run.prompt_mean, run.waits});
   }
   return result;
 }

@@ -1,7 +1,7 @@
 // What measured runs teach about the constants behind their plans, and how far the rest of them is
 // predicted better with it.
 //
-// Every run is priced with its own plan, layouts and measured response lengths; the phases are what
+// Every run is priced with its own plan, layouts and measured lengths; the phases are what
 // is fitted (learned_constants.h). A part is held out: with several runs each run in turn, learned
 // from all others; of one run the second half of its steps, learned from the first. Pure functions;
 // seconds.
@@ -29,6 +29,9 @@ struct FittedRun {
   std::int64_t steps = 0;
   LengthSpec planned_lengths, lengths;
   bool lengths_measured = false;
+  std::int64_t planned_prompt = 0;  // tokens
+  double prompt_mean = 0;           // 0 = not measured
+  std::vector<Phase> waits;         // left out (MeasuredRun::waits)
 };
 
 /// What was not looked at when the constants were learned.

@@ -1,18 +1,23 @@
 #include "simulator/learn/measured_run.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "cost_models/documents/problem.h"
+#include "planner/engines/engine.h"
+#include "planner/plan/one_step_off.h"
 #include "simulator/timeline/measured_phase.h"
+#include "simulator/timeline/step_order.h"
 
 namespace tessera {
 namespace {
 
-constexpr double kSlow = 1.25;             // times the median of later steps: still warming up
-constexpr double kSingleStep = 0.05;       // deviation of a mean over one step
-constexpr double kLeastDeviation = 0.003;  // of a mean: clocks of hosts, rounding in logs
+constexpr double kSlow = 1.25;        // times the median of later steps: still warming up
+constexpr double kRounding = 0.5;     // tokens by which a mean of whole numbers may be off
+constexpr double kLongest = 1 << 30;  // tokens of a prompt
 
 const std::string kStepSeconds = "timing_s/step";
 
@@ -24,25 +29,14 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-MeasuredMean mean_of(const std::vector<double>& values) {
-  MeasuredMean result;
-  const auto count = static_cast<double>(values.size());
-  for (const double value : values) result.mean += value / count;
-  double squares = 0;
-  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
-  if (values.size() > 1) result.spread = std::sqrt(squares / (count - 1));
-  const double least = (values.size() > 1 ? kLeastDeviation : kSingleStep) * result.mean;
-  result.deviation = std::max(least, result.spread / std::sqrt(count));
-  return result;
-}
-
-// Mean over the steps that have the number; 0 where none has.
-double mean_number(const std::vector<StepNumbers>& steps, const std::string& name) {
+// Mean over the steps that have the number.
+std::optional<double> mean_number(const std::vector<StepNumbers>& steps, const std::string& name) {
   std::vector<double> values;
   for (const StepNumbers& step : steps) {
     if (const auto value = number_of(step, name)) values.push_back(*value);
   }
-  return values.empty() ? 0 : mean_of(values).mean;
+  if (values.empty()) return std::nullopt;
+  return mean_of(values).mean;
 }
 
 double most_number(const std::vector<StepNumbers>& steps, const std::string& name) {
@@ -66,18 +60,56 @@ RunMemory memory_of(const std::vector<StepNumbers>& steps) {
   return memory;
 }
 
-void take_lengths(MeasuredRun& run) {
-  run.planned_lengths = run.plan.workload.response_tokens;
-  run.prompt_mean = mean_number(run.steps, "prompt_length/mean");
+// False and a Problem where the figure is above what the plan allows.
+bool within(const std::string& run, const std::string& name, std::optional<double> tokens,
+            double limit, const char* of, Problems& problems) {
+  if (tokens.value_or(0) <= limit + kRounding) return true;
+  std::array<char, 64> found{}, allowed{};
+  std::snprintf(found.data(), found.size(), "%.0f tokens", *tokens);
+  std::snprintf(allowed.data(), allowed.size(), "at most %.0f, %s", limit, of);
+  problems.push_back({run, name, found.data(), allowed.data(), "the plan is not the one that ran"});
+  return false;
+}
+
+// Numbers that the run does not have leave the plan's.
+bool take_lengths(MeasuredRun& run, Problems& problems) {
+  Workload& workload = run.plan.workload;
+  run.planned_lengths = workload.response_tokens;
+  run.planned_prompt = workload.prompt_tokens;
+  const auto mean_of_run = [&](const char* name) { return mean_number(run.steps, name); };
+  run.prompt_mean = mean_of_run("prompt_length/mean").value_or(0);
   LengthFigures figures;
-  figures.mean = mean_number(run.steps, "response_length/mean");
-  if (figures.mean <= 0) return;
-  figures.least = mean_number(run.steps, "response_length/min");
-  figures.most = mean_number(run.steps, "response_length/max");
-  figures.clipped = mean_number(run.steps, "response_length/clip_ratio");
-  figures.sequences = static_cast<double>(run.plan.workload.sequences());
-  run.plan.workload.response_tokens = fit_lengths(figures, run.planned_lengths.max);
-  run.lengths_measured = true;
+  figures.mean = mean_of_run("response_length/mean").value_or(0);
+  figures.least = mean_of_run("response_length/min");
+  figures.most = mean_of_run("response_length/max");
+  figures.clipped = mean_of_run("response_length/clip_ratio");
+  figures.sequences = static_cast<double>(workload.sequences());
+  const auto limit = static_cast<double>(run.planned_lengths.max);
+  const char* const of = "the longest response of the plan";
+  const bool fits =
+      within(run.name, "prompt_length/mean", run.prompt_mean, kLongest, "as any plan", problems) &&
+      within(run.name, "response_length/mean", figures.mean, limit, of, problems) &&
+      within(run.name, "response_length/max", figures.most, limit, of, problems);
+  if (!fits) return false;
+  if (run.prompt_mean > 0) {
+    workload.prompt_tokens = std::max<std::int64_t>(1, std::llround(run.prompt_mean));
+  }
+  run.lengths_measured = figures.mean > 0;
+  if (run.lengths_measured) workload.response_tokens = fit_lengths(figures, run.planned_lengths);
+  return true;
+}
+
+// The first of the run, and the first behind each restart.
+std::vector<StepNumbers> without_warm_up(const std::vector<LoggedStep>& steps,
+                                         std::optional<std::size_t> warm_up) {
+  std::vector<StepNumbers> all, kept;
+  for (const LoggedStep& step : steps) all.push_back(step.numbers);
+  const std::size_t first = std::min(warm_up.value_or(warm_up_steps(all)), all.size());
+  const std::vector<StepNumbers> later(all.begin() + static_cast<std::ptrdiff_t>(first), all.end());
+  for (std::size_t i = first; i < steps.size(); ++i) {
+    if (warm_up || !steps[i].restarted) kept.push_back(all[i]);
+  }
+  return kept.empty() ? later : kept;
 }
 
 }  // namespace
@@ -98,18 +130,21 @@ std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
                                         std::vector<StepNumbers> steps,
                                         std::optional<std::size_t> warm_up, Problems& problems) {
   std::erase_if(steps, [](const StepNumbers& step) { return !(seconds_of(step) > 0); });
-  const std::size_t left_out = warm_up.value_or(warm_up_steps(steps));
-  if (steps.size() <= left_out) {
-    problems.push_back(
-        {name, kStepSeconds,
-         std::to_string(steps.size()) + " steps, " + std::to_string(left_out) + " of them warm-up",
-         "at least one step more", "--warm-up says how many are left out"});
+  const std::vector<LoggedStep> logged = in_order(steps);
+  MeasuredRun run{.name = name, .plan = std::move(plan)};
+  run.steps = without_warm_up(logged, warm_up);
+  run.warm_up = logged.size() - run.steps.size();
+  if (run.steps.empty()) {
+    problems.push_back({name, kStepSeconds,
+                        std::to_string(logged.size()) + " steps, " +
+                            std::to_string(warm_up.value_or(0)) + " of them warm-up",
+                        "at least one step more", "--warm-up says how many are left out"});
     return std::nullopt;
   }
-  MeasuredRun run{.name = name, .plan = std::move(plan), .warm_up = left_out};
-  run.steps.assign(steps.begin() + static_cast<std::ptrdiff_t>(left_out), steps.end());
   run.memory = memory_of(run.steps);
-  take_lengths(run);
+  const bool waits = engine_named(run.plan.engine).logs_wait_for_rollout;
+  if (waits && is_one_step_off(run.plan.schedule)) run.waits = {Phase::gen};
+  if (!take_lengths(run, problems)) return std::nullopt;
   return run;
 }
 
@@ -119,7 +154,7 @@ RunMeans means_of(const MeasuredRun& run, std::size_t first, std::size_t last) {
     const bool planned =
         std::any_of(run.plan.schedule.begin(), run.plan.schedule.end(),
                     [&](const ScheduledCall& call) { return call.phase == phase; });
-    if (!planned) continue;
+    if (!planned || std::count(run.waits.begin(), run.waits.end(), phase) > 0) continue;
     std::vector<double> values;
     for (std::size_t i = first; i < last; ++i) {
       if (const auto seconds = measured_seconds(run.steps[i], phase)) values.push_back(*seconds);

@@ -15,15 +15,9 @@
 #include "cost_models/fit/length_fit.h"
 #include "planner/plan/plan.h"
 #include "simulator/timeline/comparison.h"
+#include "simulator/timeline/measured_mean.h"
 
 namespace tessera {
-
-/// Mean over steps.
-struct MeasuredMean {
-  double mean = 0;
-  double spread = 0;     // standard deviation between steps
-  double deviation = 0;  // of the mean; of a single step a twentieth of it
-};
 
 struct MeasuredPhase {
   Phase phase = Phase::gen;
@@ -32,7 +26,7 @@ struct MeasuredPhase {
 
 /// Means over some of a run's steps.
 struct RunMeans {
-  std::vector<MeasuredPhase> phases;  // of the plan's schedule, those that the run timed
+  std::vector<MeasuredPhase> phases;  // of the plan's schedule, those that the run timed; no waits
   MeasuredMean step;
   std::int64_t steps = 0;
 };
@@ -45,13 +39,16 @@ struct RunMemory {
 
 struct MeasuredRun {
   std::string name;
-  Plan plan;                   // as it ran; its response lengths are the measured ones
-  LengthSpec planned_lengths;  // what the plan was made for
-  bool lengths_measured = false;
-  double prompt_mean = 0;          // tokens; 0 = not measured
-  std::vector<StepNumbers> steps;  // without the warm-up
-  std::size_t warm_up = 0;         // steps that were left out
+  Plan plan;                        // as it ran; its lengths are the measured ones
+  LengthSpec planned_lengths;       // of responses: what the plan was made for
+  std::int64_t planned_prompt = 0;  // tokens, likewise
+  bool lengths_measured = false;    // of responses
+  double prompt_mean = 0;           // tokens; 0 = not measured
+  std::vector<StepNumbers> steps;   // without the warm-up
+  std::size_t warm_up = 0;          // steps that were left out, those behind restarts among them
   RunMemory memory;
+  /// Phases that run beside the trainer, whose time in the log is the trainer's wait for them.
+  std::vector<Phase> waits;
 };
 
 /// Steps at the start that are no measure of those to come: the first one (compilers, caches and
@@ -59,8 +56,11 @@ struct MeasuredRun {
 /// of all later ones, at most half of the steps together. A run of one step has none left out.
 std::size_t warm_up_steps(std::span<const StepNumbers> steps);
 
-/// `steps`: lines of metrics; those without timing_s/step (validation) are passed over. `warm_up`:
-/// instead of the rule. nullopt and a Problem where no step is left.
+/// `steps`: lines of metrics; those without timing_s/step (validation) are passed over, and of
+/// lines with one number the last counts. Beside warm_up_steps() the first step behind each restart
+/// is left out while another is left. `warm_up`: steps at the start instead of both rules. nullopt
+/// and a Problem where no step is left, or where prompts or responses are longer than the plan
+/// allows.
 std::optional<MeasuredRun> measured_run(const std::string& name, Plan plan,
                                         std::vector<StepNumbers> steps,
                                         std::optional<std::size_t> warm_up, Problems& problems);

@@ -71,18 +71,19 @@ CallKind kind_of(const Workload& workload, Phase phase) {
   return CallKind::compute;
 }
 
-GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Priced& priced,
-                  std::int64_t steps) {
+GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Priced& priced) {
   GapFacts facts{.what = row.phase, .predicted_s = row.predicted_s, .measured_s = row.measured_s};
   facts.phase = phase_from(row.phase).value_or(Phase::gen);
+  facts.waited = std::count(run.waits.begin(), run.waits.end(), facts.phase) > 0;
   facts.predicted_deviation_s = row.predicted_deviation_s;
-  facts.measured_deviation_s =
-      row.measured_deviation_s / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, steps)));
+  facts.measured_deviation_s = row.measured_deviation_s;
   facts.at_measured_lengths_s = priced.at_measured_lengths[facts.phase].value;
   if (run.lengths_measured) {
     facts.planned_tokens = mean_length(run.planned_lengths);
     facts.measured_tokens = mean_length(run.plan.workload.response_tokens);
   }
+  facts.planned_prompt = static_cast<double>(run.planned_prompt);
+  facts.measured_prompt = run.prompt_mean;
   facts.handover_s = priced.handover_s;
   facts.communication_s = row.predicted_communication_s;
   facts.kind = kind_of(run.plan.workload, facts.phase);
@@ -97,6 +98,17 @@ GapFacts facts_of(const MeasuredRun& run, const PhaseComparison& row, const Pric
   return facts;
 }
 
+// Phases without a time take part of what lies outside the others.
+GapFacts outside_of(const Comparison& times, double step_s) {
+  GapFacts facts{.what = "outside", .outside = true};
+  for (const PhaseComparison& row : times.phases) {
+    if (row.timed || row.predicted_s <= kLeastOutside * step_s) continue;
+    facts.untimed += (facts.untimed.empty() ? "" : ", ") + row.phase;
+    facts.untimed_s += row.predicted_s;
+  }
+  return facts;
+}
+
 std::vector<Gap> gaps_of(const MeasuredRun& run, const Comparison& times, const Priced& priced) {
   std::vector<Gap> gaps;
   double inside = 0;
@@ -104,13 +116,13 @@ std::vector<Gap> gaps_of(const MeasuredRun& run, const Comparison& times, const 
     if (row.phase == "step") continue;
     inside += row.measured_s;
     if (row.measured_s <= 0) continue;
-    gaps.push_back({row.phase, row.measured_s - row.predicted_s,
-                    cause_of(facts_of(run, row, priced, times.steps))});
+    gaps.push_back(
+        {row.phase, row.measured_s - row.predicted_s, cause_of(facts_of(run, row, priced))});
   }
   // Where calls run side by side their sum is more than the step, and says nothing.
   const double step = times.phases.back().measured_s;
   if (step - inside > kLeastOutside * step) {
-    gaps.push_back({"outside", step - inside, cause_of({.what = "outside", .outside = true})});
+    gaps.push_back({"outside", step - inside, cause_of(outside_of(times, step))});
   }
   std::stable_sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) {
     return std::abs(a.seconds) > std::abs(b.seconds);
@@ -151,8 +163,7 @@ std::vector<LengthComparison> lengths_of(const MeasuredRun& run) {
                     mean_length(run.plan.workload.response_tokens)});
   }
   if (run.prompt_mean > 0) {
-    rows.push_back(
-        {"prompt", static_cast<double>(run.plan.workload.prompt_tokens), run.prompt_mean});
+    rows.push_back({"prompt", static_cast<double>(run.planned_prompt), run.prompt_mean});
   }
   return rows;
 }
@@ -163,6 +174,7 @@ RunComparison compare_run(const MeasuredRun& run, const Calibration& calibration
                           const WireOptions& options) {
   Plan planned = run.plan;
   planned.workload.response_tokens = run.planned_lengths;
+  planned.workload.prompt_tokens = run.planned_prompt;
   RunComparison result{.times = compare(planned, run.steps, 0, options)};
   result.warm_up = run.warm_up;
   const Priced priced = price_of(run, planned, calibration);

@@ -4,37 +4,36 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "planner/plan/plan.h"
+#include "simulator/timeline/measured_mean.h"
 #include "simulator/timeline/measured_phase.h"
+#include "simulator/timeline/step_order.h"
 
 namespace tessera {
 namespace {
 
-struct Summary {
-  double mean = 0, deviation = 0;
-  bool present = false;
-};
-
-// `read` gives a step's value, or none.
+// `read` gives a step's value, or none; nullopt where no step has one.
 template <class Read>
-Summary summarise(const std::vector<StepNumbers>& run, size_t first, const Read& read) {
+std::optional<MeasuredMean> summarise(const std::vector<StepNumbers>& run, size_t first,
+                                      const Read& read) {
   std::vector<double> values;
   for (size_t i = first; i < run.size(); ++i) {
     if (const std::optional<double> value = read(run[i])) values.push_back(*value);
   }
-  if (values.empty()) return {};
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += value;
-  const double mean = sum / static_cast<double>(values.size());
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return {mean, std::sqrt(squares / static_cast<double>(values.size())), true};
+  if (values.empty()) return std::nullopt;
+  return mean_of(values);
 }
 
 std::string line(const char* format, auto... values) {
   char text[400];
   std::snprintf(text, sizeof text, format, values...);
   return text;
+}
+
+std::string number_or_null(bool is_known, double value) {
+  return is_known ? line("%.17g", value) : "null";
 }
 
 // Every step by itself: a mean would hide one that moved too much beside one that moved too little.
@@ -71,24 +70,32 @@ std::string verdict(const BytesComparison& bytes) {
 
 Comparison compare(const Plan& plan, const std::vector<StepNumbers>& numbers, int warm_up,
                    const WireOptions& options) {
-  std::vector<StepNumbers> run = numbers;
+  std::vector<StepNumbers> run;
+  for (LoggedStep& step : in_order(numbers)) run.push_back(std::move(step.numbers));
   std::erase_if(run, [](const StepNumbers& step) { return step.step == 0; });  // no step: validated
   const size_t first = run.empty() ? 0 : std::min<size_t>(warm_up, run.size() - 1);
   Comparison result;
   result.steps = static_cast<std::int64_t>(run.size() - first);
-  const Summary step = summarise(
+  const auto step = summarise(
       run, first, [](const StepNumbers& each) { return number_of(each, "timing_s/step"); });
-  const auto add = [&](const std::string& phase, double predicted, const Summary& measured) {
-    result.phases.push_back({phase, predicted, measured.mean, measured.deviation,
-                             step.mean > 0 ? measured.mean / step.mean : 0});
+  const double step_s = step ? step->mean : 0;
+  const auto add = [&](const std::string& phase, double predicted,
+                       const std::optional<MeasuredMean>& measured) {
+    const MeasuredMean mean = measured.value_or(MeasuredMean{});
+    result.phases.push_back({.phase = phase,
+                             .predicted_s = predicted,
+                             .measured_s = mean.mean,
+                             .measured_deviation_s = mean.deviation,
+                             .share = step_s > 0 ? mean.mean / step_s : 0,
+                             .timed = measured.has_value()});
   };
   for (const Phase phase : kEveryPhase) {
     const std::string name(name_of(phase));
     const auto predicted = plan.prediction.phases_s.find(phase);
-    const Summary measured = summarise(
+    const auto measured = summarise(
         run, first, [&](const StepNumbers& each) { return measured_seconds(each, phase); });
     const bool known = predicted != plan.prediction.phases_s.end();
-    if (known || measured.present) add(name, known ? predicted->second : Seconds{}, measured);
+    if (known || measured) add(name, known ? predicted->second : Seconds{}, measured);
   }
   add("step", plan.prediction.step_s, step);
   // Software that counts no bytes (verl) says nothing of them.
@@ -106,9 +113,15 @@ std::string to_text(const Comparison& comparison) {
   std::string text = line("%-16s %12s %10s %12s %10s %8s %8s\n", "phase", "predicted", "+-",
                           "measured", "+-", "share", "error");
   for (const PhaseComparison& row : comparison.phases) {
-    text += line("%-16s %10.2fms %8.2fms %10.2fms %8.2fms %7.1f%% %+7.1f%%\n", row.phase.c_str(),
-                 row.predicted_s * 1e3, row.predicted_deviation_s * 1e3, row.measured_s * 1e3,
-                 row.measured_deviation_s * 1e3, row.share * 100, row.relative_error() * 100);
+    text += line("%-16s %10.2fms %8.2fms ", row.phase.c_str(), row.predicted_s * 1e3,
+                 row.predicted_deviation_s * 1e3);
+    if (!row.timed) {
+      text += "not measured\n";
+      continue;
+    }
+    text += line("%10.2fms %8.2fms %7.1f%% ", row.measured_s * 1e3, row.measured_deviation_s * 1e3,
+                 row.share * 100);
+    text += row.has_error() ? line("%+7.1f%%\n", row.relative_error() * 100) : "       -\n";
   }
   for (const BytesComparison& row : comparison.bytes) {
     text += line("%-28s %lld bytes predicted%s, %lld measured: %s\n", row.what.c_str(),
@@ -125,11 +138,13 @@ std::string to_json(const Comparison& comparison) {
     text += (i > 0 ? ",\n" : "\n") +
             line(
                 "    {\"phase\": \"%s\", \"predicted_s\": %.17g, \"predicted_deviation_s\": %.17g, "
-                "\"predicted_communication_s\": %.17g, \"measured_s\": %.17g, "
-                "\"measured_deviation_s\": %.17g, \"share\": %.17g, \"relative_error\": %.17g}",
+                "\"predicted_communication_s\": %.17g, \"measured_s\": %s, "
+                "\"measured_deviation_s\": %s, \"share\": %s, \"relative_error\": %s}",
                 row.phase.c_str(), row.predicted_s, row.predicted_deviation_s,
-                row.predicted_communication_s, row.measured_s, row.measured_deviation_s, row.share,
-                row.relative_error());
+                row.predicted_communication_s, number_or_null(row.timed, row.measured_s).c_str(),
+                number_or_null(row.timed, row.measured_deviation_s).c_str(),
+                number_or_null(row.timed, row.share).c_str(),
+                number_or_null(row.has_error(), row.relative_error()).c_str());
   }
   text += "\n  ],\n  \"bytes\": [";
   for (size_t i = 0; i < comparison.bytes.size(); ++i) {

@@ -1,8 +1,9 @@
 // Prediction against measurement, phase by phase.
 //
-// Times are seconds per step, measured as the mean over the steps after the warm-up ones. Bytes are
-// those that the run counted as they moved; every such step must agree exactly with what plan and
-// run.yaml foresee for it (an incremental reshard: move no more). Pure functions of plain values.
+// Times are seconds per step, measured as the mean over the steps after the warm-up ones; a step
+// that stands twice counts once, by its last line. Bytes are those that the run counted as they
+// moved; every such step must agree exactly with what plan and run.yaml foresee for it (an
+// incremental reshard: move no more). Pure functions of plain values.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,15 @@ struct StepNumbers {
 struct PhaseComparison {
   std::string phase;  // a phase's name, or "step"
   double predicted_s = 0, measured_s = 0;
-  double measured_deviation_s = 0;  // between steps
+  double measured_deviation_s = 0;  // of the mean (measured_mean.h)
   double share = 0;                 // of the measured step
+  bool timed = true;                // false: no step says its time, and there is no error
   /// One standard deviation by the constants behind the prediction, and the part of it that is
   /// communication; 0 where nobody has worked them out (simulator/learn/run_comparison.h).
   double predicted_deviation_s = 0, predicted_communication_s = 0;
-  /// (predicted - measured) / measured.
+  /// Whether there is a time to hold the prediction against.
+  bool has_error() const { return timed && measured_s > 0; }
+  /// (predicted - measured) / measured; 0 where there is none.
   double relative_error() const {
     return measured_s > 0 ? (predicted_s - measured_s) / measured_s : 0;
   }

@@ -1,6 +1,7 @@
 #include "simulator/timeline/metrics.h"
 
 #include <array>
+#include <cstdio>
 #include <fstream>
 #include <system_error>
 #include <utility>
@@ -9,9 +10,13 @@
 #include "cost_models/documents/problem.h"
 #include "cost_models/documents/strict_json.h"
 #include "simulator/timeline/console_log.h"
+#include "simulator/timeline/measured_phase.h"
 
 namespace tessera {
 namespace {
+
+constexpr double kMostOfStep = 10;    // times its step that a phase may take
+constexpr double kMostSeconds = 1e7;  // of a step: a third of a year
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
@@ -39,16 +44,50 @@ void read_data(ObjectReader& data, StepNumbers& step) {
   }
 }
 
+// Phases whose time lies in the step's; a checkpoint's may last far longer than a short step.
+constexpr std::array kWithinStep = {Phase::gen, Phase::reshard,       Phase::old_log_prob,
+                                    Phase::ref, Phase::values,        Phase::reward,
+                                    Phase::adv, Phase::update_critic, Phase::update_actor};
+
+void refuse_time(const std::string& file, std::int64_t number, const std::string& key,
+                 double seconds, const char* expected, Problems& problems) {
+  std::array<char, 48> found{};
+  std::snprintf(found.data(), found.size(), "%g s", seconds);
+  problems.push_back({file, std::to_string(number) + ": " + key, found.data(), expected, ""});
+}
+
+// Times that no run takes: `number` is the line's.
+void check_times(const StepNumbers& step, const std::string& file, std::int64_t number,
+                 Problems& problems) {
+  for (const auto& [key, seconds] : step.data) {
+    if (!key.starts_with("timing_s/") || (seconds >= 0 && seconds <= kMostSeconds)) continue;
+    refuse_time(file, number, key, seconds, "seconds from 0 to 1e7", problems);
+  }
+  const double whole = number_of(step, "timing_s/step").value_or(0);
+  if (!(whole > 0)) return;
+  for (const Phase phase : kWithinStep) {
+    const double seconds = measured_seconds(step, phase).value_or(0);
+    if (seconds <= kMostOfStep * whole) continue;
+    refuse_time(file, number, "timing_s/" + std::string(name_of(phase)), seconds,
+                "no more than ten times timing_s/step", problems);
+  }
+}
+
 // Steps of a console log; empty where the file is none.
-std::vector<StepNumbers> read_console_log(const std::filesystem::path& file) {
+std::vector<StepNumbers> read_console_log(const std::filesystem::path& file, Problems& problems) {
   std::ifstream stream(file, std::ios::binary);
   std::vector<StepNumbers> steps;
   bool first = true;
+  std::int64_t number = 0;
   for (std::string line; std::getline(stream, line);) {
+    ++number;
     if (is_blank(line)) continue;
     if (first && line.starts_with('{')) return {};
     first = false;
-    if (auto step = parse_console_line(line)) steps.push_back(*std::move(step));
+    if (auto step = parse_console_line(line)) {
+      check_times(*step, file.string(), number, problems);
+      steps.push_back(*std::move(step));
+    }
   }
   return steps;
 }
@@ -65,9 +104,10 @@ std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::
     if (std::optional<ObjectReader> data = reader.object("data")) read_data(*data, step);
     reader.refuse_unknown_keys();
   }
-  if (problems.size() == before) return step;
   number_lines(problems, before, number);
-  return std::nullopt;
+  if (problems.size() == before) check_times(step, file, number, problems);
+  if (problems.size() != before) return std::nullopt;
+  return step;
 }
 
 std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path& file,
@@ -79,8 +119,11 @@ std::optional<std::vector<StepNumbers>> read_metrics(const std::filesystem::path
                         "a run's metrics.jsonl", ""});
     return std::nullopt;
   }
-  if (auto steps = read_console_log(file); !steps.empty()) return steps;
   const std::size_t before = problems.size();
+  if (auto steps = read_console_log(file, problems); !steps.empty()) {
+    if (problems.size() != before) return std::nullopt;
+    return steps;
+  }
   MetricsTail tail(file);
   std::vector<StepNumbers> steps = tail.read_new(problems);
   if (!is_blank(tail.half_line())) {

@@ -18,7 +18,8 @@
 namespace tessera {
 
 /// One line without its newline; `number` counts from 1 and stands in the problems' places. nullopt
-/// when anything was appended.
+/// when anything was appended: times (timing_s/...) below 0 or above 1e7 s, and a phase of more
+/// than ten times its step, are no measure of a run.
 std::optional<StepNumbers> parse_metrics_line(std::string_view line, const std::string& file,
                                               std::int64_t number, Problems& problems);
 

@@ -200,10 +200,9 @@ bool is_alive(int pid) {
          (stat[close + 2] != 'Z' && stat[close + 2] != 'X');
 }
 
-void request_stop(const std::filesystem::path& run, StopReason reason) {
-  // Ranks may look at any moment: the file appears with its word.
-  const std::string file = (run / "stop").string(), fresh = file + ".new";
-  const std::string_view word = reason == StopReason::requeue ? kRequeue : std::string_view();
+/// Ranks may look at any moment: the file appears with its words.
+void write_request(const std::filesystem::path& path, std::string_view word) {
+  const std::string file = path.string(), fresh = file + ".new";
   const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   const bool written =
       fd >= 0 && ::write(fd, word.data(), word.size()) == static_cast<ssize_t>(word.size());
@@ -212,6 +211,20 @@ void request_stop(const std::filesystem::path& run, StopReason reason) {
     throw Error(ExitCode::io, file + ": " + std::strerror(errno));
   }
 }
+
+void request_stop(const std::filesystem::path& run, StopReason reason) {
+  write_request(run / "stop", reason == StopReason::requeue ? kRequeue : std::string_view());
+}
+
+void request_pause(const std::filesystem::path& run, std::string_view why) {
+  write_request(run / "pause", why);
+}
+
+bool pause_requested(const std::filesystem::path& run) {
+  return ::access((run / "pause").c_str(), F_OK) == 0;
+}
+
+bool end_pause(const std::filesystem::path& run) { return ::unlink((run / "pause").c_str()) == 0; }
 
 StopReason requested_stop(const std::filesystem::path& run) {
   const int fd = ::open((run / "stop").c_str(), O_RDONLY | O_CLOEXEC);

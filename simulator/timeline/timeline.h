@@ -27,6 +27,9 @@ struct Span {
   int step = 0;
   std::string name;        // the phase's name on the phases stream; else the task
   std::int64_t bytes = 0;  // moved, for communication and copies
+  /// How much later a predicted task could have ended without delaying the end of all; 0 on the
+  /// phases stream and of what was measured.
+  std::int64_t slack_ns = 0;
   bool operator==(const Span&) const = default;
 };
 

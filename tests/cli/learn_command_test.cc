@@ -91,7 +91,7 @@ TEST_F(Learned, TheCalibrationIsOneThatPlansAreMadeWith) {
 
 TEST_F(Learned, AdviceIsACommandThatKeepsItsWord) {
   const auto advice = json_of("advise " + kLogs + "metrics.jsonl --plan " + at("plan.json") +
-                              " -o " + at("advice"));
+                              " -o \"" + at("ad v'x") + "\"");
   ASSERT_FALSE(advice.at("changes").empty());
   for (const auto& change : advice.at("changes")) {
     const auto command = change.at("command").get<std::string>();
@@ -113,6 +113,42 @@ TEST_F(Learned, SimulatesOtherConstantsAndSaysWhichMatter) {
   const Called unknown = call("simulate " + at("plan.json") + " --set matmul=1");
   EXPECT_EQ(unknown.code, 64);
   EXPECT_THAT(unknown.out, HasSubstr("--set"));
+}
+
+/// Constants that no machine has end in words, whatever they make of integer nanoseconds.
+TEST_F(Learned, ConstantsBeyondAnyMachineAreRefused) {
+  for (const char* words : {" --set matmul_flop_per_s=1e-3", " --set dispatch_s=1e25",
+                            " --steps 1000 --set decode_step_s=1e5"}) {
+    const Called called = call("simulate " + at("plan.json") + words);
+    EXPECT_EQ(called.code, 65) << words;
+    EXPECT_THAT(called.out, HasSubstr("at most 1e9 s in all")) << words;
+  }
+  EXPECT_EQ(call("simulate " + at("plan.json") + " --set decode_step_s=10").code, 0);
+}
+
+/// No option is dropped in silence.
+TEST_F(Learned, SensitivitiesTakeNoOptionOfASimulation) {
+  for (const char* words : {"--seed 3", "--seeds 8", "--steps 2", "--trace-events 9"}) {
+    EXPECT_EQ(call("simulate " + at("plan.json") + " --sensitivity " + words).code, 64) << words;
+  }
+  EXPECT_EQ(call("simulate " + at("plan.json") + " --sensitivity --trace " + at("t.json")).code,
+            64);
+  EXPECT_FALSE(fs::exists(at("t.json")));
+}
+
+TEST_F(Learned, LengthsBeyondThePlanAreRefused) {
+  std::ofstream(at("long.jsonl"))
+      << R"({"step": 1, "data": {"timing_s/step": 9, "timing_s/gen": 3, "response_length/mean": 2048}})"
+      << "\n";
+  for (const char* command : {"learn ", "compare "}) {
+    const bool compares = std::string(command) == "compare ";
+    const Called called =
+        call(command + (compares ? at("plan.json") + " " + at("long.jsonl")
+                                 : at("long.jsonl") + " --plan " + at("plan.json")));
+    EXPECT_EQ(called.code, 65);
+    EXPECT_THAT(called.out, HasSubstr("2048 tokens"));
+    EXPECT_THAT(called.out, HasSubstr("1024"));
+  }
 }
 
 TEST_F(Learned, ComparingALogOfVerlCountsNoBytes) {

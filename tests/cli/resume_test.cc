@@ -129,6 +129,16 @@ TEST_F(Resume, TheSameLayoutGoesOnBitForBit) {
   expect_same_numbers("bits", 1, 0);
 }
 
+/// Twenty steps at once, and ten that another process goes on from.
+TEST_F(Resume, TwentyStepsAreTenAndTen) {
+  ASSERT_EQ(train_ppo("twenty", 20), 0) << messages();
+  ASSERT_EQ(train_ppo("ten", 10, "--set trainer.save_freq=10"), 0) << messages();
+  ASSERT_EQ(train_ppo("ten", 20, "--set trainer.save_freq=10 --resume"), 0) << messages();
+  EXPECT_THAT(messages(), HasSubstr("[Resume] from step 10"));
+  expect_same_file(folder_ / "ten/samples.jsonl", folder_ / "twenty/samples.jsonl");
+  expect_same_file(folder_ / "ten/hf/model.safetensors", folder_ / "twenty/hf/model.safetensors");
+}
+
 /// A filter of groups takes further prompts: where the source stands is no longer the step's
 /// number.
 TEST_F(Resume, FilteredGroupsGoOnAfterThePromptsThatWereTaken) {
@@ -213,9 +223,11 @@ TEST_F(Resume, AFolderIsTakenOnlyByAskingAndByOneRunAtATime) {
   half("asked");
   EXPECT_EQ(train_ppo("asked", 6), 65);
   EXPECT_THAT(messages(), HasSubstr("--resume goes on in it"));
-  std::system(("exec 9>" + at("asked/run.lock") + "; flock 9; " + kTessera + " " +
-               words("asked", 6, "ppo.json") + " --resume >" + at("messages") + " 2>&1")
+  std::system(("exec 9>" + at("asked/run.lock") + "; flock 9; echo process 7 on box >&9; " +
+               kTessera + " " + words("asked", 6, "ppo.json") + " --resume >" + at("messages") +
+               " 2>&1")
                   .c_str());
+  EXPECT_THAT(messages(), HasSubstr("found locked by process 7 on box"));
   EXPECT_THAT(messages(), HasSubstr("expected no other run in this folder"));
   EXPECT_TRUE(fs::exists(checkpoint("asked", 4)));
   EXPECT_EQ(run("run " + at("ppo.json") + " --config ppo-digits --resume"), 64);

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -91,7 +92,9 @@ class RunFailure : public ProgramTest {
                                       "--set",
                                       "data.train_files=[" + at("prompts.jsonl") + "]",
                                       "--set",
-                                      "trainer.total_training_steps=100000"};
+                                      "trainer.total_training_steps=100000",
+                                      "--set",
+                                      "trainer.max_actor_ckpt_to_keep=2"};
     words.insert(words.end(), more.begin(), more.end());
     words.insert(words.end(), {"-o", at(name)});
     return RunningProgram(words, at(name + ".txt"));
@@ -122,7 +125,7 @@ class RunFailure : public ProgramTest {
 
   /// Kills rank 1 when it is seen in `phase`; returns the phase in which the death found it.
   std::string kill_in(const std::string& phase, const std::string& name) {
-    RunningProgram program = start(name);
+    RunningProgram program = start(name, {"--set", "trainer.save_freq=1"});
     const auto victim = await(name, 1, phase, program);
     if (!victim) {
       ADD_FAILURE() << "never in phase " << phase << "\n" << program.messages();
@@ -155,8 +158,55 @@ TEST_P(KilledRank, EndsTheRunWithin5SecondsNamedWithItsPhase) {
 
 INSTANTIATE_TEST_SUITE_P(Phases, KilledRank,
                          testing::Values("reshard", "gen", "reward", "old_log_prob", "ref",
-                                         "values", "adv", "update_critic", "update_actor"),
+                                         "values", "adv", "update_critic", "update_actor",
+                                         "save_checkpoint"),
                          [](const auto& info) { return std::string(info.param); });
+
+/// Any rank in its start.
+TEST_F(RunFailure, ARankThatDiesInItsStartIsNamed) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const std::string name = "killed-load-" + std::to_string(rank);
+    RunningProgram program = start(name);
+    std::optional<RankStatus> victim;
+    while (!program.ended() && !(victim && victim->pid > 0)) {
+      victim = read_rank_status(folder_ / name / "ranks" / std::to_string(rank));
+    }
+    ASSERT_TRUE(victim) << program.messages();
+    ::kill(victim->pid, SIGKILL);
+    EXPECT_EQ(program.wait(6s), 75) << program.messages();
+    EXPECT_NE(program.messages().find("lost rank " + std::to_string(rank) + " in phase load"),
+              std::string::npos)
+        << program.messages();
+    for (const RankStatus& each : read_rank_statuses(folder_ / name)) {
+      EXPECT_FALSE(is_alive(each.pid)) << "rank " << each.rank;
+    }
+  }
+}
+
+/// The parent, or the launcher between it and the ranks, is killed: nobody is left within 10 s.
+TEST_F(RunFailure, NobodyOutlivesTheParentOrTheLauncher) {
+  for (const std::string who : {"parent", "launcher"}) {
+    const std::string name = "orphans-" + who;
+    RunningProgram program = start(name);
+    ASSERT_TRUE(await(name, 0, "", program)) << program.messages();
+    const auto ranks = read_rank_statuses(folder_ / name);
+    ASSERT_EQ(ranks.size(), static_cast<std::size_t>(kRanks));
+    pid_t victim = program.pid();
+    if (who == "launcher") {
+      const std::string task = "/proc/" + std::to_string(victim);
+      std::ifstream(task + "/task/" + std::to_string(victim) + "/children") >> victim;
+      ASSERT_NE(victim, program.pid());
+    }
+    ::kill(victim, SIGKILL);
+    const Clock::time_point until = Clock::now() + 10s;
+    const auto alive = [&] {
+      return std::ranges::any_of(ranks, [](const RankStatus& r) { return is_alive(r.pid); });
+    };
+    while (alive() && Clock::now() < until) std::this_thread::sleep_for(50ms);
+    EXPECT_FALSE(alive()) << who;
+    EXPECT_TRUE(who == "parent" || program.wait(10s) == 75) << program.messages();
+  }
+}
 
 struct StalledIn {
   int rank;
@@ -219,6 +269,43 @@ TEST_F(RunFailure, ARunThatMayRestartGoesOnFromItsNewestCheckpoint) {
               text_of(folder_ / "whole/hf/model.safetensors"));
   EXPECT_TRUE(text_of(folder_ / "restarted/samples.jsonl") ==
               text_of(folder_ / "whole/samples.jsonl"));
+}
+
+/// With --elastic the run goes on from its newest checkpoint without the rank that was lost, under
+/// another layout: its numbers are those of the run that nobody killed, but for rounding.
+TEST_F(RunFailure, AnElasticRunGoesOnWithTheRanksThatAreLeft) {
+  const std::vector<std::string> short_run = {"--set", "trainer.total_training_steps=6", "--set",
+                                              "trainer.save_freq=2"};
+  RunningProgram whole = start("inelastic", short_run);
+  ASSERT_EQ(whole.wait(180s), 0) << whole.messages();
+  std::vector<std::string> more = short_run;
+  more.insert(more.end(), {"--restarts", "1", "--elastic"});
+  RunningProgram program = start("elastic", more);
+  std::optional<RankStatus> victim;
+  for (int look = 0; look < 6000 && !program.ended(); ++look, std::this_thread::sleep_for(10ms)) {
+    victim = read_rank_status(folder_ / "elastic/ranks/2");
+    if (victim && victim->step >= 4 && is_alive(victim->pid)) break;
+  }
+  ASSERT_TRUE(victim);
+  ::kill(victim->pid, SIGKILL);
+  ASSERT_EQ(program.wait(180s), 0) << program.messages();
+  EXPECT_NE(program.messages().find("lost rank 2"), std::string::npos);
+  EXPECT_NE(program.messages().find("planned again for 1 x "), std::string::npos);
+  EXPECT_NE(program.messages().find("run: restart 1 of 1, from the newest checkpoint"),
+            std::string::npos)
+      << program.messages();
+  EXPECT_LT(read_rank_statuses(folder_ / "elastic").size(), 4U);
+  EXPECT_TRUE(text_of(folder_ / "elastic/plan-1.json") == text_of(folder_ / "inelastic/plan.json"));
+  Problems problems;
+  const auto got = read_metrics(folder_ / "elastic/metrics.jsonl", problems),
+             want = read_metrics(folder_ / "inelastic/metrics.jsonl", problems);
+  ASSERT_TRUE(got && want);
+  ASSERT_EQ(got->size(), 6U);
+  for (std::size_t k = 0; k < 6; ++k) {
+    for (const char* key : {"actor/pg_loss", "critic/vf_loss", "critic/score/mean"}) {
+      EXPECT_NEAR((*got)[k].data.at(key), (*want)[k].data.at(key), 1e-5) << key << " " << k + 1;
+    }
+  }
 }
 
 /// Without restarts left the run ends as it always did.

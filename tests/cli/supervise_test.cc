@@ -1,5 +1,5 @@
 // Supervision of real processes under mpirun: who died, what is left, how it ends.
-#include "cli/supervise.h"
+#include "cli/processes/supervise.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -63,7 +63,7 @@ class Supervise : public ::testing::Test {
 };
 
 TEST_F(Supervise, ARunThatEndsWellReturnsZero) {
-  EXPECT_EQ(supervise(fake({"--short"}), log_), 0);
+  EXPECT_EQ(supervise(fake({"--short"}), log_).exit_code, 0);
   EXPECT_EQ(log_.str(), "");
   expect_no_orphan(3);
 }
@@ -74,7 +74,7 @@ TEST_F(Supervise, NamesTheStalledRankAndItsPhase) {
     for (const char* rank : {"0", "1", "2"}) {
       log_.str("");
       const Clock::time_point begin = Clock::now();
-      EXPECT_EQ(supervise(fake({how, rank, "reshard"}), log_), 75);
+      EXPECT_EQ(supervise(fake({how, rank, "reshard"}), log_).exit_code, 75);
       EXPECT_THAT(log_.str(),
                   HasSubstr(std::string("stalled: rank ") + rank + " in phase reshard of step 2"))
           << how;
@@ -90,7 +90,7 @@ TEST_F(Supervise, NamesTheKilledRankAndItsPhase) {
   for (const char* phase : {"gen", "reshard", "update_actor"}) {
     log_.str("");
     const Clock::time_point begin = Clock::now();
-    EXPECT_EQ(supervise(fake({"--kill", "1", phase}), log_), 75);
+    EXPECT_EQ(supervise(fake({"--kill", "1", phase}), log_).exit_code, 75);
     EXPECT_THAT(log_.str(), HasSubstr("lost rank 1 in phase " + std::string(phase) + " of step 2"));
     EXPECT_LT(Clock::now() - begin, 6s);  // 5 s after the death
     expect_no_orphan(3);
@@ -98,14 +98,14 @@ TEST_F(Supervise, NamesTheKilledRankAndItsPhase) {
 }
 
 TEST_F(Supervise, PassesOnTheCodeOfARankThatFailedItself) {
-  EXPECT_EQ(supervise(fake({"--fail", "2", "65"}), log_), 65);
+  EXPECT_EQ(supervise(fake({"--fail", "2", "65"}), log_).exit_code, 65);
   EXPECT_THAT(log_.str(), HasSubstr("rank 2 in phase gen of step 2 failed with code 65"));
   expect_no_orphan(3);
 }
 
 TEST_F(Supervise, AnInterruptStopsTheRunBetweenPhases) {
   std::thread interrupter = interrupt_when_running(3, {0ms});
-  EXPECT_EQ(supervise(fake({}), log_), 130);
+  EXPECT_EQ(supervise(fake({}), log_).exit_code, 130);
   interrupter.join();
   EXPECT_TRUE(stop_requested(run_));
   for (const RankStatus& rank : read_rank_statuses(run_)) {
@@ -118,7 +118,7 @@ TEST_F(Supervise, AnInterruptStopsTheRunBetweenPhases) {
 TEST_F(Supervise, ASecondInterruptKills) {
   std::thread interrupter = interrupt_when_running(3, {0ms, 300ms});
   const Clock::time_point begin = Clock::now();
-  EXPECT_EQ(supervise(fake({"--deaf"}), log_), 130);
+  EXPECT_EQ(supervise(fake({"--deaf"}), log_).exit_code, 130);
   interrupter.join();
   EXPECT_LT(Clock::now() - begin, 8s);  // deaf ranks would go on for 12 s
   expect_no_orphan(3);
@@ -127,14 +127,14 @@ TEST_F(Supervise, ASecondInterruptKills) {
 TEST_F(Supervise, SaysThatTheProgramIsMissing) {
   SupervisedRun run = fake({});
   run.command[0] = "/nonexistent/tessera-run";
-  EXPECT_EQ(supervise(run, log_), 69);
+  EXPECT_EQ(supervise(run, log_).exit_code, 69);
   EXPECT_THAT(log_.str(), HasSubstr("/nonexistent/tessera-run is missing"));
 }
 
 TEST_F(Supervise, SaysThatTheLauncherIsMissing) {
   const std::string path = ::getenv("PATH");
   ::setenv("PATH", "/nonexistent", 1);
-  EXPECT_EQ(supervise(fake({}), log_), 69);
+  EXPECT_EQ(supervise(fake({}), log_).exit_code, 69);
   ::setenv("PATH", path.c_str(), 1);
   EXPECT_THAT(log_.str(), HasSubstr("openmpi-bin"));
 }

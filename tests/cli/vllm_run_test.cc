@@ -1,12 +1,16 @@
 // Runs whose rollout vLLM's servers generate: whole runs on CPU ranks against a server that speaks
 // its protocol over a model in its layout (tests/executor/vllm/fake_vllm.py).
+#include <gmock/gmock.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <regex>
+#include <sstream>
 
+#include "executor/rl/samples.h"
+#include "executor/rollout/prompt_dealing.h"
 #include "tests/cli/called.h"
 #include "tests/cli/programs.h"
 #include "tests/executor/python_oracle.h"
@@ -21,7 +25,10 @@ class VllmRun : public ProgramTest {
     if (python_.empty()) GTEST_SKIP() << "no Python with torch";
     ::setenv("PYTHONPATH", TESSERA_SOURCE_DIR "/integrations/vllm", 1);
   }
-  void TearDown() override { ::unsetenv("FAKE_VLLM_FAULT"); }
+  void TearDown() override {
+    ::unsetenv("FAKE_VLLM_FAULT");
+    ::unsetenv("FAKE_VLLM_LOG_PROMPTS");
+  }
 
   static std::string rollout(const std::string& key, const std::string& value) {
     return " --set 'actor_rollout_ref.rollout." + key + "=" + value + "'";
@@ -84,6 +91,93 @@ TEST_F(VllmRun, EveryWayToTrainBringsItsWeights) {
     plan(name, fixed);
     ASSERT_EQ(train(name, 3, by_vllm() + " --reshard-verify", name + ".json"), 0) << name;
     EXPECT_LT(largest_difference(name), 1e-4) << name;
+  }
+}
+
+// The plan says who generates, how much of the GPU it gets and that it sleeps; another engine than
+// the plan's is told of.
+TEST_F(VllmRun, APlanForItsServersStartsThemByItself) {
+  const std::string by_server = rollout(
+      "vllm.program", "[" + python_ + ", " TESSERA_SOURCE_DIR "/tests/executor/vllm/fake_vllm.py]");
+  plan("servers", "rollout.tp=2 rollout.dp=2 rollout.offload=all --engine tessera+vllm");
+  const auto ran = [&](const std::string& file, const std::string& more, const std::string& to) {
+    const Called called = call(
+        "run " + at(file) + " --config grpo-digits --set 'data.train_files=[" +
+        at("prompts.jsonl") + "]' --set trainer.total_training_steps=1" + more + " -o " + at(to));
+    EXPECT_EQ(called.code, 0) << called.out;
+    return called.out;
+  };
+  const testing::Matcher<std::string> told = testing::HasSubstr("is not for");
+  EXPECT_THAT(ran("servers.json", by_server, "servers"), testing::Not(told));
+  const std::string log = text_of(folder_ / "servers/vllm-1.log");
+  EXPECT_THAT(log, testing::HasSubstr("Started server process"));
+  EXPECT_THAT(ran("servers.json", rollout("engine", "tessera"), "own"), told);
+  EXPECT_FALSE(fs::exists(folder_ / "own/vllm-0.log"));
+  EXPECT_THAT(ran("plan.json", by_vllm(), "other"), told);
+}
+
+/// Prompts of the requests that a replica's server had in the given one of two steps, sorted.
+std::vector<std::string> requests_of_step(const std::string& log, std::size_t step) {
+  std::vector<std::string> lines;
+  std::istringstream text(log);
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("prompt [")) lines.push_back(line.substr(7));
+  }
+  const auto half = static_cast<std::ptrdiff_t>(lines.size() / 2);
+  std::vector<std::string> mine(lines.begin() + (step == 0 ? 0 : half),
+                                step == 0 ? lines.begin() + half : lines.end());
+  std::sort(mine.begin(), mine.end());
+  return mine;
+}
+
+std::vector<std::string> requests_for(std::span<const TokenPrompt> prompts) {
+  std::vector<std::string> requests;
+  for (const TokenPrompt& prompt : prompts) {
+    std::string tokens;
+    for (const std::int32_t token : prompt.tokens) {
+      tokens += (tokens.empty() ? "[" : ", ") + std::to_string(token);
+    }
+    requests.insert(requests.end(), static_cast<std::size_t>(prompt.samples), tokens + "]");
+  }
+  std::sort(requests.begin(), requests.end());
+  return requests;
+}
+
+std::vector<TokenPrompt> prompts_of(const Experience& step) {
+  std::vector<TokenPrompt> prompts;
+  for (const Sequence& s : step.sequences) {
+    if (s.sample_index == 0) {
+      prompts.push_back({.prompt_index = s.prompt_index, .uid = s.uid, .tokens = s.prompt});
+    } else {
+      prompts.back().samples += 1;
+    }
+  }
+  return prompts;
+}
+
+// The second step has the prompts of the first, dealt by how long their answers were.
+TEST_F(VllmRun, PromptsThatWereAnsweredAreDealtByTheirLengths) {
+  ::setenv("FAKE_VLLM_LOG_PROMPTS", "1", 1);
+  ASSERT_EQ(run("make-data --task reverse --digits 3 --count 32 -o " + at("few.jsonl")), 0);
+  ASSERT_EQ(run("run " + at("plan.json") + " --config grpo-digits --set 'data.train_files=[" +
+                at("few.jsonl") + "]' --set trainer.total_training_steps=2" + by_vllm() + " -o " +
+                at("dealt")),
+            0);
+  Problems problems;
+  const auto steps = read_samples(folder_ / "dealt/samples.jsonl", problems);
+  ASSERT_EQ(steps.size(), 2U);
+  KnownLengths known;
+  for (std::size_t step = 0; step < 2; ++step) {
+    std::vector<TokenPrompt> prompts = prompts_of(steps[step]);
+    const auto in_order = requests_for(prompts_of_replica(prompts, 2, 0));
+    expect_lengths(known, prompts);
+    for (int replica = 0; replica < 2; ++replica) {
+      const std::string log = text_of(folder_ / ("dealt/vllm-" + std::to_string(replica) + ".log"));
+      EXPECT_EQ(requests_of_step(log, step), requests_for(prompts_of_replica(prompts, 2, replica)))
+          << step << " " << replica;
+    }
+    EXPECT_EQ(requests_for(prompts_of_replica(prompts, 2, 0)) == in_order, step == 0);
+    remember_lengths(steps[step].sequences, known);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "cost_models/documents/preset.h"
 #include "cost_models/documents/strict_json.h"
+#include "cost_models/spec/node_groups.h"
 #include "cost_models/spec/spec_document.h"
 #include "tests/cost_models/malformed.h"
 
@@ -146,6 +147,35 @@ TEST(ClusterSpec, SuggestsTheKeyThatWasMeant) {
   parse_cluster_spec(std::string(kGood) + "overssubscription: 2\n", "c.yaml", problems);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].hint, "did you mean 'oversubscription'?");
+}
+
+TEST(ClusterWithout, OfOneNodeGpusAreMissingAndOfSeveralWholeNodes) {
+  ClusterSpec cluster{.gpus_per_node = 4, .nodes = 1};
+  const int two[] = {1, 3}, all[] = {0, 1, 2, 3}, twice[] = {2, 2};
+  EXPECT_EQ(cluster_without(cluster, two)->gpus(), 2);
+  EXPECT_EQ(cluster_without(cluster, twice)->gpus(), 3);
+  EXPECT_FALSE(cluster_without(cluster, all));
+  cluster.nodes = 3;
+  const int one_node[] = {5, 6}, two_nodes[] = {3, 4};
+  EXPECT_EQ(cluster_without(cluster, one_node)->nodes, 2);
+  EXPECT_EQ(cluster_without(cluster, one_node)->gpus_per_node, 4);
+  EXPECT_EQ(cluster_without(cluster, two_nodes)->nodes, 1);
+}
+
+TEST(ClusterWithout, ANodeLeavesItsOwnGroup) {
+  ClusterSpec cluster{.gpus_per_node = 2};
+  cluster.groups = {{.device = {.name = "slow", .peak_bf16 = FlopsPerSecond(1)}, .nodes = 1},
+                    {.device = {.name = "fast", .peak_bf16 = FlopsPerSecond(2)}, .nodes = 2}};
+  set_to_weakest(cluster, {0, 1});
+  const int fast[] = {5}, slow[] = {0};
+  const auto without_fast = cluster_without(cluster, fast);
+  ASSERT_EQ(without_fast->groups.size(), 2U);
+  EXPECT_EQ(without_fast->groups[1].nodes, 1);
+  EXPECT_EQ(without_fast->device.name, "slow");
+  const auto without_slow = cluster_without(cluster, slow);
+  EXPECT_TRUE(without_slow->groups.empty()) << "one type is left";
+  EXPECT_EQ(without_slow->device.name, "fast");
+  EXPECT_EQ(without_slow->nodes, 2);
 }
 
 }  // namespace

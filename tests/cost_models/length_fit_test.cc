@@ -19,7 +19,8 @@ LengthFigures counted(const LengthSpec& lengths, int sequences, int steps) {
   std::lognormal_distribution<double> draw(std::log(lengths.mean) - variance / 2,
                                            std::sqrt(variance));
   const auto limit = static_cast<double>(lengths.max);
-  LengthFigures figures{.sequences = static_cast<double>(sequences)};
+  LengthFigures figures{
+      .least = 0, .most = 0, .clipped = 0, .sequences = static_cast<double>(sequences)};
   for (int step = 0; step < steps; ++step) {
     double sum = 0, least = limit, most = 0;
     int clipped = 0;
@@ -31,9 +32,9 @@ LengthFigures counted(const LengthSpec& lengths, int sequences, int steps) {
       clipped += length >= limit ? 1 : 0;
     }
     figures.mean += sum / sequences / steps;
-    figures.least += least / steps;
-    figures.most += most / steps;
-    figures.clipped += static_cast<double>(clipped) / sequences / steps;
+    *figures.least += least / steps;
+    *figures.most += most / steps;
+    *figures.clipped += static_cast<double>(clipped) / sequences / steps;
   }
   return figures;
 }
@@ -41,7 +42,7 @@ LengthFigures counted(const LengthSpec& lengths, int sequences, int steps) {
 TEST(LengthFit, FindsMeanAndSpreadWhereTheLimitEndsMany) {
   for (const double cv : {0.3, 0.6, 1.0}) {
     const LengthSpec truth{.mean = 800, .cv = cv, .max = 1024};
-    const LengthSpec found = fit_lengths(counted(truth, 512, 40), 1024);
+    const LengthSpec found = fit_lengths(counted(truth, 512, 40), {0, 0, 1024});
     EXPECT_NEAR(found.cv / cv, 1, 0.05) << cv;
     EXPECT_NEAR(found.mean / truth.mean, 1, 0.05) << cv;
     EXPECT_EQ(found.max, 1024);
@@ -51,15 +52,28 @@ TEST(LengthFit, FindsMeanAndSpreadWhereTheLimitEndsMany) {
 TEST(LengthFit, FindsThemFromTheLongestWhereTheLimitIsFar) {
   for (const double cv : {0.2, 0.5, 0.9}) {
     const LengthSpec truth{.mean = 500, .cv = cv, .max = 65536};
-    const LengthSpec found = fit_lengths(counted(truth, 512, 40), truth.max);
+    const LengthSpec found = fit_lengths(counted(truth, 512, 40), {0, 0, truth.max});
     EXPECT_NEAR(found.cv / cv, 1, 0.08) << cv;
     EXPECT_NEAR(mean_length(found) / mean_length(truth), 1, 0.02) << cv;
   }
 }
 
 TEST(LengthFit, EqualLengthsHaveNoSpread) {
-  EXPECT_EQ(fit_lengths({512, 512, 512, 1, 64}, 512), (LengthSpec{512, 0, 512}));
-  EXPECT_EQ(fit_lengths({300, 300, 300, 0, 64}, 512), (LengthSpec{300, 0, 512}));
+  const LengthSpec planned{400, 0.7, 512};
+  EXPECT_EQ(fit_lengths({512, 512, 512, 1, 64}, planned), (LengthSpec{512, 0, 512}));
+  EXPECT_EQ(fit_lengths({300, 300, 300, 0, 64}, planned), (LengthSpec{300, 0, 512}));
+}
+
+/// A log with the mean alone says nothing of the spread.
+TEST(LengthFit, WhatIsNotLoggedStaysAsPlanned) {
+  const LengthFigures mean_alone{.mean = 300, .sequences = 64};
+  const LengthSpec found = fit_lengths(mean_alone, {.mean = 400, .cv = 0.7, .max = 512});
+  EXPECT_EQ(found.cv, 0.7);
+  EXPECT_NEAR(mean_length(found), 300, 0.5);
+  EXPECT_EQ(fit_lengths(mean_alone, {.mean = 400, .cv = 0, .max = 512}), (LengthSpec{300, 0, 512}));
+  const LengthSpec longest =
+      fit_lengths({.mean = 300, .most = 500, .sequences = 64}, {.mean = 400, .cv = 0, .max = 512});
+  EXPECT_GT(longest.cv, 0.1);
 }
 
 }  // namespace

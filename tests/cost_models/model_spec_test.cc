@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -211,6 +212,48 @@ TEST(ModelSpec, FlatAndNestedConfigsOfAVisionModelMeanTheSame) {
   ASSERT_TRUE(a && b);
   EXPECT_EQ(*a, *b);
   EXPECT_EQ(a->vision->hidden, 1280);
+}
+
+// transformers 5.17 on the meta device has 8,292,166,656 parameters with head_dim 24, with 8 and
+// without: Qwen2_5_VLAttention takes hidden_size / num_attention_heads.
+TEST(ModelSpec, Qwen25VlHasTheHeadsOfItsHiddenSizeWhateverHeadDimSays) {
+  std::ifstream in(fixtures() / "qwen2.5-vl-7b/config.json");
+  nlohmann::json config = nlohmann::json::parse(in);
+  Problems problems;
+  const auto without = parse(config, problems);
+  config["head_dim"] = 24;
+  const auto with = parse(config, problems);
+  ASSERT_TRUE(with && without);
+  EXPECT_EQ(with->head_dim, 3584 / 28);
+  EXPECT_EQ(*with, *without);
+}
+
+// Both names of a renamed key (attribute_map of transformers' classes): one value is read, two are
+// refused, each with its name.
+TEST(ModelSpec, TwoNamesOfOneKeyHaveOneValue) {
+  for (const auto& [fixture, name, other] :
+       {std::tuple{"tiny-mixtral", "num_local_experts", "num_experts"},
+        {"tiny-qwen3-moe", "num_local_experts", "num_experts"},
+        {"tiny-deepseek-v3", "n_routed_experts", "num_local_experts"},
+        {"tiny-gpt-oss", "num_experts_per_tok", "experts_per_token"}}) {
+    std::ifstream in(fixtures() / fixture / "config.json");
+    nlohmann::json config = nlohmann::json::parse(in);
+    const auto stated = config.at(name).get<std::int64_t>();
+    SCOPED_TRACE(fixture);
+    Problems problems;
+    const auto alone = parse(config, problems);
+    config[other] = stated;
+    EXPECT_EQ(parse(config, problems), alone);
+    EXPECT_TRUE(problems.empty());
+    config[other] = stated + 1;
+    EXPECT_FALSE(parse(config, problems));
+    ASSERT_EQ(problems.size(), 1U);
+    const std::string told = problems[0].place + " " + problems[0].found;
+    for (const std::string& word : {std::string(name), std::string(other), std::to_string(stated),
+                                    std::to_string(stated + 1)}) {
+      EXPECT_NE(told.find(word), std::string::npos) << told;
+    }
+  }
 }
 
 TEST(ModelSpec, AnUnknownTypeIsRefusedWithTheClosestOneByName) {

@@ -34,4 +34,18 @@ inline ModelSpec odd_model(std::int64_t layers = 3) {
           .qk_norm = true};
 }
 
+/// A Qwen2-MoE: six experts, a shared one, a plain layer, columns that 4 does not divide.
+inline ModelSpec expert_model() {
+  ModelSpec model = odd_model(3);
+  model.family = ModelFamily::qwen2_moe;
+  model.qk_norm = false;
+  model.moe = MoeSpec{.experts = 6,
+                      .experts_per_token = 2,
+                      .expert_ffn = 7,
+                      .shared_ffn = 9,
+                      .shared_gate = true,
+                      .dense_layers = {1}};
+  return model;
+}
+
 }  // namespace tessera

@@ -105,6 +105,34 @@ TEST(PlannerJob, WhatIsCancelledIsNotHeard) {
   EXPECT_FALSE(job.isBusy());
 }
 
+TEST(PlanJob, WorksOnceWhenItIsWantedAndSaysWhatItLacks) {
+  Problems problems;
+  const Plan& plan = digits_plan();
+  const auto constants = calibration_named(plan.provenance.calibration, plan.cluster, problems);
+  std::atomic<int> ran = 0;
+  PlanJob<int> job([&](const Plan&, const Calibration&) { return ++ran; });
+  job.want();  // nothing to do so far
+  job.setPlan(plan, std::nullopt);
+  job.want();
+  EXPECT_TRUE(job.problem().contains("constants"));
+  EXPECT_FALSE(job.isBusy());
+  job.setPlan(plan, constants);
+  EXPECT_TRUE(job.problem().isEmpty());
+  EXPECT_EQ(job.facts(), nullptr);
+  job.want();
+  job.want();
+  ASSERT_TRUE(wait_for([&] { return job.facts() != nullptr; }));
+  job.want();
+  EXPECT_EQ(*job.facts(), 1);
+  EXPECT_EQ(ran, 1);
+  job.setPlan(plan, constants);
+  EXPECT_EQ(job.facts(), nullptr);  // another plan's
+  PlanJob<int> broken([](const Plan&, const Calibration&) -> int { throw std::bad_alloc(); });
+  broken.setPlan(plan, constants);
+  broken.want();
+  EXPECT_TRUE(wait_for([&] { return !broken.problem().isEmpty(); }));
+}
+
 PlanQuery small_query() {
   return {.model = "qwen2.5-0.5b", .cluster = "h100-8", .workload = "ppo-7b-1k"};
 }

@@ -102,12 +102,13 @@ TEST_F(Trust, OpeningAPlanFillsTheFormAndAnEditIsOfItsQuestion) {
 TEST_F(Trust, NothingIsSavedWhileNothingAnswersTheQuestion) {
   ask(small_query());
   EXPECT_TRUE(action("Save plan")->isEnabled());
-  auto* cover = window.findChild<QWidget*>("stale");
+  auto* cover = window.explore().findChild<QWidget*>("stale");
   EXPECT_FALSE(cover->isVisible());
   ask(infeasible_query(folder.path().toStdString()));
   EXPECT_TRUE(answer().startsWith("Nothing fits: rank")) << answer().toStdString();
   EXPECT_TRUE(document().plan.has_value());  // the earlier one stays in sight, hatched
   EXPECT_TRUE(cover->isVisible());
+  EXPECT_FALSE(window.understand().findChild<QWidget*>("stale")->isHidden());
   EXPECT_FALSE(action("Save plan")->isEnabled());
   const QString file = folder.filePath("saved.json");
   EXPECT_FALSE(window.session().savePlan(file));

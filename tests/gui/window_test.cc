@@ -56,7 +56,8 @@ TEST(Window, EveryViewOfASamplePlanAndRunIsDrawn) {
     }
   }
   ASSERT_FALSE(names.empty());
-  for (const char* page : {"explore", "run"}) EXPECT_TRUE(names.insert(page).second) << page;
+  for (const char* page : {"explore", "understand", "run"})
+    EXPECT_TRUE(names.insert(page).second) << page;
   for (const QString& file : files) {
     EXPECT_TRUE(pictures.insert(QFileInfo(file).completeBaseName()).second) << file.toStdString();
     const QImage image(file);

@@ -42,7 +42,27 @@ TEST(Comparison, MeansLeaveTheWarmUpOut) {
 TEST(Comparison, APhaseThatOnlyThePlanHasIsShownAsNotMeasured) {
   const Comparison result = compare(plan_with_prediction(), run_of(4096), 1);
   EXPECT_EQ(result.phases[1].phase, "update_actor");
-  EXPECT_EQ(result.phases[1].measured_s, 0);
+  EXPECT_FALSE(result.phases[1].timed);
+  EXPECT_FALSE(result.phases[1].has_error());
+  EXPECT_TRUE(result.phases[0].timed);
+  const std::string text = to_text(result);
+  const auto row =
+      text.substr(text.find("update_actor"), text.find("\nstep") - text.find("update"));
+  EXPECT_NE(row.find("not measured"), std::string::npos) << row;
+  EXPECT_EQ(row.find('%'), std::string::npos) << row;
+  const std::string json = to_json(result);
+  EXPECT_NE(json.find("\"measured_s\": null"), std::string::npos);
+  EXPECT_NE(json.find("\"relative_error\": null"), std::string::npos);
+}
+
+/// A resumed run writes the steps behind its checkpoint again.
+TEST(Comparison, AStepThatStandsTwiceCountsOnce) {
+  std::vector<StepNumbers> run = run_of(4096);
+  run.push_back({2, {{"timing_s/step", 0.60}, {"timing_s/gen", 0.30}, {"reshard/bytes", 4096}}});
+  run.push_back({3, {{"timing_s/step", 0.30}, {"timing_s/gen", 0.10}, {"reshard/bytes", 4096}}});
+  const Comparison result = compare(plan_with_prediction(), run, 1);
+  EXPECT_EQ(result.steps, 2);
+  EXPECT_NEAR(result.phases[0].measured_s, 0.20, 1e-12);
 }
 
 TEST(Comparison, BytesAgreeExactlyOrNotAtAll) {

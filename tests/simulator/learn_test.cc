@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -230,6 +231,146 @@ TEST(Learn, LengthsThatTheRunMeasuredArePriced) {
   const LearnedRuns learned = learn_from_runs({run_of("short", plan, steps)}, shipped());
   EXPECT_EQ(learned.runs[0].lengths, (LengthSpec{512, 0, 1024}));
   EXPECT_LT(held_out_error(learned.held_out).before, 0.1);
+}
+
+/// Nor are prompts a third as long as planned.
+TEST(Learn, PromptsThatTheRunMeasuredArePriced) {
+  const Plan plan = plan_for(1536, 256, {"actor.tp=2", "actor.pp=1", "rollout.tp=1"});
+  Plan shorter = plan;
+  shorter.workload.prompt_tokens = 512;
+  std::vector<StepNumbers> steps = steps_of(shorter, shipped(), 6, 3);
+  for (StepNumbers& step : steps) step.data["prompt_length/mean"] = 511.6;
+  const MeasuredRun run = run_of("short prompts", plan, steps);
+  EXPECT_EQ(run.plan.workload.prompt_tokens, 512);
+  EXPECT_EQ(run.planned_prompt, 1536);
+  const LearnedRuns learned = learn_from_runs({run}, shipped());
+  EXPECT_LT(held_out_error(learned.held_out).before, 0.1);
+  EXPECT_NE(to_text(learned).find("prompts: mean 512 tokens, planned 1536"), std::string::npos);
+}
+
+/// Work that a run did not do makes rates that no device of the kind has.
+TEST(Learn, ARateAboveTheDevicesPeakIsPointedOut) {
+  const Plan plan = plan_for(1536, 256, {"actor.tp=2", "actor.pp=1", "rollout.tp=1"});
+  std::vector<StepNumbers> steps = steps_of(plan, shipped(), 6, 3);
+  for (StepNumbers& step : steps) {
+    double sum = 0;
+    for (auto& [name, value] : step.data) {
+      if (!name.starts_with("timing_s/") || name == "timing_s/step") continue;
+      value /= 3;
+      sum += value;
+    }
+    step.data["timing_s/step"] = sum;
+  }
+  const LearnedRuns learned = learn_from_runs({run_of("idle", plan, steps)}, shipped());
+  const auto& constants = learned.learned.constants;
+  const auto above = std::find_if(constants.begin(), constants.end(),
+                                  [](const auto& each) { return each.above_peak(); });
+  ASSERT_NE(above, constants.end()) << to_text(learned);
+  EXPECT_GT(above->after, above->name == "matmul_flop_per_s" ? plan.cluster.device.peak_bf16.value
+                                                             : plan.cluster.device.hbm.value);
+  EXPECT_NE(to_text(learned).find("that the device is stated to reach"), std::string::npos);
+  for (const LearnedConstant& each : learned_machine().learned.constants) {
+    EXPECT_FALSE(each.above_peak()) << each.name;
+  }
+}
+
+TEST(Learn, ResponsesBeyondThePlansLimitAreOfAnotherPlan) {
+  const Plan plan = plans().front();
+  std::vector<StepNumbers> steps = steps_of(plan, shipped(), 4, 3);
+  for (StepNumbers& step : steps) {
+    step.data["response_length/mean"] = 900;
+    step.data["response_length/max"] = 9000;
+    step.data["response_length/min"] = 20;
+  }
+  Problems problems;
+  EXPECT_FALSE(measured_run("long", plan, steps, std::nullopt, problems));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].found, "9000 tokens");
+  EXPECT_NE(problems[0].expected.find("1024"), std::string::npos) << problems[0].expected;
+}
+
+/// A log without the longest and the shortest says nothing of the spread.
+TEST(Learn, ASpreadThatIsNotLoggedIsThePlans) {
+  Plan plan = plans().front();
+  plan.workload.response_tokens = {600, 0.5, 1024};
+  std::vector<StepNumbers> steps = steps_of(plan, shipped(), 4, 3);
+  for (StepNumbers& step : steps) {
+    for (const char* name : {"max", "min", "clip_ratio"}) {
+      step.data.erase(std::string("response_length/") + name);
+    }
+    step.data["response_length/mean"] = 500;
+  }
+  EXPECT_EQ(run_of("mean", plan, steps).plan.workload.response_tokens.cv, 0.5);
+}
+
+/// Steps 1 to 6, resumed behind the checkpoint of step 4: 5 and 6 again, then 7 and 8.
+TEST(Learn, AResumedRunsStepsCountOnce) {
+  const auto step = [](std::int64_t number, double seconds) {
+    return StepNumbers{number, {{"timing_s/step", seconds}, {"response_length/mean", 512}}};
+  };
+  std::vector<StepNumbers> lines;
+  for (std::int64_t number = 1; number <= 6; ++number) lines.push_back(step(number, 10));
+  for (std::int64_t number = 5; number <= 8; ++number) lines.push_back(step(number, 20));
+  const MeasuredRun run = run_of("resumed", plans().front(), lines);
+  std::vector<std::int64_t> numbers;
+  for (const StepNumbers& each : run.steps) numbers.push_back(each.step);
+  EXPECT_THAT(numbers, testing::ElementsAre(2, 3, 4, 6, 7, 8));
+  EXPECT_EQ(run.warm_up, 2U);
+  EXPECT_NEAR(means_of(run).step.mean, 15, 1e-9);
+  std::vector<StepNumbers> twice;
+  for (std::int64_t number = 1; number <= 3; ++number) {
+    twice.insert(twice.end(), 2, step(number, 10));
+  }
+  EXPECT_EQ(run_of("twice", plans().front(), twice).steps.size(), 2U);
+}
+
+/// verl's trainer waits 0.1 s for what the rollout's own GPUs generate in many seconds: that is no
+/// rate of theirs.
+TEST(Learn, AWaitForARolloutBesideTheTrainerIsNotItsTime) {
+  PlanRequest request = request_for(512, 1024);
+  request.engine = "verl";
+  request.one_step_off = true;
+  Problems problems;
+  const std::vector<std::string> fixed = {"actor.gpus=4", "rollout.gpus=4", "actor.pp=1"};
+  request.fixed = parse_settings(fixed, problems);
+  auto outcome = make_plan(request, problems);
+  ASSERT_TRUE(outcome) << to_string(problems.at(0));
+  const Plan plan = std::get<Plan>(*std::move(outcome));
+  std::vector<StepNumbers> steps;
+  for (int step = 1; step <= 6; ++step) {
+    StepNumbers numbers{.step = step};
+    for (const auto& [phase, seconds] : plan.prediction.phases_s) {
+      numbers.data["timing_s/" + std::string(name_of(phase))] = seconds.value;
+    }
+    ASSERT_GT(numbers.data.at("timing_s/gen"), 5);
+    numbers.data["timing_s/gen"] = 0.1;
+    numbers.data["timing_s/step"] = plan.prediction.step_s.value;
+    steps.push_back(std::move(numbers));
+  }
+  const MeasuredRun run = run_of("beside", plan, steps);
+  EXPECT_THAT(run.waits, testing::ElementsAre(Phase::gen));
+  const LearnedRuns learned = learn_from_runs({run}, shipped());
+  for (const LearnedConstant& each : learned.learned.constants) {
+    EXPECT_NE(each.fate, ConstantFate::moved) << each.name;
+  }
+  EXPECT_NE(to_text(learned).find("gen: left out"), std::string::npos);
+  Plan own = plan;
+  own.engine = "tessera";
+  EXPECT_TRUE(run_of("own", own, steps).waits.empty());
+}
+
+/// That nothing moved is agreement only where the phases are close.
+TEST(Learn, PhasesAgreeOnlyWhereTheyDo) {
+  LearnedRuns result;
+  result.runs.push_back({.name = "run", .phases = {{"gen", 2, 0.1, 2, 2}, {"step", 2, 0.1, 2, 2}}});
+  result.learned.spread_before = 0.5;
+  EXPECT_NE(to_text(result).find("the phases agree"), std::string::npos);
+  result.learned.spread_before = 5;
+  EXPECT_NE(to_text(result).find("none explains how far"), std::string::npos);
+  EXPECT_EQ(to_text(result).find("the phases agree"), std::string::npos);
+  result.learned.spread_before = 0;
+  result.runs[0].phases.erase(result.runs[0].phases.begin());
+  EXPECT_NE(to_text(result).find("time no phase of their plans"), std::string::npos);
 }
 
 TEST(Learn, JsonIsAsTheSchemaSays) {

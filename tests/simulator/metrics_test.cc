@@ -170,6 +170,34 @@ TEST_F(Metrics, AConsoleLogOfVerlHasTheStepsOfItsJsonLines) {
   EXPECT_FALSE(measured_seconds(console->front(), Phase::reshard));
 }
 
+/// Times that no run takes, named by file, line and key, in JSON lines and on the console.
+TEST_F(Metrics, ImpossibleTimesAreRefused) {
+  append(R"({"step": 1, "data": {"timing_s/step": 9, "timing_s/gen": 0, "a": -1}})"
+         "\n"
+         R"({"step": 2, "data": {"timing_s/step": 9, "timing_s/gen": -3}})"
+         "\n"
+         R"({"step": 3, "data": {"timing_s/step": 9, "timing_s/ref": 91}})"
+         "\n"
+         R"({"step": 4, "data": {"timing_s/step": 1e300}})"
+         "\n"
+         R"({"step": 5, "data": {"timing_s/step": 9, "timing_s/save_checkpoint": 91}})"
+         "\n");
+  EXPECT_FALSE(read_metrics(file_, problems_));
+  ASSERT_EQ(problems_.size(), 3U);
+  EXPECT_EQ(problems_[0].file, file_.string());
+  EXPECT_EQ(problems_[0].place, "2: timing_s/gen");
+  EXPECT_EQ(problems_[0].found, "-3 s");
+  EXPECT_EQ(problems_[1].place, "3: timing_s/ref");
+  EXPECT_NE(problems_[1].expected.find("ten times"), std::string::npos);
+  EXPECT_EQ(problems_[2].place, "4: timing_s/step");
+  problems_.clear();
+  std::ofstream(file_, std::ios::trunc)
+      << "Loading\nstep:1 - timing_s/step:9 - timing_s/gen:-3\nstep:2 - timing_s/step:9\n";
+  EXPECT_FALSE(read_metrics(file_, problems_));
+  ASSERT_EQ(problems_.size(), 1U);
+  EXPECT_EQ(problems_[0].place, "2: timing_s/gen");
+}
+
 TEST_F(Metrics, TextWithoutStepsIsNoConsoleLog) {
   append("Loading\nstep:x - timing_s/step:1\nstep:4\nthe step: 3 - a:1\n");
   EXPECT_FALSE(read_metrics(file_, problems_));

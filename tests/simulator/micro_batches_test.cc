@@ -72,6 +72,29 @@ TEST(MicroBatches, HoldEverySequenceOnceWithinTheLimit) {
   }
 }
 
+// Counts of verl 0.9.1's rearrange_micro_batches with num_batches_divided_by = `round`, of
+// sequences of 8 tokens.
+TEST(MicroBatches, OfInterleavedStagesFillWholeRounds) {
+  struct Case {
+    int sequences, limit, round, count;
+  };
+  for (const Case& c : {Case{24, 32, 1, 6},
+                        {24, 40, 4, 8},
+                        {24, 32, 4, 8},
+                        {18, 32, 4, 8},
+                        {17, 16, 4, 12},
+                        {24, 16, 8, 16},
+                        {8, 64, 4, 4},
+                        {4, 64, 4, 4},
+                        {30, 56, 2, 6}}) {
+    const std::vector<std::int64_t> lengths(static_cast<std::size_t>(3 * c.sequences), 6);
+    for (const auto& replica : pack_micro_batches(lengths, 2, 3, c.limit, c.round)) {
+      EXPECT_EQ(std::ssize(replica), c.count)
+          << c.sequences << " of 8 in " << c.limit << " by " << c.round;
+    }
+  }
+}
+
 TEST(MicroBatches, OfEqualSequencesAreTheFewestThatTheLimitAllows) {
   const auto packed = pack_micro_batches(std::vector<std::int64_t>(24, 6), 2, 2, 32);
   ASSERT_EQ(packed.size(), 2u);

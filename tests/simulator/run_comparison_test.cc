@@ -18,6 +18,8 @@
 #include "planner/advice/run_advice.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
+#include "planner/pricing/plan_pricing.h"
+#include "planner/pricing/solution_pricer.h"
 #include "planner/request/plan_request.h"
 #include "simulator/learn/gap_causes.h"
 #include "tests/planner/sample_requests.h"
@@ -88,6 +90,22 @@ const PhaseComparison& row(const RunComparison& comparison, const std::string& p
 
 using Data = std::map<std::string, double>;
 
+void expect_schema(const std::string& name, const std::string& text) {
+  std::ifstream in(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/" + name + ".schema.json");
+  const auto rules = nlohmann::json::parse(in);
+  valijson::Schema schema;
+  valijson::SchemaParser parser;
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(rules), schema);
+  auto document = nlohmann::json::parse(text);
+  valijson::Validator validator;
+  EXPECT_TRUE(
+      validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(document), nullptr))
+      << text;
+  document.erase(document.begin());
+  EXPECT_FALSE(
+      validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(document), nullptr));
+}
+
 /// The step's error bar is the plan's own, and that of its phases hangs together with it.
 TEST(RunComparison, ErrorBarsAreThoseOfThePlan) {
   const RunComparison result = compare_run(run_of(own_plan(), [](Data&) {}), h100());
@@ -140,6 +158,57 @@ TEST(RunComparison, OtherLengthsAreTheCause) {
   EXPECT_THAT(gen->cause, HasSubstr("responses of 512 tokens where the plan has 1024"));
 }
 
+/// Prompts shorter than planned explain a quicker pass as responses do.
+TEST(RunComparison, OtherPromptsAreTheCause) {
+  Plan shorter = own_plan();
+  shorter.workload.prompt_tokens = 64;
+  const PlanRequest request = priced_request_of(shorter, h100());
+  const PricedPhases priced =
+      SolutionPricer(request, solution_of(shorter), dealt_ranks(shorter, request)).price(h100());
+  const RunComparison result = compare_run(run_of(own_plan(),
+                                                  [&](Data& data) {
+                                                    data["timing_s/update_actor"] =
+                                                        priced.seconds[Phase::update_actor].value;
+                                                    data["prompt_length/mean"] = 64;
+                                                  }),
+                                           h100());
+  EXPECT_NEAR(result.lengths.at(0).planned, 512, 1e-9);
+  const auto gap = std::find_if(result.gaps.begin(), result.gaps.end(),
+                                [](const Gap& each) { return each.what == "update_actor"; });
+  ASSERT_NE(gap, result.gaps.end());
+  EXPECT_LT(gap->seconds, 0);
+  EXPECT_THAT(gap->cause, HasSubstr("prompts of 64 tokens where the plan has 512"));
+}
+
+/// Time of a phase that the log does not have is not data, logging or validation.
+TEST(RunComparison, APhaseWithoutATimeIsNotMeasured) {
+  const double update = own_plan().prediction.phases_s.at(Phase::update_actor).value;
+  const RunComparison result = compare_run(run_of(own_plan(),
+                                                  [&](Data& data) {
+                                                    data.erase("timing_s/update_actor");
+                                                    data["timing_s/testing"] = update;
+                                                  }),
+                                           h100());
+  EXPECT_FALSE(row(result, "update_actor").timed);
+  ASSERT_FALSE(result.gaps.empty());
+  EXPECT_EQ(result.gaps[0].what, "outside");
+  EXPECT_THAT(result.gaps[0].cause, HasSubstr("does not time lie in it: update_actor"));
+  EXPECT_THAT(result.gaps[0].cause, testing::Not(HasSubstr("validation")));
+  EXPECT_THAT(to_text(result), HasSubstr("not measured"));
+  expect_schema("comparison", to_json(result));
+}
+
+/// The same error bar of a measured mean as tessera learn prints.
+TEST(RunComparison, MeasurementsHaveTheDeviationThatLearnTakes) {
+  const MeasuredRun run = run_of(own_plan(), [](Data&) {});
+  const RunComparison result = compare_run(run, h100());
+  for (const MeasuredPhase& each : means_of(run).phases) {
+    const PhaseComparison& shown = row(result, std::string(name_of(each.phase)));
+    EXPECT_EQ(shown.measured_deviation_s, each.seconds.deviation);
+    EXPECT_EQ(shown.measured_s, each.seconds.mean);
+  }
+}
+
 TEST(RunComparison, EveryRuleOfTheTableIsReached) {
   const GapFacts plain{.what = "update_actor",
                        .phase = Phase::update_actor,
@@ -155,9 +224,14 @@ TEST(RunComparison, EveryRuleOfTheTableIsReached) {
   facts = plain;
   facts.outside = true;
   EXPECT_THAT(cause_of(facts), HasSubstr("between the calls"));
+  facts.untimed = "gen";
+  EXPECT_THAT(cause_of(facts), HasSubstr("phases that the run does not time"));
   facts = plain;
   facts.predicted_s = 0;
   EXPECT_THAT(cause_of(facts), HasSubstr("no price"));
+  facts = plain;
+  facts.waited = true;
+  EXPECT_THAT(cause_of(facts), HasSubstr("beside the trainer"));
   facts = plain;
   facts.measured_deviation_s = 2;
   EXPECT_THAT(cause_of(facts), HasSubstr("more steps tell"));
@@ -179,22 +253,6 @@ TEST(RunComparison, EveryRuleOfTheTableIsReached) {
   facts.planned_tokens = 500;
   facts.at_measured_lengths_s = 12;
   EXPECT_THAT(cause_of(facts), HasSubstr("responses of 700 tokens where the plan has 500"));
-}
-
-void expect_schema(const std::string& name, const std::string& text) {
-  std::ifstream in(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/" + name + ".schema.json");
-  const auto rules = nlohmann::json::parse(in);
-  valijson::Schema schema;
-  valijson::SchemaParser parser;
-  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(rules), schema);
-  auto document = nlohmann::json::parse(text);
-  valijson::Validator validator;
-  EXPECT_TRUE(
-      validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(document), nullptr))
-      << text;
-  document.erase(document.begin());
-  EXPECT_FALSE(
-      validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(document), nullptr));
 }
 
 /// Full recomputation that memory does not ask for: the first change takes it away, its seconds are
@@ -223,7 +281,7 @@ TEST(RunAdvice, TakesAwayWhatSlowsARunAndKeepsItsWord) {
     EXPECT_GT(change.gain_deviation_s, 0);
   }
   EXPECT_THAT(to_text(advice, "p.json", "c.json"),
-              HasSubstr("tessera plan --from 'p.json' --calibration 'c.json' --fix actor."));
+              HasSubstr("tessera plan --from p.json --calibration c.json --fix actor."));
   expect_schema("advice", to_json(advice, "p.json", "c.json"));
 }
 

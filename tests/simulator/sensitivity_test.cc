@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/fit/derived_calibration.h"
 #include "cost_models/fit/what_if.h"
 #include "planner/explain/planner.h"
 #include "planner/plan/plan.h"
@@ -105,6 +106,50 @@ TEST(WhatIf, TheHandoverIsOfTheEnginesSoftware) {
       SolutionPricer(request, solution).price(h100()).seconds[Phase::reshard].value;
   EXPECT_GT(twice, once + 1e-3);
   EXPECT_NEAR(twice, slower, 1e-12);
+}
+
+Calibration a100_and_h100() {
+  Problems problems;
+  const auto cluster = read_cluster_spec("a100-h100-64", problems);
+  return calibration_for_cluster(cluster.value(), problems).value();
+}
+
+/// A pool is priced with the constants of its view: a name that leaves them alone does nothing.
+TEST(WhatIf, EveryGpuTypeTakesTheValueOrTheOneThatIsNamed) {
+  const Calibration base = a100_and_h100();
+  ASSERT_GE(base.views.size(), 2U);
+  ASSERT_NE(base.views[0].device, base.views[1].device);
+  Problems problems;
+  Calibration all = base;
+  set_constants(all, std::vector<std::string>{"memory_bytes_per_s=1e12", "dispatch_s=1e-5"},
+                problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(all.memory_bandwidth.value, 1e12);
+  for (const Calibration& view : all.views) {
+    EXPECT_EQ(view.memory_bandwidth.value, 1e12);
+    EXPECT_DOUBLE_EQ(view.dispatch_s.value, 1e-5);
+  }
+  Calibration one = base;
+  const std::string device = base.views[1].device;
+  set_constants(one, std::vector<std::string>{device + ": memory_bytes_per_s=1e12"}, problems);
+  EXPECT_TRUE(problems.empty());
+  for (std::size_t i = 0; i < base.views.size(); ++i) {
+    const bool named = base.views[i].device == device;
+    EXPECT_EQ(one.views[i].memory_bandwidth.value,
+              named ? 1e12 : base.views[i].memory_bandwidth.value);
+  }
+  set_constants(one, std::vector<std::string>{"H900: memory_bytes_per_s=1e12"}, problems);
+  EXPECT_EQ(problems.size(), 1U);
+}
+
+TEST(WhatIf, AConstantIsGivenOnce) {
+  Calibration calibration = h100();
+  Problems problems;
+  set_constants(calibration,
+                std::vector<std::string>{"sustained=1.1", "dispatch_s=1e-5", "sustained=1.2"},
+                problems);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].found, "'sustained=1.2'");
 }
 
 TEST(WhatIf, UnknownNamesAndValuesAreRefused) {

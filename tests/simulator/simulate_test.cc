@@ -131,6 +131,22 @@ TEST(Simulate, ReshardsOfEnginesThatGatherTakeThePlansTime) {
   }
 }
 
+// The same where ranks move exact ranges of bytes: vLLM's servers sleep and wake.
+TEST(Simulate, ServersThatSleepAndWakeDoSoInExactReshardsToo) {
+  for (const char* words : {"actor.gpus=8", "actor.gpus=1"}) {
+    PlanRequest request = large_request("grpo", 1, {words, "placement=colocated"});
+    request.engine = "tessera+vllm";
+    request.traits = traits_of(request.engine);
+    request.models["actor"].spec.layers = 2;
+    const Plan plan = planned(request);
+    ASSERT_FALSE(plan.roles.empty()) << words;
+    const double reshard = plan.prediction.phases_s.at(Phase::reshard);
+    EXPECT_GE(reshard, request.traits.handover.call.value) << words;
+    const Simulation simulated = simulate(plan, request.calibration);
+    EXPECT_NEAR(simulated.phases_s.at(Phase::reshard) / reshard, 1, 0.02) << words;
+  }
+}
+
 TEST(Simulate, AgreesWithTheEvaluatorOnSharedCores) {
   for (const std::vector<std::string>& fixed : std::vector<std::vector<std::string>>{
            {"actor.tp=2", "actor.pp=2", "rollout.tp=2", "rollout.dp=2"},

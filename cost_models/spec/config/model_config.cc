@@ -126,7 +126,7 @@ class ConfigReader {
     } else {
       reader_.optional("num_key_value_heads", spec_.kv_heads, kConfigSize);
     }
-    reader_.optional("head_dim", spec_.head_dim, kConfigSize);
+    if (facts_->head_dim_key) reader_.optional("head_dim", spec_.head_dim, kConfigSize);
     if (spec_.head_dim == 0) default_head_dim();
     spec_.max_positions = facts_->default_positions;
     reader_.optional("max_position_embeddings", spec_.max_positions, kConfigSize);

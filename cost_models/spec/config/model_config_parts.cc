@@ -8,12 +8,23 @@
 namespace tessera {
 namespace {
 
-/// The first of `names` that the file has, or the first.
-const char* present(const ObjectReader& reader, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (reader.has(name)) return name;
+/// The first of `names`, which mean the same, that the file has, or the first. Others with another
+/// value are refused: transformers' classes take now their own name, now the other.
+const char* present(ObjectReader& reader, std::initializer_list<const char*> names) {
+  const char* first = nullptr;
+  for (const char* const name : names) {
+    const Node* const node = reader.find(name);
+    if (node == nullptr || node->is(Node::Kind::null)) continue;
+    if (first == nullptr) {
+      first = name;
+      continue;
+    }
+    const std::string found = describe(*node), before = describe(*reader.find(first));
+    if (found == before) continue;
+    reader.refuse(name, found + " beside " + first + " = " + before, before,
+                  "both name the same: leave one out");
   }
-  return *names.begin();
+  return first != nullptr ? first : *names.begin();
 }
 
 /// Qwen: a layer has experts unless mlp_only_layers names it or decoder_sparse_step skips it.
@@ -71,7 +82,7 @@ void read_deepseek_experts(ObjectReader& reader, const ExpertFacts& facts, const
 }
 
 /// The key that counts the routed experts; renamed keys are read under all their names.
-const char* experts_key(const ObjectReader& reader, ExpertKeys keys) {
+const char* experts_key(ObjectReader& reader, ExpertKeys keys) {
   switch (keys) {
     case ExpertKeys::mixtral:
       return present(reader, {"num_local_experts", "num_experts"});

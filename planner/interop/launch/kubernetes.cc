@@ -116,7 +116,7 @@ std::string type_advice(const Plan& plan) {
 ExportTarget kubernetes_target() {
   return {.name = "kubernetes",
           .meaning = "Tessera's executor as a Kubeflow TrainJob",
-          .engines = {kOwnEngine},
+          .engines = {kOwnEngine, kOwnEngineWithVllm},
           .program = ExportedProgram::tessera_run,
           .write = write_kubernetes,
           .type_advice = type_advice,

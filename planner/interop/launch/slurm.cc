@@ -65,7 +65,7 @@ std::string type_advice(const Plan& plan) {
 ExportTarget slurm_target() {
   return {.name = "slurm",
           .meaning = "Tessera's executor under srun",
-          .engines = {kOwnEngine},
+          .engines = {kOwnEngine, kOwnEngineWithVllm},
           .program = ExportedProgram::tessera_run,
           .write = write_slurm,
           .type_advice = type_advice};

@@ -40,7 +40,7 @@ std::string type_advice(const Plan& plan) {
 ExportTarget torchrun_target() {
   return {.name = "torchrun",
           .meaning = "Tessera's executor under torchrun",
-          .engines = {kOwnEngine},
+          .engines = {kOwnEngine, kOwnEngineWithVllm},
           .program = ExportedProgram::tessera_run,
           .write = write_torchrun,
           .type_advice = type_advice};

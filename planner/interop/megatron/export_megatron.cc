@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "cost_models/documents/problem.h"
+#include "cost_models/packing.h"
+#include "planner/engines/engine.h"
 #include "planner/interop/config/recompute_modules.h"
 #include "planner/interop/files/arguments.h"
 #include "planner/interop/files/environment.h"
@@ -53,14 +55,18 @@ Words layout_arguments(const RolePlan& role, const ModelSpec& model) {
   return words;
 }
 
-// Sequences per micro-batch: Megatron-LM's batches are sequences of one length.
+// Sequences per micro-batch: Megatron-LM's batches are sequences of one length. Virtual stages take
+// a multiple of pp of them, which one sequence in each is at least (fills_rounds; the plan has been
+// checked).
 void batch_arguments(const Plan& plan, const RolePlan& role, Words& words, Export& out) {
+  const InterleavedCount rule = traits_of(plan.engine).pipeline.interleaved;
+  const std::int64_t round = batches_of_round(rule, role.layout.pp, role.layout.vpp);
   const Workload& work = plan.workload;
   const std::int64_t longest = work.prompt_tokens + work.response_tokens.max;
   const std::int64_t per_replica = role.batching.mini_batch / role.layout.dp();
   std::int64_t micro =
       std::clamp<std::int64_t>(role.batching.update_tokens / longest, 1, per_replica);
-  while (per_replica % micro != 0) --micro;
+  while (micro > 1 && per_replica % (micro * round) != 0) --micro;
   put(words, "--seq-length", longest);
   put(words, "--micro-batch-size", micro);
   put(words, "--global-batch-size", role.batching.mini_batch);

@@ -11,21 +11,12 @@
 #include "planner/interop/servers/servers.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/served_memory.h"
 
 namespace tessera {
 namespace {
 
 constexpr std::string_view kVllm = "vllm", kSglang = "sglang";
-
-double memory_share(const Plan& plan, const RolePlan& rollout) {
-  const auto found = rollout.memory.find(Phase::gen);
-  const Bytes memory = plan.cluster.device.memory;
-  if (found == rollout.memory.end() || memory <= 0) return 0.9;
-  MemoryUse use = found->second;
-  use.reserve = use.reshard = {};
-  const double share = use.total() / memory;
-  return std::clamp(std::ceil(share * 100) / 100, 0.05, 0.95);
-}
 
 std::string fraction_text(double value) {
   char text[16];
@@ -46,7 +37,8 @@ Words vllm_arguments(const Plan& plan, const RolePlan& rollout) {
     put(words, "--data-parallel-size", std::int64_t{layout.ep / layout.tp});
     words.emplace_back("--enable-expert-parallel");
   }
-  put(words, "--gpu-memory-utilization", fraction_text(memory_share(plan, rollout)));
+  put(words, "--gpu-memory-utilization",
+      fraction_text(served_memory_share(plan, rollout, Phase::gen, 0.9)));
   put(words, "--max-num-seqs", rollout.batching.max_sequences);
   put(words, "--max-num-batched-tokens",
       std::max(rollout.batching.prefill_tokens, rollout.batching.max_sequences));
@@ -74,7 +66,8 @@ Words sglang_arguments(const Plan& plan, const RolePlan& rollout) {
     put(words, "--dp-size", parts);
     words.emplace_back("--enable-dp-attention");
   }
-  put(words, "--mem-fraction-static", fraction_text(memory_share(plan, rollout)));
+  put(words, "--mem-fraction-static",
+      fraction_text(served_memory_share(plan, rollout, Phase::gen, 0.9)));
   put(words, "--max-running-requests", rollout.batching.max_sequences * parts);
   put(words, "--max-prefill-tokens", rollout.batching.prefill_tokens);
   put(words, "--context-length", plan.workload.prompt_tokens + plan.workload.response_tokens.max);

@@ -75,6 +75,11 @@ ParallelLayout fsdp_layout(VerlImport& in, const std::string& block, const std::
   const std::int64_t size = in.integer(block + ".fsdp_size", -1, {.least = -1});
   const bool reshard = in.flag(block + ".reshard_after_forward", true);
   layout.dp_replicate = dp;
+  if (size == 0) {
+    in.refuse(block + ".fsdp_size", "0", "-1 for all GPUs, or at least 1",
+              "verl divides the number of GPUs by it");
+    return layout;
+  }
   if (size == 1 || in.world == 1) return layout;  // nothing is cut
   if (!reshard) {
     layout.zero = 2;

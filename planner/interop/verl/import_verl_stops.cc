@@ -1,8 +1,10 @@
 // What verl 0.9.1 itself stops at, and a plan can do without: such a script has a price, and notes
-// that say why it does not run.
+// that say why it does not run. And what it runs otherwise than a plan counts.
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cost_models/documents/problem.h"
 #include "cost_models/spec/spec_document.h"
@@ -94,6 +96,83 @@ void check_rollout(VerlImport& in) {
   }
 }
 
+struct Choice {
+  std::string key;
+  std::vector<std::string_view> known;
+  const char* where;  // the error that verl raises
+};
+
+// The value that the file states; nullptr where it is silent or only a run would tell.
+const Node* stated(const VerlImport& in, const std::string& key) {
+  const auto value = in.config.values.find(key);
+  if (value == in.config.values.end() || !value->second.unknown.empty()) return nullptr;
+  if (value->second.value.is(Node::Kind::null)) return &value->second.value;
+  const Node* const node = in.config.find(key);
+  return node == nullptr || node->refused ? nullptr : node;
+}
+
+// verl's own defaults are all known. `no_null`: null is not one of them.
+void check_choice(VerlImport& in, const Choice& choice, bool no_null = false) {
+  const Node* const node = stated(in, choice.key);
+  if (node == nullptr || (node->is(Node::Kind::null) && !no_null)) return;
+  const std::string found = node->is(Node::Kind::string) ? node->text : describe(*node);
+  if (std::find(choice.known.begin(), choice.known.end(), found) != choice.known.end()) return;
+  std::string known;
+  for (const std::string_view each : choice.known) {
+    known += (known.empty() ? "" : each == choice.known.back() ? " or " : ", ") + std::string(each);
+  }
+  in.note_stop(choice.key, found, known, choice.where);
+}
+
+// utils/torch_dtypes.py, PrecisionType; vLLM's --dtype; workers/config/actor.py and engine.py.
+void check_choices(VerlImport& in) {
+  const bool megatron = in.config.megatron_engine, critic = in.plan().find(Role::critic) != nullptr;
+  const std::string actor = "actor_rollout_ref.actor";
+  const std::vector<std::string_view> types = {"16",   "fp16",    "float16", "32",
+                                               "fp32", "float32", "bf16",    "bfloat16"};
+  const char* const precision = "a RuntimeError of utils/torch_dtypes.py";
+  if (!megatron) {
+    check_choice(in, {actor + ".fsdp_config.model_dtype", types, precision});
+    check_choice(in, {"actor_rollout_ref.ref.fsdp_config.model_dtype", types, precision});
+    if (critic) check_choice(in, {"critic.fsdp.model_dtype", types, precision});
+  }
+  check_choice(in, {kRollout + ".dtype",
+                    {"auto", "half", "float16", "bfloat16", "float", "float32"},
+                    "an error of the server"});
+  const std::vector<std::string_view> strategies =
+      megatron ? std::vector<std::string_view>{"megatron"}
+               : std::vector<std::string_view>{"fsdp", "fsdp2", "fsdp_turbo"};
+  const char* const unknown = "no such engine";
+  check_choice(in, {actor + ".strategy", strategies, unknown}, true);
+  if (critic) check_choice(in, {"critic.strategy", strategies, unknown}, true);
+  const std::vector<std::string_view> sums = {"token-mean", "token-sum", "seq-mean-token-sum",
+                                              "seq-mean-token-mean", "seq-mean-token-sum-norm"};
+  check_choice(in, {actor + ".loss_agg_mode", sums, "a ValueError of the actor's configuration"},
+               true);
+  check_choice(in, {kRollout + ".quantization",
+                    {"fp8", "torchao", "ascend"},
+                    "a ValueError of vllm_async_server.py"});
+}
+
+// What a server then does otherwise than the plan counts.
+void note_serving(VerlImport& in) {
+  for (const std::string& block : {kRollout, std::string("reward.reward_model.rollout")}) {
+    if (block != kRollout && in.plan().find(Role::reward) == nullptr) continue;
+    const Node* const eager = stated(in, block + ".enforce_eager");
+    if (eager != nullptr && eager->is(Node::Kind::boolean) && eager->boolean) {
+      in.note(block +
+              ".enforce_eager = true is not priced: the prediction counts decoding by CUDA graphs, "
+              "without which every step waits for its launches.");
+    }
+    const Node* const type = stated(in, block + ".quantization");
+    if (type == nullptr || !type->is(Node::Kind::string)) continue;
+    const std::string quantized = type->text.substr(0, 80);
+    in.note(block + ".quantization = " + quantized +
+            " is not priced: the plan counts the server's weights and products in " + block +
+            ".dtype.");
+  }
+}
+
 // trainer_separate_async.py.
 void check_separate_async(VerlImport& in) {
   if (in.config.trainer != VerlTrainer::main_ppo ||
@@ -124,6 +203,8 @@ void note_stops(VerlImport& in) {
   check_estimator(in);
   check_batches(in);
   check_rollout(in);
+  check_choices(in);
+  note_serving(in);
   check_separate_async(in);
 }
 

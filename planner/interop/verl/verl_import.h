@@ -86,7 +86,8 @@ std::int64_t call_tokens(VerlImport& in, const VerlCall& call, const ParallelLay
 /// plan().roles, from the workload and the models.
 void read_verl_roles(VerlImport& in);
 
-/// Notes of what verl 0.9.1 itself stops at. Precondition: the roles are read.
+/// Notes of what verl 0.9.1 itself stops at, and of how its servers differ from what plans count.
+/// Precondition: the roles are read.
 void note_stops(VerlImport& in);
 /// A note of the tokens that verl pads where it does not remove padding, which plans do not count.
 void note_padding(VerlImport& in);

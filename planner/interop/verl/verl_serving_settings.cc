@@ -5,6 +5,7 @@
 #include "planner/interop/verl/verl_writer.h"
 #include "planner/plan/hub_name.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/served_memory.h"
 #include "planner/pricing/role/full_gather.h"
 
 namespace tessera {
@@ -16,17 +17,6 @@ bool apart_from_actor(const VerlWriter& w, const RolePlan& role) {
   return std::none_of(role.ranks.begin(), role.ranks.end(), [&](int rank) {
     return std::find(w.actor.ranks.begin(), w.actor.ranks.end(), rank) != w.actor.ranks.end();
   });
-}
-
-// Share of a GPU's memory that an inference engine may use: weights, cache and what it needs beside
-// them, in hundredths, rounded up.
-double memory_fraction(VerlWriter& w, const RolePlan& role, Phase phase) {
-  const auto found = role.memory.find(phase);
-  if (found == role.memory.end() || w.plan.cluster.device.memory.value <= 0) return 0.5;
-  MemoryUse use = found->second;
-  use.reserve = use.reshard = {};
-  const double share = use.total() / w.plan.cluster.device.memory;
-  return std::clamp(std::ceil(share * 100) / 100, 0.05, 0.95);
 }
 
 /// Nodes and GPUs on each of a pool that is the role's own.
@@ -78,7 +68,7 @@ void write_rollout(VerlWriter& w) {
           "else SGLang would start data_parallel_size servers");
   }
   w.text(prefix + ".dtype", verl_dtype(w.rollout.dtypes.param));
-  w.set(prefix + ".gpu_memory_utilization", memory_fraction(w, w.rollout, Phase::gen),
+  w.set(prefix + ".gpu_memory_utilization", served_memory_share(w.plan, w.rollout, Phase::gen, 0.5),
         "weights, cache and workspace of the plan");
   w.set(prefix + ".max_num_seqs", w.rollout.batching.max_sequences, "decoded at once");
   w.set(prefix + ".max_num_batched_tokens", batched_tokens(w), "tokens of a prefill batch");
@@ -138,7 +128,8 @@ void write_reward(VerlWriter& w) {
   w.text(prefix + ".rollout.name", w.options.rollout);
   w.set(prefix + ".rollout.tensor_model_parallel_size", w.reward->layout.tp);
   w.text(prefix + ".rollout.dtype", verl_dtype(w.reward->dtypes.param));
-  w.set(prefix + ".rollout.gpu_memory_utilization", memory_fraction(w, *w.reward, Phase::reward));
+  w.set(prefix + ".rollout.gpu_memory_utilization",
+        served_memory_share(w.plan, *w.reward, Phase::reward, 0.5));
   if (!own) {
     const bool sleeps = w.reward->offload.parameters;
     w.set(prefix + ".rollout.free_cache_engine", sleeps,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cost_models/packing.h"
 #include "planner/pricing/role/offload.h"
 
 namespace tessera {
@@ -115,7 +116,7 @@ OperationTime RolePricer::update(const Candidate& candidate, std::int64_t smalle
       as_double(workload.sequences()) / as_double(workload.mini_batches) / candidate.dp;
   const OperationTime passed = least_passes(candidate, sequences, true, smallest).whole;
   // Two thirds of a micro-batch's time are its backward pass.
-  const double fewest = packed_.micro_batches(candidate.tokens, sequences);
+  const double fewest = micro_batches(candidate, candidate.tokens, sequences);
   const Seconds last = passes(candidate, fewest, sequences, true).whole.seconds / fewest * 2 / 3;
   const OptimizerCost& optimizer = fullest_optimizer(candidate);
   const StepExposed shown = exposed_of(assumed_, optimizer, candidate, last);
@@ -135,13 +136,20 @@ OperationTime RolePricer::infer(const Candidate& candidate, std::int64_t smalles
   return pass;
 }
 
+double RolePricer::micro_batches(const Candidate& candidate, std::int64_t tokens,
+                                 double sequences) {
+  const InterleavedCount rule = assumed_.traits().pipeline.interleaved;
+  return whole_rounds(packed_.micro_batches(tokens, sequences), sequences,
+                      batches_of_round(rule, candidate.pp, candidate.vpp));
+}
+
 // Between two numbers a < b of micro-batches the slowest stage is busy for no less than with
 // either, and filling and draining the pipeline take no less than with b, whose micro-batches are
 // smaller.
 PipelineTime RolePricer::least_passes(const Candidate& candidate, double sequences, bool training,
                                       std::int64_t smallest) {
-  const double most = packed_.micro_batches(smallest, sequences);
-  double count = packed_.micro_batches(candidate.tokens, sequences);
+  const double most = micro_batches(candidate, smallest, sequences);
+  double count = micro_batches(candidate, candidate.tokens, sequences);
   PipelineTime few = passes(candidate, count, sequences, training);
   if (count == most) return few;
   PipelineTime least = few;
@@ -223,8 +231,8 @@ Seconds RolePricer::offloaded_seconds(const Candidate& candidate, bool training,
 }
 
 double RolePricer::mini_batch_parts(const Candidate& candidate) {
-  return packed_.micro_batches(in_call(candidate, true).tokens,
-                               mini_batch_sequences(assumed_.workload(), candidate));
+  return micro_batches(candidate, in_call(candidate, true).tokens,
+                       mini_batch_sequences(assumed_.workload(), candidate));
 }
 
 TrainedBatches RolePricer::batches(const Candidate& candidate, std::optional<CallKind> call) {

@@ -108,6 +108,8 @@ class RolePricer {
   TrainedBatches batches(const Candidate& candidate, std::optional<CallKind> call);
   const MicroBatchCost& micro_batch(const RoleLayout& layout, const Candidate& candidate,
                                     double sequences, bool training);
+  /// Micro-batches of `sequences` sequences of one replica under a limit of `tokens`.
+  double micro_batches(const Candidate& candidate, std::int64_t tokens, double sequences);
   /// All micro-batches, `count`, of `sequences` sequences of one replica.
   PipelineTime passes(const Candidate& candidate, double count, double sequences, bool training);
   /// The same, of the number that makes them quickest of those that limits down to `smallest` make;

@@ -15,6 +15,7 @@
 #include "cost_models/documents/problem.h"
 #include "executor/checkpoint/checkpoint_writer.h"
 #include "executor/checkpoint/state_file.h"
+#include "tests/executor/checkpoint/two_ranks.h"
 #include "tests/executor/temporary_folder.h"
 
 namespace tessera {
@@ -27,59 +28,6 @@ using testing::HasSubstr;
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-CheckpointManifest manifest_of(std::int64_t step, double score = 0) {
-  CheckpointManifest manifest{.step = step,
-                              .created = "2026-01-31T09:05:00Z",
-                              .tessera_version = "1",
-                              .roles = {},
-                              .kl_coef = 0.1 + 0.2,
-                              .prompts_taken = 96,
-                              .seed = 7,
-                              .data = {.prompts = 512, .per_step = 32, .seed = 1, .digest = "a"},
-                              .metrics = {{"critic/score/mean", score}},
-                              .files = {}};
-  manifest.roles["actor"] = {.model = "actor",
-                             .parameters = 8,
-                             .dtype = DType::bf16,
-                             .optimizer_steps = 2 * step,
-                             .layout = "tp 2"};
-  return manifest;
-}
-
-/// The state of one rank: 8 numbers that its rank and the step tell.
-struct RankState {
-  std::vector<float> values;
-  RankState(int rank, std::int64_t step) {
-    for (int i = 0; i < 8; ++i) values.push_back(static_cast<float>(100 * rank + i + 1000 * step));
-  }
-  std::vector<StateTensor> tensors(std::int64_t rank) const {
-    const Box box{.dims = {Interval{4 * rank, 4 * rank + 4}, Interval{0, 2}}, .rank = 2};
-    return {{{piece_name("actor.master/w", box), DType::fp32, {4, 2}},
-             reinterpret_cast<const std::byte*>(values.data())}};
-  }
-};
-
-constexpr int kRanks = 2;
-
-/// Writes a checkpoint by two ranks as a run does; what became of it.
-CheckpointEnd save(const fs::path& checkpoints, std::int64_t step, double score = 0,
-                   const CheckpointsToKeep& keep = {}) {
-  std::vector<RankState> states;
-  std::vector<std::unique_ptr<CheckpointWriter>> writers;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    states.emplace_back(rank, step);
-    writers.push_back(std::make_unique<CheckpointWriter>(checkpoints, rank, kRanks, keep));
-  }
-  for (int rank = 0; rank < kRanks; ++rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    writers[at]->begin(manifest_of(step, score), states[at].tensors(rank));
-  }
-  bool all = true;
-  for (const auto& writer : writers) all = writer->await_own().empty() && all;
-  for (const auto& writer : writers) writer->settle(all);
-  return writers[0]->take_ends().at(0);
 }
 
 std::vector<std::string> names(const fs::path& checkpoints) {

@@ -48,12 +48,46 @@ TEST(RunRewards, ARuleIsNamedAndFractionIsTheDefault) {
   EXPECT_EQ(tests.functions.functions.at(0).kwargs, "{\"tests\":3}");
 }
 
+TEST(RunRewards, AServiceIsAskedAtAnAllowedHost) {
+  const RewardOptions options =
+      read("",
+           "function: sandbox_fusion, sandbox_fusion: {url: 'http://127.0.0.1:8080/run_code', "
+           "max_concurrent: 12, memory_limit_mb: 256, timeout_s: 3}")
+          .reward.functions;
+  EXPECT_TRUE(options.functions.at(0).service);
+  const SandboxService& service = options.programs.service;
+  EXPECT_EQ(service.server, "http://127.0.0.1:8080");
+  EXPECT_EQ(service.path, "/run_code");
+  EXPECT_EQ(service.connections, 12);
+  EXPECT_EQ(service.limits.memory_limit_mb, 256);
+  EXPECT_EQ(service.limits.timeout_s, 3);
+  const RewardOptions named =
+      read("",
+           "functions: [{name: math}, {name: sandbox_fusion, weight: 2}], sandbox_fusion: {url: "
+           "'http://box:1/run', allowed_hosts: [box]}")
+          .reward.functions;
+  EXPECT_TRUE(named.functions.at(1).service);
+  EXPECT_EQ(named.programs.service.server, "http://box:1");
+  refused("", "function: sandbox_fusion", "the url of the service");
+  refused("", "function: sandbox_fusion, sandbox_fusion: {url: null}", "the url of the service");
+  refused("", "function: sandbox_fusion, sandbox_fusion: {url: 'http://box:1/run'}",
+          "allowed_hosts");
+  for (const char* url : {"https://127.0.0.1:1/run", "http://127.0.0.1:1", "http:/x", "h",
+                          "http://", "http://box@127.0.0.1:1/run", "http://127.0.0.1:1.box/run"}) {
+    refused("", "function: sandbox_fusion, sandbox_fusion: {url: '" + std::string(url) + "'}",
+            "http://127.0.0.1:8080/run_code");
+  }
+  refused("", "function: math, sandbox_fusion: {url: 'http://127.0.0.1:1/run'}",
+          "function: sandbox_fusion beside it");
+}
+
 TEST(RunRewards, TheSchemaNamesEveryRule) {
   std::ifstream stream(std::string(TESSERA_SOURCE_DIR) + "/docs/schemas/run.schema.json");
   const nlohmann::json schema = nlohmann::json::parse(stream);
   const auto told = schema.at("/properties/reward/properties/function/enum"_json_pointer);
   std::vector<std::string> names = reward_rule_names();
   names.emplace_back(kUnitTestsName);
+  names.emplace_back(kSandboxName);
   EXPECT_EQ(told.get<std::vector<std::string>>(), names);
   std::ifstream page(std::string(TESSERA_SOURCE_DIR) + "/docs/training/rewards.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};

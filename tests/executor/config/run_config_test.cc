@@ -47,6 +47,7 @@ TEST(RunConfig, ReadsWhatTheFileSays) {
   EXPECT_EQ(config->actor.optim.decay, LrDecay::cosine);
   EXPECT_EQ(config->actor.objective.policy.clip_ratio_high, 0.28);
   EXPECT_EQ(config->rollout.sampling.top_p, 0.9);
+  EXPECT_EQ(config->rollout.sampling.min_p, 0);
   EXPECT_EQ(config->critic.cliprange_value, 0.4);
   EXPECT_EQ(config->trainer.seed, 7u);
 }
@@ -326,6 +327,7 @@ const Edit kEdits[] = {
     {"clip_ratio_high: 0.28", "policy_loss: {loss_mode: dro}", "11:18", "no 'dro_beta'", "above 0"},
     {"clip_ratio_high: 0.28", "clip_ratio_c: 1", "11:19 (" + kActor + "clip_ratio_c)", "1",
      "above 1"},
+    {"top_p: 0.9", "min_p: 1.5", "14:12 (" + kRollout + "min_p)", "1.5", "0 to 1"},
     {"top_p: 0.9", "top_p: 0", "14:12 (" + kRollout + "top_p)", "0", "above 0 to 1"},
     {"top_p: 0.9", "top_p: 0.9\n    top_p: 1", "15:5", "the key 'top_p' again", "once"},
     {"cliprange_value: 0.4", "cliprange_value: no", "16:20 (critic.cliprange_value)", "\"no\"",
@@ -366,7 +368,8 @@ TEST(RunConfig, ValidationHasVerlsKeysAndDefaults) {
   EXPECT_TRUE(plain->validation.before_train);
   const auto set = parse_run_config(
       with_validation("  val_files: v.parquet\n  val_max_samples: 9\n",
-                      "    val_kwargs: {do_sample: true, temperature: 0.6, top_p: 0.95, n: 4}\n",
+                      "    min_p: 0.05\n    val_kwargs: {do_sample: true, temperature: 0.6, top_p: "
+                      "0.95, min_p: 0.1, n: 4}\n",
                       "  test_freq: 5\n  val_before_train: false\n  validation_data_dir: d\n"
                       "  max_actor_ckpt_to_keep: 1\n  save_top_k: 1\n"
                       "  monitor: val-core/s/reward/mean@4\n"),
@@ -375,7 +378,9 @@ TEST(RunConfig, ValidationHasVerlsKeysAndDefaults) {
   EXPECT_EQ(set->validation.files, (std::vector<std::filesystem::path>{"v.parquet"}));
   EXPECT_EQ(set->validation.most_prompts, 9);
   EXPECT_EQ(set->validation.sampling.temperature, 0.6);
+  EXPECT_EQ(set->rollout.sampling.min_p, 0.05);
   EXPECT_EQ(set->validation.sampling.top_p, 0.95);
+  EXPECT_EQ(set->validation.sampling.min_p, 0.1);
   EXPECT_EQ(set->validation.samples, 4);
   EXPECT_EQ(set->validation.freq, 5);
   EXPECT_FALSE(set->validation.before_train);

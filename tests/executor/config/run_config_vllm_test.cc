@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "cost_models/documents/problem.h"
-#include "executor/config/run_config.h"
+#include "executor/config/run_config_vllm.h"
 #include "tests/executor/config/grpo_plan.h"
 
 namespace tessera {
@@ -62,9 +62,46 @@ TEST(VllmConfig, RefusesWhatVllmCannotHold) {
   hosts.cluster.gpus_per_node = 2;
   hosts.cluster.nodes = 2;
   EXPECT_THAT(refused(hosts, text), HasSubstr("their own host"));
-  Plan few = grpo_plan();
-  for (RolePlan& role : few.roles) role.batching.max_sequences = 8;
-  EXPECT_THAT(refused(few, text), HasSubstr("sequences at a time than 8"));
+}
+
+// A plan for vLLM's servers says who generates and what the servers get; the file may say
+// otherwise.
+TEST(VllmConfig, APlanForItsServersSaysSoByItself) {
+  Plan plan = grpo_plan();
+  plan.engine = "tessera+vllm";
+  for (RolePlan& role : plan.roles) {
+    if (role.role != Role::rollout) continue;
+    role.memory[Phase::gen] = {.weights = plan.cluster.device.memory / 8,
+                               .kv_cache = plan.cluster.device.memory / 4,
+                               .reserve = plan.cluster.device.memory / 4};
+  }
+  plan.reshard.front().keep = true;
+  const auto read = [&](const std::string& text) {
+    Problems problems;
+    const auto config = parse_run_config(text, "run.yaml", plan, problems);
+    EXPECT_TRUE(config) << to_string(problems.at(0));
+    return config->rollout;
+  };
+  const std::string bare =
+      "version: 1\ndata: {train_files: [a.jsonl]}\ntrainer: "
+      "{total_training_steps: 2}\n";
+  for (const std::string& text : {bare, yaml("top_k: 0")}) {
+    const RolloutConfig planned = read(text);
+    EXPECT_EQ(planned.engine, GenerationEngine::vllm);
+    EXPECT_EQ(planned.vllm.gpu_memory_utilization, 0.38);  // 3/8 in hundredths, rounded up
+    EXPECT_FALSE(planned.vllm.sleeps);
+    EXPECT_EQ(generation_note(plan, planned), "");
+  }
+  plan.reshard.front().keep = false;
+  EXPECT_TRUE(read(bare).vllm.sleeps);
+  EXPECT_EQ(read(yaml("vllm: {gpu_memory_utilization: 0.7}")).vllm.gpu_memory_utilization, 0.7);
+  const RolloutConfig own = read(yaml("engine: tessera"));
+  EXPECT_EQ(own.engine, GenerationEngine::tessera);
+  EXPECT_THAT(generation_note(plan, own), HasSubstr("tessera generates"));
+  plan.engine = "tessera";
+  EXPECT_EQ(read(bare).engine, GenerationEngine::tessera);
+  EXPECT_EQ(generation_note(plan, read(bare)), "");
+  EXPECT_THAT(generation_note(plan, read(yaml("engine: vllm"))), HasSubstr("'tessera' is not for"));
 }
 
 TEST(VllmConfig, RefusesWordsThatSayNothingOrTooMuch) {

@@ -52,7 +52,7 @@ TEST_P(TokenizerGolden, EncodesAndDecodesAsHuggingFaceDoes) {
   }
 }
 
-// Oracle: Hugging Face's tokenizers, run here (tokenizer_oracle.py); 10,000 strings in all.
+// Oracle: Hugging Face's tokenizers, run here (tokenizer_oracle.py); 10,000 strings of each kind.
 TEST_P(TokenizerGolden, TenThousandRandomStringsHaveHuggingFacesIds) {
   const std::string python = python_with("tokenizers");
   if (python.empty()) GTEST_SKIP() << "no Python with tokenizers";
@@ -90,7 +90,9 @@ TEST_P(TokenizerGolden, AStreamOfTokensGivesTheSameTextAndNeverHalfACharacter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, TokenizerGolden, testing::Values("qwen2", "llama3", "gpt2"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, TokenizerGolden,
+                         testing::Values("qwen2", "llama3", "gpt2", "llama2", "mistral",
+                                         "metaspace"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 TEST(Tokenizer, MalformedUtf8BecomesReplacementCharacters) {
@@ -258,6 +260,65 @@ TEST(Tokenizer, EveryMalformedFileIsRefusedWithPlaceAndReason) {
     EXPECT_FALSE(Tokenizer::parse(text, "tokenizer.json", problems)) << text;
     EXPECT_FALSE(problems.empty()) << text;
   }
+}
+
+const Edit kSentenceEdits[] = {
+    {"no byte_fallback", [](json& d) { d["model"]["byte_fallback"] = false; }, "byte-level"},
+    {"an unknown decoder", [](json& d) { d["decoder"]["decoders"][0]["type"] = "CTC"; }, "'CTC'"},
+    {"decoders in another order",
+     [](json& d) { std::swap(d["decoder"]["decoders"][1], d["decoder"]["decoders"][2]); },
+     "'Fuse'"},
+    {"no ByteFallback", [](json& d) { d["decoder"]["decoders"].erase(1); }, "ByteFallback"},
+    {"stripped at the end", [](json& d) { d["decoder"]["decoders"][3]["stop"] = 1; }, "/stop"},
+    {"stripped by a text", [](json& d) { d["decoder"]["decoders"][3]["start"] = "1"; }, "/start"},
+    {"a byte-level decoder",
+     [](json& d) {
+       d["decoder"] = {{"type", "ByteLevel"}};
+     },
+     "Metaspace or byte_fallback"},
+    {"replaces an expression",
+     [](json& d) {
+       d["normalizer"]["normalizers"][1]["pattern"] = {{"Regex", " "}};
+     },
+     "String"},
+    {"prepends nothing", [](json& d) { d["normalizer"]["normalizers"][0].erase("prepend"); },
+     "/prepend"},
+    {"an unknown scheme",
+     [](json& d) {
+       d["pre_tokenizer"] = {
+           {"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}};
+     },
+     "always, first or never"},
+    {"ByteLevel beside bytes",
+     [](json& d) {
+       d["pre_tokenizer"] = {{"type", "ByteLevel"}};
+     },
+     "byte_fallback"},
+};
+
+TEST(Tokenizer, EveryMalformedSentenceFileIsRefusedWithPlaceAndReason) {
+  const json good = json::parse(fixture("llama2/tokenizer.json"));
+  for (const Edit& edit : kSentenceEdits) {
+    json document = good;
+    edit.apply(document);
+    Problems problems;
+    EXPECT_FALSE(Tokenizer::parse(document.dump(), "tokenizer.json", problems)) << edit.what;
+    std::string all;
+    for (const Problem& problem : problems) all += to_string(problem) + "\n";
+    EXPECT_NE(all.find(edit.says), std::string::npos) << edit.what << ": " << all;
+  }
+}
+
+/// Llama 2's first files call their special tokens normalized.
+TEST(Tokenizer, SpecialTokensThatAreNormalizedKeepTheirNames) {
+  json document = json::parse(fixture("llama2/tokenizer.json"));
+  for (json& token : document["added_tokens"]) token["normalized"] = true;
+  Problems problems;
+  const auto tokenizer = Tokenizer::parse(document.dump(), "tokenizer.json", problems);
+  ASSERT_TRUE(tokenizer) << to_string(problems.at(0));
+  EXPECT_EQ(tokenizer->id_of("</s>"), 2);
+  EXPECT_TRUE(tokenizer->is_special(2));
+  EXPECT_EQ(tokenizer->encode("a", true).front(), 1);
 }
 
 TEST(Tokenizer, EveryTruncationOfAFileIsRefused) {

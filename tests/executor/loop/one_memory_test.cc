@@ -16,7 +16,7 @@
 #include "executor/loop/calls.h"
 #include "executor/loop/worker.h"
 #include "executor/rollout/generate.h"
-#include "executor/rollout/replay.h"
+#include "executor/rollout/prompt_dealing.h"
 #include "planner/request/candidate.h"
 #include "tests/executor/reshard/layout_cases.h"
 #include "tests/executor/train/small_models.h"

@@ -21,6 +21,12 @@ nlohmann::json read_json(const std::filesystem::path& path) {
   return nlohmann::json::parse(std::ifstream(path));
 }
 
+torch::Tensor tensor_of(const TensorView& view) {
+  torch::Tensor tensor = torch::empty(view.shape, torch::kFloat);
+  std::memcpy(tensor.mutable_data_ptr(), view.data.data(), view.data.size());
+  return tensor;
+}
+
 }  // namespace
 
 std::filesystem::path fixtures_dir() {
@@ -37,9 +43,13 @@ Fixture read_fixture(const std::string& name) {
   fixture.spec = *spec;
   fixture.sequences =
       read_json(fixture.folder / "input_ids.json").get<std::vector<std::vector<std::int64_t>>>();
-  const TensorView& view = file->tensors.at(0);
-  fixture.logits = torch::empty({view.elements() / spec->vocab, spec->vocab}, torch::kFloat);
-  std::memcpy(fixture.logits.mutable_data_ptr(), view.data.data(), view.data.size());
+  fixture.logits = tensor_of(file->tensors.at(0)).view({-1, spec->vocab});
+  if (!spec->moe) return fixture;
+  const auto gradients = open_safetensors(fixture.folder / "gradients.safetensors", problems);
+  if (!gradients) throw Error(ExitCode::bad_input, problems);
+  for (const TensorView& view : gradients->tensors) {
+    fixture.gradients[std::string(view.name)] = tensor_of(view);
+  }
   return fixture;
 }
 
@@ -63,6 +73,8 @@ ParallelLayout layout_of(const ModelSpec& spec, Degrees degrees) {
   return {.tp = degrees.tp,
           .pp = degrees.pp,
           .dp_replicate = degrees.dp,
+          .ep = degrees.ep,
+          .etp = spec.moe ? degrees.tp : 1,
           .stages = even_stages(spec.layers, degrees.pp)};
 }
 
@@ -117,7 +129,9 @@ torch::Tensor pipeline_forward(const Weights& weights, const ParallelGroups& gro
 }
 
 double relative_error(const torch::Tensor& a, const torch::Tensor& b) {
-  return (a - b).abs().max().item<double>() / b.abs().max().item<double>();
+  const double difference = (a - b).abs().max().item<double>();
+  const double largest = b.abs().max().item<double>();
+  return largest > 0 ? difference / largest : difference;
 }
 
 }  // namespace tessera::testing

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct Fixture {
   ModelSpec spec;
   std::vector<std::vector<std::int64_t>> sequences;
   torch::Tensor logits;  // [sequences * tokens, vocab], as transformers computed them
+  /// Of models with experts: what scripts/make_fixtures.py says of gradients.safetensors.
+  std::map<std::string, torch::Tensor> gradients;
 };
 Fixture read_fixture(const std::string& name);
 
@@ -29,7 +32,7 @@ Fixture read_fixture(const std::string& name);
 ModelSpec small_model(std::int64_t query_heads, std::int64_t kv_heads, std::int64_t layers = 2);
 
 struct Degrees {
-  int tp = 1, pp = 1, dp = 1;
+  int tp = 1, pp = 1, dp = 1, ep = 1;
 };
 ParallelLayout layout_of(const ModelSpec& spec, Degrees degrees);
 
@@ -49,7 +52,7 @@ torch::Tensor pipeline_forward(const Weights& weights, const ParallelGroups& gro
 /// x of stage `from` arrives in x of stage `to`. Every stage calls it.
 void pass_on(const ParallelGroups& groups, const torch::Tensor& x, int from, int to);
 
-/// max|a - b| / max|b|.
+/// max|a - b| / max|b|; max|a - b| where b is zero, as of an expert that no token chose.
 double relative_error(const torch::Tensor& a, const torch::Tensor& b);
 
 }  // namespace tessera::testing

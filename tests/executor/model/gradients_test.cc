@@ -104,6 +104,14 @@ TEST(Gradients, OfACutModelEqualOneRanks) {
   }
 }
 
+TEST(Gradients, OfCutExpertsEqualOneRanks) {
+  for (const char* name : {"tiny-mixtral-tied", "tiny-qwen2-moe", "tiny-qwen3-moe"}) {
+    SCOPED_TRACE(name);
+    const Fixture fixture = read_fixture(name);
+    expect_cuts_agree(fixture.spec, fixture.folder, {{2, 1}, {4, 1}, {1, 2}, {2, 2}, {1, 3}});
+  }
+}
+
 TEST(Gradients, OfATiedEmbeddingAreSummedOverBothEnds) {
   for (const char* name : {"tiny-qwen2-tied", "tiny-qwen3-tied"}) {
     SCOPED_TRACE(name);

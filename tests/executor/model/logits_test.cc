@@ -15,8 +15,9 @@ struct Case {
 };
 
 std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.fixture + "_tp" + std::to_string(info.param.degrees.tp) + "_pp" +
-                     std::to_string(info.param.degrees.pp);
+  const Degrees& degrees = info.param.degrees;
+  std::string name = info.param.fixture + "_tp" + std::to_string(degrees.tp) + "_pp" +
+                     std::to_string(degrees.pp) + "_ep" + std::to_string(degrees.ep);
   for (char& c : name) {
     if (c == '-' || c == '.') c = '_';
   }
@@ -46,7 +47,7 @@ std::vector<torch::Tensor> logits_of(const Fixture& fixture, Degrees degrees,
 TEST_P(Logits, EqualTransformers) {
   const Fixture fixture = read_fixture(GetParam().fixture);
   const auto results = logits_of(fixture, GetParam().degrees, fixture.sequences);
-  ASSERT_EQ(static_cast<int>(results.size()), GetParam().degrees.tp);
+  ASSERT_EQ(static_cast<int>(results.size()), GetParam().degrees.tp * GetParam().degrees.dp);
   for (const torch::Tensor& logits : results) {
     EXPECT_LE(relative_error(logits, fixture.logits), 1e-5);
     EXPECT_TRUE(torch::equal(logits, results.front()));
@@ -60,6 +61,19 @@ std::vector<Case> cases() {
         "tiny-llama-yarn", "tiny-llama-yarn-mscale", "tiny-mistral", "tiny-mistral-window",
         "tiny-qwen2", "tiny-qwen2-tied", "tiny-qwen2-window", "tiny-qwen3", "tiny-qwen3-tied"}) {
     for (const Degrees degrees : {Degrees{1, 1}, {2, 1}, {4, 1}, {1, 2}, {2, 2}, {1, 4}, {3, 1}}) {
+      all.push_back({name, degrees});
+    }
+  }
+  for (const char* name : {"tiny-mixtral", "tiny-mixtral-tied", "tiny-qwen2-moe",
+                           "tiny-qwen2-moe-unbiased", "tiny-qwen3-moe", "tiny-qwen3-moe-step"}) {
+    for (const Degrees degrees : {Degrees{1, 1},
+                                  {2, 1},
+                                  {4, 1},
+                                  {1, 2},
+                                  {3, 1},
+                                  {1, 1, 2, 2},
+                                  {2, 1, 2, 2},
+                                  {1, 1, 4, 4}}) {
       all.push_back({name, degrees});
     }
   }

@@ -69,6 +69,23 @@ inline ParallelLayout layout_of(int tp, int pp, int dp, std::int64_t layers, int
   return layout;
 }
 
+/// Experts cut as the rest is or whole, dealt to data-parallel or to all ranks, stored in shards.
+inline std::vector<ParallelLayout> four_rank_expert_layouts(std::int64_t layers) {
+  const auto dealt = [&](ParallelLayout layout, int ep, int etp, bool sequence = false) {
+    layout.ep = ep;
+    layout.etp = etp;
+    layout.sequence_parallel = sequence;
+    return layout;
+  };
+  return {
+      dealt(layout_of(1, 1, 4, layers), 1, 1),       dealt(layout_of(4, 1, 1, layers), 1, 4),
+      dealt(layout_of(1, 1, 4, layers), 2, 1),       dealt(layout_of(1, 1, 4, layers), 4, 1),
+      dealt(layout_of(2, 1, 2, layers), 2, 2),       dealt(layout_of(2, 1, 2, layers), 1, 2),
+      dealt(layout_of(2, 1, 2, layers), 4, 1, true), dealt(layout_of(1, 2, 2, layers), 2, 1),
+      dealt(layout_of(1, 1, 1, layers, 4), 1, 1),    dealt(layout_of(1, 1, 1, layers, 4), 2, 1),
+      dealt(layout_of(2, 1, 1, layers, 2), 1, 2),    dealt(layout_of(1, 1, 1, layers, 4), 4, 1)};
+}
+
 inline std::vector<ParallelLayout> four_rank_layouts(std::int64_t layers) {
   std::vector<ParallelLayout> layouts;
   for (const int tp : {1, 2, 4}) {

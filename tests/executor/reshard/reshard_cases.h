@@ -81,6 +81,23 @@ inline void delivers_every_pair(Communicator& world, const WeightReshardOptions&
   }
 }
 
+/// The same of experts, between every two layouts of which the second stores whole tensors.
+inline void delivers_experts(Communicator& world, const WeightReshardOptions& options) {
+  const ModelSpec model = expert_model();
+  const ParameterTable table = parameter_table(model);
+  const std::vector<ParallelLayout> layouts = four_rank_expert_layouts(model.layers);
+  for (const ParallelLayout& from : layouts) {
+    for (const ParallelLayout& to : layouts) {
+      if (to.dp_shard > 1) continue;
+      SCOPED_TRACE(describe(from) + " -> " + describe(to));
+      Rig rig(world, table, contiguous(from), contiguous(to), options);
+      const ReshardReport report = rig.weight_reshard->run();
+      EXPECT_TRUE(rig.landed == rig.expected) << "rank " << world.rank();
+      EXPECT_EQ(report.busiest, report.lower_bound);
+    }
+  }
+}
+
 /// The optimizer writes bucket after bucket, late; nobody may see what was there before.
 inline void overlaps_without_stale_weights(Communicator& world, const WeightReshardOptions& options,
                                            const ParallelLayout& from, const ParallelLayout& to) {

@@ -35,6 +35,14 @@ TEST(WeightReshard, DeliversEveryPairOfLayoutsByAllGathersAndMessages) {
   });
 }
 
+TEST(WeightReshard, DeliversExpertsBetweenEveryPairOfLayoutsWithTheFewestBytes) {
+  for (const ReshardTransport transport : {ReshardTransport::host, ReshardTransport::send_recv}) {
+    run_ranks(4, [&](Communicator& world) {
+      reshard_cases::delivers_experts(world, {.transport = transport});
+    });
+  }
+}
+
 TEST(WeightReshard, LargeMessagesAndGathersByThemselvesChangeNothing) {
   run_ranks(4, [](Communicator& world) {
     for (const ReshardTransport transport :

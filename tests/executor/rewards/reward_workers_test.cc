@@ -391,7 +391,7 @@ TEST(RewardWorkers, ASandboxHasNoNetworkAndNoWritableFiles) {
   const RewardFunction function{.name = "f", .file = reward.folder.path / "reward.py"};
   RewardPrograms programs{.workers = 1, .limits = reward.limits};
   programs.limits.sandbox = Sandbox::bubblewrap;
-  const auto pool = make_reward_workers(function, programs, 0, 1, problems);
+  const auto pool = make_reward_scorer(function, programs, 0, 1, problems);
   ASSERT_TRUE(pool);
   const auto answers = pool->score(std::vector<RewardRequest>{request("net"), request("write")});
   EXPECT_EQ(answers[0].score.value_or(-1), 1) << "the loopback alone; " << answers[0].failure;

@@ -63,23 +63,26 @@ TEST_F(RolloutOnGpu, TheKernelDrawsTheHostsTokens) {
     for (const double temperature : {0.0, 0.6, 1.0, 1.7}) {
       Tensor last =
           torch::zeros({9}, torch::TensorOptions().dtype(torch::kLong).device(torch::kCUDA));
-      const fused::Drawn drawn =
-          fused::draw_tokens(temperature, logits.to(torch::kCUDA), there(rows, torch::kLong),
-                             there(uniforms, torch::kDouble), slots, last);
-      const std::vector<Draw> got = draws_of({drawn.tokens, drawn.log_probs});
-      const std::vector<Draw> want =
-          sample_rows(logits, rows, uniforms, {.temperature = temperature});
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        EXPECT_EQ(got[i].token, want[i].token) << vocab << " at " << temperature;
-        EXPECT_NEAR(got[i].log_prob, want[i].log_prob, 1e-6);
-        EXPECT_EQ(last[8 - static_cast<std::int64_t>(i)].item<std::int64_t>(), want[i].token);
+      for (const double min_p : {0.0, 0.02, 0.4, 1.0}) {
+        const SamplingOptions options{.temperature = temperature, .min_p = min_p};
+        const fused::Drawn drawn = fused::draw_tokens(
+            temperature, least_weight(options), logits.to(torch::kCUDA), there(rows, torch::kLong),
+            there(uniforms, torch::kDouble), slots, last);
+        const std::vector<Draw> got = draws_of({drawn.tokens, drawn.log_probs});
+        const std::vector<Draw> want = sample_rows(logits, rows, uniforms, options);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          EXPECT_EQ(got[i].token, want[i].token)
+              << vocab << " at " << temperature << ", min_p " << min_p;
+          EXPECT_NEAR(got[i].log_prob, want[i].log_prob, 1e-6);
+          EXPECT_EQ(last[8 - static_cast<std::int64_t>(i)].item<std::int64_t>(), want[i].token);
+        }
       }
     }
     Tensor bad = logits.to(torch::kCUDA);
     bad[1][7] = std::numeric_limits<float>::quiet_NaN();
     Tensor last =
         torch::zeros({9}, torch::TensorOptions().dtype(torch::kLong).device(torch::kCUDA));
-    const fused::Drawn drawn = fused::draw_tokens(1.0, bad, there(rows, torch::kLong),
+    const fused::Drawn drawn = fused::draw_tokens(1.0, 0, bad, there(rows, torch::kLong),
                                                   there(uniforms, torch::kDouble), slots, last);
     EXPECT_EQ(drawn.tokens[1].item<int>(), -1);
     EXPECT_GE(drawn.tokens[0].item<int>(), 0);

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "executor/model/scores.h"
-#include "executor/rollout/replay.h"
+#include "executor/rollout/prompt_dealing.h"
 #include "tests/executor/model/fixture.h"
 
 namespace tessera {
@@ -39,12 +39,13 @@ RolloutOptions options() {
 /// Generates on every rank of a layout and returns the sequences of all replicas, after checking
 /// that the ranks of one replica agree.
 std::vector<Sequence> generated(Degrees degrees, std::span<const TokenPrompt> all,
-                                const RolloutOptions& options, RolloutCounts* counts = nullptr) {
+                                const RolloutOptions& options, RolloutCounts* counts = nullptr,
+                                const ModelSpec& model = spec()) {
   std::mutex mutex;
   std::vector<std::vector<Sequence>> of_replica(static_cast<std::size_t>(degrees.dp));
   testing::on_ranks(
-      spec(), degrees, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
-        const Weights weights = testing::loaded(spec(), layout, groups, {});
+      model, degrees, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+        const Weights weights = testing::loaded(model, layout, groups, {});
         const Rollout rollout =
             RolloutEngine(weights, groups)
                 .generate(5, prompts_of_replica(all, groups.dp_size, groups.dp_rank), options);
@@ -84,14 +85,15 @@ torch::Tensor logits_after(const Weights& weights, const ParallelGroups& groups,
   return full_logits(weights, groups, hidden.slice(0, -1))[0];
 }
 
-TEST(Generate, GreedyDecodingIsRepeatedArgmaxOfTheFullForwardPass) {
+/// Of every sequence, one forward pass over the whole text for each token.
+void expect_repeated_argmax(const ModelSpec& model, Degrees degrees) {
   const auto all = prompts(5, 1);
   RolloutOptions greedy = options();
   greedy.sampling.temperature = 0;
-  const auto sequences = generated({}, all, greedy);
-  testing::on_ranks(spec(), {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+  const auto sequences = generated(degrees, all, greedy, nullptr, model);
+  testing::on_ranks(model, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
     const torch::NoGradGuard no_grad;
-    const Weights weights = testing::loaded(spec(), layout, groups, {});
+    const Weights weights = testing::loaded(model, layout, groups, {});
     for (const Sequence& s : sequences) {
       std::vector<std::int64_t> text(s.prompt.begin(), s.prompt.end());
       ASSERT_EQ(s.response.size(), 12u);
@@ -104,6 +106,25 @@ TEST(Generate, GreedyDecodingIsRepeatedArgmaxOfTheFullForwardPass) {
       }
     }
   });
+}
+
+TEST(Generate, GreedyDecodingIsRepeatedArgmaxOfTheFullForwardPass) {
+  expect_repeated_argmax(spec(), {});
+}
+
+TEST(Generate, GreedyDecodingOfExpertsIsRepeatedArgmaxToo) {
+  for (const bool shared : {false, true}) {
+    ModelSpec model = spec();
+    model.family = shared ? ModelFamily::qwen2_moe : ModelFamily::qwen3_moe;
+    model.qk_norm = !shared;
+    model.moe = MoeSpec{.experts = 6, .experts_per_token = 2, .expert_ffn = 12};
+    model.moe->shared_ffn = shared ? 20 : 0;
+    model.moe->shared_gate = shared;
+    model.moe->normalised = !shared;
+    for (const Degrees degrees : {Degrees{}, {2, 1}, {2, 1, 2}}) {
+      expect_repeated_argmax(model, degrees);
+    }
+  }
 }
 
 TEST(Generate, LogProbsAreTrainingsAtTheTemperature) {

@@ -61,8 +61,9 @@ void expect_decode_matches(const ModelSpec& spec, const std::filesystem::path& f
 }
 
 TEST(PagedDecoder, EqualsTheFullForwardOnEveryFamily) {
-  for (const char* name : {"tiny-llama-llama3", "tiny-llama-yarn", "tiny-mistral-window",
-                           "tiny-qwen2-tied", "tiny-qwen3"}) {
+  for (const char* name :
+       {"tiny-llama-llama3", "tiny-llama-yarn", "tiny-mistral-window", "tiny-qwen2-tied",
+        "tiny-qwen3", "tiny-mixtral-tied", "tiny-qwen2-moe", "tiny-qwen3-moe"}) {
     SCOPED_TRACE(name);
     const Fixture fixture = read_fixture(name);
     for (const int tp : {1, 2, 4}) {

@@ -51,7 +51,10 @@ std::vector<SamplingOptions> all_options() {
           {.temperature = 1, .top_p = 0.7},
           {.temperature = 0.9, .top_k = 20, .top_p = 0.5},
           {.temperature = 1, .top_k = 1},
-          {.temperature = 1, .top_k = 1000000, .top_p = 0.01}};
+          {.temperature = 1, .top_k = 1000000, .top_p = 0.01},
+          {.temperature = 0.8, .min_p = 0.1},
+          {.temperature = 1.4, .top_k = 30, .top_p = 0.9, .min_p = 0.03},
+          {.temperature = 1, .min_p = 1}};
 }
 
 std::vector<torch::Device> devices() {

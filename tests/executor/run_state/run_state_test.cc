@@ -24,12 +24,18 @@ using namespace testing_models;  // NOLINT
 struct Cut {
   const char* name;
   int tp = 1, pp = 1, dp = 1, zero = 0, shard = 1, cp = 1;
+  int ep = 1;                      // of a model with experts
+  bool sequence_parallel = false;  // and experts whole
 
   int ranks() const { return tp * pp * dp * shard * cp; }
   ParallelLayout layout(const ModelSpec& model) const {
     ParallelLayout layout = layout_of(model, tp, pp, dp, zero);
     layout.dp_shard = shard;
     layout.cp = cp;
+    if (!model.moe) return layout;
+    layout.ep = ep;
+    layout.sequence_parallel = sequence_parallel;
+    layout.etp = sequence_parallel ? 1 : tp;
     return layout;
   }
 };
@@ -47,6 +53,18 @@ const Cut kCuts[] = {
     {.name = "tp2fsdp2", .tp = 2, .zero = 3, .shard = 2},
     {.name = "cp2", .cp = 2},
     {.name = "cp2zero1", .dp = 2, .zero = 1, .cp = 2},
+};
+
+const Cut kExpertCuts[] = {
+    {.name = "one"},
+    {.name = "tp2", .tp = 2},
+    {.name = "fsdp3", .zero = 3, .shard = 3},
+    {.name = "ep2", .dp = 2, .ep = 2},
+    {.name = "ep2dp4", .dp = 4, .ep = 2},
+    {.name = "ep2zero1", .dp = 2, .zero = 1, .ep = 2},
+    {.name = "ep2hsdp", .dp = 2, .zero = 3, .shard = 2, .ep = 2},
+    {.name = "ep2tp2pp2", .tp = 2, .pp = 2, .dp = 2, .ep = 2},
+    {.name = "ep4tp2", .tp = 2, .dp = 2, .ep = 4, .sequence_parallel = true},
 };
 
 /// What the element of a tensor holds in a state: another number for each.
@@ -155,9 +173,8 @@ void expect_restored(const Cut& cut, const ModelSpec& model, DType dtype,
 class StateOf : public testing::TestWithParam<Cut> {};
 
 /// Of all ranks exactly one writes each element, and nobody much more than its share.
-TEST_P(StateOf, EveryElementIsWrittenOnce) {
-  const Cut cut = GetParam();
-  for (const ModelSpec& model : {qwen2(), llama()}) {
+void expect_written_once(const Cut& cut, const std::vector<ModelSpec>& models) {
+  for (const ModelSpec& model : models) {
     const ParameterTable table = parameter_table(model);
     std::mutex mutex;
     std::map<int, std::vector<Box>> written;
@@ -192,6 +209,8 @@ TEST_P(StateOf, EveryElementIsWrittenOnce) {
   }
 }
 
+TEST_P(StateOf, EveryElementIsWrittenOnce) { expect_written_once(GetParam(), {qwen2(), llama()}); }
+
 TEST_P(StateOf, IsFoundByEveryOtherLayout) {
   const Cut from = GetParam();
   const ModelSpec model = llama();
@@ -205,6 +224,19 @@ TEST_P(StateOf, IsFoundByEveryOtherLayout) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, StateOf, testing::ValuesIn(kCuts),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(State, OfExpertsIsWrittenOnceAndFoundByEveryOtherLayout) {
+  for (const Cut& from : kExpertCuts) {
+    SCOPED_TRACE(from.name);
+    expect_written_once(from, {qwen2_moe()});
+    const TemporaryFolder folder;
+    save(from, qwen2_moe(), DType::fp32, folder.path, 12);
+    for (const Cut& to : kExpertCuts) {
+      SCOPED_TRACE(to.name);
+      expect_restored(to, qwen2_moe(), DType::fp32, folder.path);
+    }
+  }
+}
 
 /// A tied embedding lies on two stages, master weights beside weights of 16 bits.
 TEST(State, TiedEmbeddingsAndBfloat16GoTheSameWay) {

@@ -12,6 +12,7 @@
 #include "cost_models/spec/context_parallel.h"
 #include "executor/comm/thread_communicator.h"
 #include "executor/train/trainer.h"
+#include "tests/executor/train/layout_cases.h"
 #include "tests/executor/train/small_models.h"
 
 namespace tessera {
@@ -22,19 +23,7 @@ using namespace testing_models;  // NOLINT
 constexpr double kTolerance = 1e-5;
 constexpr int kSteps = 3;
 
-struct Case {
-  std::string name;
-  ModelSpec model;
-  ParallelLayout layout;
-  std::int64_t token_limit = 0;
-  Recompute recompute = Recompute::none;
-  bool reshard_after_forward = true;
-  bool offload = false;
-  int sequences = 9;
-  bool read_peers = false;  // instead of collectives over those who share parameters or gradients
-
-  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-};
+using Case = LayoutCase;
 
 struct Trained {
   std::vector<UpdateResult> results;
@@ -64,6 +53,7 @@ Trained train(const Case& c, Communicator& world, const ParallelLayout& layout, 
                                          {.token_limit = c.token_limit,
                                           .temperature = 0.7,
                                           .entropy = entropy,
+                                          .router_aux_loss_coef = c.balance,
                                           .learning_rate = 1e-3}));
     if (step == 0) out.first_gradients = trainer.optimizer().whole_gradients();
   }
@@ -124,87 +114,6 @@ TEST_P(LayoutOn, TrainsAsOneRankDoes) {
   });
 }
 
-ParallelLayout layout(const ModelSpec& model, int tp, int pp, int replicate, int shard, int zero,
-                      bool sequence = false, int vpp = 1) {
-  return {.tp = tp,
-          .pp = pp,
-          .vpp = vpp,
-          .dp_replicate = replicate,
-          .dp_shard = shard,
-          .zero = zero,
-          .sequence_parallel = sequence,
-          .stages = even_stages(model.layers, pp, vpp)};
-}
-
-std::vector<Case> layouts() {
-  std::vector<Case> all;
-  for (const auto& [name, m] : {std::pair{std::string("Qwen2"), qwen2()}, {"Llama", llama()}}) {
-    all.push_back({name + "Zero2", m, layout(m, 1, 1, 2, 1, 2), 25});
-    all.push_back({name + "Fsdp2", m, layout(m, 1, 1, 1, 2, 3), 25});
-    all.push_back({name + "Fsdp3", m, layout(m, 1, 1, 1, 3, 3)});
-    all.push_back({name + "Hsdp2x2", m, layout(m, 1, 1, 2, 2, 3), 25});
-    all.push_back({name + "Tp2Fsdp2", m, layout(m, 2, 1, 1, 2, 3), 30});
-    all.push_back({name + "Tp2Sequence", m, layout(m, 2, 1, 1, 1, 0, true), 30});
-    all.push_back({name + "Tp2SequenceFsdp2", m, layout(m, 2, 1, 1, 2, 3, true), 30});
-    all.push_back({name + "Pp2Virtual2", m, layout(m, 1, 2, 1, 1, 0, false, 2), 12});
-    all.push_back({name + "Pp2Zero2", m, layout(m, 1, 2, 2, 1, 2), 25});
-  }
-  const ModelSpec m = qwen2(), q3 = qwen3(), value = critic();
-  all.push_back({"Tp4Sequence", m, layout(m, 4, 1, 1, 1, 0, true)});
-  all.push_back({"Qwen3Tp2SequencePp2", q3, layout(q3, 2, 2, 1, 1, 1, true), 30});
-  all.push_back({"Tp2SequenceZero2", m, layout(m, 2, 1, 2, 1, 2, true), 25});
-  all.push_back({"Tp2Pp2Fsdp2", m, layout(m, 2, 2, 1, 2, 3, true), 30});
-  all.push_back({"Pp2Fsdp2", m, layout(m, 1, 2, 1, 2, 3), 25});
-  all.push_back({"Pp2Virtual2Fsdp2Sequence", m, layout(m, 1, 2, 1, 2, 3, false, 2), 20});
-  all.push_back({"Tp2Pp2Virtual2Sequence", m, layout(m, 2, 2, 1, 1, 0, true, 2), 20});
-  all.push_back({"FsdpWithoutReshard", m, layout(m, 1, 1, 1, 2, 3), 25, Recompute::none, false});
-  all.push_back({"FullRecompute", m, layout(m, 2, 1, 1, 1, 0), 25, Recompute::full});
-  all.push_back({"SelectiveRecompute", m, layout(m, 2, 1, 1, 1, 0), 25, Recompute::selective});
-  all.push_back({"FsdpFullRecompute", m, layout(m, 1, 1, 1, 2, 3), 25, Recompute::full});
-  all.push_back(
-      {"SequencePp2FullRecompute", m, layout(m, 2, 2, 1, 1, 0, true), 25, Recompute::full});
-  all.push_back({"FsdpOffload", m, layout(m, 1, 1, 1, 2, 3), 25, Recompute::none, true, true});
-  all.push_back({"Zero1Offload", m, layout(m, 1, 1, 2, 1, 1), 25, Recompute::none, true, true});
-  all.push_back({"CriticFsdp2Tp2Sequence", value, layout(value, 2, 1, 1, 2, 3, true), 30});
-  all.push_back({"FewerSequencesThanShards", m, layout(m, 1, 1, 1, 3, 3), 0, Recompute::none, true,
-                 false, 2});
-  return all;
-}
-
-/// Sequences are 2 to 15 tokens long: many are shorter than twice the ring.
-std::vector<Case> context_layouts() {
-  std::vector<Case> all;
-  const ModelSpec q2 = qwen2(), l = llama(), q3 = qwen3(), value = critic();
-  const auto add = [&](const std::string& name, const ModelSpec& model, ParallelLayout layout,
-                       int cp, std::int64_t limit = 0, Recompute recompute = Recompute::none) {
-    layout.cp = cp;
-    all.push_back({name + "Ring", model, layout, limit, recompute});
-    layout.ulysses = true;
-    if (context_refusal(model, layout).empty())
-      all.push_back({name + "Ulysses", model, layout, limit, recompute});
-  };
-  add("Cp2", q2, layout(q2, 1, 1, 1, 1, 0), 2, 25);
-  add("Cp4", q2, layout(q2, 1, 1, 1, 1, 0), 4);
-  add("LlamaCp2", l, layout(l, 1, 1, 1, 1, 0), 2, 25);
-  add("LlamaCp3", l, layout(l, 1, 1, 1, 1, 0), 3);
-  add("LlamaCp6", l, layout(l, 1, 1, 1, 1, 0), 6);
-  add("Qwen3Cp2Tp2", q3, layout(q3, 2, 1, 1, 1, 0), 2, 25);
-  add("Cp2Tp2Sequence", q2, layout(q2, 2, 1, 1, 1, 0, true), 2, 25);
-  add("LlamaTp4Cp2Sequence", l, layout(l, 4, 1, 1, 1, 0, true), 2);
-  add("Cp2Pp2", q2, layout(q2, 1, 2, 1, 1, 0), 2, 25);
-  add("Cp2Pp2Virtual2Tp2Sequence", q2, layout(q2, 2, 2, 1, 1, 0, true, 2), 2, 25);
-  add("Cp2Fsdp2", q2, layout(q2, 1, 1, 1, 2, 3), 2, 25);
-  add("Cp2Hsdp2x2", q2, layout(q2, 1, 1, 2, 2, 3), 2, 25);
-  add("Cp2Dp2", q2, layout(q2, 1, 1, 2, 1, 0), 2, 25);
-  add("Cp2Zero1", q2, layout(q2, 1, 1, 1, 1, 1), 2, 25);
-  add("Cp2Dp2Zero1", q2, layout(q2, 1, 1, 2, 1, 1), 2, 25);
-  add("Cp2Dp2Zero2Pp2", q2, layout(q2, 1, 2, 2, 1, 2), 2, 25);
-  add("Cp2FullRecompute", q2, layout(q2, 1, 1, 1, 1, 0), 2, 25, Recompute::full);
-  add("Cp2SelectiveRecomputeFsdp2", q2, layout(q2, 1, 1, 1, 2, 3), 2, 25, Recompute::selective);
-  add("CriticCp2Tp2", value, layout(value, 2, 1, 1, 1, 0), 2, 25);
-  return all;
-}
-
 std::vector<Case> layouts_that_read_peers() {
   std::vector<Case> all = layouts();
   std::erase_if(all, [](const Case& c) {
@@ -220,6 +129,8 @@ INSTANTIATE_TEST_SUITE_P(ReadingPeers, LayoutOn, testing::ValuesIn(layouts_that_
 INSTANTIATE_TEST_SUITE_P(Layouts, LayoutOn, testing::ValuesIn(layouts()),
                          [](const auto& info) { return info.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(Experts, LayoutOn, testing::ValuesIn(expert_layouts()),
+                         [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(ContextParallel, LayoutOn, testing::ValuesIn(context_layouts()),
                          [](const auto& info) { return info.param.name; });
 

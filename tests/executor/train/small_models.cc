@@ -58,6 +58,33 @@ ModelSpec critic() {
   return model;
 }
 
+ModelSpec mixtral() {
+  ModelSpec model = llama();
+  model.family = ModelFamily::mixtral;
+  model.moe = MoeSpec{.experts = 4, .experts_per_token = 2, .expert_ffn = 21, .normalised = true};
+  return model;
+}
+
+ModelSpec qwen2_moe() {
+  ModelSpec model = qwen2();
+  model.family = ModelFamily::qwen2_moe;
+  model.tied_embeddings = false;
+  model.moe = MoeSpec{.experts = 6,
+                      .experts_per_token = 3,
+                      .expert_ffn = 12,
+                      .shared_ffn = 20,
+                      .shared_gate = true,
+                      .dense_layers = {1}};
+  return model;
+}
+
+ModelSpec qwen3_moe() {
+  ModelSpec model = qwen3();
+  model.family = ModelFamily::qwen3_moe;
+  model.moe = MoeSpec{.experts = 8, .experts_per_token = 2, .expert_ffn = 16, .normalised = true};
+  return model;
+}
+
 ParallelLayout layout_of(const ModelSpec& model, int tp, int pp, int dp, int zero) {
   return {.tp = tp,
           .pp = pp,

@@ -20,6 +20,12 @@ ModelSpec llama();
 ModelSpec qwen3();
 /// qwen2 with a value head.
 ModelSpec critic();
+/// Untied Mixtral of four experts.
+ModelSpec mixtral();
+/// Qwen2-MoE of six experts, a shared one with its gate, and one plain layer.
+ModelSpec qwen2_moe();
+/// Qwen3-MoE of eight experts whose weights are normalised.
+ModelSpec qwen3_moe();
 
 ParallelLayout layout_of(const ModelSpec& model, int tp, int pp, int dp, int zero = 0);
 

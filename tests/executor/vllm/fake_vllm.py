@@ -5,23 +5,28 @@ Routes, their arguments and replies as in vLLM: entrypoints/serve/dev/{sleep,rpc
 entrypoints/serve/instrumentator/{health,basic}.py, entrypoints/serve/disagg/{api_router,protocol,
 serving}.py; samples of one request have seeds one apart (v1/engine/parallel_sampling.py). Workers have
 the extension class that the command line names. Weights are the trainer's or nothing: sleeping at
-level 2 leaves NaN. Requests of a sleeping server wait, as vLLM's do.
+level 2 leaves NaN. Requests of a sleeping server wait, as vLLM's do. It meets itself by torch's
+rendezvous first, as vLLM's workers meet (distributed/parallel_state.py), so that variables of a launcher
+that keep them apart keep it from starting.
 
 FAKE_VLLM_FAULT=KIND[:N] makes it faulty, from its N-th request to generate on (default 1):
 start (ends before it is ready), version, crash, hang, refuse, short, token, name, unknown, stale.
 """
 
 import argparse
+import datetime
 import http.server
 import importlib
 import json
 import os
+import socket
 import sys
 import threading
 import time
 import urllib.parse
 
 import torch
+import torch.distributed
 import vllm_layout
 
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -169,7 +174,12 @@ class Engine:
 
 
 def kept(logits, params):
-    """-inf for what top-k and top-p leave out (v1/sample/ops/topk_topp_sampler.py)."""
+    """-inf for what min-p, top-k and top-p leave out (v1/sample/logits_processor/builtin.py,
+    v1/sample/ops/topk_topp_sampler.py)."""
+    if params.get("min_p", 0.0) > 0:
+        chances = logits.softmax(-1)
+        least = params["min_p"] * chances.amax(-1, keepdim=True)
+        logits = logits.masked_fill(chances < least, float("-inf"))
     if params.get("top_k", 0) > 0:
         least = logits.topk(min(params["top_k"], logits.shape[-1]), -1).values[:, -1:]
         logits = logits.masked_fill(logits < least, float("-inf"))
@@ -216,8 +226,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.reply(400, {"error": {"message": "Unsupported Media Type"}})
             if engine.faulty("refuse"):
                 return self.reply(400, {"error": {"message": "top_p must be in (0, 1]"}})
-            return self.reply(200, {"request_id": "fake", "choices":
-                                    engine.generate(json.loads(text)), "prompt_logprobs": None})
+            body = json.loads(text)
+            if os.environ.get("FAKE_VLLM_LOG_PROMPTS"):
+                sys.stdout.write(f"prompt {json.dumps(body['token_ids'])}\n")
+                sys.stdout.flush()
+            return self.reply(200, {"request_id": "fake", "choices": engine.generate(body),
+                                    "prompt_logprobs": None})
         if not development:
             return self.reply(404, {"detail": "Not Found"})
         if url.path == "/sleep":
@@ -240,8 +254,17 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 512
 
 
+def meet():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    torch.distributed.init_process_group("gloo", init_method=address, rank=0, world_size=1,
+                                         timeout=datetime.timedelta(seconds=5))
+
+
 def main():
     options = arguments()
+    meet()
     if FAULT == "start":
         print("ValueError: Free memory on device is less than desired", file=sys.stderr)
         sys.exit(1)

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 
 #include "cost_models/documents/problem.h"
 #include "executor/arena/arena_layout.h"
@@ -104,6 +105,16 @@ class VllmServers : public testing::Test {
   std::vector<TokenPrompt> prompts_;
 };
 
+// All of the probability that min-p leaves is the most likely token's: samples of a prompt agree.
+TEST_F(VllmServers, MinPIsPassedOn) {
+  rollout_.sampling.min_p = 1;
+  const std::vector<Sequence> sequences = one_step();
+  ASSERT_EQ(sequences.size(), 12U);
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    EXPECT_EQ(sequences[i].response, sequences[i / 3 * 3].response) << i;
+  }
+}
+
 TEST_F(VllmServers, SamplesAreTheirPromptsUnderAnyLimits) {
   const std::vector<Sequence> together = one_step();
   ASSERT_EQ(together.size(), 12U);
@@ -127,6 +138,18 @@ TEST_F(VllmServers, SamplesAreTheirPromptsUnderAnyLimits) {
     begin.resize(std::min<std::size_t>(2, begin.size()));
     EXPECT_EQ(cut[i].response, begin) << i;
   }
+}
+
+// Ranks that `tessera run --ranks` or torchrun started have such variables of their own.
+TEST_F(VllmServers, VariablesOfTheLauncherDoNotReachTheServer) {
+  const std::map<std::string, std::string> launched = {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                                       {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                                       {"MASTER_ADDR", "192.0.2.1"},
+                                                       {"RANK", "1"},
+                                                       {"WORLD_SIZE", "2"}};
+  for (const auto& [name, value] : launched) ::setenv(name.c_str(), value.c_str(), 1);
+  EXPECT_EQ(fault(""), "no error");
+  for (const auto& [name, value] : launched) ::unsetenv(name.c_str());
 }
 
 TEST_F(VllmServers, EveryFaultIsNamed) {
@@ -188,6 +211,7 @@ TEST(GenerateCall, LogProbsAreOfAllTokensAtTheTemperatureOrRefused) {
   EXPECT_STREQ(logprobs_mode({.temperature = 0.7}), "processed_logprobs");
   EXPECT_EQ(logprobs_mode({.temperature = 0.7, .top_k = 5}), nullptr);
   EXPECT_EQ(logprobs_mode({.temperature = 0.7, .top_p = 0.9}), nullptr);
+  EXPECT_EQ(logprobs_mode({.temperature = 0.7, .min_p = 0.1}), nullptr);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "cost_models/layout/model_tensors.h"
 #include "executor/vllm/block_giver.h"
+#include "planner/engines/vllm_weights.h"
 #include "tests/executor/python_oracle.h"
 #include "tests/executor/reshard/layout_cases.h"
 

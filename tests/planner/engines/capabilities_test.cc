@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "planner/plan/plan.h"
 #include "planner/request/plan_request.h"
 #include "planner/request/request.h"
+#include "planner/request/settings.h"
 #include "tests/planner/sample_requests.h"
 
 namespace tessera {
@@ -42,6 +45,37 @@ TEST(Capabilities, RefuseWhatTheEngineCannotRunByPlace) {
   plan.roles = {RolePlan{}};
   plan.reshard.clear();
   EXPECT_TRUE(outside_capabilities(plan).empty());
+}
+
+// Megatron-LM's interleaved schedule, which raises an error where micro-batches are left over.
+TEST(Capabilities, RefuseVirtualStagesWhoseMicroBatchesFillNoRounds) {
+  Plan plan;
+  Problems read;
+  plan.models["actor"].spec = read_model_spec("llama3.1-8b", read).value();
+  RolePlan actor;
+  actor.model = "actor";
+  actor.layout = {.pp = 4, .vpp = 2, .dp_replicate = 2};
+  actor.layout.stages = even_stages(32, 4, 2);
+  const auto places = [&](const char* engine, std::int64_t mini_batch) {
+    plan.engine = engine;
+    plan.roles = {actor};
+    plan.roles[0].batching.mini_batch = mini_batch;
+    std::string text;
+    for (const Problem& problem : outside_capabilities(plan, "p.json")) {
+      text += problem.place + ": " + problem.expected + "; ";
+    }
+    return text;
+  };
+  const std::string refused = "/roles/0/layout/vpp: 1, or ";
+  EXPECT_EQ(places("megatron", 24), "");
+  EXPECT_EQ(places("megatron", 20),
+            refused + "a multiple of pp = 4 sequences of a batch on a replica; ");
+  EXPECT_EQ(places("verl-megatron", 20), "");
+  EXPECT_EQ(places("verl-megatron", 6),
+            refused + "at least pp = 4 sequences of a batch on a replica; ");
+  actor.layout.vpp = 1;
+  actor.layout.stages = even_stages(32, 4, 1);
+  EXPECT_EQ(places("megatron", 20), "");
 }
 
 // verl has one set of Megatron's process groups for all roles of a process.
@@ -86,15 +120,15 @@ TEST(Capabilities, ARunJudgesAPlanByTesserasOwnTable) {
   Plan plan;
   plan.engine = "vllm";  // whose table knows every family
   Problems read;
-  plan.models["actor"].spec = read_model_spec("mixtral-8x7b", read).value();
+  plan.models["actor"].spec = read_model_spec("deepseek-v3", read).value();
   EXPECT_TRUE(outside_capabilities(plan, "p.json").empty());
   EXPECT_EQ(outside_capabilities(plan, "p.json", "tessera").size(), 1u);
 }
 
 TEST(Capabilities, RefuseAnArchitectureByName) {
   for (const char* name :
-       {"mixtral-8x7b", "deepseek-v3", "gpt2", "qwen2.5-vl-7b", "gemma2-9b", "phi4", "olmo2-7b",
-        "glm4.5-air", "seed-oss-36b", "qwen3-next-80b-a3b", "qwen3.5-27b", "qwen3-vl-8b"}) {
+       {"deepseek-v3", "gpt2", "qwen2.5-vl-7b", "gemma2-9b", "phi4", "olmo2-7b", "glm4.5-air",
+        "seed-oss-36b", "qwen3-next-80b-a3b", "qwen3.5-27b", "qwen3-vl-8b"}) {
     Problems read;
     Plan plan;
     plan.engine = "tessera";
@@ -102,7 +136,8 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
     const Problems problems = outside_capabilities(plan, "p.json");
     ASSERT_EQ(problems.size(), 1u);
     EXPECT_EQ(problems[0].place, "/models/actor/spec/family");
-    EXPECT_EQ(problems[0].expected, "llama, mistral, qwen2 or qwen3");
+    EXPECT_EQ(problems[0].expected,
+              "llama, mistral, qwen2, qwen3, mixtral, qwen2_moe or qwen3_moe");
     EXPECT_NE(problems[0].found.find(name_of(plan.models["actor"].spec.family)), std::string::npos);
 
     PlanRequest request =
@@ -112,6 +147,80 @@ TEST(Capabilities, RefuseAnArchitectureByName) {
     EXPECT_FALSE(make_plan(request, refused));
     ASSERT_FALSE(refused.empty());
     EXPECT_EQ(refused[0].hint, "engine 'tessera' cannot run this architecture");
+  }
+}
+
+/// A plan of Tessera's own engine for qwen3-30b-a3b, of an actor and a rollout.
+Plan expert_plan(const ParallelLayout& actor, const ParallelLayout& rollout) {
+  Problems read;
+  Plan plan;
+  plan.engine = "tessera";
+  plan.models["actor"].spec = read_model_spec("qwen3-30b-a3b", read).value();
+  plan.roles = {RolePlan{}, RolePlan{}};
+  plan.roles[0].layout = actor;
+  plan.roles[1].role = Role::rollout;
+  plan.roles[1].layout = rollout;
+  for (RolePlan& role : plan.roles) role.model = "actor";
+  return plan;
+}
+
+TEST(Capabilities, ExpertsOfOurOwnEngineLieAsItRunsThem) {
+  const ParallelLayout whole{.dp_replicate = 4};
+  const auto refused_at = [&](const ParallelLayout& actor, const ParallelLayout& rollout) {
+    const Problems problems = outside_capabilities(expert_plan(actor, rollout), "p.json");
+    return problems.size() == 1 ? problems[0].place + " expects " + problems[0].expected
+                                : std::to_string(problems.size());
+  };
+  for (const ParallelLayout& trained :
+       {ParallelLayout{.tp = 2, .dp_replicate = 2, .etp = 2},
+        ParallelLayout{.tp = 2, .dp_shard = 2, .etp = 2, .zero = 3},
+        ParallelLayout{.dp_replicate = 4, .ep = 4},
+        ParallelLayout{.dp_shard = 4, .ep = 4, .zero = 3},
+        ParallelLayout{.dp_replicate = 2, .dp_shard = 2, .ep = 2, .zero = 3},
+        ParallelLayout{.dp_replicate = 2, .ep = 2, .zero = 1},
+        ParallelLayout{.tp = 2, .dp_replicate = 2, .ep = 4, .sequence_parallel = true},
+        ParallelLayout{.tp = 2, .pp = 2, .dp_replicate = 2, .ep = 2, .etp = 2}}) {
+    EXPECT_EQ(refused_at(trained, {.tp = 2, .dp_replicate = 2, .etp = 2}), "0")
+        << describe(trained);
+  }
+  EXPECT_EQ(refused_at({.tp = 2, .dp_replicate = 2}, whole), "/roles/0/layout/etp expects 2");
+  EXPECT_EQ(refused_at({.tp = 2, .dp_replicate = 2, .ep = 2}, whole),
+            "/roles/0/layout/ep expects 1")
+      << "whole experts without sequence parallelism";
+  EXPECT_EQ(refused_at({.dp_shard = 4, .ep = 2, .zero = 3}, whole), "/roles/0/layout/ep expects 1");
+  EXPECT_EQ(refused_at({.dp_replicate = 4, .ep = 2, .zero = 1}, whole),
+            "/roles/0/layout/ep expects 1");
+  EXPECT_EQ(refused_at(whole, {.dp_replicate = 4, .ep = 4}), "/roles/1/layout/ep expects 1");
+  EXPECT_EQ(refused_at(whole, {.tp = 4}), "/roles/1/layout/etp expects tp = 4");
+
+  Plan windowed = expert_plan(whole, whole);
+  ModelSpec& spec = windowed.models["actor"].spec;
+  spec.sliding_window = 1024;
+  EXPECT_TRUE(outside_capabilities(windowed, "p.json").empty());
+  spec.full_attention_layers = {0, 2};
+  ASSERT_EQ(outside_capabilities(windowed, "p.json").size(), 1u);
+  EXPECT_NE(outside_capabilities(windowed, "p.json")[0].found.find("some layers"),
+            std::string::npos);
+}
+
+/// What the search finds for our own engine is what the engine runs, experts dealt out or not.
+TEST(Capabilities, PlansWithExpertsForOurOwnEngineAreWhatItRuns) {
+  Problems read;
+  PlanRequest request =
+      request_of(tiny_model(), workload_of("grpo", KlPlace::none, false), cluster_of(8, 1, 80));
+  request.engine = "tessera";
+  request.models.at("actor").spec = read_model_spec("qwen3-30b-a3b", read).value();
+  for (const char* fixed :
+       {"", "actor.ep=4", "actor.ep=8 actor.zero=3", "actor.tp=2 actor.ep=2 actor.etp=1"}) {
+    PlanRequest asked = request;
+    Problems problems;
+    std::istringstream words(fixed);
+    std::vector<std::string> settings{std::istream_iterator<std::string>(words), {}};
+    asked.fixed = parse_settings(settings, problems);
+    const auto plan = make_plan(asked, problems);
+    ASSERT_TRUE(plan) << fixed << (problems.empty() ? "" : to_string(problems.front()));
+    ASSERT_TRUE(std::holds_alternative<Plan>(*plan)) << fixed;
+    EXPECT_TRUE(outside_capabilities(std::get<Plan>(*plan), "p.json").empty()) << fixed;
   }
 }
 

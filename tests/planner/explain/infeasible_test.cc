@@ -28,8 +28,8 @@ TEST(Infeasible, NamesTheEnginesLimitAndWhoHasTheSetting) {
   ASSERT_EQ(none.reasons.size(), 1u);
   EXPECT_EQ(
       none.reasons[0],
-      "actor.ep=2 is beyond engine 'tessera', which has 1 there; plan with --engine megatron, "
-      "verl-megatron or any");
+      "actor.ep=2 is beyond engine 'tessera', which has 1 (not ep 2 of a model without experts) "
+      "there; plan with --engine megatron, verl-megatron or any");
   EXPECT_EQ(none.nearest_fix.find("leave out actor.ep=2"), 0u);
 }
 

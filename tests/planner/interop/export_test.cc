@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
+#include <tuple>
 
 #include "cost_models/documents/document.h"
 #include "cost_models/documents/strict_yaml.h"
@@ -606,6 +608,42 @@ TEST(Capabilities, EveryEngineHasATableAndRefusesUnknownNames) {
   Problems problems;
   EXPECT_EQ(engine_of("verl_megatron", problems), nullptr);
   EXPECT_EQ(problems[0].hint, "did you mean 'verl-megatron'?");
+}
+
+// core/pipeline_parallel/schedules.py raises an error where global batch / (micro-batch x dp) is no
+// multiple of pp.
+TEST(Export, MicroBatchesOfMegatronFillTheRoundsOfVirtualStages) {
+  Plan plan = RandomPlans("verl-megatron", 62).next();
+  plan.engine = "megatron";
+  RolePlan actor = plan.roles[0];
+  actor.ranks.resize(8);
+  std::iota(actor.ranks.begin(), actor.ranks.end(), 0);
+  actor.offload = {};
+  actor.lora = {};
+  actor.layout = {.pp = 4, .vpp = 2, .dp_replicate = 2, .zero = 1};
+  const auto layers = static_cast<int>(plan.models.at(actor.model).spec.layers);
+  actor.layout.stages = even_stages(layers - layers % 8, 4, 2);
+  plan.models.at(actor.model).spec.layers = layers - layers % 8;
+  plan.reshard.clear();
+  const std::int64_t longest = plan.workload.prompt_tokens + plan.workload.response_tokens.max;
+  const auto exported = [&](std::int64_t mini_batch, std::int64_t sequences, Problems& problems) {
+    actor.batching.mini_batch = mini_batch;
+    actor.batching.update_tokens = sequences * longest;
+    plan.roles = {actor};
+    return export_plan(plan, target_of("megatron"), {}, problems);
+  };
+  Problems problems;
+  for (const auto& [mini_batch, sequences, micro] :
+       {std::tuple{24, 6, 3}, {24, 12, 3}, {24, 2, 1}, {40, 5, 5}, {8, 4, 1}}) {
+    const auto made = exported(mini_batch, sequences, problems);
+    ASSERT_TRUE(made) << to_string(problems.at(0));
+    EXPECT_EQ(mini_batch / 2 / micro % 4, 0);
+    EXPECT_THAT(text_of(*made, "actor.sh"),
+                HasSubstr("--micro-batch-size\n  " + std::to_string(micro) + "\n"));
+  }
+  EXPECT_FALSE(exported(20, 5, problems));
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].place, "/roles/0/layout/vpp");
 }
 
 TEST(Capabilities, MegatronStagesMayDifferOnlyAtTheEnds) {

@@ -206,7 +206,12 @@ TEST(ImportStops, WhatVerlItselfStopsAtIsNotedWithWhatItExpects) {
        "use_remove_padding = false", "true with Ulysses"},
       {kDynamic + "trainer.v1.trainer_mode=separate_async "
                   "trainer.v1.separate_async.parameter_sync_step=8",
-       "checkpoint_engine.backend = naive", "nccl"}};
+       "checkpoint_engine.backend = naive", "nccl"},
+      {kDynamic + own + "actor.fsdp_config.model_dtype=8k", "fsdp_config.model_dtype = 8k", "bf16"},
+      {kDynamic + own + "rollout.dtype=8k", "rollout.dtype = 8k", "half, float16"},
+      {kDynamic + own + "actor.strategy=1.5", "actor.strategy = 1.5", "fsdp, fsdp2"},
+      {kDynamic + own + "actor.strategy=null", "actor.strategy = null", "fsdp, fsdp2"},
+      {kDynamic + own + "actor.loss_agg_mode=x", "loss_agg_mode = x", "token-mean, token-sum"}};
   const Read runs = read(script(kDynamic), on("h200-8"));
   ASSERT_TRUE(runs.imported) << runs.told();
   EXPECT_THAT(runs.imported->notes, Not(Contains(HasSubstr("does not run this"))));
@@ -222,6 +227,32 @@ TEST(ImportStops, WhatVerlItselfStopsAtIsNotedWithWhatItExpects) {
                                HasSubstr(stop.expected))))
         << stop.keys;
   }
+}
+
+// create_device_mesh divides the number of GPUs by it.
+TEST(ImportStops, AGroupOfNoGpusIsRefused) {
+  const Read made =
+      read(script(kDynamic + "actor_rollout_ref.actor.fsdp_config.fsdp_size=0"), on("h200-8"));
+  EXPECT_FALSE(made.imported);
+  EXPECT_THAT(made.told(), AllOf(HasSubstr("fsdp_config.fsdp_size = 0"), HasSubstr("-1")));
+}
+
+// vllm_async_server.py hands both to the server.
+TEST(ImportStops, HowAServerDecodesOtherwiseIsNotedAsNotPriced) {
+  const std::string rollout = kDynamic + "actor_rollout_ref.rollout.";
+  const auto notes = [](const std::string& keys) {
+    const Read made = read(script(keys), on("h200-8"));
+    EXPECT_TRUE(made.imported) << made.told();
+    return made.imported ? made.imported->notes : std::vector<std::string>{};
+  };
+  EXPECT_THAT(notes(rollout + "enforce_eager=true"),
+              Contains(HasSubstr("rollout.enforce_eager = true is not priced")));
+  EXPECT_THAT(notes(rollout + "enforce_eager=false"), Not(Contains(HasSubstr("enforce_eager"))));
+  EXPECT_THAT(notes(rollout + "quantization=fp8"),
+              AllOf(Contains(HasSubstr("rollout.quantization = fp8 is not priced")),
+                    Not(Contains(HasSubstr("does not run this")))));
+  EXPECT_THAT(notes(rollout + "quantization=int3"),
+              Contains(AllOf(HasSubstr("does not run this"), HasSubstr("quantization = int3"))));
 }
 
 TEST(ImportStops, AnEstimatorThatVerlLacksIsNamedWithThoseThatItHas) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "cost_models/collective.h"
 #include "cost_models/layout/rank_assignment.h"
 #include "cost_models/layout/sharding.h"
@@ -110,6 +112,29 @@ TEST(Costs, OfPipelinesFollow1F1BOfEqualStages) {
   // (m + p - 1) / m of the work of one stage, and a stage is a quarter: 512 sequences of about 995
   // tokens in micro-batches of 6,144 tokens, m about 83.
   EXPECT_NEAR(infer(4, limit) / infer(1, limit), (83 + 3) / 83.0 / 4, 0.04);
+}
+
+// 24 sequences of a replica, 5 or 3 in a micro-batch: 5 and 8 of them, which verl's Megatron makes
+// 8 (rearrange_micro_batches with num_batches_divided_by = pp) where stages are interleaved.
+TEST(Costs, OfInterleavedStagesAreThoseOfWholeRounds) {
+  PlanRequest request = small_request();
+  request.workload.prompts_per_step = 24;
+  request.workload.samples_per_prompt = request.workload.mini_batches = 1;
+  request.workload.prompt_tokens = 512;
+  request.workload.response_tokens = {512, 0, 512};
+  const auto update = [&](const char* engine, int vpp, std::int64_t sequences) {
+    request.engine = engine;
+    request.traits = traits_of(engine);
+    Candidate candidate{{.pp = 4, .vpp = vpp}, Role::actor, 4, 1, sequences * 1024};
+    candidate.zero = 0;
+    CostEvaluator costs(request);
+    const auto seconds = costs.seconds(candidate);
+    return std::pair{seconds[Phase::update_actor], seconds[Phase::old_log_prob]};
+  };
+  EXPECT_EQ(update("verl-megatron", 2, 5), update("verl-megatron", 2, 3));
+  EXPECT_NE(update("verl-megatron", 1, 5), update("verl-megatron", 1, 3));
+  EXPECT_EQ(update("megatron", 2, 5), update("megatron", 2, 3));
+  EXPECT_NE(update("any", 2, 5), update("any", 2, 3));
 }
 
 TEST(Memory, CountsEveryPhaseOfTheFullestRank) {

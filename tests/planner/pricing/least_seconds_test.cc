@@ -59,7 +59,7 @@ PlanRequest request_with(const char* model, const char* engine, double cv) {
 
 TEST(LeastSeconds, AreNoMoreThanThoseOfAnyTokenLimit) {
   for (const char* model : {"qwen2.5-7b", "qwen3-30b-a3b", "llama3.1-70b"}) {
-    for (const char* engine : {"tessera", "verl", "verl-megatron"}) {
+    for (const char* engine : {"tessera", "verl", "verl-megatron", "megatron"}) {
       for (const double cv : {0.0, 0.6}) {
         const PlanRequest request = request_with(model, engine, cv);
         CostEvaluator costs(request);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/engines/engine.h"
@@ -200,6 +201,32 @@ TEST(Candidates, OfEveryEngineAreWhatItsTableAllows) {
       EXPECT_GT(count, 10U) << engine;
     }
   }
+}
+
+// Megatron-LM's interleaved schedule runs a multiple of pp micro-batches of equally many sequences
+// (core/pipeline_parallel/schedules.py); verl's packs them into one, none of them empty.
+TEST(Candidates, OfInterleavedStagesHaveTheSequencesOfWholeRounds) {
+  Workload workload = workload_of("grpo", KlPlace::none, false);
+  workload.prompts_per_step = 60;
+  workload.samples_per_prompt = 1;
+  workload.mini_batches = 2;
+  PlanRequest request = request_of(tiny_model(16), workload, cluster_of(8, 1, 80));
+  const auto found = [&](const char* name) {
+    request.engine = name;
+    request.traits = traits_of(name);
+    std::set<std::pair<int, std::int64_t>> layouts;  // (pp, sequences of a replica's update)
+    for (const int gpus : {4, 8}) {
+      for (const Candidate& candidate :
+           enumerate_candidates(request, engine_named(name).capabilities, Role::actor, gpus)) {
+        if (candidate.vpp > 1) layouts.emplace(candidate.pp, 30 / candidate.dp);
+      }
+    }
+    return layouts;
+  };
+  using Layouts = std::set<std::pair<int, std::int64_t>>;
+  EXPECT_EQ(found("megatron"), (Layouts{{2, 30}}));
+  EXPECT_EQ(found("verl-megatron"), (Layouts{{2, 15}, {2, 30}, {4, 15}, {4, 30}, {8, 30}}));
+  EXPECT_EQ(found("any"), found("verl-megatron"));
 }
 
 // What the table allows is there: the reward model of verl is served, with any tp of a server's.

@@ -3,14 +3,16 @@
 // mpirun starts ranks on CPUs, the ranks' own program (its command `start`) on GPUs. The launcher
 // sits in a process group of its own, so that Ctrl-C reaches this process only: the first creates
 // RUN/stop, the second kills; SIGTERM is the same, and SIGUSR1 asks for an end after which the run
-// is queued again. When a rank dies the files in RUN/ranks tell which and in which phase; a rank
-// without a sign of life for the run's limit, or for which others waited so long, counts as lost.
-// One run per process; installs handlers for SIGINT, SIGTERM and SIGUSR1.
+// is queued again, SIGUSR2 ends a pause. When a rank dies the files in RUN/ranks tell which and in
+// which phase; a rank without a sign of life for the run's limit, or for which others waited so
+// long, counts as lost. One run per process; installs handlers for SIGINT, SIGTERM, SIGUSR1 and
+// SIGUSR2.
 #pragma once
 
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,26 +28,32 @@ struct SupervisedRun {
   std::filesystem::path run;  // the run's folder; exists
 };
 
-/// Runs to the end and returns the exit code of `tessera run`: 0; the ranks' own code; 75 when a
-/// rank was lost, told on `log` with its phase; 130 when stopped; 138 when stopped to be queued
-/// again; 69 without a launcher. No rank is alive afterwards.
-int supervise(const SupervisedRun& run, std::ostream& log);
-
 /// What the launcher ended with and which unmarked rank was seen dead first (-1 = none was seen).
 struct RunEnd {
   int launcher_code = 0;
   int first_dead = -1;
-  bool stopped = false;  // the user asked for it
+  std::vector<int> dead;  // all of them, before this process killed any
+  bool stopped = false;   // the user asked for it
   std::optional<Stall> stall;
 };
 
 struct Verdict {
   int exit_code = 0;
-  std::string message;  // empty for 0
+  std::string message;    // empty for 0
+  std::vector<int> lost;  // ranks that died or stalled, where that ended the run
 };
 
 /// Judges a run whose processes have all ended.
 Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd& end);
+
+/// Runs to the end; the exit code is that of `tessera run`: 0; the ranks' own code; 75 when a rank
+/// was lost, told on `log` with its phase; 130 when stopped; 138 when stopped to be queued again;
+/// 69 without a launcher. No rank is alive afterwards.
+Verdict supervise(const SupervisedRun& run, std::ostream& log);
+
+/// Takes the devices of these ranks out of CUDA_VISIBLE_DEVICES, for the programs that this process
+/// starts; `ranks` had one each, in the list's order.
+void hide_devices(std::span<const int> lost, int ranks);
 
 /// argv of the launcher with the ranks' command.
 std::vector<std::string> launcher_command(const SupervisedRun& run);

@@ -1,4 +1,4 @@
-#include "cli/supervise.h"
+#include "cli/processes/supervise.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include <ctime>
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <thread>
 
 #include "cost_models/documents/problem.h"
@@ -32,35 +33,39 @@ constexpr int kNotFound = 127;   // exit code of a child that could not start th
 
 std::atomic<int> interrupts = 0;
 std::atomic<bool> requeue = false;
+std::atomic<bool> go_on = false;
 void on_signal(int signal) {
   if (signal == SIGUSR1) {
     requeue = true;
+  } else if (signal == SIGUSR2) {
+    go_on = true;
   } else {
     ++interrupts;
   }
 }
 
-/// Restores the handlers of the signals that stop a run at the end.
-class StopSignals {
+/// Restores the handlers of the signals that a run obeys at the end.
+class RunSignals {
  public:
-  StopSignals() {
+  RunSignals() {
     interrupts = 0;
     requeue = false;
+    go_on = false;
     struct sigaction action {};
     action.sa_handler = on_signal;
     for (std::size_t i = 0; i < kSignals.size(); ++i) {
       ::sigaction(kSignals[i], &action, &before_[i]);
     }
   }
-  ~StopSignals() {
+  ~RunSignals() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) {
       ::sigaction(kSignals[i], &before_[i], nullptr);
     }
   }
-  StopSignals(const StopSignals&) = delete;
+  RunSignals(const RunSignals&) = delete;
 
  private:
-  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1};
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
@@ -73,6 +78,7 @@ class StopSignals {
   ::signal(SIGINT, SIG_DFL);
   ::signal(SIGTERM, SIG_DFL);
   ::signal(SIGUSR1, SIG_DFL);
+  ::signal(SIGUSR2, SIG_DFL);
   ::execvp(argv[0], argv.data());
   ::_exit(kNotFound);
 }
@@ -140,15 +146,16 @@ void kill_all(pid_t launcher, const std::filesystem::path& run) {
 
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-/// The rank that is gone without a mark, the lowest where several are.
-int unmarked_dead(const std::filesystem::path& run) {
+/// Notes ranks that are gone without a mark, the lowest of a look first.
+void note_dead(const std::filesystem::path& run, RunEnd& end) {
   for (const RankStatus& rank : read_rank_statuses(run)) {
     if (rank.state != RankState::running || is_alive(rank.pid)) continue;
+    if (std::ranges::find(end.dead, rank.rank) != end.dead.end()) continue;
     // It may have marked itself between the two looks.
     const auto again = read_rank_status(run / "ranks" / std::to_string(rank.rank));
-    if (again && again->state == RankState::running) return rank.rank;
+    if (again && again->state == RankState::running) end.dead.push_back(rank.rank);
   }
-  return -1;
+  if (end.first_dead < 0 && !end.dead.empty()) end.first_dead = end.dead.front();
 }
 
 /// A rank that marked its own failure: the others wait for it in vain.
@@ -186,9 +193,10 @@ RunEnd watch(pid_t launcher, const SupervisedRun& run, std::ostream& log) {
   for (;; std::this_thread::sleep_for(kPoll)) {
     int status = 0;
     const bool ended = ::waitpid(launcher, &status, WNOHANG) == launcher;
-    if (end.first_dead < 0 && !end.stall) end.first_dead = unmarked_dead(run.run);
+    if (!end.stall) note_dead(run.run, end);
     if (!end.stall) end.stall = stalled(stalls, end, run.run);
     if (!died && (end.first_dead >= 0 || one_failed(run.run))) died = Clock::now();
+    if (go_on.exchange(false)) end_pause(run.run);
     if ((interrupts > 0 || requeue) && !end.stopped) {
       end.stopped = true;
       request_stop(run.run, requeue ? StopReason::requeue : StopReason::stop);
@@ -264,7 +272,7 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
     return {failed->exit_code,
             where(*failed) + " failed with code " + std::to_string(failed->exit_code)};
   }
-  if (end.stall) return {kLost, stall_words(ranks, *end.stall)};
+  if (end.stall) return {kLost, stall_words(ranks, *end.stall), {end.stall->rank}};
   const RankStatus* dead = find([&](const RankStatus& r) { return r.rank == end.first_dead; });
   if (dead == nullptr || !unmarked(*dead)) dead = find(unmarked);
   const bool signalled =
@@ -272,7 +280,9 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   if (end.stopped && (dead != nullptr || signalled)) {
     return {kStopped, "stopped by the user, killed"};
   }
-  if (dead != nullptr) return {kLost, "lost " + where(*dead)};
+  if (dead != nullptr) {
+    return {kLost, "lost " + where(*dead), end.dead.empty() ? std::vector{dead->rank} : end.dead};
+  }
   if (const RankStatus* lost = find([&](const RankStatus& r) { return finished(r, kLost); })) {
     return {kLost, where(*lost) + " lost a peer"};
   }
@@ -302,22 +312,39 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
           "the launcher ended with code " + std::to_string(end.launcher_code)};
 }
 
-int supervise(const SupervisedRun& run, std::ostream& log) {
+Verdict supervise(const SupervisedRun& run, std::ostream& log) {
   const std::string& program = run.command.front();
   if (program.find('/') != std::string::npos && ::access(program.c_str(), X_OK) != 0) {
     log << program << " is missing or cannot be executed: build it, or install all of Tessera\n";
-    return static_cast<int>(ExitCode::missing);
+    return {.exit_code = static_cast<int>(ExitCode::missing)};
   }
   std::error_code ignored;
   std::filesystem::remove_all(run.run / "ranks", ignored);
   std::filesystem::remove(run.run / "stop", ignored);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  const StopSignals signals;
+  const RunSignals signals;
   prepare_environment(run);
   const RunEnd end = watch(start(launcher_command(run)), run, log);
-  const Verdict verdict = judge(read_rank_statuses(run.run), run.ranks, end);
+  Verdict verdict = judge(read_rank_statuses(run.run), run.ranks, end);
   if (!verdict.message.empty()) log << verdict.message << '\n' << std::flush;
-  return verdict.exit_code;
+  return verdict;
+}
+
+void hide_devices(std::span<const int> lost, int ranks) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::vector<std::string> names;
+  if (visible != nullptr) {
+    std::istringstream list(visible);
+    for (std::string name; std::getline(list, name, ',');) names.push_back(std::move(name));
+  } else {
+    for (int rank = 0; rank < ranks; ++rank) names.push_back(std::to_string(rank));
+  }
+  std::string left;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::ranges::find(lost, static_cast<int>(i)) != lost.end()) continue;
+    left += (left.empty() ? "" : ",") + names[i];
+  }
+  ::setenv("CUDA_VISIBLE_DEVICES", left.c_str(), 1);
 }
 
 }  // namespace tessera

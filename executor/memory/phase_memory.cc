@@ -1,4 +1,4 @@
-#include "executor/loop/phase_memory.h"
+#include "executor/memory/phase_memory.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <cuda_runtime_api.h>

@@ -1,18 +1,18 @@
-#include "executor/vllm/http.h"
+#include "executor/http/http.h"
 
 #include <arpa/inet.h>
 #include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
-#include <string_view>
-
 #include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
 #include "cost_models/documents/problem.h"
 
@@ -64,6 +64,8 @@ std::string in_words(const HttpReply& reply) {
       return "did not answer in time";
     case HttpFault::closed:
       return "closed the connection";
+    case HttpFault::too_long:
+      return "answered more than may be";
     case HttpFault::none:
       break;
   }
@@ -78,10 +80,27 @@ HttpReply HttpConnection::get(const std::string& path, double timeout_s) {
   return client_->timed(timeout_s, [&] { return client_->http.Get(path); });
 }
 
-HttpReply HttpConnection::post(const std::string& path, const std::string& body, double timeout_s) {
-  return client_->timed(timeout_s,
-                        [&] { return client_->http.Post(path, body, "application/json"); });
+HttpReply HttpConnection::post(const std::string& path, const std::string& body, double timeout_s,
+                               std::size_t longest) {
+  std::string received;
+  bool too_long = false;
+  httplib::Request request;
+  request.method = "POST";
+  request.path = path;
+  request.headers = {{"Content-Type", "application/json"}, {"Accept", "application/json"}};
+  request.body = body;
+  request.content_receiver = [&](const char* data, std::size_t size, std::uint64_t, std::uint64_t) {
+    too_long = size > longest - received.size();
+    if (!too_long) received.append(data, size);
+    return !too_long;
+  };
+  HttpReply reply = client_->timed(timeout_s, [&] { return client_->http.send(request); });
+  if (too_long) return {.fault = HttpFault::too_long};
+  if (reply.fault == HttpFault::none) reply.body = std::move(received);
+  return reply;
 }
+
+void HttpConnection::stop() { client_->http.stop(); }
 
 bool is_server_address(const std::string& server) {
   constexpr std::string_view kScheme = "http://", kDigits = "0123456789";

@@ -1,9 +1,10 @@
-// Requests by HTTP/1.1 to a server of this host, one at a time, without TLS.
+// Requests by HTTP/1.1 to one server, one at a time, without TLS and without following redirects.
 //
 // A connection is kept from one request to the next and made anew where the server has closed it.
-// One thread per connection; different connections are independent. Seconds.
+// One thread per connection; different connections are independent. Seconds and bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,7 +12,7 @@
 namespace tessera {
 
 /// How a request ended that has no reply.
-enum class HttpFault : std::uint8_t { none, refused, timed_out, closed };
+enum class HttpFault : std::uint8_t { none, refused, timed_out, closed, too_long };
 
 struct HttpReply {
   HttpFault fault = HttpFault::none;
@@ -21,7 +22,8 @@ struct HttpReply {
   bool ok() const { return status >= 200 && status < 300; }
 };
 
-/// "refused the connection", "did not answer in time", "closed the connection", or the status and
+/// "refused the connection", "did not answer in time", "closed the connection", "answered more than
+/// may be", or the status and
 /// the beginning of the body.
 std::string in_words(const HttpReply& reply);
 
@@ -32,8 +34,12 @@ class HttpConnection {
   ~HttpConnection();
 
   HttpReply get(const std::string& path, double timeout_s);
-  /// `body` is JSON.
-  HttpReply post(const std::string& path, const std::string& body, double timeout_s);
+  /// `body` is JSON. `timeout_s` is for each byte of the reply, of which at most `longest` are
+  /// read.
+  HttpReply post(const std::string& path, const std::string& body, double timeout_s,
+                 std::size_t longest = std::string::npos);
+  /// Ends the request that is on its way, if there is one, from any thread.
+  void stop();
 
  private:
   struct Client;

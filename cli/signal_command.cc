@@ -1,0 +1,71 @@
+// tessera signal: what a person tells a run that goes on, through files in its folder.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cost_models/documents/problem.h"
+#include "simulator/timeline/rank_status.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Signal {
+  const char* word;
+  void (*give)(const fs::path& run);
+};
+
+void go(const fs::path& run) {
+  if (end_pause(run)) return;
+  throw Error(ExitCode::bad_input, {Problem{.file = run.string(),
+                                            .found = "no pause that was asked for",
+                                            .expected = "a run that pauses"}});
+}
+
+constexpr std::array kSignals = {
+    Signal{"pause", [](const fs::path& run) { request_pause(run, "tessera signal"); }},
+    Signal{"go", go}, Signal{"stop", [](const fs::path& run) { request_stop(run); }},
+    Signal{"requeue", [](const fs::path& run) { request_stop(run, StopReason::requeue); }}};
+
+/// A folder in which some rank has not ended.
+void check_running(const fs::path& run) {
+  const std::vector<RankStatus> ranks = read_rank_statuses(run);
+  const bool runs = std::ranges::any_of(
+      ranks, [](const RankStatus& rank) { return rank.state == RankState::running; });
+  if (runs) return;
+  throw Error(ExitCode::bad_input,
+              {Problem{.file = (run / "ranks").string(),
+                       .found = ranks.empty() ? "no ranks" : "ranks that have all ended",
+                       .expected = "the folder of a run that goes on"}});
+}
+
+}  // namespace
+
+void add_signal(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("signal", "Lets a run pause, go on, stop, or be queued again");
+  struct Options {
+    std::string run, word;
+  };
+  auto options = std::make_shared<Options>();
+  command->add_option("run", options->run, "Folder of the run")->required();
+  std::vector<std::string> words;
+  for (const Signal& signal : kSignals) words.emplace_back(signal.word);
+  command->add_option("signal", options->word, "pause, go, stop or requeue")
+      ->required()
+      ->check(CLI::IsMember(words));
+  command->callback([options] {
+    check_running(options->run);
+    for (const Signal& signal : kSignals) {
+      if (options->word == signal.word) signal.give(options->run);
+    }
+  });
+}
+
+}  // namespace tessera

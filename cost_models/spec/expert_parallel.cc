@@ -1,0 +1,57 @@
+#include "cost_models/spec/expert_parallel.h"
+
+namespace tessera {
+
+std::string model_refusal(const ModelSpec& model) {
+  if (model.sliding_window > 0 && !model.full_attention_layers.empty()) {
+    return "a sliding window in some layers only; all of them may have one, or none";
+  }
+  return {};
+}
+
+std::string expert_refusal(const ModelSpec& model, const ParallelLayout& layout) {
+  if (!model.moe) {
+    return layout.ep == 1 ? "" : "ep " + std::to_string(layout.ep) + " of a model without experts";
+  }
+  const std::string degrees = "ep " + std::to_string(layout.ep) + ", etp " +
+                              std::to_string(layout.etp) + " with tp " + std::to_string(layout.tp);
+  if (layout.ep > model.moe->experts) {
+    return degrees + " for " + std::to_string(model.moe->experts) + " experts; ep may be as many";
+  }
+  const bool spread = layout.etp == 1 && layout.ep % layout.tp == 0 && layout.sequence_parallel;
+  if (layout.etp != layout.tp && !spread) {
+    return degrees +
+           "; experts are cut as the rest is (etp = tp), or with sequence parallelism whole (etp = "
+           "1) where tp divides ep";
+  }
+  // Ranks among which ZeRO or FSDP would cut a rank's experts once more.
+  const int sharing = layout.dp_shard > 1 ? layout.tp * layout.cp * layout.dp_shard
+                      : layout.zero > 0   ? layout.stage_ranks()
+                                          : 1;
+  if (layout.ep > 1 && layout.ep * layout.etp < sharing) {
+    return degrees + " beside zero " + std::to_string(layout.zero) +
+           "; experts that are dealt out are not cut into shards: ep x etp may be " +
+           std::to_string(sharing) + ", or zero 0";
+  }
+  return {};
+}
+
+std::string balance_refusal(const ModelSpec& model, const ParallelLayout& layout,
+                            bool full_recompute) {
+  if (!model.moe) return "a load-balancing loss: the model has no experts; 0 leaves it out";
+  if (layout.pp > 1) {
+    return "the load-balancing loss with pp " + std::to_string(layout.pp) +
+           ": it reads the routers of all layers together; pp 1 has them";
+  }
+  if (layout.cp > 1) {
+    return "the load-balancing loss with cp " + std::to_string(layout.cp) +
+           ": it reads all tokens together; cp 1 has them";
+  }
+  if (full_recompute) {
+    return "the load-balancing loss with recompute full: routers' outputs are not kept; none and "
+           "selective keep them";
+  }
+  return {};
+}
+
+}  // namespace tessera

@@ -1,0 +1,28 @@
+// What Tessera's own executor runs of a model with routed experts.
+//
+// Pure; planner and executor refuse by the same rules.
+#pragma once
+
+#include <string>
+
+#include "cost_models/spec/model_spec.h"
+#include "cost_models/spec/parallel_layout.h"
+
+namespace tessera {
+
+/// Why its layers cannot run as they are; empty: they can.
+std::string model_refusal(const ModelSpec& model);
+
+/// Why experts cannot be trained under this layout; empty: they can. They are
+/// cut as the rest is (etp = tp), or whole where sequence parallelism gives every rank tokens of
+/// its own and ep covers the tensor-parallel ranks. Beside ZeRO and FSDP no two of the ranks
+/// that share hold the same experts.
+std::string expert_refusal(const ModelSpec& model, const ParallelLayout& layout);
+
+/// Why the load-balancing loss of its routers cannot be trained with; empty: it can. The loss
+/// couples all layers and all tokens of a micro-batch. `full_recompute`: routers' outputs are not
+/// kept.
+std::string balance_refusal(const ModelSpec& model, const ParallelLayout& layout,
+                            bool full_recompute);
+
+}  // namespace tessera

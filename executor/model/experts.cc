@@ -1,0 +1,107 @@
+#include "executor/model/experts.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "cost_models/spec/families.h"
+#include "executor/model/expert_products.h"
+#include "executor/model/expert_rows.h"
+#include "executor/model/layer_ops.h"
+
+namespace tessera {
+namespace {
+
+using torch::Tensor;
+
+struct Routing {
+  Tensor weights;  // [tokens, k]
+  Tensor chosen;   // int64 [tokens, k]
+};
+
+/// Adds what the loss reads of these tokens.
+void record(RouterLoads& loads, const Tensor& probabilities, const Tensor& chosen) {
+  const std::int64_t counted =
+      std::clamp<std::int64_t>(loads.tokens - loads.first, 0, chosen.size(0));
+  const Tensor picks = chosen.narrow(0, 0, counted).reshape({-1});
+  const auto fp32 = probabilities.options().requires_grad(false);
+  loads.choices.push_back(torch::zeros({probabilities.size(1)}, fp32)
+                              .scatter_add_(0, picks, torch::ones(picks.sizes(), fp32)));
+  loads.probabilities.push_back(probabilities.narrow(0, 0, counted).sum(0));
+}
+
+Routing route(const Weights& weights, const LayerRows& rows, const Tensor& x, RouterLoads* loads) {
+  const MoeSpec& moe = *weights.model().moe;
+  const Tensor logits = replicated_product(x, weights.tensor(rows.router));
+  const Tensor probabilities = at::softmax(logits, -1, at::kFloat);
+  Tensor chosen = std::get<1>(probabilities.detach().topk(moe.experts_per_token, -1));
+  Tensor scores = probabilities.gather(1, chosen);
+  if (moe.normalised) scores = scores / scores.sum(-1, /*keepdim=*/true);
+  // Mixtral's class leaves them in fp32.
+  const bool wide = facts_of(weights.model().family).modules.wide_scores;
+  if (!wide) scores = scores.to(x.scalar_type());
+  if (loads != nullptr) record(*loads, probabilities, chosen);
+  return {scores, chosen};
+}
+
+/// This rank's experts of the layer, in the order of the model.
+ExpertWeights held_experts(const Weights& weights, const LayerRows& rows) {
+  ExpertWeights held;
+  for (std::size_t expert = 0; expert < rows.expert_downs.size(); ++expert) {
+    if (!weights.holds(rows.expert_downs[expert])) continue;
+    held.gate_up.push_back(weights.tensor(rows.expert_gates[expert]));
+    held.gate_up.push_back(weights.tensor(rows.expert_ups[expert]));
+    held.down.push_back(weights.tensor(rows.expert_downs[expert]));
+  }
+  return held;
+}
+
+/// Of every row of x: sums over experts, partial where experts are cut.
+Tensor experts_of(const Weights& weights, const LayerRows& rows, const Tensor& x,
+                  const ExpertOptions& options) {
+  const Routing routing = route(weights, rows, x, options.loads);
+  const SortedChoices choices = sort_choices(routing.chosen, weights.model().moe->experts);
+  const ExpertWeights held = held_experts(weights, rows);
+  const Tensor sorted = spread(x, choices);
+  if (options.group == nullptr) {
+    return combine(expert_mlp(sorted, expert_rows(choices.counts), held, options.recompute_product),
+                   routing.weights, choices);
+  }
+  const Dispatch dispatch = plan_dispatch(choices, *options.group);
+  const Tensor done =
+      expert_mlp(send_to_experts(sorted, dispatch), dispatch.rows, held, options.recompute_product);
+  return combine(send_back(done, dispatch), routing.weights, choices);
+}
+
+/// The expert that every token uses, through a gate where it has one.
+Tensor shared_expert(const Weights& weights, const LayerRows& rows, const Tensor& normed,
+                     const TensorParallel& tp, bool recompute_product) {
+  const Projections mlp =
+      column_parallel(normed, {weights.tensor(rows.gate), weights.tensor(rows.up), {}}, {}, tp);
+  const Tensor out =
+      gated_row_parallel(mlp.a, mlp.b, weights.tensor(rows.down), {}, tp, recompute_product);
+  if (rows.shared_gate < 0) return out;
+  return out * replicated_product(normed, weights.tensor(rows.shared_gate)).sigmoid();
+}
+
+}  // namespace
+
+Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const Tensor& normed,
+                  const TensorParallel& tp, const ExpertOptions& options) {
+  const bool cut = weights.layout.etp == weights.layout.tp;
+  Tensor out =
+      cut ? leave_parallel(experts_of(weights, rows, enter_parallel(normed, tp), options), tp)
+          : experts_of(weights, rows, normed, options);
+  if (rows.down < 0) return out;
+  return out + shared_expert(weights, rows, normed, tp, options.recompute_product);
+}
+
+Tensor balance_loss(const RouterLoads& loads, Communicator* cut) {
+  const auto layers = static_cast<double>(loads.choices.size());
+  const double rows = layers * static_cast<double>(loads.tokens);
+  Tensor choices = torch::stack(loads.choices).sum(0) / rows;
+  all_reduce_(choices, cut);
+  const Tensor probabilities = torch::stack(loads.probabilities).sum(0) / rows;
+  return (choices * probabilities).sum() * static_cast<double>(choices.size(0));
+}
+
+}  // namespace tessera

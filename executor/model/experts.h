@@ -1,0 +1,47 @@
+// A layer's routed experts: the router, the experts' MLPs, and the shared expert beside them.
+//
+// As transformers 5.17 has them (models/mixtral, qwen2_moe, qwen3_moe: *TopKRouter, *Experts,
+// *SparseMoeBlock). A rank holds the columns of all its experts that tensor parallelism gives it
+// (etp = tp), or with sequence parallelism whole experts (etp = 1); expert parallelism deals the
+// experts to ranks, and tokens travel to them (expert_rows.h). Collective over both groups.
+#pragma once
+
+#include "executor/tensor/torch.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/comm/communicator.h"
+#include "executor/weights/parallel_ops.h"
+#include "executor/weights/weights.h"
+
+namespace tessera {
+
+/// What routers did with the tokens of one forward pass, one entry a layer with experts: the input
+/// of the load-balancing loss. Filled where somebody asks for it.
+struct RouterLoads {
+  /// Of all rows the first `tokens` count, the others only fill up a micro-batch; this rank's rows
+  /// begin with row `first`.
+  std::int64_t tokens = 0, first = 0;
+  std::vector<torch::Tensor> choices;        // fp32 [experts]: how often each was chosen
+  std::vector<torch::Tensor> probabilities;  // fp32 [experts]: summed over tokens, differentiable
+};
+
+struct ExpertOptions {
+  Communicator* group = nullptr;  // expert parallelism; nullptr: this rank holds all experts
+  RouterLoads* loads = nullptr;
+  bool recompute_product = false;  // selective recomputation
+};
+
+/// The feed-forward half of a layer with experts, without norm and residual: normed [rows, hidden],
+/// with sequence parallelism this rank's rows. Precondition: rows.routed().
+torch::Tensor routed_mlp(const Weights& weights, const LayerRows& rows, const torch::Tensor& normed,
+                         const TensorParallel& tp, const ExpertOptions& options = {});
+
+/// load_balancing_loss_func of transformers over the layers of `loads`, fp32 scalar,
+/// differentiable: experts x sum over experts of (choices by row) (mean probability). With `cut`,
+/// whose ranks have other rows each, this rank's part of the sum: its rows' probabilities with
+/// everybody's choices.
+torch::Tensor balance_loss(const RouterLoads& loads, Communicator* cut = nullptr);
+
+}  // namespace tessera

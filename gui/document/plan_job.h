@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Something that is worked out of the plan that is looked at once somebody wants to see it.
+//
+// The work runs in the background, once for a plan; plans may pass faster than it ends. What throws
+// or lacks the plan's constants is a problem to be shown. GUI thread.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cost_models/calibration.h"
+#include "gui/document/newest.h"
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+
+/// The part that has signals.
+class PlanWatch : public QObject {
+  Q_OBJECT
+
+ public:
+  using QObject::QObject;
+
+ signals:
+  /// Another plan, work that began, or its end.
+  void changed();
+};
+
+template <class Facts>
+class PlanJob : public PlanWatch {
+ public:
+  /// In a thread of its own; may throw what is to be told.
+  using Work = std::function<Facts(const Plan&, const Calibration&)>;
+
+  explicit PlanJob(Work work) : work_of_(std::move(work)) {}
+
+  /// Forgets what was of another plan.
+  void setPlan(const Plan& plan, const std::optional<Calibration>& calibration) {
+    work_.cancel();
+    facts_.reset();
+    plan_ = std::make_shared<const Plan>(plan);
+    calibration_ = calibration ? std::make_shared<const Calibration>(*calibration) : nullptr;
+    problem_ = calibration ? QString() : "The constants that this plan was made with are not here.";
+    emit changed();
+  }
+  /// Begins, unless it is there or on its way.
+  void want() {
+    if (!plan_ || !calibration_ || facts_ || work_.isBusy() || !problem_.isEmpty()) return;
+    const auto work = [of = work_of_, plan = plan_, calibration = calibration_]() -> Result {
+      try {
+        return {std::make_shared<const Facts>(of(*plan, *calibration)), {}};
+      } catch (const std::exception& error) {
+        return {nullptr, QString::fromUtf8(error.what())};
+      }
+    };
+    work_.start(work, [this](Result result) {
+      facts_ = std::move(result.facts);
+      problem_ = std::move(result.problem);
+      emit changed();
+    });
+    emit changed();
+  }
+
+  bool isBusy() const { return work_.isBusy(); }
+  bool hasPlan() const { return plan_ != nullptr; }
+  /// nullptr until they are there.
+  const std::shared_ptr<const Facts>& facts() const { return facts_; }
+  /// Why there are none; empty = they are there, or may come.
+  const QString& problem() const { return problem_; }
+
+ private:
+  struct Result {
+    std::shared_ptr<const Facts> facts;
+    QString problem;
+  };
+
+  Work work_of_;
+  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const Calibration> calibration_;
+  std::shared_ptr<const Facts> facts_;
+  QString problem_;
+  Newest<Result> work_;
+};
+
+}  // namespace tessera::gui

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/pages/understand_page.h"
+
+#include <QVBoxLayout>
+
+#include "gui/views/view.h"
+
+namespace tessera::gui {
+
+UnderstandPage::UnderstandPage(Session& session, QWidget* parent) : QWidget(parent) {
+  auto* tabs = new QTabWidget;
+  tabs->setDocumentMode(true);
+  tabs->setAccessibleName("Timeline and reshard");
+  for (const ViewKind& kind : viewsOf(Place::whole)) {
+    tabs->addTab(makeView(kind, session), kind.title);
+  }
+  auto* covered = new QWidget;
+  auto* inner = new QVBoxLayout(covered);
+  inner->setContentsMargins(0, 0, 0, 0);
+  inner->addWidget(tabs);
+  cover_ = new StaleCover(covered);
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(covered);
+  const Session* shown = &session;
+  connect(shown, &Session::documentChanged, this, [=, this] {
+    const Document& document = shown->document();
+    cover_->setStale(document.stale() && !document.planning);
+  });
+}
+
+}  // namespace tessera::gui

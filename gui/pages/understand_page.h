@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One plan in full: how its step goes in time, and how its weights travel. GUI thread.
+#pragma once
+
+#include <QTabWidget>
+#include <QWidget>
+
+#include "gui/models/session.h"
+#include "gui/views/stale_cover.h"
+
+namespace tessera::gui {
+
+class UnderstandPage : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit UnderstandPage(Session& session, QWidget* parent = nullptr);
+
+ private:
+  StaleCover* cover_;
+};
+
+}  // namespace tessera::gui

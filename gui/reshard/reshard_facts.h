@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How the weights of a plan travel from training to rollout: who sends whom how many bytes, and
+// what every known method would cost.
+//
+// The bytes are those of the plan's own reshard (planner/plan/plan.h), the methods those of
+// `tessera reshard` (simulator/reshard/methods.h); nothing is worked out here but sums. A plain
+// value.
+#pragma once
+
+#include <QString>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cost_models/calibration.h"
+#include "planner/plan/plan.h"
+#include "simulator/reshard/methods.h"
+
+namespace tessera::gui {
+
+/// Bytes from one end to another, ranks or nodes; `from` == `to`: they stay.
+struct Flow {
+  int from = 0, to = 0;
+  std::int64_t bytes = 0;
+  bool operator==(const Flow&) const = default;
+};
+
+/// A part of the model: all of it, what lies before its layers, one layer, what lies behind.
+struct ReshardPart {
+  QString name;
+  std::vector<Flow> flows;  // by `from`, then `to`
+};
+
+struct ReshardFacts {
+  std::vector<ReshardPart> parts;  // the whole model first; empty: see `no_flows`
+  QString no_flows;                // why there are none
+  bool by_node = false;            // the ends of flows are nodes: there are too many ranks
+  int ranks = 0, ranks_per_node = 1;
+  std::vector<MethodCost> methods;
+  std::string csv, json;  // of the methods, as `tessera reshard` prints them
+};
+
+/// Beyond so many ranks flows are those between nodes.
+inline constexpr int kMostFlowRanks = 64;
+
+/// Throws Error where the plan has no reshard, or one that the methods do not know.
+ReshardFacts reshard_facts(const Plan& plan, const Calibration& calibration);
+
+}  // namespace tessera::gui

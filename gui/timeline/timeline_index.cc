@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/timeline_index.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "cost_models/documents/csv.h"
+#include "cost_models/documents/problem.h"
+#include "planner/plan/plan.h"
+
+namespace tessera::gui {
+namespace {
+
+using Spans = std::vector<Span>;
+
+std::vector<Lane> lanes_in(const Spans& spans) {
+  std::vector<Lane> lanes;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (lanes.empty() || lanes.back().rank != spans[i].rank ||
+        lanes.back().stream != spans[i].stream) {
+      lanes.push_back({spans[i].rank, spans[i].stream, i, i});
+    }
+    lanes.back().last = i + 1;
+  }
+  return lanes;
+}
+
+bool equal_but_for_rank(const Span& a, const Span& b) {
+  return a.start_ns == b.start_ns && a.end_ns == b.end_ns && a.stream == b.stream &&
+         a.phase == b.phase && a.step == b.step && a.name == b.name && a.bytes == b.bytes &&
+         a.slack_ns == b.slack_ns;
+}
+
+/// The spans of one rank, which follow one another.
+struct RankSpans {
+  int rank = 0;
+  std::span<const Span> spans;
+  std::size_t digest = 0;
+};
+
+std::vector<RankSpans> ranks_in(const Spans& spans) {
+  std::vector<RankSpans> ranks;
+  for (std::size_t first = 0; first < spans.size();) {
+    std::size_t last = first;
+    std::size_t digest = 0;
+    for (; last < spans.size() && spans[last].rank == spans[first].rank; ++last) {
+      const Span& one = spans[last];
+      for (const std::int64_t part :
+           {one.start_ns, one.end_ns, one.bytes, static_cast<std::int64_t>(one.stream)}) {
+        digest = digest * 1000003 + std::hash<std::int64_t>()(part);
+      }
+    }
+    ranks.push_back({spans[first].rank, std::span(spans).subspan(first, last - first), digest});
+    first = last;
+  }
+  return ranks;
+}
+
+std::vector<RankGroup> groups_in(const Spans& spans) {
+  struct Group {
+    std::span<const Span> like;
+    std::size_t at = 0;
+  };
+  std::unordered_multimap<std::size_t, Group> known;
+  std::vector<RankGroup> groups;
+  for (const RankSpans& rank : ranks_in(spans)) {
+    const auto [first, last] = known.equal_range(rank.digest);
+    const auto same = std::find_if(first, last, [&](const auto& group) {
+      return std::equal(rank.spans.begin(), rank.spans.end(), group.second.like.begin(),
+                        group.second.like.end(), equal_but_for_rank);
+    });
+    if (same != last) {
+      groups[same->second.at].ranks.push_back(rank.rank);
+      continue;
+    }
+    known.emplace(rank.digest, Group{rank.spans, groups.size()});
+    groups.push_back({{rank.rank}});
+  }
+  return groups;
+}
+
+// The first span of the lane that ends behind `ns`.
+std::size_t first_ending_behind(const Spans& spans, const Lane& lane, double ns) {
+  const auto begin = spans.begin();
+  const auto found = std::partition_point(
+      begin + static_cast<std::ptrdiff_t>(lane.first),
+      begin + static_cast<std::ptrdiff_t>(lane.last),
+      [&](const Span& span) { return static_cast<double>(span.end_ns) <= ns; });
+  return static_cast<std::size_t>(found - begin);
+}
+
+// The first span of the lane from `from` on that starts at `ns` or behind it.
+std::size_t first_starting_at(const Spans& spans, const Lane& lane, std::size_t from, double ns) {
+  const auto begin = spans.begin();
+  const auto found = std::partition_point(
+      begin + static_cast<std::ptrdiff_t>(from), begin + static_cast<std::ptrdiff_t>(lane.last),
+      [&](const Span& span) { return static_cast<double>(span.start_ns) < ns; });
+  return static_cast<std::size_t>(found - begin);
+}
+
+void name_spans(TimelineIndex& index) {
+  std::unordered_map<std::string_view, std::uint32_t> known;
+  index.name_of.reserve(index.simulation.timeline.spans.size());
+  for (const Span& span : index.simulation.timeline.spans) {
+    const auto [name, fresh] =
+        known.emplace(span.name, static_cast<std::uint32_t>(index.names.size()));
+    if (fresh) index.names.push_back(span.name);
+    index.name_of.push_back(name->second);
+  }
+}
+
+void mark_path(TimelineIndex& index) {
+  const Spans& spans = index.simulation.timeline.spans;
+  std::vector<bool> on_path(spans.size());
+  for (const PathTask& task : index.simulation.critical_path) {
+    for (const int rank : task.ranks) {
+      for (const Lane& lane : lanes_of(index, rank)) {
+        if (lane.stream == Stream::phases) continue;
+        const std::size_t at =
+            first_starting_at(spans, lane, lane.first, static_cast<double>(task.start_ns));
+        if (at == lane.last || spans[at].start_ns != task.start_ns) continue;
+        if (spans[at].end_ns == task.end_ns && spans[at].name == task.name) on_path[at] = true;
+      }
+    }
+  }
+  index.path_before.assign(1, 0);
+  for (const bool on : on_path)
+    index.path_before.push_back(index.path_before.back() + (on ? 1 : 0));
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// "F" of "F3": as the simulator's report names tasks of the critical path.
+std::string without_numbers(const std::string& name) {
+  std::string stem = name.substr(0, name.find_first_of("0123456789"));
+  while (!stem.empty() && stem.back() == ' ') stem.pop_back();
+  return stem.empty() ? name : stem;
+}
+
+}  // namespace
+
+TimelineIndex index_of(Simulation simulation) {
+  TimelineIndex index{.simulation = std::move(simulation)};
+  const Spans& spans = index.simulation.timeline.spans;
+  index.lanes = lanes_in(spans);
+  index.groups = groups_in(spans);
+  index.busy_before.reserve(spans.size() + 1);
+  index.busy_before.push_back(0);
+  for (const Span& span : spans) {
+    index.end_ns = std::max(index.end_ns, span.end_ns);
+    index.busy_before.push_back(index.busy_before.back() + span.end_ns - span.start_ns);
+  }
+  name_spans(index);
+  mark_path(index);
+  return index;
+}
+
+TimelineIndex simulated(const Plan& plan, const Calibration& calibration) {
+  Problems problems;
+  check_reshard_digests(plan, "the plan", problems);
+  if (!problems.empty()) throw Error(std::move(problems));
+  return index_of(simulate(plan, calibration));
+}
+
+std::span<const Lane> lanes_of(const TimelineIndex& index, int rank) {
+  const auto [first, last] =
+      std::ranges::equal_range(index.lanes, rank, std::ranges::less(), &Lane::rank);
+  return {first, last};
+}
+
+std::vector<Slab> slabs_of(const TimelineIndex& index, const Lane& lane, const TimeAxis& axis,
+                           int width) {
+  const Spans& spans = index.simulation.timeline.spans;
+  std::vector<Slab> slabs;
+  std::size_t at = first_ending_behind(spans, lane, axis.start_ns);
+  while (at < lane.last) {
+    const double from = std::max(0.0, axis.x_of(static_cast<double>(spans[at].start_ns)));
+    const double to = axis.x_of(static_cast<double>(spans[at].end_ns));
+    if (from >= width) break;
+    const int pixel = static_cast<int>(from);
+    const auto is_wide = [&](std::size_t i) {
+      return static_cast<double>(spans[i].end_ns - spans[i].start_ns) >= axis.ns_per_pixel;
+    };
+    if (is_wide(at)) {
+      const int end = static_cast<int>(std::ceil(std::min(to, static_cast<double>(width))));
+      slabs.push_back({pixel, std::max(pixel + 1, end), 1, at, at + 1});
+      ++at;
+      continue;
+    }
+    std::size_t next = first_starting_at(spans, lane, at + 1, axis.time_at(pixel + 1));
+    if (next > at + 1 && is_wide(next - 1)) --next;
+    const auto busy = static_cast<double>(index.busy_before[next] - index.busy_before[at]);
+    slabs.push_back({pixel, pixel + 1, std::min(1.0, busy / axis.ns_per_pixel), at, next});
+    at = next;
+  }
+  return slabs;
+}
+
+std::optional<std::size_t> span_at(const TimelineIndex& index, const Lane& lane, double time_ns,
+                                   double reach_ns) {
+  const std::size_t at =
+      first_ending_behind(index.simulation.timeline.spans, lane, time_ns - reach_ns);
+  if (at == lane.last) return std::nullopt;
+  if (static_cast<double>(index.span(at).start_ns) > time_ns + reach_ns) return std::nullopt;
+  // Of a short one and a longer one behind it that both are near, what is really there.
+  const bool next_is_there = at + 1 < lane.last &&
+                             static_cast<double>(index.span(at).end_ns) <= time_ns &&
+                             static_cast<double>(index.span(at + 1).start_ns) <= time_ns;
+  return next_is_there ? at + 1 : at;
+}
+
+std::vector<std::uint32_t> matches_before(const TimelineIndex& index, std::string_view part) {
+  if (part.empty()) return {};
+  const std::string wanted = lower(part);
+  std::vector<std::uint32_t> matches;  // by name
+  for (const std::string& name : index.names) {
+    matches.push_back(lower(name).find(wanted) != std::string::npos ? 1 : 0);
+  }
+  std::vector<std::uint32_t> before{0};
+  before.reserve(index.name_of.size() + 1);
+  for (const std::uint32_t name : index.name_of) before.push_back(before.back() + matches[name]);
+  return before;
+}
+
+std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lane> lanes,
+                                 std::int64_t from_ns, std::int64_t to_ns) {
+  const bool tasks = std::any_of(lanes.begin(), lanes.end(),
+                                 [](const Lane& lane) { return lane.stream != Stream::phases; });
+  using Key = std::tuple<std::uint32_t, Phase, Stream>;
+  std::map<Key, SpanTotal> by_name;
+  for (const Lane& lane : lanes) {
+    if (tasks && lane.stream == Stream::phases) continue;
+    for (std::size_t i = first_ending_behind(index.simulation.timeline.spans, lane,
+                                             static_cast<double>(from_ns));
+         i < lane.last && index.span(i).start_ns < to_ns; ++i) {
+      const Span& span = index.span(i);
+      SpanTotal& total = by_name[{index.name_of[i], span.phase, span.stream}];
+      ++total.count;
+      total.busy_ns += std::min(to_ns, span.end_ns) - std::max(from_ns, span.start_ns);
+    }
+  }
+  std::map<std::tuple<std::string, Phase, Stream>, SpanTotal> by_stem;
+  for (const auto& [key, total] : by_name) {
+    const auto& [name, phase, stream] = key;
+    const std::string stem = without_numbers(index.names[name]);
+    SpanTotal& sum =
+        by_stem.try_emplace({stem, phase, stream}, SpanTotal{stem, phase, stream, 0, 0})
+            .first->second;
+    sum.count += total.count;
+    sum.busy_ns += total.busy_ns;
+  }
+  std::vector<SpanTotal> totals;
+  for (auto& [key, total] : by_stem) totals.push_back(std::move(total));
+  std::stable_sort(totals.begin(), totals.end(),
+                   [](const SpanTotal& a, const SpanTotal& b) { return a.busy_ns > b.busy_ns; });
+  return totals;
+}
+
+std::string csv_of(const TimelineIndex& index) {
+  CsvTable table;
+  table.header = {"rank",     "stream", "phase", "step",     "name",
+                  "start_ns", "end_ns", "bytes", "slack_ns", "on_critical_path"};
+  for (std::size_t i = 0; i < index.name_of.size(); ++i) {
+    const Span& span = index.span(i);
+    table.rows.push_back(
+        {0,
+         {std::to_string(span.rank), std::string(name_of(span.stream)),
+          std::string(name_of(span.phase)), std::to_string(span.step), span.name,
+          std::to_string(span.start_ns), std::to_string(span.end_ns), std::to_string(span.bytes),
+          std::to_string(span.slack_ns), index.on_critical_path(i) ? "true" : "false"}});
+  }
+  return to_csv(table);
+}
+
+std::string trace_of(const TimelineIndex& index) {
+  constexpr std::size_t kMostEvents = 400'000;  // as the command line has it
+  return to_chrome_trace({&index.simulation.timeline}, kMostEvents);
+}
+
+}  // namespace tessera::gui

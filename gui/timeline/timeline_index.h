@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A simulated timeline made ready to be drawn, searched and summed: lanes, groups of equal ranks,
+// and what of a lane falls into each pixel.
+//
+// Everything is of the simulation that the index holds; nothing is priced or timed here. Building
+// takes time in proportion to the spans, each question afterwards to the pixels or the spans asked
+// about. A plain value and pure functions; nanoseconds from the timeline's start.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/timeline/time_axis.h"
+#include "simulator/engine/simulate.h"
+
+namespace tessera::gui {
+
+/// The spans [first, last) of the timeline: those of one stream of a rank, which never overlap.
+struct Lane {
+  int rank = 0;
+  Stream stream = Stream::phases;
+  std::size_t first = 0, last = 0;
+  bool operator==(const Lane&) const = default;
+};
+
+/// Ranks whose spans are equal to the nanosecond; `ranks` ascending.
+struct RankGroup {
+  std::vector<int> ranks;
+};
+
+struct TimelineIndex {
+  Simulation simulation;
+  std::int64_t end_ns = 0;                 // of the last span
+  std::vector<Lane> lanes;                 // by rank and stream
+  std::vector<RankGroup> groups;           // by their first ranks
+  std::vector<std::string> names;          // of spans, each once
+  std::vector<std::uint32_t> name_of;      // by span
+  std::vector<std::int64_t> busy_before;   // nanoseconds of the spans before each, and of all
+  std::vector<std::uint32_t> path_before;  // spans of the critical path likewise
+
+  const Span& span(std::size_t index) const { return simulation.timeline.spans[index]; }
+  bool on_critical_path(std::size_t index) const {
+    return path_before[index + 1] > path_before[index];
+  }
+};
+
+TimelineIndex index_of(Simulation simulation);
+
+/// Of the plan's step as `tessera simulate` runs it (seed 0). Throws Error where the plan's reshard
+/// contradicts its layouts.
+TimelineIndex simulated(const Plan& plan, const Calibration& calibration);
+
+/// The lanes of a rank, one for each stream that has spans.
+std::span<const Lane> lanes_of(const TimelineIndex& index, int rank);
+
+/// What is drawn at pixels [from, to): one span, or the spans [first, last) that share a pixel,
+/// which they fill by `cover`.
+struct Slab {
+  int from = 0, to = 0;
+  double cover = 1;
+  std::size_t first = 0, last = 0;
+  bool operator==(const Slab&) const = default;
+};
+
+/// From the left, at most two for each pixel of the width.
+std::vector<Slab> slabs_of(const TimelineIndex& index, const Lane& lane, const TimeAxis& axis,
+                           int width);
+
+/// The span of the lane at a time, or one that is less than `reach_ns` away.
+std::optional<std::size_t> span_at(const TimelineIndex& index, const Lane& lane, double time_ns,
+                                   double reach_ns);
+
+/// For each span the number of those before it whose name contains `part` (case does not matter),
+/// and of all at the end. Empty where `part` is.
+std::vector<std::uint32_t> matches_before(const TimelineIndex& index, std::string_view part);
+
+/// Spans of one name without its numbers, phase and stream.
+struct SpanTotal {
+  std::string name;
+  Phase phase = Phase::gen;
+  Stream stream = Stream::compute;
+  std::int64_t count = 0;
+  std::int64_t busy_ns = 0;  // inside the time that was asked for
+  bool operator==(const SpanTotal&) const = default;
+};
+
+/// Of these lanes from `from_ns` to `to_ns`, the longest first. The phases stream is left out where
+/// other lanes are among them: it covers what they do.
+std::vector<SpanTotal> totals_of(const TimelineIndex& index, std::span<const Lane> lanes,
+                                 std::int64_t from_ns, std::int64_t to_ns);
+
+/// Every span in a row: rank, stream, phase, step, name, start and end in nanoseconds, bytes,
+/// slack, and whether it is on the critical path.
+std::string csv_of(const TimelineIndex& index);
+/// For https://ui.perfetto.dev, as `tessera simulate --trace` writes it.
+std::string trace_of(const TimelineIndex& index);
+
+}  // namespace tessera::gui

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/views/timeline_painter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "gui/document/text.h"
+#include "gui/models/colours.h"
+#include "gui/timeline/span_text.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr int kTicksApart = 110;
+constexpr int kLeastText = 26;   // pixels of a span that says its name
+constexpr int kNameWidth = 118;  // of the ranks, left of the streams' names
+
+QColor mixed(const QColor& under, const QColor& over, double part) {
+  const auto mix = [&](float a, float b) {
+    return static_cast<float>(static_cast<double>(a) * (1 - part) + static_cast<double>(b) * part);
+  };
+  return QColor::fromRgbF(mix(under.redF(), over.redF()), mix(under.greenF(), over.greenF()),
+                          mix(under.blueF(), over.blueF()));
+}
+
+class Painting {
+ public:
+  Painting(QPainter& painter, const TimelinePicture& picture)
+      : painter_(painter),
+        picture_(picture),
+        index_(*picture.index),
+        base_(picture.palette.color(QPalette::Base)),
+        text_(picture.palette.color(QPalette::Text)),
+        path_(coloursOf(Tone::bad, themeOf(picture.palette)).text) {
+    small_ = picture.font;
+    small_.setPointSizeF(small_.pointSizeF() * 0.82);
+    bold_ = picture.font;
+    bold_.setBold(true);
+  }
+
+  void all() {
+    painter_.fillRect(QRect({0, 0}, picture_.size), base_);
+    painter_.setFont(small_);
+    painter_.setClipRect(
+        QRect(0, TimelinePicture::kRuler, picture_.size.width(), picture_.size.height()));
+    const int rows = static_cast<int>(picture_.rows.size());
+    const int first = std::max(0, picture_.rowAt(TimelinePicture::kRuler));
+    for (int row = first; row < rows && picture_.topOf(row) < picture_.size.height(); ++row) {
+      lane(row);
+    }
+    area();
+    for (int row = first; row < rows && picture_.topOf(row) < picture_.size.height(); ++row) {
+      name(row);
+    }
+    painter_.setClipping(false);
+    ruler();
+  }
+
+ private:
+  QRect placeOf(const Slab& slab, int row) const {
+    return {TimelinePicture::kNames + slab.from, picture_.topOf(row) + 2, slab.to - slab.from,
+            TimelinePicture::kRow - 4};
+  }
+
+  void lane(int row) {
+    const TimelineRow& at = picture_.rows[static_cast<std::size_t>(row)];
+    if (at.group % 2 == 1) {
+      painter_.fillRect(0, picture_.topOf(row), picture_.size.width(), TimelinePicture::kRow,
+                        picture_.palette.color(QPalette::AlternateBase));
+    }
+    for (const Slab& slab : slabs_of(index_, at.lane, picture_.axis, picture_.width())) {
+      slabIn(slab, row);
+    }
+  }
+
+  void slabIn(const Slab& slab, int row) {
+    const Span& span = index_.span(slab.first);
+    const auto any = [&](const std::vector<std::uint32_t>& before) {
+      return before[slab.last] > before[slab.first];
+    };
+    const bool found = picture_.matches.empty() || any(picture_.matches);
+    const double strength = (0.4 + 0.6 * slab.cover) * (found ? 1 : 0.22);
+    const QColor colour = mixed(base_, colourOf(span.phase), strength);
+    const QRect place = placeOf(slab, row);
+    painter_.fillRect(place, colour);
+    if (place.width() > 3) {  // neighbours stay apart
+      painter_.fillRect(place.left(), place.top(), 1, place.height(), base_);
+    }
+    if (span.stream != Stream::phases && any(index_.path_before)) {
+      painter_.fillRect(place.left(), place.bottom() - 1, place.width(), 3, path_);
+    }
+    const bool chosen = picture_.span && *picture_.span >= slab.first && *picture_.span < slab.last;
+    const bool phase = span.stream == Stream::phases && picture_.view.phase == span.phase;
+    if (chosen || phase) {
+      painter_.setPen(QPen(text_, 2, chosen ? Qt::SolidLine : Qt::DotLine));
+      painter_.drawRect(place.adjusted(0, 0, -1, -1));
+    }
+    if (place.width() >= kLeastText && slab.last == slab.first + 1) says(span, place, colour);
+  }
+
+  void says(const Span& span, const QRect& place, const QColor& under) {
+    const QRect room = place.adjusted(3, 0, -3, 0);
+    const QFontMetrics metrics(small_);
+    const QString name = QString::fromStdString(span.name);
+    const QString long_name =
+        name + "  " + secondsText(static_cast<double>(span.end_ns - span.start_ns) * 1e-9);
+    const bool fits = metrics.horizontalAdvance(long_name) <= room.width();
+    painter_.setPen(textOn(under));
+    painter_.drawText(room, Qt::AlignLeft | Qt::AlignVCenter,
+                      fits ? long_name : metrics.elidedText(name, Qt::ElideRight, room.width()));
+  }
+
+  void area() {
+    if (!picture_.area) return;
+    const TimelineArea& area = *picture_.area;
+    const double from = picture_.axis.x_of(static_cast<double>(area.from_ns));
+    const double to = picture_.axis.x_of(static_cast<double>(area.to_ns));
+    const QRectF box(TimelinePicture::kNames + from, picture_.topOf(area.first_row), to - from,
+                     (area.last_row - area.first_row + 1) * TimelinePicture::kRow);
+    QColor fill = picture_.palette.color(QPalette::Highlight);
+    painter_.setPen(QPen(fill, 1));
+    fill.setAlphaF(0.18F);
+    painter_.setBrush(fill);
+    painter_.drawRect(box);
+    painter_.setBrush(Qt::NoBrush);
+  }
+
+  bool isChosenRank(const TimelineRow& row) const {
+    const std::vector<int>& ranks = index_.groups[static_cast<std::size_t>(row.group)].ranks;
+    return row.folded ? std::binary_search(ranks.begin(), ranks.end(), picture_.view.rank)
+                      : row.lane.rank == picture_.view.rank;
+  }
+
+  void name(int row) {
+    const TimelineRow& at = picture_.rows[static_cast<std::size_t>(row)];
+    const QRect place(0, picture_.topOf(row), TimelinePicture::kNames, TimelinePicture::kRow);
+    painter_.fillRect(place, picture_.palette.color(QPalette::Window));
+    if (isChosenRank(at)) {
+      painter_.fillRect(place.left(), place.top(), 4, place.height(),
+                        picture_.palette.color(QPalette::Highlight));
+    }
+    const QRect room = place.adjusted(8, 0, -6, 0);
+    painter_.setPen(text_);
+    if (at.first) {
+      const RankGroup& group = index_.groups[static_cast<std::size_t>(at.group)];
+      const QString mark = group.ranks.size() < 2 ? QString("   ")
+                           : at.folded            ? QString::fromUtf8("\u25b8 ")
+                                                  : QString::fromUtf8("\u25be ");
+      const QString who = at.folded ? ranksText(group) : QString("rank %1").arg(at.lane.rank);
+      painter_.setFont(bold_);
+      const bool fits = QFontMetrics(bold_).horizontalAdvance(mark + who) <= kNameWidth;
+      const QString brief = QString("%1 ranks, first %2").arg(group.ranks.size()).arg(at.lane.rank);
+      painter_.drawText(room, Qt::AlignLeft | Qt::AlignVCenter, mark + (fits ? who : brief));
+      painter_.fillRect(0, place.top(), picture_.size.width(), 1,
+                        picture_.palette.color(QPalette::Button));
+      painter_.setFont(small_);
+    }
+    const QString stream = at.lane.stream == Stream::communication
+                               ? QString("comm.")
+                               : toText(name_of(at.lane.stream));
+    painter_.setPen(picture_.palette.color(QPalette::PlaceholderText));
+    painter_.drawText(room, Qt::AlignRight | Qt::AlignVCenter, stream);
+  }
+
+  void ruler() {
+    const QRect place(0, 0, picture_.size.width(), TimelinePicture::kRuler);
+    painter_.fillRect(place, picture_.palette.color(QPalette::Window));
+    painter_.setFont(small_);
+    for (const Tick& tick : ticks_of(picture_.axis, picture_.width(), kTicksApart)) {
+      const int x = TimelinePicture::kNames + static_cast<int>(tick.x);
+      painter_.setPen(text_);
+      painter_.drawLine(x, TimelinePicture::kRuler - 6, x, TimelinePicture::kRuler - 1);
+      painter_.drawText(QRect(x + 4, 0, kTicksApart, TimelinePicture::kRuler - 4),
+                        Qt::AlignLeft | Qt::AlignVCenter, tick.text);
+    }
+    painter_.fillRect(0, TimelinePicture::kRuler - 1, place.width(), 1, text_);
+  }
+
+  QPainter& painter_;
+  const TimelinePicture& picture_;
+  const TimelineIndex& index_;
+  QColor base_, text_, path_;
+  QFont small_, bold_;
+};
+
+}  // namespace
+
+int TimelinePicture::rowAt(int y) const {
+  if (y < kRuler) return -1;
+  const int row = (y - kRuler + scrolled) / kRow;
+  return row < static_cast<int>(rows.size()) ? row : -1;
+}
+
+QString TimelinePicture::ranksAt(QPoint point) const {
+  const int row = rowAt(point.y());
+  if (index == nullptr || row < 0 || point.x() >= kNames) return {};
+  const int group = rows[static_cast<std::size_t>(row)].group;
+  return ranksText(index->groups[static_cast<std::size_t>(group)]);
+}
+
+std::vector<TimelineRow> TimelinePicture::rowsOf(const TimelineIndex& index,
+                                                 const std::vector<bool>& unfolded) {
+  std::vector<TimelineRow> rows;
+  for (std::size_t g = 0; g < index.groups.size(); ++g) {
+    const RankGroup& group = index.groups[g];
+    const bool folded = group.ranks.size() > 1 && !unfolded[g];
+    for (const int rank : group.ranks) {
+      bool first = true;
+      for (const Lane& lane : lanes_of(index, rank)) {
+        rows.push_back({lane, static_cast<int>(g), folded, std::exchange(first, false)});
+      }
+      if (folded) break;
+    }
+  }
+  return rows;
+}
+
+void paint(QPainter& painter, const TimelinePicture& picture) {
+  if (picture.index != nullptr) Painting(painter, picture).all();
+}
+
+}  // namespace tessera::gui

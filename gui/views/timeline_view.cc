@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The simulated step as a timeline, with a search, and what an area adds up to.
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QShortcut>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QTimer>
+#include <QVBoxLayout>
+
+#include "gui/document/text.h"
+#include "gui/timeline/span_totals_model.h"
+#include "gui/views/table.h"
+#include "gui/views/timeline_canvas.h"
+#include "gui/views/view.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr int kRestMs = 60;  // the mouse may drag on before totals are summed
+
+/// Asks for the timeline once it is in sight: plans pass faster than they are simulated.
+class TimelineView : public QWidget {
+ public:
+  explicit TimelineView(Session& session);
+
+ protected:
+  void showEvent(QShowEvent* event) override {
+    QWidget::showEvent(event);
+    session_.timeline()->want();
+  }
+
+ private:
+  QLayout* top();
+  QWidget* below();
+  void timelineChanged();
+  void showTotals();
+  void showSpan();
+  void showMatches();
+
+  Session& session_;
+  TimelineCanvas* canvas_;
+  QLineEdit* search_;
+  QLabel *found_, *says_, *area_;
+  SpanTotalsModel* totals_;
+  QTimer rest_;
+};
+
+TimelineView::TimelineView(Session& session)
+    : session_(session),
+      canvas_(new TimelineCanvas),
+      search_(new QLineEdit),
+      found_(new QLabel),
+      says_(new QLabel),
+      area_(new QLabel),
+      totals_(new SpanTotalsModel(this)) {
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 4, 0, 0);
+  layout->addLayout(top());
+  auto* split = new QSplitter(Qt::Vertical);
+  split->setChildrenCollapsible(false);
+  split->addWidget(canvas_);
+  split->addWidget(below());
+  split->setSizes({560, 190});
+  split->setStretchFactor(0, 1);
+  layout->addWidget(split, 1);
+  rest_.setSingleShot(true);
+  rest_.setInterval(kRestMs);
+  connect(&rest_, &QTimer::timeout, this, [this] { showTotals(); });
+  connect(canvas_, &TimelineCanvas::areaChanged, this, [this] {
+    rest_.start();
+    showMatches();
+  });
+  connect(canvas_, &TimelineCanvas::chosen, this, [this](const ViewState& view) {
+    session_.look(view);
+    showSpan();
+  });
+  connect(&session, &Session::viewChanged, canvas_, &TimelineCanvas::look);
+  connect(session.timeline(), &PlanWatch::changed, this, [this] { timelineChanged(); });
+  timelineChanged();
+}
+
+QLayout* TimelineView::top() {
+  auto* line = new QHBoxLayout;
+  search_->setPlaceholderText("Search spans by name, as \"decode\" or \"gather\"");
+  search_->setAccessibleName("Search of spans");
+  search_->setClearButtonEnabled(true);
+  search_->setFixedWidth(320);
+  auto* all = new QPushButton("Show &all");
+  all->setToolTip("Home; F shows the area or the span that is chosen");
+  auto* help =
+      new QLabel(QString::fromUtf8("W S, wheel: zoom \u00b7 A D: move \u00b7 F: fit \u00b7 drag: "
+                                   "sum an area \u00b7 N: next found "
+                                   "\u00b7 underlined: critical path"));
+  help->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  help->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  help->setToolTip(help->text());
+  line->addWidget(search_);
+  line->addWidget(found_);
+  line->addWidget(help, 1);
+  line->addWidget(all);
+  connect(search_, &QLineEdit::textChanged, this, [this](const QString& part) {
+    canvas_->setSearch(part);
+    showMatches();
+  });
+  connect(search_, &QLineEdit::returnPressed, this, [this] { canvas_->goToMatch(1); });
+  connect(all, &QPushButton::clicked, canvas_, &TimelineCanvas::fitAll);
+  auto* find = new QShortcut(QKeySequence("Ctrl+F"), this);
+  find->setContext(Qt::WidgetWithChildrenShortcut);
+  connect(find, &QShortcut::activated, search_, qOverload<>(&QWidget::setFocus));
+  return line;
+}
+
+QWidget* TimelineView::below() {
+  auto* panel = new QWidget;
+  auto* layout = new QHBoxLayout(panel);
+  layout->setContentsMargins(0, 0, 0, 0);
+  says_->setWordWrap(true);
+  says_->setAlignment(Qt::AlignLeft | Qt::AlignTop);
+  says_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  says_->setMinimumWidth(240);
+  says_->setAccessibleName("The span that is chosen");
+  auto* order = new QSortFilterProxyModel(panel);
+  order->setSourceModel(totals_);
+  order->setSortRole(SpanTotalsModel::SortRole);
+  QTableView* table = makeTable(order, "Totals of the area by name");
+  table->setSortingEnabled(true);
+  table->sortByColumn(-1, Qt::AscendingOrder);
+  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table->verticalHeader()->hide();
+  table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  auto* sums = new QVBoxLayout;
+  sums->addWidget(area_);
+  sums->addWidget(table, 1);
+  layout->addWidget(says_, 1);
+  layout->addLayout(sums, 3);
+  connect(table, &QTableView::clicked, this, [this](const QModelIndex& index) {
+    const auto phase = static_cast<Phase>(index.data(SpanTotalsModel::PhaseRole).toInt());
+    session_.look({session_.view().rank, phase});
+  });
+  return panel;
+}
+
+void TimelineView::timelineChanged() {
+  const PlanJob<TimelineIndex>& job = *session_.timeline();
+  canvas_->setTimeline(job.facts(), !job.problem().isEmpty() ? job.problem()
+                                    : job.isBusy()           ? QString("Simulating the step")
+                                    : session_.plan()        ? QString()
+                                                             : QString("No plan is open."));
+  if (!search_->text().isEmpty()) canvas_->setSearch(search_->text());
+  showMatches();
+  showSpan();
+  showTotals();
+  if (isVisible()) session_.timeline()->want();
+}
+
+void TimelineView::showMatches() {
+  found_->setText(search_->text().isEmpty()
+                      ? QString()
+                      : countText(static_cast<double>(canvas_->matches())) + " found");
+}
+
+void TimelineView::showSpan() {
+  const auto& picture = canvas_->picture();
+  says_->setText(picture.span ? canvas_->describe(*picture.span)
+                              : QString("Click a span to see what it is."));
+}
+
+void TimelineView::showTotals() {
+  const auto& area = canvas_->picture().area;
+  totals_->setTotals(canvas_->totals(), canvas_->areaNs());
+  if (session_.timeline()->facts() == nullptr) {
+    area_->clear();
+  } else if (area) {
+    area_->setText(QString("<b>%1 to %2</b>, %3 lines")
+                       .arg(secondsText(static_cast<double>(area->from_ns) * 1e-9),
+                            secondsText(static_cast<double>(area->to_ns) * 1e-9))
+                       .arg(area->last_row - area->first_row + 1));
+  } else {
+    area_->setText("<b>The whole step</b>, all lines (equal ranks once while they are folded)");
+  }
+}
+
+const RegisteredView kTimelineView({"timeline", Place::whole, 0, 1, "Timeline",
+                                    [](Session& session) -> QWidget* {
+                                      return new TimelineView(session);
+                                    },
+                                    [](Session& session) {
+                                      const auto& facts = session.timeline()->facts();
+                                      return facts ? csv_of(*facts) : std::string();
+                                    },
+                                    [](Session& session) {
+                                      const auto& facts = session.timeline()->facts();
+                                      return facts ? trace_of(*facts) : std::string();
+                                    }});
+
+}  // namespace
+}  // namespace tessera::gui

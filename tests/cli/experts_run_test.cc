@@ -1,0 +1,118 @@
+// A tiny mixture of experts from random weights to learned digits on four CPU ranks, as a user runs
+// it; what its plans may not ask.
+#include <gmock/gmock.h>
+
+#include "tests/cli/programs.h"
+
+namespace tessera {
+namespace {
+
+constexpr const char* kConfig = R"({
+  "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_act": "silu",
+  "attention_bias": false, "bos_token_id": null, "eos_token_id": 11, "pad_token_id": 10,
+  "hidden_size": 64, "head_dim": 16, "num_attention_heads": 4, "num_key_value_heads": 2,
+  "num_hidden_layers": 2, "intermediate_size": 176, "initializer_range": 0.125,
+  "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 96,
+  "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": [],
+  "max_position_embeddings": 128, "rms_norm_eps": 1e-06, "rope_theta": 10000.0,
+  "use_sliding_window": false, "sliding_window": null, "tie_word_embeddings": false,
+  "torch_dtype": "float32", "vocab_size": 16
+})";
+
+class ExpertsRun : public ProgramTest {
+ protected:
+  static void SetUpTestSuite() {
+    ProgramTest::SetUpTestSuite();
+    fs::create_directories(folder_ / "shape");
+    std::ofstream(folder_ / "shape/config.json") << kConfig;
+    ASSERT_EQ(run("init-model --model " + at("shape") + " --digits --seed 1 -o " + at("experts")),
+              0);
+  }
+
+  static int plan(const std::string& name, const std::string& fixed) {
+    return run("plan --model " + at("experts") +
+               " --cluster local-cpu --workload grpo-digits --fix " + fixed + " -o " +
+               at(name + ".json"));
+  }
+};
+
+TEST_F(ExpertsRun, GrpoLearnsDigitsWithExpertsOnTwoRanks) {
+  ASSERT_EQ(plan("ep2", "actor.tp=1 actor.pp=1 actor.ep=2 actor.zero=0 rollout.tp=2 rollout.dp=2"),
+            0);
+  EXPECT_NE(text_of(folder_ / "ep2.json").find("\"ep\": 2"), std::string::npos);
+  ASSERT_EQ(train("ep2", 40, "", "ep2.json"), 0);
+  const std::vector<double> reward = rewards("ep2");
+  ASSERT_EQ(reward.size(), 40u);
+  EXPECT_LT(reward[0], 0.15) << "random weights answer by chance";
+  EXPECT_GT(mean_of_last(reward, 5), 0.4);
+  EXPECT_EQ(run("compare " + at("ep2.json") + " " + at("ep2")), 0);
+}
+
+/// Every layout draws the first step's samples and stays near the others' rewards, with the
+/// routers' load-balancing loss or without it.
+TEST_F(ExpertsRun, EveryTrainingLayoutLearnsTheSame) {
+  const std::string balance = "--set actor_rollout_ref.actor.router_aux_loss_coef=";
+  const auto rewards_in = [&](const std::string& name, const std::string& fixed,
+                              const std::string& more) {
+    EXPECT_EQ(plan(name, fixed), 0) << fixed;
+    EXPECT_EQ(train(name, 4, more, name + ".json"), 0) << fixed;
+    EXPECT_EQ(run("compare " + at(name + ".json") + " " + at(name)), 0) << fixed;
+    return rewards(name);
+  };
+  const std::string rollout = " rollout.tp=2 rollout.dp=2";
+  const std::vector<double> want =
+      rewards_in("plain", "actor.tp=1 actor.pp=1 actor.ep=1 actor.zero=0" + rollout, "");
+  for (const auto& [name, fixed] : std::vector<std::pair<std::string, std::string>>{
+           {"fsdp", "actor.tp=1 actor.pp=1 actor.ep=1 actor.zero=3"},
+           {"zero1", "actor.tp=2 actor.pp=1 actor.ep=1 actor.etp=2 actor.zero=1"},
+           {"ep4", "actor.tp=1 actor.pp=1 actor.ep=4 actor.zero=0"},
+           {"ep4-fsdp", "actor.tp=1 actor.pp=1 actor.ep=4 actor.zero=3"},
+           {"ep4-tp2", "actor.tp=2 actor.pp=1 actor.ep=4 actor.etp=1 actor.zero=0"},
+           {"ep2-pp2", "actor.tp=1 actor.pp=2 actor.ep=2 actor.zero=0"},
+           {"ep2-etp2", "actor.tp=2 actor.pp=1 actor.ep=2 actor.etp=2 actor.zero=0"}}) {
+    const bool balanced = name == "ep4" || name == "fsdp";
+    const std::vector<double> got =
+        rewards_in(name, fixed + rollout, balanced ? balance + "1e-4" : "");
+    ASSERT_EQ(got.size(), want.size()) << name;
+    EXPECT_EQ(got[0], want[0]) << name;
+    for (std::size_t i = 1; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02) << name;
+    EXPECT_EQ(text_of(folder_ / name / "metrics.jsonl").find("actor/router_aux_loss") !=
+                  std::string::npos,
+              balanced)
+        << name;
+  }
+  EXPECT_EQ(train("refused", 1, balance + "1e-3", "ep2-pp2.json"), 65) << "of all layers together";
+}
+
+TEST_F(ExpertsRun, ARunGoesOnUnderAnotherLayoutAsItWas) {
+  const std::string rollout = " rollout.tp=1 rollout.dp=4";
+  ASSERT_EQ(plan("from", "actor.tp=1 actor.pp=1 actor.ep=4 actor.zero=0" + rollout), 0);
+  ASSERT_EQ(plan("to", "actor.tp=2 actor.pp=1 actor.ep=1 actor.etp=2 actor.zero=3" + rollout), 0);
+  ASSERT_EQ(train("whole", 4, "", "from.json"), 0);
+  ASSERT_EQ(train("moved", 2, "--set trainer.save_freq=1 --resume", "from.json"), 0);
+  ASSERT_EQ(train("moved", 4, "--set trainer.save_freq=1 --resume", "to.json"), 0);
+  const std::vector<double> want = rewards("whole"), got = rewards("moved");
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 0.02);
+}
+
+TEST_F(ExpertsRun, WhatDoesNotRunIsRefusedByThePlanner) {
+  const std::string rest = "actor.pp=1 rollout.dp=4";
+  const auto said = [&](const std::string& fixed) {
+    const std::string command = kTessera + " plan --model " + at("experts") +
+                                " --cluster local-cpu --workload grpo-digits --fix " + fixed +
+                                " >" + at("said.txt") + " 2>&1";
+    EXPECT_NE(std::system(command.c_str()), 0);
+    return text_of(folder_ / "said.txt");
+  };
+  EXPECT_THAT(said("rollout.ep=4"), ::testing::HasSubstr("rollout.ep=4 is beyond engine"));
+  EXPECT_THAT(said("actor.tp=2 actor.ep=1 actor.etp=1"),
+              ::testing::HasSubstr("which has etp = tp (not ep 1, etp 1 with tp 2;"));
+  EXPECT_NE(plan("no", "actor.tp=1 actor.ep=2 actor.zero=3 " + rest), 0);
+  EXPECT_NE(plan("no", "actor.tp=2 actor.ep=1 actor.etp=1 " + rest), 0);
+  EXPECT_NE(plan("no", "rollout.ep=4 " + rest), 0);
+  EXPECT_FALSE(fs::exists(folder_ / "no.json"));
+}
+
+}  // namespace
+}  // namespace tessera

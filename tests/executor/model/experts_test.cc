@@ -1,0 +1,227 @@
+// Routed experts: gradients and the load-balancing loss equal transformers'; the grouped products
+// equal one product an expert.
+#include "executor/model/experts.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <map>
+
+#include "cost_models/documents/problem.h"
+#include "executor/checkpoint/safetensors.h"
+#include "executor/model/expert_products.h"
+#include "executor/model/scores.h"
+#include "tests/executor/model/fixture.h"
+
+namespace tessera::testing {
+namespace {
+
+using torch::Tensor;
+using Gradients = std::map<std::string, Tensor>;
+
+constexpr const char* kFixtures[] = {"tiny-mixtral",   "tiny-mixtral-tied",
+                                     "tiny-qwen2-moe", "tiny-qwen2-moe-unbiased",
+                                     "tiny-qwen3-moe", "tiny-qwen3-moe-step"};
+
+void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
+  EXPECT_LE(relative_error(got, want), 1e-5) << what;
+}
+
+/// Gradients by checkpoint name of `loss` of a forward pass on one rank.
+using LossOf = std::function<Tensor(const Weights&, const ParallelGroups&, const Tensor& hidden,
+                                    const RouterLoads&)>;
+Gradients gradients_of(const Fixture& fixture, Recompute recompute, const LossOf& loss) {
+  Gradients gradients;
+  on_ranks(fixture.spec, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+    Weights weights = loaded(fixture.spec, layout, groups, fixture.folder);
+    for (Tensor& tensor : weights.tensors) tensor.requires_grad_();
+    const PackedTokens tokens = pack_tokens(fixture.sequences, torch::kCPU);
+    RouterLoads loads{.tokens = tokens.tokens(), .first = 0, .choices = {}, .probabilities = {}};
+    StageOptions options;
+    options.recompute = recompute;
+    if (recompute != Recompute::full) options.loads = &loads;
+    loss(weights, groups, stage_forward(weights, groups, tokens, {}, options), loads).backward();
+    Weights of_weights = weights;
+    for (Tensor& tensor : of_weights.tensors) {
+      tensor = tensor.grad().defined() ? tensor.grad() : torch::zeros_like(tensor);
+    }
+    gather_weights(of_weights, groups, [&](const Parameter& parameter, const Tensor& whole) {
+      gradients[parameter.name] = whole.clone();
+    });
+  });
+  return gradients;
+}
+
+/// The loss of scripts/make_fixtures.py.
+Tensor scored_loss(const Weights& weights, const ParallelGroups& groups, const Fixture& fixture,
+                   const Tensor& hidden) {
+  const Tensor ids = pack_tokens(fixture.sequences, torch::kCPU).ids;
+  const TokenScores scores =
+      score_tokens(weights, groups, hidden, (ids * 7 + 3) % fixture.spec.vocab, {1.0, false});
+  return (scores.log_prob * torch::arange(1, ids.size(0) + 1).to(torch::kFloat).cos()).sum();
+}
+
+TEST(Experts, GradientsEqualTransformersWhateverIsRecomputed) {
+  for (const char* name : kFixtures) {
+    SCOPED_TRACE(name);
+    const Fixture fixture = read_fixture(name);
+    for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      const Gradients got = gradients_of(
+          fixture, recompute,
+          [&](const Weights& weights, const ParallelGroups& groups, const Tensor& hidden,
+              const RouterLoads&) {
+            const Tensor loss = scored_loss(weights, groups, fixture, hidden);
+            expect_close(loss.detach().view({1}), fixture.gradients.at("loss"), "loss");
+            return loss;
+          });
+      ASSERT_GT(got.size(), 20u);
+      for (const auto& [parameter, gradient] : got) {
+        expect_close(gradient, fixture.gradients.at(parameter), parameter);
+      }
+    }
+  }
+}
+
+TEST(Experts, BalanceLossAndItsGradientsEqualTransformers) {
+  for (const char* name : kFixtures) {
+    SCOPED_TRACE(name);
+    const Fixture fixture = read_fixture(name);
+    const Gradients got = gradients_of(
+        fixture, Recompute::none,
+        [&](const Weights&, const ParallelGroups&, const Tensor&, const RouterLoads& loads) {
+          const Tensor loss = balance_loss(loads);
+          expect_close(loss.detach().view({1}), fixture.gradients.at("balance"), "loss");
+          return loss;
+        });
+    int compared = 0;
+    for (const auto& [parameter, gradient] : fixture.gradients) {
+      if (!parameter.starts_with("balance/")) continue;
+      expect_close(got.at(parameter.substr(8)), gradient, parameter);
+      ++compared;
+    }
+    EXPECT_GE(compared, 2);
+  }
+}
+
+/// What ranks hold of a folder that transformers saved is, gathered, that folder.
+TEST(Experts, OfEveryLayoutAreGatheredAsTransformersSavesThem) {
+  for (const char* name : {"tiny-mixtral", "tiny-qwen2-moe", "tiny-qwen3-moe"}) {
+    const Fixture fixture = read_fixture(name);
+    Gradients saved;
+    on_ranks(fixture.spec, {}, [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+      const Weights weights = loaded(fixture.spec, layout, groups, fixture.folder);
+      gather_weights(weights, groups, [&](const Parameter& parameter, const Tensor& whole) {
+        saved[parameter.name] = whole.clone();
+      });
+    });
+    Problems problems;
+    const auto file = open_safetensors(fixture.folder / "model.safetensors", problems);
+    ASSERT_EQ(file->tensors.size(), saved.size());
+    for (const TensorView& view : file->tensors) {
+      const Tensor& whole = saved.at(view.name);
+      ASSERT_EQ(static_cast<std::size_t>(whole.nbytes()), view.data.size());
+      EXPECT_EQ(std::memcmp(whole.const_data_ptr(), view.data.data(), view.data.size()), 0);
+    }
+    for (const Degrees degrees : {Degrees{1, 1, 2, 2}, {2, 1, 2, 2}, {1, 1, 4, 4}, {1, 3, 2, 2}}) {
+      std::size_t gathered = 0;
+      on_ranks(fixture.spec, degrees,
+               [&](const ParallelLayout& layout, const ParallelGroups& groups) {
+                 const Weights weights = loaded(fixture.spec, layout, groups, fixture.folder);
+                 gather_weights(weights, groups, [&](const Parameter& parameter, const Tensor& t) {
+                   EXPECT_TRUE(torch::equal(t, saved.at(parameter.name))) << parameter.name;
+                   ++gathered;
+                 });
+               });
+      EXPECT_EQ(gathered, saved.size());
+    }
+  }
+}
+
+/// Experts that adjoin in one memory, as an arena holds them, or lie apart.
+ExpertWeights drawn_experts(std::int64_t experts, std::int64_t columns, std::int64_t hidden,
+                            bool adjoin) {
+  const Tensor memory = torch::randn({3 * experts * columns * hidden});
+  const auto at = [&](std::int64_t place) {
+    const Tensor part =
+        torch::empty({0}, memory.options())
+            .set_(memory.storage(), place * columns * hidden, {columns, hidden}, {hidden, 1});
+    return adjoin ? part : part.clone();
+  };
+  ExpertWeights weights;
+  for (std::int64_t e = 0; e < experts; ++e) {
+    weights.gate_up.push_back(at(2 * e));
+    weights.gate_up.push_back(at(2 * e + 1));
+    weights.down.push_back(at(2 * experts + e));
+  }
+  return weights;
+}
+
+ExpertWeights copies_of(const ExpertWeights& weights) {
+  ExpertWeights copies;
+  for (const Tensor& x : weights.gate_up) copies.gate_up.push_back(x.clone().requires_grad_());
+  for (const Tensor& x : weights.down) copies.down.push_back(x.clone().requires_grad_());
+  return copies;
+}
+
+/// One expert after another with torch's own operators.
+Tensor reference_mlp(const Tensor& x, const std::vector<std::int64_t>& counts,
+                     const ExpertWeights& weights) {
+  std::vector<Tensor> parts;
+  std::int64_t next = 0;
+  for (std::size_t e = 0; e < counts.size(); ++e) {
+    const Tensor rows = x.narrow(0, next, counts[e]);
+    const Tensor gate = rows.mm(weights.gate_up[2 * e].t());
+    const Tensor up = rows.mm(weights.gate_up[2 * e + 1].t());
+    parts.push_back((torch::silu(gate) * up).mm(weights.down[e]));
+    next += counts[e];
+  }
+  return torch::cat(parts);
+}
+
+void expect_one_product_an_expert(std::int64_t hidden, bool adjoin, bool recompute) {
+  const std::vector<std::int64_t> counts{3, 0, 7, 1};
+  ExpertWeights ours = drawn_experts(4, 8, hidden, adjoin);
+  const ExpertWeights theirs = copies_of(ours);
+  for (Tensor& x : ours.gate_up) x.requires_grad_();
+  for (Tensor& x : ours.down) x.requires_grad_();
+  const Tensor own_x = torch::randn({11, hidden}).requires_grad_();
+  const Tensor their_x = own_x.detach().clone().requires_grad_();
+  const Tensor g = torch::randn({11, hidden});
+  const Tensor got =
+      expert_mlp(own_x, expert_rows(torch::tensor(counts, torch::kLong)), ours, recompute);
+  const Tensor want = reference_mlp(their_x, counts, theirs);
+  expect_close(got, want, "values");
+  got.backward(g);
+  want.backward(g);
+  expect_close(own_x.grad(), their_x.grad(), "rows");
+  for (std::size_t e = 0; e < counts.size(); ++e) {
+    if (counts[e] == 0) {
+      EXPECT_EQ(ours.down[e].grad().abs().max().item<float>(), 0);
+      continue;
+    }
+    expect_close(ours.gate_up[2 * e].grad(), theirs.gate_up[2 * e].grad(), "gate");
+    expect_close(ours.gate_up[2 * e + 1].grad(), theirs.gate_up[2 * e + 1].grad(), "up");
+    expect_close(ours.down[e].grad(), theirs.down[e].grad(), "down");
+  }
+}
+
+TEST(Experts, ProductsByGroupEqualOneProductAnExpert) {
+  torch::manual_seed(3);
+  for (const std::int64_t hidden : {16, 13}) {  // strides that grouped products take, or not
+    for (const bool adjoin : {true, false}) {
+      for (const bool recompute : {false, true}) {
+        expect_one_product_an_expert(hidden, adjoin, recompute);
+      }
+    }
+  }
+}
+
+TEST(Experts, ProductsOfNoRowsAtAll) {
+  const ExpertWeights weights = drawn_experts(2, 8, 16, true);
+  const Tensor none = torch::zeros({2}, torch::kLong);
+  EXPECT_EQ(expert_mlp(torch::empty({0, 16}), expert_rows(none), weights).sizes(),
+            (std::vector<std::int64_t>{0, 16}));
+}
+
+}  // namespace
+}  // namespace tessera::testing

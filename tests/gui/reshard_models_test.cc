@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <map>
+
+#include "cost_models/fit/derived_calibration.h"
+#include "gui/reshard/flow_matrix_model.h"
+#include "gui/reshard/methods_model.h"
+#include "gui/reshard/reshard_facts.h"
+#include "tests/gui/sample_plans.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
+
+std::shared_ptr<const ReshardFacts> facts_of(const Plan& plan) {
+  Problems problems;
+  const auto constants = calibration_named(plan.provenance.calibration, plan.cluster, problems);
+  return std::make_shared<const ReshardFacts>(reshard_facts(plan, *constants));
+}
+
+TEST(ReshardFacts, FlowsAreTheBytesThatThePlanStates) {
+  for (const Plan* plan : {&digits_plan(), &split_plan()}) {
+    const auto facts = facts_of(*plan);
+    ASSERT_FALSE(facts->parts.empty()) << facts->no_flows.toStdString();
+    const PlannedReshard& pair = plan->reshard.front();
+    std::map<int, std::int64_t> received;
+    std::int64_t total = 0;
+    for (const Flow& flow : facts->parts[0].flows) {
+      if (flow.from == flow.to) continue;
+      received[flow.to] += flow.bytes;
+      total += flow.bytes;
+    }
+    std::int64_t most = 0;
+    for (const auto& [rank, bytes] : received) most = std::max(most, bytes);
+    EXPECT_EQ(most, pair.bytes_received.value);
+    EXPECT_EQ(total, pair.total_received_bytes.value);
+    // Its parts are the model, each byte once.
+    std::map<std::pair<int, int>, std::int64_t> of_parts;
+    for (std::size_t part = 1; part < facts->parts.size(); ++part) {
+      for (const Flow& flow : facts->parts[part].flows) {
+        of_parts[{flow.from, flow.to}] += flow.bytes;
+      }
+    }
+    for (const Flow& flow : facts->parts[0].flows) {
+      EXPECT_EQ((of_parts[{flow.from, flow.to}]), flow.bytes);
+    }
+  }
+}
+
+TEST(ReshardFacts, OfManyRanksFlowsAreThoseBetweenNodes) {
+  const auto found = answer(PlanQuery{.model = "qwen2.5-7b",
+                                      .cluster = "h100-64",
+                                      .workload = "grpo-7b-1k",
+                                      .nodes = 16,
+                                      .fixed = {"actor.tp=4"}});
+  const Plan& plan = std::get<Plan>(found.result);
+  ASSERT_GT(plan.world_size(), kMostFlowRanks);
+  const auto facts = facts_of(plan);
+  EXPECT_TRUE(facts->by_node);
+  FlowMatrixModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  model.setFacts(facts);
+  EXPECT_EQ(model.rowCount(), 16);
+  EXPECT_EQ(model.endName(3), "node 3");
+}
+
+TEST(FlowMatrixModel, KeepsTheContractAndShowsEachPart) {
+  FlowMatrixModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  EXPECT_EQ(model.rowCount(), 0);
+  const auto facts = facts_of(digits_plan());
+  model.setFacts(facts);
+  ASSERT_EQ(model.rowCount(), 4);
+  ASSERT_EQ(model.columnCount(), 4);
+  for (std::size_t part = 0; part < facts->parts.size(); ++part) {
+    model.setPart(static_cast<int>(part));
+    std::int64_t sum = 0;
+    double most = 0;
+    for (int row = 0; row < 4; ++row) {
+      for (int column = 0; column < 4; ++column) {
+        const QModelIndex at = model.index(row, column);
+        sum += at.data(FlowMatrixModel::BytesRole).toLongLong();
+        most = std::max(most, at.data(FlowMatrixModel::ShareRole).toDouble());
+        EXPECT_EQ(at.data(FlowMatrixModel::StaysRole).toBool(), row == column);
+      }
+    }
+    std::int64_t wanted = 0;
+    for (const Flow& flow : facts->parts[part].flows) wanted += flow.bytes;
+    EXPECT_EQ(sum, wanted);
+    EXPECT_DOUBLE_EQ(most, model.travelling().empty() ? 0 : 1);
+  }
+}
+
+TEST(MethodsModel, HasEveryMethodAndSaysWhyOneCannotBeUsed) {
+  MethodsModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  // To GPUs of the rollout's own nothing can be gathered in place.
+  const auto found = answer(PlanQuery{.model = "qwen2.5-7b",
+                                      .cluster = "h100-64",
+                                      .workload = "grpo-7b-1k",
+                                      .fixed = {"placement=actor+reference | rollout"}});
+  const auto facts = facts_of(std::get<Plan>(found.result));
+  model.setMethods(facts->methods);
+  ASSERT_EQ(model.rowCount(), static_cast<int>(kReshardMethods.size()));
+  int unusable = 0;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    const MethodCost& cost = facts->methods[static_cast<std::size_t>(row)];
+    EXPECT_EQ(model.index(row, MethodsModel::Method).data().toString().toStdString(),
+              name_of(cost.method));
+    if (cost.unusable.empty()) {
+      EXPECT_DOUBLE_EQ(
+          model.index(row, MethodsModel::Total).data(MethodsModel::SortRole).toDouble(),
+          cost.total.value);
+    } else {
+      ++unusable;
+      EXPECT_EQ(model.index(row, MethodsModel::Total).data().toString(), "-");
+      EXPECT_EQ(model.index(row, MethodsModel::Meanwhile).data().toString().toStdString(),
+                cost.unusable);
+    }
+  }
+  EXPECT_GT(unusable, 0);
+}
+
+}  // namespace
+}  // namespace tessera::gui

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A run beside its prediction: gaps, rules, other runs, learning and advice.
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QApplication>
+#include <QDialogButtonBox>
+#include <QFile>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QTemporaryDir>
+#include <fstream>
+
+#include "cost_models/documents/problem.h"
+#include "cost_models/fit/derived_calibration.h"
+#include "gui/pages/main_window.h"
+#include "gui/views/chart.h"
+#include "planner/engines/read_plan.h"
+#include "simulator/learn/learned_report.h"
+#include "simulator/learn/run_comparison.h"
+#include "simulator/timeline/metrics.h"
+#include "simulator/timeline/wire_options.h"
+#include "tests/gui/window_flow.h"
+
+namespace tessera::gui {
+namespace {
+
+constexpr auto kFatal = QAbstractItemModelTester::FailureReportingMode::Fatal;
+const QString kRun = QString(TESSERA_SOURCE_DIR) + "/tests/gui/data/run";
+
+/// The sample run as the command line reads it.
+struct Sample {
+  MeasuredRun run;
+  Calibration calibration;
+};
+Sample sample() {
+  Problems problems;
+  const std::filesystem::path folder = kRun.toStdString();
+  auto plan = read_plan(folder / "plan.json", problems);
+  auto steps = read_metrics(folder / "metrics.jsonl", problems);
+  auto run = measured_run(folder.string(), *plan, *steps, std::nullopt, problems);
+  auto calibration = calibration_named(plan->provenance.calibration, plan->cluster, problems);
+  EXPECT_TRUE(problems.empty());
+  return {*run, *calibration};
+}
+
+struct Watch : testing::Test {
+  MainWindow window;
+
+  void SetUp() override {
+    window.resize(1280, 900);
+    window.show();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+    ASSERT_TRUE(window.openRun(kRun, false));
+  }
+  RunFollower& run() { return *window.session().run(); }
+  QPushButton* button(const QString& text) {
+    for (QPushButton* button : window.findChildren<QPushButton*>()) {
+      if (button->text() == text) return button;
+    }
+    return nullptr;
+  }
+  MessageBar* bar(const QString& name) {
+    for (MessageBar* bar : window.findChildren<MessageBar*>()) {
+      if (bar->accessibleName() == name) return bar;
+    }
+    return nullptr;
+  }
+};
+
+TEST_F(Watch, TheComparisonIsThatOfTheCommandLine) {
+  const auto [measured, calibration] = sample();
+  Problems problems;
+  const RunComparison wanted =
+      compare_run(measured, calibration, read_wire_options(kRun.toStdString(), problems));
+  EXPECT_EQ(to_json(run().comparison()->run()), to_json(wanted));
+  ASSERT_FALSE(wanted.gaps.empty());
+  const QString gaps = bar("Largest difference from the prediction")->text();
+  EXPECT_TRUE(gaps.contains(QString::fromStdString(wanted.gaps.front().cause))) << qPrintable(gaps);
+  // Its error bars are those of the chart.
+  auto* chart = window.findChild<Chart*>("gaps");
+  ASSERT_NE(chart, nullptr);
+  int bars = 0, errors = 0;
+  for (int i = 0; i < chart->plottableCount(); ++i) {
+    bars += qobject_cast<QCPBars*>(chart->plottable(i)) != nullptr ? 1 : 0;
+    const auto* drawn = qobject_cast<QCPErrorBars*>(chart->plottable(i));
+    if (drawn == nullptr) continue;
+    ++errors;
+    EXPECT_GT(drawn->data()->size(), 3);
+  }
+  EXPECT_EQ(bars, 2);
+  EXPECT_EQ(errors, 2);
+}
+
+TEST_F(Watch, APhaseThatIsChosenIsChosenInTheTable) {
+  QTableView* table = nullptr;
+  for (QTableView* each : window.findChildren<QTableView*>()) {
+    if (each->accessibleName() == "Prediction and measurement") table = each;
+  }
+  ASSERT_NE(table, nullptr);
+  window.session().look({-1, Phase::update_actor});
+  ASSERT_TRUE(table->selectionModel()->hasSelection());
+  EXPECT_EQ(table->selectionModel()->selectedRows().front().data().toString(), "update_actor");
+  const QModelIndex first = table->model()->index(0, 0);
+  QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(first).center());
+  EXPECT_EQ(QString::fromStdString(std::string(name_of(*window.session().view().phase))),
+            first.data().toString());
+}
+
+TEST(RuleModel, HasTheVerdictsOfTheRules) {
+  RuleModel model;
+  QAbstractItemModelTester tester(&model, kFatal);
+  Problems problems;
+  const auto profile = read_rules("default", problems);
+  ASSERT_EQ(model.rowCount(), static_cast<int>(profile->rules.size()));
+  Expectation expectation;
+  expectation.predicted = {
+      {"timing_s/step", 2.0}, {"timing_s/gen", 1.0}, {"timing_s/update_actor", 1.0}};
+  const std::map<std::string, double> values{
+      {"timing_s/step", 2.6}, {"timing_s/gen", 1.4}, {"timing_s/update_actor", 1.1}};
+  model.setExpectation(expectation);
+  EXPECT_TRUE(model.banner().isEmpty());
+  model.setValues(values);
+  const MetricValues judged_values(values.begin(), values.end());
+  int violated = 0;
+  for (const JudgedRule& row : judge(*profile, judged_values, expectation)) {
+    violated += row.verdict.outcome == RuleOutcome::violated ? 1 : 0;
+  }
+  ASSERT_GT(violated, 0);
+  EXPECT_EQ(model.violated(), violated);
+  EXPECT_TRUE(model.index(0, 0).data(RuleModel::BadRole).toBool());  // what is wrong comes first
+  EXPECT_TRUE(model.banner().contains("timing_s/step is 2.6, where at most 2.5"));
+  // Lines are at the limits in the metric's own unit.
+  ASSERT_EQ(model.linesOf("timing_s/gen").size(), 1u);
+  EXPECT_DOUBLE_EQ(model.linesOf("timing_s/gen")[0].limit, 1.5);
+  EXPECT_FALSE(model.linesOf("timing_s/gen")[0].violated);
+  EXPECT_TRUE(model.linesOf("timing_s/step")[0].violated);
+  EXPECT_FALSE(model.setProfile("no such profile"));
+  EXPECT_EQ(model.violated(), violated);
+  EXPECT_TRUE(model.setProfile("published-practice"));
+  EXPECT_EQ(model.profile().profile, read_rules("published-practice", problems)->profile);
+}
+
+TEST_F(Watch, AViolatedRuleIsABannerAndALine) {
+  MessageBar* banner = bar("Rules that are violated");
+  ASSERT_NE(banner, nullptr);
+  run().rules()->setValues({{"perf/throughput", 1e-6}, {"timing_s/step", 1e6}});
+  EXPECT_EQ(banner->text(), run().rules()->banner());
+  EXPECT_FALSE(banner->isHidden());
+  run().rules()->setValues({});
+  EXPECT_TRUE(banner->isHidden());
+}
+
+TEST_F(Watch, AnotherRunIsDrawnBesideThisOne) {
+  QTemporaryDir folder;
+  const QString other = folder.filePath("warmer");
+  ASSERT_TRUE(QDir().mkpath(other));
+  std::ofstream((other + "/metrics.jsonl").toStdString())
+      << "{\"step\": 1, \"data\": {\"critic/score/mean\": 0.25}}\n"
+      << "{\"step\": 2, \"data\": {\"critic/score/mean\": 0.5}}\n";
+  auto* chart = window.findChild<Chart*>("reward");
+  const int before = chart->graphCount();
+  answer_file_dialog(&window, other);
+  QTest::mouseClick(button("&Beside it..."), Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return run().others().size() == 1; }));
+  ASSERT_EQ(chart->graphCount(), before + 1);
+  EXPECT_EQ(chart->graph(before)->name(), "warmer");
+  EXPECT_EQ(chart->graph(before)->dataCount(), 2);
+  window.activateWindow();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  QTest::keyClick(&window, Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
+  EXPECT_EQ(chart->graphCount(), before);
+  // A folder without metrics is told and changes nothing.
+  run().addOther(folder.path().toStdString(), false);
+  EXPECT_TRUE(run().others().empty());
+  EXPECT_FALSE(bar("What is wrong with the run's files")->text().isEmpty());
+}
+
+TEST_F(Watch, LearnSaysWhatTheCommandSaysAndSavesTheConstants) {
+  const auto [measured, calibration] = sample();
+  const std::string wanted = to_text(learn_from_runs({measured}, calibration));
+  QTemporaryDir folder;
+  const QString file = folder.filePath("learned.json");
+  QString said;
+  ASSERT_TRUE(button("&Learn")->isEnabled());
+  with_dialog(&window, [&](QDialog& dialog) {
+    said = dialog.findChild<QPlainTextEdit*>()->toPlainText();
+    answer_file_dialog(&window, file);
+    QTest::mouseClick(dialog.findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save),
+                      Qt::LeftButton);
+  });
+  QTest::mouseClick(button("&Learn"), Qt::LeftButton);
+  ASSERT_TRUE(wait_for([&] { return QFile::exists(file); }));
+  EXPECT_EQ(said.trimmed().toStdString(), QString::fromStdString(wanted).trimmed().toStdString());
+}
+
+TEST_F(Watch, AdviceLeavesTheFilesThatItsCommandsRead) {
+  QTemporaryDir folder;
+  QString said;
+  answer_file_dialog(&window, folder.path());
+  QTimer::singleShot(0, &window, [&] { QTest::mouseClick(button("&Advise..."), Qt::LeftButton); });
+  ASSERT_TRUE(wait_for([&] { return QFile::exists(folder.filePath("plan.json")); }));
+  with_dialog(&window, [&](QDialog& dialog) {
+    said = dialog.findChild<QPlainTextEdit*>()->toPlainText();
+    dialog.reject();
+  });
+  ASSERT_TRUE(wait_for([&] { return !said.isEmpty(); }));
+  EXPECT_TRUE(QFile::exists(folder.filePath("calibration.json")));
+  EXPECT_TRUE(said.startsWith("step ")) << said.toStdString();
+  EXPECT_TRUE(said.contains("tessera plan --from"));
+  EXPECT_TRUE(said.contains(folder.filePath("plan.json")));
+}
+
+}  // namespace
+}  // namespace tessera::gui
+
+int main(int argc, char** argv) {
+  QApplication application(argc, argv);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
