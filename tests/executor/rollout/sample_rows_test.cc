@@ -67,7 +67,7 @@ TEST(SampleRows, TensorOperationsDrawTheHostsTokens) {
   for (const torch::Device device : devices()) {
     for (const SamplingOptions& options : all_options()) {
       SCOPED_TRACE(::testing::Message() << device << " " << options.temperature << " "
-                                      << options.top_k << " " << options.top_p);
+                                        << options.top_k << " " << options.top_p);
       expect_host_and_device_agree(make_case(37, 400, 3), options, device);
       expect_host_and_device_agree(make_case(5003, 50, 4), options, device);
     }
@@ -80,7 +80,7 @@ TEST(SampleRows, EqualLogitsAreCutAndDrawnAlike) {
   for (const torch::Device device : devices()) {
     for (const SamplingOptions& options : all_options()) {
       SCOPED_TRACE(::testing::Message() << device << " " << options.temperature << " "
-                                      << options.top_k << " " << options.top_p);
+                                        << options.top_k << " " << options.top_p);
       expect_host_and_device_agree(c, options, device);
     }
   }
