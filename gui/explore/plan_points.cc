@@ -43,19 +43,19 @@ QString nameOf(Measure measure) {
   return "Cost of a step";
 }
 
-QString titleOf(const PlanTableModel& plans, Measure measure) {
+QString unitOf(const PlanTableModel& plans, Measure measure) {
   switch (measure) {
     case Measure::step:
-      return nameOf(measure) + ", s";
+      return "s";
     case Measure::gpus:
-      return nameOf(measure);
+      return "GPUs";
     case Measure::memory:
-      return nameOf(measure) + ", GiB";
+      return "GiB";
     case Measure::cost:
       break;
   }
   const auto cost = plans.rows().empty() ? std::nullopt : costOf(plans, 0);
-  return nameOf(measure) + (cost && cost->money ? ", in the cluster's money" : ", GPU seconds");
+  return cost && cost->money ? "the cluster's money" : "GPU seconds";
 }
 
 std::optional<double> valueOf(const PlanTableModel& plans, int row, Measure measure) {
@@ -75,7 +75,7 @@ std::optional<double> valueOf(const PlanTableModel& plans, int row, Measure meas
   return cost ? std::optional(cost->value) : std::nullopt;
 }
 
-QString describeRow(const PlanTableModel& plans, int row) {
+QString summaryOf(const PlanTableModel& plans, int row) {
   const PlanTableModel::Row& of = plans.row(row);
   QStringList figures{secondsText(of.summary.step_s)};
   if (of.summary.gpus > 0) {
@@ -85,10 +85,13 @@ QString describeRow(const PlanTableModel& plans, int row) {
   if (const auto cost = costOf(plans, row)) {
     figures << number(cost->value) + (cost->money ? " a step" : " GPU seconds a step");
   }
-  return QString("Row %1: %2\n%3\n%4")
+  return QString("Row %1: %2, %3")
       .arg(row + 1)
-      .arg(QString::fromStdString(of.summary.placement), figures.join(", "),
-           QString::fromStdString(of.summary.description));
+      .arg(QString::fromStdString(of.summary.placement), figures.join(", "));
+}
+
+QString describeRow(const PlanTableModel& plans, int row) {
+  return summaryOf(plans, row) + "\n" + QString::fromStdString(plans.row(row).summary.description);
 }
 
 std::vector<PlanPoint> pointsOf(const PlanTableModel& plans, Measure x, Measure y) {
@@ -117,7 +120,8 @@ std::string pointsCsv(const PlanTableModel& plans) {
   CsvTable table;
   table.header = {"row"};
   for (const Measure measure : kEveryMeasure) {
-    table.header.push_back(titleOf(plans, measure).toStdString());
+    const QString name = nameOf(measure), unit = unitOf(plans, measure);
+    table.header.push_back((name == unit ? name : name + ", " + unit).toStdString());
   }
   table.header.insert(table.header.end(),
                       {"Pareto front of GPUs and step", "placement", "layouts"});

@@ -21,13 +21,15 @@ inline constexpr std::array kEveryMeasure{Measure::step, Measure::gpus, Measure:
 
 /// "Time of a step", as a choice.
 QString nameOf(Measure measure);
-/// The same with the unit of these plans: "Cost of a step, GPU seconds".
-QString titleOf(const PlanTableModel& plans, Measure measure);
+/// What these plans have it in: "s", "GPUs", "GiB", "GPU seconds".
+QString unitOf(const PlanTableModel& plans, Measure measure);
 
 /// In seconds, GPUs, GiB of the fullest rank, money or GPU seconds.
 std::optional<double> valueOf(const PlanTableModel& plans, int row, Measure measure);
 /// What the row is, in lines: its number, placement, figures and layouts.
 QString describeRow(const PlanTableModel& plans, int row);
+/// The same without its layouts, on one line.
+QString summaryOf(const PlanTableModel& plans, int row);
 
 struct PlanPoint {
   int row = 0;  // of the plans

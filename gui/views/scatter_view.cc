@@ -115,8 +115,8 @@ void PlanScatter::draw() {
   drawPoints("row 1, the answer", answer, Style(Style::ssDiamond, QPen(text, 1.8), link, 13));
   drawRing(chosen_, 19, Qt::SolidLine);
   if (hasFocus() && cursor_ != chosen_) drawRing(cursor_, 19, Qt::DotLine);
-  xAxis->setLabel(titleOf(*plans_, x_));
-  yAxis->setLabel(titleOf(*plans_, y_));
+  xAxis->setLabel(unitOf(*plans_, x_));
+  yAxis->setLabel(unitOf(*plans_, y_));
   addLegend(true);
   setTicks(xAxis, x_, &PlanPoint::x);
   setTicks(yAxis, y_, &PlanPoint::y);
@@ -343,7 +343,9 @@ void ScatterView::showEvent(QShowEvent* event) {
 
 void ScatterView::say(int row) {
   const PlanTableModel& plans = *session_.plans();
-  says_->setText(row >= 0 && row < plans.rowCount() ? describeRow(plans, row) : QString());
+  const bool known = row >= 0 && row < plans.rowCount();
+  says_->setText(known ? summaryOf(plans, row) : QString());
+  says_->setToolTip(known ? describeRow(plans, row) : QString());
 }
 
 namespace {

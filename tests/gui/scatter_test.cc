@@ -188,7 +188,7 @@ TEST_F(Scatter, AxesAreChosenByKeysAndNeverAlike) {
   EXPECT_EQ(up->currentText(), nameOf(Measure::gpus));
   QTest::keyClick(up, Qt::Key_Down);
   EXPECT_EQ(up->currentText(), nameOf(Measure::memory));
-  EXPECT_EQ(scatter->yAxis->label(), titleOf(plans(), Measure::memory));
+  EXPECT_EQ(scatter->yAxis->label(), unitOf(plans(), Measure::memory));
   // Each row was planned in full, so that each has its memory.
   for (int row = 0; row < plans().rowCount(); ++row) {
     EXPECT_TRUE(plans().row(row).plan.has_value()) << row;
