@@ -11,6 +11,7 @@
 #include "planner/request/candidate.h"
 #include "planner/request/request.h"
 #include "planner/request/settings_of_candidate.h"
+#include "planner/space/degree_limits.h"
 #include "planner/space/distinct_limits.h"
 #include "planner/space/divisors.h"
 #include "planner/space/layout_space.h"
@@ -27,16 +28,6 @@ constexpr int kMostVirtualStages = 8;
 // collective instead of two saves less than the norms of whole sequences take.
 constexpr Bytes kScatteredStates{16LL << 20};
 
-// Sequences that a role's dp must divide: of a mini-batch for trained roles. For the rollout what
-// is dealt to replicas, of which each has some.
-std::int64_t batch_of(const Workload& workload, PromptDealing prompts, Role role) {
-  if (role == Role::rollout && prompts == PromptDealing::whole_prompts) {
-    return workload.prompts_per_step;
-  }
-  const std::int64_t sequences = workload.sequences();
-  return is_trained(workload, role) ? sequences / workload.mini_batches : sequences;
-}
-
 class Enumeration {
  public:
   Enumeration(const PlanRequest& request, const Capabilities& table, DistinctLimits& limits,
@@ -52,7 +43,7 @@ class Enumeration {
         trained_(is_trained(request.workload, role)),
         fixed_zero_(request.fixed.find(role, Field::zero).has_value()),
         context_shards_(request.traits.shards.over_context),
-        batch_(batch_of(request.workload, prompts_, role)) {
+        batch_(dealt_to_replicas(request.workload, prompts_, role)) {
     next_.role = role;
     next_.gpus = gpus;
     const auto tokens = request.fixed.find(role, Field::tokens);
