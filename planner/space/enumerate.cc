@@ -6,6 +6,7 @@
 #include "cost_models/layer_shape.h"
 #include "cost_models/packing.h"
 #include "cost_models/spec/context_parallel.h"
+#include "cost_models/spec/expert_parallel.h"
 #include "planner/engines/engine.h"
 #include "planner/engines/engine_check.h"
 #include "planner/request/candidate.h"
@@ -197,10 +198,10 @@ class Enumeration {
 
   // Inference engines cut every expert as they cut the rest, or spread whole experts over replicas.
   bool experts_allowed() const {
-    if (!served_ || table_.serving.experts == ServedExperts::any_degree) return true;
-    if (table_.serving.experts == ServedExperts::cut_alike) {
-      return next_.ep == 1 && next_.etp == next_.tp;
-    }
+    const ServedExperts spread = served_ ? table_.serving.experts : ServedExperts::any_degree;
+    const ParallelLayout cut{.tp = next_.tp, .ep = next_.ep, .etp = next_.etp};
+    if (spread == ServedExperts::cut_alike) return served_expert_refusal(model_, cut).empty();
+    if (spread == ServedExperts::any_degree) return true;
     return (next_.ep == 1 && next_.etp == next_.tp) || (next_.ep % next_.tp == 0 && next_.etp == 1);
   }
 
@@ -321,8 +322,7 @@ class Enumeration {
     return choices;
   }
 
-  // In longest sequences (DistinctLimits); a multiple of the context-parallel degree, as
-  // every rank of a group takes as many tokens.
+  // In longest sequences (DistinctLimits); a multiple of cp: ranks of a group take equally many.
   std::vector<BatchLimit> token_limits() const {
     const auto tokens = request_.fixed.find(next_.role, Field::tokens);
     const auto update = request_.fixed.find(next_.role, Field::update_tokens);
