@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cost_models/documents/problem.h"
 #include "simulator/timeline/rank_status.h"
+#include "simulator/timeline/run_lock.h"
 
 namespace tessera {
 namespace {
@@ -33,16 +34,25 @@ constexpr std::array kSignals = {
     Signal{"go", go}, Signal{"stop", [](const fs::path& run) { request_stop(run); }},
     Signal{"requeue", [](const fs::path& run) { request_stop(run, StopReason::requeue); }}};
 
-/// A folder in which some rank has not ended.
-void check_running(const fs::path& run) {
+/// Why nobody would hear of a request; empty where the run goes on. Ranks that were killed leave
+/// files that say they run: rank 0 holds the folder's lock for as long as it lives.
+std::string why_unheard(const fs::path& run) {
   const std::vector<RankStatus> ranks = read_rank_statuses(run);
+  if (ranks.empty()) return "no ranks";
   const bool runs = std::ranges::any_of(
       ranks, [](const RankStatus& rank) { return rank.state == RankState::running; });
-  if (runs) return;
-  throw Error(ExitCode::bad_input,
-              {Problem{.file = (run / "ranks").string(),
-                       .found = ranks.empty() ? "no ranks" : "ranks that have all ended",
-                       .expected = "the folder of a run that goes on"}});
+  if (!runs) return "ranks that have all ended";
+  Problems held;
+  const bool gone = fs::exists(run / "lock") && RunLock::take(run / "lock", 0, held);
+  return gone ? "ranks that were killed" : "";
+}
+
+void check_running(const fs::path& run) {
+  const std::string why = why_unheard(run);
+  if (why.empty()) return;
+  throw Error(ExitCode::bad_input, {Problem{.file = (run / "ranks").string(),
+                                            .found = why,
+                                            .expected = "the folder of a run that goes on"}});
 }
 
 }  // namespace
