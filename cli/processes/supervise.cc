@@ -289,9 +289,8 @@ Verdict judge(const std::vector<RankStatus>& ranks, int rank_count, const RunEnd
   if (find([&](const RankStatus& r) { return finished(r, kRequeue); })) {
     return {kRequeue, "saved, to be queued again"};
   }
-  if (end.stopped) return {kStopped, "stopped by the user"};
-  if (find([&](const RankStatus& r) { return finished(r, kStopped); })) {
-    return {kStopped, "stopped by a rule"};
+  if (end.stopped || find([&](const RankStatus& r) { return finished(r, kStopped); })) {
+    return {kStopped, end.stopped ? "stopped by the user" : "stopped by a rule"};
   }
   if (end.launcher_code == kNotFound && ranks.empty()) {
     return {static_cast<int>(ExitCode::missing),

@@ -100,15 +100,16 @@ class RunFailure : public ProgramTest {
     return RunningProgram(words, at(name + ".txt"));
   }
 
-  /// Waits until the rank is in `phase` of its second step or a later one.
+  /// Waits until the rank is in `phase` of step `least` or a later one.
   static std::optional<RankStatus> await(const std::string& name, int rank,
-                                         const std::string& phase, RunningProgram& program) {
+                                         const std::string& phase, RunningProgram& program,
+                                         std::int64_t least = 2) {
     const fs::path file = folder_ / name / "ranks" / std::to_string(rank);
     const Clock::time_point until = Clock::now() + 60s;
     while (Clock::now() < until && !program.ended()) {
       // Short phases last a fraction of a millisecond: look without a pause once they can come.
       const auto status = read_rank_status(file);
-      if (!status || status->step < 2) {
+      if (!status || status->step < least) {
         std::this_thread::sleep_for(5ms);
       } else if (phase.empty() || status->phase == phase) {
         return status;
@@ -326,7 +327,7 @@ TEST_F(RunFailure, RestartsAreCounted) {
 /// Who asked the run to stop does not want it again, although a rank dies before it has stopped.
 TEST_F(RunFailure, ARunThatWasAskedToStopIsNotRestarted) {
   RunningProgram program = start("unwanted", {"--restarts", "3"});
-  const auto victim = await("unwanted", 1, "", program);
+  const auto victim = await("unwanted", 1, "", program, 1);
   ASSERT_TRUE(victim) << program.messages();
   ::kill(victim->pid, SIGSTOP);  // until then no rank can stop
   EXPECT_EQ(run("signal " + at("unwanted") + " stop"), 0);
@@ -338,7 +339,7 @@ TEST_F(RunFailure, ARunThatWasAskedToStopIsNotRestarted) {
 /// The files of killed ranks say for ever that they run: nobody is there to hear a signal.
 TEST_F(RunFailure, ARunThatWasKilledIsToldNothing) {
   RunningProgram program = start("gone");
-  ASSERT_TRUE(await("gone", 0, "", program)) << program.messages();
+  ASSERT_TRUE(await("gone", 0, "", program, 1)) << program.messages();
   const std::vector<RankStatus> ranks = read_rank_statuses(folder_ / "gone");
   for (const RankStatus& rank : ranks) ::kill(rank.pid, SIGKILL);
   EXPECT_EQ(program.wait(60s), 75) << program.messages();
