@@ -344,8 +344,9 @@ class Enumeration {
     if (tokens || (one_limit_ && update)) return {BatchLimit{tokens ? *tokens : *update}};
     const std::int64_t cp = next_.cp;
     std::vector<BatchLimit> limits;
-    for (const std::int64_t limit : limits_.of(
-             batch_ / next_.dp, request_.workload.sequences() / next_.dp, kMostTokens * cp)) {
+    for (const std::int64_t limit :
+         limits_.of(batch_ / next_.dp, request_.workload.sequences() / next_.dp, next_.dp,
+                    kMostTokens * cp)) {
       limits.push_back(BatchLimit{(limit + cp - 1) / cp * cp});
     }
     return limits;
