@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kFew = 16;            // sequences of a replica
 constexpr std::size_t kPoints = 1024;  // lengths that stand for all, at least where these are fewer
+constexpr double kSteps = 4;           // of a micro-batch; closer limits are not told apart
 
 /// Tokens whose products take as long as as many squared ones do in attention: 6 times the width of
 /// a 7B (verl 0.9.1's utils/seqlen_balancing.py, calculate_workload).
@@ -146,7 +147,8 @@ double FewSequences::micro_batches(const DealtSequences& dealt, std::int64_t lim
     }
     sum += static_cast<double>(count);
   }
-  return entry->second = sum / static_cast<double>(made.fullest.size());
+  const double mean = sum / static_cast<double>(made.fullest.size());
+  return entry->second = std::round(mean * kSteps) / kSteps;
 }
 
 SlowestShare FewSequences::slowest(const DealtSequences& dealt, int together, int micro_batches) {
